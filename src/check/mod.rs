@@ -1,0 +1,99 @@
+//! What can be wrong with one trial although each of its tables is fine by itself.
+//!
+//! [`RULES`] is the whole list. A rule is a pure function of a [`Point`]; it names the keys it reads,
+//! and is passed over when one of them was already refused, so that one mistake makes one message.
+
+pub mod network;
+mod rules;
+
+use crate::data::DataPlan;
+use crate::diagnostic::{Diagnostic, Span};
+use crate::spec::ExperimentSpec;
+use crate::spec::document::{Table, Value};
+use crate::spec::section::Findings;
+use network::Network;
+
+/// One trial: the document with the axes' values in place, and what follows from it.
+pub struct Point<'a> {
+    /// The document's root.
+    pub root: &'a Table,
+    /// The decoded document.
+    pub spec: &'a ExperimentSpec,
+    /// The located data, unless it was refused.
+    pub data: Option<&'a DataPlan>,
+    /// The laid-out network, unless it was refused.
+    pub network: Option<&'a Network>,
+}
+
+impl Point<'_> {
+    /// Where to point for a dotted key: its value, or else the nearest table above it that is written.
+    pub fn span(&self, path: &str) -> Span {
+        let mut path = path;
+        loop {
+            if let Some(entry) = self.root.at(path) {
+                return match entry.node.value {
+                    Value::Table(_) => entry.key_span,
+                    _ => entry.node.span,
+                };
+            }
+            match path.rsplit_once('.') {
+                Some((above, _)) => path = above,
+                None => return Span::default(),
+            }
+        }
+    }
+}
+
+/// A check that may emit a diagnostic.
+pub struct Rule {
+    /// The keys and tables that it needs to be right.
+    pub reads: &'static [&'static str],
+    /// The check.
+    pub check: fn(&Point<'_>) -> Option<Diagnostic>,
+}
+
+/// Every rule, in the order in which they run.
+pub const RULES: &[Rule] = &[
+    Rule {
+        reads: &["data.split"],
+        check: rules::split_leaves_items,
+    },
+    Rule {
+        reads: &["data"],
+        check: rules::one_test_split,
+    },
+    Rule {
+        reads: &["data", "train.batch_size"],
+        check: rules::batch_fits_split,
+    },
+    Rule {
+        reads: &["data", "train", "scheduler"],
+        check: rules::warmup_ends,
+    },
+    Rule {
+        reads: &["optimizer"],
+        check: rules::nesterov_has_momentum,
+    },
+    Rule {
+        reads: &["backend"],
+        check: rules::device_is_compiled,
+    },
+    Rule {
+        reads: &["data", "model", "backend.precision", "memory", "train", "optimizer"],
+        check: rules::memory_suffices,
+    },
+];
+
+/// Runs every rule over a point.
+pub fn check(point: &Point<'_>, findings: &mut Findings) {
+    for rule in RULES {
+        if rule.reads.iter().any(|path| findings.is_poisoned(path)) {
+            continue;
+        }
+        if let Some(diagnostic) = (rule.check)(point) {
+            findings.diagnostics.push(diagnostic);
+        }
+    }
+}
+
+pub use rules::least_memory;

@@ -1,0 +1,164 @@
+//! The rules, one function each.
+
+use super::Point;
+use crate::data::DataPlan;
+use crate::diagnostic::Diagnostic;
+use crate::spec::data::{DataSource, MnistPart};
+use crate::spec::optimizer::OptimizerSpec;
+use crate::spec::section::Choice;
+use crate::spec::ExperimentSpec;
+use crate::check::network::Network;
+
+pub fn split_leaves_items(point: &Point<'_>) -> Option<Diagnostic> {
+    let split = &point.spec.data.split;
+    if split.valid + split.test >= 1.0 {
+        let message = format!(
+            "`data.split` holds out {} for valid and {} for test, which leaves nothing to train on",
+            split.valid, split.test
+        );
+        return Some(
+            Diagnostic::error("contradiction", message)
+                .at(point.span("data.split.valid"))
+                .help("the two fractions must add up to less than 1"),
+        );
+    }
+    let data = point.data?;
+    let empty = [
+        ("train", data.num_train, true),
+        ("valid", data.num_valid, true),
+        ("test", data.num_test, split.test > 0.0),
+    ];
+    let (name, _, _) = empty.into_iter().find(|(_, num, wanted)| *wanted && *num == 0)?;
+    let key = if name == "train" { "valid" } else { name };
+    Some(
+        Diagnostic::error("contradiction", format!("the {name} split has no items"))
+            .at(point.span(&format!("data.split.{key}")))
+            .note(sizes(data))
+            .help("choose a larger fraction for it"),
+    )
+}
+
+pub fn one_test_split(point: &Point<'_>) -> Option<Diagnostic> {
+    let split = &point.spec.data.split;
+    let official = matches!(
+        point.spec.data.source,
+        DataSource::Mnist {
+            part: MnistPart::All,
+            ..
+        }
+    );
+    (official && split.test > 0.0).then(|| {
+        Diagnostic::error("contradiction", "`data.split.test` is set, and MNIST has a test part of its own")
+            .at(point.span("data.split.test"))
+            .help("remove `test`, or write `part = \"train\"` to split the 60,000 images alone")
+    })
+}
+
+pub fn batch_fits_split(point: &Point<'_>) -> Option<Diagnostic> {
+    let data = point.data?;
+    let batch_size = point.spec.train.batch_size;
+    (batch_size > data.num_train && data.num_train > 0).then(|| {
+        let message = format!(
+            "`train.batch_size` is {batch_size}, and the train split has {} items",
+            data.num_train
+        );
+        Diagnostic::error("contradiction", message)
+            .at(point.span("train.batch_size"))
+            .note(sizes(data))
+            .help(format!("write a batch size of at most {}", data.num_train))
+    })
+}
+
+fn sizes(data: &DataPlan) -> String {
+    let test = match data.num_test {
+        0 => "no test split".into(),
+        num => format!("{num} test items"),
+    };
+    format!(
+        "`{}` is split into {} train items, {} valid items and {test}",
+        data.dataset.name(),
+        data.num_train,
+        data.num_valid
+    )
+}
+
+pub fn warmup_ends(point: &Point<'_>) -> Option<Diagnostic> {
+    let data = point.data?;
+    let train = &point.spec.train;
+    let num_steps = data.num_train.div_ceil(train.batch_size) * train.epochs;
+    let warmup_steps = point.spec.scheduler.warmup_steps;
+    (warmup_steps >= num_steps.max(1)).then(|| {
+        let message = format!(
+            "`scheduler.warmup_steps` is {warmup_steps}, and the whole training has {num_steps} steps"
+        );
+        Diagnostic::error("contradiction", message)
+            .at(point.span("scheduler.warmup_steps"))
+            .note(format!(
+                "{} items in batches of {} make {} steps an epoch, for {} epochs",
+                data.num_train,
+                train.batch_size,
+                data.num_train.div_ceil(train.batch_size),
+                train.epochs
+            ))
+            .help("write fewer warm-up steps, or train longer")
+    })
+}
+
+pub fn nesterov_has_momentum(point: &Point<'_>) -> Option<Diagnostic> {
+    let OptimizerSpec::Sgd {
+        momentum, nesterov, ..
+    } = &point.spec.optimizer
+    else {
+        return None;
+    };
+    (*nesterov && *momentum == 0.0).then(|| {
+        Diagnostic::error("contradiction", "`optimizer.nesterov` is set, and there is no momentum to look ahead with")
+            .at(point.span("optimizer.nesterov"))
+            .help("write a `momentum` such as 0.9, or remove `nesterov`")
+    })
+}
+
+pub fn device_is_compiled(point: &Point<'_>) -> Option<Diagnostic> {
+    let backend = point.spec.backend.device.backend;
+    (!backend.is_compiled()).then(|| {
+        let name = backend.name();
+        Diagnostic::error("device", format!("this build of runner has no `{name}` backend"))
+            .at(point.span("backend.device"))
+            .help(format!("build it in: cargo run --release --features {name} -- …"))
+            .help("`runner devices` lists what this build has")
+    })
+}
+
+pub fn memory_suffices(point: &Point<'_>) -> Option<Diagnostic> {
+    let limit = point.spec.memory.limit?.0;
+    let needed = least_memory(point.spec, point.data?, point.network?);
+    (needed > limit).then(|| {
+        let message = format!(
+            "`memory.limit` is {}, and a run holds at least {}",
+            in_mib(limit),
+            in_mib(needed)
+        );
+        Diagnostic::error("memory", message)
+            .at(point.span("memory.limit"))
+            .note("that is the items, the weights with their gradients and optimizer state, and the activations of one batch")
+            .help("raise the limit, or choose a smaller batch or model")
+    })
+}
+
+fn in_mib(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / (1 << 20) as f64)
+}
+
+/// The bytes that a run cannot do without: its items, its weights with their gradients and optimizer
+/// state, and one batch with the activations that the backward pass needs. What the program itself and
+/// its allocator hold comes on top.
+pub fn least_memory(spec: &ExperimentSpec, data: &DataPlan, network: &Network) -> u64 {
+    let float = spec.backend.precision.num_bytes();
+    let item: u64 = data.item_shape.iter().product::<usize>() as u64;
+    let num_items = (data.num_train + data.num_valid + data.num_test) as u64;
+    let tensors_per_parameter = 2 + spec.optimizer.num_states();
+    let batch = spec.train.batch_size as u64;
+    num_items * item * 4
+        + network.num_parameters * tensors_per_parameter * float
+        + batch * (item + network.activations_per_item) * float
+}

@@ -1,0 +1,78 @@
+//! From a path and `--set` to a plan, with every refusal shown.
+
+use std::path::Path;
+
+use super::output::Output;
+use super::{SpecArgs, WRONG};
+use crate::console::{Download, Mode};
+use crate::data::{self, Folders};
+use crate::diagnostic::{Diagnostic, Diagnostics, Sources};
+use crate::plan::{self, Plan};
+use crate::spec::document::Document;
+
+/// Reads, checks and plans an experiment file. With `download`, missing data is fetched. A refusal was
+/// shown when the exit code comes back.
+pub fn plan(args: &SpecArgs, download: Option<Mode>, output: &mut Output) -> Result<(Document, Plan), u8> {
+    let document = read(args).map_err(|(sources, diagnostics)| show(&sources, &diagnostics, output))?;
+    let stem = args.spec.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let name = folder_name(&stem.unwrap_or_default());
+    let folders = Folders {
+        base: args.spec.parent().unwrap_or(Path::new(".")).to_owned(),
+        cache: dirs::cache_dir().unwrap_or_else(std::env::temp_dir).join("burn-runner"),
+    };
+    let mut locate = |spec: &crate::spec::data::DataSpec| match download {
+        None => data::locate(spec, &folders, None),
+        Some(mode) => {
+            let bar = Download::new(mode);
+            let mut progress = |file: &str, received, total| bar.show(file, received, total);
+            data::locate(spec, &folders, Some(&mut progress))
+        }
+    };
+    match plan::plan(&document, &name, &mut locate) {
+        Ok((plan, warnings)) => {
+            if !warnings.0.is_empty() {
+                output.say(&warnings.render(&document.sources, Output::color()));
+            }
+            for notice in &plan.notices {
+                output.say(&format!("note: {notice}"));
+            }
+            Ok((document, plan))
+        }
+        Err(diagnostics) => Err(show(&document.sources, &diagnostics, output)),
+    }
+}
+
+fn read(args: &SpecArgs) -> Result<Document, (Sources, Diagnostics)> {
+    let mut document = Document::read(&args.spec)?;
+    let mut diagnostics = Diagnostics::default();
+    for assignment in &args.set {
+        if let Err(diagnostic) = document.set(assignment) {
+            diagnostics.push(diagnostic);
+        }
+    }
+    match diagnostics.has_errors() {
+        true => Err((document.sources, diagnostics)),
+        false => Ok(document),
+    }
+}
+
+fn show(sources: &Sources, diagnostics: &Diagnostics, output: &mut Output) -> u8 {
+    output.say(&diagnostics.render(sources, Output::color()));
+    WRONG
+}
+
+/// Shows a refusal that has no place in a text.
+pub fn refuse(diagnostic: Diagnostic, output: &mut Output) -> u8 {
+    output.say(&diagnostic.render(&Sources::default(), Output::color()));
+    WRONG
+}
+
+/// A file's name as a folder's name.
+fn folder_name(stem: &str) -> String {
+    let keep = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let name: String = stem.trim_start_matches('.').chars().map(keep).collect();
+    match name.is_empty() {
+        true => "experiment".into(),
+        false => name,
+    }
+}

@@ -1,0 +1,195 @@
+//! The command line: one function for each verb, which wires the layers and holds no logic of its own.
+
+mod exec;
+mod experiment;
+mod list;
+mod output;
+mod run;
+mod verbs;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{ArgAction, Args, Parser, Subcommand};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use output::Output;
+
+/// Everything was done.
+const OK: u8 = 0;
+/// Some run failed.
+const FAILED: u8 = 1;
+/// The spec or the command line is wrong.
+const WRONG: u8 = 2;
+/// Stopped by the user.
+const INTERRUPTED: u8 = 130;
+
+/// Trains what an experiment file says, on any backend of Burn, and reports.
+#[derive(Parser)]
+#[command(name = "runner", version, max_term_width = 100, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+    #[command(flatten)]
+    logging: Logging,
+}
+
+/// What is logged.
+#[derive(Args, Clone, Debug)]
+pub struct Logging {
+    /// Log more: -v for steps taken, -vv for everything
+    #[arg(short, long, action = ArgAction::Count, global = true)]
+    verbose: u8,
+    /// Log what FILTER says, such as `runner=debug,burn_train=warn`
+    #[arg(long, value_name = "FILTER", global = true)]
+    log: Option<String>,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Check an experiment file: every mistake at once, nothing written
+    Check(SpecArgs),
+    /// Show the runs of an experiment file
+    Plan {
+        #[command(flatten)]
+        spec: SpecArgs,
+        /// Print the plan as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Train the runs of an experiment file that are not completed yet, and report
+    Run(RunArgs),
+    /// Rebuild the report of a results folder and show it
+    Report {
+        /// The folder of an experiment, such as `results/mnist_sweep`
+        folder: PathBuf,
+        /// Print the report as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the runs of a results folder
+    List {
+        /// A results folder, or the folder of one experiment
+        #[arg(default_value = "results")]
+        folder: PathBuf,
+        /// Print one JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the devices of this build on this machine
+    Devices {
+        /// Print one JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write the JSON Schema of experiment files
+    Schema {
+        /// Where to; `-` for standard output
+        #[arg(default_value = "schemas/experiment.schema.json")]
+        path: PathBuf,
+    },
+    /// Train one run in this process (what `run` starts for each run)
+    #[command(hide = true)]
+    Exec(ExecArgs),
+}
+
+/// An experiment file with its edits.
+#[derive(Args)]
+struct SpecArgs {
+    /// The experiment file
+    spec: PathBuf,
+    /// Set a key of the file for this time, such as `optimizer.learning_rate=1e-2`; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+#[derive(Args)]
+struct RunArgs {
+    #[command(flatten)]
+    spec: SpecArgs,
+    /// Runs at once; by default as many as the processor has cores, 4 at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// The folder that experiments' folders are made in
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    results: PathBuf,
+    /// Only the runs whose id matches, such as `*seed*` or `hidden=64*`; may be repeated
+    #[arg(long, value_name = "GLOB")]
+    only: Vec<String>,
+    /// Show failures and the result alone
+    #[arg(long)]
+    quiet: bool,
+    /// Print the events of all runs as JSON, one object a line
+    #[arg(long)]
+    json: bool,
+    /// Make matching runs panic: GLOB@EPOCH
+    #[arg(long, hide = true, value_name = "GLOB@EPOCH")]
+    inject_fault: Option<String>,
+}
+
+#[derive(Args)]
+struct ExecArgs {
+    /// The folder of a run
+    folder: PathBuf,
+    /// Threads that the run may use; by default all cores
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Panic in this epoch
+    #[arg(long, hide = true)]
+    inject_fault: Option<usize>,
+}
+
+/// Reads the arguments and runs the verb.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => {
+            // Help and version are no mistakes; clap prints each where it belongs.
+            let code = if e.use_stderr() { WRONG } else { OK };
+            let _ = e.print();
+            return ExitCode::from(code);
+        }
+    };
+    let mut output = Output::default();
+    if !matches!(cli.verb, Verb::Exec(_)) {
+        let level = match cli.logging.verbose {
+            0 => "warn",
+            1 => "info",
+            _ => "debug",
+        };
+        if let Err(reason) = log_to(&cli.logging, level, std::io::stderr) {
+            output.say(&format!("error: {reason}"));
+            return ExitCode::from(WRONG);
+        }
+    }
+    let code = match cli.verb {
+        Verb::Check(args) => verbs::check(&args, &mut output),
+        Verb::Plan { spec, json } => verbs::plan(&spec, json, &mut output),
+        Verb::Run(args) => run::run(&args, &cli.logging, &mut output),
+        Verb::Report { folder, json } => verbs::report(&folder, json, &mut output),
+        Verb::List { folder, json } => list::list(&folder, json, &mut output),
+        Verb::Devices { json } => verbs::devices(json, &mut output),
+        Verb::Schema { path } => verbs::schema(&path, &mut output),
+        Verb::Exec(args) => exec::exec(&args, &cli.logging),
+    };
+    ExitCode::from(code)
+}
+
+/// Sends logs that pass the filter to `writer`. The error is a phrase.
+fn log_to<W>(logging: &Logging, default: &str, writer: W) -> Result<(), String>
+where
+    W: for<'w> tracing_subscriber::fmt::MakeWriter<'w> + Send + Sync + 'static,
+{
+    let filter = logging.log.as_deref().unwrap_or(default);
+    let targets: Targets = filter
+        .parse()
+        .map_err(|e| format!("`--log {filter}` is no filter: {e}; write `info`, or `runner=debug,burn_train=warn`"))?;
+    let layer = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(writer);
+    tracing_subscriber::registry()
+        .with(layer)
+        .with(targets)
+        .try_init()
+        .map_err(|e| e.to_string())
+}

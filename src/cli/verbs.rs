@@ -1,0 +1,160 @@
+//! The verbs that only look: `check`, `plan`, `report`, `devices`, `schema`.
+
+use std::path::Path;
+
+use comfy_table::{ContentArrangement, Table, presets};
+
+use super::experiment::{plan as plan_experiment, refuse};
+use super::output::Output;
+use super::{FAILED, OK, SpecArgs, WRONG};
+use crate::diagnostic::Diagnostic;
+use crate::plan::Plan;
+use crate::record::{ExperimentFolder, write_whole};
+use crate::spec::schema::experiment_schema;
+use crate::train::device;
+use crate::{report as reports, spec::document::plain_io_error};
+
+/// `runner check`
+pub fn check(args: &SpecArgs, output: &mut Output) -> u8 {
+    match plan_experiment(args, None, output) {
+        Ok((_, plan)) => {
+            let trials = plan.runs.iter().map(|run| &run.trial).collect::<std::collections::BTreeSet<_>>();
+            output.say(&format!(
+                "{}: nothing wrong; {} trials, {} runs",
+                args.spec.display(),
+                trials.len(),
+                plan.runs.len()
+            ));
+            OK
+        }
+        Err(code) => code,
+    }
+}
+
+/// `runner plan`
+pub fn plan(args: &SpecArgs, json: bool, output: &mut Output) -> u8 {
+    let plan = match plan_experiment(args, None, output) {
+        Ok((_, plan)) => plan,
+        Err(code) => return code,
+    };
+    match json {
+        true => output.print(&serde_json::to_string_pretty(&plan).unwrap_or_default()),
+        false => output.print(&plan_table(&plan)),
+    }
+    output.say(&format!("{} runs", plan.runs.len()));
+    OK
+}
+
+/// The runs of a plan. Its columns are as wide as their contents: arranging them for a terminal's width
+/// takes seconds for ten thousand runs.
+fn plan_table(plan: &Plan) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    let mut head = vec!["run".to_owned()];
+    head.extend(plan.axes.iter().cloned());
+    head.extend(["seed", "device", "parameters", "steps", "least memory"].map(str::to_owned));
+    table.set_header(head);
+    for run in &plan.runs {
+        let mut row = vec![run.id.clone()];
+        let value = |key: &String| run.axes.get(key).map_or(String::new(), |value| match value {
+            serde_json::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        });
+        row.extend(plan.axes.iter().map(value));
+        row.extend([
+            run.seed.to_string(),
+            format!("{} {}", run.device, crate::spec::section::Choice::name(run.precision)),
+            run.network.num_parameters.to_string(),
+            run.num_steps().to_string(),
+            format!("{:.1} MiB", run.least_memory_bytes as f64 / (1 << 20) as f64),
+        ]);
+        table.add_row(row);
+    }
+    table.trim_fmt()
+}
+
+/// `runner report`
+pub fn report(folder: &Path, json: bool, output: &mut Output) -> u8 {
+    let experiment = ExperimentFolder(folder.to_owned());
+    let report = match reports::write(&experiment) {
+        Ok(Some(report)) => report,
+        Ok(None) => {
+            let message = format!("`{}` is not the folder of an experiment: it has no plan.json", folder.display());
+            let diagnostic = Diagnostic::error("results", message);
+            return refuse(diagnostic.help("give a folder such as `results/mnist_sweep`; `runner list` shows them"), output);
+        }
+        Err(e) => {
+            let message = format!("cannot report on `{}`: {}", folder.display(), plain_io_error(&e));
+            return refuse(Diagnostic::error("results", message), output);
+        }
+    };
+    match json {
+        true => output.print(&serde_json::to_string_pretty(&report).unwrap_or_default()),
+        false => {
+            for notice in &report.notices {
+                output.say(&format!("note: {notice}"));
+            }
+            output.print(&reports::table(&report, Some(Output::width())));
+        }
+    }
+    output.say(&format!(
+        "{} of {} runs completed; {}",
+        report.num_completed,
+        report.num_runs,
+        experiment.report("md").display()
+    ));
+    OK
+}
+
+/// `runner devices`
+pub fn devices(json: bool, output: &mut Output) -> u8 {
+    let listed = device::list();
+    if json {
+        for device in &listed {
+            let line = serde_json::json!({
+                "device": device.name,
+                "available": device.state.is_ok(),
+                "name": device.state.as_ref().ok(),
+                "reason": device.state.as_ref().err(),
+                "precisions": device.precisions,
+            });
+            output.print(&line.to_string());
+        }
+        return OK;
+    }
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(Output::width());
+    table.set_header(["device", "precisions", "what it is, or why it is not there"]);
+    for device in listed {
+        let state = match device.state {
+            Ok(name) => name,
+            Err(reason) => format!("- {reason}"),
+        };
+        table.add_row([device.name, device.precisions.join(" "), state]);
+    }
+    output.print(&table.trim_fmt());
+    OK
+}
+
+/// `runner schema`
+pub fn schema(path: &Path, output: &mut Output) -> u8 {
+    let schema = experiment_schema();
+    if path == Path::new("-") {
+        output.print(&schema);
+        return OK;
+    }
+    match write_whole(path, schema.as_bytes()) {
+        Ok(()) => {
+            output.say(&format!("wrote {}", path.display()));
+            OK
+        }
+        Err(e) => {
+            let message = format!("cannot write `{}`: {}", path.display(), plain_io_error(&e));
+            refuse(Diagnostic::error("results", message), output);
+            if e.kind() == std::io::ErrorKind::NotFound { WRONG } else { FAILED }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The data sets inside the binary. Their sources and licences stand in `embedded/README.md`.
+
+use std::io::Read;
+
+use super::{DataError, Items};
+use crate::spec::data::ImageSize;
+
+static IRIS: &[u8] = include_bytes!("embedded/iris.bin");
+static DIGITS: &[u8] = include_bytes!("embedded/digits.bin.gz");
+
+/// Rows of `iris`.
+pub const NUM_IRIS: usize = 150;
+/// Images of `digits`.
+pub const NUM_DIGITS: usize = 1797;
+
+/// sha256 of the unpacked rows.
+pub const IRIS_SHA256: &str = "c422544ce98e916f6b0fa262c8fd870d0f40e973d98e0e4999c7e50fc3084311";
+/// sha256 of the unpacked rows.
+pub const DIGITS_SHA256: &str = "68aea062d35a127749050fa0e52dca09d6569ac08092c925610e0954e172dde2";
+
+/// The iris flowers: items of shape \[4\], in centimetres.
+pub fn iris() -> Result<Items, DataError> {
+    verify("iris", IRIS, IRIS_SHA256)?;
+    let (bytes, labels) = split_rows(IRIS, 5);
+    Ok(Items {
+        shape: vec![4],
+        bytes,
+        scale: 0.1,
+        labels,
+        num_classes: 3,
+    })
+}
+
+/// The handwritten digits: items of shape \[1, side, side\], scaled to 0..1.
+pub fn digits(size: ImageSize) -> Result<Items, DataError> {
+    let mut rows = Vec::with_capacity(NUM_DIGITS * 65);
+    flate2::read::GzDecoder::new(DIGITS)
+        .read_to_end(&mut rows)
+        .map_err(|e| DataError::new(format!("the digits inside the binary do not unpack: {e}")))?;
+    verify("digits", &rows, DIGITS_SHA256)?;
+    let (bytes, labels) = split_rows(&rows, 65);
+    // 240 = 16 grey levels x 15, so that interpolated values keep a resolution of one part in 240.
+    let side = match size {
+        ImageSize::Eight => 8,
+        ImageSize::TwentyEight => 28,
+    };
+    let bytes = bytes.chunks_exact(64).flat_map(|image| resize(image, side)).collect();
+    Ok(Items {
+        shape: vec![1, side, side],
+        bytes,
+        scale: 1.0 / 240.0,
+        labels,
+        num_classes: 10,
+    })
+}
+
+fn verify(name: &str, bytes: &[u8], expected: &str) -> Result<(), DataError> {
+    match super::sha256_hex(bytes) == expected {
+        true => Ok(()),
+        false => Err(DataError::new(format!("the data set `{name}` inside the binary is damaged"))
+            .help("build or install runner again")),
+    }
+}
+
+fn split_rows(rows: &[u8], width: usize) -> (Vec<u8>, Vec<u8>) {
+    let rows = rows.chunks_exact(width);
+    let labels = rows.clone().map(|row| row[width - 1]).collect();
+    let bytes = rows.flat_map(|row| row[..width - 1].iter().copied()).collect();
+    (bytes, labels)
+}
+
+/// Resizes an 8x8 image of values 0..16 to `side` x `side` of values 0..240 by bilinear interpolation
+/// with the pixels' centres aligned.
+fn resize(image: &[u8], side: usize) -> Vec<u8> {
+    let position = |at: usize| {
+        let at = ((at as f32 + 0.5) * 8.0 / side as f32 - 0.5).clamp(0.0, 7.0);
+        let low = (at as usize).min(6);
+        (low, at - low as f32)
+    };
+    let pixel = |row: usize, column: usize| f32::from(image[row * 8 + column]) * 15.0;
+    let mut resized = Vec::with_capacity(side * side);
+    for row in 0..side {
+        let (y, dy) = position(row);
+        for column in 0..side {
+            let (x, dx) = position(column);
+            let upper = pixel(y, x) * (1.0 - dx) + pixel(y, x + 1) * dx;
+            let lower = pixel(y + 1, x) * (1.0 - dx) + pixel(y + 1, x + 1) * dx;
+            resized.push((upper * (1.0 - dy) + lower * dy).round() as u8);
+        }
+    }
+    resized
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows of scikit-learn's `iris.csv`, in tenths.
+    #[test]
+    fn iris_rows_are_the_published_ones() {
+        let items = iris().unwrap();
+        let row = |at: usize| (&items.bytes[at * 4..at * 4 + 4], items.labels[at]);
+        assert_eq!(items.labels.len(), NUM_IRIS);
+        assert_eq!(row(0), (&[51, 35, 14, 2][..], 0));
+        assert_eq!(row(50), (&[70, 32, 47, 14][..], 1));
+        assert_eq!(row(149), (&[59, 30, 51, 18][..], 2));
+    }
+
+    /// Rows of scikit-learn's `digits.csv.gz`.
+    #[test]
+    fn digits_rows_are_the_published_ones() {
+        let items = digits(ImageSize::Eight).unwrap();
+        let row = |at: usize| -> Vec<u8> {
+            items.bytes[at * 64..at * 64 + 64].iter().map(|v| v / 15).collect()
+        };
+        assert_eq!(items.labels.len(), NUM_DIGITS);
+        assert_eq!(&row(0)[..16], [0, 0, 5, 13, 9, 1, 0, 0, 0, 0, 13, 15, 10, 15, 5, 0]);
+        assert_eq!(items.labels[0], 0);
+        assert_eq!(&row(1796)[..16], [0, 0, 10, 14, 8, 1, 0, 0, 0, 2, 16, 14, 6, 1, 0, 0]);
+        assert_eq!(items.labels[1796], 8);
+    }
+
+    #[test]
+    fn resizing_keeps_corners_and_range() {
+        let items = digits(ImageSize::TwentyEight).unwrap();
+        let small = digits(ImageSize::Eight).unwrap();
+        assert_eq!(items.shape, [1, 28, 28]);
+        assert_eq!(items.bytes[0], small.bytes[0]);
+        assert!(items.bytes.iter().all(|v| *v <= 240));
+    }
+}

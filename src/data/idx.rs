@@ -1,0 +1,110 @@
+//! The IDX format of the MNIST files: a magic number, big-endian sizes, and bytes; gzipped or not.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use super::DataError;
+use crate::spec::document::plain_io_error;
+
+/// Sizes of one file, from its header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Size of each dimension; the first is the number of items.
+    pub sizes: Vec<usize>,
+}
+
+/// The path of `name` in `folder`, gzipped or not, if there is such a file.
+pub fn find(folder: &Path, name: &str) -> Option<PathBuf> {
+    let names = [name.to_owned(), format!("{name}.gz")];
+    names.iter().map(|n| folder.join(n)).find(|p| p.is_file())
+}
+
+/// Reads the header of a file that must have `num_dims` dimensions of unsigned bytes.
+pub fn read_header(path: &Path, num_dims: u8) -> Result<Header, DataError> {
+    header_of(path, num_dims, &mut open(path)?)
+}
+
+/// Reads a whole file that must have `num_dims` dimensions of unsigned bytes.
+pub fn read(path: &Path, num_dims: u8) -> Result<(Header, Vec<u8>), DataError> {
+    let mut reader = open(path)?;
+    let header = header_of(path, num_dims, &mut reader)?;
+    let expected: usize = header.sizes.iter().product();
+    let mut bytes = Vec::with_capacity(expected.min(1 << 30));
+    // One byte more than expected, so that a longer file is noticed.
+    let result = reader.take(expected as u64 + 1).read_to_end(&mut bytes);
+    let short = |found: usize| {
+        let message = format!(
+            "`{}` is truncated: its header promises {expected} bytes of data, found {found}",
+            path.display()
+        );
+        DataError::new(message).help("delete the file and download or copy it again")
+    };
+    match result {
+        Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => return Err(short(bytes.len())),
+        Err(e) => {
+            let message = format!("cannot read `{}`: {}", path.display(), plain_io_error(&e));
+            return Err(DataError::new(message).help("delete the file and download or copy it again"));
+        }
+        Ok(_) => {}
+    }
+    match bytes.len().cmp(&expected) {
+        std::cmp::Ordering::Equal => Ok((header, bytes)),
+        std::cmp::Ordering::Less => Err(short(bytes.len())),
+        std::cmp::Ordering::Greater => {
+            let message = format!(
+                "`{}` is longer than the {expected} bytes of data that its header promises",
+                path.display()
+            );
+            Err(DataError::new(message).help("delete the file and download or copy it again"))
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<Box<dyn Read>, DataError> {
+    let unreadable = |e: std::io::Error| {
+        DataError::new(format!("cannot read `{}`: {}", path.display(), plain_io_error(&e)))
+            .help("check that the file exists and that you may read it")
+    };
+    let reader = BufReader::with_capacity(1 << 16, File::open(path).map_err(unreadable)?);
+    match path.extension().is_some_and(|e| e == "gz") {
+        true => Ok(Box::new(flate2::bufread::GzDecoder::new(reader))),
+        false => Ok(Box::new(reader)),
+    }
+}
+
+fn header_of(path: &Path, num_dims: u8, reader: &mut dyn Read) -> Result<Header, DataError> {
+    let mut bytes = vec![0; 4 + 4 * num_dims as usize];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match reader.read(&mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => break,
+            Err(e) => {
+                let message = format!("`{}` does not unpack: {}", path.display(), plain_io_error(&e));
+                return Err(DataError::new(message).help("delete the file and download or copy it again"));
+            }
+        }
+    }
+    let magic = [0, 0, 8, num_dims];
+    if filled >= 4 && bytes[..4] != magic {
+        let message = format!(
+            "`{}` is not an IDX file of {} dimensions: its first bytes are {:02x?}, expected {magic:02x?}",
+            path.display(),
+            num_dims,
+            &bytes[..4]
+        );
+        return Err(DataError::new(message)
+            .help("images have 3 dimensions and labels 1: is this the right file?"));
+    }
+    if filled < bytes.len() {
+        let message = format!("`{}` is truncated: it ends within its header", path.display());
+        return Err(DataError::new(message).help("delete the file and download or copy it again"));
+    }
+    let sizes = bytes[4..].chunks_exact(4);
+    let sizes = sizes.map(|b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]) as usize);
+    Ok(Header {
+        sizes: sizes.collect(),
+    })
+}

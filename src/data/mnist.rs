@@ -1,0 +1,261 @@
+//! The MNIST files: found in a folder or in the cache, downloaded when allowed, and read.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use super::{DataError, DownloadProgress, Items, hex, idx};
+use crate::spec::data::MnistPart;
+
+/// One published file.
+struct Published {
+    name: &'static str,
+    /// sha256 of the gzipped file.
+    sha256: &'static str,
+}
+
+const TRAIN_IMAGES: Published = Published {
+    name: "train-images-idx3-ubyte",
+    sha256: "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+};
+const TRAIN_LABELS: Published = Published {
+    name: "train-labels-idx1-ubyte",
+    sha256: "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+};
+const TEST_IMAGES: Published = Published {
+    name: "t10k-images-idx3-ubyte",
+    sha256: "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+};
+const TEST_LABELS: Published = Published {
+    name: "t10k-labels-idx1-ubyte",
+    sha256: "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+};
+
+/// Mirrors of the files, tried in order; the original server no longer serves them.
+const MIRRORS: [&str; 2] = [
+    "https://ossci-datasets.s3.amazonaws.com/mnist/",
+    "https://storage.googleapis.com/cvdf-datasets/mnist/",
+];
+
+/// A server that says nothing for this long is given up.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// A download that takes longer is given up.
+const TOTAL_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// The folders that the files may be in.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// The folder of the spec.
+    pub root: Option<PathBuf>,
+    /// The cache folder, where downloads go.
+    pub cache: PathBuf,
+}
+
+/// Files that were found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Their folder.
+    pub folder: PathBuf,
+    /// Items to split.
+    pub num_items: usize,
+    /// Items of the official test part; 0 unless it is used as such.
+    pub num_test: usize,
+}
+
+/// Items to split, and items of the official test part, as published.
+pub fn published_sizes(part: MnistPart) -> (usize, usize) {
+    match part {
+        MnistPart::All => (60_000, 10_000),
+        MnistPart::Train => (60_000, 0),
+        MnistPart::Test => (10_000, 0),
+    }
+}
+
+fn files(part: MnistPart) -> &'static [Published] {
+    match part {
+        MnistPart::All => &[TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS],
+        MnistPart::Train => &[TRAIN_IMAGES, TRAIN_LABELS],
+        MnistPart::Test => &[TEST_IMAGES, TEST_LABELS],
+    }
+}
+
+impl Places {
+    fn folders(&self) -> impl Iterator<Item = &PathBuf> {
+        self.root.iter().chain([&self.cache])
+    }
+
+    /// The first folder that has all files of `part`, with the sizes from their headers.
+    pub fn find(&self, part: MnistPart) -> Result<Option<Found>, DataError> {
+        let complete = |folder: &&PathBuf| {
+            files(part).iter().all(|file| idx::find(folder, file.name).is_some())
+        };
+        let Some(folder) = self.folders().find(complete) else {
+            return Ok(None);
+        };
+        let images = files(part).iter().step_by(2);
+        let mut nums = Vec::new();
+        for file in images {
+            let path = idx::find(folder, file.name).unwrap_or_default();
+            nums.push(idx::read_header(&path, 3)?.sizes[0]);
+        }
+        // Absolute, so that a run folder does not depend on where the program was started.
+        let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.clone());
+        Ok(Some(Found {
+            folder,
+            num_items: nums[0],
+            num_test: nums.get(1).copied().unwrap_or(0),
+        }))
+    }
+
+    /// What to tell a user who has not got the files.
+    pub fn missing(&self, part: MnistPart) -> DataError {
+        let names: Vec<_> = files(part).iter().map(|f| format!("{}.gz", f.name)).collect();
+        let folders: Vec<_> = self.folders().map(|f| f.display().to_string()).collect();
+        let target = self.folders().next().unwrap_or(&self.cache).display();
+        let urls: Vec<_> = names.iter().map(|name| format!("-O {}{name}", MIRRORS[0])).collect();
+        DataError::new("the MNIST files are missing")
+            .note(format!("looked in {}", folders.join(" and in ")))
+            .note(format!("needed, with or without .gz: {}", names.join(", ")))
+            .help(format!(
+                "fetch them: mkdir -p {target} && cd {target} && curl -fL {}",
+                urls.join(" ")
+            ))
+            .help("or write `fallback = \"digits\"` under `[data]` to train on the digits inside the binary")
+    }
+
+    /// Downloads the files that the cache lacks. Each is checked by its sha256 before it takes its
+    /// name, so that a partial download is never taken for a whole one. The error is a phrase.
+    pub fn download(&self, part: MnistPart, progress: DownloadProgress<'_>) -> Result<Found, String> {
+        fs::create_dir_all(&self.cache)
+            .map_err(|e| format!("the folder {} cannot be made: {e}", self.cache.display()))?;
+        for file in files(part) {
+            if idx::find(&self.cache, file.name).is_some() {
+                continue;
+            }
+            let mut reasons = Vec::new();
+            let fetched = MIRRORS.iter().any(|mirror| {
+                match fetch(mirror, file, &self.cache, progress) {
+                    Ok(()) => true,
+                    Err(reason) => {
+                        reasons.push(reason);
+                        false
+                    }
+                }
+            });
+            if !fetched {
+                return Err(format!("the download failed ({})", reasons.join("; ")));
+            }
+        }
+        match self.find(part) {
+            Ok(Some(found)) => Ok(found),
+            Ok(None) => Err("the downloaded files cannot be found".into()),
+            Err(e) => Err(e.to_string()),
+        }
+    }
+}
+
+fn fetch(
+    mirror: &str,
+    file: &Published,
+    folder: &Path,
+    progress: &mut dyn FnMut(&str, u64, Option<u64>),
+) -> Result<(), String> {
+    let name = format!("{}.gz", file.name);
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .timeout_connect(Some(CONNECT_TIMEOUT))
+        .timeout_global(Some(TOTAL_TIMEOUT))
+        .build()
+        .into();
+    let response = agent.get(format!("{mirror}{name}")).call();
+    let mut response = response.map_err(|e| format!("{}: {e}", host(mirror)))?;
+    let total = response.body().content_length();
+    let mut reader = response.body_mut().as_reader();
+    let mut partial = tempfile::Builder::new()
+        .prefix(".partial-")
+        .tempfile_in(folder)
+        .map_err(|e| e.to_string())?;
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    let mut received = 0;
+    loop {
+        let n = reader.read(&mut buffer).map_err(|e| format!("{}: {e}", host(mirror)))?;
+        if n == 0 {
+            break;
+        }
+        hasher.update(&buffer[..n]);
+        partial.write_all(&buffer[..n]).map_err(|e| e.to_string())?;
+        received += n as u64;
+        progress(&name, received, total);
+    }
+    if hex(&hasher.finalize()) != file.sha256 {
+        return Err(format!("{}: {name} has the wrong sha256 sum", host(mirror)));
+    }
+    partial.persist(folder.join(&name)).map_err(|e| e.error.to_string())?;
+    Ok(())
+}
+
+fn host(mirror: &str) -> &str {
+    mirror.split('/').nth(2).unwrap_or(mirror)
+}
+
+/// Reads the files of `part`: the items to split, and the official test part where it is used as such.
+pub fn load(folder: &Path, part: MnistPart) -> Result<(Items, Option<Items>), DataError> {
+    let read = |images: &Published, labels: &Published| read_part(folder, images, labels);
+    match part {
+        MnistPart::All => Ok((
+            read(&TRAIN_IMAGES, &TRAIN_LABELS)?,
+            Some(read(&TEST_IMAGES, &TEST_LABELS)?),
+        )),
+        MnistPart::Train => Ok((read(&TRAIN_IMAGES, &TRAIN_LABELS)?, None)),
+        MnistPart::Test => Ok((read(&TEST_IMAGES, &TEST_LABELS)?, None)),
+    }
+}
+
+fn read_part(folder: &Path, images: &Published, labels: &Published) -> Result<Items, DataError> {
+    let path_of = |file: &Published| {
+        idx::find(folder, file.name).ok_or_else(|| {
+            let message = format!("`{}` is missing, gzipped or not", folder.join(file.name).display());
+            DataError::new(message).help("run `runner run` on the experiment again to locate the data anew")
+        })
+    };
+    let (images_path, labels_path) = (path_of(images)?, path_of(labels)?);
+    let (header, bytes) = idx::read(&images_path, 3)?;
+    let (label_header, labels) = idx::read(&labels_path, 1)?;
+    let num = header.sizes[0];
+    if header.sizes[1..] != [28, 28] {
+        let message = format!(
+            "`{}` holds images of {}x{}, and MNIST's have 28x28",
+            images_path.display(),
+            header.sizes[1],
+            header.sizes[2]
+        );
+        return Err(DataError::new(message).help("put MNIST's own files into the folder"));
+    }
+    if label_header.sizes[0] != num {
+        let message = format!(
+            "`{}` holds {num} images and `{}` {} labels",
+            images_path.display(),
+            labels_path.display(),
+            label_header.sizes[0]
+        );
+        return Err(DataError::new(message).help("take both files from the same source"));
+    }
+    if let Some(at) = labels.iter().position(|label| *label > 9) {
+        let message = format!(
+            "`{}`: label {} of item {at} is out of range, 10 classes have labels 0 to 9",
+            labels_path.display(),
+            labels[at]
+        );
+        return Err(DataError::new(message).help("put MNIST's own files into the folder"));
+    }
+    Ok(Items {
+        shape: vec![1, 28, 28],
+        bytes,
+        scale: 1.0 / 255.0,
+        labels,
+        num_classes: 10,
+    })
+}

@@ -1,0 +1,378 @@
+//! Data sets as host memory: where the files are, what they hold, how they are split.
+//!
+//! Knows bytes, labels and splits, and nothing of tensors or runs. [`locate`] looks only as far as
+//! planning needs; [`load`] reads and checks everything.
+
+pub mod embedded;
+pub mod idx;
+pub mod mnist;
+pub mod order;
+pub mod split;
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::diagnostic::Diagnostic;
+use crate::spec::data::{DataSource, DataSpec, Fallback, ImageSize, MnistPart, SplitSpec};
+
+/// A data set that cannot be used, in words for the user.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DataError {
+    /// What is wrong.
+    pub message: String,
+    /// Facts that explain it.
+    pub notes: Vec<String>,
+    /// What to do about it.
+    pub helps: Vec<String>,
+}
+
+impl DataError {
+    /// An error with nothing but a message.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            notes: Vec::new(),
+            helps: Vec::new(),
+        }
+    }
+
+    /// Adds what to do about it.
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.helps.push(help.into());
+        self
+    }
+
+    /// Adds a fact that explains it.
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+
+    /// The error as a diagnostic without a place.
+    pub fn to_diagnostic(&self) -> Diagnostic {
+        Diagnostic {
+            notes: self.notes.clone(),
+            helps: self.helps.clone(),
+            ..Diagnostic::error("data", self.message.clone())
+        }
+    }
+}
+
+impl std::fmt::Display for DataError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)?;
+        let more = self.notes.iter().chain(&self.helps);
+        more.map(|line| write!(f, "; {line}")).collect()
+    }
+}
+
+/// Items of one shape with a class each, in contiguous memory.
+#[derive(Clone, Debug)]
+pub struct Items {
+    /// Shape of one item.
+    pub shape: Vec<usize>,
+    /// Values of all items in order, to be multiplied by `scale`.
+    pub bytes: Vec<u8>,
+    /// What a byte is multiplied by.
+    pub scale: f32,
+    /// The class of each item.
+    pub labels: Vec<u8>,
+    /// Number of classes; every label is below it.
+    pub num_classes: usize,
+}
+
+impl Items {
+    /// Number of items.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+}
+
+/// What a run trains on: resolved, so that loading it needs no decision.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DataPlan {
+    /// The data set.
+    #[serde(flatten)]
+    pub dataset: Dataset,
+    /// What was asked for, when `dataset` stands in for it.
+    pub stands_in_for: Option<String>,
+    /// How the items are split.
+    pub split: SplitSpec,
+    /// Shape of one item.
+    pub item_shape: Vec<usize>,
+    /// Number of classes.
+    pub num_classes: usize,
+    /// Items of the train split.
+    pub num_train: usize,
+    /// Items of the valid split.
+    pub num_valid: usize,
+    /// Items of the test split; 0 when there is none.
+    pub num_test: usize,
+}
+
+/// A data set that is here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Dataset {
+    /// The MNIST files of a folder.
+    Mnist {
+        /// The folder.
+        folder: PathBuf,
+        /// Which published part.
+        part: MnistPart,
+    },
+    /// The digits inside the binary.
+    Digits {
+        /// The size they are served at.
+        image_size: ImageSize,
+    },
+    /// The iris flowers inside the binary.
+    Iris,
+}
+
+impl Dataset {
+    /// The name in the experiment file.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Dataset::Mnist { .. } => "mnist",
+            Dataset::Digits { .. } => "digits",
+            Dataset::Iris => "iris",
+        }
+    }
+}
+
+/// The folders that data is looked for in.
+#[derive(Clone, Debug)]
+pub struct Folders {
+    /// What relative paths of the experiment file start from: its own folder.
+    pub base: PathBuf,
+    /// Where downloads go.
+    pub cache: PathBuf,
+}
+
+/// Told of a download's progress: file, bytes so far, bytes in all if the server said so.
+pub type DownloadProgress<'a> = &'a mut dyn FnMut(&str, u64, Option<u64>);
+
+/// A located data set with what the user must be told about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Located {
+    /// What a run trains on.
+    pub plan: DataPlan,
+    /// A fallback or an assumption, in words.
+    pub notice: Option<String>,
+}
+
+/// Finds the data set of a spec, reading no more than headers. With `download`, missing MNIST files are
+/// fetched; without it, a file that could be fetched is taken to hold what it is published to hold.
+pub fn locate(
+    spec: &DataSpec,
+    folders: &Folders,
+    download: Option<DownloadProgress<'_>>,
+) -> Result<Located, DataError> {
+    let split = &spec.split;
+    let digits = |image_size: ImageSize, stands_in_for: Option<&str>, split: SplitSpec| {
+        let side = if image_size == ImageSize::Eight { 8 } else { 28 };
+        let dataset = Dataset::Digits { image_size };
+        let mut plan = plan(dataset, vec![1, side, side], 10, embedded::NUM_DIGITS, 0, &split);
+        plan.stands_in_for = stands_in_for.map(str::to_owned);
+        plan
+    };
+    let plain = |plan: DataPlan| Ok(Located { plan, notice: None });
+    match &spec.source {
+        DataSource::Iris => plain(plan(Dataset::Iris, vec![4], 3, embedded::NUM_IRIS, 0, split)),
+        DataSource::Digits { image_size } => plain(digits(*image_size, None, split.clone())),
+        DataSource::Mnist {
+            root,
+            part,
+            download: may_download,
+            fallback,
+        } => {
+            let root = root.as_ref().map(|root| folders.base.join(root));
+            let places = mnist::Places {
+                root,
+                cache: folders.cache.join("mnist"),
+            };
+            let mnist_plan = |folder: PathBuf, num: usize, num_test: usize| {
+                let dataset = Dataset::Mnist {
+                    folder,
+                    part: *part,
+                };
+                plan(dataset, vec![1, 28, 28], 10, num, num_test, split)
+            };
+            let missing = match places.find(*part)? {
+                Some(found) => return plain(mnist_plan(found.folder, found.num_items, found.num_test)),
+                None => places.missing(*part),
+            };
+            let may_try = *may_download && download.is_some();
+            let failure = match download {
+                Some(progress) if *may_download => match places.download(*part, progress) {
+                    Ok(found) => return plain(mnist_plan(found.folder, found.num_items, found.num_test)),
+                    Err(reason) => Some(reason),
+                },
+                _ => None,
+            };
+            if *fallback == Fallback::Digits {
+                // With the official test part asked for, the digits hold out the same share: 10 of 70.
+                let test = match part {
+                    MnistPart::All => 1.0 / 7.0,
+                    _ => split.test,
+                };
+                let split = SplitSpec {
+                    test,
+                    ..split.clone()
+                };
+                let why = match (&failure, may_download) {
+                    (Some(reason), _) => format!("its files are missing and {reason}"),
+                    (None, true) => "its files are missing; `runner run` first tries to download them".into(),
+                    (None, false) => "its files are missing".into(),
+                };
+                return Ok(Located {
+                    plan: digits(ImageSize::TwentyEight, Some("mnist"), split),
+                    notice: Some(format!(
+                        "`digits` (1,797 UCI digits at 28x28) stands in for `mnist`: {why}"
+                    )),
+                });
+            }
+            if *may_download && !may_try {
+                let (num, num_test) = mnist::published_sizes(*part);
+                return Ok(Located {
+                    plan: mnist_plan(places.cache.clone(), num, num_test),
+                    notice: Some(format!(
+                        "the MNIST files are missing; `runner run` will download them to {}",
+                        places.cache.display()
+                    )),
+                });
+            }
+            Err(match failure {
+                Some(reason) => missing.note(reason),
+                None => missing,
+            })
+        }
+    }
+}
+
+fn plan(
+    dataset: Dataset,
+    item_shape: Vec<usize>,
+    num_classes: usize,
+    num_items: usize,
+    num_official_test: usize,
+    split: &SplitSpec,
+) -> DataPlan {
+    let sizes = split::Sizes::new(num_items, split);
+    DataPlan {
+        dataset,
+        stands_in_for: None,
+        split: split.clone(),
+        item_shape,
+        num_classes,
+        num_train: sizes.train,
+        num_valid: sizes.valid,
+        num_test: sizes.test + num_official_test,
+    }
+}
+
+/// The items of one split, ready to be trained on.
+#[derive(Clone, Debug)]
+pub struct Split {
+    /// Values of all items in order: `num_items` times the product of the item's shape.
+    pub values: Vec<f32>,
+    /// The class of each item.
+    pub labels: Vec<u8>,
+}
+
+/// A data set in memory.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// Shape of one item.
+    pub item_shape: Vec<usize>,
+    /// Number of classes.
+    pub num_classes: usize,
+    /// The items that are trained on.
+    pub train: Split,
+    /// The items that epochs are compared on.
+    pub valid: Split,
+    /// The items that are looked at once.
+    pub test: Option<Split>,
+    /// sha256 of each split's items in order, by split.
+    pub digests: std::collections::BTreeMap<String, String>,
+}
+
+/// Reads, checks and splits the items of a plan.
+pub fn load(plan: &DataPlan) -> Result<Loaded, DataError> {
+    let (items, official_test) = match &plan.dataset {
+        Dataset::Iris => (embedded::iris()?, None),
+        Dataset::Digits { image_size } => (embedded::digits(*image_size)?, None),
+        Dataset::Mnist { folder, part } => mnist::load(folder, *part)?,
+    };
+    let assigned = split::assign(&items.labels, items.num_classes, &plan.split);
+    let mut digests = std::collections::BTreeMap::new();
+    let mut gather = |name: &str, items: &Items, indices: Option<&[u32]>| {
+        let size: usize = items.shape.iter().product();
+        let all: Vec<u32>;
+        let indices = match indices {
+            Some(indices) => indices,
+            None => {
+                all = (0..items.len() as u32).collect();
+                &all
+            }
+        };
+        let mut hasher = Sha256::new();
+        let mut split = Split {
+            values: Vec::with_capacity(indices.len() * size),
+            labels: Vec::with_capacity(indices.len()),
+        };
+        hasher.update(items.scale.to_le_bytes());
+        for index in indices {
+            let at = *index as usize;
+            let bytes = &items.bytes[at * size..(at + 1) * size];
+            hasher.update(bytes);
+            hasher.update([items.labels[at]]);
+            split.values.extend(bytes.iter().map(|b| f32::from(*b) * items.scale));
+            split.labels.push(items.labels[at]);
+        }
+        digests.insert(name.to_owned(), hex(&hasher.finalize()));
+        split
+    };
+    let train = gather("train", &items, Some(&assigned.train));
+    let valid = gather("valid", &items, Some(&assigned.valid));
+    let test = match &official_test {
+        Some(test) => Some(gather("test", test, None)),
+        None if !assigned.test.is_empty() => Some(gather("test", &items, Some(&assigned.test))),
+        None => None,
+    };
+    let expected = (plan.num_train, plan.num_valid);
+    let found = (train.labels.len(), valid.labels.len());
+    if expected != found {
+        let message = format!(
+            "the data changed since it was planned: {} train and {} valid items were expected, found {} and {}",
+            expected.0, expected.1, found.0, found.1
+        );
+        return Err(DataError::new(message).help("run `runner run` on the experiment again"));
+    }
+    Ok(Loaded {
+        item_shape: items.shape.clone(),
+        num_classes: items.num_classes,
+        train,
+        valid,
+        test,
+        digests,
+    })
+}
+
+/// Lowercase hexadecimal digits of bytes.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// The sha256 sum of bytes in hexadecimal digits.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}

@@ -1,0 +1,178 @@
+//! The only language between what runs and what observes it: facts, in the past tense.
+//!
+//! A worker process writes events to its standard output, one JSON object a line; the collector appends
+//! them to the run's `events.jsonl` and shows them. [`Event::Progressed`] is for watchers alone and is
+//! not recorded.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Numbers by name, such as `valid/loss`.
+pub type Metrics = BTreeMap<String, f64>;
+
+/// Something that happened in a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// The worker is up: data loaded, network made or restored.
+    RunStarted(Started),
+    /// A watcher may show where the run is.
+    Progressed(Progress),
+    /// An epoch was trained and validated.
+    EpochFinished(Epoch),
+    /// A complete checkpoint is on disk.
+    CheckpointSaved {
+        /// Optimizer updates before it.
+        step: usize,
+        /// The epoch that it ends, or that it stands in.
+        epoch: usize,
+    },
+    /// A split was evaluated once, after the training.
+    SplitEvaluated {
+        /// The split.
+        split: String,
+        /// The epoch whose weights were evaluated.
+        epoch: usize,
+        /// Numbers by name.
+        metrics: Metrics,
+    },
+    /// The run ended.
+    RunFinished {
+        /// How.
+        outcome: Outcome,
+        /// Seconds since the worker started.
+        wall_secs: f64,
+        /// sha256 of the final weights by path; empty when there are none.
+        weights_digest: String,
+    },
+}
+
+/// What a worker found when it was up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Started {
+    /// The device's own name.
+    pub device_name: String,
+    /// sha256 of each split's items.
+    pub data_digests: BTreeMap<String, String>,
+    /// Threads that the worker may use.
+    pub threads: usize,
+    /// Optimizer updates that a checkpoint had already made; 0 for a fresh start.
+    pub resumed_step: usize,
+    /// The epochs that a checkpoint had already finished.
+    pub history: Vec<Epoch>,
+    /// Checkpoints that were passed over, and why.
+    pub rejected_checkpoints: Vec<String>,
+    /// Seconds from the worker's start to this event.
+    pub startup_secs: f64,
+}
+
+/// Where a run is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// The epoch in progress, from 1.
+    pub epoch: usize,
+    /// Optimizer updates so far.
+    pub step: usize,
+    /// Optimizer updates of the whole training.
+    pub num_steps: usize,
+    /// Optimizer updates a second over the last moments of training.
+    pub steps_per_sec: f64,
+}
+
+/// One epoch's numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Epoch {
+    /// The epoch, from 1.
+    pub epoch: usize,
+    /// Optimizer updates up to its end.
+    pub step: usize,
+    /// Numbers by name.
+    pub metrics: Metrics,
+    /// Seconds of training.
+    pub train_secs: f64,
+    /// Seconds of validation.
+    pub valid_secs: f64,
+    /// Memory of the process at its end.
+    pub memory_bytes: u64,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    /// All epochs were trained.
+    Completed,
+    /// It was stopped from outside, and can be resumed.
+    Interrupted,
+    /// It was not started.
+    Skipped {
+        /// Why.
+        reason: String,
+    },
+    /// It went wrong.
+    Failed {
+        /// What kind of failure.
+        class: FailureClass,
+        /// What happened, and what to do about it.
+        message: String,
+    },
+}
+
+/// Kinds of failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureClass {
+    /// The program panicked.
+    Panic,
+    /// The memory limit was passed, or the device had no more.
+    OutOfMemory,
+    /// The device cannot be used, or not any more.
+    Device,
+    /// The loss became infinite or not a number.
+    NotFinite,
+    /// The process was killed from outside.
+    Killed,
+    /// The data cannot be read, or is not what it was.
+    Data,
+    /// A file could not be written.
+    Disk,
+    /// Anything else.
+    Internal,
+}
+
+impl Outcome {
+    /// A failure.
+    pub fn failed(class: FailureClass, message: impl Into<String>) -> Self {
+        Outcome::Failed {
+            class,
+            message: message.into(),
+        }
+    }
+
+    /// One word for tables.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Outcome::Completed => "completed",
+            Outcome::Interrupted => "interrupted",
+            Outcome::Skipped { .. } => "skipped",
+            Outcome::Failed { .. } => "failed",
+        }
+    }
+}
+
+impl FailureClass {
+    /// The name in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            FailureClass::Panic => "panic",
+            FailureClass::OutOfMemory => "out_of_memory",
+            FailureClass::Device => "device",
+            FailureClass::NotFinite => "not_finite",
+            FailureClass::Killed => "killed",
+            FailureClass::Data => "data",
+            FailureClass::Disk => "disk",
+            FailureClass::Internal => "internal",
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! From a document to runs: the sweep expanded, defaults filled in, everything named and checked.
+//!
+//! Knows no device, clock or disk. Data is looked at through a function that the caller passes.
+
+pub mod sweep;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json, json};
+
+use crate::check::network::{Network, expand};
+use crate::check::{self, Point};
+use crate::data::{DataError, DataPlan, Dataset, Located, sha256_hex};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::spec::backend::{DeviceName, Precision};
+use crate::spec::data::DataSpec;
+use crate::spec::document::{Document, Table};
+use crate::spec::model::ModelSpec;
+use crate::spec::optimizer::{LossSpec, OptimizerSpec, SchedulerSpec};
+use crate::spec::section::Findings;
+use crate::spec::{CheckpointSpec, ExperimentSpec, Objective, TrainSpec};
+
+/// The version of `plan.json` and `run.toml`.
+pub const FORMAT: u32 = 1;
+
+/// What an experiment comes down to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The version of this format.
+    pub format: u32,
+    /// The folder's name under `results/`.
+    pub experiment: String,
+    /// What the experiment is to answer; empty when it does not say.
+    pub question: String,
+    /// The file, as the user named it.
+    pub source: String,
+    /// The edits of `--set`, in order.
+    pub overrides: Vec<String>,
+    /// The metric that trials are ranked by.
+    pub objective: Objective,
+    /// What the user must be told about the data.
+    pub notices: Vec<String>,
+    /// The varied keys, in file order.
+    pub axes: Vec<String>,
+    /// Trials in file order, the seeds of a trial side by side.
+    pub runs: Vec<RunPlan>,
+}
+
+/// One training, with nothing left to decide.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunPlan {
+    /// The version of this format.
+    pub format: u32,
+    /// The experiment's name.
+    pub experiment: String,
+    /// The run's name and folder: the trial's with the seed.
+    pub id: String,
+    /// The trial's name.
+    pub trial: String,
+    /// Decides the first weights, the order of items and every other random draw.
+    pub seed: u64,
+    /// Hash of everything that can change the numbers.
+    pub fingerprint: String,
+    /// The metric that epochs are compared by.
+    pub objective: Objective,
+    /// Where it is computed.
+    pub device: DeviceName,
+    /// In what precision.
+    pub precision: Precision,
+    /// The most bytes that its process may hold, if there is a limit.
+    pub memory_limit_bytes: Option<u64>,
+    /// The bytes that it cannot do without.
+    pub least_memory_bytes: u64,
+    /// Optimizer updates in an epoch.
+    pub steps_per_epoch: usize,
+    /// The values of the varied keys.
+    pub axes: Map<String, Json>,
+    /// How long is trained.
+    pub train: TrainSpec,
+    /// When checkpoints are written and kept.
+    pub checkpoint: CheckpointSpec,
+    /// What is trained on.
+    pub data: DataPlan,
+    /// The network as written.
+    pub model: ModelSpec,
+    /// What is minimized.
+    pub loss: LossSpec,
+    /// How it is minimized.
+    pub optimizer: OptimizerSpec,
+    /// The learning rate over the steps.
+    pub scheduler: SchedulerSpec,
+    /// The network laid out.
+    pub network: Network,
+}
+
+impl RunPlan {
+    /// Optimizer updates of the whole training.
+    pub fn num_steps(&self) -> usize {
+        self.steps_per_epoch * self.train.epochs
+    }
+
+    fn compute_fingerprint(&self) -> String {
+        // The folder of the files is left out: the same files elsewhere are the same work.
+        let dataset = match &self.data.dataset {
+            Dataset::Mnist { part, .. } => json!({ "type": "mnist", "part": part }),
+            other => json!(other),
+        };
+        let work = json!({
+            "format": self.format,
+            "seed": self.seed,
+            "objective": self.objective,
+            "device": self.device,
+            "precision": self.precision,
+            "dataset": dataset,
+            "split": self.data.split,
+            "items": [self.data.num_train, self.data.num_valid, self.data.num_test],
+            "train": self.train,
+            "loss": self.loss,
+            "optimizer": self.optimizer,
+            "scheduler": self.scheduler,
+            "layers": self.network.layers,
+        });
+        sha256_hex(work.to_string().as_bytes())[..16].to_owned()
+    }
+}
+
+/// Finds the data of a spec, as [`crate::data::locate`] does.
+pub type Locate<'a> = &'a mut dyn FnMut(&DataSpec) -> Result<Located, DataError>;
+
+/// Plans a document. Refusals are returned all at once, with the warnings; a plan comes with warnings
+/// alone. `default_name` names the experiment when the file does not.
+pub fn plan(document: &Document, default_name: &str, locate: Locate<'_>) -> Result<(Plan, Diagnostics), Diagnostics> {
+    let mut diagnostics = Diagnostics::default();
+    let mut findings = Findings::default();
+    let written = ExperimentSpec::decode(&document.root, &mut findings);
+    let num_before = findings.diagnostics.0.len();
+    let axes = sweep::axes(&written.sweep, &mut findings.diagnostics);
+    if findings.is_poisoned("sweep") || findings.diagnostics.0.len() > num_before {
+        // Trials of a wrong sweep would only repeat what is wrong with the file itself.
+        let mut planner = Planner::new(locate);
+        planner.check_trial(&document.root, written, &mut findings);
+        return Err(findings.diagnostics);
+    }
+    let mut planner = Planner::new(locate);
+    let mut runs = Vec::new();
+    let (mut num_trials, mut num_refused) = (0, 0);
+    for indices in sweep::combinations(&axes) {
+        num_trials += 1;
+        let root = sweep::apply(&document.root, &axes, &indices);
+        let mut findings = Findings::default();
+        let spec = ExperimentSpec::decode(&root, &mut findings);
+        let trial = planner.check_trial(&root, spec, &mut findings);
+        let id = sweep::trial_id(&axes, &indices);
+        num_refused += findings.diagnostics.has_errors() as usize;
+        for diagnostic in findings.diagnostics.0 {
+            let in_trial = match axes.is_empty() {
+                true => diagnostic,
+                false => diagnostic.note(format!("first found in trial `{id}`")),
+            };
+            diagnostics.push(in_trial);
+        }
+        if let Some(trial) = trial {
+            let values = axes.iter().zip(&indices);
+            let values: Map<_, _> = values
+                .map(|(axis, index)| (axis.key.clone(), axis.values()[*index].value.to_json()))
+                .collect();
+            trial.add_runs(default_name, id, values, &mut runs);
+        }
+    }
+    if diagnostics.has_errors() {
+        if num_refused == num_trials {
+            // What is wrong in every trial is wrong with the file.
+            for diagnostic in &mut diagnostics.0 {
+                diagnostic.notes.retain(|note| !note.starts_with("first found in trial"));
+            }
+        }
+        return Err(diagnostics);
+    }
+    let experiment = written.experiment.name.unwrap_or_else(|| default_name.to_owned());
+    let plan = Plan {
+        format: FORMAT,
+        experiment,
+        question: written.experiment.question.unwrap_or_default(),
+        source: document.sources.0[0].name.clone(),
+        overrides: document.overrides.clone(),
+        objective: written.objective.metric,
+        notices: planner.notices(),
+        axes: axes.into_iter().map(|axis| axis.key).collect(),
+        runs,
+    };
+    Ok((plan, diagnostics))
+}
+
+/// Checks trials one after the other and remembers what they share.
+struct Planner<'a> {
+    locate: Locate<'a>,
+    located: Vec<(DataSpec, Result<Located, DataError>)>,
+}
+
+/// A trial that nothing is wrong with.
+struct Trial {
+    spec: ExperimentSpec,
+    data: DataPlan,
+    network: Network,
+}
+
+impl<'a> Planner<'a> {
+    fn new(locate: Locate<'a>) -> Self {
+        Self {
+            locate,
+            located: Vec::new(),
+        }
+    }
+
+    fn notices(&self) -> Vec<String> {
+        let located = self.located.iter().filter_map(|(_, result)| result.as_ref().ok());
+        located.filter_map(|located| located.notice.clone()).collect()
+    }
+
+    fn data_of(&mut self, spec: &DataSpec) -> Result<DataPlan, DataError> {
+        if !self.located.iter().any(|(known, _)| known == spec) {
+            let result = (self.locate)(spec);
+            self.located.push((spec.clone(), result));
+        }
+        let found = self.located.iter().find(|(known, _)| known == spec);
+        found.expect("it was just put there").1.clone().map(|located| located.plan)
+    }
+
+    fn check_trial(&mut self, root: &Table, spec: ExperimentSpec, findings: &mut Findings) -> Option<Trial> {
+        let point = |data, network| Point {
+            root,
+            spec: &spec,
+            data,
+            network,
+        };
+        let data = match findings.is_poisoned("data") {
+            true => None,
+            false => match self.data_of(&spec.data) {
+                Ok(data) => Some(data),
+                Err(error) => {
+                    let at = point(None, None).span("data.type");
+                    findings.diagnostics.push(error.to_diagnostic().at(at));
+                    None
+                }
+            },
+        };
+        let mut network = None;
+        if let (Some(data), false) = (&data, findings.is_poisoned("model")) {
+            match expand(&spec.model, &data.item_shape, data.num_classes) {
+                Ok(laid_out) => network = Some(laid_out),
+                Err(error) => {
+                    let at = point(None, None).span(&format!("model.{}", error.key));
+                    findings.diagnostics.push(
+                        Diagnostic::error("shape", error.message).at(at).help(error.help),
+                    );
+                }
+            }
+        }
+        check::check(&point(data.as_ref(), network.as_ref()), findings);
+        if findings.diagnostics.has_errors() {
+            return None;
+        }
+        Some(Trial {
+            spec,
+            data: data?,
+            network: network?,
+        })
+    }
+}
+
+impl Trial {
+    fn add_runs(self, default_name: &str, id: String, axes: Map<String, Json>, runs: &mut Vec<RunPlan>) {
+        let spec = self.spec;
+        let least_memory_bytes = check::least_memory(&spec, &self.data, &self.network);
+        let name = spec.experiment.name.unwrap_or_else(|| default_name.to_owned());
+        for seed in &spec.experiment.seeds {
+            let mut run = RunPlan {
+                format: FORMAT,
+                experiment: name.clone(),
+                id: format!("{id}-s{seed}"),
+                trial: id.clone(),
+                seed: *seed,
+                fingerprint: String::new(),
+                objective: spec.objective.metric,
+                device: spec.backend.device,
+                precision: spec.backend.precision,
+                memory_limit_bytes: spec.memory.limit.map(|limit| limit.0),
+                least_memory_bytes,
+                steps_per_epoch: self.data.num_train.div_ceil(spec.train.batch_size),
+                axes: axes.clone(),
+                train: spec.train.clone(),
+                checkpoint: spec.checkpoint.clone(),
+                data: self.data.clone(),
+                model: spec.model.clone(),
+                loss: spec.loss,
+                optimizer: spec.optimizer.clone(),
+                scheduler: spec.scheduler.clone(),
+                network: self.network.clone(),
+            };
+            run.fingerprint = run.compute_fingerprint();
+            runs.push(run);
+        }
+    }
+}

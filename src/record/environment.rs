@@ -1,0 +1,101 @@
+//! `environment.json`: what a run's numbers may depend on besides its plan.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+use sysinfo::System;
+
+use crate::event::Started;
+
+/// The version of Burn that this build is pinned to.
+const BURN_VERSION: &str = "0.22.1";
+
+/// Where a run is computed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Environment {
+    /// When the record was made, RFC 3339.
+    pub recorded_at: String,
+    /// Version of this program.
+    pub runner_version: String,
+    /// Version of Burn.
+    pub burn_version: String,
+    /// Backends of this build.
+    pub backends: Vec<String>,
+    /// Commit of the git checkout around the experiment file, if there is one.
+    pub git_commit: Option<String>,
+    /// Whether that checkout had changes.
+    pub git_dirty: Option<bool>,
+    /// Name of the machine.
+    pub host: String,
+    /// Name and version of its operating system.
+    pub os: String,
+    /// Name of its processor.
+    pub cpu: String,
+    /// Cores of its processor.
+    pub cores: usize,
+    /// Bytes of its memory.
+    pub memory_bytes: u64,
+    /// What stands in for the data that was asked for, and why.
+    pub data_notice: Option<String>,
+    /// What the worker found: device, data digests, threads.
+    pub worker: Option<Worker>,
+}
+
+/// What the worker found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Worker {
+    /// The device's own name.
+    pub device_name: String,
+    /// Threads that the worker may use.
+    pub threads: usize,
+    /// sha256 of each split's items.
+    pub data_digests: BTreeMap<String, String>,
+}
+
+impl Environment {
+    /// Looks at this machine and at the git checkout around `folder`.
+    pub fn here(folder: &Path, data_notice: Option<String>) -> Self {
+        let mut system = System::new().ok();
+        if let Some(system) = &mut system {
+            system.refresh_memory();
+            system.refresh_cpu_list(sysinfo::CpuRefreshKind::nothing());
+        }
+        let cpu = system.as_ref().and_then(|s| Some(s.cpus().first()?.brand().to_owned()));
+        let git = |args: &[&str]| -> Option<String> {
+            let output = Command::new("git").arg("-C").arg(folder).args(args).output().ok()?;
+            let text = String::from_utf8(output.stdout).ok()?;
+            output.status.success().then(|| text.trim().to_owned())
+        };
+        let backends = crate::spec::backend::compiled();
+        Self {
+            recorded_at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+            runner_version: env!("CARGO_PKG_VERSION").into(),
+            burn_version: BURN_VERSION.into(),
+            backends: backends.iter().map(|name| (*name).to_owned()).collect(),
+            git_commit: git(&["rev-parse", "HEAD"]),
+            git_dirty: git(&["status", "--porcelain"]).map(|changes| !changes.is_empty()),
+            host: System::host_name().unwrap_or_default(),
+            os: System::long_os_version().unwrap_or_default(),
+            cpu: cpu.unwrap_or_default(),
+            cores: std::thread::available_parallelism().map_or(1, |n| n.get()),
+            memory_bytes: system.map_or(0, |s| s.total_memory()),
+            data_notice,
+            worker: None,
+        }
+    }
+
+    /// The same with what a worker found.
+    pub fn with_worker(&self, started: &Started) -> Self {
+        Self {
+            worker: Some(Worker {
+                device_name: started.device_name.clone(),
+                threads: started.threads,
+                data_digests: started.data_digests.clone(),
+            }),
+            ..self.clone()
+        }
+    }
+}

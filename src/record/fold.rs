@@ -1,0 +1,210 @@
+//! What a run's events come down to: its record, `metrics.csv` and `summary.json`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json};
+
+use super::{RunFolder, write_json, write_whole};
+use crate::event::{Epoch, Event, Metrics, Outcome, Started};
+use crate::plan::RunPlan;
+use crate::spec::section::Choice;
+
+/// What happened in a run, folded from its events in order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunRecord {
+    /// The newest start, if the worker came up.
+    pub started: Option<Started>,
+    /// The epochs that count: those of the newest attempt, with the ones that it resumed from.
+    pub epochs: Vec<Epoch>,
+    /// Evaluations after the training, by split.
+    pub evaluations: BTreeMap<String, Metrics>,
+    /// How the newest attempt ended; `None` while it has not.
+    pub outcome: Option<Outcome>,
+    /// Seconds of all attempts together.
+    pub wall_secs: f64,
+    /// sha256 of the final weights.
+    pub weights_digest: String,
+}
+
+impl RunRecord {
+    /// Takes in one event.
+    pub fn apply(&mut self, event: &Event) {
+        match event {
+            Event::RunStarted(started) => {
+                self.epochs = started.history.clone();
+                self.evaluations.clear();
+                self.outcome = None;
+                self.started = Some(started.clone());
+            }
+            Event::Progressed(_) | Event::CheckpointSaved { .. } => {}
+            Event::EpochFinished(epoch) => self.epochs.push(epoch.clone()),
+            Event::SplitEvaluated { split, metrics, .. } => {
+                self.evaluations.insert(split.clone(), metrics.clone());
+            }
+            Event::RunFinished {
+                outcome,
+                wall_secs,
+                weights_digest,
+            } => {
+                self.outcome = Some(outcome.clone());
+                self.wall_secs += wall_secs;
+                self.weights_digest = weights_digest.clone();
+            }
+        }
+    }
+
+    /// Reads a run's events back.
+    pub fn read(folder: &RunFolder) -> io::Result<Self> {
+        let mut record = Self::default();
+        folder.read_events()?.iter().for_each(|event| record.apply(event));
+        Ok(record)
+    }
+
+    /// The best epoch by the objective, the first of equals.
+    pub fn best_epoch(&self, plan: &RunPlan) -> Option<&Epoch> {
+        let name = plan.objective.name();
+        let value = |epoch: &Epoch| epoch.metrics.get(name).copied().unwrap_or(f64::NAN);
+        self.epochs.iter().reduce(|best, epoch| {
+            match plan.objective.is_better(value(epoch), value(best)) {
+                true => epoch,
+                false => best,
+            }
+        })
+    }
+
+    /// One line for each epoch, without clocks: equal runs have equal bytes.
+    pub fn metrics_csv(&self) -> String {
+        let names: BTreeSet<&str> = self
+            .epochs
+            .iter()
+            .flat_map(|epoch| epoch.metrics.keys().map(String::as_str))
+            .collect();
+        let mut text = String::from("epoch,step");
+        for name in &names {
+            text.push(',');
+            text.push_str(name);
+        }
+        text.push('\n');
+        for epoch in &self.epochs {
+            text.push_str(&format!("{},{}", epoch.epoch, epoch.step));
+            for name in &names {
+                text.push(',');
+                if let Some(value) = epoch.metrics.get(*name) {
+                    text.push_str(&value.to_string());
+                }
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Writes `metrics.csv`.
+    pub fn write_metrics(&self, folder: &RunFolder) -> io::Result<()> {
+        write_whole(&folder.metrics_csv(), self.metrics_csv().as_bytes())
+    }
+
+    /// Writes `summary.json`, once the run has an outcome.
+    pub fn write_summary(&self, folder: &RunFolder, plan: &RunPlan) -> io::Result<()> {
+        match self.summary(plan) {
+            Some(summary) => write_json(&folder.summary_json(), &summary),
+            None => Ok(()),
+        }
+    }
+
+    /// The summary, once the run has an outcome.
+    pub fn summary(&self, plan: &RunPlan) -> Option<Summary> {
+        let outcome = self.outcome.as_ref()?;
+        let best = self.best_epoch(plan);
+        let mut metrics = best.map(|epoch| epoch.metrics.clone()).unwrap_or_default();
+        for (split, evaluated) in &self.evaluations {
+            let named = evaluated.iter().map(|(name, value)| (format!("{split}/{name}"), *value));
+            metrics.extend(named);
+        }
+        if let Some(last) = self.epochs.last() {
+            let named = last.metrics.iter().map(|(name, value)| (format!("last/{name}"), *value));
+            metrics.extend(named.collect::<Vec<_>>());
+        }
+        let failure = match outcome {
+            Outcome::Failed { class, message } => Some(Failure {
+                class: class.name().to_owned(),
+                message: message.clone(),
+            }),
+            _ => None,
+        };
+        let reason = match outcome {
+            Outcome::Skipped { reason } => Some(reason.clone()),
+            _ => None,
+        };
+        Some(Summary {
+            format: crate::plan::FORMAT,
+            run: plan.id.clone(),
+            outcome: outcome.word().to_owned(),
+            failure,
+            reason,
+            metrics,
+            best_epoch: best.map(|epoch| epoch.epoch),
+            epochs: self.epochs.len(),
+            steps: self.epochs.last().map_or(0, |epoch| epoch.step),
+            wall_secs: self.wall_secs,
+            peak_memory_bytes: self.epochs.iter().map(|epoch| epoch.memory_bytes).max(),
+            device: plan.device.to_string(),
+            precision: plan.precision.name().to_owned(),
+            seed: plan.seed,
+            axes: plan.axes.clone(),
+            fingerprint: plan.fingerprint.clone(),
+            weights_digest: self.weights_digest.clone(),
+        })
+    }
+}
+
+/// `summary.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The version of this format.
+    pub format: u32,
+    /// The run's id.
+    pub run: String,
+    /// `completed`, `failed`, `interrupted` or `skipped`.
+    pub outcome: String,
+    /// What went wrong, when it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// Why it was skipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Numbers of the best epoch by the objective, of the evaluations, and with `last/` of the last epoch.
+    pub metrics: Metrics,
+    /// The best epoch by the objective.
+    pub best_epoch: Option<usize>,
+    /// Epochs that were finished.
+    pub epochs: usize,
+    /// Optimizer updates up to the end of the last finished epoch.
+    pub steps: usize,
+    /// Seconds of all attempts together.
+    pub wall_secs: f64,
+    /// The most memory that the process held at the end of an epoch.
+    pub peak_memory_bytes: Option<u64>,
+    /// Where it was computed.
+    pub device: String,
+    /// In what precision.
+    pub precision: String,
+    /// The seed.
+    pub seed: u64,
+    /// The values of the varied keys.
+    pub axes: Map<String, Json>,
+    /// Hash of everything that can change the numbers.
+    pub fingerprint: String,
+    /// sha256 of the final weights by path.
+    pub weights_digest: String,
+}
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The kind of failure.
+    pub class: String,
+    /// What happened, and what to do about it.
+    pub message: String,
+}

@@ -1,0 +1,278 @@
+//! The results tree on disk. This module owns every path in it.
+//!
+//! ```text
+//! results/<experiment>/
+//!   experiment.toml        byte copy of the input
+//!   plan.json              every run, resolved
+//!   .lock                  held by the `runner run` that writes here
+//!   runs/<trial>-s<seed>/
+//!     run.toml             the run, resolved and self-contained
+//!     environment.json     versions, host, device, data digests, clock
+//!     events.jsonl         what happened, append-only: the source of truth
+//!     metrics.csv          one line for each epoch, derived
+//!     summary.json         the outcome, derived; absent while the run is incomplete
+//!     run.log              the worker's log
+//!     checkpoints/         model-<step>.bpk, optimizer-<step>.bpk, scheduler-<step>.bpk, and
+//!                          checkpoint-<step>.json, which makes the three of them complete
+//!     model/               final.bpk, and best.bpk by the objective
+//!   report.md report.csv report.json
+//! ```
+//!
+//! A file that is not appended to is written whole under another name and renamed, so that a kill at
+//! any moment leaves the old or the new one.
+
+mod collector;
+mod environment;
+mod fold;
+mod status;
+
+pub use collector::{Collector, Recorded};
+pub use environment::Environment;
+pub use fold::{RunRecord, Summary};
+pub use status::{Status, leftovers, status};
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::Event;
+use crate::plan::{Plan, RunPlan};
+
+/// The folder of one experiment.
+#[derive(Clone, Debug)]
+pub struct ExperimentFolder(pub PathBuf);
+
+/// The folder of one run.
+#[derive(Clone, Debug)]
+pub struct RunFolder(pub PathBuf);
+
+impl ExperimentFolder {
+    /// The copy of the input.
+    pub fn experiment_toml(&self) -> PathBuf {
+        self.0.join("experiment.toml")
+    }
+
+    /// Every run, resolved.
+    pub fn plan_json(&self) -> PathBuf {
+        self.0.join("plan.json")
+    }
+
+    /// A report, by its ending.
+    pub fn report(&self, extension: &str) -> PathBuf {
+        self.0.join(format!("report.{extension}"))
+    }
+
+    /// The folder of a run.
+    pub fn run(&self, id: &str) -> RunFolder {
+        RunFolder(self.0.join("runs").join(id))
+    }
+
+    /// The ids of the runs that have a folder, sorted.
+    pub fn run_ids(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.0.join("runs")).into_iter().flatten().flatten();
+        let folders = entries.filter(|entry| entry.path().is_dir());
+        let mut ids: Vec<_> = folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        ids.sort();
+        ids
+    }
+
+    /// Reads the plan, if the folder has one.
+    pub fn read_plan(&self) -> io::Result<Option<Plan>> {
+        let text = match fs::read_to_string(self.plan_json()) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other?,
+        };
+        serde_json::from_str(&text).map(Some).map_err(|e| damaged(&self.plan_json(), e))
+    }
+
+    /// Takes the folder's lock until the returned file is dropped; `None` when another process has it.
+    pub fn lock(&self) -> io::Result<Option<File>> {
+        fs::create_dir_all(&self.0)?;
+        let path = self.0.join(".lock");
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(fs::TryLockError::WouldBlock) => Ok(None),
+            Err(fs::TryLockError::Error(e)) => Err(e),
+        }
+    }
+}
+
+impl RunFolder {
+    /// The run, resolved.
+    pub fn run_toml(&self) -> PathBuf {
+        self.0.join("run.toml")
+    }
+
+    /// Where the run was computed.
+    pub fn environment_json(&self) -> PathBuf {
+        self.0.join("environment.json")
+    }
+
+    /// What happened.
+    pub fn events_jsonl(&self) -> PathBuf {
+        self.0.join("events.jsonl")
+    }
+
+    /// One line for each epoch.
+    pub fn metrics_csv(&self) -> PathBuf {
+        self.0.join("metrics.csv")
+    }
+
+    /// The outcome.
+    pub fn summary_json(&self) -> PathBuf {
+        self.0.join("summary.json")
+    }
+
+    /// The worker's log.
+    pub fn run_log(&self) -> PathBuf {
+        self.0.join("run.log")
+    }
+
+    /// The checkpoints.
+    pub fn checkpoints(&self) -> PathBuf {
+        self.0.join("checkpoints")
+    }
+
+    /// The file that makes the checkpoint of a step complete.
+    pub fn checkpoint_json(&self, step: usize) -> PathBuf {
+        self.checkpoints().join(format!("checkpoint-{step}.json"))
+    }
+
+    /// One of the three files of a checkpoint.
+    pub fn checkpoint_part(&self, part: &str, step: usize) -> PathBuf {
+        self.checkpoints().join(format!("{part}-{step}.bpk"))
+    }
+
+    /// Saved weights: `final` or `best`.
+    pub fn model(&self, name: &str) -> PathBuf {
+        self.0.join("model").join(format!("{name}.bpk"))
+    }
+
+    /// Writes the run so that a worker can read it back.
+    pub fn write_plan(&self, plan: &RunPlan) -> io::Result<()> {
+        let text = toml::to_string(plan).map_err(io::Error::other)?;
+        let head = "# A resolved run, written by runner. `runner exec` and `runner report` read it.\n\n";
+        write_whole(&self.run_toml(), format!("{head}{text}").as_bytes())
+    }
+
+    /// Reads the run, if the folder has one.
+    pub fn read_plan(&self) -> io::Result<Option<RunPlan>> {
+        let text = match fs::read_to_string(self.run_toml()) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other?,
+        };
+        toml::from_str(&text).map(Some).map_err(|e| damaged(&self.run_toml(), e.message()))
+    }
+
+    /// The step numbers of complete checkpoints, newest first.
+    pub fn checkpoint_steps(&self) -> Vec<usize> {
+        let entries = fs::read_dir(self.checkpoints()).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut steps: Vec<usize> = names
+            .filter_map(|name| name.strip_prefix("checkpoint-")?.strip_suffix(".json")?.parse().ok())
+            .collect();
+        steps.sort_unstable_by(|a, b| b.cmp(a));
+        steps
+    }
+
+    /// Removes everything that a worker wrote, so that the run starts afresh.
+    pub fn clear(&self) -> io::Result<()> {
+        for folder in [self.checkpoints(), self.0.join("model")] {
+            ignore_missing(fs::remove_dir_all(folder))?;
+        }
+        let files = [
+            self.environment_json(),
+            self.events_jsonl(),
+            self.metrics_csv(),
+            self.summary_json(),
+            self.run_log(),
+        ];
+        files.iter().try_for_each(|file| ignore_missing(fs::remove_file(file)))
+    }
+
+    /// Appends an event with the time at which it arrived.
+    pub fn append_event(&self, event: &Event) -> io::Result<()> {
+        let line = EventLine {
+            time_ms: unix_millis(),
+            event: event.clone(),
+        };
+        let mut text = serde_json::to_string(&line).map_err(io::Error::other)?;
+        text.push('\n');
+        let mut file = OpenOptions::new()
+            .create(true)
+            .read(true)
+            .append(true)
+            .open(self.events_jsonl())?;
+        // A line torn by a kill is closed, so that the next one stands by itself.
+        if file.seek(SeekFrom::End(-1)).is_ok() {
+            let mut last = [0];
+            file.read_exact(&mut last)?;
+            if last != *b"\n" {
+                text.insert(0, '\n');
+            }
+        }
+        file.write_all(text.as_bytes())
+    }
+
+    /// Reads the events; a line that a kill tore is passed over.
+    pub fn read_events(&self) -> io::Result<Vec<Event>> {
+        let text = match fs::read(self.events_jsonl()) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other?,
+        };
+        let lines = text.split(|b| *b == b'\n');
+        let events = lines.filter_map(|line| serde_json::from_slice::<EventLine>(line).ok());
+        Ok(events.map(|line| line.event).collect())
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct EventLine {
+    time_ms: u64,
+    #[serde(flatten)]
+    event: Event,
+}
+
+/// Milliseconds since 1970.
+pub fn unix_millis() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as u64)
+}
+
+/// Writes a file whole: under another name first, then renamed.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
+    file.write_all(bytes)?;
+    // Temporary files are private by default; results are as readable as the user's other files.
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        file.as_file().set_permissions(fs::Permissions::from_mode(0o644))?;
+    }
+    file.persist(path).map_err(|e| e.error)?;
+    Ok(())
+}
+
+/// Writes a value as JSON, whole.
+pub fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    let mut text = serde_json::to_string_pretty(value).map_err(io::Error::other)?;
+    text.push('\n');
+    write_whole(path, text.as_bytes())
+}
+
+fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+fn damaged(path: &Path, reason: impl std::fmt::Display) -> io::Error {
+    io::Error::other(format!("`{}` is damaged: {reason}", path.display()))
+}

@@ -1,0 +1,101 @@
+//! What a results folder already holds of a plan.
+
+use std::io;
+
+use serde_json::Value as Json;
+
+use super::{ExperimentFolder, RunFolder, RunRecord};
+use crate::event::Outcome;
+use crate::plan::{Plan, RunPlan};
+
+/// What is left to do for one run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Status {
+    /// Nothing is there.
+    New,
+    /// It is completed.
+    Completed,
+    /// It was begun, and goes on from a checkpoint of this step; 0 for none.
+    Begun {
+        /// Optimizer updates that need not be made again.
+        step: usize,
+    },
+    /// It failed, and is tried again.
+    Failed {
+        /// The kind of failure.
+        class: String,
+    },
+    /// The folder holds a run of the same name that is other work.
+    Different {
+        /// The keys that differ, with the value there and the value now.
+        keys: Vec<String>,
+    },
+}
+
+/// Looks at one run's folder.
+pub fn status(plan: &RunPlan, folder: &RunFolder) -> io::Result<Status> {
+    let Some(there) = folder.read_plan()? else {
+        return Ok(Status::New);
+    };
+    if there.fingerprint != plan.fingerprint {
+        return Ok(Status::Different {
+            keys: differences(&there, plan),
+        });
+    }
+    let record = RunRecord::read(folder)?;
+    let step = folder.checkpoint_steps().first().copied().unwrap_or(0);
+    Ok(match record.outcome {
+        Some(Outcome::Completed) => Status::Completed,
+        Some(Outcome::Failed { class, .. }) => Status::Failed {
+            class: class.name().to_owned(),
+        },
+        _ if record.started.is_none() && step == 0 => Status::New,
+        _ => Status::Begun { step },
+    })
+}
+
+/// The ids of runs that the folder holds and the plan does not.
+pub fn leftovers(plan: &Plan, folder: &ExperimentFolder) -> Vec<String> {
+    let planned = |id: &String| plan.runs.iter().any(|run| run.id == *id);
+    folder.run_ids().into_iter().filter(|id| !planned(id)).collect()
+}
+
+fn differences(there: &RunPlan, now: &RunPlan) -> Vec<String> {
+    let flat = |plan: &RunPlan| {
+        let mut leaves = Vec::new();
+        let json = serde_json::to_value(plan).unwrap_or_default();
+        flatten(&json, String::new(), &mut leaves);
+        leaves
+    };
+    let (there, now) = (flat(there), flat(now));
+    let value = |leaves: &[(String, String)], key: &str| {
+        let found = leaves.iter().find(|(k, _)| k == key);
+        found.map_or("nothing".to_owned(), |(_, value)| value.clone())
+    };
+    // What follows from other keys is left out, so that the user sees what was changed.
+    let derived = |key: &str| {
+        ["fingerprint", "network", "experiment", "axes", "steps_per_epoch", "least_memory", "data.folder"]
+            .iter()
+            .any(|start| key.starts_with(start))
+    };
+    let mut keys: Vec<&String> = there.iter().chain(&now).map(|(key, _)| key).collect();
+    keys.sort();
+    keys.dedup();
+    let changed = keys.into_iter().filter(|key| !derived(key));
+    changed
+        .filter(|key| value(&there, key) != value(&now, key))
+        .map(|key| format!("`{key}` was {}, is {}", value(&there, key), value(&now, key)))
+        .collect()
+}
+
+fn flatten(value: &Json, path: String, leaves: &mut Vec<(String, String)>) {
+    match value {
+        Json::Object(map) => {
+            for (key, value) in map {
+                let inner = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                flatten(value, inner, leaves);
+            }
+        }
+        other => leaves.push((path, other.to_string())),
+    }
+}

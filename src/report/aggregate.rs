@@ -1,0 +1,291 @@
+//! What the runs of an experiment come down to: trials with means over seeds, in rank order.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json};
+
+use crate::plan::{FORMAT, Plan, RunPlan};
+use crate::record::{Environment, ExperimentFolder, RunRecord, Summary, leftovers};
+use crate::spec::section::Choice;
+
+/// `report.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// The version of this format.
+    pub format: u32,
+    /// The experiment's name.
+    pub experiment: String,
+    /// What it is to answer; empty when it does not say.
+    pub question: String,
+    /// The metric that trials are ranked by.
+    pub objective: String,
+    /// What the reader must know first: fallbacks and the like.
+    pub notices: Vec<String>,
+    /// The varied keys, in file order.
+    pub axes: Vec<String>,
+    /// Runs that were planned.
+    pub num_runs: usize,
+    /// Runs that are completed.
+    pub num_completed: usize,
+    /// The trials, best first; those without a completed run last, in file order.
+    pub trials: Vec<Trial>,
+    /// Runs that are not completed, and why.
+    pub problems: Vec<Problem>,
+    /// Runs in the folder that are not part of the plan.
+    pub leftovers: Vec<String>,
+    /// What the numbers rest on.
+    pub provenance: Provenance,
+    /// The command for each run, by its id.
+    pub commands: BTreeMap<String, String>,
+}
+
+/// One trial over its seeds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Place by the objective, from 1; none without a completed run.
+    pub rank: Option<usize>,
+    /// The trial's name.
+    pub id: String,
+    /// The values of the varied keys.
+    pub axes: Map<String, Json>,
+    /// Completed runs, over which the metrics are taken.
+    pub n: usize,
+    /// Means by metric: of each run's best epoch by the objective, and of its last with `last/`.
+    pub metrics: BTreeMap<String, Mean>,
+    /// Mean seconds of a run.
+    pub wall_secs: Option<f64>,
+    /// The ids of its runs, completed or not.
+    pub runs: Vec<String>,
+}
+
+/// A mean over seeds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Mean {
+    /// The mean.
+    pub mean: f64,
+    /// The sample standard deviation; none for a single run.
+    pub sd: Option<f64>,
+}
+
+/// A run that is not completed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Problem {
+    /// Its id.
+    pub run: String,
+    /// `failed`, `interrupted`, `skipped` or `incomplete`.
+    pub outcome: String,
+    /// Why, and what to do about it.
+    pub message: String,
+}
+
+/// What the numbers rest on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Provenance {
+    /// Where the runs were computed; several when they differ.
+    pub environments: Vec<Environment>,
+    /// The data sets with their splits, in words.
+    pub data: Vec<String>,
+    /// sha256 of each split's items.
+    pub data_digests: BTreeMap<String, String>,
+}
+
+/// Reads every run's record and sums up.
+pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
+    let mut trials: Vec<Trial> = Vec::new();
+    let mut problems = Vec::new();
+    let mut provenance = Provenance::default();
+    let mut by_trial: Vec<Vec<Summary>> = Vec::new();
+    for run in &plan.runs {
+        let run_folder = folder.run(&run.id);
+        let record = RunRecord::read(&run_folder)?;
+        let at = match trials.iter().rposition(|trial| trial.id == run.trial) {
+            Some(at) => at,
+            None => {
+                trials.push(Trial {
+                    rank: None,
+                    id: run.trial.clone(),
+                    axes: run.axes.clone(),
+                    n: 0,
+                    metrics: BTreeMap::new(),
+                    wall_secs: None,
+                    runs: Vec::new(),
+                });
+                by_trial.push(Vec::new());
+                trials.len() - 1
+            }
+        };
+        trials[at].runs.push(run.id.clone());
+        provenance.add(run, &run_folder);
+        match record.summary(run) {
+            Some(summary) if summary.outcome == "completed" => by_trial[at].push(summary),
+            summary => problems.push(problem(run, summary, &record)),
+        }
+    }
+    for (trial, summaries) in trials.iter_mut().zip(&by_trial) {
+        trial.sum_up(summaries);
+    }
+    let name = plan.objective.name();
+    let value = |trial: &Trial| trial.metrics.get(name).map(|mean| mean.mean);
+    // A stable sort: equals keep the order of the file.
+    trials.sort_by(|a, b| match (value(a), value(b)) {
+        (Some(a), Some(b)) if plan.objective.is_better(a, b) => std::cmp::Ordering::Less,
+        (Some(a), Some(b)) if plan.objective.is_better(b, a) => std::cmp::Ordering::Greater,
+        (Some(_), None) => std::cmp::Ordering::Less,
+        (None, Some(_)) => std::cmp::Ordering::Greater,
+        _ => std::cmp::Ordering::Equal,
+    });
+    for (at, trial) in trials.iter_mut().enumerate() {
+        trial.rank = (trial.n > 0).then_some(at + 1);
+    }
+    let commands = plan.runs.iter().map(|run| (run.id.clone(), command(plan, run)));
+    Ok(Report {
+        format: FORMAT,
+        experiment: plan.experiment.clone(),
+        question: plan.question.clone(),
+        objective: name.to_owned(),
+        notices: plan.notices.clone(),
+        axes: plan.axes.clone(),
+        num_runs: plan.runs.len(),
+        num_completed: by_trial.iter().map(Vec::len).sum(),
+        trials,
+        problems,
+        leftovers: leftovers(plan, folder),
+        provenance,
+        commands: commands.collect(),
+    })
+}
+
+impl Trial {
+    fn sum_up(&mut self, summaries: &[Summary]) {
+        self.n = summaries.len();
+        let Some(first) = summaries.first() else {
+            return;
+        };
+        for name in first.metrics.keys() {
+            let values: Vec<f64> = summaries.iter().filter_map(|s| s.metrics.get(name).copied()).collect();
+            if values.len() == summaries.len() {
+                self.metrics.insert(name.clone(), Mean::of(&values));
+            }
+        }
+        let secs: Vec<f64> = summaries.iter().map(|s| s.wall_secs).collect();
+        self.wall_secs = Some(Mean::of(&secs).mean);
+    }
+}
+
+impl Mean {
+    /// The mean and the sample standard deviation (n - 1 in the denominator) of at least one value.
+    pub fn of(values: &[f64]) -> Self {
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+        Self {
+            mean,
+            sd: (values.len() > 1).then(|| (squares / (n - 1.0)).sqrt()),
+        }
+    }
+}
+
+fn problem(run: &RunPlan, summary: Option<Summary>, record: &RunRecord) -> Problem {
+    let again = "run the same command again to finish it";
+    let (outcome, message) = match summary {
+        Some(summary) => {
+            let message = match (summary.failure, summary.reason) {
+                (Some(failure), _) => format!("{}: {}", failure.class, failure.message),
+                (None, Some(reason)) => reason,
+                (None, None) => format!("stopped after {} of {} epochs; {again}", summary.epochs, run.train.epochs),
+            };
+            (summary.outcome, message)
+        }
+        None if record.started.is_some() => (
+            "incomplete".into(),
+            format!("begun, {} of {} epochs recorded; {again}", record.epochs.len(), run.train.epochs),
+        ),
+        None => ("incomplete".into(), format!("not started; {again}")),
+    };
+    Problem {
+        run: run.id.clone(),
+        outcome,
+        message,
+    }
+}
+
+impl Provenance {
+    fn add(&mut self, run: &RunPlan, folder: &crate::record::RunFolder) {
+        let data = &run.data;
+        let test = match data.num_test {
+            0 => String::new(),
+            num => format!(", {num} test"),
+        };
+        let stands_in = match &data.stands_in_for {
+            Some(asked) => format!(" (stands in for `{asked}`)"),
+            None => String::new(),
+        };
+        let line = format!(
+            "`{}`{stands_in}: {} train, {} valid{test} items of shape {:?}, {} classes, split with seed {}{}",
+            data.dataset.name(),
+            data.num_train,
+            data.num_valid,
+            data.item_shape,
+            data.num_classes,
+            data.split.seed,
+            if data.split.stratified { ", stratified" } else { "" }
+        );
+        if !self.data.contains(&line) {
+            self.data.push(line);
+        }
+        let text = std::fs::read(folder.environment_json()).unwrap_or_default();
+        let Ok(mut environment) = serde_json::from_slice::<Environment>(&text) else {
+            return;
+        };
+        environment.recorded_at = String::new();
+        if let Some(worker) = &mut environment.worker {
+            let digests = std::mem::take(&mut worker.data_digests);
+            self.data_digests.extend(digests.into_iter().map(|(split, digest)| {
+                (format!("{}/{split}", data.dataset.name()), digest)
+            }));
+        }
+        if !self.environments.contains(&environment) {
+            self.environments.push(environment);
+        }
+    }
+}
+
+fn command(plan: &Plan, run: &RunPlan) -> String {
+    let sets = plan.overrides.iter().map(|set| format!(" --set {}", quoted(set)));
+    let sets: String = sets.collect();
+    format!(
+        "runner run {} --only {}{sets} --results reproduced",
+        quoted(&plan.source),
+        quoted(&run.id)
+    )
+}
+
+/// The text as one word of a POSIX shell.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,+:@".contains(c);
+    match !text.is_empty() && text.chars().all(plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_standard_deviation_is_that_of_a_sample() {
+        let mean = Mean::of(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]);
+        assert_eq!(mean.mean, 5.0);
+        assert!((mean.sd.unwrap() - (32.0f64 / 7.0).sqrt()).abs() < 1e-12);
+        assert_eq!(Mean::of(&[3.0]).sd, None);
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        assert_eq!(quoted("a=0.1,b-s1"), "a=0.1,b-s1");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+}

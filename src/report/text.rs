@@ -1,0 +1,213 @@
+//! A report as a table for the terminal, as Markdown and as CSV.
+
+use comfy_table::{ContentArrangement, Table, presets};
+use serde_json::Value as Json;
+
+use super::aggregate::{Mean, Report, Trial};
+
+/// A number with the digits that a reader wants: 4 significant ones, no exponent where avoidable.
+pub fn short_number(value: f64) -> String {
+    match value.abs() {
+        v if v == 0.0 => "0".into(),
+        v if !(1e-4..1e6).contains(&v) => format!("{value:.3e}"),
+        v => {
+            let digits = (3 - v.log10().floor() as i32).clamp(0, 6) as usize;
+            format!("{value:.digits$}")
+        }
+    }
+}
+
+/// `0.9713 ± 0.0021`: to two digits of the standard deviation, which is all that the spread justifies.
+fn mean_and_sd(mean: &Mean) -> String {
+    match mean.sd {
+        Some(sd) if sd > 0.0 && sd < 1e6 => {
+            let digits = (1 - sd.log10().floor() as i32).clamp(0, 6) as usize;
+            format!("{:.digits$} ± {sd:.digits$}", mean.mean)
+        }
+        Some(_) => format!("{} ± 0", short_number(mean.mean)),
+        None => short_number(mean.mean),
+    }
+}
+
+fn value_text(value: &Json) -> String {
+    match value {
+        Json::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The columns besides the objective that a reader wants to see.
+fn more_metrics(report: &Report) -> Vec<&'static str> {
+    let all = ["valid/accuracy", "valid/loss", "test/accuracy", "test/loss"];
+    let there = |name: &str| report.trials.iter().any(|trial| trial.metrics.contains_key(name));
+    let wanted = all.into_iter().filter(|name| *name != report.objective && there(name));
+    wanted.collect()
+}
+
+fn rows(report: &Report) -> (Vec<String>, Vec<Vec<String>>) {
+    let more = more_metrics(report);
+    let mut head = vec!["#".to_owned()];
+    match report.axes.is_empty() {
+        true => head.push("trial".into()),
+        false => head.extend(report.axes.iter().cloned()),
+    }
+    head.push("n".into());
+    head.push(report.objective.clone());
+    head.extend(more.iter().map(|name| (*name).to_owned()));
+    head.push("s/run".into());
+    let metric = |trial: &Trial, name: &str| trial.metrics.get(name).map_or("-".into(), mean_and_sd);
+    let row = |trial: &Trial| {
+        let mut row = vec![trial.rank.map_or("-".into(), |rank| rank.to_string())];
+        match report.axes.is_empty() {
+            true => row.push(trial.id.clone()),
+            false => row.extend(report.axes.iter().map(|key| trial.axes.get(key).map_or("-".into(), value_text))),
+        }
+        row.push(match trial.n == trial.runs.len() {
+            true => trial.n.to_string(),
+            false => format!("{} of {}", trial.n, trial.runs.len()),
+        });
+        row.push(metric(trial, &report.objective));
+        row.extend(more.iter().map(|name| metric(trial, name)));
+        row.push(trial.wall_secs.map_or("-".into(), |secs| format!("{secs:.2}")));
+        row
+    };
+    (head, report.trials.iter().map(row).collect())
+}
+
+/// The ranked trials as a table; `width` wraps it, `None` makes Markdown.
+pub fn table(report: &Report, width: Option<u16>) -> String {
+    let (head, rows) = rows(report);
+    let mut table = Table::new();
+    match width {
+        Some(width) => {
+            table.load_style(presets::NOTHING);
+            table.set_content_arrangement(ContentArrangement::Dynamic);
+            table.set_width(width);
+        }
+        None => {
+            table.load_style(presets::ASCII_MARKDOWN);
+            table.set_content_arrangement(ContentArrangement::Disabled);
+        }
+    }
+    table.set_header(head);
+    table.add_rows(rows);
+    table.trim_fmt()
+}
+
+/// `report.md`.
+pub fn markdown(report: &Report) -> String {
+    let mut text = format!("# {}\n\n", report.experiment);
+    for notice in &report.notices {
+        text.push_str(&format!("> **Note.** {notice}.\n\n"));
+    }
+    if !report.question.is_empty() {
+        text.push_str(&format!("{}\n\n", report.question));
+    }
+    text.push_str(&format!("{}\n\n", answer(report)));
+    text.push_str(&table(report, None));
+    text.push_str(&format!(
+        "\n\nMean ± standard deviation over n seeds, of each run's best epoch by `{}`; a test split is evaluated once, with that epoch's weights. s/run is wall time.\n",
+        report.objective
+    ));
+    if !report.problems.is_empty() {
+        text.push_str("\n## Not completed\n\n");
+        for problem in &report.problems {
+            text.push_str(&format!("- `{}` {}: {}\n", problem.run, problem.outcome, problem.message));
+        }
+    }
+    if !report.leftovers.is_empty() {
+        text.push_str("\n## Not part of this plan\n\nThe folder also holds runs of an earlier plan, which count for nothing here:\n\n");
+        report.leftovers.iter().for_each(|id| text.push_str(&format!("- `{id}`\n")));
+    }
+    text.push_str("\n## Data\n\n");
+    report.provenance.data.iter().for_each(|line| text.push_str(&format!("- {line}\n")));
+    for (split, digest) in &report.provenance.data_digests {
+        text.push_str(&format!("- sha256 of {split}: `{digest}`\n"));
+    }
+    text.push_str("\n## Environment\n\n");
+    for environment in &report.provenance.environments {
+        let worker = environment.worker.as_ref();
+        let commit = match (&environment.git_commit, environment.git_dirty) {
+            (Some(commit), Some(true)) => format!(", git {commit} with changes"),
+            (Some(commit), _) => format!(", git {commit}"),
+            (None, _) => String::new(),
+        };
+        text.push_str(&format!(
+            "- runner {}, Burn {}{commit}; {} ({} threads a run); {}, {} cores, {:.0} GiB; {} on {}\n",
+            environment.runner_version,
+            environment.burn_version,
+            worker.map_or("", |w| w.device_name.as_str()),
+            worker.map_or(0, |w| w.threads),
+            environment.cpu,
+            environment.cores,
+            environment.memory_bytes as f64 / f64::from(1 << 30),
+            environment.os,
+            environment.host,
+        ));
+    }
+    text.push_str("\n## Reproduce\n\n```sh\n");
+    report.commands.values().for_each(|command| text.push_str(&format!("{command}\n")));
+    text.push_str("```\n");
+    text
+}
+
+/// The first sentence: which trial is ahead, by its mean. It claims no more than that.
+fn answer(report: &Report) -> String {
+    let count = format!("{} of {} runs completed", report.num_completed, report.num_runs);
+    let Some(best) = report.trials.first().filter(|trial| trial.n > 0) else {
+        return format!("No run is completed ({count}).");
+    };
+    let mean = best.metrics.get(&report.objective).map_or("-".into(), mean_and_sd);
+    format!("Highest ranked: `{}` with {} {mean} (n = {}); {count}.", best.id, report.objective, best.n)
+}
+
+/// `report.csv`: one line for each trial, in rank order.
+pub fn csv(report: &Report) -> String {
+    let mut names: Vec<&String> = report.trials.iter().flat_map(|trial| trial.metrics.keys()).collect();
+    names.sort();
+    names.dedup();
+    let mut text = String::from("rank,trial");
+    report.axes.iter().for_each(|key| text.push_str(&format!(",{}", field(key))));
+    text.push_str(",num_runs,n");
+    names.iter().for_each(|name| text.push_str(&format!(",{name}/mean,{name}/sd")));
+    text.push_str(",wall_secs\n");
+    for trial in &report.trials {
+        let rank = trial.rank.map_or(String::new(), |rank| rank.to_string());
+        text.push_str(&format!("{rank},{}", field(&trial.id)));
+        for key in &report.axes {
+            text.push_str(&format!(",{}", field(&trial.axes.get(key).map_or(String::new(), value_text))));
+        }
+        text.push_str(&format!(",{},{}", trial.runs.len(), trial.n));
+        for name in &names {
+            let mean = trial.metrics.get(*name);
+            let sd = mean.and_then(|mean| mean.sd);
+            let number = |value: Option<f64>| value.map_or(String::new(), |v| v.to_string());
+            text.push_str(&format!(",{},{}", number(mean.map(|m| m.mean)), number(sd)));
+        }
+        let secs = trial.wall_secs.map_or(String::new(), |secs| secs.to_string());
+        text.push_str(&format!(",{secs}\n"));
+    }
+    text
+}
+
+/// A field of a CSV file (RFC 4180).
+fn field(text: &str) -> String {
+    match text.contains([',', '"', '\n']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_the_digits_that_the_spread_justifies() {
+        let shown = |mean, sd| mean_and_sd(&Mean { mean, sd });
+        assert_eq!(shown(0.971_312, Some(0.002_14)), "0.9713 ± 0.0021");
+        assert_eq!(shown(12.345, Some(1.5)), "12.3 ± 1.5");
+        assert_eq!(shown(0.971_312, None), "0.9713");
+        assert_eq!(short_number(0.000_012_3), "1.230e-5");
+    }
+}

@@ -1,0 +1,167 @@
+//! `[backend]`: where a run is computed, and in what precision.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::kind::Kind;
+use super::section::{Choice, Section};
+
+/// The `[backend]` table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BackendSpec {
+    /// The device.
+    pub device: DeviceName,
+    /// The type of floating-point numbers.
+    pub precision: Precision,
+}
+
+/// A device by its backend and its index among that backend's devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct DeviceName {
+    /// The backend.
+    pub backend: Backend,
+    /// The index; 0 when not written.
+    pub index: u16,
+}
+
+/// A backend of Burn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// Pure-Rust CPU kernels.
+    Flex,
+    /// Any GPU or software driver, kernels as WGSL.
+    Wgpu,
+    /// Vulkan, kernels as SPIR-V.
+    Vulkan,
+    /// Apple's Metal.
+    Metal,
+    /// NVIDIA.
+    Cuda,
+    /// AMD.
+    Rocm,
+    /// CubeCL kernels on the CPU.
+    Cpu,
+}
+
+impl Choice for Backend {
+    const ALL: &'static [(Self, &'static str, &'static str)] = &[
+        (Backend::Flex, "flex", "Pure-Rust kernels on the CPU."),
+        (Backend::Wgpu, "wgpu", "Any GPU or software driver through Vulkan, Metal or DX12."),
+        (Backend::Vulkan, "vulkan", "Vulkan, with kernels as SPIR-V."),
+        (Backend::Metal, "metal", "Apple's Metal."),
+        (Backend::Cuda, "cuda", "NVIDIA GPUs."),
+        (Backend::Rocm, "rocm", "AMD GPUs."),
+        (Backend::Cpu, "cpu", "CubeCL kernels on the CPU, through LLVM."),
+    ];
+}
+
+impl Backend {
+    /// Whether this build has the backend.
+    pub fn is_compiled(self) -> bool {
+        match self {
+            Backend::Flex => cfg!(feature = "flex"),
+            Backend::Wgpu => cfg!(feature = "wgpu"),
+            Backend::Vulkan => cfg!(feature = "vulkan"),
+            Backend::Metal => cfg!(feature = "metal"),
+            Backend::Cuda => cfg!(feature = "cuda"),
+            Backend::Rocm => cfg!(feature = "rocm"),
+            Backend::Cpu => cfg!(feature = "cpu"),
+        }
+    }
+
+    /// Whether it computes on the host's processor, so that the process's memory is the run's.
+    pub fn is_host(self) -> bool {
+        matches!(self, Backend::Flex | Backend::Cpu)
+    }
+}
+
+/// Names of the backends that this build has.
+pub fn compiled() -> Vec<&'static str> {
+    let all = Backend::ALL.iter();
+    all.filter(|(backend, _, _)| backend.is_compiled())
+        .map(|(_, name, _)| *name)
+        .collect()
+}
+
+impl fmt::Display for DeviceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.index {
+            0 => f.write_str(self.backend.name()),
+            index => write!(f, "{}:{index}", self.backend.name()),
+        }
+    }
+}
+
+impl From<DeviceName> for String {
+    fn from(name: DeviceName) -> Self {
+        name.to_string()
+    }
+}
+
+impl TryFrom<String> for DeviceName {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let (name, index) = text.split_once(':').unwrap_or((&text, "0"));
+        let backend = Backend::ALL.iter().find(|(_, n, _)| *n == name);
+        match (backend, index.parse()) {
+            (Some((backend, _, _)), Ok(index)) => Ok(Self {
+                backend: *backend,
+                index,
+            }),
+            _ => Err(format!("unknown device `{text}`")),
+        }
+    }
+}
+
+/// The type of floating-point numbers. Half precision is pure half: Burn keeps no master weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Precision {
+    /// 64 bits.
+    F64,
+    /// 32 bits.
+    F32,
+    /// 16 bits, IEEE.
+    F16,
+    /// 16 bits, 8 of them exponent.
+    Bf16,
+}
+
+impl Choice for Precision {
+    const ALL: &'static [(Self, &'static str, &'static str)] = &[
+        (Precision::F32, "f32", "32 bits."),
+        (Precision::F64, "f64", "64 bits, where the device has them."),
+        (Precision::F16, "f16", "16 bits, pure half: without master weights."),
+        (Precision::Bf16, "bf16", "16 bits with the range of f32, pure half: without master weights."),
+    ];
+}
+
+impl Precision {
+    /// Bytes of one number.
+    pub fn num_bytes(self) -> u64 {
+        match self {
+            Precision::F64 => 8,
+            Precision::F32 => 4,
+            Precision::F16 | Precision::Bf16 => 2,
+        }
+    }
+}
+
+impl BackendSpec {
+    pub(super) fn decode(s: &mut Section<'_>) -> Self {
+        let names = Backend::ALL.iter().map(|(_, name, doc)| (*name, *doc)).collect();
+        let device = s
+            .field("device", Kind::Indexed(names), "The device, as `runner devices` lists it.")
+            .or("flex".to_owned());
+        Self {
+            device: DeviceName::try_from(device).unwrap_or(DeviceName {
+                backend: Backend::Flex,
+                index: 0,
+            }),
+            precision: s.choice("precision", "The type of floating-point numbers.", Precision::F32),
+        }
+    }
+}

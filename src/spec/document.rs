@@ -1,0 +1,387 @@
+//! The experiment file as a tree of values that remember where they were written.
+//!
+//! Knows TOML and nothing of experiments. The text is parsed once; every later message points back
+//! into it. `--set` and sweep points are edits of this tree, so that a value from them is reported at
+//! the place where the user wrote it.
+
+use std::path::Path;
+
+use toml::de::{DeTable, DeValue};
+use toml::Spanned;
+
+use crate::diagnostic::{Diagnostic, Diagnostics, Sources, Span};
+
+/// Larger files are not experiments but data given by mistake.
+pub const MAX_BYTES: u64 = 1 << 20;
+
+/// A value and where it was written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Where.
+    pub span: Span,
+    /// What.
+    pub value: Value,
+}
+
+/// A TOML value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// `true` or `false`.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A float, `nan` and `inf` included.
+    Float(f64),
+    /// A string.
+    Str(String),
+    /// A date or time, which no key takes.
+    Datetime(String),
+    /// An array.
+    Array(Vec<Node>),
+    /// A table.
+    Table(Table),
+}
+
+/// The entries of a table in file order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// The entries.
+    pub entries: Vec<Entry>,
+}
+
+/// A key with its value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The key as written, unquoted.
+    pub key: String,
+    /// Where the key stands.
+    pub key_span: Span,
+    /// Its value.
+    pub node: Node,
+}
+
+impl Value {
+    /// The type's name with its article, as messages use it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Value::Bool(_) => "a boolean",
+            Value::Int(_) => "an integer",
+            Value::Float(_) => "a float",
+            Value::Str(_) => "a string",
+            Value::Datetime(_) => "a date",
+            Value::Array(_) => "an array",
+            Value::Table(_) => "a table",
+        }
+    }
+
+    /// The value as one line of TOML.
+    pub fn to_toml(&self) -> String {
+        match self {
+            Value::Bool(v) => v.to_string(),
+            Value::Int(v) => v.to_string(),
+            Value::Float(v) => format!("{v:?}"),
+            Value::Str(v) => format!("{v:?}"),
+            Value::Datetime(v) => v.clone(),
+            Value::Array(items) => {
+                let items: Vec<_> = items.iter().map(|n| n.value.to_toml()).collect();
+                format!("[{}]", items.join(", "))
+            }
+            Value::Table(table) => {
+                let entries = table.entries.iter();
+                let entries: Vec<_> = entries
+                    .map(|e| format!("{} = {}", e.key, e.node.value.to_toml()))
+                    .collect();
+                format!("{{ {} }}", entries.join(", "))
+            }
+        }
+    }
+
+    /// The value as JSON; `nan` and infinities become their names.
+    pub fn to_json(&self) -> serde_json::Value {
+        match self {
+            Value::Bool(v) => (*v).into(),
+            Value::Int(v) => (*v).into(),
+            Value::Float(v) if v.is_finite() => (*v).into(),
+            Value::Float(v) => v.to_string().into(),
+            Value::Str(v) | Value::Datetime(v) => v.as_str().into(),
+            Value::Array(items) => items.iter().map(|n| n.value.to_json()).collect(),
+            Value::Table(table) => {
+                let entries = table.entries.iter();
+                let map: serde_json::Map<_, _> = entries
+                    .map(|e| (e.key.clone(), e.node.value.to_json()))
+                    .collect();
+                map.into()
+            }
+        }
+    }
+}
+
+impl Table {
+    /// The entry of `key`.
+    pub fn get(&self, key: &str) -> Option<&Entry> {
+        self.entries.iter().find(|e| e.key == key)
+    }
+
+    /// The entry at a dotted path.
+    pub fn at(&self, path: &str) -> Option<&Entry> {
+        let (head, rest) = match path.split_once('.') {
+            None => return self.get(path),
+            Some(parts) => parts,
+        };
+        match &self.get(head)?.node.value {
+            Value::Table(table) => table.at(rest),
+            _ => None,
+        }
+    }
+
+    /// Puts `node` at a dotted path, creating tables on the way. What stands in the way and is not a
+    /// table is replaced. The keys take `key_span`.
+    pub fn set(&mut self, path: &str, key_span: Span, node: Node) {
+        let (head, rest) = match path.split_once('.') {
+            None => (path, None),
+            Some((head, rest)) => (head, Some(rest)),
+        };
+        let at = match self.entries.iter().position(|e| e.key == head) {
+            Some(at) => at,
+            None => {
+                self.entries.push(Entry {
+                    key: head.to_owned(),
+                    key_span,
+                    node: Node {
+                        span: key_span,
+                        value: Value::Table(Table::default()),
+                    },
+                });
+                self.entries.len() - 1
+            }
+        };
+        let entry = &mut self.entries[at];
+        let Some(rest) = rest else {
+            entry.key_span = key_span;
+            entry.node = node;
+            return;
+        };
+        if !matches!(entry.node.value, Value::Table(_)) {
+            entry.node = Node {
+                span: key_span,
+                value: Value::Table(Table::default()),
+            };
+        }
+        if let Value::Table(table) = &mut entry.node.value {
+            table.set(rest, key_span, node);
+        }
+    }
+}
+
+/// An experiment file, read and parsed, with the edits of `--set`.
+#[derive(Clone, Debug)]
+pub struct Document {
+    /// The texts that spans point into; the first is the file.
+    pub sources: Sources,
+    /// The root table.
+    pub root: Table,
+    /// The edits, as the user wrote them.
+    pub overrides: Vec<String>,
+}
+
+impl Document {
+    /// Reads and parses a file. `path` is how the user wrote it and how messages name it.
+    pub fn read(path: &Path) -> Result<Self, (Sources, Diagnostics)> {
+        let name = path.display().to_string();
+        let refuse = |diagnostic: Diagnostic| {
+            (Sources::default(), Diagnostics(vec![diagnostic]))
+        };
+        let unreadable = |reason: String| {
+            refuse(
+                Diagnostic::error("unreadable-file", format!("cannot read `{name}`: {reason}"))
+                    .help("give the path of an experiment file, such as `experiments/mnist_sweep.toml`"),
+            )
+        };
+        let meta = std::fs::metadata(path).map_err(|e| unreadable(plain_io_error(&e)))?;
+        if meta.is_dir() {
+            return Err(unreadable("it is a directory".into()));
+        }
+        if meta.len() > MAX_BYTES {
+            return Err(refuse(
+                Diagnostic::error(
+                    "file-too-large",
+                    format!(
+                        "`{name}` has {:.1} MiB, and an experiment file at most {} MiB",
+                        meta.len() as f64 / (1 << 20) as f64,
+                        MAX_BYTES >> 20
+                    ),
+                )
+                .help("is this a data file? name data files under `[data]` of an experiment file"),
+            ));
+        }
+        let bytes = std::fs::read(path).map_err(|e| unreadable(plain_io_error(&e)))?;
+        let text = String::from_utf8(bytes).map_err(|e| {
+            let at = e.utf8_error().valid_up_to();
+            let line = 1 + e.as_bytes()[..at].iter().filter(|b| **b == b'\n').count();
+            refuse(
+                Diagnostic::error(
+                    "not-utf8",
+                    format!("`{name}` is not text: line {line} is not valid UTF-8 (byte {at})"),
+                )
+                .help("an experiment file is TOML saved as UTF-8"),
+            )
+        })?;
+        Self::parse(&name, &text)
+    }
+
+    /// Parses a text. Of several syntax errors the first of each line is kept, three at most, because
+    /// the later ones are mostly consequences.
+    pub fn parse(name: &str, text: &str) -> Result<Self, (Sources, Diagnostics)> {
+        let mut sources = Sources::default();
+        let source = sources.add(name, text);
+        let mut diagnostics = Diagnostics::default();
+        let root = parse_table(text, source, &mut diagnostics);
+        match diagnostics.has_errors() {
+            true => Err((sources, diagnostics)),
+            false => Ok(Self {
+                sources,
+                root,
+                overrides: Vec::new(),
+            }),
+        }
+    }
+
+    /// Applies one `--set key=value`. The value is TOML; a bare word is taken as a string.
+    pub fn set(&mut self, assignment: &str) -> Result<(), Diagnostic> {
+        let usage = "write `--set key=value`, for example `--set optimizer.learning_rate=1e-2`";
+        let Some((key, value)) = assignment.split_once('=') else {
+            let message = format!("`--set {assignment}` has no `=`");
+            return Err(Diagnostic::error("bad-override", message).help(usage));
+        };
+        let (key, value) = (key.trim(), value.trim());
+        if key.is_empty() || key.split('.').any(str::is_empty) {
+            let message = format!("`--set {assignment}` names no key");
+            return Err(Diagnostic::error("bad-override", message).help(usage));
+        }
+        let parses = |value: &str| toml::from_str::<toml::Table>(&format!("v = {value}")).is_ok();
+        let value = match parses(value) {
+            true => value.to_owned(),
+            false => format!("{value:?}"),
+        };
+        if !parses(&value) {
+            let message = format!("the value of `--set {assignment}` is not a TOML value");
+            return Err(Diagnostic::error("bad-override", message).help(usage));
+        }
+        let text = format!("{key} = {value}");
+        let source = self.sources.add("--set", &text);
+        let key_span = Span {
+            source,
+            start: 0,
+            end: key.len() as u32,
+        };
+        let offset = key.len() as u32 + 3;
+        let parsed = parse_table(&format!("v = {value}"), source, &mut Diagnostics::default());
+        if let Some(entry) = parsed.entries.into_iter().next() {
+            let mut node = entry.node;
+            shift(&mut node, offset as i64 - 4);
+            self.root.set(key, key_span, node);
+        }
+        self.overrides.push(assignment.to_owned());
+        Ok(())
+    }
+}
+
+fn shift(node: &mut Node, by: i64) {
+    node.span.start = (node.span.start as i64 + by) as u32;
+    node.span.end = (node.span.end as i64 + by) as u32;
+    match &mut node.value {
+        Value::Array(items) => items.iter_mut().for_each(|n| shift(n, by)),
+        Value::Table(table) => table.entries.iter_mut().for_each(|e| shift(&mut e.node, by)),
+        _ => {}
+    }
+}
+
+/// An operating-system error without the number that `std` appends.
+pub fn plain_io_error(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error") {
+        Some((reason, _)) => reason.to_lowercase(),
+        None => text,
+    }
+}
+
+fn parse_table(text: &str, source: u16, diagnostics: &mut Diagnostics) -> Table {
+    let (root, errors) = DeTable::parse_recoverable(text);
+    let mut lines_seen = Vec::new();
+    for error in errors {
+        let range = error.span().unwrap_or(0..0);
+        let line = text[..range.start.min(text.len())].matches('\n').count();
+        if lines_seen.contains(&line) || lines_seen.len() == 3 {
+            continue;
+        }
+        lines_seen.push(line);
+        let span = to_span(source, range);
+        let message = format!("not valid TOML: {}", error.message().trim());
+        diagnostics.push(
+            Diagnostic::error("syntax", message)
+                .at(span)
+                .help("see https://toml.io for the syntax; strings need quotes, tables are `[name]`"),
+        );
+    }
+    let mut converter = Converter {
+        source,
+        diagnostics,
+    };
+    converter.table(root.get_ref())
+}
+
+fn to_span(source: u16, range: std::ops::Range<usize>) -> Span {
+    Span {
+        source,
+        start: range.start as u32,
+        end: range.end as u32,
+    }
+}
+
+struct Converter<'a> {
+    source: u16,
+    diagnostics: &'a mut Diagnostics,
+}
+
+impl Converter<'_> {
+    fn table(&mut self, table: &DeTable<'_>) -> Table {
+        let entries = table.iter().map(|(key, value)| Entry {
+            key: key.get_ref().to_string(),
+            key_span: to_span(self.source, key.span()),
+            node: self.node(value),
+        });
+        Table {
+            entries: entries.collect(),
+        }
+    }
+
+    fn node(&mut self, value: &Spanned<DeValue<'_>>) -> Node {
+        let span = to_span(self.source, value.span());
+        let value = match value.get_ref() {
+            DeValue::Boolean(v) => Value::Bool(*v),
+            DeValue::String(v) => Value::Str(v.to_string()),
+            DeValue::Datetime(v) => Value::Datetime(v.to_string()),
+            DeValue::Array(items) => Value::Array(items.iter().map(|v| self.node(v)).collect()),
+            DeValue::Table(table) => Value::Table(self.table(table)),
+            DeValue::Integer(v) => match i64::from_str_radix(v.as_str(), v.radix()) {
+                Ok(v) => Value::Int(v),
+                Err(_) => {
+                    let message = format!("`{}` does not fit a 64-bit integer", v.as_str());
+                    self.diagnostics
+                        .push(Diagnostic::error("syntax", message).at(span));
+                    Value::Int(0)
+                }
+            },
+            DeValue::Float(v) => match v.as_str().parse() {
+                Ok(v) => Value::Float(v),
+                Err(_) => {
+                    let message = format!("`{}` is not a number", v.as_str());
+                    self.diagnostics
+                        .push(Diagnostic::error("syntax", message).at(span));
+                    Value::Float(0.0)
+                }
+            },
+        };
+        Node { span, value }
+    }
+}

@@ -1,0 +1,409 @@
+//! The kinds of value a key can take: one check, one phrase for messages, one JSON Schema each.
+
+use serde_json::{Value as Json, json};
+
+use super::document::{Node, Value};
+use super::section::Choice;
+use crate::diagnostic::{Diagnostic, nearest};
+
+/// What a key accepts.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// `true` or `false`.
+    Bool,
+    /// An integer between two bounds, both included.
+    Int(i64, i64),
+    /// A finite number between two bounds; `open` bounds are themselves refused.
+    Float {
+        /// Lower bound.
+        min: f64,
+        /// Whether the lower bound is refused.
+        open_min: bool,
+        /// Upper bound.
+        max: f64,
+        /// Whether the upper bound is refused.
+        open_max: bool,
+    },
+    /// A string that is not empty.
+    Text,
+    /// One of these names, each with what it means.
+    OneOf(Vec<(&'static str, &'static str)>),
+    /// One of these names, optionally with an index behind a colon: `wgpu:1`.
+    Indexed(Vec<(&'static str, &'static str)>),
+    /// A string that can be a folder's name: letters, digits, `-`, `_` and `.`.
+    Slug,
+    /// A number of bytes as text, such as `"4GiB"`.
+    Bytes,
+    /// A list.
+    List {
+        /// What each item is.
+        item: Box<Kind>,
+        /// The fewest items.
+        min_items: usize,
+        /// Whether an item may stand only once.
+        unique: bool,
+    },
+}
+
+impl Kind {
+    /// An integer of at least `min`.
+    pub fn at_least(min: i64) -> Self {
+        Kind::Int(min, i64::MAX)
+    }
+
+    /// A number above zero.
+    pub fn positive() -> Self {
+        Kind::Float {
+            min: 0.0,
+            open_min: true,
+            max: f64::INFINITY,
+            open_max: true,
+        }
+    }
+
+    /// A number of at least zero.
+    pub fn non_negative() -> Self {
+        Kind::Float {
+            min: 0.0,
+            open_min: false,
+            max: f64::INFINITY,
+            open_max: true,
+        }
+    }
+
+    /// A number of at least 0 and below 1.
+    pub fn fraction() -> Self {
+        Kind::Float {
+            min: 0.0,
+            open_min: false,
+            max: 1.0,
+            open_max: true,
+        }
+    }
+
+    /// The names of a [`Choice`].
+    pub fn of_choice<T: Choice>() -> Self {
+        Kind::OneOf(T::ALL.iter().map(|(_, name, doc)| (*name, *doc)).collect())
+    }
+
+    /// The phrase for messages: `an integer of at least 1`.
+    pub fn expected(&self) -> String {
+        match self {
+            Kind::Bool => "`true` or `false`".into(),
+            Kind::Int(min, i64::MAX) => format!("an integer of at least {min}"),
+            Kind::Int(min, max) => format!("an integer from {min} to {max}"),
+            Kind::Float {
+                min,
+                open_min,
+                max,
+                open_max,
+            } => {
+                let lower = match (open_min, min.is_finite()) {
+                    (_, false) => String::new(),
+                    (true, _) => format!(" above {min}"),
+                    (false, _) => format!(" of at least {min}"),
+                };
+                let upper = match (open_max, max.is_finite()) {
+                    (_, false) => String::new(),
+                    (true, _) => format!(" and below {max}"),
+                    (false, _) => format!(" and at most {max}"),
+                };
+                format!("a number{lower}{upper}")
+            }
+            Kind::Text => "a string".into(),
+            Kind::OneOf(names) => {
+                let names: Vec<_> = names.iter().map(|(name, _)| format!("`{name}`")).collect();
+                format!("one of {}", names.join(", "))
+            }
+            Kind::Indexed(names) => {
+                let names: Vec<_> = names.iter().map(|(name, _)| format!("`{name}`")).collect();
+                format!("one of {}, with an index if there are several, as in `wgpu:1`", names.join(", "))
+            }
+            Kind::Slug => "a name of letters, digits, `-`, `_` and `.`".into(),
+            Kind::Bytes => "a size such as \"4GiB\" or \"512MiB\"".into(),
+            Kind::List { item, .. } => format!("a list, each item {}", item.expected()),
+        }
+    }
+
+    /// Checks a value; `path` is how messages name it.
+    pub fn check(&self, path: &str, node: &Node) -> Result<(), Box<Diagnostic>> {
+        let shown = node.value.to_toml();
+        let wrong_type = || {
+            let message = format!(
+                "`{path}` must be {}, found {}",
+                self.expected(),
+                node.value.kind()
+            );
+            Diagnostic::error("wrong-type", message).at(node.span)
+        };
+        let out_of_range = || {
+            let message = format!("`{path}` must be {}, found {shown}", self.expected());
+            Diagnostic::error("out-of-range", message).at(node.span)
+        };
+        match (self, &node.value) {
+            (Kind::Bool, Value::Bool(_)) => Ok(()),
+            (Kind::Bool, Value::Str(s)) if s == "true" || s == "false" => {
+                Err(Box::new(wrong_type().help(format!("write {s} without quotes"))))
+            }
+            (Kind::Int(min, max), Value::Int(v)) => match (min..=max).contains(&v) {
+                true => Ok(()),
+                false => Err(Box::new(out_of_range())),
+            },
+            (Kind::Int(..), Value::Float(v)) if v.fract() == 0.0 && v.abs() < 1e15 => {
+                Err(Box::new(wrong_type().help(format!("write {}", *v as i64))))
+            }
+            (Kind::Float { .. }, Value::Int(_) | Value::Float(_)) => {
+                let v: f64 = Scalar::from_value(&node.value);
+                match self.allows(v) {
+                    true => Ok(()),
+                    false => Err(Box::new(out_of_range())),
+                }
+            }
+            (Kind::Int(..) | Kind::Float { .. }, Value::Str(s)) if s.parse::<f64>().is_ok() => {
+                Err(Box::new(wrong_type().help(format!("write {s} without quotes"))))
+            }
+            (Kind::Text, Value::Str(s)) if !s.trim().is_empty() => Ok(()),
+            (Kind::Text, Value::Str(_)) => {
+                let message = format!("`{path}` is empty");
+                Err(Box::new(
+                    Diagnostic::error("out-of-range", message)
+                        .at(node.span)
+                        .help("write a value, or remove the key"),
+                ))
+            }
+            (Kind::OneOf(names), Value::Str(s)) => {
+                if names.iter().any(|(name, _)| name == s) {
+                    return Ok(());
+                }
+                let message = format!("unknown value `{s}` for `{path}`");
+                let diagnostic = Diagnostic::error("unknown-value", message).at(node.span);
+                let near = nearest(s, names.iter().map(|(name, _)| *name));
+                Err(Box::new(match near {
+                    Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+                    None => diagnostic.help(format!("write {}", self.expected())),
+                }))
+            }
+            (Kind::Indexed(names), Value::Str(s)) => {
+                let (name, index) = s.split_once(':').unwrap_or((s, "0"));
+                if names.iter().any(|(n, _)| *n == name) && index.parse::<u16>().is_ok() {
+                    return Ok(());
+                }
+                let message = format!("unknown value `{s}` for `{path}`");
+                let diagnostic = Diagnostic::error("unknown-value", message).at(node.span);
+                let near = nearest(name, names.iter().map(|(name, _)| *name));
+                Err(Box::new(match near {
+                    Some(near) if near != name => diagnostic.help(format!("did you mean `{near}`?")),
+                    _ => diagnostic.help(format!("write {}", self.expected())),
+                }))
+            }
+            (Kind::Slug, Value::Str(s)) => {
+                let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+                match !s.is_empty() && s.chars().all(allowed) && !s.starts_with('.') {
+                    true => Ok(()),
+                    false => Err(Box::new(out_of_range().note("it names a folder of results"))),
+                }
+            }
+            (Kind::Bytes, Value::Str(s)) => match parse_bytes(s) {
+                Some(_) => Ok(()),
+                None => {
+                    let message = format!("`{path}` must be {}, found {shown}", self.expected());
+                    Err(Box::new(
+                        Diagnostic::error("out-of-range", message).at(node.span).help(
+                            "the units are B, kB, MB, GB, TB (powers of 1000) and KiB, MiB, GiB, TiB (powers of 1024)",
+                        ),
+                    ))
+                }
+            },
+            (Kind::Bytes, Value::Int(v)) => Err(Box::new(
+                wrong_type().help(format!("write the unit: \"{v}MiB\" or \"{v}GiB\"")),
+            )),
+            (
+                Kind::List {
+                    item,
+                    min_items,
+                    unique,
+                },
+                Value::Array(items),
+            ) => {
+                if items.len() < *min_items {
+                    let message = format!("`{path}` is empty, and needs at least {min_items} value");
+                    let diagnostic = Diagnostic::error("out-of-range", message).at(node.span);
+                    return Err(Box::new(diagnostic.help(format!("write {}", self.expected()))));
+                }
+                for (at, node) in items.iter().enumerate() {
+                    item.check(&format!("{path}[{at}]"), node)?;
+                    let first = items[..at].iter().find(|n| n.value == node.value);
+                    if let (true, Some(first)) = (*unique, first) {
+                        let message = format!("`{path}` holds {} twice", node.value.to_toml());
+                        return Err(Box::new(
+                            Diagnostic::error("repeated-value", message)
+                                .at(node.span)
+                                .related(first.span, "first written here")
+                                .help("remove one of them"),
+                        ));
+                    }
+                }
+                Ok(())
+            }
+            (Kind::List { item, .. }, _) if item.check(path, node).is_ok() => {
+                Err(Box::new(wrong_type().help(format!("write [{shown}]"))))
+            }
+            _ => Err(Box::new(wrong_type())),
+        }
+    }
+
+    fn allows(&self, v: f64) -> bool {
+        match self {
+            Kind::Float {
+                min,
+                open_min,
+                max,
+                open_max,
+            } => {
+                v.is_finite()
+                    && (if *open_min { v > *min } else { v >= *min })
+                    && (if *open_max { v < *max } else { v <= *max })
+            }
+            _ => true,
+        }
+    }
+
+    /// The JSON Schema (draft 7) of the value.
+    pub fn schema(&self) -> Json {
+        match self {
+            Kind::Bool => json!({ "type": "boolean" }),
+            Kind::Int(min, i64::MAX) => json!({ "type": "integer", "minimum": min }),
+            Kind::Int(min, max) => json!({ "type": "integer", "minimum": min, "maximum": max }),
+            Kind::Float {
+                min,
+                open_min,
+                max,
+                open_max,
+            } => {
+                let mut schema = json!({ "type": "number" });
+                if min.is_finite() {
+                    let key = if *open_min { "exclusiveMinimum" } else { "minimum" };
+                    schema[key] = json!(min);
+                }
+                if max.is_finite() {
+                    let key = if *open_max { "exclusiveMaximum" } else { "maximum" };
+                    schema[key] = json!(max);
+                }
+                schema
+            }
+            Kind::Text => json!({ "type": "string", "minLength": 1 }),
+            Kind::OneOf(names) => {
+                let names: Vec<_> = names.iter().map(|(name, _)| *name).collect();
+                json!({ "type": "string", "enum": names })
+            }
+            Kind::Indexed(names) => {
+                let names: Vec<_> = names.iter().map(|(name, _)| *name).collect();
+                json!({ "type": "string", "pattern": format!("^({})(:[0-9]+)?$", names.join("|")) })
+            }
+            Kind::Slug => json!({ "type": "string", "pattern": "^[A-Za-z0-9_-][A-Za-z0-9._-]*$" }),
+            Kind::Bytes => json!({
+                "type": "string",
+                "pattern": "^[0-9]+(\\.[0-9]+)? ?(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)$"
+            }),
+            Kind::List {
+                item,
+                min_items,
+                unique,
+            } => json!({
+                "type": "array",
+                "items": item.schema(),
+                "minItems": min_items,
+                "uniqueItems": unique,
+            }),
+        }
+    }
+}
+
+/// Parses `4GiB`, `512 MiB`, `1.5GB` into bytes; `None` for anything else, zero included.
+pub fn parse_bytes(text: &str) -> Option<u64> {
+    let at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let number: f64 = text[..at].parse().ok()?;
+    let unit = match text[at..].trim_start() {
+        "B" => 1.0,
+        "kB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        "TB" => 1e12,
+        "KiB" => 1024.0,
+        "MiB" => 1024.0 * 1024.0,
+        "GiB" => 1024.0 * 1024.0 * 1024.0,
+        "TiB" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+        _ => return None,
+    };
+    let bytes = number * unit;
+    (bytes >= 1.0 && bytes < u64::MAX as f64).then_some(bytes as u64)
+}
+
+/// A Rust type that a checked value converts to.
+pub trait Scalar: Sized {
+    /// Converts a value that its [`Kind`] has accepted.
+    fn from_value(value: &Value) -> Self;
+    /// The value in the schema.
+    fn to_json(&self) -> Json;
+    /// What stands for a value that is missing and was reported.
+    fn stand_in() -> Self;
+}
+
+macro_rules! scalar {
+    ($type:ty, $stand_in:expr, $($pattern:pat => $value:expr),+) => {
+        impl Scalar for $type {
+            fn from_value(value: &Value) -> Self {
+                match value {
+                    $($pattern => $value,)+
+                    _ => Self::stand_in(),
+                }
+            }
+            fn to_json(&self) -> Json {
+                json!(self)
+            }
+            fn stand_in() -> Self {
+                $stand_in
+            }
+        }
+    };
+}
+
+scalar!(bool, false, Value::Bool(v) => *v);
+scalar!(u64, 1, Value::Int(v) => *v as u64);
+scalar!(usize, 1, Value::Int(v) => *v as usize);
+scalar!(f64, 1.0, Value::Float(v) => *v, Value::Int(v) => *v as f64);
+scalar!(String, String::new(), Value::Str(v) => v.clone());
+
+/// A number of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bytes(pub u64);
+
+impl Scalar for Bytes {
+    fn from_value(value: &Value) -> Self {
+        match value {
+            Value::Str(text) => Bytes(parse_bytes(text).unwrap_or(1)),
+            _ => Self::stand_in(),
+        }
+    }
+    fn to_json(&self) -> Json {
+        json!(format!("{}B", self.0))
+    }
+    fn stand_in() -> Self {
+        Bytes(1)
+    }
+}
+
+impl<T: Scalar> Scalar for Vec<T> {
+    fn from_value(value: &Value) -> Self {
+        match value {
+            Value::Array(items) => items.iter().map(|n| T::from_value(&n.value)).collect(),
+            _ => Vec::new(),
+        }
+    }
+    fn to_json(&self) -> Json {
+        self.iter().map(Scalar::to_json).collect()
+    }
+    fn stand_in() -> Self {
+        Vec::new()
+    }
+}

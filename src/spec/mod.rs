@@ -1,0 +1,206 @@
+//! The experiment as written: the document with its places, and the types of its tables.
+//!
+//! Each table is one type with one `decode` function, which states its keys, their ranges, defaults
+//! and meanings. Nothing here looks at more than one table at a time: that is `check`.
+
+pub mod backend;
+pub mod data;
+pub mod document;
+pub mod kind;
+pub mod model;
+pub mod optimizer;
+pub mod schema;
+pub mod section;
+
+use serde::{Deserialize, Serialize};
+
+use backend::BackendSpec;
+use data::DataSpec;
+use document::{Entry, Table};
+use kind::{Bytes, Kind};
+use model::ModelSpec;
+use optimizer::{LossSpec, OptimizerSpec, SchedulerSpec};
+use section::{Choice, Findings, KeyDoc, Section};
+
+/// The whole experiment file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExperimentSpec {
+    /// `[experiment]`
+    pub experiment: ExperimentTable,
+    /// `[data]`
+    pub data: DataSpec,
+    /// `[model]`
+    pub model: ModelSpec,
+    /// `[loss]`
+    pub loss: LossSpec,
+    /// `[optimizer]`
+    pub optimizer: OptimizerSpec,
+    /// `[scheduler]`
+    pub scheduler: SchedulerSpec,
+    /// `[train]`
+    pub train: TrainSpec,
+    /// `[checkpoint]`
+    pub checkpoint: CheckpointSpec,
+    /// `[objective]`
+    pub objective: ObjectiveSpec,
+    /// `[backend]`
+    pub backend: BackendSpec,
+    /// `[memory]`
+    pub memory: MemorySpec,
+    /// `[sweep]`
+    pub sweep: SweepSpec,
+}
+
+/// The `[experiment]` table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExperimentTable {
+    /// The folder's name under `results/`; the file's name when not written.
+    pub name: Option<String>,
+    /// What the experiment is to answer.
+    pub question: Option<String>,
+    /// One run of each trial for each seed.
+    pub seeds: Vec<u64>,
+}
+
+/// The `[train]` table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrainSpec {
+    /// Passes over the train split.
+    pub epochs: usize,
+    /// Items of a step.
+    pub batch_size: usize,
+}
+
+/// The `[checkpoint]` table. The best epoch by the objective is kept besides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckpointSpec {
+    /// Epochs between two checkpoints.
+    pub every_epochs: usize,
+    /// How many of the newest are kept.
+    pub keep_last: usize,
+}
+
+/// The `[memory]` table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemorySpec {
+    /// The most that the process of a run may hold.
+    pub limit: Option<Bytes>,
+}
+
+/// The `[objective]` table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObjectiveSpec {
+    /// The metric and split that trials are ranked by.
+    pub metric: Objective,
+}
+
+/// A metric of a split, with its direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Objective {
+    /// Accuracy on the valid split; higher is better.
+    #[serde(rename = "valid/accuracy")]
+    ValidAccuracy,
+    /// Loss on the valid split; lower is better.
+    #[serde(rename = "valid/loss")]
+    ValidLoss,
+    /// Accuracy on the train split; higher is better.
+    #[serde(rename = "train/accuracy")]
+    TrainAccuracy,
+    /// Loss on the train split; lower is better.
+    #[serde(rename = "train/loss")]
+    TrainLoss,
+}
+
+impl Choice for Objective {
+    const ALL: &'static [(Self, &'static str, &'static str)] = &[
+        (Objective::ValidAccuracy, "valid/accuracy", "Share of the valid split that is classified right; higher is better."),
+        (Objective::ValidLoss, "valid/loss", "Loss on the valid split; lower is better."),
+        (Objective::TrainAccuracy, "train/accuracy", "Share of the train split that is classified right; higher is better."),
+        (Objective::TrainLoss, "train/loss", "Loss on the train split; lower is better."),
+    ];
+}
+
+impl Objective {
+    /// Whether `a` is better than `b`; `nan` is never better.
+    pub fn is_better(self, a: f64, b: f64) -> bool {
+        match self {
+            Objective::ValidAccuracy | Objective::TrainAccuracy => a > b || (b.is_nan() && !a.is_nan()),
+            Objective::ValidLoss | Objective::TrainLoss => a < b || (b.is_nan() && !a.is_nan()),
+        }
+    }
+}
+
+/// The `[sweep]` table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SweepSpec {
+    /// Dotted keys with the entry that lists their values, in file order.
+    pub grid: Vec<(String, Entry)>,
+}
+
+impl ExperimentSpec {
+    /// Decodes the root table. A value that is wrong or missing is reported in `findings` and replaced
+    /// by a stand-in, so that everything wrong is found at once.
+    pub fn decode(root: &Table, findings: &mut Findings) -> Self {
+        section::read(root, findings, decode)
+    }
+}
+
+/// All keys of the experiment file, for the schema and for messages.
+pub fn describe() -> Vec<KeyDoc> {
+    section::describe(decode)
+}
+
+fn decode(s: &mut Section<'_>) -> ExperimentSpec {
+    ExperimentSpec {
+        experiment: s.table("experiment", "What is asked, and with how many seeds.", false, |s| ExperimentTable {
+            name: s
+                .field("name", Kind::Slug, "The folder's name under `results/`; the file's name when not written.")
+                .optional(),
+            question: s.field("question", Kind::Text, "What the experiment is to answer.").optional(),
+            seeds: s
+                .field(
+                    "seeds",
+                    Kind::List {
+                        item: Box::new(Kind::at_least(0)),
+                        min_items: 1,
+                        unique: true,
+                    },
+                    "One run of each trial for each seed.",
+                )
+                .or(vec![1]),
+        }),
+        data: s.table("data", "Which items are trained on.", true, DataSpec::decode),
+        model: s.table("model", "The network.", true, ModelSpec::decode),
+        loss: s.table("loss", "What is minimized.", false, LossSpec::decode),
+        optimizer: s.table("optimizer", "How it is minimized.", true, OptimizerSpec::decode),
+        scheduler: s.table("scheduler", "The learning rate over the steps.", false, SchedulerSpec::decode),
+        train: s.table("train", "How long is trained, and in what batches.", true, |s| TrainSpec {
+            epochs: s.field("epochs", Kind::Int(1, 1_000_000), "Passes over the train split.").required(),
+            batch_size: s.field("batch_size", Kind::Int(1, 1 << 24), "Items of a step.").or(64),
+        }),
+        checkpoint: s.table("checkpoint", "When checkpoints are written and kept.", false, |s| CheckpointSpec {
+            every_epochs: s
+                .field("every_epochs", Kind::at_least(1), "Epochs between two checkpoints; a new best epoch is saved besides.")
+                .or(1),
+            keep_last: s
+                .field("keep_last", Kind::at_least(1), "How many of the newest are kept, besides the best.")
+                .or(1),
+        }),
+        objective: s.table("objective", "What trials are ranked by.", false, |s| ObjectiveSpec {
+            metric: s.choice("metric", "The metric and split that trials are ranked by.", Objective::ValidAccuracy),
+        }),
+        backend: s.table("backend", "Where runs are computed.", false, BackendSpec::decode),
+        memory: s.table("memory", "What a run may hold.", false, |s| MemorySpec {
+            limit: s
+                .field(
+                    "limit",
+                    Kind::Bytes,
+                    "The most memory that the process of a run may hold; a run above it is ended as `out_of_memory`.",
+                )
+                .optional(),
+        }),
+        sweep: s.table("sweep", "Which keys are varied.", false, |s| SweepSpec {
+            grid: s.axes("grid", "Keys with their values; every combination is a trial."),
+        }),
+    }
+}

@@ -1,0 +1,92 @@
+//! The JSON Schema (draft 7) of the experiment file, for editors.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::section::{KeyDoc, Shape, Variant};
+
+/// The schema as it is committed, with a final newline.
+pub fn experiment_schema() -> String {
+    let mut schema = table_schema(&super::describe(), "An experiment for `runner`.");
+    let object = schema.as_object_mut().expect("a table's schema is an object");
+    object.insert("$schema".into(), "http://json-schema.org/draft-07/schema#".into());
+    object.insert("title".into(), "runner experiment".into());
+    let mut text = serde_json::to_string_pretty(&schema).expect("a JSON value serializes");
+    text.push('\n');
+    text
+}
+
+fn table_schema(keys: &[KeyDoc], doc: &str) -> Json {
+    let variants = keys.iter().find_map(|key| match &key.shape {
+        Shape::Variants(variants) => Some((key, variants)),
+        _ => None,
+    });
+    let Some((type_key, variants)) = variants else {
+        return object_schema(keys, doc, Map::new());
+    };
+    let plain: Vec<_> = keys.iter().filter(|key| key.key != type_key.key).cloned().collect();
+    let branch = |variant: &Variant| {
+        let mut keys = plain.clone();
+        keys.extend(variant.keys.iter().cloned());
+        let mut first = Map::new();
+        let mut constant = json!({ "const": variant.name, "description": variant.doc });
+        if type_key.default.as_ref().is_some_and(|d| d == variant.name) {
+            constant["default"] = json!(variant.name);
+        }
+        first.insert(type_key.key.into(), constant);
+        let mut schema = object_schema(&keys, variant.doc, first);
+        let is_default = type_key.default.as_ref().is_some_and(|d| d == variant.name);
+        if !is_default {
+            let mut required = vec![json!(type_key.key)];
+            if let Some(Json::Array(more)) = schema.get("required") {
+                required.extend(more.iter().cloned());
+            }
+            schema["required"] = required.into();
+        }
+        schema
+    };
+    let branches: Vec<_> = variants.iter().map(branch).collect();
+    json!({ "description": doc, "oneOf": branches })
+}
+
+fn object_schema(keys: &[KeyDoc], doc: &str, mut properties: Map<String, Json>) -> Json {
+    let mut required = Vec::new();
+    for key in keys {
+        let mut schema = match &key.shape {
+            Shape::Scalar(kind) => kind.schema(),
+            Shape::Table(inner) => table_schema(inner, key.doc),
+            Shape::Axes => axes_schema(),
+            Shape::Variants(_) => continue,
+        };
+        schema["description"] = key.doc.into();
+        if let Some(default) = &key.default {
+            schema["default"] = default.clone();
+        }
+        properties.insert(key.key.into(), schema);
+        if key.required {
+            required.push(json!(key.key));
+        }
+    }
+    let mut schema = json!({
+        "description": doc,
+        "type": "object",
+        "additionalProperties": false,
+        "properties": properties,
+    });
+    if !required.is_empty() {
+        schema["required"] = required.into();
+    }
+    schema
+}
+
+/// Axes are lists under dotted or nested keys.
+fn axes_schema() -> Json {
+    json!({
+        "type": "object",
+        "additionalProperties": {
+            "anyOf": [
+                { "type": "array", "minItems": 1, "uniqueItems": true },
+                { "type": "object" }
+            ]
+        }
+    })
+}

@@ -1,0 +1,500 @@
+//! One way to say what a table of the experiment file may hold, used for two ends.
+//!
+//! Each spec type has one `decode` function that asks a [`Section`] for its keys. Over a document the
+//! section reads, checks and reports; without one it records the keys, and the JSON Schema is made
+//! from that record. So the checker and the schema cannot disagree, and every default stands once.
+
+use serde_json::Value as Json;
+
+use super::document::{Entry, Node, Table, Value};
+use super::kind::{Kind, Scalar};
+use crate::diagnostic::{Diagnostic, Diagnostics, Span, nearest};
+
+/// What reading a document found out.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// The messages.
+    pub diagnostics: Diagnostics,
+    /// Paths whose values are wrong and were replaced by a stand-in: rules that need them are not run.
+    pub poisoned: Vec<String>,
+}
+
+impl Findings {
+    /// Whether the value at `path`, or one above or below it, is a stand-in.
+    pub fn is_poisoned(&self, path: &str) -> bool {
+        let under = |a: &str, b: &str| {
+            a.is_empty() || a == b || (b.starts_with(a) && b.as_bytes()[a.len()] == b'.')
+        };
+        let mut poisoned = self.poisoned.iter();
+        poisoned.any(|p| under(p, path) || under(path, p))
+    }
+}
+
+/// A key as the schema shows it.
+#[derive(Clone, Debug)]
+pub struct KeyDoc {
+    /// The key.
+    pub key: &'static str,
+    /// What it means.
+    pub doc: &'static str,
+    /// What it holds.
+    pub shape: Shape,
+    /// The value it has when it is not written.
+    pub default: Option<Json>,
+    /// Whether it must be written.
+    pub required: bool,
+}
+
+/// What a key holds.
+#[derive(Clone, Debug)]
+pub enum Shape {
+    /// A value or a list of values.
+    Scalar(Kind),
+    /// A table.
+    Table(Vec<KeyDoc>),
+    /// The `type` key of a table, with the keys that each type adds to it.
+    Variants(Vec<Variant>),
+    /// A table whose keys are dotted paths of other keys and whose values are lists for them.
+    Axes,
+}
+
+/// One type of a table with a `type` key.
+#[derive(Clone, Debug)]
+pub struct Variant {
+    /// The value of the `type` key.
+    pub name: &'static str,
+    /// What it is.
+    pub doc: &'static str,
+    /// The keys it adds.
+    pub keys: Vec<KeyDoc>,
+}
+
+/// A fixed set of names, in the order in which messages and schemas show them.
+pub trait Choice: Copy + PartialEq + 'static {
+    /// Every value with its name in the file and what it means.
+    const ALL: &'static [(Self, &'static str, &'static str)];
+
+    /// The name in the file.
+    fn name(self) -> &'static str {
+        let found = Self::ALL.iter().find(|(value, _, _)| *value == self);
+        found.map_or("", |(_, name, _)| name)
+    }
+}
+
+/// A table of the experiment file while it is decoded.
+pub struct Section<'a> {
+    path: String,
+    /// What messages add to the path, such as the type of the table.
+    remark: String,
+    mode: Mode<'a>,
+    known: Vec<&'static str>,
+}
+
+enum Mode<'a> {
+    Read {
+        table: Option<&'a Table>,
+        span: Span,
+        findings: &'a mut Findings,
+        /// A stand-in for a table that was already reported.
+        silent: bool,
+    },
+    Describe(&'a mut Vec<KeyDoc>),
+}
+
+/// Decodes the root table of a document.
+pub fn read<T>(root: &Table, findings: &mut Findings, decode: impl Fn(&mut Section<'_>) -> T) -> T {
+    let mode = Mode::Read {
+        table: Some(root),
+        span: Span::default(),
+        findings,
+        silent: false,
+    };
+    run_section(String::new(), mode, decode)
+}
+
+/// Records the keys that `decode` asks for.
+pub fn describe<T>(decode: impl Fn(&mut Section<'_>) -> T) -> Vec<KeyDoc> {
+    let mut keys = Vec::new();
+    run_section(String::new(), Mode::Describe(&mut keys), decode);
+    keys
+}
+
+fn run_section<T>(path: String, mode: Mode<'_>, decode: impl Fn(&mut Section<'_>) -> T) -> T {
+    let mut section = Section {
+        path,
+        remark: String::new(),
+        mode,
+        known: Vec::new(),
+    };
+    let value = decode(&mut section);
+    section.refuse_unknown_keys();
+    value
+}
+
+impl<'a> Section<'a> {
+    /// Starts asking for a value; the returned [`Field`] says what happens when it is not written.
+    pub fn field<T: Scalar>(&mut self, key: &'static str, kind: Kind, doc: &'static str) -> Field<'_, 'a, T> {
+        self.known.push(key);
+        Field {
+            section: self,
+            key,
+            kind,
+            doc,
+            marker: std::marker::PhantomData,
+        }
+    }
+
+    /// A value out of a fixed set of names, with `default` when it is not written.
+    pub fn choice<T: Choice>(&mut self, key: &'static str, doc: &'static str, default: T) -> T {
+        let name: String = self
+            .field(key, Kind::of_choice::<T>(), doc)
+            .or(default.name().to_owned());
+        by_name(&name).unwrap_or(default)
+    }
+
+    /// A table whose keys `decode` asks for. When it is not written, each of its keys is unwritten too.
+    pub fn table<T>(
+        &mut self,
+        key: &'static str,
+        doc: &'static str,
+        required: bool,
+        decode: impl Fn(&mut Section<'_>) -> T,
+    ) -> T {
+        self.known.push(key);
+        let path = self.path_of(key);
+        match &mut self.mode {
+            Mode::Describe(keys) => {
+                let mut inner = Vec::new();
+                let value = run_section(path, Mode::Describe(&mut inner), decode);
+                keys.push(KeyDoc {
+                    key,
+                    doc,
+                    shape: Shape::Table(inner),
+                    default: None,
+                    required,
+                });
+                value
+            }
+            Mode::Read {
+                table,
+                findings,
+                silent,
+                span,
+            } => {
+                let entry = table.and_then(|t| t.get(key));
+                let (inner, inner_span, inner_silent) = match entry.map(|e| (&e.node.value, e)) {
+                    Some((Value::Table(inner), entry)) => (Some(inner), entry.key_span, *silent),
+                    Some((other, entry)) => {
+                        let message = format!("`{path}` must be a table, found {}", other.kind());
+                        let help = format!("write `[{path}]` on a line of its own, and its keys below");
+                        findings.diagnostics.push(
+                            Diagnostic::error("wrong-type", message).at(entry.node.span).help(help),
+                        );
+                        findings.poisoned.push(path.clone());
+                        (None, entry.key_span, true)
+                    }
+                    None => {
+                        if required && !*silent {
+                            let message = format!("missing table `[{path}]`: {doc}");
+                            let help = format!("add a `[{path}]` table");
+                            findings.diagnostics.push(
+                                Diagnostic::error("missing-table", message).at(*span).help(help),
+                            );
+                            findings.poisoned.push(path.clone());
+                        }
+                        (None, *span, required || *silent)
+                    }
+                };
+                let mode = Mode::Read {
+                    table: inner,
+                    span: inner_span,
+                    findings,
+                    silent: inner_silent,
+                };
+                run_section(path, mode, decode)
+            }
+        }
+    }
+
+    /// The `type` key of this table: `decode` asks for the keys that the type adds. Without a
+    /// `default` the key must be written.
+    pub fn variant<T: Choice, O>(
+        &mut self,
+        doc: &'static str,
+        default: Option<T>,
+        decode: impl Fn(&mut Section<'_>, T) -> O,
+    ) -> O {
+        const KEY: &str = "type";
+        if let Mode::Describe(keys) = &mut self.mode {
+            let mut variants = Vec::new();
+            let mut first = None;
+            for &(value, name, doc) in T::ALL {
+                let mut inner = Vec::new();
+                let mode = Mode::Describe(&mut inner);
+                let decoded = run_section(self.path.clone(), mode, |s| decode(s, value));
+                first.get_or_insert(decoded);
+                variants.push(Variant {
+                    name,
+                    doc,
+                    keys: inner,
+                });
+            }
+            keys.push(KeyDoc {
+                key: KEY,
+                doc,
+                shape: Shape::Variants(variants),
+                default: default.map(|d| d.name().into()),
+                required: default.is_none(),
+            });
+            return first.expect("a choice has at least one value");
+        }
+        let field = self.field::<String>(KEY, Kind::of_choice::<T>(), doc);
+        let name = match default {
+            Some(default) => field.or(default.name().to_owned()),
+            None => field.required(),
+        };
+        match by_name(&name) {
+            Some(value) => {
+                self.remark = format!(" (type `{name}`)");
+                decode(self, value)
+            }
+            None => {
+                // The type is wrong, so nothing can be said of the other keys.
+                if let Mode::Read { table, silent, .. } = &mut self.mode {
+                    (*table, *silent) = (None, true);
+                }
+                decode(self, T::ALL[0].0)
+            }
+        }
+    }
+
+    /// The entries of a table of axes: dotted paths, or nested tables, that end in lists.
+    pub fn axes(&mut self, key: &'static str, doc: &'static str) -> Vec<(String, Entry)> {
+        self.known.push(key);
+        let path = self.path_of(key);
+        match &mut self.mode {
+            Mode::Describe(keys) => {
+                keys.push(KeyDoc {
+                    key,
+                    doc,
+                    shape: Shape::Axes,
+                    default: None,
+                    required: false,
+                });
+                Vec::new()
+            }
+            Mode::Read { table, findings, .. } => match table.and_then(|t| t.get(key)) {
+                None => Vec::new(),
+                Some(entry) => match &entry.node.value {
+                    Value::Table(table) => {
+                        let mut axes = Vec::new();
+                        collect_axes(table, "", &mut axes);
+                        axes
+                    }
+                    other => {
+                        let message = format!("`{path}` must be a table of axes, found {}", other.kind());
+                        findings.diagnostics.push(
+                            Diagnostic::error("wrong-type", message)
+                                .at(entry.node.span)
+                                .help(format!("write `[{path}]`, and below it `\"optimizer.learning_rate\" = [1e-3, 1e-2]`")),
+                        );
+                        findings.poisoned.push(path);
+                        Vec::new()
+                    }
+                },
+            },
+        }
+    }
+
+    fn path_of(&self, key: &str) -> String {
+        match self.path.is_empty() {
+            true => key.to_owned(),
+            false => format!("{}.{key}", self.path),
+        }
+    }
+
+    fn place(&self) -> String {
+        match self.path.is_empty() {
+            true => "the experiment file".into(),
+            false => format!("`{}`{}", self.path, self.remark),
+        }
+    }
+
+    fn refuse_unknown_keys(&mut self) {
+        let place = self.place();
+        let path = self.path.clone();
+        let Mode::Read {
+            table: Some(table),
+            findings,
+            silent: false,
+            ..
+        } = &mut self.mode
+        else {
+            return;
+        };
+        for entry in &table.entries {
+            if self.known.contains(&entry.key.as_str()) {
+                continue;
+            }
+            let message = format!("unknown key `{}` in {place}", entry.key);
+            let mut diagnostic = Diagnostic::error("unknown-key", message).at(entry.key_span);
+            let near = synonym(&entry.key, &self.known)
+                .or_else(|| nearest(&entry.key, self.known.iter().copied()));
+            diagnostic = match (near, home_of(&entry.key)) {
+                (Some(near), _) => diagnostic.help(format!("did you mean `{near}`?")),
+                (None, Some(home)) if home != path => diagnostic.help(match home.as_str() {
+                    "" => format!("`{}` belongs at the top of the file", entry.key),
+                    _ => format!("`{}` is a key of `[{home}]`", entry.key),
+                }),
+                _ if self.known.is_empty() => diagnostic.help("this table takes no keys"),
+                _ => {
+                    let known: Vec<_> = self.known.iter().map(|k| format!("`{k}`")).collect();
+                    diagnostic.help(format!("the keys here are {}", known.join(", ")))
+                }
+            };
+            findings.diagnostics.push(diagnostic);
+        }
+    }
+}
+
+/// What other tools call the same thing.
+fn synonym(key: &str, known: &[&'static str]) -> Option<&'static str> {
+    const SYNONYMS: &[(&str, &str)] = &[
+        ("lr", "learning_rate"),
+        ("batch", "batch_size"),
+        ("bs", "batch_size"),
+        ("num_epochs", "epochs"),
+        ("max_epochs", "epochs"),
+        ("n_epochs", "epochs"),
+        ("seed", "seeds"),
+        ("betas", "beta_1"),
+        ("eps", "epsilon"),
+        ("path", "root"),
+        ("dir", "root"),
+        ("dtype", "precision"),
+        ("hidden_sizes", "hidden"),
+        ("layers", "hidden"),
+        ("name", "type"),
+        ("kind", "type"),
+    ];
+    let mut matching = SYNONYMS.iter().filter(|(theirs, _)| *theirs == key);
+    matching.find_map(|(_, ours)| known.iter().copied().find(|k| k == ours))
+}
+
+/// The table that a key belongs to, if some table of the experiment file has it.
+fn home_of(key: &str) -> Option<String> {
+    fn find(keys: &[KeyDoc], path: &str, wanted: &str) -> Option<String> {
+        for doc in keys {
+            if doc.key == wanted && wanted != "type" {
+                return Some(path.to_owned());
+            }
+            let inner = match path.is_empty() {
+                true => doc.key.to_owned(),
+                false => format!("{path}.{}", doc.key),
+            };
+            let found = match &doc.shape {
+                Shape::Table(keys) => find(keys, &inner, wanted),
+                Shape::Variants(all) => all.iter().find_map(|v| find(&v.keys, path, wanted)),
+                Shape::Scalar(_) | Shape::Axes => None,
+            };
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+    find(&super::describe(), "", key)
+}
+
+fn collect_axes(table: &Table, prefix: &str, axes: &mut Vec<(String, Entry)>) {
+    for entry in &table.entries {
+        let path = match prefix.is_empty() {
+            true => entry.key.clone(),
+            false => format!("{prefix}.{}", entry.key),
+        };
+        match &entry.node.value {
+            Value::Table(inner) => collect_axes(inner, &path, axes),
+            _ => axes.push((path, entry.clone())),
+        }
+    }
+}
+
+fn by_name<T: Choice>(name: &str) -> Option<T> {
+    let found = T::ALL.iter().find(|(_, n, _)| *n == name);
+    found.map(|(value, _, _)| *value)
+}
+
+/// A key that is being asked for.
+pub struct Field<'s, 'a, T> {
+    section: &'s mut Section<'a>,
+    key: &'static str,
+    kind: Kind,
+    doc: &'static str,
+    marker: std::marker::PhantomData<T>,
+}
+
+impl<T: Scalar> Field<'_, '_, T> {
+    /// The value, or `default` when it is not written.
+    pub fn or(self, default: T) -> T {
+        let shown = default.to_json();
+        self.take(Some(shown), false).unwrap_or(default)
+    }
+
+    /// The value, if it is written.
+    pub fn optional(self) -> Option<T> {
+        self.take(None, false)
+    }
+
+    /// The value, which must be written.
+    pub fn required(self) -> T {
+        self.take(None, true).unwrap_or_else(T::stand_in)
+    }
+
+    fn take(self, default: Option<Json>, required: bool) -> Option<T> {
+        let path = self.section.path_of(self.key);
+        let place = self.section.place();
+        match &mut self.section.mode {
+            Mode::Describe(keys) => {
+                keys.push(KeyDoc {
+                    key: self.key,
+                    doc: self.doc,
+                    shape: Shape::Scalar(self.kind),
+                    default,
+                    required,
+                });
+                None
+            }
+            Mode::Read {
+                table,
+                span,
+                findings,
+                silent,
+            } => match table.and_then(|t| t.get(self.key)) {
+                Some(entry) => match self.kind.check(&path, &entry.node) {
+                    Ok(()) => Some(read_scalar(&entry.node)),
+                    Err(diagnostic) => {
+                        findings.diagnostics.push(*diagnostic);
+                        findings.poisoned.push(path);
+                        None
+                    }
+                },
+                None if required && !*silent => {
+                    let message = format!("missing key `{}` in {place}", self.key);
+                    findings.diagnostics.push(
+                        Diagnostic::error("missing-key", message)
+                            .at(*span)
+                            .label(format!("`{}` must be written here", self.key))
+                            .help(format!("add `{} = …`, {}", self.key, self.kind.expected())),
+                    );
+                    findings.poisoned.push(path);
+                    None
+                }
+                None => None,
+            },
+        }
+    }
+}
+
+fn read_scalar<T: Scalar>(node: &Node) -> T {
+    T::from_value(&node.value)
+}

@@ -1,0 +1,234 @@
+//! Checkpoints: Burn's three files of a step, made one by a fourth that is written last.
+//!
+//! Burn saves the weights, the optimizer and the schedule on three threads, each file by itself. The
+//! sidecar holds what they lack (where the run is, the sums of the epoch in progress, the history) with
+//! the sha256 of all three; a set without a sidecar, or with a wrong sum, is not a checkpoint. Older
+//! sets are removed only when a newer one is complete.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use burn::train::checkpoint::{
+    Checkpoint, Checkpointer, CheckpointerError, CheckpointingAction, CheckpointingStrategy,
+    FileCheckpointer,
+};
+use burn::train::metric::store::EventStoreClient;
+use serde::{Deserialize, Serialize};
+
+use super::Emit;
+use super::metrics::Sums;
+use crate::data::sha256_hex;
+use crate::event::{Epoch, Event};
+use crate::plan::{FORMAT, RunPlan};
+use crate::record::{RunFolder, write_json};
+
+/// The files of a set.
+const PARTS: [&str; 3] = ["model", "optimizer", "scheduler"];
+
+/// Where a run is, besides its weights, optimizer and schedule.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// Epochs that were trained and validated.
+    pub epochs_done: usize,
+    /// Optimizer updates in the epoch after them.
+    pub steps_in_epoch: usize,
+    /// Sums of those updates' batches.
+    pub train_sums: Sums,
+    /// The finished epochs.
+    pub history: Vec<Epoch>,
+    /// The best epoch by the objective.
+    pub best: Option<Best>,
+}
+
+/// The best epoch by the objective.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Best {
+    /// The epoch.
+    pub epoch: usize,
+    /// Optimizer updates up to its end: the name of its checkpoint.
+    pub step: usize,
+    /// The objective's value.
+    pub value: f64,
+}
+
+impl State {
+    /// Optimizer updates in all.
+    pub fn step(&self, plan: &RunPlan) -> usize {
+        self.epochs_done * plan.steps_per_epoch + self.steps_in_epoch
+    }
+}
+
+/// `checkpoint-<step>.json`.
+#[derive(Serialize, Deserialize)]
+struct Sidecar {
+    format: u32,
+    fingerprint: String,
+    data_digests: BTreeMap<String, String>,
+    sha256: BTreeMap<String, String>,
+    state: State,
+}
+
+/// The checkpoints of a run: those being written, and those on disk.
+pub struct Checkpoints {
+    folder: RunFolder,
+    fingerprint: String,
+    data_digests: BTreeMap<String, String>,
+    keep_last: usize,
+    emit: Emit,
+    /// States whose files are being written, with the number of files that are done.
+    pending: Mutex<BTreeMap<usize, (State, usize)>>,
+}
+
+/// What [`Checkpoints::newest`] found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The step and state of the newest good checkpoint.
+    pub state: Option<(usize, State)>,
+    /// The newer ones that were passed over, and why.
+    pub rejected: Vec<String>,
+}
+
+impl Checkpoints {
+    /// The checkpoints of a run's folder.
+    pub fn new(plan: &RunPlan, folder: &RunFolder, data_digests: &BTreeMap<String, String>, emit: Emit) -> Self {
+        Self {
+            folder: folder.clone(),
+            fingerprint: plan.fingerprint.clone(),
+            data_digests: data_digests.clone(),
+            keep_last: plan.checkpoint.keep_last,
+            emit,
+            pending: Mutex::default(),
+        }
+    }
+
+    /// Finds the newest checkpoint that is whole and belongs to this plan and data.
+    pub fn newest(&self) -> Found {
+        let mut found = Found::default();
+        for step in self.folder.checkpoint_steps() {
+            match self.read(step) {
+                Ok(state) => {
+                    found.state = Some((step, state));
+                    break;
+                }
+                Err(reason) => found.rejected.push(format!("checkpoint {step}: {reason}")),
+            }
+        }
+        found
+    }
+
+    fn read(&self, step: usize) -> Result<State, String> {
+        let text = fs::read(self.folder.checkpoint_json(step)).map_err(|e| e.to_string())?;
+        let sidecar: Sidecar = serde_json::from_slice(&text).map_err(|e| format!("its sidecar is damaged: {e}"))?;
+        if sidecar.format != FORMAT {
+            return Err(format!("its format is {}, and this runner reads {FORMAT}", sidecar.format));
+        }
+        if sidecar.fingerprint != self.fingerprint {
+            return Err("it belongs to another plan".into());
+        }
+        if sidecar.data_digests != self.data_digests {
+            return Err("the data changed since it was written".into());
+        }
+        for part in PARTS {
+            if sidecar.sha256.get(part) != Some(&self.sum(part, step)?) {
+                return Err(format!("the sha256 sum of {part}-{step}.bpk is wrong"));
+            }
+        }
+        Ok(sidecar.state)
+    }
+
+    fn sum(&self, part: &str, step: usize) -> Result<String, String> {
+        let path = self.folder.checkpoint_part(part, step);
+        let bytes = fs::read(&path).map_err(|e| format!("{part}-{step}.bpk cannot be read: {e}"))?;
+        Ok(sha256_hex(&bytes))
+    }
+
+    /// Announces that the three files of a step are about to be written.
+    pub fn expect(&self, step: usize, state: State) {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        pending.insert(step, (state, 0));
+    }
+
+    /// Notes that one file of a step is on disk; the last of three completes the set.
+    fn saved(&self, step: usize) -> Result<(), String> {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((_, num_done)) = pending.get_mut(&step) else {
+            return Ok(());
+        };
+        *num_done += 1;
+        if *num_done < PARTS.len() {
+            return Ok(());
+        }
+        let (state, _) = pending.remove(&step).unwrap_or_default();
+        let mut sums = BTreeMap::new();
+        for part in PARTS {
+            sums.insert(part.to_owned(), self.sum(part, step)?);
+        }
+        let epoch = state.epochs_done + (state.steps_in_epoch > 0) as usize;
+        let best = state.best.map(|best| best.step);
+        let sidecar = Sidecar {
+            format: FORMAT,
+            fingerprint: self.fingerprint.clone(),
+            data_digests: self.data_digests.clone(),
+            sha256: sums,
+            state,
+        };
+        write_json(&self.folder.checkpoint_json(step), &sidecar).map_err(|e| e.to_string())?;
+        self.prune(best);
+        (self.emit)(Event::CheckpointSaved { step, epoch });
+        Ok(())
+    }
+
+    /// Removes all but the newest sets and the best one. A file that cannot be removed is no failure.
+    fn prune(&self, best: Option<usize>) {
+        for step in self.folder.checkpoint_steps().into_iter().skip(self.keep_last) {
+            if Some(step) == best {
+                continue;
+            }
+            // The sidecar goes first, so that no set looks complete while it is taken apart.
+            let _ = fs::remove_file(self.folder.checkpoint_json(step));
+            for part in PARTS {
+                let _ = fs::remove_file(self.folder.checkpoint_part(part, step));
+            }
+        }
+    }
+
+    /// Burn's checkpointers of the three files.
+    pub fn parts(self: &Arc<Self>) -> [Part; 3] {
+        PARTS.map(|part| Part {
+            file: FileCheckpointer::new(self.folder.checkpoints(), part),
+            checkpoints: self.clone(),
+        })
+    }
+}
+
+/// Burn's checkpointer of one file, which tells the set when the file is on disk. Its number is a step
+/// where Burn says epoch.
+pub struct Part {
+    file: FileCheckpointer,
+    checkpoints: Arc<Checkpoints>,
+}
+
+impl<R: Checkpoint> Checkpointer<R> for Part {
+    fn save(&self, step: usize, record: R) -> Result<(), CheckpointerError> {
+        self.file.save(step, record)?;
+        self.checkpoints.saved(step).map_err(CheckpointerError::Unknown)
+    }
+
+    fn restore(&self, step: usize) -> Result<R, CheckpointerError> {
+        self.file.restore(step)
+    }
+
+    fn delete(&self, _: usize) -> Result<(), CheckpointerError> {
+        Ok(())
+    }
+}
+
+/// The training loop decides when; whenever Burn is asked, it saves.
+pub struct Always;
+
+impl CheckpointingStrategy for Always {
+    fn checkpointing(&mut self, _: usize, _: &EventStoreClient) -> Vec<CheckpointingAction> {
+        vec![CheckpointingAction::Save]
+    }
+}

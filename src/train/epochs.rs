@@ -1,0 +1,285 @@
+//! The training loop, as a strategy of Burn's `SupervisedTraining`.
+//!
+//! It differs from Burn's own in what exactness needs: the device's generator is seeded for each step,
+//! the order of items is set for each epoch, a stop saves a checkpoint in the middle of an epoch, and
+//! training goes on from there.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use burn::module::Module;
+use burn::tensor::Device;
+use burn::train::{
+    EventProcessorTraining, InferenceStep, Learner, LearnerEvent, SupervisedLearningStrategy,
+    SupervisedTrainingEventProcessor, TrainLoader, TrainingComponents, TrainingItem, ValidLoader,
+};
+
+use super::checkpoint::{Best, Checkpoints, State};
+use super::loader::Cursor;
+use super::memory::resident_bytes;
+use super::metrics::{SharedSums, Sums};
+use super::network::Network;
+use super::{Emit, Fault};
+use crate::data::order::{Purpose, stream_seed};
+use crate::event::{Epoch, Event, Progress};
+use crate::plan::RunPlan;
+use crate::spec::section::Choice;
+
+/// How often a run says where it is and looks at its memory.
+const PULSE: Duration = Duration::from_millis(200);
+
+/// Trains epoch after epoch.
+pub struct Epochs {
+    /// The run.
+    pub plan: RunPlan,
+    /// The device, with autodiff.
+    pub device: Device,
+    /// Where to start.
+    pub start: State,
+    /// The position of the train loader.
+    pub cursor: Arc<Cursor>,
+    /// The sums that Burn's metrics fill.
+    pub sums: SharedSums,
+    /// The checkpoints.
+    pub checkpoints: Arc<Checkpoints>,
+    /// Takes events.
+    pub emit: Emit,
+    /// A failure to provoke, for tests.
+    pub fault: Option<Fault>,
+    /// What became of it, read after the training.
+    pub result: Arc<Mutex<Progressed>>,
+}
+
+/// What became of a training.
+#[derive(Clone, Debug, Default)]
+pub struct Progressed {
+    /// Where it ended.
+    pub state: State,
+    /// The bytes that the process held when it passed its limit.
+    pub over_limit: Option<u64>,
+}
+
+type Processor = SupervisedTrainingEventProcessor<Network>;
+type Components = TrainingComponents<Network>;
+
+impl SupervisedLearningStrategy<Network> for Epochs {
+    fn fit(
+        &self,
+        mut parts: Components,
+        mut learner: Learner<Network>,
+        train: TrainLoader<Network>,
+        valid: ValidLoader<Network>,
+        _starting_epoch: usize,
+    ) -> (Network, Processor) {
+        let mut state = self.start.clone();
+        while state.epochs_done < self.plan.train.epochs {
+            let epoch = state.epochs_done + 1;
+            {
+                let mut sums = self.sums.lock();
+                sums.train = std::mem::take(&mut state.train_sums);
+                sums.valid = Sums::default();
+            }
+            if self.fault.as_ref().is_some_and(|fault| fault.epoch == epoch) {
+                panic!("injected fault in epoch {epoch}");
+            }
+            let train_started = Instant::now();
+            self.train(epoch, &mut state, &mut parts, &mut learner, &train);
+            let train_secs = train_started.elapsed().as_secs_f64();
+            let valid_started = Instant::now();
+            if !parts.interrupter.should_stop() {
+                self.validate(epoch, &mut parts, &learner, &valid);
+            }
+            if parts.interrupter.should_stop() {
+                let sums = self.sums.lock();
+                if parts.interrupter.error().is_none() && sums.not_finite.is_none() {
+                    state.train_sums = sums.train.clone();
+                    drop(sums);
+                    self.save(&state, &mut parts, &learner);
+                }
+                break;
+            }
+            let valid_secs = valid_started.elapsed().as_secs_f64();
+            let improved = self.finish_epoch(&mut state, train_secs, valid_secs);
+            let due = epoch.is_multiple_of(self.plan.checkpoint.every_epochs);
+            if improved || due || epoch == self.plan.train.epochs {
+                self.save(&state, &mut parts, &learner);
+            }
+        }
+        self.result.lock().unwrap_or_else(PoisonError::into_inner).state = state;
+        (learner.model(), parts.event_processor)
+    }
+}
+
+impl Epochs {
+    fn train(
+        &self,
+        epoch: usize,
+        state: &mut State,
+        parts: &mut Components,
+        learner: &mut Learner<Network>,
+        loader: &TrainLoader<Network>,
+    ) {
+        let Components {
+            event_processor: processor,
+            interrupter,
+            ..
+        } = parts;
+        interrupter.fail_on_error(processor.process_train(LearnerEvent::StartSplit {
+            epoch_number: epoch,
+            total_items: loader.num_items(),
+        }));
+        self.cursor.set(epoch, state.steps_in_epoch);
+        let mut pulse = Pulse::new(state.step(&self.plan));
+        let mut batches = loader.iter();
+        while let Some(batch) = batches.next() {
+            let batch = match batch {
+                Ok(batch) => batch,
+                Err(error) => {
+                    interrupter.fail(error);
+                    break;
+                }
+            };
+            let step = state.step(&self.plan);
+            self.device.seed(stream_seed(self.plan.seed, Purpose::Step, step as u64));
+            let output = learner.train_step(batch);
+            learner.lr_step();
+            learner.optimizer_step(output.grads);
+            state.steps_in_epoch += 1;
+            let item = TrainingItem::new(
+                output.item,
+                batches.progress(),
+                Some(state.steps_in_epoch),
+                Some(learner.lr_current()),
+            );
+            interrupter.fail_on_error(processor.process_train(LearnerEvent::ProcessedItem(item)));
+            if let Some(steps_per_sec) = pulse.beat(step + 1) {
+                (self.emit)(Event::Progressed(Progress {
+                    epoch,
+                    step: step + 1,
+                    num_steps: self.plan.num_steps(),
+                    steps_per_sec,
+                }));
+                if self.is_over_limit() {
+                    interrupter.stop(Some("the memory limit is passed"));
+                }
+            }
+            if interrupter.should_stop() {
+                break;
+            }
+        }
+        interrupter.fail_on_error(processor.process_train(LearnerEvent::EndSplit(epoch)));
+        interrupter.fail_on_error(processor.flush());
+    }
+
+    fn validate(&self, epoch: usize, parts: &mut Components, learner: &Learner<Network>, loader: &ValidLoader<Network>) {
+        let Components {
+            event_processor: processor,
+            interrupter,
+            ..
+        } = parts;
+        interrupter.fail_on_error(processor.process_valid(LearnerEvent::StartSplit {
+            epoch_number: epoch,
+            total_items: loader.num_items(),
+        }));
+        let model = learner.model().valid();
+        let mut batches = loader.iter();
+        let mut num_batches = 0;
+        while let Some(batch) = batches.next() {
+            let batch = match batch {
+                Ok(batch) => batch,
+                Err(error) => {
+                    interrupter.fail(error);
+                    break;
+                }
+            };
+            num_batches += 1;
+            let output = InferenceStep::step(&model, batch);
+            let item = TrainingItem::new(output, batches.progress(), Some(num_batches), None);
+            interrupter.fail_on_error(processor.process_valid(LearnerEvent::ProcessedItem(item)));
+            if interrupter.should_stop() {
+                break;
+            }
+        }
+        interrupter.fail_on_error(processor.process_valid(LearnerEvent::EndSplit(epoch)));
+        interrupter.fail_on_error(processor.process_train(LearnerEvent::EndEpoch(epoch)));
+        interrupter.fail_on_error(processor.flush());
+        if self.is_over_limit() {
+            interrupter.stop(Some("the memory limit is passed"));
+        }
+    }
+
+    /// Takes the epoch's numbers into the state and sends them; whether it is the best so far.
+    fn finish_epoch(&self, state: &mut State, train_secs: f64, valid_secs: f64) -> bool {
+        let sums = self.sums.lock();
+        let mut metrics = sums.train.metrics("train");
+        metrics.extend(sums.valid.metrics("valid"));
+        drop(sums);
+        state.epochs_done += 1;
+        state.steps_in_epoch = 0;
+        let objective = self.plan.objective;
+        let value = metrics.get(objective.name()).copied().unwrap_or(f64::NAN);
+        let improved = state.best.is_none_or(|best| objective.is_better(value, best.value));
+        if improved {
+            state.best = Some(Best {
+                epoch: state.epochs_done,
+                step: state.step(&self.plan),
+                value,
+            });
+        }
+        let epoch = Epoch {
+            epoch: state.epochs_done,
+            step: state.step(&self.plan),
+            metrics,
+            train_secs,
+            valid_secs,
+            memory_bytes: resident_bytes(),
+        };
+        (self.emit)(Event::EpochFinished(epoch.clone()));
+        state.history.push(epoch);
+        improved
+    }
+
+    fn save(&self, state: &State, parts: &mut Components, learner: &Learner<Network>) {
+        if let Some(checkpointer) = &mut parts.checkpointer {
+            let step = state.step(&self.plan);
+            self.checkpoints.expect(step, state.clone());
+            checkpointer.checkpoint(learner, step, &parts.event_store);
+        }
+    }
+
+    fn is_over_limit(&self) -> bool {
+        let Some(limit) = self.plan.memory_limit_bytes else {
+            return false;
+        };
+        let held = resident_bytes();
+        if held > limit {
+            self.result.lock().unwrap_or_else(PoisonError::into_inner).over_limit = Some(held);
+        }
+        held > limit
+    }
+}
+
+/// Says when it is time to report, and at what rate steps went since the last time.
+struct Pulse {
+    last: Instant,
+    last_step: usize,
+}
+
+impl Pulse {
+    fn new(step: usize) -> Self {
+        Self {
+            last: Instant::now(),
+            last_step: step,
+        }
+    }
+
+    fn beat(&mut self, step: usize) -> Option<f64> {
+        let passed = self.last.elapsed();
+        if passed < PULSE {
+            return None;
+        }
+        let rate = (step - self.last_step) as f64 / passed.as_secs_f64();
+        (self.last, self.last_step) = (Instant::now(), step);
+        Some(rate)
+    }
+}

@@ -1,0 +1,292 @@
+//! One run, in this process. The only folder that knows Burn.
+//!
+//! [`execute`] loads the data, makes or restores the network, trains it through Burn's
+//! `SupervisedTraining`, evaluates the best epoch on the test split, and saves the weights. Everything
+//! that happens is sent as an [`Event`]; how it ended is the returned [`Outcome`].
+
+mod checkpoint;
+pub mod device;
+mod digest;
+mod epochs;
+mod loader;
+mod memory;
+mod metrics;
+mod network;
+mod optimizer;
+mod silent;
+mod tensor;
+
+use std::any::Any;
+use std::fs;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use burn::data::dataloader::{DataLoader, Progress};
+use burn::module::Module;
+use burn::store::ModuleRecord;
+use burn::tensor::Device;
+use burn::train::metric::{
+    AccuracyMetric, Adaptor, LearningRateMetric, LossMetric, Metric, MetricMetadata, Numeric,
+};
+pub use burn::train::Interrupter;
+use burn::train::{InferenceStep, Learner, SupervisedTraining, TrainingError, TrainingStrategy};
+
+use crate::data::order::{Purpose, stream_seed};
+use crate::data::{self, Loaded, Split};
+use crate::event::{Event, FailureClass, Metrics, Outcome, Started};
+use crate::plan::RunPlan;
+use crate::record::RunFolder;
+use checkpoint::{Always, Checkpoints, Found};
+use epochs::{Epochs, Progressed};
+use loader::{Batch, Cursor, Loader};
+use metrics::{SharedSums, SumLogger};
+use network::Network;
+
+/// Takes the events of a run, from any thread.
+pub type Emit = Arc<dyn Fn(Event) + Send + Sync>;
+
+/// A failure to provoke, for tests.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// The epoch in which the run panics.
+    pub epoch: usize,
+}
+
+/// A run to execute.
+pub struct Job {
+    /// The run.
+    pub plan: RunPlan,
+    /// Its folder.
+    pub folder: RunFolder,
+    /// Takes events.
+    pub emit: Emit,
+    /// Stops the training from outside.
+    pub interrupter: Interrupter,
+    /// Threads that this process may use.
+    pub threads: usize,
+    /// When the process started.
+    pub started: Instant,
+    /// A failure to provoke, for tests.
+    pub fault: Option<Fault>,
+}
+
+/// The outcome of a job, with the digest of the final weights if there are any.
+pub struct Executed {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// sha256 of the final weights, or empty.
+    pub weights_digest: String,
+}
+
+impl From<Outcome> for Executed {
+    fn from(outcome: Outcome) -> Self {
+        Self {
+            outcome,
+            weights_digest: String::new(),
+        }
+    }
+}
+
+/// Trains a run from its newest checkpoint, or from the start, to its end.
+pub fn execute(job: &Job) -> Executed {
+    run(job).unwrap_or_else(Executed::from)
+}
+
+/// Text of a panic's payload.
+pub fn panic_text(payload: &(dyn Any + Send)) -> String {
+    match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
+        (Some(text), _) => (*text).to_owned(),
+        (_, Some(text)) => text.clone(),
+        _ => "a panic without a message".into(),
+    }
+}
+
+fn run(job: &Job) -> Result<Executed, Outcome> {
+    let plan = &job.plan;
+    let loaded = data::load(&plan.data).map_err(|e| Outcome::failed(FailureClass::Data, e.to_string()))?;
+    let device = device::open(plan.device, plan.precision)
+        .map_err(|reason| Outcome::failed(FailureClass::Device, reason))?;
+    let checkpoints = Checkpoints::new(plan, &job.folder, &loaded.digests, job.emit.clone());
+    let found = checkpoints.newest();
+    let resumed_step = found.state.as_ref().map(|(step, _)| *step);
+    let history = found.state.as_ref().map(|(_, state)| state.history.clone());
+    let training_device = device.clone().autodiff();
+    training_device.seed(stream_seed(plan.seed, Purpose::Init, 0));
+    let network = Network::new(plan, &training_device);
+    (job.emit)(Event::RunStarted(Started {
+        device_name: device::describe(plan.device.backend, &device),
+        data_digests: loaded.digests.clone(),
+        threads: job.threads,
+        resumed_step: resumed_step.unwrap_or(0),
+        history: history.unwrap_or_default(),
+        rejected_checkpoints: found.rejected.clone(),
+        startup_secs: job.started.elapsed().as_secs_f64(),
+    }));
+    let splits = Splits::new(plan, loaded, &device);
+    let (network, progressed) = train(job, network, &training_device, &splits, found, Arc::new(checkpoints))?;
+    finish(job, network, &progressed, &splits)
+}
+
+/// The loaders of each split.
+struct Splits {
+    train: Loader,
+    valid: Loader,
+    test: Option<Loader>,
+}
+
+impl Splits {
+    fn new(plan: &RunPlan, loaded: Loaded, device: &Device) -> Self {
+        let Loaded {
+            item_shape,
+            train,
+            valid,
+            test,
+            ..
+        } = loaded;
+        let batch_size = plan.train.batch_size;
+        let loader = |split: Split| Loader::in_order(Arc::new(split), &item_shape, batch_size, device);
+        Self {
+            train: loader(train),
+            valid: loader(valid),
+            test: test.map(loader),
+        }
+    }
+}
+
+fn train(
+    job: &Job,
+    network: Network,
+    device: &Device,
+    splits: &Splits,
+    found: Found,
+    checkpoints: Arc<Checkpoints>,
+) -> Result<(Network, Progressed), Outcome> {
+    let plan = &job.plan;
+    let schedule = optimizer::Schedule::new(plan).map_err(|e| Outcome::failed(FailureClass::Internal, e))?;
+    let learner = Learner::new(
+        network,
+        optimizer::optimizer(&plan.optimizer),
+        burn::optim::lr_scheduler::module_lr_scheduler::ModuleLrScheduler::new(schedule),
+    );
+    let cursor = Arc::new(Cursor::default());
+    let train_loader = splits.train.clone().shuffled(plan.seed, cursor.clone());
+    let (step, start) = found.state.unzip();
+    let sums = SharedSums::default();
+    let result = Arc::new(Mutex::new(Progressed::default()));
+    let epochs = Epochs {
+        plan: plan.clone(),
+        device: device.clone(),
+        start: start.unwrap_or_default(),
+        cursor,
+        sums: sums.clone(),
+        checkpoints: checkpoints.clone(),
+        emit: job.emit.clone(),
+        fault: job.fault.clone(),
+        result: result.clone(),
+    };
+    let [model, optimizer, scheduler] = checkpoints.parts();
+    let training = SupervisedTraining::new(&job.folder.0, train_loader.to_device(device), Arc::new(splits.valid.clone()))
+        .metric_train_numeric(LossMetric::new())
+        .metric_valid_numeric(LossMetric::new())
+        .metric_train_numeric(AccuracyMetric::new())
+        .metric_valid_numeric(AccuracyMetric::new())
+        .metric_train_numeric(LearningRateMetric::new())
+        .with_metric_logger(SumLogger::new(sums.clone(), job.interrupter.clone()))
+        .with_application_logger(None)
+        .renderer(Box::new(silent::Silent))
+        .with_interrupter(job.interrupter.clone())
+        .with_custom_checkpointers(model, optimizer, scheduler)
+        .with_checkpointing_strategy(Always)
+        .num_epochs(plan.train.epochs)
+        .with_training_strategy(TrainingStrategy::Custom(Arc::new(epochs)));
+    let training = match step {
+        Some(step) => training.checkpoint(step),
+        None => training,
+    };
+    let trained = training.launch(learner);
+    if let Some(error) = trained.error {
+        return Err(training_failure(&error));
+    }
+    let progressed = result.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let epoch = progressed.state.epochs_done + 1;
+    if let Some(split) = sums.lock().not_finite {
+        return Err(Outcome::failed(
+            FailureClass::NotFinite,
+            format!("the {split} loss became infinite or not a number in epoch {epoch}; lower `optimizer.learning_rate`"),
+        ));
+    }
+    if let (Some(held), Some(limit)) = (progressed.over_limit, plan.memory_limit_bytes) {
+        let mib = |bytes: u64| bytes as f64 / (1 << 20) as f64;
+        return Err(Outcome::failed(
+            FailureClass::OutOfMemory,
+            format!(
+                "the process held {:.1} MiB in epoch {epoch}, and `memory.limit` is {:.1} MiB; raise the limit, or choose a smaller batch or model",
+                mib(held),
+                mib(limit)
+            ),
+        ));
+    }
+    match trained.interrupted {
+        Some(_) => Err(Outcome::Interrupted),
+        None => Ok((trained.model, progressed)),
+    }
+}
+
+fn training_failure(error: &TrainingError) -> Outcome {
+    let class = match error {
+        TrainingError::Checkpoint(_) => FailureClass::Disk,
+        TrainingError::Dataset(_) => FailureClass::Data,
+        other if other.is_device_poisoned() => FailureClass::Device,
+        _ => FailureClass::Internal,
+    };
+    Outcome::failed(class, error.to_string())
+}
+
+/// Saves the weights and evaluates the best ones on the test split.
+fn finish(job: &Job, network: Network, progressed: &Progressed, splits: &Splits) -> Result<Executed, Outcome> {
+    let disk = |e: &dyn std::fmt::Display| Outcome::failed(FailureClass::Disk, format!("the weights cannot be saved: {e}"));
+    let (last, best) = (job.folder.model("final"), job.folder.model("best"));
+    if let Some(folder) = last.parent() {
+        fs::create_dir_all(folder).map_err(|e| disk(&e))?;
+    }
+    let weights_digest = digest::weights_digest(&network);
+    network.clone().into_record().save(&last).map_err(|e| disk(&e))?;
+    if let Some(epoch) = progressed.state.best {
+        let checkpoint = job.folder.checkpoint_part("model", epoch.step);
+        fs::copy(&checkpoint, &best).map_err(|e| disk(&e))?;
+        if let Some(test) = &splits.test {
+            let record = ModuleRecord::load(&best).map_err(|e| disk(&e))?;
+            let metrics = evaluate(&network.load_record(record), test)?;
+            (job.emit)(Event::SplitEvaluated {
+                split: "test".into(),
+                epoch: epoch.epoch,
+                metrics,
+            });
+        }
+    }
+    Ok(Executed {
+        outcome: Outcome::Completed,
+        weights_digest,
+    })
+}
+
+/// Burn's metrics of a network over a whole split.
+fn evaluate(network: &Network, loader: &Loader) -> Result<Metrics, Outcome> {
+    let unread = |e: burn::tensor::TensorReadError| Outcome::failed(FailureClass::Device, e.to_string());
+    let (mut loss, mut accuracy) = (LossMetric::new(), AccuracyMetric::new());
+    let metadata = MetricMetadata {
+        progress: Progress::new(0, loader.num_items(), None),
+        iteration: None,
+        lr: None,
+    };
+    let batches: Box<dyn Iterator<Item = _>> = Box::new(loader.iter());
+    for batch in batches {
+        let batch: Batch = batch.map_err(|e| Outcome::failed(FailureClass::Data, e.to_string()))?;
+        let output = InferenceStep::step(network, batch);
+        loss.update(&output.adapt(), &metadata).map_err(unread)?;
+        accuracy.update(&output.adapt(), &metadata).map_err(unread)?;
+    }
+    let values = [("loss", loss.final_value()), ("accuracy", accuracy.final_value())];
+    let named = values.map(|(name, value)| (name.to_owned(), metrics::mean(name, value.current(), 1)));
+    Ok(named.into_iter().collect())
+}

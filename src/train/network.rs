@@ -1,0 +1,181 @@
+//! The planned network as a Burn module: a list of layers over tensors of run-time rank.
+
+use burn::module::Module;
+use burn::nn::conv::{Conv2d, Conv2dConfig};
+use burn::nn::loss::{CrossEntropyLoss, CrossEntropyLossConfig};
+use burn::nn::pool::{MaxPool2d, MaxPool2dConfig};
+use burn::nn::{Dropout, DropoutConfig, Linear, LinearConfig, PaddingConfig2d};
+use burn::tensor::{Device, Int, Tensor, activation};
+use burn::train::{ClassificationOutput, InferenceStep, TrainOutput, TrainStep};
+
+use super::loader::Batch;
+use super::tensor::{DynTensor, map_rank};
+use crate::check::network::Layer as LayerPlan;
+use crate::plan::RunPlan;
+use crate::spec::model::{Activation, Padding};
+use crate::spec::optimizer::LossSpec;
+
+/// A network with the loss that it is trained by.
+#[derive(Module, Debug)]
+pub struct Network {
+    layers: Vec<Layer>,
+    loss: Loss,
+}
+
+#[derive(Module, Debug)]
+enum Layer {
+    Linear(Linear),
+    Conv2d(Conv2d),
+    MaxPool2d(MaxPool2d),
+    Activation(Function),
+    Dropout(Dropout),
+    Flatten(Flatten),
+}
+
+#[derive(Module, Debug)]
+struct Function {
+    #[module(skip)]
+    function: Activation,
+}
+
+#[derive(Module, Debug)]
+struct Flatten {
+    #[module(skip)]
+    marker: (),
+}
+
+#[derive(Module, Debug)]
+enum Loss {
+    CrossEntropy(CrossEntropyLoss),
+    Mse(Flatten),
+}
+
+impl Network {
+    /// Makes the network of a plan. Weights are drawn from the device's generator, all of them now, so
+    /// that they depend on nothing but its seed.
+    pub fn new(plan: &RunPlan, device: &Device) -> Self {
+        let layers = plan.network.layers.iter().map(|layer| Layer::new(layer, device));
+        let network = Self {
+            layers: layers.collect(),
+            loss: match plan.loss {
+                LossSpec::CrossEntropy => Loss::CrossEntropy(CrossEntropyLossConfig::new().init(device)),
+                LossSpec::Mse => Loss::Mse(Flatten { marker: () }),
+            },
+        };
+        // Burn draws a parameter at its first use: visiting each one draws it.
+        network.num_params();
+        network
+    }
+
+    /// \[batch, item shape\] to \[batch, outputs\].
+    pub fn forward(&self, inputs: DynTensor) -> Tensor<2> {
+        let forward = |value, layer: &Layer| layer.forward(value);
+        self.layers.iter().fold(inputs, forward).flatten()
+    }
+
+    /// Outputs of a batch, with the mean loss as a tensor of one value.
+    fn step_forward(&self, batch: Batch) -> (Tensor<1>, Tensor<2>, Tensor<1, Int>) {
+        let outputs = self.forward(batch.inputs);
+        let targets = batch.targets;
+        let loss = match &self.loss {
+            Loss::CrossEntropy(loss) => loss.forward(outputs.clone(), targets.clone()),
+            Loss::Mse(_) => {
+                let [_, num_outputs] = outputs.dims();
+                let wanted = targets.clone().one_hot(num_outputs).float();
+                (outputs.clone() - wanted).powi_scalar(2).mean()
+            }
+        };
+        (loss, outputs, targets)
+    }
+}
+
+/// The output that metrics read. The loss is repeated for each item, since Burn's loss metric weighs
+/// batches by its length: so a smaller last batch weighs less.
+fn output_of(loss: Tensor<1>, outputs: Tensor<2>, targets: Tensor<1, Int>) -> ClassificationOutput {
+    let [batch_size] = targets.dims();
+    ClassificationOutput::new(loss.expand([batch_size]), outputs, targets)
+}
+
+impl TrainStep for Network {
+    type Input = Batch;
+    type Output = ClassificationOutput;
+
+    fn step(&self, batch: Batch) -> TrainOutput<ClassificationOutput> {
+        let (loss, outputs, targets) = self.step_forward(batch);
+        let gradients = loss.backward();
+        let output = output_of(
+            loss.without_autodiff(),
+            outputs.without_autodiff(),
+            targets.without_autodiff(),
+        );
+        TrainOutput::new(self, gradients, output)
+    }
+}
+
+impl InferenceStep for Network {
+    type Input = Batch;
+    type Output = ClassificationOutput;
+
+    fn step(&self, batch: Batch) -> ClassificationOutput {
+        let (loss, outputs, targets) = self.step_forward(batch);
+        output_of(loss, outputs, targets)
+    }
+}
+
+impl Layer {
+    fn new(plan: &LayerPlan, device: &Device) -> Self {
+        match *plan {
+            LayerPlan::Linear { inputs, outputs } => {
+                Layer::Linear(LinearConfig::new(inputs, outputs).init(device))
+            }
+            LayerPlan::Conv2d {
+                in_channels,
+                out_channels,
+                kernel_size,
+                padding,
+            } => {
+                let config = Conv2dConfig::new([in_channels, out_channels], [kernel_size, kernel_size]);
+                let padding = match padding {
+                    Padding::Valid => PaddingConfig2d::Valid,
+                    Padding::Same => PaddingConfig2d::Same,
+                };
+                Layer::Conv2d(config.with_padding(padding).init(device))
+            }
+            LayerPlan::MaxPool2d { size } => Layer::MaxPool2d(MaxPool2dConfig::new([size, size]).init()),
+            LayerPlan::Activation { function } => Layer::Activation(Function { function }),
+            LayerPlan::Dropout { probability } => Layer::Dropout(DropoutConfig::new(probability).init()),
+            LayerPlan::Flatten => Layer::Flatten(Flatten { marker: () }),
+        }
+    }
+
+    fn forward(&self, value: DynTensor) -> DynTensor {
+        match self {
+            Layer::Linear(linear) => map_rank!(value, t => linear.forward(t)),
+            Layer::Dropout(dropout) => map_rank!(value, t => dropout.forward(t)),
+            Layer::Activation(activation) => map_rank!(value, t => activation.forward(t)),
+            Layer::Flatten(_) => DynTensor::R2(value.flatten()),
+            Layer::Conv2d(conv) => DynTensor::R4(conv.forward(images(value))),
+            Layer::MaxPool2d(pool) => DynTensor::R4(pool.forward(images(value))),
+        }
+    }
+}
+
+/// The planner lays layers out so that only images reach a layer of images.
+fn images(value: DynTensor) -> Tensor<4> {
+    match value {
+        DynTensor::R4(t) => t,
+        other => panic!("a layer of images was given a tensor of rank {}", other.rank()),
+    }
+}
+
+impl Function {
+    fn forward<const D: usize>(&self, tensor: Tensor<D>) -> Tensor<D> {
+        match self.function {
+            Activation::Relu => activation::relu(tensor),
+            Activation::Gelu => activation::gelu(tensor),
+            Activation::Silu => activation::silu(tensor),
+            Activation::Tanh => activation::tanh(tensor),
+            Activation::Sigmoid => activation::sigmoid(tensor),
+        }
+    }
+}
