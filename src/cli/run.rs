@@ -353,9 +353,6 @@ fn show(report: &Report, folder: &ExperimentFolder, args: &RunArgs, output: &mut
     if !args.json {
         output.print(&report::table(report, Some(Output::width())));
     }
-    for notice in &report.notices {
-        output.say(&format!("note: {notice}"));
-    }
     let problems = report.problems.len();
     let and_problems = match problems {
         0 => String::new(),

@@ -137,16 +137,11 @@ impl Places {
             }
             let mut reasons = Vec::new();
             let fetched = MIRRORS.iter().any(|mirror| {
-                match fetch(mirror, file, &self.cache, progress) {
-                    Ok(()) => true,
-                    Err(reason) => {
-                        reasons.push(reason);
-                        false
-                    }
-                }
+                let result = fetch(mirror, file, &self.cache, progress);
+                result.map_err(|reason| reasons.push((host(mirror), reason))).is_ok()
             });
             if !fetched {
-                return Err(format!("the download failed ({})", reasons.join("; ")));
+                return Err(format!("the download failed ({})", joined(&reasons)));
             }
         }
         match self.find(part) {
@@ -170,7 +165,7 @@ fn fetch(
         .build()
         .into();
     let response = agent.get(format!("{mirror}{name}")).call();
-    let mut response = response.map_err(|e| format!("{}: {e}", host(mirror)))?;
+    let mut response = response.map_err(|e| e.to_string())?;
     let total = response.body().content_length();
     let mut reader = response.body_mut().as_reader();
     let mut partial = tempfile::Builder::new()
@@ -181,7 +176,7 @@ fn fetch(
     let mut buffer = vec![0; 1 << 16];
     let mut received = 0;
     loop {
-        let n = reader.read(&mut buffer).map_err(|e| format!("{}: {e}", host(mirror)))?;
+        let n = reader.read(&mut buffer).map_err(|e| e.to_string())?;
         if n == 0 {
             break;
         }
@@ -191,10 +186,25 @@ fn fetch(
         progress(&name, received, total);
     }
     if hex(&hasher.finalize()) != file.sha256 {
-        return Err(format!("{}: {name} has the wrong sha256 sum", host(mirror)));
+        return Err(format!("{name} has the wrong sha256 sum"));
     }
     partial.persist(folder.join(&name)).map_err(|e| e.error.to_string())?;
     Ok(())
+}
+
+/// `a and b: reason` where the mirrors agree, else one reason after the other.
+fn joined(reasons: &[(&str, String)]) -> String {
+    let all_same = reasons.windows(2).all(|pair| pair[0].1 == pair[1].1);
+    match reasons.first() {
+        Some((_, reason)) if all_same => {
+            let hosts: Vec<_> = reasons.iter().map(|(host, _)| *host).collect();
+            format!("{}: {reason}", hosts.join(" and "))
+        }
+        _ => {
+            let each: Vec<_> = reasons.iter().map(|(host, reason)| format!("{host}: {reason}")).collect();
+            each.join("; ")
+        }
+    }
 }
 
 fn host(mirror: &str) -> &str {

@@ -103,12 +103,14 @@ pub struct DataPlan {
     pub dataset: Dataset,
     /// What was asked for, when `dataset` stands in for it.
     pub stands_in_for: Option<String>,
-    /// How the items are split.
-    pub split: SplitSpec,
+    /// Whether values are brought to mean 0 and deviation 1 over the train split.
+    pub standardize: bool,
     /// Shape of one item.
     pub item_shape: Vec<usize>,
     /// Number of classes.
     pub num_classes: usize,
+    /// How the items are split.
+    pub split: SplitSpec,
     /// Items of the train split.
     pub num_train: usize,
     /// Items of the valid split.
@@ -177,6 +179,9 @@ pub fn locate(
     download: Option<DownloadProgress<'_>>,
 ) -> Result<Located, DataError> {
     let split = &spec.split;
+    let plan = |dataset, shape, num_classes, num, num_test, split: &SplitSpec| {
+        plan(dataset, shape, num_classes, num, num_test, split, spec.standardize)
+    };
     let digits = |image_size: ImageSize, stands_in_for: Option<&str>, split: SplitSpec| {
         let side = if image_size == ImageSize::Eight { 8 } else { 28 };
         let dataset = Dataset::Digits { image_size };
@@ -265,14 +270,16 @@ fn plan(
     num_items: usize,
     num_official_test: usize,
     split: &SplitSpec,
+    standardize: bool,
 ) -> DataPlan {
     let sizes = split::Sizes::new(num_items, split);
     DataPlan {
         dataset,
         stands_in_for: None,
-        split: split.clone(),
+        standardize,
         item_shape,
         num_classes,
+        split: split.clone(),
         num_train: sizes.train,
         num_valid: sizes.valid,
         num_test: sizes.test + num_official_test,
@@ -313,6 +320,10 @@ pub fn load(plan: &DataPlan) -> Result<Loaded, DataError> {
         Dataset::Mnist { folder, part } => mnist::load(folder, *part)?,
     };
     let assigned = split::assign(&items.labels, items.num_classes, &plan.split);
+    let scaling = match plan.standardize {
+        true => Scaling::standard(&items, &assigned.train),
+        false => Scaling::plain(&items),
+    };
     let mut digests = std::collections::BTreeMap::new();
     let mut gather = |name: &str, items: &Items, indices: Option<&[u32]>| {
         let size: usize = items.shape.iter().product();
@@ -335,7 +346,7 @@ pub fn load(plan: &DataPlan) -> Result<Loaded, DataError> {
             let bytes = &items.bytes[at * size..(at + 1) * size];
             hasher.update(bytes);
             hasher.update([items.labels[at]]);
-            split.values.extend(bytes.iter().map(|b| f32::from(*b) * items.scale));
+            scaling.extend(&mut split.values, bytes);
             split.labels.push(items.labels[at]);
         }
         digests.insert(name.to_owned(), hex(&hasher.finalize()));
@@ -365,6 +376,57 @@ pub fn load(plan: &DataPlan) -> Result<Loaded, DataError> {
         test,
         digests,
     })
+}
+
+/// How bytes become values.
+struct Scaling {
+    /// What is subtracted and what is multiplied by: one pair for all values, or one for each column.
+    columns: Vec<(f32, f32)>,
+}
+
+impl Scaling {
+    fn plain(items: &Items) -> Self {
+        Self {
+            columns: vec![(0.0, items.scale)],
+        }
+    }
+
+    /// To mean 0 and deviation 1 over `train`. Sums of bytes are whole numbers, so that they are exact
+    /// in any order. A column that does not vary is only shifted.
+    fn standard(items: &Items, train: &[u32]) -> Self {
+        let size: usize = items.shape.iter().product();
+        let num_columns = if items.shape.len() == 1 { size } else { 1 };
+        let mut sums = vec![(0u64, 0u64); num_columns];
+        for at in train.iter().map(|at| *at as usize) {
+            for values in items.bytes[at * size..(at + 1) * size].chunks_exact(num_columns) {
+                for (byte, (sum, squares)) in values.iter().zip(&mut sums) {
+                    let byte = u64::from(*byte);
+                    *sum += byte;
+                    *squares += byte * byte;
+                }
+            }
+        }
+        let num = (train.len() * size / num_columns).max(1) as f64;
+        let column = |(sum, squares): (u64, u64)| {
+            let mean = sum as f64 / num;
+            let deviation = (squares as f64 / num - mean * mean).max(0.0).sqrt();
+            let factor = if deviation > 0.0 { 1.0 / deviation } else { 1.0 };
+            (mean as f32, factor as f32)
+        };
+        Self {
+            columns: sums.into_iter().map(column).collect(),
+        }
+    }
+
+    fn extend(&self, values: &mut Vec<f32>, bytes: &[u8]) {
+        match self.columns.as_slice() {
+            [(shift, factor)] => values.extend(bytes.iter().map(|b| (f32::from(*b) - shift) * factor)),
+            columns => {
+                let scaled = bytes.iter().zip(columns.iter().cycle());
+                values.extend(scaled.map(|(b, (shift, factor))| (f32::from(*b) - shift) * factor));
+            }
+        }
+    }
 }
 
 /// Lowercase hexadecimal digits of bytes.

@@ -112,6 +112,7 @@ impl RunPlan {
             "precision": self.precision,
             "dataset": dataset,
             "split": self.data.split,
+            "standardize": self.data.standardize,
             "items": [self.data.num_train, self.data.num_valid, self.data.num_test],
             "train": self.train,
             "loss": self.loss,

@@ -38,7 +38,7 @@ pub struct Report {
     /// What the numbers rest on.
     pub provenance: Provenance,
     /// The command for each run, by its id.
-    pub commands: BTreeMap<String, String>,
+    pub commands: Map<String, Json>,
 }
 
 /// One trial over its seeds.
@@ -139,7 +139,7 @@ pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
     for (at, trial) in trials.iter_mut().enumerate() {
         trial.rank = (trial.n > 0).then_some(at + 1);
     }
-    let commands = plan.runs.iter().map(|run| (run.id.clone(), command(plan, run)));
+    let commands = plan.runs.iter().map(|run| (run.id.clone(), Json::String(command(plan, run))));
     Ok(Report {
         format: FORMAT,
         experiment: plan.experiment.clone(),

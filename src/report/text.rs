@@ -146,7 +146,7 @@ pub fn markdown(report: &Report) -> String {
         ));
     }
     text.push_str("\n## Reproduce\n\n```sh\n");
-    report.commands.values().for_each(|command| text.push_str(&format!("{command}\n")));
+    report.commands.values().for_each(|command| text.push_str(&format!("{}\n", value_text(command))));
     text.push_str("```\n");
     text
 }

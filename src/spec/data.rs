@@ -10,6 +10,8 @@ use super::section::{Choice, Section};
 pub struct DataSpec {
     /// Where the items come from.
     pub source: DataSource,
+    /// Whether values are brought to mean 0 and deviation 1 over the train split.
+    pub standardize: bool,
     /// How they are split.
     pub split: SplitSpec,
 }
@@ -138,6 +140,13 @@ impl DataSpec {
             },
             DataKind::Iris => DataSource::Iris,
         });
+        let standardize = s
+            .field(
+                "standardize",
+                Kind::Bool,
+                "Whether values are brought to mean 0 and deviation 1 over the train split: images as a whole, columns each by itself.",
+            )
+            .or(true);
         let split = s.table("split", "The fractions held out of the training items.", false, |s| SplitSpec {
             valid: s
                 .field(
@@ -161,6 +170,10 @@ impl DataSpec {
                 .field("seed", Kind::at_least(0), "Seed of the split; all runs of the experiment share it.")
                 .or(0),
         });
-        Self { source, split }
+        Self {
+            source,
+            standardize,
+            split,
+        }
     }
 }

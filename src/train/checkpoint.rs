@@ -33,6 +33,8 @@ pub struct State {
     pub epochs_done: usize,
     /// Optimizer updates in the epoch after them.
     pub steps_in_epoch: usize,
+    /// The learning rate of the newest update.
+    pub learning_rate: f64,
     /// Sums of those updates' batches.
     pub train_sums: Sums,
     /// The finished epochs.

@@ -65,9 +65,12 @@ pub fn open(name: DeviceName, precision: Precision) -> Result<Device, String> {
             precision.name()
         ));
     }
-    device
-        .configure(dtype(precision))
-        .map_err(|e| format!("the device `{name}` cannot be set to {}: {e}", precision.name()))?;
+    // A process can set this once, and need not where it is so anyway.
+    if device.settings().float_dtype != dtype(precision) {
+        device
+            .configure(dtype(precision))
+            .map_err(|e| format!("the device `{name}` cannot be set to {}: {e}", precision.name()))?;
+    }
     Ok(device)
 }
 

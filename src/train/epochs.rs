@@ -18,7 +18,8 @@ use super::checkpoint::{Best, Checkpoints, State};
 use super::loader::Cursor;
 use super::memory::resident_bytes;
 use super::metrics::{SharedSums, Sums};
-use super::network::Network;
+use super::network::Outputs;
+use super::shared::SharedNetwork;
 use super::{Emit, Fault};
 use crate::data::order::{Purpose, stream_seed};
 use crate::event::{Epoch, Event, Progress};
@@ -59,18 +60,18 @@ pub struct Progressed {
     pub over_limit: Option<u64>,
 }
 
-type Processor = SupervisedTrainingEventProcessor<Network>;
-type Components = TrainingComponents<Network>;
+type Processor = SupervisedTrainingEventProcessor<SharedNetwork>;
+type Components = TrainingComponents<SharedNetwork>;
 
-impl SupervisedLearningStrategy<Network> for Epochs {
+impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
     fn fit(
         &self,
         mut parts: Components,
-        mut learner: Learner<Network>,
-        train: TrainLoader<Network>,
-        valid: ValidLoader<Network>,
+        mut learner: Learner<SharedNetwork>,
+        train: TrainLoader<SharedNetwork>,
+        valid: ValidLoader<SharedNetwork>,
         _starting_epoch: usize,
-    ) -> (Network, Processor) {
+    ) -> (SharedNetwork, Processor) {
         let mut state = self.start.clone();
         while state.epochs_done < self.plan.train.epochs {
             let epoch = state.epochs_done + 1;
@@ -116,8 +117,8 @@ impl Epochs {
         epoch: usize,
         state: &mut State,
         parts: &mut Components,
-        learner: &mut Learner<Network>,
-        loader: &TrainLoader<Network>,
+        learner: &mut Learner<SharedNetwork>,
+        loader: &TrainLoader<SharedNetwork>,
     ) {
         let Components {
             event_processor: processor,
@@ -130,6 +131,8 @@ impl Epochs {
         }));
         self.cursor.set(epoch, state.steps_in_epoch);
         let mut pulse = Pulse::new(state.step(&self.plan));
+        let group = steps_per_group(&self.plan);
+        let mut staged: Option<Outputs> = None;
         let mut batches = loader.iter();
         while let Some(batch) = batches.next() {
             let batch = match batch {
@@ -145,13 +148,21 @@ impl Epochs {
             learner.lr_step();
             learner.optimizer_step(output.grads);
             state.steps_in_epoch += 1;
-            let item = TrainingItem::new(
-                output.item,
-                batches.progress(),
-                Some(state.steps_in_epoch),
-                Some(learner.lr_current()),
-            );
-            interrupter.fail_on_error(processor.process_train(LearnerEvent::ProcessedItem(item)));
+            state.learning_rate = learner.lr_current().base();
+            match &mut staged {
+                None => staged = Some(output.item),
+                Some(staged) => staged.append(output.item),
+            }
+            let progress = batches.progress();
+            // Groups end at fixed steps, and a stop waits for the end of one: so sums do not depend on
+            // where a training was stopped.
+            if !state.steps_in_epoch.is_multiple_of(group) && !progress.is_completed() {
+                continue;
+            }
+            if let Some(outputs) = staged.take() {
+                let item = TrainingItem::new(outputs, progress, Some(state.steps_in_epoch), None);
+                interrupter.fail_on_error(processor.process_train(LearnerEvent::ProcessedItem(item)));
+            }
             if let Some(steps_per_sec) = pulse.beat(step + 1) {
                 (self.emit)(Event::Progressed(Progress {
                     epoch,
@@ -171,7 +182,7 @@ impl Epochs {
         interrupter.fail_on_error(processor.flush());
     }
 
-    fn validate(&self, epoch: usize, parts: &mut Components, learner: &Learner<Network>, loader: &ValidLoader<Network>) {
+    fn validate(&self, epoch: usize, parts: &mut Components, learner: &Learner<SharedNetwork>, loader: &ValidLoader<SharedNetwork>) {
         let Components {
             event_processor: processor,
             interrupter,
@@ -213,6 +224,7 @@ impl Epochs {
         let sums = self.sums.lock();
         let mut metrics = sums.train.metrics("train");
         metrics.extend(sums.valid.metrics("valid"));
+        metrics.insert("learning_rate".into(), state.learning_rate);
         drop(sums);
         state.epochs_done += 1;
         state.steps_in_epoch = 0;
@@ -239,7 +251,7 @@ impl Epochs {
         improved
     }
 
-    fn save(&self, state: &State, parts: &mut Components, learner: &Learner<Network>) {
+    fn save(&self, state: &State, parts: &mut Components, learner: &Learner<SharedNetwork>) {
         if let Some(checkpointer) = &mut parts.checkpointer {
             let step = state.step(&self.plan);
             self.checkpoints.expect(step, state.clone());
@@ -257,6 +269,13 @@ impl Epochs {
         }
         held > limit
     }
+}
+
+/// How many steps' outputs are handed to the metrics at a time: handing one over costs about 20 µs,
+/// which small steps would feel.
+fn steps_per_group(plan: &RunPlan) -> usize {
+    let values_per_step = plan.network.num_parameters + plan.network.activations_per_item * plan.train.batch_size as u64;
+    if values_per_step < 1 << 20 { 8 } else { 1 }
 }
 
 /// Says when it is time to report, and at what rate steps went since the last time.

@@ -1,6 +1,6 @@
 //! Batches out of contiguous memory, in an order that is a pure function of (seed, epoch).
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use burn::data::dataloader::{DataLoader, DataLoaderIterator, Progress};
@@ -10,6 +10,9 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use super::tensor::DynTensor;
 use crate::data::Split;
 use crate::data::order::{Purpose, permutation};
+
+/// Batches that are gathered ahead.
+const STAGED: usize = 2;
 
 /// The items of a step.
 #[derive(Clone, Debug)]
@@ -67,21 +70,24 @@ impl Loader {
         }
     }
 
-    fn batch(&self, indices: &[u32]) -> Batch {
-        let size: usize = self.item_shape.iter().product();
-        let mut values = Vec::with_capacity(indices.len() * size);
-        let mut labels = Vec::with_capacity(indices.len());
-        for index in indices {
-            let at = *index as usize;
-            values.extend_from_slice(&self.split.values[at * size..(at + 1) * size]);
-            labels.push(i64::from(self.split.labels[at]));
-        }
-        let shape = [&[indices.len()], &*self.item_shape].concat();
-        Batch {
-            inputs: DynTensor::from_values(values, &shape, &self.device),
-            targets: Tensor::from_data(TensorData::new(labels, [indices.len()]), &self.device),
-        }
+    fn shape_of(&self, num: usize) -> Vec<usize> {
+        [&[num], &*self.item_shape].concat()
     }
+}
+
+/// Gathers items into one piece of memory.
+fn gather(split: &Split, indices: &[u32]) -> Split {
+    let size = split.values.len() / split.labels.len();
+    let mut gathered = Split {
+        values: Vec::with_capacity(indices.len() * size),
+        labels: Vec::with_capacity(indices.len()),
+    };
+    for index in indices {
+        let at = *index as usize;
+        gathered.values.extend_from_slice(&split.values[at * size..(at + 1) * size]);
+        gathered.labels.push(split.labels[at]);
+    }
+    gathered
 }
 
 impl DataLoader<Batch> for Loader {
@@ -95,10 +101,18 @@ impl DataLoader<Batch> for Loader {
                 (order, cursor.first_step.load(Ordering::Relaxed))
             }
         };
+        let first = (first_step * self.batch_size).min(num);
+        let (sender, receiver) = mpsc::sync_channel(STAGED);
+        let (split, batch_size) = (self.split.clone(), self.batch_size);
+        // The thread ends with the iteration: when the receiver is gone, or the items are.
+        std::thread::spawn(move || {
+            let batches = order[first..].chunks(batch_size);
+            batches.map(|indices| gather(&split, indices)).try_for_each(|batch| sender.send(batch))
+        });
         Box::new(Batches {
             loader: self,
-            served: (first_step * self.batch_size).min(num),
-            order,
+            receiver,
+            served: first,
         })
     }
 
@@ -125,9 +139,11 @@ impl DataLoader<Batch> for Loader {
     }
 }
 
+/// Batches that a thread gathers ahead of the training, one after the other, so that their order does
+/// not depend on time.
 struct Batches<'a> {
     loader: &'a Loader,
-    order: Vec<u32>,
+    receiver: mpsc::Receiver<Split>,
     served: usize,
 }
 
@@ -135,18 +151,20 @@ impl Iterator for Batches<'_> {
     type Item = Result<Batch, DatasetError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let end = (self.served + self.loader.batch_size).min(self.order.len());
-        let indices = &self.order[self.served..end];
-        if indices.is_empty() {
-            return None;
-        }
-        self.served = end;
-        Some(Ok(self.loader.batch(indices)))
+        let Split { values, labels } = self.receiver.recv().ok()?;
+        let num = labels.len();
+        self.served += num;
+        let labels: Vec<i64> = labels.into_iter().map(i64::from).collect();
+        let device = &self.loader.device;
+        Some(Ok(Batch {
+            inputs: DynTensor::from_values(values, &self.loader.shape_of(num), device),
+            targets: Tensor::from_data(TensorData::new(labels, [num]), device),
+        }))
     }
 }
 
 impl DataLoaderIterator<Batch> for Batches<'_> {
     fn progress(&self) -> Progress {
-        Progress::new(self.served, self.order.len(), None)
+        Progress::new(self.served, self.loader.num_items(), None)
     }
 }

@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use burn::train::Interrupter;
-use burn::train::logger::MetricLogger;
+use burn::train::logger::{EvaluationProgressLogger, MetricLogger, TrainingProgressLogger};
 use burn::train::metric::store::{EpochSummary, MetricsUpdate, Split};
-use burn::train::metric::{MetricAttributes, MetricDefinition, MetricId, NumericEntry};
+use burn::train::metric::{MetricDefinition, MetricId, NumericEntry};
+use burn::train::renderer::{
+    EvaluationName, MetricState, MetricsRenderer, MetricsRendererEvaluation, MetricsRendererTraining,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::event::Metrics;
@@ -21,8 +24,6 @@ struct Sum {
     total: f64,
     /// Items.
     count: u64,
-    /// The newest value.
-    last: f64,
 }
 
 impl Sums {
@@ -30,16 +31,12 @@ impl Sums {
         let sum = self.0.entry(name.to_owned()).or_default();
         sum.total += value * count as f64;
         sum.count += count as u64;
-        sum.last = value;
     }
 
-    /// Means by `split/name`; of the learning rate the newest value, without a split.
+    /// Means by `split/name`.
     pub fn metrics(&self, split: &str) -> Metrics {
-        let named = self.0.iter().map(|(name, sum)| match name.as_str() {
-            "learning_rate" => (name.clone(), sum.last),
-            _ => (format!("{split}/{name}"), mean(name, sum.total, sum.count)),
-        });
-        named.collect()
+        let named = self.0.iter();
+        named.map(|(name, sum)| (format!("{split}/{name}"), mean(name, sum.total, sum.count))).collect()
     }
 }
 
@@ -74,15 +71,17 @@ impl SharedSums {
     }
 }
 
-/// Burn's metric logger over the sums. It stops the training when the loss is no number any more.
-pub struct SumLogger {
+/// Fills the sums: a renderer for Burn's learner, since Burn hands values to its renderer on the thread
+/// that `flush` waits for, and to its loggers on another. It stops the training when the loss is no
+/// number any more.
+pub struct Tap {
     sums: SharedSums,
     interrupter: Interrupter,
     names: Vec<(MetricId, String)>,
 }
 
-impl SumLogger {
-    /// A logger that fills `sums`.
+impl Tap {
+    /// A renderer that fills `sums`.
     pub fn new(sums: SharedSums, interrupter: Interrupter) -> Self {
         Self {
             sums,
@@ -90,46 +89,89 @@ impl SumLogger {
             names: Vec::new(),
         }
     }
-}
 
-impl MetricLogger for SumLogger {
-    fn log(&mut self, update: MetricsUpdate, _epoch: usize, split: &Split) {
+    fn take(&self, state: &MetricState, split: &'static str) {
+        let MetricState::Numeric(entry, value) = state else {
+            return;
+        };
+        let Some((_, name)) = self.names.iter().find(|(known, _)| *known == entry.metric_id) else {
+            return;
+        };
+        let (value, count) = match value {
+            Some(NumericEntry::Aggregated {
+                aggregated_value,
+                count,
+            }) => (*aggregated_value, *count),
+            Some(NumericEntry::Value(value)) => (*value, 1),
+            // The epoch's own end value: the sums have it already.
+            Some(NumericEntry::Final(_)) | None => return,
+        };
         let mut sums = self.sums.lock();
-        for entry in &update.entries_numeric {
-            let id = &entry.entry.metric_id;
-            let Some((_, name)) = self.names.iter().find(|(known, _)| known == id) else {
-                continue;
-            };
-            let (value, count) = match &entry.numeric_entry {
-                Some(NumericEntry::Aggregated {
-                    aggregated_value,
-                    count,
-                }) => (*aggregated_value, *count),
-                Some(NumericEntry::Value(value)) => (*value, 1),
-                // The epoch's own end value: the sums have it already.
-                Some(NumericEntry::Final(_)) | None => continue,
-            };
-            let (target, split_name) = match split {
-                Split::Train => (&mut sums.train, "train"),
-                Split::Valid | Split::Test(_) => (&mut sums.valid, "valid"),
-            };
-            target.add(name, value, count);
-            if name == "loss" && !value.is_finite() && sums.not_finite.is_none() {
-                sums.not_finite = Some(split_name);
-                self.interrupter.stop(Some("the loss is not finite"));
-            }
+        let target = match split {
+            "train" => &mut sums.train,
+            _ => &mut sums.valid,
+        };
+        target.add(name, value, count);
+        if name == "loss" && !value.is_finite() && sums.not_finite.is_none() {
+            sums.not_finite = Some(split);
+            self.interrupter.stop(Some("the loss is not finite"));
         }
     }
+}
+
+impl MetricsRendererTraining for Tap {
+    fn update_train(&mut self, state: MetricState) {
+        self.take(&state, "train");
+    }
+
+    fn update_valid(&mut self, state: MetricState) {
+        self.take(&state, "valid");
+    }
+}
+
+impl MetricsRenderer for Tap {
+    fn manual_close(&mut self) {}
+
+    fn register_metric(&mut self, definition: MetricDefinition) {
+        let name = definition.name.to_lowercase().replace(' ', "_");
+        self.names.push((definition.metric_id, name));
+    }
+}
+
+impl MetricsRendererEvaluation for Tap {
+    fn update_test(&mut self, _: EvaluationName, _: MetricState) {}
+}
+
+impl TrainingProgressLogger for Tap {
+    fn start(&mut self, _: usize, _: usize, _: Option<usize>, _: Option<&str>) {}
+    fn update_epoch(&mut self, _: usize) {}
+    fn start_split(&mut self, _: &str, _: usize) {}
+    fn update_split(&mut self, _: usize) {}
+    fn end_split(&mut self) {}
+    fn end(&mut self) {}
+    fn log_event_training(&mut self, _: String) {}
+}
+
+impl EvaluationProgressLogger for Tap {
+    fn start_global_progress(&mut self, _: usize) {}
+    fn start_test(&mut self, _: &str, _: usize) {}
+    fn update_test_progress(&mut self, _: usize) {}
+    fn end_test(&mut self) {}
+    fn end_global_progress(&mut self) {}
+    fn log_event_evaluation(&mut self, _: String) {}
+}
+
+/// A metric logger that keeps nothing: without one Burn writes files of its own.
+pub struct NoLogger;
+
+impl MetricLogger for NoLogger {
+    fn log(&mut self, _: MetricsUpdate, _: usize, _: &Split) {}
 
     fn read_numeric(&mut self, _: &str, _: usize, _: &Split) -> Result<Vec<NumericEntry>, String> {
         Ok(Vec::new())
     }
 
-    fn log_metric_definition(&mut self, definition: MetricDefinition) {
-        debug_assert!(matches!(definition.attributes, MetricAttributes::Numeric(_) | MetricAttributes::None));
-        let name = definition.name.to_lowercase().replace(' ', "_");
-        self.names.push((definition.metric_id, name));
-    }
+    fn log_metric_definition(&mut self, _: MetricDefinition) {}
 
     fn log_epoch_summary(&mut self, _: EpochSummary) {}
 }

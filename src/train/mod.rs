@@ -13,7 +13,7 @@ mod memory;
 mod metrics;
 mod network;
 mod optimizer;
-mod silent;
+mod shared;
 mod tensor;
 
 use std::any::Any;
@@ -26,7 +26,7 @@ use burn::module::Module;
 use burn::store::ModuleRecord;
 use burn::tensor::Device;
 use burn::train::metric::{
-    AccuracyMetric, Adaptor, LearningRateMetric, LossMetric, Metric, MetricMetadata, Numeric,
+    AccuracyMetric, Adaptor, LossMetric, Metric, MetricMetadata, Numeric,
 };
 pub use burn::train::Interrupter;
 use burn::train::{InferenceStep, Learner, SupervisedTraining, TrainingError, TrainingStrategy};
@@ -39,8 +39,9 @@ use crate::record::RunFolder;
 use checkpoint::{Always, Checkpoints, Found};
 use epochs::{Epochs, Progressed};
 use loader::{Batch, Cursor, Loader};
-use metrics::{SharedSums, SumLogger};
+use metrics::{NoLogger, SharedSums, Tap};
 use network::Network;
+use shared::SharedNetwork;
 
 /// Takes the events of a run, from any thread.
 pub type Emit = Arc<dyn Fn(Event) + Send + Sync>;
@@ -164,7 +165,7 @@ fn train(
     let plan = &job.plan;
     let schedule = optimizer::Schedule::new(plan).map_err(|e| Outcome::failed(FailureClass::Internal, e))?;
     let learner = Learner::new(
-        network,
+        SharedNetwork::new(network),
         optimizer::optimizer(&plan.optimizer),
         burn::optim::lr_scheduler::module_lr_scheduler::ModuleLrScheduler::new(schedule),
     );
@@ -190,10 +191,9 @@ fn train(
         .metric_valid_numeric(LossMetric::new())
         .metric_train_numeric(AccuracyMetric::new())
         .metric_valid_numeric(AccuracyMetric::new())
-        .metric_train_numeric(LearningRateMetric::new())
-        .with_metric_logger(SumLogger::new(sums.clone(), job.interrupter.clone()))
+        .with_metric_logger(NoLogger)
         .with_application_logger(None)
-        .renderer(Box::new(silent::Silent))
+        .renderer(Box::new(Tap::new(sums.clone(), job.interrupter.clone())))
         .with_interrupter(job.interrupter.clone())
         .with_custom_checkpointers(model, optimizer, scheduler)
         .with_checkpointing_strategy(Always)
@@ -228,7 +228,7 @@ fn train(
     }
     match trained.interrupted {
         Some(_) => Err(Outcome::Interrupted),
-        None => Ok((trained.model, progressed)),
+        None => Ok((trained.model.network(), progressed)),
     }
 }
 

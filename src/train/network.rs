@@ -6,7 +6,9 @@ use burn::nn::loss::{CrossEntropyLoss, CrossEntropyLossConfig};
 use burn::nn::pool::{MaxPool2d, MaxPool2dConfig};
 use burn::nn::{Dropout, DropoutConfig, Linear, LinearConfig, PaddingConfig2d};
 use burn::tensor::{Device, Int, Tensor, activation};
-use burn::train::{ClassificationOutput, InferenceStep, TrainOutput, TrainStep};
+use burn::tensor::ExecutionError;
+use burn::train::metric::{AccuracyInput, Adaptor, LossInput};
+use burn::train::{ClassificationOutput, InferenceStep, ItemLazy, TrainOutput, TrainStep};
 
 use super::loader::Batch;
 use super::tensor::{DynTensor, map_rank};
@@ -62,9 +64,7 @@ impl Network {
                 LossSpec::Mse => Loss::Mse(Flatten { marker: () }),
             },
         };
-        // Burn draws a parameter at its first use: visiting each one draws it.
-        network.num_params();
-        network
+        network.materialize()
     }
 
     /// \[batch, item shape\] to \[batch, outputs\].
@@ -89,36 +89,74 @@ impl Network {
     }
 }
 
-/// The output that metrics read. The loss is repeated for each item, since Burn's loss metric weighs
-/// batches by its length: so a smaller last batch weighs less.
-fn output_of(loss: Tensor<1>, outputs: Tensor<2>, targets: Tensor<1, Int>) -> ClassificationOutput {
-    let [batch_size] = targets.dims();
-    ClassificationOutput::new(loss.expand([batch_size]), outputs, targets)
+/// What metrics read: the outputs of one step or of several, since handing over many small ones costs
+/// more than computing them.
+pub struct Outputs(Vec<ClassificationOutput>);
+
+impl Outputs {
+    /// The loss is repeated for each item, since Burn's loss metric weighs by length: so every item
+    /// weighs the same, also in a smaller last batch.
+    fn new(loss: Tensor<1>, outputs: Tensor<2>, targets: Tensor<1, Int>) -> Self {
+        let [batch_size] = targets.dims();
+        Self(vec![ClassificationOutput::new(loss.expand([batch_size]), outputs, targets)])
+    }
+
+    /// Adds the outputs of later steps.
+    pub fn append(&mut self, mut later: Self) {
+        self.0.append(&mut later.0);
+    }
+
+    fn cat<const D: usize, K: burn::tensor::kind::Basic>(&self, part: fn(&ClassificationOutput) -> Tensor<D, K>) -> Tensor<D, K> {
+        match self.0.as_slice() {
+            [single] => part(single),
+            several => Tensor::cat(several.iter().map(part).collect(), 0),
+        }
+    }
+}
+
+impl ItemLazy for Outputs {
+    fn sync(self) -> Result<Self, ExecutionError> {
+        let synced = self.0.into_iter().map(ItemLazy::sync);
+        synced.collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl Adaptor<LossInput> for Outputs {
+    fn adapt(&self) -> LossInput {
+        LossInput::new(self.cat(|output| output.loss.clone()))
+    }
+}
+
+impl Adaptor<AccuracyInput> for Outputs {
+    fn adapt(&self) -> AccuracyInput {
+        AccuracyInput::new(self.cat(|output| output.output.clone()), self.cat(|output| output.targets.clone()))
+    }
 }
 
 impl TrainStep for Network {
     type Input = Batch;
-    type Output = ClassificationOutput;
+    type Output = Outputs;
 
-    fn step(&self, batch: Batch) -> TrainOutput<ClassificationOutput> {
+    fn step(&self, batch: Batch) -> TrainOutput<Outputs> {
         let (loss, outputs, targets) = self.step_forward(batch);
         let gradients = loss.backward();
-        let output = output_of(
+        // Taken off the graph here: dropping the graph on the metric thread is slower.
+        let outputs = Outputs::new(
             loss.without_autodiff(),
             outputs.without_autodiff(),
             targets.without_autodiff(),
         );
-        TrainOutput::new(self, gradients, output)
+        TrainOutput::new(self, gradients, outputs)
     }
 }
 
 impl InferenceStep for Network {
     type Input = Batch;
-    type Output = ClassificationOutput;
+    type Output = Outputs;
 
-    fn step(&self, batch: Batch) -> ClassificationOutput {
+    fn step(&self, batch: Batch) -> Outputs {
         let (loss, outputs, targets) = self.step_forward(batch);
-        output_of(loss, outputs, targets)
+        Outputs::new(loss, outputs, targets)
     }
 }
 
