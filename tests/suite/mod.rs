@@ -1,0 +1,11 @@
+//! The tests by what they hold runner to.
+
+mod arrows;
+mod data;
+mod experiments;
+mod generated;
+mod plans;
+mod refusals;
+mod results;
+mod runs;
+pub mod support;

@@ -1,0 +1,137 @@
+//! What tests share: the program, folders, redaction, and the data that a clone alone does not have.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use runner::data::{self, Folders};
+use runner::diagnostic::Diagnostics;
+use runner::plan::{self, Plan};
+use runner::spec::document::Document;
+
+/// The root of the package.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The program, in a folder, with a cache folder of its own.
+pub fn runner(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
+    command.current_dir(folder).env("XDG_CACHE_HOME", folder.join("cache"));
+    command
+}
+
+/// Runs the program and returns exit code, standard output and standard error.
+pub fn run(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let output = runner(folder).args(arguments).output().expect("runner starts");
+    texts(&output)
+}
+
+pub fn texts(output: &Output) -> (i32, String, String) {
+    (
+        output.status.code().unwrap_or(-1),
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
+}
+
+/// A fresh folder with an experiment file in it.
+pub fn folder_with(spec: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    fs::write(folder.path().join("spec.toml"), spec).expect("the spec is written");
+    folder
+}
+
+/// The small experiment that most tests change a little.
+pub const IRIS: &str = r#"
+[data]
+type = "iris"
+
+[model]
+type = "mlp"
+hidden = [16]
+
+[optimizer]
+type = "adam"
+learning_rate = 1e-2
+
+[train]
+epochs = 3
+batch_size = 16
+"#;
+
+/// Plans a text without looking at the disk.
+pub fn plan(name: &str, text: &str) -> Result<(Plan, String), String> {
+    let rendered = |document: &Document, diagnostics: &Diagnostics| diagnostics.render(&document.sources, false);
+    let document = Document::parse(name, text).map_err(|(sources, d)| d.render(&sources, false))?;
+    let folders = Folders {
+        base: PathBuf::from("nowhere"),
+        cache: PathBuf::from("nowhere"),
+    };
+    match plan::plan(&document, "spec", &mut |spec| data::locate(spec, &folders, None)) {
+        Ok((plan, warnings)) => Ok((plan, rendered(&document, &warnings))),
+        Err(diagnostics) => Err(rendered(&document, &diagnostics)),
+    }
+}
+
+/// The MNIST folder beside the checkout. A clone alone has none: then the test passes over with a word,
+/// unless `RUNNER_REQUIRE_SHARED` says that it must be there.
+pub fn mnist() -> Option<PathBuf> {
+    let folder = root().join("../shared/data/mnist");
+    if folder.is_dir() {
+        return Some(fs::canonicalize(folder).expect("the folder is there"));
+    }
+    assert!(std::env::var_os("RUNNER_REQUIRE_SHARED").is_none(), "../shared/data/mnist is required and not there");
+    eprintln!("passed over: ../shared/data/mnist is not there");
+    None
+}
+
+/// Replaces what differs between machines and runs by words of the same width.
+pub fn redact(text: &str, folder: &Path) -> String {
+    let text = text.replace(&folder.display().to_string(), "[FOLDER]");
+    let mut redacted = String::new();
+    for line in text.lines() {
+        redacted.push_str(&redact_line(line));
+        redacted.push('\n');
+    }
+    redacted
+}
+
+fn redact_line(line: &str) -> String {
+    if line.starts_with("- runner ") {
+        return "- [ENVIRONMENT]".into();
+    }
+    // Measured numbers: every digit of a number with a point becomes 0, so that columns keep their width.
+    let mut redacted = String::new();
+    let mut rest = line;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        let (before, from) = rest.split_at(start);
+        let end = from.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(from.len());
+        let (number, after) = from.split_at(end);
+        redacted.push_str(before);
+        let part_of_word = before.ends_with(|c: char| c.is_ascii_alphanumeric());
+        match number.contains('.') && !part_of_word {
+            true => redacted.extend(number.chars().map(|c| if c == '.' { '.' } else { '0' })),
+            false => redacted.push_str(number),
+        }
+        rest = after;
+    }
+    redacted + rest
+}
+
+/// Every file below a folder, as sorted relative paths.
+pub fn tree(folder: &Path) -> Vec<String> {
+    let mut paths = Vec::new();
+    let mut queue = vec![folder.to_owned()];
+    while let Some(next) = queue.pop() {
+        for entry in fs::read_dir(next).expect("the folder is readable").flatten() {
+            let path = entry.path();
+            match path.is_dir() {
+                true => queue.push(path),
+                false => paths.push(path.strip_prefix(folder).expect("it is below").display().to_string()),
+            }
+        }
+    }
+    paths.sort();
+    paths
+}
