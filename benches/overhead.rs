@@ -60,7 +60,8 @@ impl Model for Cnn {
         let x = activation::relu(self.first.forward(images));
         let x = activation::relu(self.second.forward(x));
         let x = self.pool.forward(x).flatten(1, 3);
-        self.output.forward(activation::relu(self.hidden.forward(x)))
+        self.output
+            .forward(activation::relu(self.hidden.forward(x)))
     }
 }
 
@@ -125,7 +126,9 @@ fn by_runner(run: &RunPlan) -> Vec<f64> {
                 Event::EpochFinished(epoch) => epoch.valid_secs,
                 _ => return,
             };
-            seen.lock().expect("no panic").push((Instant::now(), valid_secs));
+            seen.lock()
+                .expect("no panic")
+                .push((Instant::now(), valid_secs));
         }),
         interrupter: Interrupter::new(),
         threads: rayon::current_num_threads(),
@@ -136,13 +139,17 @@ fn by_runner(run: &RunPlan) -> Vec<f64> {
     assert_eq!(executed.outcome, runner::event::Outcome::Completed);
     let marks = marks.lock().expect("no panic");
     let epochs = marks.windows(2);
-    epochs.map(|pair| (pair[1].0 - pair[0].0).as_secs_f64() - pair[1].1).collect()
+    epochs
+        .map(|pair| (pair[1].0 - pair[0].0).as_secs_f64() - pair[1].1)
+        .collect()
 }
 
 fn planned(model: &str, num_epochs: usize) -> RunPlan {
     let mnist = Path::new("../shared/data/mnist");
     let data = match mnist.exists() {
-        true => "type = \"mnist\"\nroot = \"../shared/data/mnist\"\npart = \"test\"\ndownload = false",
+        true => {
+            "type = \"mnist\"\nroot = \"../shared/data/mnist\"\npart = \"test\"\ndownload = false"
+        }
         false => "type = \"digits\"\nimage_size = \"28x28\"",
     };
     let text = format!(
@@ -154,9 +161,15 @@ fn planned(model: &str, num_epochs: usize) -> RunPlan {
         base: ".".into(),
         cache: ".".into(),
     };
-    let planned = plan(&document, "bench", &mut |spec| data::locate(spec, &folders, None));
+    let planned = plan(&document, "bench", &mut |spec| {
+        data::locate(spec, &folders, None)
+    });
     let (plan, _) = planned.unwrap_or_else(|d| panic!("{}", d.render(&document.sources, false)));
-    println!("{model} on {}, {} items in batches of {BATCH}", plan.runs[0].data.dataset.name(), plan.runs[0].data.num_train);
+    println!(
+        "{model} on {}, {} items in batches of {BATCH}",
+        plan.runs[0].data.dataset.name(),
+        plan.runs[0].data.num_train
+    );
     plan.runs[0].clone()
 }
 
@@ -189,7 +202,10 @@ fn compare<M: Model>(name: &str, make: fn(&Device) -> M, num_epochs: usize, roun
 }
 
 fn main() {
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|arg| !arg.starts_with('-'))
+        .collect();
     let runs = |name: &str| wanted.is_empty() || wanted.iter().any(|w| w == name);
     if runs("mlp") {
         compare("mlp", mlp, 10, 15);

@@ -3,7 +3,7 @@
 //! Knows texts and byte ranges, and nothing of what the texts mean. Rendering is deterministic, so
 //! that every message can be pinned by a snapshot.
 
-use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
 /// A byte range in one of the texts that an experiment was read from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -131,7 +131,7 @@ impl Diagnostic {
         };
         let title = level.primary_title(self.message.as_str());
         let mut group = match self.span {
-            None => Group::with_title(title),
+            None => return self.render_without_place(color),
             Some(span) => {
                 let source = &sources.0[span.source as usize];
                 let mut primary = AnnotationKind::Primary.span(range(span, &source.text));
@@ -168,6 +168,26 @@ impl Diagnostic {
             Renderer::plain()
         };
         renderer.render(&[group])
+    }
+}
+
+impl Diagnostic {
+    /// The same form without the margin, which has nothing to stand beside.
+    fn render_without_place(&self, color: bool) -> String {
+        let (name, style) = match self.severity {
+            Severity::Error => ("error", "\u{1b}[1m\u{1b}[91m"),
+            Severity::Warning => ("warning", "\u{1b}[1m\u{1b}[33m"),
+        };
+        let mut text = match color {
+            true => format!("{style}{name}\u{1b}[0m\u{1b}[1m: {}\u{1b}[0m", self.message),
+            false => format!("{name}: {}", self.message),
+        };
+        for (kind, lines) in [("note", &self.notes), ("help", &self.helps)] {
+            lines
+                .iter()
+                .for_each(|line| text.push_str(&format!("\n  = {kind}: {line}")));
+        }
+        text
     }
 }
 
@@ -249,10 +269,7 @@ impl Diagnostics {
 }
 
 /// The candidate that a person most likely meant by `word`, if one is close enough to offer.
-pub fn nearest<'a>(
-    word: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     candidates
         .into_iter()

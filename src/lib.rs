@@ -7,14 +7,14 @@
 #![warn(missing_docs)]
 
 pub mod check;
-pub mod data;
-pub mod diagnostic;
-pub mod plan;
-pub mod spec;
-pub mod event;
-pub mod record;
-pub mod train;
-pub mod dispatch;
 pub mod cli;
 pub mod console;
+pub mod data;
+pub mod diagnostic;
+pub mod dispatch;
+pub mod event;
+pub mod plan;
+pub mod record;
 pub mod report;
+pub mod spec;
+pub mod train;

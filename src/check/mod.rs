@@ -79,7 +79,14 @@ pub const RULES: &[Rule] = &[
         check: rules::device_is_compiled,
     },
     Rule {
-        reads: &["data", "model", "backend.precision", "memory", "train", "optimizer"],
+        reads: &[
+            "data",
+            "model",
+            "backend.precision",
+            "memory",
+            "train",
+            "optimizer",
+        ],
         check: rules::memory_suffices,
     },
 ];

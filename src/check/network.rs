@@ -68,7 +68,11 @@ pub struct ShapeError {
 }
 
 /// Lays out a model for items of a shape and a number of outputs.
-pub fn expand(model: &ModelSpec, item_shape: &[usize], num_outputs: usize) -> Result<Network, ShapeError> {
+pub fn expand(
+    model: &ModelSpec,
+    item_shape: &[usize],
+    num_outputs: usize,
+) -> Result<Network, ShapeError> {
     let mut builder = Builder {
         shape: item_shape.to_vec(),
         network: Network {
@@ -133,7 +137,12 @@ impl Builder {
         self.push(Layer::Activation { function }, self.shape.clone(), 0);
     }
 
-    fn conv(&mut self, out_channels: usize, kernel_size: usize, padding: Padding) -> Result<(), ShapeError> {
+    fn conv(
+        &mut self,
+        out_channels: usize,
+        kernel_size: usize,
+        padding: Padding,
+    ) -> Result<(), ShapeError> {
         let (channels, height, width) = (self.shape[0], self.shape[1], self.shape[2]);
         if padding == Padding::Valid && kernel_size > height.min(width) {
             return Err(ShapeError {
@@ -142,7 +151,8 @@ impl Builder {
                     "a kernel of {kernel_size}x{kernel_size} does not fit the {height}x{width} image that reaches convolution {}",
                     1 + self.num_convs()
                 ),
-                help: "use a smaller `kernel_size`, fewer `channels`, or `padding = \"same\"`".into(),
+                help: "use a smaller `kernel_size`, fewer `channels`, or `padding = \"same\"`"
+                    .into(),
             });
         }
         if padding == Padding::Same && kernel_size.is_multiple_of(2) {
@@ -152,7 +162,11 @@ impl Builder {
                 help: format!("write {} or {}", kernel_size - 1, kernel_size + 1),
             });
         }
-        let shrink = if padding == Padding::Valid { kernel_size - 1 } else { 0 };
+        let shrink = if padding == Padding::Valid {
+            kernel_size - 1
+        } else {
+            0
+        };
         let layer = Layer::Conv2d {
             in_channels: channels,
             out_channels,
@@ -160,13 +174,19 @@ impl Builder {
             padding,
         };
         let num_parameters = channels * out_channels * kernel_size * kernel_size + out_channels;
-        self.push(layer, vec![out_channels, height - shrink, width - shrink], num_parameters);
+        self.push(
+            layer,
+            vec![out_channels, height - shrink, width - shrink],
+            num_parameters,
+        );
         Ok(())
     }
 
     fn num_convs(&self) -> usize {
         let layers = self.network.layers.iter();
-        layers.filter(|layer| matches!(layer, Layer::Conv2d { .. })).count()
+        layers
+            .filter(|layer| matches!(layer, Layer::Conv2d { .. }))
+            .count()
     }
 
     fn pool(&mut self, size: usize) -> Result<(), ShapeError> {
@@ -177,15 +197,27 @@ impl Builder {
         if size > height.min(width) {
             return Err(ShapeError {
                 key: "pool_size",
-                message: format!("a pooling of {size}x{size} does not fit the {height}x{width} image that reaches it"),
+                message: format!(
+                    "a pooling of {size}x{size} does not fit the {height}x{width} image that reaches it"
+                ),
                 help: format!("write a `pool_size` of at most {}", height.min(width)),
             });
         }
-        self.push(Layer::MaxPool2d { size }, vec![channels, height / size, width / size], 0);
+        self.push(
+            Layer::MaxPool2d { size },
+            vec![channels, height / size, width / size],
+            0,
+        );
         Ok(())
     }
 
-    fn dense(&mut self, hidden: &[usize], activation: Activation, dropout: f64, num_outputs: usize) {
+    fn dense(
+        &mut self,
+        hidden: &[usize],
+        activation: Activation,
+        dropout: f64,
+        num_outputs: usize,
+    ) {
         if self.shape.len() > 1 {
             self.push(Layer::Flatten, vec![self.shape.iter().product()], 0);
         }
@@ -193,7 +225,9 @@ impl Builder {
             self.linear(*width);
             self.activation(activation);
             if dropout > 0.0 {
-                let layer = Layer::Dropout { probability: dropout };
+                let layer = Layer::Dropout {
+                    probability: dropout,
+                };
                 self.push(layer, self.shape.clone(), 0);
             }
         }
@@ -202,7 +236,11 @@ impl Builder {
 
     fn linear(&mut self, outputs: usize) {
         let inputs = self.shape[0];
-        self.push(Layer::Linear { inputs, outputs }, vec![outputs], inputs * outputs + outputs);
+        self.push(
+            Layer::Linear { inputs, outputs },
+            vec![outputs],
+            inputs * outputs + outputs,
+        );
     }
 }
 
@@ -217,6 +255,9 @@ mod tests {
             activation: Activation::Relu,
             dropout: 0.0,
         };
-        assert_eq!(expand(&model, &[1, 28, 28], 10).unwrap().num_parameters, 101_770);
+        assert_eq!(
+            expand(&model, &[1, 28, 28], 10).unwrap().num_parameters,
+            101_770
+        );
     }
 }

@@ -1,13 +1,14 @@
 //! The rules, one function each.
 
 use super::Point;
+use crate::check::network::Network;
 use crate::data::DataPlan;
 use crate::diagnostic::Diagnostic;
+use crate::spec::ExperimentSpec;
 use crate::spec::data::{DataSource, MnistPart};
+use crate::spec::kind::show_bytes;
 use crate::spec::optimizer::OptimizerSpec;
 use crate::spec::section::Choice;
-use crate::spec::ExperimentSpec;
-use crate::check::network::Network;
 
 pub fn split_leaves_items(point: &Point<'_>) -> Option<Diagnostic> {
     let split = &point.spec.data.split;
@@ -28,7 +29,9 @@ pub fn split_leaves_items(point: &Point<'_>) -> Option<Diagnostic> {
         ("valid", data.num_valid, true),
         ("test", data.num_test, split.test > 0.0),
     ];
-    let (name, _, _) = empty.into_iter().find(|(_, num, wanted)| *wanted && *num == 0)?;
+    let (name, _, _) = empty
+        .into_iter()
+        .find(|(_, num, wanted)| *wanted && *num == 0)?;
     let key = if name == "train" { "valid" } else { name };
     Some(
         Diagnostic::error("contradiction", format!("the {name} split has no items"))
@@ -48,9 +51,12 @@ pub fn one_test_split(point: &Point<'_>) -> Option<Diagnostic> {
         }
     );
     (official && split.test > 0.0).then(|| {
-        Diagnostic::error("contradiction", "`data.split.test` is set, and MNIST has a test part of its own")
-            .at(point.span("data.split.test"))
-            .help("remove `test`, or write `part = \"train\"` to split the 60,000 images alone")
+        Diagnostic::error(
+            "contradiction",
+            "`data.split.test` is set, and MNIST has a test part of its own",
+        )
+        .at(point.span("data.split.test"))
+        .help("remove `test`, or write `part = \"train\"` to split the 60,000 images alone")
     })
 }
 
@@ -112,9 +118,12 @@ pub fn nesterov_has_momentum(point: &Point<'_>) -> Option<Diagnostic> {
         return None;
     };
     (*nesterov && *momentum == 0.0).then(|| {
-        Diagnostic::error("contradiction", "`optimizer.nesterov` is set, and there is no momentum to look ahead with")
-            .at(point.span("optimizer.nesterov"))
-            .help("write a `momentum` such as 0.9, or remove `nesterov`")
+        Diagnostic::error(
+            "contradiction",
+            "`optimizer.nesterov` is set, and there is no momentum to look ahead with",
+        )
+        .at(point.span("optimizer.nesterov"))
+        .help("write a `momentum` such as 0.9, or remove `nesterov`")
     })
 }
 
@@ -122,10 +131,15 @@ pub fn device_is_compiled(point: &Point<'_>) -> Option<Diagnostic> {
     let backend = point.spec.backend.device.backend;
     (!backend.is_compiled()).then(|| {
         let name = backend.name();
-        Diagnostic::error("device", format!("this build of runner has no `{name}` backend"))
-            .at(point.span("backend.device"))
-            .help(format!("build it in: cargo run --release --features {name} -- …"))
-            .help("`runner devices` lists what this build has")
+        Diagnostic::error(
+            "device",
+            format!("this build of runner has no `{name}` backend"),
+        )
+        .at(point.span("backend.device"))
+        .help(format!(
+            "build it in: cargo run --release --features {name} -- …"
+        ))
+        .help("`runner devices` lists what this build has")
     })
 }
 
@@ -135,18 +149,14 @@ pub fn memory_suffices(point: &Point<'_>) -> Option<Diagnostic> {
     (needed > limit).then(|| {
         let message = format!(
             "`memory.limit` is {}, and a run holds at least {}",
-            in_mib(limit),
-            in_mib(needed)
+            show_bytes(limit),
+            show_bytes(needed)
         );
         Diagnostic::error("memory", message)
             .at(point.span("memory.limit"))
             .note("that is the items, the weights with their gradients and optimizer state, and the activations of one batch")
             .help("raise the limit, or choose a smaller batch or model")
     })
-}
-
-fn in_mib(bytes: u64) -> String {
-    format!("{:.1} MiB", bytes as f64 / (1 << 20) as f64)
 }
 
 /// The bytes that a run cannot do without: its items, its weights with their gradients and optimizer

@@ -24,16 +24,29 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
     let plan = match folder.read_plan() {
         Ok(Some(plan)) => plan,
         Ok(None) => {
-            let message = format!("`{}` is not the folder of a run: it has no run.toml", args.folder.display());
+            let message = format!(
+                "`{}` is not the folder of a run: it has no run.toml",
+                args.folder.display()
+            );
             return refuse(Diagnostic::error("results", message), &mut output);
         }
-        Err(e) => return refuse(Diagnostic::error("results", plain_io_error(&e)), &mut output),
+        Err(e) => {
+            return refuse(
+                Diagnostic::error("results", plain_io_error(&e)),
+                &mut output,
+            );
+        }
     };
     if let Err(reason) = start_log(&folder, logging) {
         return refuse(Diagnostic::error("results", reason), &mut output);
     }
-    let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
-    if let Err(e) = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global() {
+    let threads = args
+        .threads
+        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
+    if let Err(e) = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build_global()
+    {
         tracing::warn!("the number of threads cannot be set: {e}");
     }
     let interrupter = Interrupter::new();
@@ -69,7 +82,8 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
 fn start_log(folder: &RunFolder, logging: &Logging) -> Result<(), String> {
     let path = folder.run_log();
     let file = OpenOptions::new().create(true).append(true).open(&path);
-    let file = file.map_err(|e| format!("cannot write `{}`: {}", path.display(), plain_io_error(&e)))?;
+    let file =
+        file.map_err(|e| format!("cannot write `{}`: {}", path.display(), plain_io_error(&e)))?;
     let level = if logging.verbose > 0 { "debug" } else { "info" };
     log_to(logging, level, Mutex::new(file))
 }
@@ -79,7 +93,9 @@ fn emit(event: Event) {
     if let Ok(mut line) = serde_json::to_string(&event) {
         line.push('\n');
         let mut stdout = std::io::stdout().lock();
-        let _ = stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush());
+        let _ = stdout
+            .write_all(line.as_bytes())
+            .and_then(|()| stdout.flush());
     }
 }
 
@@ -88,7 +104,11 @@ fn emit(event: Event) {
 fn watch_leash(interrupter: Interrupter) {
     std::thread::spawn(move || {
         let mut line = String::new();
-        while std::io::stdin().lock().read_line(&mut line).is_ok_and(|read| read > 0) {}
+        while std::io::stdin()
+            .lock()
+            .read_line(&mut line)
+            .is_ok_and(|read| read > 0)
+        {}
         interrupter.stop(Some("asked to stop"));
     });
 }
@@ -98,11 +118,15 @@ fn caught(execute: impl FnOnce() -> Executed) -> Executed {
     let first: Arc<Mutex<Option<String>>> = Arc::default();
     let seen = first.clone();
     panic::set_hook(Box::new(move |info| {
-        let place = info.location().map_or(String::new(), |l| format!(" ({}:{})", short_path(l.file()), l.line()));
+        let place = info.location().map_or(String::new(), |l| {
+            format!(" ({}:{})", short_path(l.file()), l.line())
+        });
         let text = format!("{}{place}", panic_text(info.payload()));
         let backtrace = std::backtrace::Backtrace::force_capture();
         tracing::error!("panic: {text}\n{backtrace}");
-        seen.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(text);
+        seen.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(text);
     }));
     match panic::catch_unwind(AssertUnwindSafe(execute)) {
         Ok(executed) => executed,
@@ -110,8 +134,12 @@ fn caught(execute: impl FnOnce() -> Executed) -> Executed {
             let first = first.lock().unwrap_or_else(PoisonError::into_inner).take();
             let text = first.unwrap_or_else(|| panic_text(&*payload));
             let class = match text.to_lowercase() {
-                t if t.contains("out of memory") || t.contains("outofmemory") => FailureClass::OutOfMemory,
-                t if t.contains("device lost") || t.contains("poisoned device") => FailureClass::Device,
+                t if t.contains("out of memory") || t.contains("outofmemory") => {
+                    FailureClass::OutOfMemory
+                }
+                t if t.contains("device lost") || t.contains("poisoned device") => {
+                    FailureClass::Device
+                }
                 _ => FailureClass::Panic,
             };
             Outcome::failed(class, format!("{text}; the backtrace is in run.log")).into()
@@ -122,7 +150,9 @@ fn caught(execute: impl FnOnce() -> Executed) -> Executed {
 /// A source path without the folder that the crate was built in.
 fn short_path(path: &str) -> &str {
     match path.rfind("/registry/src/") {
-        Some(at) => path[at + "/registry/src/".len()..].split_once('/').map_or(path, |(_, rest)| rest),
+        Some(at) => path[at + "/registry/src/".len()..]
+            .split_once('/')
+            .map_or(path, |(_, rest)| rest),
         None => path,
     }
 }

@@ -12,13 +12,23 @@ use crate::spec::document::Document;
 
 /// Reads, checks and plans an experiment file. With `download`, missing data is fetched. A refusal was
 /// shown when the exit code comes back.
-pub fn plan(args: &SpecArgs, download: Option<Mode>, output: &mut Output) -> Result<(Document, Plan), u8> {
-    let document = read(args).map_err(|(sources, diagnostics)| show(&sources, &diagnostics, output))?;
-    let stem = args.spec.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+pub fn plan(
+    args: &SpecArgs,
+    download: Option<Mode>,
+    output: &mut Output,
+) -> Result<(Document, Plan), u8> {
+    let document =
+        read(args).map_err(|(sources, diagnostics)| show(&sources, &diagnostics, output))?;
+    let stem = args
+        .spec
+        .file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned());
     let name = folder_name(&stem.unwrap_or_default());
     let folders = Folders {
         base: args.spec.parent().unwrap_or(Path::new(".")).to_owned(),
-        cache: dirs::cache_dir().unwrap_or_else(std::env::temp_dir).join("burn-runner"),
+        cache: dirs::cache_dir()
+            .unwrap_or_else(std::env::temp_dir)
+            .join("burn-runner"),
     };
     let mut locate = |spec: &crate::spec::data::DataSpec| match download {
         None => data::locate(spec, &folders, None),
@@ -47,7 +57,7 @@ fn read(args: &SpecArgs) -> Result<Document, (Sources, Diagnostics)> {
     let mut diagnostics = Diagnostics::default();
     for assignment in &args.set {
         if let Err(diagnostic) = document.set(assignment) {
-            diagnostics.push(diagnostic);
+            diagnostics.push(*diagnostic);
         }
     }
     match diagnostics.has_errors() {
@@ -56,7 +66,8 @@ fn read(args: &SpecArgs) -> Result<Document, (Sources, Diagnostics)> {
     }
 }
 
-fn show(sources: &Sources, diagnostics: &Diagnostics, output: &mut Output) -> u8 {
+/// Shows refusals with their places, and returns the exit code.
+pub fn show(sources: &Sources, diagnostics: &Diagnostics, output: &mut Output) -> u8 {
     output.say(&diagnostics.render(sources, Output::color()));
     WRONG
 }
@@ -69,7 +80,13 @@ pub fn refuse(diagnostic: Diagnostic, output: &mut Output) -> u8 {
 
 /// A file's name as a folder's name.
 fn folder_name(stem: &str) -> String {
-    let keep = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let keep = |c: char| {
+        if c.is_ascii_alphanumeric() || "-_.".contains(c) {
+            c
+        } else {
+            '_'
+        }
+    };
     let name: String = stem.trim_start_matches('.').chars().map(keep).collect();
     match name.is_empty() {
         true => "experiment".into(),

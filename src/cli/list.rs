@@ -19,27 +19,43 @@ pub fn list(folder: &Path, json: bool, output: &mut Output) -> u8 {
     let mut experiments = vec![ExperimentFolder(folder.to_owned())];
     if !experiments[0].plan_json().exists() {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        experiments = entries.map(|entry| ExperimentFolder(entry.path())).collect();
+        experiments = entries
+            .map(|entry| ExperimentFolder(entry.path()))
+            .collect();
         experiments.retain(|experiment| experiment.plan_json().exists());
         experiments.sort_by(|a, b| a.0.cmp(&b.0));
     }
     if experiments.is_empty() {
         let message = format!("there are no experiments in `{}`", folder.display());
         let diagnostic = Diagnostic::error("results", message);
-        return refuse(diagnostic.help("give a results folder, or make one with `runner run`"), output);
+        return refuse(
+            diagnostic.help("give a results folder, or make one with `runner run`"),
+            output,
+        );
     }
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_content_arrangement(ContentArrangement::Dynamic);
     table.set_width(Output::width());
-    table.set_header(["experiment", "run", "outcome", "objective", "epochs", "seconds"]);
+    table.set_header([
+        "experiment",
+        "run",
+        "outcome",
+        "objective",
+        "epochs",
+        "seconds",
+    ]);
     let mut code = OK;
     for experiment in experiments {
         let runs = match experiment.read_plan() {
             Ok(Some(plan)) => plan.runs,
             Ok(None) => continue,
             Err(e) => {
-                let message = format!("cannot read `{}`: {}", experiment.0.display(), plain_io_error(&e));
+                let message = format!(
+                    "cannot read `{}`: {}",
+                    experiment.0.display(),
+                    plain_io_error(&e)
+                );
                 refuse(Diagnostic::error("results", message), output);
                 code = FAILED;
                 continue;
@@ -53,7 +69,9 @@ pub fn list(folder: &Path, json: bool, output: &mut Output) -> u8 {
                 (None, None) => "not started",
             };
             let name = run.objective.name();
-            let value = record.best_epoch(&run).and_then(|epoch| epoch.metrics.get(name).copied());
+            let value = record
+                .best_epoch(&run)
+                .and_then(|epoch| epoch.metrics.get(name).copied());
             if json {
                 let line = serde_json::json!({
                     "experiment": run.experiment,
@@ -71,7 +89,9 @@ pub fn list(folder: &Path, json: bool, output: &mut Output) -> u8 {
                 run.experiment.clone(),
                 run.id.clone(),
                 outcome.to_owned(),
-                value.map_or("-".into(), |value| format!("{name} {}", short_number(value))),
+                value.map_or("-".into(), |value| {
+                    format!("{name} {}", short_number(value))
+                }),
                 format!("{}/{}", record.epochs.len(), run.train.epochs),
                 format!("{:.1}", record.wall_secs),
             ]);

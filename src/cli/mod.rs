@@ -28,7 +28,12 @@ const INTERRUPTED: u8 = 130;
 
 /// Trains what an experiment file says, on any backend of Burn, and reports.
 #[derive(Parser)]
-#[command(name = "runner", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(
+    name = "runner",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -183,10 +188,14 @@ where
     W: for<'w> tracing_subscriber::fmt::MakeWriter<'w> + Send + Sync + 'static,
 {
     let filter = logging.log.as_deref().unwrap_or(default);
-    let targets: Targets = filter
-        .parse()
-        .map_err(|e| format!("`--log {filter}` is no filter: {e}; write `info`, or `runner=debug,burn_train=warn`"))?;
-    let layer = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(writer);
+    let targets: Targets = filter.parse().map_err(|e| {
+        format!(
+            "`--log {filter}` is no filter: {e}; write `info`, or `runner=debug,burn_train=warn`"
+        )
+    })?;
+    let layer = tracing_subscriber::fmt::layer()
+        .with_ansi(false)
+        .with_writer(writer);
     tracing_subscriber::registry()
         .with(layer)
         .with(targets)

@@ -10,6 +10,7 @@ use super::{FAILED, OK, SpecArgs, WRONG};
 use crate::diagnostic::Diagnostic;
 use crate::plan::Plan;
 use crate::record::{ExperimentFolder, write_whole};
+use crate::spec::kind::show_bytes;
 use crate::spec::schema::experiment_schema;
 use crate::train::device;
 use crate::{report as reports, spec::document::plain_io_error};
@@ -18,7 +19,11 @@ use crate::{report as reports, spec::document::plain_io_error};
 pub fn check(args: &SpecArgs, output: &mut Output) -> u8 {
     match plan_experiment(args, None, output) {
         Ok((_, plan)) => {
-            let trials = plan.runs.iter().map(|run| &run.trial).collect::<std::collections::BTreeSet<_>>();
+            let trials = plan
+                .runs
+                .iter()
+                .map(|run| &run.trial)
+                .collect::<std::collections::BTreeSet<_>>();
             output.say(&format!(
                 "{}: nothing wrong; {} trials, {} runs",
                 args.spec.display(),
@@ -57,17 +62,25 @@ fn plan_table(plan: &Plan) -> String {
     table.set_header(head);
     for run in &plan.runs {
         let mut row = vec![run.id.clone()];
-        let value = |key: &String| run.axes.get(key).map_or(String::new(), |value| match value {
-            serde_json::Value::String(text) => text.clone(),
-            other => other.to_string(),
-        });
+        let value = |key: &String| {
+            run.axes
+                .get(key)
+                .map_or(String::new(), |value| match value {
+                    serde_json::Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                })
+        };
         row.extend(plan.axes.iter().map(value));
         row.extend([
             run.seed.to_string(),
-            format!("{} {}", run.device, crate::spec::section::Choice::name(run.precision)),
+            format!(
+                "{} {}",
+                run.device,
+                crate::spec::section::Choice::name(run.precision)
+            ),
             run.network.num_parameters.to_string(),
             run.num_steps().to_string(),
-            format!("{:.1} MiB", run.least_memory_bytes as f64 / (1 << 20) as f64),
+            show_bytes(run.least_memory_bytes),
         ]);
         table.add_row(row);
     }
@@ -80,12 +93,23 @@ pub fn report(folder: &Path, json: bool, output: &mut Output) -> u8 {
     let report = match reports::write(&experiment) {
         Ok(Some(report)) => report,
         Ok(None) => {
-            let message = format!("`{}` is not the folder of an experiment: it has no plan.json", folder.display());
+            let message = format!(
+                "`{}` is not the folder of an experiment: it has no plan.json",
+                folder.display()
+            );
             let diagnostic = Diagnostic::error("results", message);
-            return refuse(diagnostic.help("give a folder such as `results/mnist_sweep`; `runner list` shows them"), output);
+            return refuse(
+                diagnostic
+                    .help("give a folder such as `results/mnist_sweep`; `runner list` shows them"),
+                output,
+            );
         }
         Err(e) => {
-            let message = format!("cannot report on `{}`: {}", folder.display(), plain_io_error(&e));
+            let message = format!(
+                "cannot report on `{}`: {}",
+                folder.display(),
+                plain_io_error(&e)
+            );
             return refuse(Diagnostic::error("results", message), output);
         }
     };
@@ -154,7 +178,11 @@ pub fn schema(path: &Path, output: &mut Output) -> u8 {
         Err(e) => {
             let message = format!("cannot write `{}`: {}", path.display(), plain_io_error(&e));
             refuse(Diagnostic::error("results", message), output);
-            if e.kind() == std::io::ErrorKind::NotFound { WRONG } else { FAILED }
+            if e.kind() == std::io::ErrorKind::NotFound {
+                WRONG
+            } else {
+                FAILED
+            }
         }
     }
 }

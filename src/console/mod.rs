@@ -95,7 +95,9 @@ impl Console {
                     self.line(&format!("{}: passed over {rejected}", plan.id));
                 }
                 if let Some(bars) = &mut self.bars {
-                    let bar = bars.multi.insert_before(&bars.total, ProgressBar::new(plan.num_steps() as u64));
+                    let bar = bars
+                        .multi
+                        .insert_before(&bars.total, ProgressBar::new(plan.num_steps() as u64));
                     bar.set_style(style("{bar:20} {msg}"));
                     bar.set_position(started.resumed_step as u64);
                     bar.set_message(plan.id.clone());
@@ -156,7 +158,9 @@ impl Console {
             bars.total.set_position(self.num_done as u64);
         }
         let name = plan.objective.name();
-        let best = record.best_epoch(plan).and_then(|epoch| Some((epoch.epoch, *epoch.metrics.get(name)?)));
+        let best = record
+            .best_epoch(plan)
+            .and_then(|epoch| Some((epoch.epoch, *epoch.metrics.get(name)?)));
         let number = match best {
             Some((epoch, value)) => format!("  {name} {} in epoch {epoch}", short_number(value)),
             None => String::new(),
@@ -167,7 +171,10 @@ impl Console {
             Outcome::Skipped { reason } => format!("skipped: {reason}"),
             Outcome::Failed { class, message } => format!("failed ({}): {message}", class.name()),
         };
-        let line = format!("[{}/{}] {}  {detail}  {:.1} s", self.num_done, self.num_runs, plan.id, record.wall_secs);
+        let line = format!(
+            "[{}/{}] {}  {detail}  {:.1} s",
+            self.num_done, self.num_runs, plan.id, record.wall_secs
+        );
         match outcome {
             Outcome::Failed { .. } => self.always(&line),
             _ => self.line(&line),
@@ -185,7 +192,11 @@ impl Console {
         if num == 0 {
             return format!("{failed}time left: measuring");
         }
-        let left: usize = self.steps.iter().map(|steps| steps.num - steps.done.min(steps.num)).sum();
+        let left: usize = self
+            .steps
+            .iter()
+            .map(|steps| steps.num - steps.done.min(steps.num))
+            .sum();
         let slots = self.jobs.min(self.num_runs - self.num_done).max(1);
         let secs = secs / num as f64 * left as f64 / slots as f64;
         format!("{failed}about {} left", duration(secs))
@@ -230,8 +241,13 @@ pub fn duration(secs: f64) -> String {
 
 fn progress_message(plan: &RunPlan, progress: &Progress, record: &RunRecord) -> String {
     let name = plan.objective.name();
-    let newest = record.epochs.last().and_then(|epoch| epoch.metrics.get(name));
-    let number = newest.map_or(String::new(), |value| format!("  {name} {}", short_number(*value)));
+    let newest = record
+        .epochs
+        .last()
+        .and_then(|epoch| epoch.metrics.get(name));
+    let number = newest.map_or(String::new(), |value| {
+        format!("  {name} {}", short_number(*value))
+    });
     format!(
         "{}  epoch {}/{}{number}  {:.0} steps/s",
         plan.id, progress.epoch, plan.train.epochs, progress.steps_per_sec
@@ -239,7 +255,8 @@ fn progress_message(plan: &RunPlan, progress: &Progress, record: &RunRecord) -> 
 }
 
 fn style(template: &str) -> ProgressStyle {
-    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    let style =
+        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     style.progress_chars("=> ")
 }
 

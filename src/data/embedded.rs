@@ -44,7 +44,10 @@ pub fn digits(size: ImageSize) -> Result<Items, DataError> {
         ImageSize::Eight => 8,
         ImageSize::TwentyEight => 28,
     };
-    let bytes = bytes.chunks_exact(64).flat_map(|image| resize(image, side)).collect();
+    let bytes = bytes
+        .chunks_exact(64)
+        .flat_map(|image| resize(image, side))
+        .collect();
     Ok(Items {
         shape: vec![1, side, side],
         bytes,
@@ -57,15 +60,19 @@ pub fn digits(size: ImageSize) -> Result<Items, DataError> {
 fn verify(name: &str, bytes: &[u8], expected: &str) -> Result<(), DataError> {
     match super::sha256_hex(bytes) == expected {
         true => Ok(()),
-        false => Err(DataError::new(format!("the data set `{name}` inside the binary is damaged"))
-            .help("build or install runner again")),
+        false => Err(DataError::new(format!(
+            "the data set `{name}` inside the binary is damaged"
+        ))
+        .help("build or install runner again")),
     }
 }
 
 fn split_rows(rows: &[u8], width: usize) -> (Vec<u8>, Vec<u8>) {
     let rows = rows.chunks_exact(width);
     let labels = rows.clone().map(|row| row[width - 1]).collect();
-    let bytes = rows.flat_map(|row| row[..width - 1].iter().copied()).collect();
+    let bytes = rows
+        .flat_map(|row| row[..width - 1].iter().copied())
+        .collect();
     (bytes, labels)
 }
 
@@ -111,12 +118,21 @@ mod tests {
     fn digits_rows_are_the_published_ones() {
         let items = digits(ImageSize::Eight).unwrap();
         let row = |at: usize| -> Vec<u8> {
-            items.bytes[at * 64..at * 64 + 64].iter().map(|v| v / 15).collect()
+            items.bytes[at * 64..at * 64 + 64]
+                .iter()
+                .map(|v| v / 15)
+                .collect()
         };
         assert_eq!(items.labels.len(), NUM_DIGITS);
-        assert_eq!(&row(0)[..16], [0, 0, 5, 13, 9, 1, 0, 0, 0, 0, 13, 15, 10, 15, 5, 0]);
+        assert_eq!(
+            &row(0)[..16],
+            [0, 0, 5, 13, 9, 1, 0, 0, 0, 0, 13, 15, 10, 15, 5, 0]
+        );
         assert_eq!(items.labels[0], 0);
-        assert_eq!(&row(1796)[..16], [0, 0, 10, 14, 8, 1, 0, 0, 0, 2, 16, 14, 6, 1, 0, 0]);
+        assert_eq!(
+            &row(1796)[..16],
+            [0, 0, 10, 14, 8, 1, 0, 0, 0, 2, 16, 14, 6, 1, 0, 0]
+        );
         assert_eq!(items.labels[1796], 8);
     }
 

@@ -44,7 +44,9 @@ pub fn read(path: &Path, num_dims: u8) -> Result<(Header, Vec<u8>), DataError> {
         Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => return Err(short(bytes.len())),
         Err(e) => {
             let message = format!("cannot read `{}`: {}", path.display(), plain_io_error(&e));
-            return Err(DataError::new(message).help("delete the file and download or copy it again"));
+            return Err(
+                DataError::new(message).help("delete the file and download or copy it again")
+            );
         }
         Ok(_) => {}
     }
@@ -63,8 +65,12 @@ pub fn read(path: &Path, num_dims: u8) -> Result<(Header, Vec<u8>), DataError> {
 
 fn open(path: &Path) -> Result<Box<dyn Read>, DataError> {
     let unreadable = |e: std::io::Error| {
-        DataError::new(format!("cannot read `{}`: {}", path.display(), plain_io_error(&e)))
-            .help("check that the file exists and that you may read it")
+        DataError::new(format!(
+            "cannot read `{}`: {}",
+            path.display(),
+            plain_io_error(&e)
+        ))
+        .help("check that the file exists and that you may read it")
     };
     let reader = BufReader::with_capacity(1 << 16, File::open(path).map_err(unreadable)?);
     match path.extension().is_some_and(|e| e == "gz") {
@@ -82,8 +88,14 @@ fn header_of(path: &Path, num_dims: u8, reader: &mut dyn Read) -> Result<Header,
             Ok(n) => filled += n,
             Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => break,
             Err(e) => {
-                let message = format!("`{}` does not unpack: {}", path.display(), plain_io_error(&e));
-                return Err(DataError::new(message).help("delete the file and download or copy it again"));
+                let message = format!(
+                    "`{}` does not unpack: {}",
+                    path.display(),
+                    plain_io_error(&e)
+                );
+                return Err(
+                    DataError::new(message).help("delete the file and download or copy it again")
+                );
             }
         }
     }
@@ -99,7 +111,10 @@ fn header_of(path: &Path, num_dims: u8, reader: &mut dyn Read) -> Result<Header,
             .help("images have 3 dimensions and labels 1: is this the right file?"));
     }
     if filled < bytes.len() {
-        let message = format!("`{}` is truncated: it ends within its header", path.display());
+        let message = format!(
+            "`{}` is truncated: it ends within its header",
+            path.display()
+        );
         return Err(DataError::new(message).help("delete the file and download or copy it again"));
     }
     let sizes = bytes[4..].chunks_exact(4);

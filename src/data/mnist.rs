@@ -90,7 +90,9 @@ impl Places {
     /// The first folder that has all files of `part`, with the sizes from their headers.
     pub fn find(&self, part: MnistPart) -> Result<Option<Found>, DataError> {
         let complete = |folder: &&PathBuf| {
-            files(part).iter().all(|file| idx::find(folder, file.name).is_some())
+            files(part)
+                .iter()
+                .all(|file| idx::find(folder, file.name).is_some())
         };
         let Some(folder) = self.folders().find(complete) else {
             return Ok(None);
@@ -112,10 +114,16 @@ impl Places {
 
     /// What to tell a user who has not got the files.
     pub fn missing(&self, part: MnistPart) -> DataError {
-        let names: Vec<_> = files(part).iter().map(|f| format!("{}.gz", f.name)).collect();
+        let names: Vec<_> = files(part)
+            .iter()
+            .map(|f| format!("{}.gz", f.name))
+            .collect();
         let folders: Vec<_> = self.folders().map(|f| f.display().to_string()).collect();
         let target = self.folders().next().unwrap_or(&self.cache).display();
-        let urls: Vec<_> = names.iter().map(|name| format!("-O {}{name}", MIRRORS[0])).collect();
+        let urls: Vec<_> = names
+            .iter()
+            .map(|name| format!("-O {}{name}", MIRRORS[0]))
+            .collect();
         DataError::new("the MNIST files are missing")
             .note(format!("looked in {}", folders.join(" and in ")))
             .note(format!("needed, with or without .gz: {}", names.join(", ")))
@@ -128,7 +136,11 @@ impl Places {
 
     /// Downloads the files that the cache lacks. Each is checked by its sha256 before it takes its
     /// name, so that a partial download is never taken for a whole one. The error is a phrase.
-    pub fn download(&self, part: MnistPart, progress: DownloadProgress<'_>) -> Result<Found, String> {
+    pub fn download(
+        &self,
+        part: MnistPart,
+        progress: DownloadProgress<'_>,
+    ) -> Result<Found, String> {
         fs::create_dir_all(&self.cache)
             .map_err(|e| format!("the folder {} cannot be made: {e}", self.cache.display()))?;
         for file in files(part) {
@@ -138,7 +150,9 @@ impl Places {
             let mut reasons = Vec::new();
             let fetched = MIRRORS.iter().any(|mirror| {
                 let result = fetch(mirror, file, &self.cache, progress);
-                result.map_err(|reason| reasons.push((host(mirror), reason))).is_ok()
+                result
+                    .map_err(|reason| reasons.push((host(mirror), reason)))
+                    .is_ok()
             });
             if !fetched {
                 return Err(format!("the download failed ({})", joined(&reasons)));
@@ -188,7 +202,9 @@ fn fetch(
     if hex(&hasher.finalize()) != file.sha256 {
         return Err(format!("{name} has the wrong sha256 sum"));
     }
-    partial.persist(folder.join(&name)).map_err(|e| e.error.to_string())?;
+    partial
+        .persist(folder.join(&name))
+        .map_err(|e| e.error.to_string())?;
     Ok(())
 }
 
@@ -201,7 +217,10 @@ fn joined(reasons: &[(&str, String)]) -> String {
             format!("{}: {reason}", hosts.join(" and "))
         }
         _ => {
-            let each: Vec<_> = reasons.iter().map(|(host, reason)| format!("{host}: {reason}")).collect();
+            let each: Vec<_> = reasons
+                .iter()
+                .map(|(host, reason)| format!("{host}: {reason}"))
+                .collect();
             each.join("; ")
         }
     }
@@ -227,8 +246,12 @@ pub fn load(folder: &Path, part: MnistPart) -> Result<(Items, Option<Items>), Da
 fn read_part(folder: &Path, images: &Published, labels: &Published) -> Result<Items, DataError> {
     let path_of = |file: &Published| {
         idx::find(folder, file.name).ok_or_else(|| {
-            let message = format!("`{}` is missing, gzipped or not", folder.join(file.name).display());
-            DataError::new(message).help("run `runner run` on the experiment again to locate the data anew")
+            let message = format!(
+                "`{}` is missing, gzipped or not",
+                folder.join(file.name).display()
+            );
+            DataError::new(message)
+                .help("run `runner run` on the experiment again to locate the data anew")
         })
     };
     let (images_path, labels_path) = (path_of(images)?, path_of(labels)?);

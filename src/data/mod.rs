@@ -63,8 +63,8 @@ impl DataError {
 impl std::fmt::Display for DataError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)?;
-        let more = self.notes.iter().chain(&self.helps);
-        more.map(|line| write!(f, "; {line}")).collect()
+        let mut more = self.notes.iter().chain(&self.helps);
+        more.try_for_each(|line| write!(f, "; {line}"))
     }
 }
 
@@ -180,18 +180,44 @@ pub fn locate(
 ) -> Result<Located, DataError> {
     let split = &spec.split;
     let plan = |dataset, shape, num_classes, num, num_test, split: &SplitSpec| {
-        plan(dataset, shape, num_classes, num, num_test, split, spec.standardize)
+        plan(
+            dataset,
+            shape,
+            num_classes,
+            num,
+            num_test,
+            split,
+            spec.standardize,
+        )
     };
     let digits = |image_size: ImageSize, stands_in_for: Option<&str>, split: SplitSpec| {
-        let side = if image_size == ImageSize::Eight { 8 } else { 28 };
+        let side = if image_size == ImageSize::Eight {
+            8
+        } else {
+            28
+        };
         let dataset = Dataset::Digits { image_size };
-        let mut plan = plan(dataset, vec![1, side, side], 10, embedded::NUM_DIGITS, 0, &split);
+        let mut plan = plan(
+            dataset,
+            vec![1, side, side],
+            10,
+            embedded::NUM_DIGITS,
+            0,
+            &split,
+        );
         plan.stands_in_for = stands_in_for.map(str::to_owned);
         plan
     };
     let plain = |plan: DataPlan| Ok(Located { plan, notice: None });
     match &spec.source {
-        DataSource::Iris => plain(plan(Dataset::Iris, vec![4], 3, embedded::NUM_IRIS, 0, split)),
+        DataSource::Iris => plain(plan(
+            Dataset::Iris,
+            vec![4],
+            3,
+            embedded::NUM_IRIS,
+            0,
+            split,
+        )),
         DataSource::Digits { image_size } => plain(digits(*image_size, None, split.clone())),
         DataSource::Mnist {
             root,
@@ -212,13 +238,17 @@ pub fn locate(
                 plan(dataset, vec![1, 28, 28], 10, num, num_test, split)
             };
             let missing = match places.find(*part)? {
-                Some(found) => return plain(mnist_plan(found.folder, found.num_items, found.num_test)),
+                Some(found) => {
+                    return plain(mnist_plan(found.folder, found.num_items, found.num_test));
+                }
                 None => places.missing(*part),
             };
             let may_try = *may_download && download.is_some();
             let failure = match download {
                 Some(progress) if *may_download => match places.download(*part, progress) {
-                    Ok(found) => return plain(mnist_plan(found.folder, found.num_items, found.num_test)),
+                    Ok(found) => {
+                        return plain(mnist_plan(found.folder, found.num_items, found.num_test));
+                    }
                     Err(reason) => Some(reason),
                 },
                 _ => None,
@@ -235,7 +265,9 @@ pub fn locate(
                 };
                 let why = match (&failure, may_download) {
                     (Some(reason), _) => format!("its files are missing and {reason}"),
-                    (None, true) => "its files are missing; `runner run` first tries to download them".into(),
+                    (None, true) => {
+                        "its files are missing; `runner run` first tries to download them".into()
+                    }
                     (None, false) => "its files are missing".into(),
                 };
                 return Ok(Located {
@@ -410,7 +442,11 @@ impl Scaling {
         let column = |(sum, squares): (u64, u64)| {
             let mean = sum as f64 / num;
             let deviation = (squares as f64 / num - mean * mean).max(0.0).sqrt();
-            let factor = if deviation > 0.0 { 1.0 / deviation } else { 1.0 };
+            let factor = if deviation > 0.0 {
+                1.0 / deviation
+            } else {
+                1.0
+            };
             (mean as f32, factor as f32)
         };
         Self {
@@ -420,7 +456,9 @@ impl Scaling {
 
     fn extend(&self, values: &mut Vec<f32>, bytes: &[u8]) {
         match self.columns.as_slice() {
-            [(shift, factor)] => values.extend(bytes.iter().map(|b| (f32::from(*b) - shift) * factor)),
+            [(shift, factor)] => {
+                values.extend(bytes.iter().map(|b| (f32::from(*b) - shift) * factor))
+            }
             columns => {
                 let scaled = bytes.iter().zip(columns.iter().cycle());
                 values.extend(scaled.map(|(b, (shift, factor))| (f32::from(*b) - shift) * factor));

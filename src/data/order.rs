@@ -53,8 +53,17 @@ mod tests {
     #[test]
     fn permutations_are_pinned_and_differ_by_epoch() {
         // These orders decide every published number: a change of them is a change of results.
-        assert_eq!(permutation(8, 1, Purpose::Order, 1), [4, 0, 3, 7, 6, 5, 2, 1]);
-        assert_eq!(permutation(8, 1, Purpose::Order, 2), [7, 2, 5, 6, 4, 1, 3, 0]);
-        assert_ne!(stream_seed(1, Purpose::Order, 1), stream_seed(1, Purpose::Init, 1));
+        assert_eq!(
+            permutation(8, 1, Purpose::Order, 1),
+            [4, 0, 3, 7, 6, 5, 2, 1]
+        );
+        assert_eq!(
+            permutation(8, 1, Purpose::Order, 2),
+            [7, 2, 5, 6, 4, 1, 3, 0]
+        );
+        assert_ne!(
+            stream_seed(1, Purpose::Order, 1),
+            stream_seed(1, Purpose::Init, 1)
+        );
     }
 }

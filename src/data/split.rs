@@ -84,7 +84,11 @@ fn apportion(num: usize, sizes: &[usize]) -> Vec<usize> {
     let mut order: Vec<_> = (0..sizes.len()).collect();
     order.sort_by_key(|at| std::cmp::Reverse(remainder(sizes[*at])));
     let left = num - shares.iter().sum::<usize>();
-    for at in order.into_iter().filter(|at| remainder(sizes[*at]) > 0).take(left) {
+    for at in order
+        .into_iter()
+        .filter(|at| remainder(sizes[*at]) > 0)
+        .take(left)
+    {
         shares[at] += 1;
     }
     shares
@@ -120,7 +124,11 @@ mod tests {
     fn stratified_splits_keep_the_shares_of_classes() {
         let labels: Vec<u8> = (0..200).map(|i| (i % 4 == 0) as u8).collect();
         let assigned = assign(&labels, 2, &spec(0.2, 0.0, true));
-        let ones = assigned.valid.iter().filter(|at| labels[**at as usize] == 1).count();
+        let ones = assigned
+            .valid
+            .iter()
+            .filter(|at| labels[**at as usize] == 1)
+            .count();
         assert_eq!((assigned.valid.len(), ones), (40, 10));
     }
 

@@ -35,7 +35,10 @@ pub fn run(run: usize, task: &Task, settings: &Settings, cancel: &Cancel, send: 
         cancelled.running[run] = Some(Running { child, leash });
     }
     let mut finished = false;
-    for line in output.into_iter().flat_map(|output| BufReader::new(output).lines()) {
+    for line in output
+        .into_iter()
+        .flat_map(|output| BufReader::new(output).lines())
+    {
         let Ok(line) = line else { break };
         if let Ok(event) = serde_json::from_str::<Event>(&line) {
             finished |= matches!(event, Event::RunFinished { .. });
@@ -50,7 +53,10 @@ pub fn run(run: usize, task: &Task, settings: &Settings, cancel: &Cancel, send: 
 }
 
 fn command(task: &Task, settings: &Settings) -> std::io::Result<Command> {
-    let log = OpenOptions::new().create(true).append(true).open(&task.log)?;
+    let log = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&task.log)?;
     let mut command = Command::new(&settings.program);
     command
         .arg("exec")
@@ -77,18 +83,25 @@ fn told_by(status: Option<ExitStatus>, urgency: Urgency, task: &Task) -> Outcome
     }
     let log = task.log.display();
     #[cfg(unix)]
-    if let Some(signal) = status.and_then(|status| std::os::unix::process::ExitStatusExt::signal(&status)) {
+    if let Some(signal) =
+        status.and_then(|status| std::os::unix::process::ExitStatusExt::signal(&status))
+    {
         let why = match signal {
             9 => "; the system does this when memory runs out",
             6 | 11 => "; a driver or native library crashed",
             _ => "",
         };
-        let message = format!("the worker was killed by signal {signal}{why}; see {log}, and run the command again to go on");
+        let message = format!(
+            "the worker was killed by signal {signal}{why}; see {log}, and run the command again to go on"
+        );
         return Outcome::failed(FailureClass::Killed, message);
     }
     let how = match status.and_then(|status| status.code()) {
         Some(code) => format!("with exit code {code}"),
         None => "in an unknown way".into(),
     };
-    Outcome::failed(FailureClass::Internal, format!("the worker ended {how} and did not say why; see {log}"))
+    Outcome::failed(
+        FailureClass::Internal,
+        format!("the worker ended {how} and did not say why; see {log}"),
+    )
 }

@@ -129,7 +129,11 @@ pub type Locate<'a> = &'a mut dyn FnMut(&DataSpec) -> Result<Located, DataError>
 
 /// Plans a document. Refusals are returned all at once, with the warnings; a plan comes with warnings
 /// alone. `default_name` names the experiment when the file does not.
-pub fn plan(document: &Document, default_name: &str, locate: Locate<'_>) -> Result<(Plan, Diagnostics), Diagnostics> {
+pub fn plan(
+    document: &Document,
+    default_name: &str,
+    locate: Locate<'_>,
+) -> Result<(Plan, Diagnostics), Diagnostics> {
     let mut diagnostics = Diagnostics::default();
     let mut findings = Findings::default();
     let written = ExperimentSpec::decode(&document.root, &mut findings);
@@ -171,12 +175,17 @@ pub fn plan(document: &Document, default_name: &str, locate: Locate<'_>) -> Resu
         if num_refused == num_trials {
             // What is wrong in every trial is wrong with the file.
             for diagnostic in &mut diagnostics.0 {
-                diagnostic.notes.retain(|note| !note.starts_with("first found in trial"));
+                diagnostic
+                    .notes
+                    .retain(|note| !note.starts_with("first found in trial"));
             }
         }
         return Err(diagnostics);
     }
-    let experiment = written.experiment.name.unwrap_or_else(|| default_name.to_owned());
+    let experiment = written
+        .experiment
+        .name
+        .unwrap_or_else(|| default_name.to_owned());
     let plan = Plan {
         format: FORMAT,
         experiment,
@@ -213,8 +222,13 @@ impl<'a> Planner<'a> {
     }
 
     fn notices(&self) -> Vec<String> {
-        let located = self.located.iter().filter_map(|(_, result)| result.as_ref().ok());
-        located.filter_map(|located| located.notice.clone()).collect()
+        let located = self
+            .located
+            .iter()
+            .filter_map(|(_, result)| result.as_ref().ok());
+        located
+            .filter_map(|located| located.notice.clone())
+            .collect()
     }
 
     fn data_of(&mut self, spec: &DataSpec) -> Result<DataPlan, DataError> {
@@ -223,10 +237,19 @@ impl<'a> Planner<'a> {
             self.located.push((spec.clone(), result));
         }
         let found = self.located.iter().find(|(known, _)| known == spec);
-        found.expect("it was just put there").1.clone().map(|located| located.plan)
+        found
+            .expect("it was just put there")
+            .1
+            .clone()
+            .map(|located| located.plan)
     }
 
-    fn check_trial(&mut self, root: &Table, spec: ExperimentSpec, findings: &mut Findings) -> Option<Trial> {
+    fn check_trial(
+        &mut self,
+        root: &Table,
+        spec: ExperimentSpec,
+        findings: &mut Findings,
+    ) -> Option<Trial> {
         let point = |data, network| Point {
             root,
             spec: &spec,
@@ -251,7 +274,9 @@ impl<'a> Planner<'a> {
                 Err(error) => {
                     let at = point(None, None).span(&format!("model.{}", error.key));
                     findings.diagnostics.push(
-                        Diagnostic::error("shape", error.message).at(at).help(error.help),
+                        Diagnostic::error("shape", error.message)
+                            .at(at)
+                            .help(error.help),
                     );
                 }
             }
@@ -269,10 +294,19 @@ impl<'a> Planner<'a> {
 }
 
 impl Trial {
-    fn add_runs(self, default_name: &str, id: String, axes: Map<String, Json>, runs: &mut Vec<RunPlan>) {
+    fn add_runs(
+        self,
+        default_name: &str,
+        id: String,
+        axes: Map<String, Json>,
+        runs: &mut Vec<RunPlan>,
+    ) {
         let spec = self.spec;
         let least_memory_bytes = check::least_memory(&spec, &self.data, &self.network);
-        let name = spec.experiment.name.unwrap_or_else(|| default_name.to_owned());
+        let name = spec
+            .experiment
+            .name
+            .unwrap_or_else(|| default_name.to_owned());
         for seed in &spec.experiment.seeds {
             let mut run = RunPlan {
                 format: FORMAT,

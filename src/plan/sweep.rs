@@ -47,14 +47,20 @@ pub fn axes(sweep: &SweepSpec, diagnostics: &mut Diagnostics) -> Vec<Axis> {
             }),
         }
     }
-    let num_trials = axes.iter().map(|axis| axis.values().len()).try_fold(1, usize::checked_mul);
+    let num_trials = axes
+        .iter()
+        .map(|axis| axis.values().len())
+        .try_fold(1, usize::checked_mul);
     if num_trials.is_none_or(|num| num > MAX_TRIALS)
         && let Some(axis) = axes.first()
     {
         diagnostics.push(
-            Diagnostic::error("sweep", format!("the sweep has more than {MAX_TRIALS} trials"))
-                .at(axis.entry.key_span)
-                .help("take values out of the axes"),
+            Diagnostic::error(
+                "sweep",
+                format!("the sweep has more than {MAX_TRIALS} trials"),
+            )
+            .at(axis.entry.key_span)
+            .help("take values out of the axes"),
         );
         axes.clear();
     }
@@ -71,7 +77,9 @@ fn refuse(key: &str, entry: &Entry, axes: &[Axis]) -> Option<Diagnostic> {
     if NOT_SWEPT.contains(&table) {
         let diagnostic = Diagnostic::error("sweep", format!("`{key}` cannot be an axis"));
         return Some(diagnostic.at(entry.key_span).help(match key {
-            "experiment.seeds" => "every trial runs once for each of `experiment.seeds` already".to_owned(),
+            "experiment.seeds" => {
+                "every trial runs once for each of `experiment.seeds` already".to_owned()
+            }
             _ => format!("`[{table}]` holds for the whole experiment"),
         }));
     }
@@ -84,19 +92,31 @@ fn refuse(key: &str, entry: &Entry, axes: &[Axis]) -> Option<Diagnostic> {
         );
     }
     let inside = |a: &str, b: &str| a.starts_with(b) && a[b.len()..].starts_with('.');
-    if let Some(other) = axes.iter().find(|a| inside(&a.key, key) || inside(key, &a.key)) {
+    if let Some(other) = axes
+        .iter()
+        .find(|a| inside(&a.key, key) || inside(key, &a.key))
+    {
         return Some(
-            Diagnostic::error("sweep", format!("the axes `{}` and `{key}` set the same key", other.key))
-                .at(entry.key_span)
-                .related(other.entry.key_span, "the other axis")
-                .help("sweep the table or the key in it, not both"),
+            Diagnostic::error(
+                "sweep",
+                format!("the axes `{}` and `{key}` set the same key", other.key),
+            )
+            .at(entry.key_span)
+            .related(other.entry.key_span, "the other axis")
+            .help("sweep the table or the key in it, not both"),
         );
     }
     let Value::Array(values) = &entry.node.value else {
         return Some(
-            Diagnostic::error("sweep", format!("the axis `{key}` must be a list of values, found {}", entry.node.value.kind()))
-                .at(entry.node.span)
-                .help(format!("write [{}]", entry.node.value.to_toml())),
+            Diagnostic::error(
+                "sweep",
+                format!(
+                    "the axis `{key}` must be a list of values, found {}",
+                    entry.node.value.kind()
+                ),
+            )
+            .at(entry.node.span)
+            .help(format!("write [{}]", entry.node.value.to_toml())),
         );
     };
     if values.is_empty() {
@@ -109,10 +129,13 @@ fn refuse(key: &str, entry: &Entry, axes: &[Axis]) -> Option<Diagnostic> {
     for (at, node) in values.iter().enumerate() {
         if let Some(first) = values[..at].iter().find(|n| n.value == node.value) {
             return Some(
-                Diagnostic::error("repeated-value", format!("the axis `{key}` holds {} twice", node.value.to_toml()))
-                    .at(node.span)
-                    .related(first.span, "first written here")
-                    .help("remove one of them"),
+                Diagnostic::error(
+                    "repeated-value",
+                    format!("the axis `{key}` holds {} twice", node.value.to_toml()),
+                )
+                .at(node.span)
+                .related(first.span, "first written here")
+                .help("remove one of them"),
             );
         }
     }
@@ -126,11 +149,16 @@ fn unknown_table(key: &str, entry: &Entry) -> Option<Diagnostic> {
     if keys.iter().any(|doc| doc.key == table) {
         return None;
     }
-    let diagnostic = Diagnostic::error("unknown-key", format!("the axis `{key}` names no key of the experiment file"))
-        .at(entry.key_span);
+    let diagnostic = Diagnostic::error(
+        "unknown-key",
+        format!("the axis `{key}` names no key of the experiment file"),
+    )
+    .at(entry.key_span);
     Some(match nearest(table, keys.iter().map(|doc| doc.key)) {
         Some(near) => diagnostic.help(format!("did you mean `{}`?", key.replacen(table, near, 1))),
-        None => diagnostic.help("write the dotted path of a key, such as `\"optimizer.learning_rate\"`"),
+        None => {
+            diagnostic.help("write the dotted path of a key, such as `\"optimizer.learning_rate\"`")
+        }
     })
 }
 
@@ -171,7 +199,11 @@ pub fn trial_id(axes: &[Axis], indices: &[usize]) -> String {
     match id.len() <= MAX_LEN {
         true => id,
         // Ids are folders' names: a long one keeps its head and is made unique by its hash.
-        false => format!("{}~{}", &id[..MAX_LEN - 9], &crate::data::sha256_hex(id.as_bytes())[..8]),
+        false => format!(
+            "{}~{}",
+            &id[..MAX_LEN - 9],
+            &crate::data::sha256_hex(id.as_bytes())[..8]
+        ),
     }
 }
 
@@ -193,7 +225,10 @@ fn key_label(key: &str, keys: &[String]) -> String {
 }
 
 fn value_labels(values: &[Node]) -> Vec<String> {
-    let mut labels: Vec<_> = values.iter().map(|node| sanitize(&value_label(&node.value))).collect();
+    let mut labels: Vec<_> = values
+        .iter()
+        .map(|node| sanitize(&value_label(&node.value)))
+        .collect();
     for at in 0..labels.len() {
         if labels[..at].contains(&labels[at]) || labels[at].is_empty() {
             labels[at] = format!("{}.{}", labels[at], at + 1);

@@ -53,9 +53,10 @@ impl Collector {
         folder.append_event(event)?;
         record.apply(event);
         match event {
-            Event::RunStarted(started) => {
-                write_json(&folder.environment_json(), &self.environment.with_worker(started))
-            }
+            Event::RunStarted(started) => write_json(
+                &folder.environment_json(),
+                &self.environment.with_worker(started),
+            ),
             Event::EpochFinished(_) => record.write_metrics(folder),
             Event::RunFinished { .. } => {
                 record.write_metrics(folder)?;

@@ -63,9 +63,16 @@ impl Environment {
             system.refresh_memory();
             system.refresh_cpu_list(sysinfo::CpuRefreshKind::nothing());
         }
-        let cpu = system.as_ref().and_then(|s| Some(s.cpus().first()?.brand().to_owned()));
+        let cpu = system
+            .as_ref()
+            .and_then(|s| Some(s.cpus().first()?.brand().to_owned()));
         let git = |args: &[&str]| -> Option<String> {
-            let output = Command::new("git").arg("-C").arg(folder).args(args).output().ok()?;
+            let output = Command::new("git")
+                .arg("-C")
+                .arg(folder)
+                .args(args)
+                .output()
+                .ok()?;
             let text = String::from_utf8(output.stdout).ok()?;
             output.status.success().then(|| text.trim().to_owned())
         };

@@ -58,7 +58,10 @@ impl RunRecord {
     /// Reads a run's events back.
     pub fn read(folder: &RunFolder) -> io::Result<Self> {
         let mut record = Self::default();
-        folder.read_events()?.iter().for_each(|event| record.apply(event));
+        folder
+            .read_events()?
+            .iter()
+            .for_each(|event| record.apply(event));
         Ok(record)
     }
 
@@ -119,11 +122,16 @@ impl RunRecord {
         let best = self.best_epoch(plan);
         let mut metrics = best.map(|epoch| epoch.metrics.clone()).unwrap_or_default();
         for (split, evaluated) in &self.evaluations {
-            let named = evaluated.iter().map(|(name, value)| (format!("{split}/{name}"), *value));
+            let named = evaluated
+                .iter()
+                .map(|(name, value)| (format!("{split}/{name}"), *value));
             metrics.extend(named);
         }
         if let Some(last) = self.epochs.last() {
-            let named = last.metrics.iter().map(|(name, value)| (format!("last/{name}"), *value));
+            let named = last
+                .metrics
+                .iter()
+                .map(|(name, value)| (format!("last/{name}"), *value));
             metrics.extend(named.collect::<Vec<_>>());
         }
         let failure = match outcome {

@@ -72,9 +72,14 @@ impl ExperimentFolder {
 
     /// The ids of the runs that have a folder, sorted.
     pub fn run_ids(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.0.join("runs")).into_iter().flatten().flatten();
+        let entries = fs::read_dir(self.0.join("runs"))
+            .into_iter()
+            .flatten()
+            .flatten();
         let folders = entries.filter(|entry| entry.path().is_dir());
-        let mut ids: Vec<_> = folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        let mut ids: Vec<_> = folders
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
         ids.sort();
         ids
     }
@@ -85,14 +90,20 @@ impl ExperimentFolder {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other?,
         };
-        serde_json::from_str(&text).map(Some).map_err(|e| damaged(&self.plan_json(), e))
+        serde_json::from_str(&text)
+            .map(Some)
+            .map_err(|e| damaged(&self.plan_json(), e))
     }
 
     /// Takes the folder's lock until the returned file is dropped; `None` when another process has it.
     pub fn lock(&self) -> io::Result<Option<File>> {
         fs::create_dir_all(&self.0)?;
         let path = self.0.join(".lock");
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(path)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(file)),
             Err(fs::TryLockError::WouldBlock) => Ok(None),
@@ -155,7 +166,8 @@ impl RunFolder {
     /// Writes the run so that a worker can read it back.
     pub fn write_plan(&self, plan: &RunPlan) -> io::Result<()> {
         let text = toml::to_string(plan).map_err(io::Error::other)?;
-        let head = "# A resolved run, written by runner. `runner exec` and `runner report` read it.\n\n";
+        let head =
+            "# A resolved run, written by runner. `runner exec` and `runner report` read it.\n\n";
         write_whole(&self.run_toml(), format!("{head}{text}").as_bytes())
     }
 
@@ -165,15 +177,25 @@ impl RunFolder {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other?,
         };
-        toml::from_str(&text).map(Some).map_err(|e| damaged(&self.run_toml(), e.message()))
+        toml::from_str(&text)
+            .map(Some)
+            .map_err(|e| damaged(&self.run_toml(), e.message()))
     }
 
     /// The step numbers of complete checkpoints, newest first.
     pub fn checkpoint_steps(&self) -> Vec<usize> {
-        let entries = fs::read_dir(self.checkpoints()).into_iter().flatten().flatten();
+        let entries = fs::read_dir(self.checkpoints())
+            .into_iter()
+            .flatten()
+            .flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         let mut steps: Vec<usize> = names
-            .filter_map(|name| name.strip_prefix("checkpoint-")?.strip_suffix(".json")?.parse().ok())
+            .filter_map(|name| {
+                name.strip_prefix("checkpoint-")?
+                    .strip_suffix(".json")?
+                    .parse()
+                    .ok()
+            })
             .collect();
         steps.sort_unstable_by(|a, b| b.cmp(a));
         steps
@@ -191,7 +213,9 @@ impl RunFolder {
             self.summary_json(),
             self.run_log(),
         ];
-        files.iter().try_for_each(|file| ignore_missing(fs::remove_file(file)))
+        files
+            .iter()
+            .try_for_each(|file| ignore_missing(fs::remove_file(file)))
     }
 
     /// Appends an event with the time at which it arrived.
@@ -247,13 +271,16 @@ pub fn unix_millis() -> u64 {
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
+    let mut file = tempfile::Builder::new()
+        .prefix(".new-")
+        .tempfile_in(folder)?;
     file.write_all(bytes)?;
     // Temporary files are private by default; results are as readable as the user's other files.
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        file.as_file().set_permissions(fs::Permissions::from_mode(0o644))?;
+        file.as_file()
+            .set_permissions(fs::Permissions::from_mode(0o644))?;
     }
     file.persist(path).map_err(|e| e.error)?;
     Ok(())

@@ -57,7 +57,11 @@ pub fn status(plan: &RunPlan, folder: &RunFolder) -> io::Result<Status> {
 /// The ids of runs that the folder holds and the plan does not.
 pub fn leftovers(plan: &Plan, folder: &ExperimentFolder) -> Vec<String> {
     let planned = |id: &String| plan.runs.iter().any(|run| run.id == *id);
-    folder.run_ids().into_iter().filter(|id| !planned(id)).collect()
+    folder
+        .run_ids()
+        .into_iter()
+        .filter(|id| !planned(id))
+        .collect()
 }
 
 fn differences(there: &RunPlan, now: &RunPlan) -> Vec<String> {
@@ -74,9 +78,17 @@ fn differences(there: &RunPlan, now: &RunPlan) -> Vec<String> {
     };
     // What follows from other keys is left out, so that the user sees what was changed.
     let derived = |key: &str| {
-        ["fingerprint", "network", "experiment", "axes", "steps_per_epoch", "least_memory", "data.folder"]
-            .iter()
-            .any(|start| key.starts_with(start))
+        [
+            "fingerprint",
+            "network",
+            "experiment",
+            "axes",
+            "steps_per_epoch",
+            "least_memory",
+            "data.folder",
+        ]
+        .iter()
+        .any(|start| key.starts_with(start))
     };
     let mut keys: Vec<&String> = there.iter().chain(&now).map(|(key, _)| key).collect();
     keys.sort();
@@ -84,7 +96,13 @@ fn differences(there: &RunPlan, now: &RunPlan) -> Vec<String> {
     let changed = keys.into_iter().filter(|key| !derived(key));
     changed
         .filter(|key| value(&there, key) != value(&now, key))
-        .map(|key| format!("`{key}` was {}, is {}", value(&there, key), value(&now, key)))
+        .map(|key| {
+            format!(
+                "`{key}` was {}, is {}",
+                value(&there, key),
+                value(&now, key)
+            )
+        })
         .collect()
 }
 
@@ -92,7 +110,11 @@ fn flatten(value: &Json, path: String, leaves: &mut Vec<(String, String)>) {
     match value {
         Json::Object(map) => {
             for (key, value) in map {
-                let inner = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                let inner = if path.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{path}.{key}")
+                };
                 flatten(value, inner, leaves);
             }
         }

@@ -139,7 +139,10 @@ pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
     for (at, trial) in trials.iter_mut().enumerate() {
         trial.rank = (trial.n > 0).then_some(at + 1);
     }
-    let commands = plan.runs.iter().map(|run| (run.id.clone(), Json::String(command(plan, run))));
+    let commands = plan
+        .runs
+        .iter()
+        .map(|run| (run.id.clone(), Json::String(command(plan, run))));
     Ok(Report {
         format: FORMAT,
         experiment: plan.experiment.clone(),
@@ -164,7 +167,10 @@ impl Trial {
             return;
         };
         for name in first.metrics.keys() {
-            let values: Vec<f64> = summaries.iter().filter_map(|s| s.metrics.get(name).copied()).collect();
+            let values: Vec<f64> = summaries
+                .iter()
+                .filter_map(|s| s.metrics.get(name).copied())
+                .collect();
             if values.len() == summaries.len() {
                 self.metrics.insert(name.clone(), Mean::of(&values));
             }
@@ -194,13 +200,20 @@ fn problem(run: &RunPlan, summary: Option<Summary>, record: &RunRecord) -> Probl
             let message = match (summary.failure, summary.reason) {
                 (Some(failure), _) => format!("{}: {}", failure.class, failure.message),
                 (None, Some(reason)) => reason,
-                (None, None) => format!("stopped after {} of {} epochs; {again}", summary.epochs, run.train.epochs),
+                (None, None) => format!(
+                    "stopped after {} of {} epochs; {again}",
+                    summary.epochs, run.train.epochs
+                ),
             };
             (summary.outcome, message)
         }
         None if record.started.is_some() => (
             "incomplete".into(),
-            format!("begun, {} of {} epochs recorded; {again}", record.epochs.len(), run.train.epochs),
+            format!(
+                "begun, {} of {} epochs recorded; {again}",
+                record.epochs.len(),
+                run.train.epochs
+            ),
         ),
         None => ("incomplete".into(), format!("not started; {again}")),
     };
@@ -230,7 +243,11 @@ impl Provenance {
             data.item_shape,
             data.num_classes,
             data.split.seed,
-            if data.split.stratified { ", stratified" } else { "" }
+            if data.split.stratified {
+                ", stratified"
+            } else {
+                ""
+            }
         );
         if !self.data.contains(&line) {
             self.data.push(line);
@@ -242,9 +259,11 @@ impl Provenance {
         environment.recorded_at = String::new();
         if let Some(worker) = &mut environment.worker {
             let digests = std::mem::take(&mut worker.data_digests);
-            self.data_digests.extend(digests.into_iter().map(|(split, digest)| {
-                (format!("{}/{split}", data.dataset.name()), digest)
-            }));
+            self.data_digests.extend(
+                digests
+                    .into_iter()
+                    .map(|(split, digest)| (format!("{}/{split}", data.dataset.name()), digest)),
+            );
         }
         if !self.environments.contains(&environment) {
             self.environments.push(environment);
@@ -253,7 +272,10 @@ impl Provenance {
 }
 
 fn command(plan: &Plan, run: &RunPlan) -> String {
-    let sets = plan.overrides.iter().map(|set| format!(" --set {}", quoted(set)));
+    let sets = plan
+        .overrides
+        .iter()
+        .map(|set| format!(" --set {}", quoted(set)));
     let sets: String = sets.collect();
     format!(
         "runner run {} --only {}{sets} --results reproduced",

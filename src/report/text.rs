@@ -8,7 +8,7 @@ use super::aggregate::{Mean, Report, Trial};
 /// A number with the digits that a reader wants: 4 significant ones, no exponent where avoidable.
 pub fn short_number(value: f64) -> String {
     match value.abs() {
-        v if v == 0.0 => "0".into(),
+        0.0 => "0".into(),
         v if !(1e-4..1e6).contains(&v) => format!("{value:.3e}"),
         v => {
             let digits = (3 - v.log10().floor() as i32).clamp(0, 6) as usize;
@@ -39,8 +39,15 @@ fn value_text(value: &Json) -> String {
 /// The columns besides the objective that a reader wants to see.
 fn more_metrics(report: &Report) -> Vec<&'static str> {
     let all = ["valid/accuracy", "valid/loss", "test/accuracy", "test/loss"];
-    let there = |name: &str| report.trials.iter().any(|trial| trial.metrics.contains_key(name));
-    let wanted = all.into_iter().filter(|name| *name != report.objective && there(name));
+    let there = |name: &str| {
+        report
+            .trials
+            .iter()
+            .any(|trial| trial.metrics.contains_key(name))
+    };
+    let wanted = all
+        .into_iter()
+        .filter(|name| *name != report.objective && there(name));
     wanted.collect()
 }
 
@@ -55,12 +62,18 @@ fn rows(report: &Report) -> (Vec<String>, Vec<Vec<String>>) {
     head.push(report.objective.clone());
     head.extend(more.iter().map(|name| (*name).to_owned()));
     head.push("s/run".into());
-    let metric = |trial: &Trial, name: &str| trial.metrics.get(name).map_or("-".into(), mean_and_sd);
+    let metric =
+        |trial: &Trial, name: &str| trial.metrics.get(name).map_or("-".into(), mean_and_sd);
     let row = |trial: &Trial| {
         let mut row = vec![trial.rank.map_or("-".into(), |rank| rank.to_string())];
         match report.axes.is_empty() {
             true => row.push(trial.id.clone()),
-            false => row.extend(report.axes.iter().map(|key| trial.axes.get(key).map_or("-".into(), value_text))),
+            false => row.extend(
+                report
+                    .axes
+                    .iter()
+                    .map(|key| trial.axes.get(key).map_or("-".into(), value_text)),
+            ),
         }
         row.push(match trial.n == trial.runs.len() {
             true => trial.n.to_string(),
@@ -68,7 +81,11 @@ fn rows(report: &Report) -> (Vec<String>, Vec<Vec<String>>) {
         });
         row.push(metric(trial, &report.objective));
         row.extend(more.iter().map(|name| metric(trial, name)));
-        row.push(trial.wall_secs.map_or("-".into(), |secs| format!("{secs:.2}")));
+        row.push(
+            trial
+                .wall_secs
+                .map_or("-".into(), |secs| format!("{secs:.2}")),
+        );
         row
     };
     (head, report.trials.iter().map(row).collect())
@@ -112,15 +129,25 @@ pub fn markdown(report: &Report) -> String {
     if !report.problems.is_empty() {
         text.push_str("\n## Not completed\n\n");
         for problem in &report.problems {
-            text.push_str(&format!("- `{}` {}: {}\n", problem.run, problem.outcome, problem.message));
+            text.push_str(&format!(
+                "- `{}` {}: {}\n",
+                problem.run, problem.outcome, problem.message
+            ));
         }
     }
     if !report.leftovers.is_empty() {
         text.push_str("\n## Not part of this plan\n\nThe folder also holds runs of an earlier plan, which count for nothing here:\n\n");
-        report.leftovers.iter().for_each(|id| text.push_str(&format!("- `{id}`\n")));
+        report
+            .leftovers
+            .iter()
+            .for_each(|id| text.push_str(&format!("- `{id}`\n")));
     }
     text.push_str("\n## Data\n\n");
-    report.provenance.data.iter().for_each(|line| text.push_str(&format!("- {line}\n")));
+    report
+        .provenance
+        .data
+        .iter()
+        .for_each(|line| text.push_str(&format!("- {line}\n")));
     for (split, digest) in &report.provenance.data_digests {
         text.push_str(&format!("- sha256 of {split}: `{digest}`\n"));
     }
@@ -146,36 +173,60 @@ pub fn markdown(report: &Report) -> String {
         ));
     }
     text.push_str("\n## Reproduce\n\n```sh\n");
-    report.commands.values().for_each(|command| text.push_str(&format!("{}\n", value_text(command))));
+    report
+        .commands
+        .values()
+        .for_each(|command| text.push_str(&format!("{}\n", value_text(command))));
     text.push_str("```\n");
     text
 }
 
 /// The first sentence: which trial is ahead, by its mean. It claims no more than that.
 fn answer(report: &Report) -> String {
-    let count = format!("{} of {} runs completed", report.num_completed, report.num_runs);
+    let count = format!(
+        "{} of {} runs completed",
+        report.num_completed, report.num_runs
+    );
     let Some(best) = report.trials.first().filter(|trial| trial.n > 0) else {
         return format!("No run is completed ({count}).");
     };
-    let mean = best.metrics.get(&report.objective).map_or("-".into(), mean_and_sd);
-    format!("Highest ranked: `{}` with {} {mean} (n = {}); {count}.", best.id, report.objective, best.n)
+    let mean = best
+        .metrics
+        .get(&report.objective)
+        .map_or("-".into(), mean_and_sd);
+    format!(
+        "Highest ranked: `{}` with {} {mean} (n = {}); {count}.",
+        best.id, report.objective, best.n
+    )
 }
 
 /// `report.csv`: one line for each trial, in rank order.
 pub fn csv(report: &Report) -> String {
-    let mut names: Vec<&String> = report.trials.iter().flat_map(|trial| trial.metrics.keys()).collect();
+    let mut names: Vec<&String> = report
+        .trials
+        .iter()
+        .flat_map(|trial| trial.metrics.keys())
+        .collect();
     names.sort();
     names.dedup();
     let mut text = String::from("rank,trial");
-    report.axes.iter().for_each(|key| text.push_str(&format!(",{}", field(key))));
+    report
+        .axes
+        .iter()
+        .for_each(|key| text.push_str(&format!(",{}", field(key))));
     text.push_str(",num_runs,n");
-    names.iter().for_each(|name| text.push_str(&format!(",{name}/mean,{name}/sd")));
+    names
+        .iter()
+        .for_each(|name| text.push_str(&format!(",{name}/mean,{name}/sd")));
     text.push_str(",wall_secs\n");
     for trial in &report.trials {
         let rank = trial.rank.map_or(String::new(), |rank| rank.to_string());
         text.push_str(&format!("{rank},{}", field(&trial.id)));
         for key in &report.axes {
-            text.push_str(&format!(",{}", field(&trial.axes.get(key).map_or(String::new(), value_text))));
+            text.push_str(&format!(
+                ",{}",
+                field(&trial.axes.get(key).map_or(String::new(), value_text))
+            ));
         }
         text.push_str(&format!(",{},{}", trial.runs.len(), trial.n));
         for name in &names {
@@ -184,7 +235,9 @@ pub fn csv(report: &Report) -> String {
             let number = |value: Option<f64>| value.map_or(String::new(), |v| v.to_string());
             text.push_str(&format!(",{},{}", number(mean.map(|m| m.mean)), number(sd)));
         }
-        let secs = trial.wall_secs.map_or(String::new(), |secs| secs.to_string());
+        let secs = trial
+            .wall_secs
+            .map_or(String::new(), |secs| secs.to_string());
         text.push_str(&format!(",{secs}\n"));
     }
     text

@@ -48,12 +48,20 @@ pub enum Backend {
 impl Choice for Backend {
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
         (Backend::Flex, "flex", "Pure-Rust kernels on the CPU."),
-        (Backend::Wgpu, "wgpu", "Any GPU or software driver through Vulkan, Metal or DX12."),
+        (
+            Backend::Wgpu,
+            "wgpu",
+            "Any GPU or software driver through Vulkan, Metal or DX12.",
+        ),
         (Backend::Vulkan, "vulkan", "Vulkan, with kernels as SPIR-V."),
         (Backend::Metal, "metal", "Apple's Metal."),
         (Backend::Cuda, "cuda", "NVIDIA GPUs."),
         (Backend::Rocm, "rocm", "AMD GPUs."),
-        (Backend::Cpu, "cpu", "CubeCL kernels on the CPU, through LLVM."),
+        (
+            Backend::Cpu,
+            "cpu",
+            "CubeCL kernels on the CPU, through LLVM.",
+        ),
     ];
 }
 
@@ -134,8 +142,16 @@ impl Choice for Precision {
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
         (Precision::F32, "f32", "32 bits."),
         (Precision::F64, "f64", "64 bits, where the device has them."),
-        (Precision::F16, "f16", "16 bits, pure half: without master weights."),
-        (Precision::Bf16, "bf16", "16 bits with the range of f32, pure half: without master weights."),
+        (
+            Precision::F16,
+            "f16",
+            "16 bits, pure half: without master weights.",
+        ),
+        (
+            Precision::Bf16,
+            "bf16",
+            "16 bits with the range of f32, pure half: without master weights.",
+        ),
     ];
 }
 
@@ -152,16 +168,27 @@ impl Precision {
 
 impl BackendSpec {
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
-        let names = Backend::ALL.iter().map(|(_, name, doc)| (*name, *doc)).collect();
+        let names = Backend::ALL
+            .iter()
+            .map(|(_, name, doc)| (*name, *doc))
+            .collect();
         let device = s
-            .field("device", Kind::Indexed(names), "The device, as `runner devices` lists it.")
+            .field(
+                "device",
+                Kind::Indexed(names),
+                "The device, as `runner devices` lists it.",
+            )
             .or("flex".to_owned());
         Self {
             device: DeviceName::try_from(device).unwrap_or(DeviceName {
                 backend: Backend::Flex,
                 index: 0,
             }),
-            precision: s.choice("precision", "The type of floating-point numbers.", Precision::F32),
+            precision: s.choice(
+                "precision",
+                "The type of floating-point numbers.",
+                Precision::F32,
+            ),
         }
     }
 }

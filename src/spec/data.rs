@@ -49,9 +49,21 @@ enum DataKind {
 
 impl Choice for DataKind {
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (DataKind::Mnist, "mnist", "Handwritten digits, 28x28, 10 classes: the four IDX files, gzipped or not."),
-        (DataKind::Digits, "digits", "UCI handwritten digits, 1,797 images of 8x8, 10 classes, inside the binary."),
-        (DataKind::Iris, "iris", "Iris flowers, 150 rows of 4 measurements, 3 classes, inside the binary."),
+        (
+            DataKind::Mnist,
+            "mnist",
+            "Handwritten digits, 28x28, 10 classes: the four IDX files, gzipped or not.",
+        ),
+        (
+            DataKind::Digits,
+            "digits",
+            "UCI handwritten digits, 1,797 images of 8x8, 10 classes, inside the binary.",
+        ),
+        (
+            DataKind::Iris,
+            "iris",
+            "Iris flowers, 150 rows of 4 measurements, 3 classes, inside the binary.",
+        ),
     ];
 }
 
@@ -69,9 +81,21 @@ pub enum MnistPart {
 
 impl Choice for MnistPart {
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (MnistPart::All, "all", "train and valid out of the 60,000 images, test is the 10,000."),
-        (MnistPart::Train, "train", "The 60,000 images alone, split by the fractions."),
-        (MnistPart::Test, "test", "The 10,000 images alone, split by the fractions."),
+        (
+            MnistPart::All,
+            "all",
+            "train and valid out of the 60,000 images, test is the 10,000.",
+        ),
+        (
+            MnistPart::Train,
+            "train",
+            "The 60,000 images alone, split by the fractions.",
+        ),
+        (
+            MnistPart::Test,
+            "test",
+            "The 10,000 images alone, split by the fractions.",
+        ),
     ];
 }
 
@@ -87,7 +111,11 @@ pub enum Fallback {
 impl Choice for Fallback {
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
         (Fallback::None, "none", "Refuse the experiment."),
-        (Fallback::Digits, "digits", "Train on the UCI digits at 28x28, and say so everywhere."),
+        (
+            Fallback::Digits,
+            "digits",
+            "Train on the UCI digits at 28x28, and say so everywhere.",
+        ),
     ];
 }
 
@@ -105,7 +133,11 @@ pub enum ImageSize {
 impl Choice for ImageSize {
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
         (ImageSize::Eight, "8x8", "As published."),
-        (ImageSize::TwentyEight, "28x28", "Interpolated bilinearly to the size of MNIST."),
+        (
+            ImageSize::TwentyEight,
+            "28x28",
+            "Interpolated bilinearly to the size of MNIST.",
+        ),
     ];
 }
 
@@ -147,29 +179,46 @@ impl DataSpec {
                 "Whether values are brought to mean 0 and deviation 1 over the train split: images as a whole, columns each by itself.",
             )
             .or(true);
-        let split = s.table("split", "The fractions held out of the training items.", false, |s| SplitSpec {
-            valid: s
-                .field(
-                    "valid",
-                    Kind::Float {
-                        min: 0.0,
-                        open_min: true,
-                        max: 1.0,
-                        open_max: true,
-                    },
-                    "Fraction held out for validation.",
-                )
-                .or(0.2),
-            test: s
-                .field("test", Kind::fraction(), "Fraction held out for the test, evaluated once at the end; 0 for none.")
-                .or(0.0),
-            stratified: s
-                .field("stratified", Kind::Bool, "Whether every class keeps its share in every split.")
-                .or(true),
-            seed: s
-                .field("seed", Kind::at_least(0), "Seed of the split; all runs of the experiment share it.")
-                .or(0),
-        });
+        let split = s.table(
+            "split",
+            "The fractions held out of the training items.",
+            false,
+            |s| SplitSpec {
+                valid: s
+                    .field(
+                        "valid",
+                        Kind::Float {
+                            min: 0.0,
+                            open_min: true,
+                            max: 1.0,
+                            open_max: true,
+                        },
+                        "Fraction held out for validation.",
+                    )
+                    .or(0.2),
+                test: s
+                    .field(
+                        "test",
+                        Kind::fraction(),
+                        "Fraction held out for the test, evaluated once at the end; 0 for none.",
+                    )
+                    .or(0.0),
+                stratified: s
+                    .field(
+                        "stratified",
+                        Kind::Bool,
+                        "Whether every class keeps its share in every split.",
+                    )
+                    .or(true),
+                seed: s
+                    .field(
+                        "seed",
+                        Kind::at_least(0),
+                        "Seed of the split; all runs of the experiment share it.",
+                    )
+                    .or(0),
+            },
+        );
         Self {
             source,
             standardize,

@@ -6,8 +6,8 @@
 
 use std::path::Path;
 
-use toml::de::{DeTable, DeValue};
 use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Sources, Span};
 
@@ -188,9 +188,7 @@ impl Document {
     /// Reads and parses a file. `path` is how the user wrote it and how messages name it.
     pub fn read(path: &Path) -> Result<Self, (Sources, Diagnostics)> {
         let name = path.display().to_string();
-        let refuse = |diagnostic: Diagnostic| {
-            (Sources::default(), Diagnostics(vec![diagnostic]))
-        };
+        let refuse = |diagnostic: Diagnostic| (Sources::default(), Diagnostics(vec![diagnostic]));
         let unreadable = |reason: String| {
             refuse(
                 Diagnostic::error("unreadable-file", format!("cannot read `{name}`: {reason}"))
@@ -247,16 +245,17 @@ impl Document {
     }
 
     /// Applies one `--set key=value`. The value is TOML; a bare word is taken as a string.
-    pub fn set(&mut self, assignment: &str) -> Result<(), Diagnostic> {
+    pub fn set(&mut self, assignment: &str) -> Result<(), Box<Diagnostic>> {
         let usage = "write `--set key=value`, for example `--set optimizer.learning_rate=1e-2`";
+        let refuse = |message| Box::new(Diagnostic::error("bad-override", message).help(usage));
         let Some((key, value)) = assignment.split_once('=') else {
             let message = format!("`--set {assignment}` has no `=`");
-            return Err(Diagnostic::error("bad-override", message).help(usage));
+            return Err(refuse(message));
         };
         let (key, value) = (key.trim(), value.trim());
         if key.is_empty() || key.split('.').any(str::is_empty) {
             let message = format!("`--set {assignment}` names no key");
-            return Err(Diagnostic::error("bad-override", message).help(usage));
+            return Err(refuse(message));
         }
         let parses = |value: &str| toml::from_str::<toml::Table>(&format!("v = {value}")).is_ok();
         let value = match parses(value) {
@@ -265,7 +264,7 @@ impl Document {
         };
         if !parses(&value) {
             let message = format!("the value of `--set {assignment}` is not a TOML value");
-            return Err(Diagnostic::error("bad-override", message).help(usage));
+            return Err(refuse(message));
         }
         let text = format!("{key} = {value}");
         let source = self.sources.add("--set", &text);
@@ -291,7 +290,10 @@ fn shift(node: &mut Node, by: i64) {
     node.span.end = (node.span.end as i64 + by) as u32;
     match &mut node.value {
         Value::Array(items) => items.iter_mut().for_each(|n| shift(n, by)),
-        Value::Table(table) => table.entries.iter_mut().for_each(|e| shift(&mut e.node, by)),
+        Value::Table(table) => table
+            .entries
+            .iter_mut()
+            .for_each(|e| shift(&mut e.node, by)),
         _ => {}
     }
 }
@@ -318,9 +320,9 @@ fn parse_table(text: &str, source: u16, diagnostics: &mut Diagnostics) -> Table 
         let span = to_span(source, range);
         let message = format!("not valid TOML: {}", error.message().trim());
         diagnostics.push(
-            Diagnostic::error("syntax", message)
-                .at(span)
-                .help("see https://toml.io for the syntax; strings need quotes, tables are `[name]`"),
+            Diagnostic::error("syntax", message).at(span).help(
+                "see https://toml.io for the syntax; strings need quotes, tables are `[name]`",
+            ),
         );
     }
     let mut converter = Converter {

@@ -117,7 +117,10 @@ impl Kind {
             }
             Kind::Indexed(names) => {
                 let names: Vec<_> = names.iter().map(|(name, _)| format!("`{name}`")).collect();
-                format!("one of {}, with an index if there are several, as in `wgpu:1`", names.join(", "))
+                format!(
+                    "one of {}, with an index if there are several, as in `wgpu:1`",
+                    names.join(", ")
+                )
             }
             Kind::Slug => "a name of letters, digits, `-`, `_` and `.`".into(),
             Kind::Bytes => "a size such as \"4GiB\" or \"512MiB\"".into(),
@@ -125,8 +128,45 @@ impl Kind {
         }
     }
 
-    /// Checks a value; `path` is how messages name it.
+    /// A value that is accepted, as TOML.
+    pub fn example(&self) -> String {
+        match self {
+            Kind::Bool => "true".into(),
+            Kind::Int(min, max) => 10.clamp(*min, *max).to_string(),
+            Kind::Float { open_min: true, .. } if self.allows(1e-3) => "1e-3".into(),
+            Kind::Float { .. } => {
+                let tried = [0.1, 1.0];
+                tried
+                    .iter()
+                    .find(|v| self.allows(**v))
+                    .unwrap_or(&1.0)
+                    .to_string()
+            }
+            Kind::Text => "\"some words\"".into(),
+            Kind::OneOf(names) | Kind::Indexed(names) => {
+                format!("\"{}\"", names.first().map_or("", |(name, _)| name))
+            }
+            Kind::Slug => "\"my_experiment\"".into(),
+            Kind::Bytes => "\"4GiB\"".into(),
+            Kind::List { item, .. } => format!("[{}]", item.example()),
+        }
+    }
+
+    /// Checks a value; `path` is how messages name it. Every refusal says what to write instead.
     pub fn check(&self, path: &str, node: &Node) -> Result<(), Box<Diagnostic>> {
+        self.refusal(path, node).map_err(|mut diagnostic| {
+            if diagnostic.helps.is_empty() {
+                let key = path.rsplit('.').next().unwrap_or(path);
+                diagnostic.helps.push(match key.contains('[') {
+                    true => format!("write {}, for example {}", self.expected(), self.example()),
+                    false => format!("for example: `{key} = {}`", self.example()),
+                });
+            }
+            diagnostic
+        })
+    }
+
+    fn refusal(&self, path: &str, node: &Node) -> Result<(), Box<Diagnostic>> {
         let shown = node.value.to_toml();
         let wrong_type = || {
             let message = format!(
@@ -142,9 +182,9 @@ impl Kind {
         };
         match (self, &node.value) {
             (Kind::Bool, Value::Bool(_)) => Ok(()),
-            (Kind::Bool, Value::Str(s)) if s == "true" || s == "false" => {
-                Err(Box::new(wrong_type().help(format!("write {s} without quotes"))))
-            }
+            (Kind::Bool, Value::Str(s)) if s == "true" || s == "false" => Err(Box::new(
+                wrong_type().help(format!("write {s} without quotes")),
+            )),
             (Kind::Int(min, max), Value::Int(v)) => match (min..=max).contains(&v) {
                 true => Ok(()),
                 false => Err(Box::new(out_of_range())),
@@ -159,9 +199,9 @@ impl Kind {
                     false => Err(Box::new(out_of_range())),
                 }
             }
-            (Kind::Int(..) | Kind::Float { .. }, Value::Str(s)) if s.parse::<f64>().is_ok() => {
-                Err(Box::new(wrong_type().help(format!("write {s} without quotes"))))
-            }
+            (Kind::Int(..) | Kind::Float { .. }, Value::Str(s)) if s.parse::<f64>().is_ok() => Err(
+                Box::new(wrong_type().help(format!("write {s} without quotes"))),
+            ),
             (Kind::Text, Value::Str(s)) if !s.trim().is_empty() => Ok(()),
             (Kind::Text, Value::Str(_)) => {
                 let message = format!("`{path}` is empty");
@@ -192,7 +232,9 @@ impl Kind {
                 let diagnostic = Diagnostic::error("unknown-value", message).at(node.span);
                 let near = nearest(name, names.iter().map(|(name, _)| *name));
                 Err(Box::new(match near {
-                    Some(near) if near != name => diagnostic.help(format!("did you mean `{near}`?")),
+                    Some(near) if near != name => {
+                        diagnostic.help(format!("did you mean `{near}`?"))
+                    }
                     _ => diagnostic.help(format!("write {}", self.expected())),
                 }))
             }
@@ -200,7 +242,9 @@ impl Kind {
                 let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
                 match !s.is_empty() && s.chars().all(allowed) && !s.starts_with('.') {
                     true => Ok(()),
-                    false => Err(Box::new(out_of_range().note("it names a folder of results"))),
+                    false => Err(Box::new(
+                        out_of_range().note("it names a folder of results"),
+                    )),
                 }
             }
             (Kind::Bytes, Value::Str(s)) => match parse_bytes(s) {
@@ -226,9 +270,12 @@ impl Kind {
                 Value::Array(items),
             ) => {
                 if items.len() < *min_items {
-                    let message = format!("`{path}` is empty, and needs at least {min_items} value");
+                    let message =
+                        format!("`{path}` is empty, and needs at least {min_items} value");
                     let diagnostic = Diagnostic::error("out-of-range", message).at(node.span);
-                    return Err(Box::new(diagnostic.help(format!("write {}", self.expected()))));
+                    return Err(Box::new(
+                        diagnostic.help(format!("write {}", self.expected())),
+                    ));
                 }
                 for (at, node) in items.iter().enumerate() {
                     item.check(&format!("{path}[{at}]"), node)?;
@@ -282,11 +329,19 @@ impl Kind {
             } => {
                 let mut schema = json!({ "type": "number" });
                 if min.is_finite() {
-                    let key = if *open_min { "exclusiveMinimum" } else { "minimum" };
+                    let key = if *open_min {
+                        "exclusiveMinimum"
+                    } else {
+                        "minimum"
+                    };
                     schema[key] = json!(min);
                 }
                 if max.is_finite() {
-                    let key = if *open_max { "exclusiveMaximum" } else { "maximum" };
+                    let key = if *open_max {
+                        "exclusiveMaximum"
+                    } else {
+                        "maximum"
+                    };
                     schema[key] = json!(max);
                 }
                 schema
@@ -337,6 +392,23 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
     };
     let bytes = number * unit;
     (bytes >= 1.0 && bytes < u64::MAX as f64).then_some(bytes as u64)
+}
+
+/// A number of bytes in the unit that suits it, such as `6.4 MiB`.
+pub fn show_bytes(bytes: u64) -> String {
+    let units = ["KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = "B";
+    for larger in units {
+        if value < 1024.0 {
+            break;
+        }
+        (value, unit) = (value / 1024.0, larger);
+    }
+    match unit {
+        "B" => format!("{bytes} B"),
+        _ => format!("{value:.1} {unit}"),
+    }
 }
 
 /// A Rust type that a checked value converts to.

@@ -113,10 +113,26 @@ pub enum Objective {
 
 impl Choice for Objective {
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (Objective::ValidAccuracy, "valid/accuracy", "Share of the valid split that is classified right; higher is better."),
-        (Objective::ValidLoss, "valid/loss", "Loss on the valid split; lower is better."),
-        (Objective::TrainAccuracy, "train/accuracy", "Share of the train split that is classified right; higher is better."),
-        (Objective::TrainLoss, "train/loss", "Loss on the train split; lower is better."),
+        (
+            Objective::ValidAccuracy,
+            "valid/accuracy",
+            "Share of the valid split that is classified right; higher is better.",
+        ),
+        (
+            Objective::ValidLoss,
+            "valid/loss",
+            "Loss on the valid split; lower is better.",
+        ),
+        (
+            Objective::TrainAccuracy,
+            "train/accuracy",
+            "Share of the train split that is classified right; higher is better.",
+        ),
+        (
+            Objective::TrainLoss,
+            "train/loss",
+            "Loss on the train split; lower is better.",
+        ),
     ];
 }
 
@@ -124,7 +140,9 @@ impl Objective {
     /// Whether `a` is better than `b`; `nan` is never better.
     pub fn is_better(self, a: f64, b: f64) -> bool {
         match self {
-            Objective::ValidAccuracy | Objective::TrainAccuracy => a > b || (b.is_nan() && !a.is_nan()),
+            Objective::ValidAccuracy | Objective::TrainAccuracy => {
+                a > b || (b.is_nan() && !a.is_nan())
+            }
             Objective::ValidLoss | Objective::TrainLoss => a < b || (b.is_nan() && !a.is_nan()),
         }
     }

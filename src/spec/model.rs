@@ -45,8 +45,16 @@ enum ModelKind {
 
 impl Choice for ModelKind {
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (ModelKind::Mlp, "mlp", "Linear layers with an activation between them."),
-        (ModelKind::Cnn, "cnn", "Convolutions with an activation each, one max-pooling, and linear layers."),
+        (
+            ModelKind::Mlp,
+            "mlp",
+            "Linear layers with an activation between them.",
+        ),
+        (
+            ModelKind::Cnn,
+            "cnn",
+            "Convolutions with an activation each, one max-pooling, and linear layers.",
+        ),
     ];
 }
 
@@ -69,7 +77,11 @@ pub enum Activation {
 impl Choice for Activation {
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
         (Activation::Relu, "relu", "max(x, 0)"),
-        (Activation::Gelu, "gelu", "x times the normal distribution function of x"),
+        (
+            Activation::Gelu,
+            "gelu",
+            "x times the normal distribution function of x",
+        ),
         (Activation::Silu, "silu", "x times sigmoid(x)"),
         (Activation::Tanh, "tanh", "tanh(x)"),
         (Activation::Sigmoid, "sigmoid", "1 / (1 + exp(-x))"),
@@ -88,7 +100,11 @@ pub enum Padding {
 
 impl Choice for Padding {
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (Padding::Valid, "valid", "Nothing: the image shrinks by the kernel's size less one."),
+        (
+            Padding::Valid,
+            "valid",
+            "Nothing: the image shrinks by the kernel's size less one.",
+        ),
         (Padding::Same, "same", "Zeros: the image keeps its size."),
     ];
 }
@@ -103,28 +119,54 @@ fn widths(min_items: usize) -> Kind {
 
 impl ModelSpec {
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
-        let activation = |s: &mut Section<'_>| s.choice("activation", "The activation function.", Activation::Relu);
+        let activation = |s: &mut Section<'_>| {
+            s.choice("activation", "The activation function.", Activation::Relu)
+        };
         let dropout = |s: &mut Section<'_>| {
-            s.field("dropout", Kind::fraction(), "Probability that a value of a linear layer is dropped in training.")
-                .or(0.0)
+            s.field(
+                "dropout",
+                Kind::fraction(),
+                "Probability that a value of a linear layer is dropped in training.",
+            )
+            .or(0.0)
         };
         s.variant("The network.", None, |s, kind| match kind {
             ModelKind::Mlp => ModelSpec::Mlp {
                 hidden: s
-                    .field("hidden", widths(0), "Widths of the hidden layers; an empty list makes a linear model.")
+                    .field(
+                        "hidden",
+                        widths(0),
+                        "Widths of the hidden layers; an empty list makes a linear model.",
+                    )
                     .or(vec![128]),
                 activation: activation(s),
                 dropout: dropout(s),
             },
             ModelKind::Cnn => ModelSpec::Cnn {
-                channels: s.field("channels", widths(1), "Channels of each convolution.").or(vec![32, 64]),
-                kernel_size: s.field("kernel_size", Kind::Int(1, 64), "Side of the square kernels.").or(3),
+                channels: s
+                    .field("channels", widths(1), "Channels of each convolution.")
+                    .or(vec![32, 64]),
+                kernel_size: s
+                    .field(
+                        "kernel_size",
+                        Kind::Int(1, 64),
+                        "Side of the square kernels.",
+                    )
+                    .or(3),
                 padding: s.choice("padding", "What surrounds the image.", Padding::Valid),
                 pool_size: s
-                    .field("pool_size", Kind::Int(1, 64), "Side of the max-pooling after the last convolution; 1 for none.")
+                    .field(
+                        "pool_size",
+                        Kind::Int(1, 64),
+                        "Side of the max-pooling after the last convolution; 1 for none.",
+                    )
                     .or(2),
                 hidden: s
-                    .field("hidden", widths(0), "Widths of the linear layers before the output.")
+                    .field(
+                        "hidden",
+                        widths(0),
+                        "Widths of the linear layers before the output.",
+                    )
                     .or(vec![128]),
                 activation: activation(s),
                 dropout: dropout(s),

@@ -17,14 +17,26 @@ pub enum LossSpec {
 
 impl Choice for LossSpec {
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (LossSpec::CrossEntropy, "cross_entropy", "Cross-entropy of the softmax of the outputs with the label."),
-        (LossSpec::Mse, "mse", "Mean squared error of the outputs against the one-hot label."),
+        (
+            LossSpec::CrossEntropy,
+            "cross_entropy",
+            "Cross-entropy of the softmax of the outputs with the label.",
+        ),
+        (
+            LossSpec::Mse,
+            "mse",
+            "Mean squared error of the outputs against the one-hot label.",
+        ),
     ];
 }
 
 impl LossSpec {
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
-        s.variant("What is minimized.", Some(LossSpec::CrossEntropy), |_, kind| kind)
+        s.variant(
+            "What is minimized.",
+            Some(LossSpec::CrossEntropy),
+            |_, kind| kind,
+        )
     }
 }
 
@@ -73,9 +85,21 @@ enum OptimizerKind {
 
 impl Choice for OptimizerKind {
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (OptimizerKind::Sgd, "sgd", "Stochastic gradient descent, with momentum if set."),
-        (OptimizerKind::Adam, "adam", "Adam; weight decay is an L2 penalty."),
-        (OptimizerKind::Adamw, "adamw", "Adam with decoupled weight decay."),
+        (
+            OptimizerKind::Sgd,
+            "sgd",
+            "Stochastic gradient descent, with momentum if set.",
+        ),
+        (
+            OptimizerKind::Adam,
+            "adam",
+            "Adam; weight decay is an L2 penalty.",
+        ),
+        (
+            OptimizerKind::Adamw,
+            "adamw",
+            "Adam with decoupled weight decay.",
+        ),
     ];
 }
 
@@ -99,23 +123,37 @@ impl OptimizerSpec {
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
         s.variant("The optimizer.", None, |s, kind| {
             let learning_rate = s
-                .field("learning_rate", Kind::positive(), "Step size, before the scheduler.")
+                .field(
+                    "learning_rate",
+                    Kind::positive(),
+                    "Step size, before the scheduler.",
+                )
                 .required();
             match kind {
                 OptimizerKind::Sgd => OptimizerSpec::Sgd {
                     learning_rate,
                     momentum: s
-                        .field("momentum", Kind::fraction(), "Share of the last update that is kept; 0 for none.")
+                        .field(
+                            "momentum",
+                            Kind::fraction(),
+                            "Share of the last update that is kept; 0 for none.",
+                        )
                         .or(0.0),
                     nesterov: s
                         .field("nesterov", Kind::Bool, "Whether the momentum looks ahead.")
                         .or(false),
                     weight_decay: s
-                        .field("weight_decay", Kind::non_negative(), "L2 penalty added to the gradient.")
+                        .field(
+                            "weight_decay",
+                            Kind::non_negative(),
+                            "L2 penalty added to the gradient.",
+                        )
                         .or(0.0),
                 },
                 OptimizerKind::Adam => OptimizerSpec::Adam(AdamSpec::decode(s, learning_rate, 0.0)),
-                OptimizerKind::Adamw => OptimizerSpec::Adamw(AdamSpec::decode(s, learning_rate, 0.01)),
+                OptimizerKind::Adamw => {
+                    OptimizerSpec::Adamw(AdamSpec::decode(s, learning_rate, 0.01))
+                }
             }
         })
     }
@@ -126,16 +164,28 @@ impl AdamSpec {
         Self {
             learning_rate,
             beta_1: s
-                .field("beta_1", Kind::fraction(), "Decay of the running mean of gradients.")
+                .field(
+                    "beta_1",
+                    Kind::fraction(),
+                    "Decay of the running mean of gradients.",
+                )
                 .or(0.9),
             beta_2: s
-                .field("beta_2", Kind::fraction(), "Decay of the running mean of squared gradients.")
+                .field(
+                    "beta_2",
+                    Kind::fraction(),
+                    "Decay of the running mean of squared gradients.",
+                )
                 .or(0.999),
             epsilon: s
                 .field("epsilon", Kind::positive(), "Added to the denominator.")
                 .or(1e-8),
             weight_decay: s
-                .field("weight_decay", Kind::non_negative(), "Weight decay: an L2 penalty for adam, decoupled for adamw.")
+                .field(
+                    "weight_decay",
+                    Kind::non_negative(),
+                    "Weight decay: an L2 penalty for adam, decoupled for adamw.",
+                )
                 .or(weight_decay),
         }
     }
@@ -179,15 +229,27 @@ enum DecayKind {
 impl Choice for DecayKind {
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
         (DecayKind::Constant, "constant", "The learning rate stays."),
-        (DecayKind::Linear, "linear", "It falls on a line over the whole training."),
-        (DecayKind::Cosine, "cosine", "It falls on half a cosine over the whole training."),
+        (
+            DecayKind::Linear,
+            "linear",
+            "It falls on a line over the whole training.",
+        ),
+        (
+            DecayKind::Cosine,
+            "cosine",
+            "It falls on half a cosine over the whole training.",
+        ),
     ];
 }
 
 impl SchedulerSpec {
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
         let warmup_steps = s
-            .field("warmup_steps", Kind::at_least(0), "Steps over which the learning rate rises linearly from zero.")
+            .field(
+                "warmup_steps",
+                Kind::at_least(0),
+                "Steps over which the learning rate rises linearly from zero.",
+            )
             .or(0);
         let final_fraction = |s: &mut Section<'_>| {
             let kind = Kind::Float {
@@ -196,8 +258,12 @@ impl SchedulerSpec {
                 max: 1.0,
                 open_max: false,
             };
-            s.field("final_fraction", kind, "What is left of the learning rate at the last step.")
-                .or(0.0)
+            s.field(
+                "final_fraction",
+                kind,
+                "What is left of the learning rate at the last step.",
+            )
+            .or(0.0)
         };
         let decay = s.variant(
             "What the learning rate does after the warm-up.",

@@ -7,8 +7,13 @@ use super::section::{KeyDoc, Shape, Variant};
 /// The schema as it is committed, with a final newline.
 pub fn experiment_schema() -> String {
     let mut schema = table_schema(&super::describe(), "An experiment for `runner`.");
-    let object = schema.as_object_mut().expect("a table's schema is an object");
-    object.insert("$schema".into(), "http://json-schema.org/draft-07/schema#".into());
+    let object = schema
+        .as_object_mut()
+        .expect("a table's schema is an object");
+    object.insert(
+        "$schema".into(),
+        "http://json-schema.org/draft-07/schema#".into(),
+    );
     object.insert("title".into(), "runner experiment".into());
     let mut text = serde_json::to_string_pretty(&schema).expect("a JSON value serializes");
     text.push('\n');
@@ -23,7 +28,11 @@ fn table_schema(keys: &[KeyDoc], doc: &str) -> Json {
     let Some((type_key, variants)) = variants else {
         return object_schema(keys, doc, Map::new());
     };
-    let plain: Vec<_> = keys.iter().filter(|key| key.key != type_key.key).cloned().collect();
+    let plain: Vec<_> = keys
+        .iter()
+        .filter(|key| key.key != type_key.key)
+        .cloned()
+        .collect();
     let branch = |variant: &Variant| {
         let mut keys = plain.clone();
         keys.extend(variant.keys.iter().cloned());

@@ -133,7 +133,12 @@ fn run_section<T>(path: String, mode: Mode<'_>, decode: impl Fn(&mut Section<'_>
 
 impl<'a> Section<'a> {
     /// Starts asking for a value; the returned [`Field`] says what happens when it is not written.
-    pub fn field<T: Scalar>(&mut self, key: &'static str, kind: Kind, doc: &'static str) -> Field<'_, 'a, T> {
+    pub fn field<T: Scalar>(
+        &mut self,
+        key: &'static str,
+        kind: Kind,
+        doc: &'static str,
+    ) -> Field<'_, 'a, T> {
         self.known.push(key);
         Field {
             section: self,
@@ -186,19 +191,28 @@ impl<'a> Section<'a> {
                     Some((Value::Table(inner), entry)) => (Some(inner), entry.key_span, *silent),
                     Some((other, entry)) => {
                         let message = format!("`{path}` must be a table, found {}", other.kind());
-                        let help = format!("write `[{path}]` on a line of its own, and its keys below");
+                        let help =
+                            format!("write `[{path}]` on a line of its own, and its keys below");
                         findings.diagnostics.push(
-                            Diagnostic::error("wrong-type", message).at(entry.node.span).help(help),
+                            Diagnostic::error("wrong-type", message)
+                                .at(entry.node.span)
+                                .help(help),
                         );
                         findings.poisoned.push(path.clone());
                         (None, entry.key_span, true)
                     }
                     None => {
                         if required && !*silent {
-                            let message = format!("missing table `[{path}]`: {doc}");
-                            let help = format!("add a `[{path}]` table");
+                            let keys = required_keys(&path);
+                            let help =
+                                format!("add a line `[{path}]`, and below it at least {keys}");
                             findings.diagnostics.push(
-                                Diagnostic::error("missing-table", message).at(*span).help(help),
+                                Diagnostic::error(
+                                    "missing-table",
+                                    format!("missing table `[{path}]`"),
+                                )
+                                .at(*span)
+                                .help(help),
                             );
                             findings.poisoned.push(path.clone());
                         }
@@ -283,7 +297,9 @@ impl<'a> Section<'a> {
                 });
                 Vec::new()
             }
-            Mode::Read { table, findings, .. } => match table.and_then(|t| t.get(key)) {
+            Mode::Read {
+                table, findings, ..
+            } => match table.and_then(|t| t.get(key)) {
                 None => Vec::new(),
                 Some(entry) => match &entry.node.value {
                     Value::Table(table) => {
@@ -292,7 +308,8 @@ impl<'a> Section<'a> {
                         axes
                     }
                     other => {
-                        let message = format!("`{path}` must be a table of axes, found {}", other.kind());
+                        let message =
+                            format!("`{path}` must be a table of axes, found {}", other.kind());
                         findings.diagnostics.push(
                             Diagnostic::error("wrong-type", message)
                                 .at(entry.node.span)
@@ -355,6 +372,30 @@ impl<'a> Section<'a> {
             findings.diagnostics.push(diagnostic);
         }
     }
+}
+
+/// The keys that a table must have, with a value each.
+fn required_keys(path: &str) -> String {
+    let keys = super::describe();
+    let Some(Shape::Table(inner)) = keys
+        .iter()
+        .find(|doc| doc.key == path)
+        .map(|doc| &doc.shape)
+    else {
+        return "its keys".into();
+    };
+    let required = inner
+        .iter()
+        .filter(|doc| doc.required)
+        .map(|doc| match &doc.shape {
+            Shape::Scalar(kind) => format!("`{} = {}`", doc.key, kind.example()),
+            Shape::Variants(variants) => {
+                let names: Vec<_> = variants.iter().map(|v| format!("\"{}\"", v.name)).collect();
+                format!("`{} = …` ({})", doc.key, names.join(", "))
+            }
+            _ => format!("`{}`", doc.key),
+        });
+    required.collect::<Vec<_>>().join(" and ")
 }
 
 /// What other tools call the same thing.

@@ -93,7 +93,12 @@ pub struct Found {
 
 impl Checkpoints {
     /// The checkpoints of a run's folder.
-    pub fn new(plan: &RunPlan, folder: &RunFolder, data_digests: &BTreeMap<String, String>, emit: Emit) -> Self {
+    pub fn new(
+        plan: &RunPlan,
+        folder: &RunFolder,
+        data_digests: &BTreeMap<String, String>,
+        emit: Emit,
+    ) -> Self {
         Self {
             folder: folder.clone(),
             fingerprint: plan.fingerprint.clone(),
@@ -121,9 +126,13 @@ impl Checkpoints {
 
     fn read(&self, step: usize) -> Result<State, String> {
         let text = fs::read(self.folder.checkpoint_json(step)).map_err(|e| e.to_string())?;
-        let sidecar: Sidecar = serde_json::from_slice(&text).map_err(|e| format!("its sidecar is damaged: {e}"))?;
+        let sidecar: Sidecar =
+            serde_json::from_slice(&text).map_err(|e| format!("its sidecar is damaged: {e}"))?;
         if sidecar.format != FORMAT {
-            return Err(format!("its format is {}, and this runner reads {FORMAT}", sidecar.format));
+            return Err(format!(
+                "its format is {}, and this runner reads {FORMAT}",
+                sidecar.format
+            ));
         }
         if sidecar.fingerprint != self.fingerprint {
             return Err("it belongs to another plan".into());
@@ -141,7 +150,8 @@ impl Checkpoints {
 
     fn sum(&self, part: &str, step: usize) -> Result<String, String> {
         let path = self.folder.checkpoint_part(part, step);
-        let bytes = fs::read(&path).map_err(|e| format!("{part}-{step}.bpk cannot be read: {e}"))?;
+        let bytes =
+            fs::read(&path).map_err(|e| format!("{part}-{step}.bpk cannot be read: {e}"))?;
         Ok(sha256_hex(&bytes))
     }
 
@@ -183,7 +193,12 @@ impl Checkpoints {
 
     /// Removes all but the newest sets and the best one. A file that cannot be removed is no failure.
     fn prune(&self, best: Option<usize>) {
-        for step in self.folder.checkpoint_steps().into_iter().skip(self.keep_last) {
+        for step in self
+            .folder
+            .checkpoint_steps()
+            .into_iter()
+            .skip(self.keep_last)
+        {
             if Some(step) == best {
                 continue;
             }
@@ -214,7 +229,9 @@ pub struct Part {
 impl<R: Checkpoint> Checkpointer<R> for Part {
     fn save(&self, step: usize, record: R) -> Result<(), CheckpointerError> {
         self.file.save(step, record)?;
-        self.checkpoints.saved(step).map_err(CheckpointerError::Unknown)
+        self.checkpoints
+            .saved(step)
+            .map_err(CheckpointerError::Unknown)
     }
 
     fn restore(&self, step: usize) -> Result<R, CheckpointerError> {

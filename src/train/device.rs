@@ -27,7 +27,9 @@ pub fn list() -> Vec<Listed> {
             precisions: Vec::new(),
         };
         if !backend.is_compiled() {
-            listed.push(absent(format!("not in this build: build with `--features {name}`")));
+            listed.push(absent(format!(
+                "not in this build: build with `--features {name}`"
+            )));
             continue;
         }
         let devices = quietly(|| enumerate(*backend)).unwrap_or_default();
@@ -39,7 +41,9 @@ pub fn list() -> Vec<Listed> {
                 backend: *backend,
                 index: index as u16,
             };
-            let supported = Precision::ALL.iter().filter(|(p, _, _)| supports(&device, *p));
+            let supported = Precision::ALL
+                .iter()
+                .filter(|(p, _, _)| supports(&device, *p));
             listed.push(Listed {
                 name: name.to_string(),
                 state: Ok(describe(*backend, &device)),
@@ -55,10 +59,20 @@ pub fn open(name: DeviceName, precision: Precision) -> Result<Device, String> {
     let devices = quietly(|| enumerate(name.backend))
         .map_err(|reason| format!("the device `{name}` cannot be opened: {reason}"))?;
     let num = devices.len();
-    let mut device = devices.into_iter().nth(name.index as usize).ok_or_else(|| match num {
-        0 => format!("there is no `{}` device on this machine; `runner devices` lists what there is", name.backend.name()),
-        _ => format!("there is no device `{name}`; the last one is `{}:{}`", name.backend.name(), num - 1),
-    })?;
+    let mut device = devices
+        .into_iter()
+        .nth(name.index as usize)
+        .ok_or_else(|| match num {
+            0 => format!(
+                "there is no `{}` device on this machine; `runner devices` lists what there is",
+                name.backend.name()
+            ),
+            _ => format!(
+                "there is no device `{name}`; the last one is `{}:{}`",
+                name.backend.name(),
+                num - 1
+            ),
+        })?;
     if !supports(&device, precision) {
         return Err(format!(
             "the device `{name}` does not compute in {}; `runner devices` lists what it computes in",
@@ -67,9 +81,12 @@ pub fn open(name: DeviceName, precision: Precision) -> Result<Device, String> {
     }
     // A process can set this once, and need not where it is so anyway.
     if device.settings().float_dtype != dtype(precision) {
-        device
-            .configure(dtype(precision))
-            .map_err(|e| format!("the device `{name}` cannot be set to {}: {e}", precision.name()))?;
+        device.configure(dtype(precision)).map_err(|e| {
+            format!(
+                "the device `{name}` cannot be set to {}: {e}",
+                precision.name()
+            )
+        })?;
     }
     Ok(device)
 }

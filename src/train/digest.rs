@@ -34,7 +34,8 @@ impl ModuleVisitor for Hasher {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let data = param.val().into_data();
         self.sha256.update(self.path.join("."));
-        self.sha256.update(format!("{:?}{:?}", data.shape(), data.dtype()));
+        self.sha256
+            .update(format!("{:?}{:?}", data.shape(), data.dtype()));
         self.sha256.update(data.as_bytes());
     }
 }

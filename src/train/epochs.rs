@@ -80,7 +80,11 @@ impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
                 sums.train = std::mem::take(&mut state.train_sums);
                 sums.valid = Sums::default();
             }
-            if self.fault.as_ref().is_some_and(|fault| fault.epoch == epoch) {
+            if self
+                .fault
+                .as_ref()
+                .is_some_and(|fault| fault.epoch == epoch)
+            {
                 panic!("injected fault in epoch {epoch}");
             }
             let train_started = Instant::now();
@@ -106,7 +110,10 @@ impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
                 self.save(&state, &mut parts, &learner);
             }
         }
-        self.result.lock().unwrap_or_else(PoisonError::into_inner).state = state;
+        self.result
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .state = state;
         (learner.model(), parts.event_processor)
     }
 }
@@ -143,7 +150,8 @@ impl Epochs {
                 }
             };
             let step = state.step(&self.plan);
-            self.device.seed(stream_seed(self.plan.seed, Purpose::Step, step as u64));
+            self.device
+                .seed(stream_seed(self.plan.seed, Purpose::Step, step as u64));
             let output = learner.train_step(batch);
             learner.lr_step();
             learner.optimizer_step(output.grads);
@@ -161,7 +169,8 @@ impl Epochs {
             }
             if let Some(outputs) = staged.take() {
                 let item = TrainingItem::new(outputs, progress, Some(state.steps_in_epoch), None);
-                interrupter.fail_on_error(processor.process_train(LearnerEvent::ProcessedItem(item)));
+                interrupter
+                    .fail_on_error(processor.process_train(LearnerEvent::ProcessedItem(item)));
             }
             if let Some(steps_per_sec) = pulse.beat(step + 1) {
                 (self.emit)(Event::Progressed(Progress {
@@ -182,7 +191,13 @@ impl Epochs {
         interrupter.fail_on_error(processor.flush());
     }
 
-    fn validate(&self, epoch: usize, parts: &mut Components, learner: &Learner<SharedNetwork>, loader: &ValidLoader<SharedNetwork>) {
+    fn validate(
+        &self,
+        epoch: usize,
+        parts: &mut Components,
+        learner: &Learner<SharedNetwork>,
+        loader: &ValidLoader<SharedNetwork>,
+    ) {
         let Components {
             event_processor: processor,
             interrupter,
@@ -230,7 +245,9 @@ impl Epochs {
         state.steps_in_epoch = 0;
         let objective = self.plan.objective;
         let value = metrics.get(objective.name()).copied().unwrap_or(f64::NAN);
-        let improved = state.best.is_none_or(|best| objective.is_better(value, best.value));
+        let improved = state
+            .best
+            .is_none_or(|best| objective.is_better(value, best.value));
         if improved {
             state.best = Some(Best {
                 epoch: state.epochs_done,
@@ -265,7 +282,10 @@ impl Epochs {
         };
         let held = resident_bytes();
         if held > limit {
-            self.result.lock().unwrap_or_else(PoisonError::into_inner).over_limit = Some(held);
+            self.result
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .over_limit = Some(held);
         }
         held > limit
     }
@@ -274,7 +294,8 @@ impl Epochs {
 /// How many steps' outputs are handed to the metrics at a time: handing one over costs about 20 µs,
 /// which small steps would feel.
 fn steps_per_group(plan: &RunPlan) -> usize {
-    let values_per_step = plan.network.num_parameters + plan.network.activations_per_item * plan.train.batch_size as u64;
+    let values_per_step = plan.network.num_parameters
+        + plan.network.activations_per_item * plan.train.batch_size as u64;
     if values_per_step < 1 << 20 { 8 } else { 1 }
 }
 

@@ -1,7 +1,7 @@
 //! Batches out of contiguous memory, in an order that is a pure function of (seed, epoch).
 
-use std::sync::{Arc, mpsc};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 
 use burn::data::dataloader::{DataLoader, DataLoaderIterator, Progress};
 use burn::data::dataset::DatasetError;
@@ -52,7 +52,12 @@ pub struct Loader {
 
 impl Loader {
     /// Serves items in their own order.
-    pub fn in_order(split: Arc<Split>, item_shape: &[usize], batch_size: usize, device: &Device) -> Self {
+    pub fn in_order(
+        split: Arc<Split>,
+        item_shape: &[usize],
+        batch_size: usize,
+        device: &Device,
+    ) -> Self {
         Self {
             split,
             item_shape: item_shape.into(),
@@ -84,7 +89,9 @@ fn gather(split: &Split, indices: &[u32]) -> Split {
     };
     for index in indices {
         let at = *index as usize;
-        gathered.values.extend_from_slice(&split.values[at * size..(at + 1) * size]);
+        gathered
+            .values
+            .extend_from_slice(&split.values[at * size..(at + 1) * size]);
         gathered.labels.push(split.labels[at]);
     }
     gathered
@@ -107,7 +114,9 @@ impl DataLoader<Batch> for Loader {
         // The thread ends with the iteration: when the receiver is gone, or the items are.
         std::thread::spawn(move || {
             let batches = order[first..].chunks(batch_size);
-            batches.map(|indices| gather(&split, indices)).try_for_each(|batch| sender.send(batch))
+            batches
+                .map(|indices| gather(&split, indices))
+                .try_for_each(|batch| sender.send(batch))
         });
         Box::new(Batches {
             loader: self,

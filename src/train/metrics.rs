@@ -8,7 +8,8 @@ use burn::train::logger::{EvaluationProgressLogger, MetricLogger, TrainingProgre
 use burn::train::metric::store::{EpochSummary, MetricsUpdate, Split};
 use burn::train::metric::{MetricDefinition, MetricId, NumericEntry};
 use burn::train::renderer::{
-    EvaluationName, MetricState, MetricsRenderer, MetricsRendererEvaluation, MetricsRendererTraining,
+    EvaluationName, MetricState, MetricsRenderer, MetricsRendererEvaluation,
+    MetricsRendererTraining,
 };
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +37,9 @@ impl Sums {
     /// Means by `split/name`.
     pub fn metrics(&self, split: &str) -> Metrics {
         let named = self.0.iter();
-        named.map(|(name, sum)| (format!("{split}/{name}"), mean(name, sum.total, sum.count))).collect()
+        named
+            .map(|(name, sum)| (format!("{split}/{name}"), mean(name, sum.total, sum.count)))
+            .collect()
     }
 }
 
@@ -94,7 +97,11 @@ impl Tap {
         let MetricState::Numeric(entry, value) = state else {
             return;
         };
-        let Some((_, name)) = self.names.iter().find(|(known, _)| *known == entry.metric_id) else {
+        let Some((_, name)) = self
+            .names
+            .iter()
+            .find(|(known, _)| *known == entry.metric_id)
+        else {
             return;
         };
         let (value, count) = match value {

@@ -25,10 +25,8 @@ use burn::data::dataloader::{DataLoader, Progress};
 use burn::module::Module;
 use burn::store::ModuleRecord;
 use burn::tensor::Device;
-use burn::train::metric::{
-    AccuracyMetric, Adaptor, LossMetric, Metric, MetricMetadata, Numeric,
-};
 pub use burn::train::Interrupter;
+use burn::train::metric::{AccuracyMetric, Adaptor, LossMetric, Metric, MetricMetadata, Numeric};
 use burn::train::{InferenceStep, Learner, SupervisedTraining, TrainingError, TrainingStrategy};
 
 use crate::data::order::{Purpose, stream_seed};
@@ -36,6 +34,7 @@ use crate::data::{self, Loaded, Split};
 use crate::event::{Event, FailureClass, Metrics, Outcome, Started};
 use crate::plan::RunPlan;
 use crate::record::RunFolder;
+use crate::spec::kind::show_bytes;
 use checkpoint::{Always, Checkpoints, Found};
 use epochs::{Epochs, Progressed};
 use loader::{Batch, Cursor, Loader};
@@ -95,7 +94,10 @@ pub fn execute(job: &Job) -> Executed {
 
 /// Text of a panic's payload.
 pub fn panic_text(payload: &(dyn Any + Send)) -> String {
-    match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
+    match (
+        payload.downcast_ref::<&str>(),
+        payload.downcast_ref::<String>(),
+    ) {
         (Some(text), _) => (*text).to_owned(),
         (_, Some(text)) => text.clone(),
         _ => "a panic without a message".into(),
@@ -104,7 +106,8 @@ pub fn panic_text(payload: &(dyn Any + Send)) -> String {
 
 fn run(job: &Job) -> Result<Executed, Outcome> {
     let plan = &job.plan;
-    let loaded = data::load(&plan.data).map_err(|e| Outcome::failed(FailureClass::Data, e.to_string()))?;
+    let loaded =
+        data::load(&plan.data).map_err(|e| Outcome::failed(FailureClass::Data, e.to_string()))?;
     let device = device::open(plan.device, plan.precision)
         .map_err(|reason| Outcome::failed(FailureClass::Device, reason))?;
     let checkpoints = Checkpoints::new(plan, &job.folder, &loaded.digests, job.emit.clone());
@@ -124,7 +127,14 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
         startup_secs: job.started.elapsed().as_secs_f64(),
     }));
     let splits = Splits::new(plan, loaded, &device);
-    let (network, progressed) = train(job, network, &training_device, &splits, found, Arc::new(checkpoints))?;
+    let (network, progressed) = train(
+        job,
+        network,
+        &training_device,
+        &splits,
+        found,
+        Arc::new(checkpoints),
+    )?;
     finish(job, network, &progressed, &splits)
 }
 
@@ -145,7 +155,8 @@ impl Splits {
             ..
         } = loaded;
         let batch_size = plan.train.batch_size;
-        let loader = |split: Split| Loader::in_order(Arc::new(split), &item_shape, batch_size, device);
+        let loader =
+            |split: Split| Loader::in_order(Arc::new(split), &item_shape, batch_size, device);
         Self {
             train: loader(train),
             valid: loader(valid),
@@ -163,7 +174,8 @@ fn train(
     checkpoints: Arc<Checkpoints>,
 ) -> Result<(Network, Progressed), Outcome> {
     let plan = &job.plan;
-    let schedule = optimizer::Schedule::new(plan).map_err(|e| Outcome::failed(FailureClass::Internal, e))?;
+    let schedule =
+        optimizer::Schedule::new(plan).map_err(|e| Outcome::failed(FailureClass::Internal, e))?;
     let learner = Learner::new(
         SharedNetwork::new(network),
         optimizer::optimizer(&plan.optimizer),
@@ -186,19 +198,23 @@ fn train(
         result: result.clone(),
     };
     let [model, optimizer, scheduler] = checkpoints.parts();
-    let training = SupervisedTraining::new(&job.folder.0, train_loader.to_device(device), Arc::new(splits.valid.clone()))
-        .metric_train_numeric(LossMetric::new())
-        .metric_valid_numeric(LossMetric::new())
-        .metric_train_numeric(AccuracyMetric::new())
-        .metric_valid_numeric(AccuracyMetric::new())
-        .with_metric_logger(NoLogger)
-        .with_application_logger(None)
-        .renderer(Box::new(Tap::new(sums.clone(), job.interrupter.clone())))
-        .with_interrupter(job.interrupter.clone())
-        .with_custom_checkpointers(model, optimizer, scheduler)
-        .with_checkpointing_strategy(Always)
-        .num_epochs(plan.train.epochs)
-        .with_training_strategy(TrainingStrategy::Custom(Arc::new(epochs)));
+    let training = SupervisedTraining::new(
+        &job.folder.0,
+        train_loader.to_device(device),
+        Arc::new(splits.valid.clone()),
+    )
+    .metric_train_numeric(LossMetric::new())
+    .metric_valid_numeric(LossMetric::new())
+    .metric_train_numeric(AccuracyMetric::new())
+    .metric_valid_numeric(AccuracyMetric::new())
+    .with_metric_logger(NoLogger)
+    .with_application_logger(None)
+    .renderer(Box::new(Tap::new(sums.clone(), job.interrupter.clone())))
+    .with_interrupter(job.interrupter.clone())
+    .with_custom_checkpointers(model, optimizer, scheduler)
+    .with_checkpointing_strategy(Always)
+    .num_epochs(plan.train.epochs)
+    .with_training_strategy(TrainingStrategy::Custom(Arc::new(epochs)));
     let training = match step {
         Some(step) => training.checkpoint(step),
         None => training,
@@ -207,22 +223,26 @@ fn train(
     if let Some(error) = trained.error {
         return Err(training_failure(&error));
     }
-    let progressed = result.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let progressed = result
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
     let epoch = progressed.state.epochs_done + 1;
     if let Some(split) = sums.lock().not_finite {
         return Err(Outcome::failed(
             FailureClass::NotFinite,
-            format!("the {split} loss became infinite or not a number in epoch {epoch}; lower `optimizer.learning_rate`"),
+            format!(
+                "the {split} loss became infinite or not a number in epoch {epoch}; lower `optimizer.learning_rate`"
+            ),
         ));
     }
     if let (Some(held), Some(limit)) = (progressed.over_limit, plan.memory_limit_bytes) {
-        let mib = |bytes: u64| bytes as f64 / (1 << 20) as f64;
         return Err(Outcome::failed(
             FailureClass::OutOfMemory,
             format!(
-                "the process held {:.1} MiB in epoch {epoch}, and `memory.limit` is {:.1} MiB; raise the limit, or choose a smaller batch or model",
-                mib(held),
-                mib(limit)
+                "the process held {} in epoch {epoch}, and `memory.limit` is {}; raise the limit, or choose a smaller batch or model",
+                show_bytes(held),
+                show_bytes(limit)
             ),
         ));
     }
@@ -243,14 +263,28 @@ fn training_failure(error: &TrainingError) -> Outcome {
 }
 
 /// Saves the weights and evaluates the best ones on the test split.
-fn finish(job: &Job, network: Network, progressed: &Progressed, splits: &Splits) -> Result<Executed, Outcome> {
-    let disk = |e: &dyn std::fmt::Display| Outcome::failed(FailureClass::Disk, format!("the weights cannot be saved: {e}"));
+fn finish(
+    job: &Job,
+    network: Network,
+    progressed: &Progressed,
+    splits: &Splits,
+) -> Result<Executed, Outcome> {
+    let disk = |e: &dyn std::fmt::Display| {
+        Outcome::failed(
+            FailureClass::Disk,
+            format!("the weights cannot be saved: {e}"),
+        )
+    };
     let (last, best) = (job.folder.model("final"), job.folder.model("best"));
     if let Some(folder) = last.parent() {
         fs::create_dir_all(folder).map_err(|e| disk(&e))?;
     }
     let weights_digest = digest::weights_digest(&network);
-    network.clone().into_record().save(&last).map_err(|e| disk(&e))?;
+    network
+        .clone()
+        .into_record()
+        .save(&last)
+        .map_err(|e| disk(&e))?;
     if let Some(epoch) = progressed.state.best {
         let checkpoint = job.folder.checkpoint_part("model", epoch.step);
         fs::copy(&checkpoint, &best).map_err(|e| disk(&e))?;
@@ -272,7 +306,8 @@ fn finish(job: &Job, network: Network, progressed: &Progressed, splits: &Splits)
 
 /// Burn's metrics of a network over a whole split.
 fn evaluate(network: &Network, loader: &Loader) -> Result<Metrics, Outcome> {
-    let unread = |e: burn::tensor::TensorReadError| Outcome::failed(FailureClass::Device, e.to_string());
+    let unread =
+        |e: burn::tensor::TensorReadError| Outcome::failed(FailureClass::Device, e.to_string());
     let (mut loss, mut accuracy) = (LossMetric::new(), AccuracyMetric::new());
     let metadata = MetricMetadata {
         progress: Progress::new(0, loader.num_items(), None),
@@ -284,9 +319,15 @@ fn evaluate(network: &Network, loader: &Loader) -> Result<Metrics, Outcome> {
         let batch: Batch = batch.map_err(|e| Outcome::failed(FailureClass::Data, e.to_string()))?;
         let output = InferenceStep::step(network, batch);
         loss.update(&output.adapt(), &metadata).map_err(unread)?;
-        accuracy.update(&output.adapt(), &metadata).map_err(unread)?;
+        accuracy
+            .update(&output.adapt(), &metadata)
+            .map_err(unread)?;
     }
-    let values = [("loss", loss.final_value()), ("accuracy", accuracy.final_value())];
-    let named = values.map(|(name, value)| (name.to_owned(), metrics::mean(name, value.current(), 1)));
+    let values = [
+        ("loss", loss.final_value()),
+        ("accuracy", accuracy.final_value()),
+    ];
+    let named =
+        values.map(|(name, value)| (name.to_owned(), metrics::mean(name, value.current(), 1)));
     Ok(named.into_iter().collect())
 }

@@ -5,8 +5,8 @@ use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::loss::{CrossEntropyLoss, CrossEntropyLossConfig};
 use burn::nn::pool::{MaxPool2d, MaxPool2dConfig};
 use burn::nn::{Dropout, DropoutConfig, Linear, LinearConfig, PaddingConfig2d};
-use burn::tensor::{Device, Int, Tensor, activation};
 use burn::tensor::ExecutionError;
+use burn::tensor::{Device, Int, Tensor, activation};
 use burn::train::metric::{AccuracyInput, Adaptor, LossInput};
 use burn::train::{ClassificationOutput, InferenceStep, ItemLazy, TrainOutput, TrainStep};
 
@@ -21,7 +21,9 @@ use crate::spec::optimizer::LossSpec;
 #[derive(Module, Debug)]
 pub struct Network {
     layers: Vec<Layer>,
-    loss: Loss,
+    cross_entropy: CrossEntropyLoss,
+    #[module(skip)]
+    loss: LossSpec,
 }
 
 #[derive(Module, Debug)]
@@ -46,23 +48,19 @@ struct Flatten {
     marker: (),
 }
 
-#[derive(Module, Debug)]
-enum Loss {
-    CrossEntropy(CrossEntropyLoss),
-    Mse(Flatten),
-}
-
 impl Network {
     /// Makes the network of a plan. Weights are drawn from the device's generator, all of them now, so
     /// that they depend on nothing but its seed.
     pub fn new(plan: &RunPlan, device: &Device) -> Self {
-        let layers = plan.network.layers.iter().map(|layer| Layer::new(layer, device));
+        let layers = plan
+            .network
+            .layers
+            .iter()
+            .map(|layer| Layer::new(layer, device));
         let network = Self {
             layers: layers.collect(),
-            loss: match plan.loss {
-                LossSpec::CrossEntropy => Loss::CrossEntropy(CrossEntropyLossConfig::new().init(device)),
-                LossSpec::Mse => Loss::Mse(Flatten { marker: () }),
-            },
+            cross_entropy: CrossEntropyLossConfig::new().init(device),
+            loss: plan.loss,
         };
         network.materialize()
     }
@@ -77,9 +75,9 @@ impl Network {
     fn step_forward(&self, batch: Batch) -> (Tensor<1>, Tensor<2>, Tensor<1, Int>) {
         let outputs = self.forward(batch.inputs);
         let targets = batch.targets;
-        let loss = match &self.loss {
-            Loss::CrossEntropy(loss) => loss.forward(outputs.clone(), targets.clone()),
-            Loss::Mse(_) => {
+        let loss = match self.loss {
+            LossSpec::CrossEntropy => self.cross_entropy.forward(outputs.clone(), targets.clone()),
+            LossSpec::Mse => {
                 let [_, num_outputs] = outputs.dims();
                 let wanted = targets.clone().one_hot(num_outputs).float();
                 (outputs.clone() - wanted).powi_scalar(2).mean()
@@ -98,7 +96,11 @@ impl Outputs {
     /// weighs the same, also in a smaller last batch.
     fn new(loss: Tensor<1>, outputs: Tensor<2>, targets: Tensor<1, Int>) -> Self {
         let [batch_size] = targets.dims();
-        Self(vec![ClassificationOutput::new(loss.expand([batch_size]), outputs, targets)])
+        Self(vec![ClassificationOutput::new(
+            loss.expand([batch_size]),
+            outputs,
+            targets,
+        )])
     }
 
     /// Adds the outputs of later steps.
@@ -106,7 +108,10 @@ impl Outputs {
         self.0.append(&mut later.0);
     }
 
-    fn cat<const D: usize, K: burn::tensor::kind::Basic>(&self, part: fn(&ClassificationOutput) -> Tensor<D, K>) -> Tensor<D, K> {
+    fn cat<const D: usize, K: burn::tensor::kind::Basic>(
+        &self,
+        part: fn(&ClassificationOutput) -> Tensor<D, K>,
+    ) -> Tensor<D, K> {
         match self.0.as_slice() {
             [single] => part(single),
             several => Tensor::cat(several.iter().map(part).collect(), 0),
@@ -129,7 +134,10 @@ impl Adaptor<LossInput> for Outputs {
 
 impl Adaptor<AccuracyInput> for Outputs {
     fn adapt(&self) -> AccuracyInput {
-        AccuracyInput::new(self.cat(|output| output.output.clone()), self.cat(|output| output.targets.clone()))
+        AccuracyInput::new(
+            self.cat(|output| output.output.clone()),
+            self.cat(|output| output.targets.clone()),
+        )
     }
 }
 
@@ -172,16 +180,21 @@ impl Layer {
                 kernel_size,
                 padding,
             } => {
-                let config = Conv2dConfig::new([in_channels, out_channels], [kernel_size, kernel_size]);
+                let config =
+                    Conv2dConfig::new([in_channels, out_channels], [kernel_size, kernel_size]);
                 let padding = match padding {
                     Padding::Valid => PaddingConfig2d::Valid,
                     Padding::Same => PaddingConfig2d::Same,
                 };
                 Layer::Conv2d(config.with_padding(padding).init(device))
             }
-            LayerPlan::MaxPool2d { size } => Layer::MaxPool2d(MaxPool2dConfig::new([size, size]).init()),
+            LayerPlan::MaxPool2d { size } => {
+                Layer::MaxPool2d(MaxPool2dConfig::new([size, size]).init())
+            }
             LayerPlan::Activation { function } => Layer::Activation(Function { function }),
-            LayerPlan::Dropout { probability } => Layer::Dropout(DropoutConfig::new(probability).init()),
+            LayerPlan::Dropout { probability } => {
+                Layer::Dropout(DropoutConfig::new(probability).init())
+            }
             LayerPlan::Flatten => Layer::Flatten(Flatten { marker: () }),
         }
     }
@@ -202,7 +215,10 @@ impl Layer {
 fn images(value: DynTensor) -> Tensor<4> {
     match value {
         DynTensor::R4(t) => t,
-        other => panic!("a layer of images was given a tensor of rank {}", other.rank()),
+        other => panic!(
+            "a layer of images was given a tensor of rank {}",
+            other.rank()
+        ),
     }
 }
 

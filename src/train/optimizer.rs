@@ -105,6 +105,9 @@ impl LrScheduler for Schedule {
 
     fn load_record(&mut self, record: LrSchedulerRecord) {
         self.step = record.scalar::<u64>("step").unwrap_or(0) as usize;
-        self.decay = self.decay.take().map(|decay| decay.load_record(record.record("decay")));
+        self.decay = self
+            .decay
+            .take()
+            .map(|decay| decay.load_record(record.record("decay")));
     }
 }

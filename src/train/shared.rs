@@ -36,12 +36,18 @@ impl SharedNetwork {
     }
 
     fn with<T>(&self, read: impl FnOnce(&Network) -> T) -> T {
-        read(self.lock().as_ref().expect("the network is only away during an update"))
+        read(
+            self.lock()
+                .as_ref()
+                .expect("the network is only away during an update"),
+        )
     }
 
     fn update(self, change: impl FnOnce(Network) -> Network) -> Self {
         let mut slot = self.lock();
-        let network = slot.take().expect("the network is only away during an update");
+        let network = slot
+            .take()
+            .expect("the network is only away during an update");
         *slot = Some(change(network));
         drop(slot);
         self
@@ -56,7 +62,12 @@ impl TrainStep for SharedNetwork {
         self.with(|network| TrainStep::step(network, batch))
     }
 
-    fn optimize(self, optimizer: &mut ModuleOptimizer, rate: ModuleLearningRate, gradients: GradientsParams) -> Self {
+    fn optimize(
+        self,
+        optimizer: &mut ModuleOptimizer,
+        rate: ModuleLearningRate,
+        gradients: GradientsParams,
+    ) -> Self {
         self.update(|network| optimizer.step(rate, network, gradients))
     }
 }

@@ -15,10 +15,28 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("plan", &["diagnostic", "spec", "data", "check"]),
     ("record", &["event", "spec", "plan"]),
     ("dispatch", &["event", "plan"]),
-    ("train", &["event", "spec", "data", "check", "plan", "record"]),
+    (
+        "train",
+        &["event", "spec", "data", "check", "plan", "record"],
+    ),
     ("report", &["spec", "plan", "record"]),
     ("console", &["event", "spec", "plan", "record", "report"]),
-    ("cli", &["diagnostic", "event", "spec", "data", "check", "plan", "record", "dispatch", "train", "report", "console"]),
+    (
+        "cli",
+        &[
+            "diagnostic",
+            "event",
+            "spec",
+            "data",
+            "check",
+            "plan",
+            "record",
+            "dispatch",
+            "train",
+            "report",
+            "console",
+        ],
+    ),
 ];
 
 fn sources(path: &Path, found: &mut Vec<PathBuf>) {
@@ -39,20 +57,42 @@ fn arrows_point_one_way() {
     let mut wrong = Vec::new();
     for file in files {
         let relative = file.strip_prefix(&src).unwrap();
-        let module = relative.iter().next().unwrap().to_str().unwrap().trim_end_matches(".rs");
+        let module = relative
+            .iter()
+            .next()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .trim_end_matches(".rs");
         if module == "lib" || module == "main" {
             continue;
         }
-        let (_, allowed) = MAY_USE.iter().find(|(name, _)| *name == module).unwrap_or_else(|| panic!("`{module}` is not in the table"));
+        let (_, allowed) = MAY_USE
+            .iter()
+            .find(|(name, _)| *name == module)
+            .unwrap_or_else(|| panic!("`{module}` is not in the table"));
         let text = fs::read_to_string(&file).unwrap();
-        let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+        let code: String = text
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"))
+            .collect::<Vec<_>>()
+            .join("\n");
         for part in code.split("crate::").skip(1) {
             let used: Vec<&str> = match part.strip_prefix('{') {
-                Some(group) => group.split('}').next().unwrap().split(',').map(str::trim).collect(),
+                Some(group) => group
+                    .split('}')
+                    .next()
+                    .unwrap()
+                    .split(',')
+                    .map(str::trim)
+                    .collect(),
                 None => vec![part],
             };
             for used in used {
-                let used: String = used.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+                let used: String = used
+                    .chars()
+                    .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
+                    .collect();
                 let is_module = MAY_USE.iter().any(|(name, _)| *name == used);
                 if is_module && used != module && !allowed.contains(&used.as_str()) {
                     wrong.push(format!("{} uses crate::{used}", relative.display()));
@@ -63,7 +103,10 @@ fn arrows_point_one_way() {
             wrong.push(format!("{} names burn", relative.display()));
         }
         if !["cli", "train"].contains(&module) && code.contains("env::var") {
-            wrong.push(format!("{} reads an environment variable", relative.display()));
+            wrong.push(format!(
+                "{} reads an environment variable",
+                relative.display()
+            ));
         }
         if !["spec"].contains(&module) && code.contains("HashMap") {
             wrong.push(format!("{} has a HashMap", relative.display()));

@@ -57,10 +57,16 @@ fn train_on(images: (&str, &[u8]), labels: (&str, &[u8])) -> (i32, String) {
     fs::write(data.join(labels.0), labels.1).unwrap();
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
     let refused = code != 0;
-    assert!(!refused || !folder.path().join("results").exists(), "a refusal wrote something");
+    assert!(
+        !refused || !folder.path().join("results").exists(),
+        "a refusal wrote something"
+    );
     let real = fs::canonicalize(&data).unwrap();
     (code, stderr.replace(&real.display().to_string(), "[DATA]"))
 }
+
+/// What is wrong, the images' file and its bytes, the labels' bytes.
+type Case<'a> = (&'a str, (&'a str, &'a [u8]), &'a [u8]);
 
 const IMAGES: &str = "t10k-images-idx3-ubyte";
 const LABELS: &str = "t10k-labels-idx1-ubyte";
@@ -80,12 +86,16 @@ fn damaged_files_are_refused() {
     wide[15] = 29;
     let gzip = zipped(&whole);
     let half_of_gzip = &gzip[..gzip.len() / 2];
-    let cases: [(&str, (&str, &[u8]), &[u8]); 9] = [
+    let cases: [Case; 9] = [
         ("truncated", (IMAGES, &whole[..20_000]), &good),
         ("truncated within its header", (IMAGES, &whole[..10]), &good),
         ("truncated gzip", (ZIPPED_IMAGES, half_of_gzip), &good),
         ("not gzip", (ZIPPED_IMAGES, &whole), &good),
-        ("longer than it says", (IMAGES, &images(40, 3, 40 * 784 + 5)), &good),
+        (
+            "longer than it says",
+            (IMAGES, &images(40, 3, 40 * 784 + 5)),
+            &good,
+        ),
         ("wrong magic", (IMAGES, &images(40, 1, 40 * 784)), &good),
         ("other image size", (IMAGES, &wide), &good),
         ("label out of range", (IMAGES, &whole), &out_of_range),
@@ -119,13 +129,17 @@ fn missing_files_are_refused_with_the_command_to_fetch_them() {
 
 #[test]
 fn a_declared_fallback_is_said_everywhere() {
-    let spec = SPEC.replace("download = false", "download = false\nfallback = \"digits\"");
+    let spec = SPEC.replace(
+        "download = false",
+        "download = false\nfallback = \"digits\"",
+    );
     let folder = folder_with(&spec);
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 0, "{stderr}");
     let said = "`digits` (1,797 UCI digits at 28x28) stands in for `mnist`";
     assert!(stderr.contains(said), "{stderr}");
-    let read = |path: &str| fs::read_to_string(folder.path().join("results/spec").join(path)).unwrap();
+    let read =
+        |path: &str| fs::read_to_string(folder.path().join("results/spec").join(path)).unwrap();
     assert!(read("runs/base-s1/environment.json").contains(said));
     assert!(read("report.md").lines().nth(2).unwrap().contains(said));
 }
@@ -133,11 +147,15 @@ fn a_declared_fallback_is_said_everywhere() {
 #[test]
 fn the_real_files_are_split_as_declared() {
     let Some(mnist) = mnist() else { return };
-    let folder = folder_with(&SPEC.replace("\"data\"", &format!("{:?}", mnist.display().to_string())));
+    let folder =
+        folder_with(&SPEC.replace("\"data\"", &format!("{:?}", mnist.display().to_string())));
     let (code, json, stderr) = run(folder.path(), &["plan", "spec.toml", "--json"]);
     assert_eq!(code, 0, "{stderr}");
     let plan: serde_json::Value = serde_json::from_str(&json).unwrap();
     let data = &plan["runs"][0]["data"];
-    assert_eq!((&data["num_train"], &data["num_valid"]), (&8000.into(), &2000.into()));
+    assert_eq!(
+        (&data["num_train"], &data["num_valid"]),
+        (&8000.into(), &2000.into())
+    );
     assert!(Path::new(data["folder"].as_str().unwrap()).is_absolute());
 }

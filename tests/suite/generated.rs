@@ -8,8 +8,12 @@ use super::support::root;
 
 #[test]
 fn the_schema_is_fresh() {
-    let committed = fs::read_to_string(root().join("schemas/experiment.schema.json")).unwrap_or_default();
-    assert!(committed == experiment_schema(), "run `runner schema` and commit schemas/experiment.schema.json");
+    let committed =
+        fs::read_to_string(root().join("schemas/experiment.schema.json")).unwrap_or_default();
+    assert!(
+        committed == experiment_schema(),
+        "run `runner schema` and commit schemas/experiment.schema.json"
+    );
 }
 
 #[test]
@@ -17,7 +21,11 @@ fn shipped_experiments_are_accepted_and_say_what_they_are() {
     for entry in fs::read_dir(root().join("experiments")).unwrap().flatten() {
         let path = entry.path();
         let text = fs::read_to_string(&path).unwrap();
-        assert!(text.starts_with("#:schema ../schemas/experiment.schema.json\n\n"), "{}", path.display());
+        assert!(
+            text.starts_with("#:schema ../schemas/experiment.schema.json\n\n"),
+            "{}",
+            path.display()
+        );
         for head in ["# Question ", "# Cost ", "# Expected ", "# Command "] {
             assert!(text.contains(head), "{} lacks `{head}`", path.display());
         }

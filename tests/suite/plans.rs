@@ -25,7 +25,9 @@ fn axes_may_be_whole_tables_and_nested_keys() {
 
 #[test]
 fn a_plan_is_printed_as_a_table_and_as_json() {
-    let folder = folder_with(&format!("{IRIS}\n[sweep.grid]\noptimizer.learning_rate = [1e-3, 1e-2]\n"));
+    let folder = folder_with(&format!(
+        "{IRIS}\n[sweep.grid]\noptimizer.learning_rate = [1e-3, 1e-2]\n"
+    ));
     let (code, table, _) = run(folder.path(), &["plan", "spec.toml"]);
     assert_eq!(code, 0);
     insta::assert_snapshot!("plan_table", table);
@@ -48,7 +50,11 @@ fn a_fingerprint_covers_what_changes_numbers_and_nothing_else() {
         "[memory]\nlimit = \"1GiB\"\n",
         "[loss]\ntype = \"cross_entropy\"\n",
     ] {
-        assert_eq!(fingerprint(&format!("{cosmetic}{IRIS}")), plain, "{cosmetic}");
+        assert_eq!(
+            fingerprint(&format!("{cosmetic}{IRIS}")),
+            plain,
+            "{cosmetic}"
+        );
     }
     for effective in [
         "[experiment]\nseeds = [2]\n",
@@ -57,7 +63,11 @@ fn a_fingerprint_covers_what_changes_numbers_and_nothing_else() {
         "[scheduler]\nwarmup_steps = 2\n",
         "[data.split]\nseed = 4\n",
     ] {
-        assert_ne!(fingerprint(&format!("{effective}{IRIS}")), plain, "{effective}");
+        assert_ne!(
+            fingerprint(&format!("{effective}{IRIS}")),
+            plain,
+            "{effective}"
+        );
     }
 }
 
@@ -65,5 +75,10 @@ fn a_fingerprint_covers_what_changes_numbers_and_nothing_else() {
 fn an_axis_may_supply_a_required_key() {
     let text = IRIS.replace("learning_rate = 1e-2\n", "");
     assert!(plan("spec.toml", &text).is_err());
-    assert_eq!(ids(&format!("{text}\n[sweep.grid]\noptimizer.learning_rate = [0.1]\n")), ["learning_rate=0.1-s1"]);
+    assert_eq!(
+        ids(&format!(
+            "{text}\n[sweep.grid]\noptimizer.learning_rate = [0.1]\n"
+        )),
+        ["learning_rate=0.1-s1"]
+    );
 }

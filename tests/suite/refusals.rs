@@ -9,7 +9,11 @@ const DEPENDS_ON_BUILD: [&str; 1] = ["device_not_compiled"];
 
 #[test]
 fn wrong_files_are_refused_with_place_reason_and_remedy() {
-    let mut files: Vec<_> = fs::read_dir(root().join("tests/bad")).unwrap().flatten().map(|e| e.path()).collect();
+    let mut files: Vec<_> = fs::read_dir(root().join("tests/bad"))
+        .unwrap()
+        .flatten()
+        .map(|e| e.path())
+        .collect();
     files.sort();
     assert!(files.len() >= 80, "the catalogue shrank to {}", files.len());
     for file in files {
@@ -41,7 +45,11 @@ fn what_is_no_experiment_file_is_refused() {
     let folder = folder_with(IRIS);
     let large = fs::File::create(folder.path().join("large.toml")).unwrap();
     large.set_len(50 << 20).unwrap();
-    fs::write(folder.path().join("latin1.toml"), b"[data]\ntype = \"\xe9\"\n").unwrap();
+    fs::write(
+        folder.path().join("latin1.toml"),
+        b"[data]\ntype = \"\xe9\"\n",
+    )
+    .unwrap();
     let mut messages = String::new();
     for path in [".", "nowhere.toml", "large.toml", "latin1.toml"] {
         let (code, _, stderr) = run(folder.path(), &["check", path]);
@@ -56,7 +64,14 @@ fn what_is_no_experiment_file_is_refused() {
 fn wrong_overrides_point_at_the_flag() {
     let folder = folder_with(IRIS);
     let mut messages = String::new();
-    let sets = ["train.epochs", "=3", "train.epochs=three", "optimizer.learning_rat=1e-2", "train.epochs=0", "train.epochs=[1"];
+    let sets = [
+        "train.epochs",
+        "=3",
+        "train.epochs=three",
+        "optimizer.learning_rat=1e-2",
+        "train.epochs=0",
+        "train.epochs=[1",
+    ];
     for set in sets {
         let (code, _, stderr) = run(folder.path(), &["check", "spec.toml", "--set", set]);
         assert_eq!(code, 2, "{set}");
@@ -98,7 +113,11 @@ fn a_closed_pipe_is_no_error() {
     let folder = folder_with(IRIS);
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let output = runner(folder.path()).args(["run", "spec.toml", "--json"]).stdout(writer).output().unwrap();
+    let output = runner(folder.path())
+        .args(["run", "spec.toml", "--json"])
+        .stdout(writer)
+        .output()
+        .unwrap();
     let (code, _, stderr) = texts(&output);
     assert_eq!(code, 0, "{stderr}");
     assert!(folder.path().join("results/spec/report.md").exists());
@@ -107,6 +126,10 @@ fn a_closed_pipe_is_no_error() {
 #[test]
 fn a_narrow_terminal_is_no_error() {
     let folder = folder_with(IRIS);
-    let output = runner(folder.path()).args(["plan", "spec.toml"]).env("COLUMNS", "20").output().unwrap();
+    let output = runner(folder.path())
+        .args(["plan", "spec.toml"])
+        .env("COLUMNS", "20")
+        .output()
+        .unwrap();
     assert_eq!(texts(&output).0, 0);
 }

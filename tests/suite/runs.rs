@@ -42,32 +42,50 @@ fn read_json(path: &Path) -> Json {
 }
 
 fn summary(folder: &Path, run: &str) -> Json {
-    read_json(&folder.join("results/spec/runs").join(run).join("summary.json"))
+    read_json(
+        &folder
+            .join("results/spec/runs")
+            .join(run)
+            .join("summary.json"),
+    )
 }
 
 /// What must be equal between two results: each run's metrics, weights and outcome.
 fn numbers(folder: &Path) -> Vec<(String, String, Json, Json)> {
     let runs = folder.join("results/spec/runs");
-    let mut ids: Vec<_> = fs::read_dir(&runs).unwrap().flatten().map(|e| e.file_name().into_string().unwrap()).collect();
+    let mut ids: Vec<_> = fs::read_dir(&runs)
+        .unwrap()
+        .flatten()
+        .map(|e| e.file_name().into_string().unwrap())
+        .collect();
     ids.sort();
     let numbers = ids.into_iter().map(|id| {
         let metrics = fs::read_to_string(runs.join(&id).join("metrics.csv")).unwrap();
         let summary = summary(folder, &id);
-        (id, metrics, summary["metrics"].clone(), summary["weights_digest"].clone())
+        (
+            id,
+            metrics,
+            summary["metrics"].clone(),
+            summary["weights_digest"].clone(),
+        )
     });
     numbers.collect()
 }
 
 fn completed(spec: &str, arguments: &[&str]) -> tempfile::TempDir {
     let folder = folder_with(spec);
-    let (code, _, stderr) = run(folder.path(), &[&["run", "spec.toml", "--quiet"], arguments].concat());
+    let (code, _, stderr) = run(
+        folder.path(),
+        &[&["run", "spec.toml", "--quiet"], arguments].concat(),
+    );
     assert_eq!(code, 0, "{stderr}");
     folder
 }
 
 #[test]
 fn one_run_at_a_time_and_two_give_the_same_numbers() {
-    let spec = format!("{STOPPABLE}\n[sweep.grid]\nmodel.hidden = [[32], [16, 16]]\n").replace("epochs = 25", "epochs = 4");
+    let spec = format!("{STOPPABLE}\n[sweep.grid]\nmodel.hidden = [[32], [16, 16]]\n")
+        .replace("epochs = 25", "epochs = 4");
     let one = completed(&spec, &["--jobs", "1"]);
     let two = completed(&spec, &["--jobs", "2"]);
     assert_eq!(numbers(one.path()), numbers(two.path()));
@@ -75,16 +93,32 @@ fn one_run_at_a_time_and_two_give_the_same_numbers() {
 
 #[test]
 fn a_convolution_gives_the_same_numbers_with_one_thread_and_two() {
-    let spec = IRIS.replace("iris", "digits").replace("mlp\"\nhidden = [16]", "cnn\"\nchannels = [8]\nhidden = [16]");
-    let one = completed(&format!("[experiment]\nseeds = [1, 2]\n{spec}"), &["--jobs", "2"]);
-    let two = completed(&format!("[experiment]\nseeds = [1, 2]\n{spec}"), &["--jobs", "1"]);
+    let spec = IRIS.replace("iris", "digits").replace(
+        "mlp\"\nhidden = [16]",
+        "cnn\"\nchannels = [8]\nhidden = [16]",
+    );
+    let one = completed(
+        &format!("[experiment]\nseeds = [1, 2]\n{spec}"),
+        &["--jobs", "2"],
+    );
+    let two = completed(
+        &format!("[experiment]\nseeds = [1, 2]\n{spec}"),
+        &["--jobs", "1"],
+    );
     assert_eq!(numbers(one.path()), numbers(two.path()));
 }
 
 /// Starts a command and reads its events until `epoch` of any run is finished.
 fn start_until_epoch(mut command: Command, epoch: usize) -> (Child, impl Iterator<Item = String>) {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap())
+        .lines()
+        .map_while(Result::ok);
     let wanted = format!("\"epoch_finished\",\"epoch\":{epoch},");
     assert!(lines.any(|line| line.contains(&wanted)), "no epoch {epoch}");
     (child, lines)
@@ -95,7 +129,10 @@ fn a_killed_worker_goes_on_to_the_same_numbers() {
     let straight = completed(STOPPABLE, &[]);
     let killed = folder_with(STOPPABLE);
     // A run that fails at once leaves the folder prepared for the worker.
-    run(killed.path(), &["run", "spec.toml", "--quiet", "--inject-fault", "*@1"]);
+    run(
+        killed.path(),
+        &["run", "spec.toml", "--quiet", "--inject-fault", "*@1"],
+    );
     for epoch in [3, 9, 17] {
         let mut worker = runner(killed.path());
         worker.args(["exec", "results/spec/runs/base-s1", "--threads", "1"]);
@@ -117,14 +154,20 @@ fn an_interrupted_experiment_goes_on_to_the_same_numbers() {
         let mut command = runner(stopped.path());
         command.args(["run", "spec.toml", "--json", "--jobs", "2"]);
         let (mut child, lines) = start_until_epoch(command, epoch);
-        Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+        Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status()
+            .unwrap();
         lines.for_each(drop);
         assert_eq!(child.wait().unwrap().code(), Some(130));
         assert_eq!(summary(stopped.path(), "base-s1")["outcome"], "interrupted");
     }
     let (code, _, stderr) = run(stopped.path(), &["run", "spec.toml"]);
     assert_eq!(code, 0, "{stderr}");
-    assert!(stderr.contains("go on from where they were stopped"), "{stderr}");
+    assert!(
+        stderr.contains("go on from where they were stopped"),
+        "{stderr}"
+    );
     assert_eq!(numbers(straight.path()), numbers(stopped.path()));
 }
 
@@ -151,7 +194,10 @@ fn a_damaged_checkpoint_is_passed_over_for_the_one_before() {
     let spec = STOPPABLE.replace("[train]", "[checkpoint]\nkeep_last = 3\n\n[train]");
     let straight = completed(&spec, &[]);
     let damaged = folder_with(&spec);
-    run(damaged.path(), &["run", "spec.toml", "--quiet", "--inject-fault", "*@6"]);
+    run(
+        damaged.path(),
+        &["run", "spec.toml", "--quiet", "--inject-fault", "*@6"],
+    );
     let checkpoints = damaged.path().join("results/spec/runs/base-s1/checkpoints");
     let newest = checkpoints.join("model-130.bpk");
     let mut bytes = fs::read(&newest).unwrap();
@@ -159,7 +205,10 @@ fn a_damaged_checkpoint_is_passed_over_for_the_one_before() {
     fs::write(&newest, bytes).unwrap();
     let (code, _, stderr) = run(damaged.path(), &["run", "spec.toml"]);
     assert_eq!(code, 0, "{stderr}");
-    assert!(stderr.contains("passed over checkpoint 130: the sha256 sum of model-130.bpk is wrong"), "{stderr}");
+    assert!(
+        stderr.contains("passed over checkpoint 130: the sha256 sum of model-130.bpk is wrong"),
+        "{stderr}"
+    );
     assert_eq!(numbers(straight.path()), numbers(damaged.path()));
 }
 
@@ -167,22 +216,41 @@ fn a_damaged_checkpoint_is_passed_over_for_the_one_before() {
 fn a_panicking_run_fails_alone_and_only_it_is_tried_again() {
     let spec = format!("[experiment]\nseeds = [1, 2, 3]\n{IRIS}");
     let folder = folder_with(&spec);
-    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--inject-fault", "*-s2@2"]);
+    let (code, _, stderr) = run(
+        folder.path(),
+        &["run", "spec.toml", "--inject-fault", "*-s2@2"],
+    );
     assert_eq!(code, 1, "{stderr}");
     let failed = summary(folder.path(), "base-s2");
     assert_eq!(failed["outcome"], "failed");
     assert_eq!(failed["failure"]["class"], "panic");
-    assert!(failed["failure"]["message"].as_str().unwrap().starts_with("injected fault in epoch 2 (src/train/epochs.rs:"));
+    assert!(
+        failed["failure"]["message"]
+            .as_str()
+            .unwrap()
+            .starts_with("injected fault in epoch 2 (src/train/epochs.rs:")
+    );
     assert_eq!(summary(folder.path(), "base-s3")["outcome"], "completed");
     let report = fs::read_to_string(folder.path().join("results/spec/report.md")).unwrap();
     assert!(report.contains("2 of 3 runs completed"), "{report}");
-    assert!(report.contains("- `base-s2` failed: panic: injected fault"), "{report}");
+    assert!(
+        report.contains("- `base-s2` failed: panic: injected fault"),
+        "{report}"
+    );
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 0, "{stderr}");
-    assert!(stderr.contains("1 of 3 runs to do, 2 skipped as they are completed, 1 tried again after a failure"), "{stderr}");
+    assert!(
+        stderr.contains(
+            "1 of 3 runs to do, 2 skipped as they are completed, 1 tried again after a failure"
+        ),
+        "{stderr}"
+    );
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 0, "{stderr}");
-    assert!(stderr.contains("0 of 3 runs to do, 3 skipped as they are completed"), "{stderr}");
+    assert!(
+        stderr.contains("0 of 3 runs to do, 3 skipped as they are completed"),
+        "{stderr}"
+    );
 }
 
 #[test]
@@ -190,7 +258,10 @@ fn a_loss_that_is_no_number_fails_the_run() {
     let folder = folder_with(&IRIS.replace("adam", "sgd").replace("1e-2", "1e30"));
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 1, "{stderr}");
-    assert_eq!(summary(folder.path(), "base-s1")["failure"]["class"], "not_finite");
+    assert_eq!(
+        summary(folder.path(), "base-s1")["failure"]["class"],
+        "not_finite"
+    );
 }
 
 #[test]
@@ -198,17 +269,26 @@ fn a_run_above_its_memory_limit_is_ended() {
     let folder = folder_with(&format!("{IRIS}\n[memory]\nlimit = \"1MiB\"\n"));
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 1, "{stderr}");
-    assert_eq!(summary(folder.path(), "base-s1")["failure"]["class"], "out_of_memory");
+    assert_eq!(
+        summary(folder.path(), "base-s1")["failure"]["class"],
+        "out_of_memory"
+    );
 }
 
 #[test]
 fn results_of_another_plan_are_refused() {
     let folder = completed(IRIS, &[]);
-    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--set", "optimizer.learning_rate=0.5"]);
+    let (code, _, stderr) = run(
+        folder.path(),
+        &["run", "spec.toml", "--set", "optimizer.learning_rate=0.5"],
+    );
     assert_eq!(code, 2);
     insta::assert_snapshot!(stderr);
     // More seeds are no other plan: what is there stays.
-    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--set", "experiment.seeds=[1, 2]"]);
+    let (code, _, stderr) = run(
+        folder.path(),
+        &["run", "spec.toml", "--set", "experiment.seeds=[1, 2]"],
+    );
     assert_eq!(code, 0, "{stderr}");
     assert!(stderr.contains("1 of 2 runs to do, 1 skipped"), "{stderr}");
 }
@@ -220,7 +300,10 @@ fn two_runners_do_not_write_to_one_folder() {
     lock.lock().unwrap();
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 2);
-    assert!(stderr.contains("another `runner run` is writing to `results/spec`"), "{stderr}");
+    assert!(
+        stderr.contains("another `runner run` is writing to `results/spec`"),
+        "{stderr}"
+    );
 }
 
 #[test]
@@ -231,7 +314,10 @@ fn precisions_and_losses_train() {
     .replace("epochs = 3", "epochs = 20");
     let folder = completed(&spec, &[]);
     for (id, _, metrics, _) in numbers(folder.path()) {
-        assert!(metrics["valid/accuracy"].as_f64().unwrap() >= 0.8, "{id}: {metrics}");
+        assert!(
+            metrics["valid/accuracy"].as_f64().unwrap() >= 0.8,
+            "{id}: {metrics}"
+        );
     }
 }
 
@@ -244,18 +330,27 @@ fn an_mlp_reaches_its_figure_on_the_real_files() {
         mnist.display().to_string()
     );
     let folder = completed(&spec, &[]);
-    let accuracy = summary(folder.path(), "base-s1")["metrics"]["valid/accuracy"].as_f64().unwrap();
+    let accuracy = summary(folder.path(), "base-s1")["metrics"]["valid/accuracy"]
+        .as_f64()
+        .unwrap();
     assert!(accuracy >= 0.93, "{accuracy}");
 }
 
 #[cfg(feature = "wgpu")]
 #[test]
 fn wgpu_trains_to_what_flex_does() {
-    let folder = folder_with(&format!("{IRIS}\n[backend]\ndevice = \"wgpu\"\n").replace("epochs = 3", "epochs = 10"));
+    let folder = folder_with(
+        &format!("{IRIS}\n[backend]\ndevice = \"wgpu\"\n").replace("epochs = 3", "epochs = 10"),
+    );
     let (_, devices, _) = run(folder.path(), &["devices", "--json"]);
-    let there = devices.lines().any(|line| line.contains("\"device\":\"wgpu\",\"available\":true"));
+    let there = devices
+        .lines()
+        .any(|line| line.contains("\"device\":\"wgpu\",\"available\":true"));
     if !there {
-        assert!(std::env::var_os("RUNNER_REQUIRE_WGPU").is_none(), "a wgpu adapter is required: {devices}");
+        assert!(
+            std::env::var_os("RUNNER_REQUIRE_WGPU").is_none(),
+            "a wgpu adapter is required: {devices}"
+        );
         eprintln!("passed over: there is no wgpu adapter");
         return;
     }
@@ -267,5 +362,9 @@ fn wgpu_trains_to_what_flex_does() {
     let value = |summary: &Json| summary["metrics"]["last/valid/accuracy"].as_f64().unwrap();
     let flex = value(&summary(flex.path(), "base-s1"));
     // The first weights differ by backend, so only the level can agree.
-    assert!((value(&gpu) - flex).abs() < 0.2, "wgpu {} flex {flex}", value(&gpu));
+    assert!(
+        (value(&gpu) - flex).abs() < 0.2,
+        "wgpu {} flex {flex}",
+        value(&gpu)
+    );
 }

@@ -17,13 +17,18 @@ pub fn root() -> &'static Path {
 /// The program, in a folder, with a cache folder of its own.
 pub fn runner(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
-    command.current_dir(folder).env("XDG_CACHE_HOME", folder.join("cache"));
+    command
+        .current_dir(folder)
+        .env("XDG_CACHE_HOME", folder.join("cache"));
     command
 }
 
 /// Runs the program and returns exit code, standard output and standard error.
 pub fn run(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
-    let output = runner(folder).args(arguments).output().expect("runner starts");
+    let output = runner(folder)
+        .args(arguments)
+        .output()
+        .expect("runner starts");
     texts(&output)
 }
 
@@ -62,13 +67,17 @@ batch_size = 16
 
 /// Plans a text without looking at the disk.
 pub fn plan(name: &str, text: &str) -> Result<(Plan, String), String> {
-    let rendered = |document: &Document, diagnostics: &Diagnostics| diagnostics.render(&document.sources, false);
+    let rendered = |document: &Document, diagnostics: &Diagnostics| {
+        diagnostics.render(&document.sources, false)
+    };
     let document = Document::parse(name, text).map_err(|(sources, d)| d.render(&sources, false))?;
     let folders = Folders {
         base: PathBuf::from("nowhere"),
         cache: PathBuf::from("nowhere"),
     };
-    match plan::plan(&document, "spec", &mut |spec| data::locate(spec, &folders, None)) {
+    match plan::plan(&document, "spec", &mut |spec| {
+        data::locate(spec, &folders, None)
+    }) {
         Ok((plan, warnings)) => Ok((plan, rendered(&document, &warnings))),
         Err(diagnostics) => Err(rendered(&document, &diagnostics)),
     }
@@ -81,7 +90,10 @@ pub fn mnist() -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(fs::canonicalize(folder).expect("the folder is there"));
     }
-    assert!(std::env::var_os("RUNNER_REQUIRE_SHARED").is_none(), "../shared/data/mnist is required and not there");
+    assert!(
+        std::env::var_os("RUNNER_REQUIRE_SHARED").is_none(),
+        "../shared/data/mnist is required and not there"
+    );
     eprintln!("passed over: ../shared/data/mnist is not there");
     None
 }
@@ -106,7 +118,9 @@ fn redact_line(line: &str) -> String {
     let mut rest = line;
     while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
         let (before, from) = rest.split_at(start);
-        let end = from.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(from.len());
+        let end = from
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(from.len());
         let (number, after) = from.split_at(end);
         redacted.push_str(before);
         let part_of_word = before.ends_with(|c: char| c.is_ascii_alphanumeric());
@@ -124,11 +138,19 @@ pub fn tree(folder: &Path) -> Vec<String> {
     let mut paths = Vec::new();
     let mut queue = vec![folder.to_owned()];
     while let Some(next) = queue.pop() {
-        for entry in fs::read_dir(next).expect("the folder is readable").flatten() {
+        for entry in fs::read_dir(next)
+            .expect("the folder is readable")
+            .flatten()
+        {
             let path = entry.path();
             match path.is_dir() {
                 true => queue.push(path),
-                false => paths.push(path.strip_prefix(folder).expect("it is below").display().to_string()),
+                false => paths.push(
+                    path.strip_prefix(folder)
+                        .expect("it is below")
+                        .display()
+                        .to_string(),
+                ),
             }
         }
     }
