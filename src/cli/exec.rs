@@ -40,6 +40,16 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
     if let Err(reason) = start_log(&folder, logging) {
         return refuse(Diagnostic::error("results", reason), &mut output);
     }
+    // Held until the process ends.
+    let _lock = match folder.lock() {
+        Ok(lock) => lock,
+        Err(e) => {
+            return refuse(
+                Diagnostic::error("results", plain_io_error(&e)),
+                &mut output,
+            );
+        }
+    };
     let threads = args
         .threads
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));

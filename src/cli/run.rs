@@ -4,8 +4,6 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::sync::mpsc;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use wildmatch::WildMatch;
 
 use super::experiment::{plan as plan_experiment, refuse, show as show_refusals};
@@ -198,8 +196,9 @@ fn prepare(
         )?;
         write_json(&folder.plan_json(), plan)?;
         for (run, status) in plan.runs.iter().zip(&statuses) {
-            // A begun run keeps its file: it was written from an equal plan.
-            if *status == Status::New {
+            // A completed run keeps the file that it was made from. Others get the present one: it is
+            // the same work, but the data may have moved.
+            if *status != Status::Completed {
                 folder.run(&run.id).write_plan(run)?;
             }
         }
@@ -412,7 +411,11 @@ fn json_line(plan: &RunPlan, event: &Event) -> String {
 }
 
 /// The first Ctrl-C lets runs save a checkpoint, the second kills them.
+#[cfg(unix)]
 fn listen_for_signals(cancel: Cancel) {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    use signal_hook::iterator::Signals;
+
     let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else {
         return;
     };
@@ -432,6 +435,10 @@ fn listen_for_signals(cancel: Cancel) {
         }
     });
 }
+
+/// Elsewhere Ctrl-C ends this program, and the workers save a checkpoint when their leash is gone.
+#[cfg(not(unix))]
+fn listen_for_signals(_: Cancel) {}
 
 fn show(report: &Report, folder: &ExperimentFolder, args: &RunArgs, output: &mut Output) {
     if !args.json {

@@ -292,3 +292,65 @@ fn read_part(folder: &Path, images: &Published, labels: &Published) -> Result<It
         num_classes: 10,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// Answers one request on loopback with `head` and `body`, and closes.
+    fn serve(head: String, body: &'static [u8]) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let request = BufReader::new(stream.try_clone().unwrap()).lines();
+            request.map_while(Result::ok).find(String::is_empty);
+            stream.write_all(head.as_bytes()).unwrap();
+            stream.write_all(body).unwrap();
+        });
+        format!("http://{address}/")
+    }
+
+    fn fetch_from(mirror: &str) -> (Result<(), String>, Vec<String>, u64) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = Published {
+            name: "file",
+            sha256: "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824",
+        };
+        let mut seen = 0;
+        let result = fetch(mirror, &file, folder.path(), &mut |_, received, _| {
+            seen = received
+        });
+        let names = fs::read_dir(folder.path()).unwrap().flatten();
+        let names = names
+            .map(|e| e.file_name().into_string().unwrap())
+            .collect();
+        (result, names, seen)
+    }
+
+    fn ok(length: usize) -> String {
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n")
+    }
+
+    #[test]
+    fn a_whole_download_gets_its_name() {
+        let (result, names, seen) = fetch_from(&serve(ok(5), b"hello"));
+        assert_eq!(
+            (result, names, seen),
+            (Ok(()), vec!["file.gz".to_owned()], 5)
+        );
+    }
+
+    #[test]
+    fn a_partial_or_wrong_download_leaves_nothing() {
+        let missing = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned();
+        for (head, body) in [(ok(9), &b"hello"[..]), (ok(5), b"jello"), (missing, b"")] {
+            let (result, names, _) = fetch_from(&serve(head, body));
+            assert!(result.is_err());
+            assert!(names.is_empty(), "{names:?}");
+        }
+    }
+}

@@ -6,6 +6,7 @@
 //!   plan.json              every run, resolved
 //!   .lock                  held by the `runner run` that writes here
 //!   runs/<trial>-s<seed>/
+//!     .lock                held by the worker
 //!     run.toml             the run, resolved and self-contained
 //!     environment.json     versions, host, device, data digests, clock
 //!     events.jsonl         what happened, append-only: the source of truth
@@ -98,18 +99,19 @@ impl ExperimentFolder {
     /// Takes the folder's lock until the returned file is dropped; `None` when another process has it.
     pub fn lock(&self) -> io::Result<Option<File>> {
         fs::create_dir_all(&self.0)?;
-        let path = self.0.join(".lock");
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(path)?;
+        let file = lock_file(&self.0)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(file)),
             Err(fs::TryLockError::WouldBlock) => Ok(None),
             Err(fs::TryLockError::Error(e)) => Err(e),
         }
     }
+}
+
+fn lock_file(folder: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    options.open(folder.join(".lock"))
 }
 
 impl RunFolder {
@@ -163,6 +165,14 @@ impl RunFolder {
         self.0.join("model").join(format!("{name}.bpk"))
     }
 
+    /// Takes the folder's lock until the returned file is dropped, and waits for it: the worker of a
+    /// killed runner may still be saving its checkpoint.
+    pub fn lock(&self) -> io::Result<File> {
+        let file = lock_file(&self.0)?;
+        file.lock()?;
+        Ok(file)
+    }
+
     /// Writes the run so that a worker can read it back.
     pub fn write_plan(&self, plan: &RunPlan) -> io::Result<()> {
         let text = toml::to_string(plan).map_err(io::Error::other)?;
@@ -199,23 +209,6 @@ impl RunFolder {
             .collect();
         steps.sort_unstable_by(|a, b| b.cmp(a));
         steps
-    }
-
-    /// Removes everything that a worker wrote, so that the run starts afresh.
-    pub fn clear(&self) -> io::Result<()> {
-        for folder in [self.checkpoints(), self.0.join("model")] {
-            ignore_missing(fs::remove_dir_all(folder))?;
-        }
-        let files = [
-            self.environment_json(),
-            self.events_jsonl(),
-            self.metrics_csv(),
-            self.summary_json(),
-            self.run_log(),
-        ];
-        files
-            .iter()
-            .try_for_each(|file| ignore_missing(fs::remove_file(file)))
     }
 
     /// Appends an event with the time at which it arrived.
@@ -291,13 +284,6 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
     let mut text = serde_json::to_string_pretty(value).map_err(io::Error::other)?;
     text.push('\n');
     write_whole(path, text.as_bytes())
-}
-
-fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
-    match result {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
 }
 
 fn damaged(path: &Path, reason: impl std::fmt::Display) -> io::Error {

@@ -120,6 +120,29 @@ fn plain_and_gzipped_files_are_read() {
 }
 
 #[test]
+fn the_official_test_part_is_the_test_split() {
+    let folder = folder_with(&SPEC.replace("part = \"test\"\n", ""));
+    let data = folder.path().join("data");
+    fs::create_dir(&data).unwrap();
+    fs::write(
+        data.join("train-images-idx3-ubyte"),
+        images(50, 3, 50 * 784),
+    )
+    .unwrap();
+    fs::write(data.join("train-labels-idx1-ubyte"), digits(50)).unwrap();
+    fs::write(data.join(ZIPPED_IMAGES), zipped(&images(20, 3, 20 * 784))).unwrap();
+    fs::write(data.join(LABELS), digits(20)).unwrap();
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+    let report = fs::read_to_string(folder.path().join("results/spec/report.md")).unwrap();
+    assert!(
+        report.contains("`mnist`: 40 train, 10 valid, 20 test items"),
+        "{report}"
+    );
+    assert!(report.contains("test/accuracy"), "{report}");
+}
+
+#[test]
 fn missing_files_are_refused_with_the_command_to_fetch_them() {
     let folder = folder_with(SPEC);
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
