@@ -59,6 +59,8 @@ pub struct Started {
     pub threads: usize,
     /// Optimizer updates that a checkpoint had already made; 0 for a fresh start.
     pub resumed_step: usize,
+    /// Seconds that the run had taken up to that checkpoint.
+    pub resumed_secs: f64,
     /// The epochs that a checkpoint had already finished.
     pub history: Vec<Epoch>,
     /// Checkpoints that were passed over, and why.

@@ -75,7 +75,7 @@ pub const RULES: &[Rule] = &[
         check: rules::nesterov_has_momentum,
     },
     Rule {
-        reads: &["backend"],
+        reads: &["backend.device"],
         check: rules::device_is_compiled,
     },
     Rule {

@@ -128,18 +128,23 @@ pub fn nesterov_has_momentum(point: &Point<'_>) -> Option<Diagnostic> {
 }
 
 pub fn device_is_compiled(point: &Point<'_>) -> Option<Diagnostic> {
-    let backend = point.spec.backend.device.backend;
-    (!backend.is_compiled()).then(|| {
-        let name = backend.name();
-        Diagnostic::error(
-            "device",
-            format!("this build of runner has no `{name}` backend"),
-        )
-        .at(point.span("backend.device"))
-        .help(format!(
-            "build it in: cargo run --release --features {name} -- …"
+    let device = point.spec.backend.device;
+    let name = device.backend.name();
+    let refuse = |message| Diagnostic::error("device", message).at(point.span("backend.device"));
+    if !device.backend.is_compiled() {
+        return Some(
+            refuse(format!("this build of runner has no `{name}` backend"))
+                .help(format!(
+                    "build it in: cargo run --release --features {name} -- …"
+                ))
+                .help("`runner devices` lists what this build has"),
+        );
+    }
+    (device.backend.is_host() && device.index > 0).then(|| {
+        refuse(format!(
+            "there is one `{name}` device, and `{device}` asks for another"
         ))
-        .help("`runner devices` lists what this build has")
+        .help(format!("write \"{name}\""))
     })
 }
 

@@ -14,6 +14,17 @@ use crate::report::short_number;
 use crate::spec::document::plain_io_error;
 use crate::spec::section::Choice;
 
+fn disk(path: &Path, error: &std::io::Error, output: &mut Output) -> u8 {
+    let message = format!(
+        "cannot read `{}`: {}",
+        path.display(),
+        plain_io_error(error)
+    );
+    let help = "`runner run` on the experiment again rewrites what is derived";
+    refuse(Diagnostic::error("results", message).help(help), output);
+    FAILED
+}
+
 /// Lists the runs of one experiment's folder, or of every experiment in a results folder.
 pub fn list(folder: &Path, json: bool, output: &mut Output) -> u8 {
     let mut experiments = vec![ExperimentFolder(folder.to_owned())];
@@ -51,18 +62,19 @@ pub fn list(folder: &Path, json: bool, output: &mut Output) -> u8 {
             Ok(Some(plan)) => plan.runs,
             Ok(None) => continue,
             Err(e) => {
-                let message = format!(
-                    "cannot read `{}`: {}",
-                    experiment.0.display(),
-                    plain_io_error(&e)
-                );
-                refuse(Diagnostic::error("results", message), output);
-                code = FAILED;
+                code = disk(&experiment.plan_json(), &e, output);
                 continue;
             }
         };
         for run in runs {
-            let record = RunRecord::read(&experiment.run(&run.id)).unwrap_or_default();
+            let folder = experiment.run(&run.id);
+            let record = match RunRecord::read(&folder) {
+                Ok(record) => record,
+                Err(e) => {
+                    code = disk(&folder.events_jsonl(), &e, output);
+                    continue;
+                }
+            };
             let outcome = match (&record.outcome, &record.started) {
                 (Some(outcome), _) => outcome.word(),
                 (None, Some(_)) => "incomplete",
@@ -97,7 +109,7 @@ pub fn list(folder: &Path, json: bool, output: &mut Output) -> u8 {
             ]);
         }
     }
-    if !json {
+    if !json && !table.is_empty() {
         output.print(&table.trim_fmt());
     }
     code

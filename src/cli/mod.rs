@@ -4,6 +4,7 @@ mod exec;
 mod experiment;
 mod list;
 mod output;
+mod prepare;
 mod run;
 mod verbs;
 

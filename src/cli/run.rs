@@ -1,26 +1,22 @@
 //! `runner run`: prepare the results folder, dispatch what is not completed, record, report.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 use std::sync::mpsc;
 
 use wildmatch::WildMatch;
 
-use super::experiment::{plan as plan_experiment, refuse, show as show_refusals};
+use super::experiment::{plan as plan_experiment, refuse};
 use super::output::Output;
+use super::prepare::{disk, lock, prepare, verify_data};
 use super::{FAILED, INTERRUPTED, Logging, OK, RunArgs};
 use crate::console::{Console, Mode};
-use crate::data::{self, DataPlan};
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::Diagnostic;
 use crate::dispatch::{self, Cancel, Observed, Settings, Task, Urgency};
 use crate::event::Event;
 use crate::plan::{Plan, RunPlan};
-use crate::record::{
-    Collector, Environment, ExperimentFolder, RunFolder, Status, leftovers, status, write_json,
-    write_whole,
-};
+use crate::record::{Collector, Environment, ExperimentFolder, RunFolder};
 use crate::report::{self, Report};
-use crate::spec::document::{Document, plain_io_error};
 
 /// Runs by default at once, at most: more than this starves small machines of memory.
 const MAX_DEFAULT_JOBS: usize = 4;
@@ -116,173 +112,6 @@ fn select<'a>(
             ))
         }
     }
-}
-
-/// Reads every data set once, so that a damaged one is refused before anything is written.
-fn verify_data(document: &Document, plan: &Plan, output: &mut Output) -> Result<(), u8> {
-    let mut verified: Vec<&DataPlan> = Vec::new();
-    for run in &plan.runs {
-        if verified.contains(&&run.data) {
-            continue;
-        }
-        if let Err(error) = data::load(&run.data) {
-            let mut diagnostic = error.to_diagnostic();
-            diagnostic.span = document.root.at("data.type").map(|entry| entry.node.span);
-            return Err(show_refusals(
-                &document.sources,
-                &Diagnostics(vec![diagnostic]),
-                output,
-            ));
-        }
-        verified.push(&run.data);
-    }
-    Ok(())
-}
-
-fn disk(path: &Path, error: &std::io::Error, output: &mut Output) -> u8 {
-    let message = format!(
-        "cannot write `{}`: {}",
-        path.display(),
-        plain_io_error(error)
-    );
-    let diagnostic = Diagnostic::error("results", message);
-    refuse(
-        diagnostic.help("choose another folder with `--results DIR`, or make this one writable"),
-        output,
-    )
-}
-
-fn lock(folder: &ExperimentFolder, output: &mut Output) -> Result<File, u8> {
-    match folder.lock() {
-        Ok(Some(lock)) => Ok(lock),
-        Ok(None) => {
-            let message = format!(
-                "another `runner run` is writing to `{}`",
-                folder.0.display()
-            );
-            let diagnostic = Diagnostic::error("results", message);
-            Err(refuse(
-                diagnostic.help("wait for it, or choose another folder with `--results DIR`"),
-                output,
-            ))
-        }
-        Err(e) => Err(disk(&folder.0, &e, output)),
-    }
-}
-
-/// Looks at what the folder holds, refuses what does not belong together, and writes the plans of all
-/// runs before anything trains. Returns the runs that are left to do.
-fn prepare(
-    folder: &ExperimentFolder,
-    document: &Document,
-    plan: &Plan,
-    selected: &[&RunPlan],
-    mode: Mode,
-    output: &mut Output,
-) -> Result<Vec<(RunPlan, RunFolder)>, u8> {
-    let orphans = leftovers(plan, folder);
-    let statuses = plan
-        .runs
-        .iter()
-        .map(|run| status(run, &folder.run(&run.id)));
-    let statuses: Vec<Status> = statuses
-        .collect::<Result<_, _>>()
-        .map_err(|e| refuse(Diagnostic::error("results", plain_io_error(&e)), output))?;
-    refuse_other_plan(folder, plan, &statuses, &orphans, output)?;
-    let write = || -> std::io::Result<()> {
-        write_whole(
-            &folder.experiment_toml(),
-            document.sources.0[0].text.as_bytes(),
-        )?;
-        write_json(&folder.plan_json(), plan)?;
-        for (run, status) in plan.runs.iter().zip(&statuses) {
-            // A completed run keeps the file that it was made from. Others get the present one: it is
-            // the same work, but the data may have moved.
-            if *status != Status::Completed {
-                folder.run(&run.id).write_plan(run)?;
-            }
-        }
-        Ok(())
-    };
-    write().map_err(|e| disk(&folder.0, &e, output))?;
-    let mut todo = Vec::new();
-    let (mut num_completed, mut num_begun, mut num_failed) = (0, 0, 0);
-    for (run, status) in plan.runs.iter().zip(&statuses) {
-        if !selected.iter().any(|chosen| chosen.id == run.id) {
-            continue;
-        }
-        match status {
-            Status::Completed => {
-                num_completed += 1;
-                continue;
-            }
-            Status::Begun { .. } => num_begun += 1,
-            Status::Failed { .. } => num_failed += 1,
-            Status::New | Status::Different { .. } => {}
-        }
-        todo.push((run.clone(), folder.run(&run.id)));
-    }
-    if mode == Mode::Normal {
-        let mut words = vec![format!("{} of {} runs to do", todo.len(), plan.runs.len())];
-        let mut add = |num: usize, what: &str| {
-            if num > 0 {
-                words.push(format!("{num} {what}"));
-            }
-        };
-        add(plan.runs.len() - selected.len(), "left out by --only");
-        add(num_completed, "skipped as they are completed");
-        add(num_begun, "go on from where they were stopped");
-        add(num_failed, "tried again after a failure");
-        add(orphans.len(), "in the folder are not part of this plan");
-        output.say(&format!("{}: {}", folder.0.display(), words.join(", ")));
-    }
-    Ok(todo)
-}
-
-fn refuse_other_plan(
-    folder: &ExperimentFolder,
-    plan: &Plan,
-    statuses: &[Status],
-    orphans: &[String],
-    output: &mut Output,
-) -> Result<(), u8> {
-    let different = plan
-        .runs
-        .iter()
-        .zip(statuses)
-        .filter_map(|(run, status)| match status {
-            Status::Different { keys } => Some((run, keys)),
-            _ => None,
-        });
-    let different: Vec<_> = different.collect();
-    let unrelated = !orphans.is_empty() && statuses.iter().all(|status| *status == Status::New);
-    if different.is_empty() && !unrelated {
-        return Ok(());
-    }
-    let message = format!("`{}` was made by another plan", folder.0.display());
-    let mut diagnostic = Diagnostic::error("results", message);
-    if let Some((run, keys)) = different.first() {
-        let shown: Vec<_> = keys.iter().take(5).cloned().collect();
-        let more = match keys.len().saturating_sub(5) {
-            0 => String::new(),
-            num => format!(", and {num} more keys"),
-        };
-        diagnostic = diagnostic.note(format!("in run `{}`: {}{more}", run.id, shown.join(", ")));
-        if different.len() > 1 {
-            diagnostic = diagnostic.note(format!("{} runs differ", different.len()));
-        }
-    } else if let Some(first) = orphans.first() {
-        diagnostic = diagnostic.note(format!(
-            "it holds {} runs, such as `{first}`, none of them of this plan",
-            orphans.len()
-        ));
-    }
-    Err(refuse(
-        diagnostic
-            .help("keep both: choose another folder with `--results DIR`, or another `experiment.name`")
-            .help(format!("or delete the old results: rm -r {}", folder.0.display())),
-        output,
-    ))
 }
 
 /// What the training of an experiment's runs needs to know.
@@ -442,7 +271,7 @@ fn listen_for_signals(_: Cancel) {}
 
 fn show(report: &Report, folder: &ExperimentFolder, args: &RunArgs, output: &mut Output) {
     if !args.json {
-        output.print(&report::table(report, Some(Output::width())));
+        output.print(&report::table(report, Output::width()));
     }
     let problems = report.problems.len();
     let and_problems = match problems {

@@ -25,14 +25,22 @@ pub fn check(args: &SpecArgs, output: &mut Output) -> u8 {
                 .map(|run| &run.trial)
                 .collect::<std::collections::BTreeSet<_>>();
             output.say(&format!(
-                "{}: nothing wrong; {} trials, {} runs",
+                "{}: nothing wrong; {}, {}",
                 args.spec.display(),
-                trials.len(),
-                plan.runs.len()
+                counted(trials.len(), "trial"),
+                counted(plan.runs.len(), "run")
             ));
             OK
         }
         Err(code) => code,
+    }
+}
+
+/// `1 run`, `2 runs`.
+fn counted(num: usize, what: &str) -> String {
+    match num {
+        1 => format!("1 {what}"),
+        _ => format!("{num} {what}s"),
     }
 }
 
@@ -46,7 +54,7 @@ pub fn plan(args: &SpecArgs, json: bool, output: &mut Output) -> u8 {
         true => output.print(&serde_json::to_string_pretty(&plan).unwrap_or_default()),
         false => output.print(&plan_table(&plan)),
     }
-    output.say(&format!("{} runs", plan.runs.len()));
+    output.say(&counted(plan.runs.len(), "run"));
     OK
 }
 
@@ -119,7 +127,7 @@ pub fn report(folder: &Path, json: bool, output: &mut Output) -> u8 {
             for notice in &report.notices {
                 output.say(&format!("note: {notice}"));
             }
-            output.print(&reports::table(&report, Some(Output::width())));
+            output.print(&reports::table(&report, Output::width()));
         }
     }
     output.say(&format!(

@@ -58,7 +58,7 @@ impl Console {
         let bars = live.then(|| {
             let multi = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(8));
             let total = multi.add(ProgressBar::new(runs.len() as u64));
-            total.set_style(style("{bar:20} {pos}/{len} runs  {msg}"));
+            total.set_style(style("{pos}/{len} runs  {wide_msg}"));
             total.tick();
             Bars {
                 multi,
@@ -98,7 +98,7 @@ impl Console {
                     let bar = bars
                         .multi
                         .insert_before(&bars.total, ProgressBar::new(plan.num_steps() as u64));
-                    bar.set_style(style("{bar:20} {msg}"));
+                    bar.set_style(style("{wide_msg}"));
                     bar.set_position(started.resumed_step as u64);
                     bar.set_message(plan.id.clone());
                     bars.runs[run] = Some(bar);
@@ -197,6 +197,9 @@ impl Console {
             .iter()
             .map(|steps| steps.num - steps.done.min(steps.num))
             .sum();
+        if left == 0 {
+            return failed.trim_end_matches(", ").to_owned();
+        }
         let slots = self.jobs.min(self.num_runs - self.num_done).max(1);
         let secs = secs / num as f64 * left as f64 / slots as f64;
         format!("{failed}about {} left", duration(secs))
@@ -254,10 +257,17 @@ fn progress_message(plan: &RunPlan, progress: &Progress, record: &RunRecord) -> 
     )
 }
 
-fn style(template: &str) -> ProgressStyle {
-    let style =
-        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    style.progress_chars("=> ")
+/// A bar before the rest, where the terminal is wide enough for both.
+fn style(rest: &str) -> ProgressStyle {
+    let width = terminal_size::terminal_size_of(std::io::stderr()).map_or(80, |(width, _)| width.0);
+    let template = match width {
+        0..60 => rest.to_owned(),
+        _ => format!("{{bar:20}} {rest}"),
+    };
+    let style = ProgressStyle::with_template(&template);
+    style
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("=> ")
 }
 
 /// A bar for a download, or lines where there is no terminal.
@@ -273,7 +283,7 @@ impl Download {
             Mode::Quiet => ProgressDrawTarget::hidden(),
         };
         let bar = ProgressBar::with_draw_target(None, target);
-        bar.set_style(style("{bar:20} {bytes}/{total_bytes}  {msg}"));
+        bar.set_style(style("{bytes}/{total_bytes}  {wide_msg}"));
         Self { bar }
     }
 

@@ -32,6 +32,9 @@ pub fn run(run: usize, task: &Task, settings: &Settings, cancel: &Cancel, send: 
         let mut cancelled = cancel.lock();
         // A cancellation between the check and the start is made up for here.
         let leash = leash.filter(|_| cancelled.urgency == Urgency::None);
+        if cancelled.urgency == Urgency::AtOnce {
+            let _ = child.kill();
+        }
         cancelled.running[run] = Some(Running { child, leash });
     }
     let mut finished = false;
@@ -40,9 +43,12 @@ pub fn run(run: usize, task: &Task, settings: &Settings, cancel: &Cancel, send: 
         .flat_map(|output| BufReader::new(output).lines())
     {
         let Ok(line) = line else { break };
-        if let Ok(event) = serde_json::from_str::<Event>(&line) {
-            finished |= matches!(event, Event::RunFinished { .. });
-            send(event);
+        match serde_json::from_str::<Event>(&line) {
+            Ok(event) => {
+                finished |= matches!(event, Event::RunFinished { .. });
+                send(event);
+            }
+            Err(e) => tracing::warn!("{}: not an event ({e}): {line}", task.plan.id),
         }
     }
     let running = cancel.lock().running[run].take();

@@ -139,6 +139,7 @@ pub fn plan(
     let written = ExperimentSpec::decode(&document.root, &mut findings);
     let num_before = findings.diagnostics.0.len();
     let axes = sweep::axes(&written.sweep, &mut findings.diagnostics);
+    sweep::refuse_overridden(&axes, &document.overrides, &mut findings.diagnostics);
     if findings.is_poisoned("sweep") || findings.diagnostics.0.len() > num_before {
         // Trials of a wrong sweep would only repeat what is wrong with the file itself.
         let mut planner = Planner::new(locate);

@@ -142,6 +142,34 @@ fn refuse(key: &str, entry: &Entry, axes: &[Axis]) -> Option<Diagnostic> {
     unknown_table(key, entry)
 }
 
+/// Refuses a `--set` of a key that an axis sets anyway.
+pub fn refuse_overridden(axes: &[Axis], overrides: &[String], diagnostics: &mut Diagnostics) {
+    for assignment in overrides {
+        let key = assignment.split('=').next().unwrap_or(assignment).trim();
+        let covers = |axis: &&Axis| {
+            let rest = axis.key.strip_prefix(key);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+                || key
+                    .strip_prefix(axis.key.as_str())
+                    .is_some_and(|rest| rest.starts_with('.'))
+        };
+        if let Some(axis) = axes.iter().find(covers) {
+            let message = format!(
+                "`--set {assignment}` has no effect: `{}` is an axis",
+                axis.key
+            );
+            diagnostics.push(
+                Diagnostic::error("bad-override", message)
+                    .at(axis.entry.key_span)
+                    .help(format!(
+                        "set the axis instead: --set 'sweep.grid.{}=[…]'",
+                        axis.key
+                    )),
+            );
+        }
+    }
+}
+
 /// A key of no table at all is reported here once, and not for each trial.
 fn unknown_table(key: &str, entry: &Entry) -> Option<Diagnostic> {
     let keys = crate::spec::describe();

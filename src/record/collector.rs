@@ -55,7 +55,7 @@ impl Collector {
         match event {
             Event::RunStarted(started) => write_json(
                 &folder.environment_json(),
-                &self.environment.with_worker(started),
+                &self.environment.of_run(plan, started),
             ),
             Event::EpochFinished(_) => record.write_metrics(folder),
             Event::RunFinished { .. } => {

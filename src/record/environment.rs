@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use sysinfo::System;
 
 use crate::event::Started;
+use crate::plan::RunPlan;
 
 /// The version of Burn that this build is pinned to.
 const BURN_VERSION: &str = "0.22.1";
@@ -94,9 +95,11 @@ impl Environment {
         }
     }
 
-    /// The same with what a worker found.
-    pub fn with_worker(&self, started: &Started) -> Self {
+    /// The same for one run, with what its worker found.
+    pub fn of_run(&self, plan: &RunPlan, started: &Started) -> Self {
+        let stands_in = plan.data.stands_in_for.is_some();
         Self {
+            data_notice: self.data_notice.clone().filter(|_| stands_in),
             worker: Some(Worker {
                 device_name: started.device_name.clone(),
                 threads: started.threads,

@@ -22,7 +22,7 @@ pub struct RunRecord {
     pub evaluations: BTreeMap<String, Metrics>,
     /// How the newest attempt ended; `None` while it has not.
     pub outcome: Option<Outcome>,
-    /// Seconds of all attempts together.
+    /// Seconds that the run took: up to the checkpoint that it resumed from, and since.
     pub wall_secs: f64,
     /// sha256 of the final weights.
     pub weights_digest: String,
@@ -36,6 +36,7 @@ impl RunRecord {
                 self.epochs = started.history.clone();
                 self.evaluations.clear();
                 self.outcome = None;
+                self.wall_secs = started.resumed_secs;
                 self.started = Some(started.clone());
             }
             Event::Progressed(_) | Event::CheckpointSaved { .. } => {}
@@ -103,6 +104,18 @@ impl RunRecord {
         text
     }
 
+    /// Writes what is derived and was lost or never written: a kill may come between an event and the
+    /// files that follow from it.
+    pub fn write_missing(&self, folder: &RunFolder, plan: &RunPlan) -> io::Result<()> {
+        if self.outcome.is_some() && !folder.summary_json().exists() {
+            self.write_summary(folder, plan)?;
+        }
+        if self.outcome.is_some() && !folder.metrics_csv().exists() {
+            self.write_metrics(folder)?;
+        }
+        Ok(())
+    }
+
     /// Writes `metrics.csv`.
     pub fn write_metrics(&self, folder: &RunFolder) -> io::Result<()> {
         write_whole(&folder.metrics_csv(), self.metrics_csv().as_bytes())
@@ -161,6 +174,11 @@ impl RunRecord {
             precision: plan.precision.name().to_owned(),
             seed: plan.seed,
             axes: plan.axes.clone(),
+            rejected_checkpoints: self
+                .started
+                .as_ref()
+                .map(|s| s.rejected_checkpoints.clone())
+                .unwrap_or_default(),
             fingerprint: plan.fingerprint.clone(),
             weights_digest: self.weights_digest.clone(),
         })
@@ -190,7 +208,7 @@ pub struct Summary {
     pub epochs: usize,
     /// Optimizer updates up to the end of the last finished epoch.
     pub steps: usize,
-    /// Seconds of all attempts together.
+    /// Seconds that the run took: up to the checkpoint that it resumed from, and since.
     pub wall_secs: f64,
     /// The most memory that the process held at the end of an epoch.
     pub peak_memory_bytes: Option<u64>,
@@ -202,6 +220,9 @@ pub struct Summary {
     pub seed: u64,
     /// The values of the varied keys.
     pub axes: Map<String, Json>,
+    /// Checkpoints that were passed over, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rejected_checkpoints: Vec<String>,
     /// Hash of everything that can change the numbers.
     pub fingerprint: String,
     /// sha256 of the final weights by path.

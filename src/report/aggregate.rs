@@ -33,6 +33,8 @@ pub struct Report {
     pub trials: Vec<Trial>,
     /// Runs that are not completed, and why.
     pub problems: Vec<Problem>,
+    /// What else happened that the reader should know.
+    pub remarks: Vec<String>,
     /// Runs in the folder that are not part of the plan.
     pub leftovers: Vec<String>,
     /// What the numbers rest on.
@@ -85,16 +87,24 @@ pub struct Problem {
 pub struct Provenance {
     /// Where the runs were computed; several when they differ.
     pub environments: Vec<Environment>,
-    /// The data sets with their splits, in words.
-    pub data: Vec<String>,
-    /// sha256 of each split's items.
-    pub data_digests: BTreeMap<String, String>,
+    /// The data sets that runs used.
+    pub data: Vec<DataUsed>,
+}
+
+/// A data set as some runs used it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DataUsed {
+    /// The data set with its split, in words.
+    pub what: String,
+    /// sha256 of each split's items; empty while no run has started.
+    pub digests: BTreeMap<String, String>,
 }
 
 /// Reads every run's record and sums up.
 pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
     let mut trials: Vec<Trial> = Vec::new();
     let mut problems = Vec::new();
+    let mut remarks = Vec::new();
     let mut provenance = Provenance::default();
     let mut by_trial: Vec<Vec<Summary>> = Vec::new();
     for run in &plan.runs {
@@ -117,6 +127,9 @@ pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
             }
         };
         trials[at].runs.push(run.id.clone());
+        record.write_missing(&run_folder, run)?;
+        let rejected = record.started.iter().flat_map(|s| &s.rejected_checkpoints);
+        remarks.extend(rejected.map(|what| format!("`{}` passed over {what}", run.id)));
         provenance.add(run, &run_folder);
         match record.summary(run) {
             Some(summary) if summary.outcome == "completed" => by_trial[at].push(summary),
@@ -154,6 +167,7 @@ pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
         num_completed: by_trial.iter().map(Vec::len).sum(),
         trials,
         problems,
+        remarks,
         leftovers: leftovers(plan, folder),
         provenance,
         commands: commands.collect(),
@@ -236,7 +250,7 @@ impl Provenance {
             None => String::new(),
         };
         let line = format!(
-            "`{}`{stands_in}: {} train, {} valid{test} items of shape {:?}, {} classes, split with seed {}{}",
+            "`{}`{stands_in}: {} train, {} valid{test} items of shape {:?}, {} classes, split with seed {}{}{}",
             data.dataset.name(),
             data.num_train,
             data.num_valid,
@@ -247,23 +261,34 @@ impl Provenance {
                 ", stratified"
             } else {
                 ""
+            },
+            if data.standardize {
+                ", standardized"
+            } else {
+                ""
             }
         );
-        if !self.data.contains(&line) {
-            self.data.push(line);
-        }
         let text = std::fs::read(folder.environment_json()).unwrap_or_default();
-        let Ok(mut environment) = serde_json::from_slice::<Environment>(&text) else {
+        let environment = serde_json::from_slice::<Environment>(&text).ok();
+        let worker = environment.as_ref().and_then(|e| e.worker.as_ref());
+        let digests = worker.map(|w| w.data_digests.clone()).unwrap_or_default();
+        match self.data.iter_mut().find(|used| used.what == line) {
+            Some(used)
+                if used.digests.is_empty() || digests.is_empty() || used.digests == digests =>
+            {
+                used.digests.extend(digests);
+            }
+            _ => self.data.push(DataUsed {
+                what: line,
+                digests,
+            }),
+        }
+        let Some(mut environment) = environment else {
             return;
         };
         environment.recorded_at = String::new();
         if let Some(worker) = &mut environment.worker {
-            let digests = std::mem::take(&mut worker.data_digests);
-            self.data_digests.extend(
-                digests
-                    .into_iter()
-                    .map(|(split, digest)| (format!("{}/{split}", data.dataset.name()), digest)),
-            );
+            worker.data_digests.clear();
         }
         if !self.environments.contains(&environment) {
             self.environments.push(environment);

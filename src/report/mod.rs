@@ -3,7 +3,7 @@
 mod aggregate;
 mod text;
 
-pub use aggregate::{Mean, Problem, Provenance, Report, Trial, aggregate};
+pub use aggregate::{DataUsed, Mean, Problem, Provenance, Report, Trial, aggregate};
 pub use text::{csv, markdown, short_number, table};
 
 use std::io;

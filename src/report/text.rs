@@ -1,6 +1,6 @@
 //! A report as a table for the terminal, as Markdown and as CSV.
 
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ContentArrangement, Table, TableStyle, presets};
 use serde_json::Value as Json;
 
 use super::aggregate::{Mean, Report, Trial};
@@ -91,21 +91,54 @@ fn rows(report: &Report) -> (Vec<String>, Vec<Vec<String>>) {
     (head, report.trials.iter().map(row).collect())
 }
 
-/// The ranked trials as a table; `width` wraps it, `None` makes Markdown.
-pub fn table(report: &Report, width: Option<u16>) -> String {
+/// The ranked trials for a terminal of `width` columns: all metrics where they fit, else the objective
+/// alone, else a line for each trial.
+pub fn table(report: &Report, width: u16) -> String {
+    let fits = |text: &String| {
+        text.lines()
+            .all(|line| line.chars().count() <= width as usize)
+    };
     let (head, rows) = rows(report);
-    let mut table = Table::new();
-    match width {
-        Some(width) => {
-            table.load_style(presets::NOTHING);
-            table.set_content_arrangement(ContentArrangement::Dynamic);
-            table.set_width(width);
-        }
-        None => {
-            table.load_style(presets::ASCII_MARKDOWN);
-            table.set_content_arrangement(ContentArrangement::Disabled);
-        }
+    let full = lay_out(head, rows, presets::NOTHING);
+    if fits(&full) {
+        return full;
     }
+    let objective = |trial: &Trial| {
+        trial
+            .metrics
+            .get(&report.objective)
+            .map_or("-".into(), mean_and_sd)
+    };
+    let rank = |trial: &Trial| {
+        trial
+            .rank
+            .map_or("-".into(), |rank: usize| rank.to_string())
+    };
+    let row = |trial: &Trial| {
+        vec![
+            rank(trial),
+            trial.id.clone(),
+            trial.n.to_string(),
+            objective(trial),
+        ]
+    };
+    let head = ["#", "trial", "n", report.objective.as_str()].map(str::to_owned);
+    let short = lay_out(
+        head.to_vec(),
+        report.trials.iter().map(row).collect(),
+        presets::NOTHING,
+    );
+    if fits(&short) {
+        return short;
+    }
+    let line = |trial: &Trial| format!("{}. {}\n   {}\n", rank(trial), trial.id, objective(trial));
+    report.trials.iter().map(line).collect()
+}
+
+fn lay_out(head: Vec<String>, rows: Vec<Vec<String>>, style: TableStyle) -> String {
+    let mut table = Table::new();
+    table.load_style(style);
+    table.set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(head);
     table.add_rows(rows);
     table.trim_fmt()
@@ -121,7 +154,8 @@ pub fn markdown(report: &Report) -> String {
         text.push_str(&format!("{}\n\n", report.question));
     }
     text.push_str(&format!("{}\n\n", answer(report)));
-    text.push_str(&table(report, None));
+    let (head, rows) = rows(report);
+    text.push_str(&lay_out(head, rows, presets::ASCII_MARKDOWN));
     text.push_str(&format!(
         "\n\nMean ± standard deviation over n seeds, of each run's best epoch by `{}`; a test split is evaluated once, with that epoch's weights. s/run is wall time.\n",
         report.objective
@@ -135,6 +169,12 @@ pub fn markdown(report: &Report) -> String {
             ));
         }
     }
+    if !report.remarks.is_empty() {
+        text.push_str("\n## Remarks\n\n");
+        for remark in &report.remarks {
+            text.push_str(&format!("- {remark}\n"));
+        }
+    }
     if !report.leftovers.is_empty() {
         text.push_str("\n## Not part of this plan\n\nThe folder also holds runs of an earlier plan, which count for nothing here:\n\n");
         report
@@ -143,13 +183,11 @@ pub fn markdown(report: &Report) -> String {
             .for_each(|id| text.push_str(&format!("- `{id}`\n")));
     }
     text.push_str("\n## Data\n\n");
-    report
-        .provenance
-        .data
-        .iter()
-        .for_each(|line| text.push_str(&format!("- {line}\n")));
-    for (split, digest) in &report.provenance.data_digests {
-        text.push_str(&format!("- sha256 of {split}: `{digest}`\n"));
+    for used in &report.provenance.data {
+        text.push_str(&format!("- {}\n", used.what));
+        for (split, digest) in &used.digests {
+            text.push_str(&format!("  - sha256 of {split}: `{digest}`\n"));
+        }
     }
     text.push_str("\n## Environment\n\n");
     for environment in &report.provenance.environments {

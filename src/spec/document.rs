@@ -257,7 +257,10 @@ impl Document {
             let message = format!("`--set {assignment}` names no key");
             return Err(refuse(message));
         }
-        let parses = |value: &str| toml::from_str::<toml::Table>(&format!("v = {value}")).is_ok();
+        let parses = |value: &str| {
+            let parsed = toml::from_str::<toml::Table>(&format!("v = {value}"));
+            parsed.is_ok_and(|table| table.len() == 1)
+        };
         let value = match parses(value) {
             true => value.to_owned(),
             false => format!("{value:?}"),

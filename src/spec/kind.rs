@@ -152,18 +152,37 @@ impl Kind {
         }
     }
 
-    /// Checks a value; `path` is how messages name it. Every refusal says what to write instead.
-    pub fn check(&self, path: &str, node: &Node) -> Result<(), Box<Diagnostic>> {
-        self.refusal(path, node).map_err(|mut diagnostic| {
-            if diagnostic.helps.is_empty() {
-                let key = path.rsplit('.').next().unwrap_or(path);
-                diagnostic.helps.push(match key.contains('[') {
-                    true => format!("write {}, for example {}", self.expected(), self.example()),
-                    false => format!("for example: `{key} = {}`", self.example()),
-                });
-            }
-            diagnostic
-        })
+    /// Checks a value; `path` is how messages name it. Every refusal says what to write instead; a list
+    /// has one for each wrong item.
+    pub fn check(&self, path: &str, node: &Node) -> Vec<Diagnostic> {
+        if let (Kind::List { item, .. }, Value::Array(items)) = (self, &node.value) {
+            let each = items.iter().enumerate();
+            let mut wrong: Vec<_> = each
+                .flat_map(|(at, node)| item.check(&format!("{path}[{at}]"), node))
+                .collect();
+            wrong.extend(
+                self.refusal(path, node)
+                    .err()
+                    .map(|d| self.with_example(path, *d)),
+            );
+            return wrong;
+        }
+        let refused = self.refusal(path, node).err();
+        refused
+            .map(|d| self.with_example(path, *d))
+            .into_iter()
+            .collect()
+    }
+
+    fn with_example(&self, path: &str, mut diagnostic: Diagnostic) -> Diagnostic {
+        if diagnostic.helps.is_empty() {
+            let key = path.rsplit('.').next().unwrap_or(path);
+            diagnostic.helps.push(match key.contains('[') {
+                true => format!("write {}, for example {}", self.expected(), self.example()),
+                false => format!("for example: `{key} = {}`", self.example()),
+            });
+        }
+        diagnostic
     }
 
     fn refusal(&self, path: &str, node: &Node) -> Result<(), Box<Diagnostic>> {
@@ -263,7 +282,7 @@ impl Kind {
             )),
             (
                 Kind::List {
-                    item,
+                    item: _,
                     min_items,
                     unique,
                 },
@@ -278,7 +297,6 @@ impl Kind {
                     ));
                 }
                 for (at, node) in items.iter().enumerate() {
-                    item.check(&format!("{path}[{at}]"), node)?;
                     let first = items[..at].iter().find(|n| n.value == node.value);
                     if let (true, Some(first)) = (*unique, first) {
                         let message = format!("`{path}` holds {} twice", node.value.to_toml());
@@ -292,7 +310,7 @@ impl Kind {
                 }
                 Ok(())
             }
-            (Kind::List { item, .. }, _) if item.check(path, node).is_ok() => {
+            (Kind::List { item, .. }, _) if item.check(path, node).is_empty() => {
                 Err(Box::new(wrong_type().help(format!("write [{shown}]"))))
             }
             _ => Err(Box::new(wrong_type())),

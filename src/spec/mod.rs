@@ -6,6 +6,7 @@
 pub mod backend;
 pub mod data;
 pub mod document;
+mod hints;
 pub mod kind;
 pub mod model;
 pub mod optimizer;

@@ -7,6 +7,7 @@
 use serde_json::Value as Json;
 
 use super::document::{Entry, Node, Table, Value};
+use super::hints::{home_of, required_keys, synonym};
 use super::kind::{Kind, Scalar};
 use crate::diagnostic::{Diagnostic, Diagnostics, Span, nearest};
 
@@ -374,79 +375,6 @@ impl<'a> Section<'a> {
     }
 }
 
-/// The keys that a table must have, with a value each.
-fn required_keys(path: &str) -> String {
-    let keys = super::describe();
-    let Some(Shape::Table(inner)) = keys
-        .iter()
-        .find(|doc| doc.key == path)
-        .map(|doc| &doc.shape)
-    else {
-        return "its keys".into();
-    };
-    let required = inner
-        .iter()
-        .filter(|doc| doc.required)
-        .map(|doc| match &doc.shape {
-            Shape::Scalar(kind) => format!("`{} = {}`", doc.key, kind.example()),
-            Shape::Variants(variants) => {
-                let names: Vec<_> = variants.iter().map(|v| format!("\"{}\"", v.name)).collect();
-                format!("`{} = …` ({})", doc.key, names.join(", "))
-            }
-            _ => format!("`{}`", doc.key),
-        });
-    required.collect::<Vec<_>>().join(" and ")
-}
-
-/// What other tools call the same thing.
-fn synonym(key: &str, known: &[&'static str]) -> Option<&'static str> {
-    const SYNONYMS: &[(&str, &str)] = &[
-        ("lr", "learning_rate"),
-        ("batch", "batch_size"),
-        ("bs", "batch_size"),
-        ("num_epochs", "epochs"),
-        ("max_epochs", "epochs"),
-        ("n_epochs", "epochs"),
-        ("seed", "seeds"),
-        ("betas", "beta_1"),
-        ("eps", "epsilon"),
-        ("path", "root"),
-        ("dir", "root"),
-        ("dtype", "precision"),
-        ("hidden_sizes", "hidden"),
-        ("layers", "hidden"),
-        ("name", "type"),
-        ("kind", "type"),
-    ];
-    let mut matching = SYNONYMS.iter().filter(|(theirs, _)| *theirs == key);
-    matching.find_map(|(_, ours)| known.iter().copied().find(|k| k == ours))
-}
-
-/// The table that a key belongs to, if some table of the experiment file has it.
-fn home_of(key: &str) -> Option<String> {
-    fn find(keys: &[KeyDoc], path: &str, wanted: &str) -> Option<String> {
-        for doc in keys {
-            if doc.key == wanted && wanted != "type" {
-                return Some(path.to_owned());
-            }
-            let inner = match path.is_empty() {
-                true => doc.key.to_owned(),
-                false => format!("{path}.{}", doc.key),
-            };
-            let found = match &doc.shape {
-                Shape::Table(keys) => find(keys, &inner, wanted),
-                Shape::Variants(all) => all.iter().find_map(|v| find(&v.keys, path, wanted)),
-                Shape::Scalar(_) | Shape::Axes => None,
-            };
-            if found.is_some() {
-                return found;
-            }
-        }
-        None
-    }
-    find(&super::describe(), "", key)
-}
-
 fn collect_axes(table: &Table, prefix: &str, axes: &mut Vec<(String, Entry)>) {
     for entry in &table.entries {
         let path = match prefix.is_empty() {
@@ -511,14 +439,15 @@ impl<T: Scalar> Field<'_, '_, T> {
                 findings,
                 silent,
             } => match table.and_then(|t| t.get(self.key)) {
-                Some(entry) => match self.kind.check(&path, &entry.node) {
-                    Ok(()) => Some(read_scalar(&entry.node)),
-                    Err(diagnostic) => {
-                        findings.diagnostics.push(*diagnostic);
-                        findings.poisoned.push(path);
-                        None
+                Some(entry) => {
+                    let wrong = self.kind.check(&path, &entry.node);
+                    if wrong.is_empty() {
+                        return Some(read_scalar(&entry.node));
                     }
-                },
+                    wrong.into_iter().for_each(|d| findings.diagnostics.push(d));
+                    findings.poisoned.push(path);
+                    None
+                }
                 None if required && !*silent => {
                     let message = format!("missing key `{}` in {place}", self.key);
                     findings.diagnostics.push(

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use burn::train::checkpoint::{
@@ -37,6 +38,8 @@ pub struct State {
     pub learning_rate: f64,
     /// Sums of those updates' batches.
     pub train_sums: Sums,
+    /// Seconds that the run took up to here, over all attempts that led here.
+    pub wall_secs: f64,
     /// The finished epochs.
     pub history: Vec<Epoch>,
     /// The best epoch by the objective.
@@ -113,7 +116,7 @@ impl Checkpoints {
     pub fn newest(&self) -> Found {
         let mut found = Found::default();
         for step in self.folder.checkpoint_steps() {
-            match self.read(step) {
+            match self.read_with_best(step) {
                 Ok(state) => {
                     found.state = Some((step, state));
                     break;
@@ -122,6 +125,21 @@ impl Checkpoints {
             }
         }
         found
+    }
+
+    /// A state counts only with the weights of its best epoch, which the run ends with.
+    fn read_with_best(&self, step: usize) -> Result<State, String> {
+        let state = self.read(step)?;
+        match state.best {
+            Some(best) if best.step != step => match self.read(best.step) {
+                Ok(_) => Ok(state),
+                Err(reason) => Err(format!(
+                    "its best epoch's checkpoint {}: {reason}",
+                    best.step
+                )),
+            },
+            _ => Ok(state),
+        }
     }
 
     fn read(&self, step: usize) -> Result<State, String> {
@@ -146,6 +164,30 @@ impl Checkpoints {
             }
         }
         Ok(sidecar.state)
+    }
+
+    /// Copies the weights of a good checkpoint.
+    pub fn copy_model(&self, step: usize, to: &Path) -> Result<(), String> {
+        self.read(step)?;
+        let from = self.folder.checkpoint_part("model", step);
+        fs::copy(from, to).map(drop).map_err(|e| e.to_string())
+    }
+
+    /// Removes what a kill left half-written: files that belong to no complete set.
+    pub fn remove_fragments(&self) {
+        let steps = self.folder.checkpoint_steps();
+        let complete = |name: &str| {
+            let step = name.rsplit_once('-').map(|(_, rest)| rest);
+            let step = step.and_then(|s| s.strip_suffix(".bpk").or(s.strip_suffix(".json")));
+            step.and_then(|s| s.parse().ok())
+                .is_some_and(|step| steps.contains(&step))
+        };
+        let entries = fs::read_dir(self.folder.checkpoints());
+        for entry in entries.into_iter().flatten().flatten() {
+            if !complete(&entry.file_name().to_string_lossy()) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
     }
 
     fn sum(&self, part: &str, step: usize) -> Result<String, String> {

@@ -7,15 +7,17 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use burn::data::dataloader::DataLoaderIterator;
 use burn::module::Module;
 use burn::tensor::Device;
 use burn::train::{
-    EventProcessorTraining, InferenceStep, Learner, LearnerEvent, SupervisedLearningStrategy,
-    SupervisedTrainingEventProcessor, TrainLoader, TrainingComponents, TrainingItem, ValidLoader,
+    EventProcessorTraining, InferenceStep, Interrupter, Learner, LearnerEvent,
+    SupervisedLearningStrategy, SupervisedTrainingEventProcessor, TrainLoader, TrainingComponents,
+    TrainingItem, ValidLoader,
 };
 
 use super::checkpoint::{Best, Checkpoints, State};
-use super::loader::Cursor;
+use super::loader::{Batch, Cursor};
 use super::memory::resident_bytes;
 use super::metrics::{SharedSums, Sums};
 use super::network::Outputs;
@@ -37,6 +39,8 @@ pub struct Epochs {
     pub device: Device,
     /// Where to start.
     pub start: State,
+    /// When this attempt started.
+    pub started: Instant,
     /// The position of the train loader.
     pub cursor: Arc<Cursor>,
     /// The sums that Burn's metrics fill.
@@ -141,14 +145,7 @@ impl Epochs {
         let group = steps_per_group(&self.plan);
         let mut staged: Option<Outputs> = None;
         let mut batches = loader.iter();
-        while let Some(batch) = batches.next() {
-            let batch = match batch {
-                Ok(batch) => batch,
-                Err(error) => {
-                    interrupter.fail(error);
-                    break;
-                }
-            };
+        while let Some(batch) = next_batch(&mut *batches, interrupter) {
             let step = state.step(&self.plan);
             self.device
                 .seed(stream_seed(self.plan.seed, Purpose::Step, step as u64));
@@ -210,14 +207,7 @@ impl Epochs {
         let model = learner.model().valid();
         let mut batches = loader.iter();
         let mut num_batches = 0;
-        while let Some(batch) = batches.next() {
-            let batch = match batch {
-                Ok(batch) => batch,
-                Err(error) => {
-                    interrupter.fail(error);
-                    break;
-                }
-            };
+        while let Some(batch) = next_batch(&mut *batches, interrupter) {
             num_batches += 1;
             let output = InferenceStep::step(&model, batch);
             let item = TrainingItem::new(output, batches.progress(), Some(num_batches), None);
@@ -271,7 +261,11 @@ impl Epochs {
     fn save(&self, state: &State, parts: &mut Components, learner: &Learner<SharedNetwork>) {
         if let Some(checkpointer) = &mut parts.checkpointer {
             let step = state.step(&self.plan);
-            self.checkpoints.expect(step, state.clone());
+            let state = State {
+                wall_secs: self.start.wall_secs + self.started.elapsed().as_secs_f64(),
+                ..state.clone()
+            };
+            self.checkpoints.expect(step, state);
             checkpointer.checkpoint(learner, step, &parts.event_store);
         }
     }
@@ -288,6 +282,20 @@ impl Epochs {
                 .over_limit = Some(held);
         }
         held > limit
+    }
+}
+
+/// The next batch; one that cannot be had ends the training with its error.
+fn next_batch(
+    batches: &mut dyn DataLoaderIterator<Batch>,
+    interrupter: &Interrupter,
+) -> Option<Batch> {
+    match batches.next()? {
+        Ok(batch) => Some(batch),
+        Err(error) => {
+            interrupter.fail(error);
+            None
+        }
     }
 }
 

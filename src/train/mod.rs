@@ -111,7 +111,9 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     let device = device::open(plan.device, plan.precision)
         .map_err(|reason| Outcome::failed(FailureClass::Device, reason))?;
     let checkpoints = Checkpoints::new(plan, &job.folder, &loaded.digests, job.emit.clone());
+    checkpoints.remove_fragments();
     let found = checkpoints.newest();
+    let resumed_secs = found.state.as_ref().map(|(_, state)| state.wall_secs);
     let resumed_step = found.state.as_ref().map(|(step, _)| *step);
     let history = found.state.as_ref().map(|(_, state)| state.history.clone());
     let training_device = device.clone().autodiff();
@@ -122,20 +124,22 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
         data_digests: loaded.digests.clone(),
         threads: job.threads,
         resumed_step: resumed_step.unwrap_or(0),
+        resumed_secs: resumed_secs.unwrap_or(0.0),
         history: history.unwrap_or_default(),
         rejected_checkpoints: found.rejected.clone(),
         startup_secs: job.started.elapsed().as_secs_f64(),
     }));
     let splits = Splits::new(plan, loaded, &device);
+    let checkpoints = Arc::new(checkpoints);
     let (network, progressed) = train(
         job,
         network,
         &training_device,
         &splits,
         found,
-        Arc::new(checkpoints),
+        checkpoints.clone(),
     )?;
-    finish(job, network, &progressed, &splits)
+    finish(job, network, &progressed, &splits, &checkpoints)
 }
 
 /// The loaders of each split.
@@ -190,6 +194,7 @@ fn train(
         plan: plan.clone(),
         device: device.clone(),
         start: start.unwrap_or_default(),
+        started: job.started,
         cursor,
         sums: sums.clone(),
         checkpoints: checkpoints.clone(),
@@ -268,12 +273,14 @@ fn finish(
     network: Network,
     progressed: &Progressed,
     splits: &Splits,
+    checkpoints: &Checkpoints,
 ) -> Result<Executed, Outcome> {
     let disk = |e: &dyn std::fmt::Display| {
-        Outcome::failed(
-            FailureClass::Disk,
-            format!("the weights cannot be saved: {e}"),
-        )
+        let message = format!(
+            "the weights cannot be saved below {}: {e}",
+            job.folder.0.display()
+        );
+        Outcome::failed(FailureClass::Disk, message)
     };
     let (last, best) = (job.folder.model("final"), job.folder.model("best"));
     if let Some(folder) = last.parent() {
@@ -286,8 +293,9 @@ fn finish(
         .save(&last)
         .map_err(|e| disk(&e))?;
     if let Some(epoch) = progressed.state.best {
-        let checkpoint = job.folder.checkpoint_part("model", epoch.step);
-        fs::copy(&checkpoint, &best).map_err(|e| disk(&e))?;
+        checkpoints
+            .copy_model(epoch.step, &best)
+            .map_err(|e| disk(&e))?;
         if let Some(test) = &splits.test {
             let record = ModuleRecord::load(&best).map_err(|e| disk(&e))?;
             let metrics = evaluate(&network.load_record(record), test)?;
@@ -329,5 +337,11 @@ fn evaluate(network: &Network, loader: &Loader) -> Result<Metrics, Outcome> {
     ];
     let named =
         values.map(|(name, value)| (name.to_owned(), metrics::mean(name, value.current(), 1)));
-    Ok(named.into_iter().collect())
+    match named.iter().all(|(_, value)| value.is_finite()) {
+        true => Ok(named.into_iter().collect()),
+        false => Err(Outcome::failed(
+            FailureClass::NotFinite,
+            "the test loss is infinite or not a number; lower `optimizer.learning_rate`",
+        )),
+    }
 }

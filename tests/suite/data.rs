@@ -168,6 +168,29 @@ fn a_declared_fallback_is_said_everywhere() {
 }
 
 #[test]
+fn each_run_records_its_own_data() {
+    let folder = folder_with(&format!(
+        "{}\n[sweep.grid]\ndata = [{{ type = \"mnist\", root = \"data\", part = \"test\", download = false, fallback = \"digits\" }}, {{ type = \"iris\" }}]\n",
+        SPEC.split("[model]")
+            .nth(1)
+            .map(|rest| format!("[model]{rest}"))
+            .unwrap()
+    ));
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+    let read =
+        |path: &str| fs::read_to_string(folder.path().join("results/spec").join(path)).unwrap();
+    assert!(read("runs/data=mnist-s1/environment.json").contains("stands in for"));
+    assert!(!read("runs/data=iris-s1/environment.json").contains("stands in for"));
+    let report = read("report.md");
+    assert_eq!(
+        report.matches("  - sha256 of train: ").count(),
+        2,
+        "{report}"
+    );
+}
+
+#[test]
 fn the_real_files_are_split_as_declared() {
     let Some(mnist) = mnist() else { return };
     let folder =

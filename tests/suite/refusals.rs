@@ -81,6 +81,22 @@ fn wrong_overrides_point_at_the_flag() {
 }
 
 #[test]
+fn setting_a_swept_key_is_refused() {
+    let folder = folder_with(&format!(
+        "{IRIS}\n[sweep.grid]\noptimizer.learning_rate = [0.1, 0.2]\n"
+    ));
+    let (code, _, stderr) = run(
+        folder.path(),
+        &["check", "spec.toml", "--set", "optimizer.learning_rate=0.5"],
+    );
+    assert_eq!(code, 2);
+    insta::assert_snapshot!(stderr);
+    let axis = "sweep.grid.optimizer.learning_rate=[0.5]";
+    let (code, _, stderr) = run(folder.path(), &["check", "spec.toml", "--set", axis]);
+    assert_eq!(code, 0, "{stderr}");
+}
+
+#[test]
 fn wrong_usage_ends_with_2() {
     let folder = folder_with(IRIS);
     for arguments in [

@@ -213,6 +213,74 @@ fn a_damaged_checkpoint_is_passed_over_for_the_one_before() {
 }
 
 #[test]
+fn a_damaged_best_checkpoint_is_not_used() {
+    let straight = completed(STOPPABLE, &[]);
+    let damaged = folder_with(STOPPABLE);
+    let checkpoints = damaged.path().join("results/spec/runs/base-s1/checkpoints");
+    // Goes on epoch by epoch until the best one is not the newest.
+    let models = (8..25).find_map(|epoch| {
+        let fault = format!("*@{epoch}");
+        run(
+            damaged.path(),
+            &["run", "spec.toml", "--quiet", "--inject-fault", &fault],
+        );
+        let files = fs::read_dir(&checkpoints).unwrap().flatten();
+        let mut models: Vec<_> = files
+            .map(|entry| entry.path())
+            .filter(|path| path.to_string_lossy().contains("model-"))
+            .collect();
+        models.sort_by_key(|path| fs::metadata(path).unwrap().modified().unwrap());
+        (models.len() == 2).then_some(models)
+    });
+    let best = &models.expect("an epoch that is not the best")[0];
+    let mut bytes = fs::read(best).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(best, bytes).unwrap();
+    let (code, _, stderr) = run(damaged.path(), &["run", "spec.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("its best epoch's checkpoint"), "{stderr}");
+    assert_eq!(numbers(straight.path()), numbers(damaged.path()));
+    let report = fs::read_to_string(damaged.path().join("results/spec/report.md")).unwrap();
+    assert!(
+        report.contains("`base-s1` passed over checkpoint"),
+        "{report}"
+    );
+}
+
+#[test]
+fn what_is_derived_is_written_again() {
+    let folder = completed(IRIS, &[]);
+    let before = numbers(folder.path());
+    let runs = folder.path().join("results/spec/runs/base-s1");
+    fs::remove_file(runs.join("summary.json")).unwrap();
+    fs::remove_file(runs.join("metrics.csv")).unwrap();
+    let (code, _, stderr) = run(folder.path(), &["report", "results/spec"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(numbers(folder.path()), before);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_second_interrupt_stops_at_once() {
+    let slow = STOPPABLE
+        .replace("mlp\"", "cnn\"\nchannels = [16]")
+        .replace("batch_size = 50", "batch_size = 600");
+    let folder = folder_with(&slow);
+    let mut command = runner(folder.path());
+    command.args(["run", "spec.toml", "--json", "--jobs", "2"]);
+    let (mut child, lines) = start_until_epoch(command, 1);
+    for _ in 0..2 {
+        Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status()
+            .unwrap();
+    }
+    lines.for_each(drop);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(summary(folder.path(), "base-s1")["outcome"], "interrupted");
+}
+
+#[test]
 fn a_panicking_run_fails_alone_and_only_it_is_tried_again() {
     let spec = format!("[experiment]\nseeds = [1, 2, 3]\n{IRIS}");
     let folder = folder_with(&spec);

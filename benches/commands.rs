@@ -1,0 +1,85 @@
+//! What the program costs around the training: `check`, `plan` of 10,000 runs, and a worker's start.
+//!
+//! Whole processes, timed from outside, medians of 11. Run with `cargo bench --bench commands`.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+const SPEC: &str = r#"
+[data]
+type = "digits"
+image_size = "28x28"
+
+[model]
+type = "mlp"
+
+[optimizer]
+type = "adam"
+learning_rate = 1e-3
+
+[train]
+epochs = 1
+"#;
+
+fn runner(folder: &Path, arguments: &[&str]) -> f64 {
+    let started = Instant::now();
+    let status = Command::new(env!("CARGO_BIN_EXE_runner"))
+        .current_dir(folder)
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .expect("runner starts");
+    assert!(status.success(), "{arguments:?}");
+    started.elapsed().as_secs_f64()
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn main() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path();
+    fs::write(path.join("small.toml"), SPEC).expect("the spec is written");
+    let rates: Vec<_> = (1..=100).map(|i| format!("{i}e-5")).collect();
+    let widths: Vec<_> = (1..=50).map(|i| format!("[{i}]")).collect();
+    let large = format!(
+        "[experiment]\nseeds = [1, 2]\n{SPEC}\n[sweep.grid]\noptimizer.learning_rate = [{}]\nmodel.hidden = [{}]\n",
+        rates.join(", "),
+        widths.join(", ")
+    );
+    fs::write(path.join("large.toml"), large).expect("the spec is written");
+    let time = |arguments: &[&str]| {
+        let times = (0..11).map(|_| runner(path, arguments));
+        1e3 * median(times.collect())
+    };
+    println!(
+        "check of a good file       {:7.1} ms",
+        time(&["check", "small.toml"])
+    );
+    println!(
+        "plan of 10,000 runs        {:7.1} ms",
+        time(&["plan", "large.toml"])
+    );
+    println!(
+        "plan of 10,000 runs, JSON  {:7.1} ms",
+        time(&["plan", "large.toml", "--json"])
+    );
+    let starts = (0..11).map(|round| {
+        let results = format!("results-{round}");
+        runner(path, &["run", "small.toml", "--results", &results]);
+        let events = path.join(results).join("small/runs/base-s1/events.jsonl");
+        let events = fs::read_to_string(events).expect("the run has events");
+        let started: serde_json::Value =
+            serde_json::from_str(events.lines().next().expect("a first event")).expect("an event");
+        started["startup_secs"].as_f64().expect("a number")
+    });
+    println!(
+        "start of a worker on flex  {:7.1} ms",
+        1e3 * median(starts.collect())
+    );
+}

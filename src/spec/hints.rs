@@ -1,0 +1,76 @@
+//! What a person most likely meant by a key that is wrong or missing, from the keys that there are.
+
+use super::section::{KeyDoc, Shape};
+
+/// The keys that a table must have, with a value each.
+pub fn required_keys(path: &str) -> String {
+    let keys = super::describe();
+    let Some(Shape::Table(inner)) = keys
+        .iter()
+        .find(|doc| doc.key == path)
+        .map(|doc| &doc.shape)
+    else {
+        return "its keys".into();
+    };
+    let required = inner
+        .iter()
+        .filter(|doc| doc.required)
+        .map(|doc| match &doc.shape {
+            Shape::Scalar(kind) => format!("`{} = {}`", doc.key, kind.example()),
+            Shape::Variants(variants) => {
+                let names: Vec<_> = variants.iter().map(|v| format!("\"{}\"", v.name)).collect();
+                format!("`{} = …` ({})", doc.key, names.join(", "))
+            }
+            _ => format!("`{}`", doc.key),
+        });
+    required.collect::<Vec<_>>().join(" and ")
+}
+
+/// What other tools call the same thing.
+pub fn synonym(key: &str, known: &[&'static str]) -> Option<&'static str> {
+    const SYNONYMS: &[(&str, &str)] = &[
+        ("lr", "learning_rate"),
+        ("batch", "batch_size"),
+        ("bs", "batch_size"),
+        ("num_epochs", "epochs"),
+        ("max_epochs", "epochs"),
+        ("n_epochs", "epochs"),
+        ("seed", "seeds"),
+        ("betas", "beta_1"),
+        ("eps", "epsilon"),
+        ("path", "root"),
+        ("dir", "root"),
+        ("dtype", "precision"),
+        ("hidden_sizes", "hidden"),
+        ("layers", "hidden"),
+        ("name", "type"),
+        ("kind", "type"),
+    ];
+    let mut matching = SYNONYMS.iter().filter(|(theirs, _)| *theirs == key);
+    matching.find_map(|(_, ours)| known.iter().copied().find(|k| k == ours))
+}
+
+/// The table that a key belongs to, if some table of the experiment file has it.
+pub fn home_of(key: &str) -> Option<String> {
+    fn find(keys: &[KeyDoc], path: &str, wanted: &str) -> Option<String> {
+        for doc in keys {
+            if doc.key == wanted && wanted != "type" {
+                return Some(path.to_owned());
+            }
+            let inner = match path.is_empty() {
+                true => doc.key.to_owned(),
+                false => format!("{path}.{}", doc.key),
+            };
+            let found = match &doc.shape {
+                Shape::Table(keys) => find(keys, &inner, wanted),
+                Shape::Variants(all) => all.iter().find_map(|v| find(&v.keys, path, wanted)),
+                Shape::Scalar(_) | Shape::Axes => None,
+            };
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+    find(&super::describe(), "", key)
+}
