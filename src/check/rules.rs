@@ -5,6 +5,7 @@ use crate::check::network::Network;
 use crate::data::DataPlan;
 use crate::diagnostic::Diagnostic;
 use crate::spec::ExperimentSpec;
+use crate::spec::backend::Precision;
 use crate::spec::data::{DataSource, MnistPart};
 use crate::spec::kind::show_bytes;
 use crate::spec::optimizer::OptimizerSpec;
@@ -124,6 +125,27 @@ pub fn nesterov_has_momentum(point: &Point<'_>) -> Option<Diagnostic> {
         )
         .at(point.span("optimizer.nesterov"))
         .help("write a `momentum` such as 0.9, or remove `nesterov`")
+    })
+}
+
+/// The smallest number above zero in IEEE half precision.
+const SMALLEST_F16: f64 = 5.97e-8;
+
+pub fn epsilon_is_not_zero(point: &Point<'_>) -> Option<Diagnostic> {
+    let (OptimizerSpec::Adam(adam) | OptimizerSpec::Adamw(adam)) = &point.spec.optimizer else {
+        return None;
+    };
+    (point.spec.backend.precision == Precision::F16 && adam.epsilon < SMALLEST_F16).then(|| {
+        let message = format!(
+            "`optimizer.epsilon` is {:e}, which is 0 in f16: updates would divide by zero",
+            adam.epsilon
+        );
+        Diagnostic::error("contradiction", message)
+            .at(point.span("optimizer.epsilon"))
+            .note(format!(
+                "the smallest number above 0 in f16 is {SMALLEST_F16:e}"
+            ))
+            .help("write `epsilon = 1e-4`, or another precision such as \"bf16\"")
     })
 }
 

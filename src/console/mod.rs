@@ -9,6 +9,7 @@ use crate::event::{Event, Outcome, Progress};
 use crate::plan::RunPlan;
 use crate::record::RunRecord;
 use crate::report::short_number;
+use crate::spec::backend::DeviceName;
 use crate::spec::section::Choice;
 
 /// How often a long run gets a line where there is no terminal.
@@ -34,8 +35,8 @@ pub struct Console {
     /// Optimizer updates of the runs that have not ended.
     steps: Vec<Steps>,
     jobs: usize,
-    /// Seconds and updates measured so far, over all runs.
-    measured: (f64, usize),
+    /// Seconds and updates measured so far, by device: one device says nothing of another.
+    measured: Vec<(DeviceName, f64, usize)>,
     last_plain: Vec<Option<Instant>>,
 }
 
@@ -49,6 +50,7 @@ struct Bars {
 struct Steps {
     done: usize,
     num: usize,
+    device: DeviceName,
 }
 
 impl Console {
@@ -78,10 +80,11 @@ impl Console {
                 .map(|run| Steps {
                     done: 0,
                     num: run.num_steps(),
+                    device: run.device,
                 })
                 .collect(),
             jobs,
-            measured: (0.0, 0),
+            measured: Vec::new(),
             last_plain: vec![None; runs.len()],
         }
     }
@@ -112,8 +115,7 @@ impl Console {
             Event::EpochFinished(epoch) => {
                 let before = self.steps[run].done.min(epoch.step);
                 let num = plan.steps_per_epoch;
-                self.measured.0 += epoch.train_secs + epoch.valid_secs;
-                self.measured.1 += num;
+                self.measure(plan.device, epoch.train_secs + epoch.valid_secs, num);
                 self.steps[run].done = epoch.step.max(before);
                 let progress = Progress {
                     epoch: epoch.epoch,
@@ -181,28 +183,43 @@ impl Console {
         }
     }
 
-    /// Seconds a step, times the steps that are left, over the runs at once. Said only once a whole
-    /// epoch was measured.
+    fn measure(&mut self, device: DeviceName, secs: f64, num_steps: usize) {
+        match self
+            .measured
+            .iter_mut()
+            .find(|(known, _, _)| *known == device)
+        {
+            Some((_, all_secs, all_steps)) => {
+                *all_secs += secs;
+                *all_steps += num_steps;
+            }
+            None => self.measured.push((device, secs, num_steps)),
+        }
+    }
+
+    /// Seconds a step on each device, times the steps that are left there, over the runs at once. Said
+    /// only once a whole epoch was measured on every device that is still needed.
     fn time_left(&self) -> String {
         let failed = match self.num_failed {
             0 => String::new(),
             num => format!("{num} failed, "),
         };
-        let (secs, num) = self.measured;
-        if num == 0 {
-            return format!("{failed}time left: measuring");
+        let mut secs = 0.0;
+        for steps in self.steps.iter().filter(|steps| steps.done < steps.num) {
+            let measured = self
+                .measured
+                .iter()
+                .find(|(device, _, _)| *device == steps.device);
+            let Some((_, all_secs, all_steps)) = measured else {
+                return format!("{failed}time left: measuring");
+            };
+            secs += all_secs / *all_steps as f64 * (steps.num - steps.done) as f64;
         }
-        let left: usize = self
-            .steps
-            .iter()
-            .map(|steps| steps.num - steps.done.min(steps.num))
-            .sum();
-        if left == 0 {
+        if secs == 0.0 {
             return failed.trim_end_matches(", ").to_owned();
         }
         let slots = self.jobs.min(self.num_runs - self.num_done).max(1);
-        let secs = secs / num as f64 * left as f64 / slots as f64;
-        format!("{failed}about {} left", duration(secs))
+        format!("{failed}about {} left", duration(secs / slots as f64))
     }
 
     /// Writes a line above the bars.
