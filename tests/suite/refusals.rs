@@ -138,14 +138,3 @@ fn a_closed_pipe_is_no_error() {
     assert_eq!(code, 0, "{stderr}");
     assert!(folder.path().join("results/spec/report.md").exists());
 }
-
-#[test]
-fn a_narrow_terminal_is_no_error() {
-    let folder = folder_with(IRIS);
-    let output = runner(folder.path())
-        .args(["plan", "spec.toml"])
-        .env("COLUMNS", "20")
-        .output()
-        .unwrap();
-    assert_eq!(texts(&output).0, 0);
-}

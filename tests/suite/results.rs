@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use runner::record::ExperimentFolder;
 use serde_json::Value as Json;
 
 use super::support::{IRIS, folder_with, redact, run, tree};
@@ -118,4 +119,28 @@ fn the_contract_for_tools_holds() {
             .unwrap()
     };
     assert!(value(0) >= value(1), "trials are in rank order");
+}
+
+#[test]
+fn a_report_suits_any_width_of_terminal() {
+    let folder = swept();
+    let experiment = ExperimentFolder(folder.path().join("results/spec"));
+    let report = runner::report::write(&experiment).unwrap().unwrap();
+    for width in [1, 20, 40, 60, 200] {
+        let table = runner::report::table(&report, width);
+        let widest = table
+            .lines()
+            .map(|line| line.chars().count())
+            .max()
+            .unwrap();
+        assert!(
+            widest <= usize::from(width.max(20)),
+            "{width} columns:\n{table}"
+        );
+        assert_eq!(
+            table.contains("test/loss"),
+            width == 200,
+            "{width} columns:\n{table}"
+        );
+    }
 }

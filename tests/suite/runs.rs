@@ -32,7 +32,7 @@ type = "cosine"
 warmup_steps = 30
 
 [train]
-epochs = 25
+epochs = 60
 batch_size = 50
 "#;
 
@@ -85,7 +85,7 @@ fn completed(spec: &str, arguments: &[&str]) -> tempfile::TempDir {
 #[test]
 fn one_run_at_a_time_and_two_give_the_same_numbers() {
     let spec = format!("{STOPPABLE}\n[sweep.grid]\nmodel.hidden = [[32], [16, 16]]\n")
-        .replace("epochs = 25", "epochs = 4");
+        .replace("epochs = 60", "epochs = 4");
     let one = completed(&spec, &["--jobs", "1"]);
     let two = completed(&spec, &["--jobs", "2"]);
     assert_eq!(numbers(one.path()), numbers(two.path()));
