@@ -75,6 +75,10 @@ pub const RULES: &[Rule] = &[
         check: rules::nesterov_has_momentum,
     },
     Rule {
+        reads: &["optimizer"],
+        check: rules::numbers_fit_f32,
+    },
+    Rule {
         reads: &["optimizer", "backend.precision"],
         check: rules::epsilon_is_not_zero,
     },

@@ -128,6 +128,43 @@ pub fn nesterov_has_momentum(point: &Point<'_>) -> Option<Diagnostic> {
     })
 }
 
+/// Burn's optimizers take their settings as 32-bit numbers.
+pub fn numbers_fit_f32(point: &Point<'_>) -> Option<Diagnostic> {
+    let optimizer = &point.spec.optimizer;
+    let mut numbers = vec![("learning_rate", optimizer.learning_rate(), f32::MAX)];
+    match optimizer {
+        OptimizerSpec::Sgd {
+            momentum,
+            weight_decay,
+            ..
+        } => numbers.extend([
+            ("momentum", *momentum, 1.0),
+            ("weight_decay", *weight_decay, f32::MAX),
+        ]),
+        OptimizerSpec::Adam(adam) | OptimizerSpec::Adamw(adam) => numbers.extend([
+            ("beta_1", adam.beta_1, 1.0),
+            ("beta_2", adam.beta_2, 1.0),
+            ("epsilon", adam.epsilon, f32::MAX),
+            ("weight_decay", adam.weight_decay, f32::MAX),
+        ]),
+    }
+    let wrong = |(_, value, bound): &(&str, f64, f32)| {
+        let rounded = *value as f32;
+        rounded >= *bound || (*value > 0.0 && rounded == 0.0)
+    };
+    let (key, value, _) = numbers.into_iter().find(wrong)?;
+    let message = format!(
+        "`optimizer.{key}` is {value:e}, which 32 bits round to {}",
+        value as f32
+    );
+    Some(
+        Diagnostic::error("out-of-range", message)
+            .at(point.span(&format!("optimizer.{key}")))
+            .note("Burn's optimizers take their settings as 32-bit numbers")
+            .help("write a number between 1e-38 and 1e38, and for shares one below 0.9999999"),
+    )
+}
+
 /// The smallest number above zero in IEEE half precision.
 const SMALLEST_F16: f64 = 5.97e-8;
 

@@ -1,6 +1,7 @@
 //! Before anything trains: the data is read once, the results folder is looked at and locked, what does
 //! not belong together is refused, and every run's plan is written.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 
@@ -11,9 +12,10 @@ use crate::data::{self, DataPlan};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::plan::{Plan, RunPlan};
 use crate::record::{
-    ExperimentFolder, RunFolder, Status, leftovers, status, write_json, write_whole,
+    ExperimentFolder, RunFolder, Status, leftovers, status, total_memory, write_json, write_whole,
 };
 use crate::spec::document::{Document, plain_io_error};
+use crate::spec::kind::show_bytes;
 
 /// Reads every data set once, so that a damaged one is refused before anything is written.
 pub fn verify_data(document: &Document, plan: &Plan, output: &mut Output) -> Result<(), u8> {
@@ -34,6 +36,29 @@ pub fn verify_data(document: &Document, plan: &Plan, output: &mut Output) -> Res
         verified.push(&run.data);
     }
     Ok(())
+}
+
+/// Refuses runs that the machine cannot hold, on devices that use its memory.
+pub fn verify_memory(document: &Document, plan: &Plan, output: &mut Output) -> Result<(), u8> {
+    let there = total_memory();
+    let too_large = |run: &&RunPlan| run.device.backend.is_host() && run.least_memory_bytes > there;
+    let Some(run) = plan.runs.iter().find(too_large).filter(|_| there > 0) else {
+        return Ok(());
+    };
+    let message = format!(
+        "run `{}` holds at least {}, and this machine has {}",
+        run.id,
+        show_bytes(run.least_memory_bytes),
+        show_bytes(there)
+    );
+    let mut diagnostic = Diagnostic::error("memory", message);
+    diagnostic.span = document.root.at("model.type").map(|entry| entry.node.span);
+    let help = "choose a smaller batch or model";
+    Err(show_refusals(
+        &document.sources,
+        &Diagnostics(vec![diagnostic.help(help)]),
+        output,
+    ))
 }
 
 /// Refuses a file that cannot be written.
@@ -108,10 +133,11 @@ pub fn prepare(
         Ok(())
     };
     write().map_err(|e| disk(&folder.0, &e, output))?;
+    let chosen: BTreeSet<&str> = selected.iter().map(|run| run.id.as_str()).collect();
     let mut todo = Vec::new();
     let (mut num_completed, mut num_begun, mut num_failed) = (0, 0, 0);
     for (run, status) in plan.runs.iter().zip(&statuses) {
-        if !selected.iter().any(|chosen| chosen.id == run.id) {
+        if !chosen.contains(run.id.as_str()) {
             continue;
         }
         match status {

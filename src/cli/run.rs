@@ -8,7 +8,7 @@ use wildmatch::WildMatch;
 
 use super::experiment::{plan as plan_experiment, refuse};
 use super::output::Output;
-use super::prepare::{disk, lock, prepare, verify_data};
+use super::prepare::{disk, lock, prepare, verify_data, verify_memory};
 use super::{FAILED, INTERRUPTED, Logging, OK, RunArgs};
 use crate::console::{Console, Mode};
 use crate::diagnostic::Diagnostic;
@@ -37,6 +37,7 @@ fn try_run(args: &RunArgs, logging: &Logging, output: &mut Output) -> Result<u8,
     let fault = parse_fault(args.inject_fault.as_deref(), output)?;
     let (document, plan) = plan_experiment(&args.spec, Some(mode), output)?;
     let selected = select(&plan, &args.only, output)?;
+    verify_memory(&document, &plan, output)?;
     verify_data(&document, &plan, output)?;
     let folder = ExperimentFolder(args.results.join(&plan.experiment));
     // The lock is held until the report is written.

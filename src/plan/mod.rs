@@ -138,7 +138,11 @@ pub fn plan(
     let mut findings = Findings::default();
     let written = ExperimentSpec::decode(&document.root, &mut findings);
     let num_before = findings.diagnostics.0.len();
-    let axes = sweep::axes(&written.sweep, &mut findings.diagnostics);
+    let axes = sweep::axes(
+        &written.sweep,
+        written.experiment.seeds.len(),
+        &mut findings.diagnostics,
+    );
     sweep::refuse_overridden(&axes, &document.overrides, &mut findings.diagnostics);
     if findings.is_poisoned("sweep") || findings.diagnostics.0.len() > num_before {
         // Trials of a wrong sweep would only repeat what is wrong with the file itself.

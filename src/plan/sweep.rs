@@ -4,8 +4,8 @@ use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::spec::SweepSpec;
 use crate::spec::document::{Entry, Node, Table, Value};
 
-/// More trials than this are a mistake in the file.
-const MAX_TRIALS: usize = 1_000_000;
+/// More runs than this are a mistake in the file.
+const MAX_RUNS: usize = 100_000;
 
 /// Tables that say what is asked, not how a run is computed.
 const NOT_SWEPT: [&str; 3] = ["experiment", "sweep", "objective"];
@@ -34,7 +34,7 @@ impl Axis {
 }
 
 /// Checks the axes of a sweep; a wrong one is reported and left out.
-pub fn axes(sweep: &SweepSpec, diagnostics: &mut Diagnostics) -> Vec<Axis> {
+pub fn axes(sweep: &SweepSpec, num_seeds: usize, diagnostics: &mut Diagnostics) -> Vec<Axis> {
     let mut axes: Vec<Axis> = Vec::new();
     for (key, entry) in &sweep.grid {
         match refuse(key, entry, &axes) {
@@ -47,20 +47,15 @@ pub fn axes(sweep: &SweepSpec, diagnostics: &mut Diagnostics) -> Vec<Axis> {
             }),
         }
     }
-    let num_trials = axes
-        .iter()
-        .map(|axis| axis.values().len())
-        .try_fold(1, usize::checked_mul);
-    if num_trials.is_none_or(|num| num > MAX_TRIALS)
+    let lengths = axes.iter().map(|axis| axis.values().len());
+    let num_runs = lengths.chain([num_seeds]).try_fold(1, usize::checked_mul);
+    if num_runs.is_none_or(|num| num > MAX_RUNS)
         && let Some(axis) = axes.first()
     {
         diagnostics.push(
-            Diagnostic::error(
-                "sweep",
-                format!("the sweep has more than {MAX_TRIALS} trials"),
-            )
-            .at(axis.entry.key_span)
-            .help("take values out of the axes"),
+            Diagnostic::error("sweep", format!("the sweep has more than {MAX_RUNS} runs"))
+                .at(axis.entry.key_span)
+                .help("take values out of the axes, or seeds"),
         );
         axes.clear();
     }
@@ -127,7 +122,7 @@ fn refuse(key: &str, entry: &Entry, axes: &[Axis]) -> Option<Diagnostic> {
         );
     }
     for (at, node) in values.iter().enumerate() {
-        if let Some(first) = values[..at].iter().find(|n| n.value == node.value) {
+        if let Some(first) = values[..at].iter().find(|n| same(&n.value, &node.value)) {
             return Some(
                 Diagnostic::error(
                     "repeated-value",
@@ -147,11 +142,8 @@ pub fn refuse_overridden(axes: &[Axis], overrides: &[String], diagnostics: &mut 
     for assignment in overrides {
         let key = assignment.split('=').next().unwrap_or(assignment).trim();
         let covers = |axis: &&Axis| {
-            let rest = axis.key.strip_prefix(key);
+            let rest = key.strip_prefix(axis.key.as_str());
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-                || key
-                    .strip_prefix(axis.key.as_str())
-                    .is_some_and(|rest| rest.starts_with('.'))
         };
         if let Some(axis) = axes.iter().find(covers) {
             let message = format!(
@@ -188,6 +180,16 @@ fn unknown_table(key: &str, entry: &Entry) -> Option<Diagnostic> {
             diagnostic.help("write the dotted path of a key, such as `\"optimizer.learning_rate\"`")
         }
     })
+}
+
+/// Whether two values mean the same: `1` is `1.0`.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Int(int), Value::Float(float)) | (Value::Float(float), Value::Int(int)) => {
+            *int as f64 == *float
+        }
+        _ => a == b,
+    }
 }
 
 /// The indices of one trial's values, one for each axis; the last axis varies fastest.
@@ -258,7 +260,7 @@ fn value_labels(values: &[Node]) -> Vec<String> {
         .map(|node| sanitize(&value_label(&node.value)))
         .collect();
     for at in 0..labels.len() {
-        if labels[..at].contains(&labels[at]) || labels[at].is_empty() {
+        while labels[..at].contains(&labels[at]) || labels[at].is_empty() {
             labels[at] = format!("{}.{}", labels[at], at + 1);
         }
     }

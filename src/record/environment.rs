@@ -56,12 +56,20 @@ pub struct Worker {
     pub data_digests: BTreeMap<String, String>,
 }
 
+/// Bytes of this machine's memory; 0 where the system does not say.
+pub fn total_memory() -> u64 {
+    let Ok(mut system) = System::new() else {
+        return 0;
+    };
+    system.refresh_memory();
+    system.total_memory()
+}
+
 impl Environment {
     /// Looks at this machine and at the git checkout around `folder`.
     pub fn here(folder: &Path, data_notice: Option<String>) -> Self {
         let mut system = System::new().ok();
         if let Some(system) = &mut system {
-            system.refresh_memory();
             system.refresh_cpu_list(sysinfo::CpuRefreshKind::nothing());
         }
         let cpu = system
@@ -89,7 +97,7 @@ impl Environment {
             os: System::long_os_version().unwrap_or_default(),
             cpu: cpu.unwrap_or_default(),
             cores: std::thread::available_parallelism().map_or(1, |n| n.get()),
-            memory_bytes: system.map_or(0, |s| s.total_memory()),
+            memory_bytes: total_memory(),
             data_notice,
             worker: None,
         }

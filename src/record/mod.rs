@@ -28,7 +28,7 @@ mod fold;
 mod status;
 
 pub use collector::{Collector, Recorded};
-pub use environment::Environment;
+pub use environment::{Environment, total_memory};
 pub use fold::{RunRecord, Summary};
 pub use status::{Status, leftovers, status};
 

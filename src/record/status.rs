@@ -1,5 +1,6 @@
 //! What a results folder already holds of a plan.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use serde_json::Value as Json;
@@ -56,7 +57,8 @@ pub fn status(plan: &RunPlan, folder: &RunFolder) -> io::Result<Status> {
 
 /// The ids of runs that the folder holds and the plan does not.
 pub fn leftovers(plan: &Plan, folder: &ExperimentFolder) -> Vec<String> {
-    let planned = |id: &String| plan.runs.iter().any(|run| run.id == *id);
+    let ids: BTreeSet<&str> = plan.runs.iter().map(|run| run.id.as_str()).collect();
+    let planned = |id: &String| ids.contains(id.as_str());
     folder
         .run_ids()
         .into_iter()

@@ -302,9 +302,14 @@ fn command(plan: &Plan, run: &RunPlan) -> String {
         .iter()
         .map(|set| format!(" --set {}", quoted(set)));
     let sets: String = sets.collect();
+    // A leading dash would be read as an option.
+    let source = match plan.source.starts_with('-') {
+        true => format!("./{}", plan.source),
+        false => plan.source.clone(),
+    };
     format!(
         "runner run {} --only {}{sets} --results reproduced",
-        quoted(&plan.source),
+        quoted(&source),
         quoted(&run.id)
     )
 }

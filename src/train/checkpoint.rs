@@ -142,10 +142,13 @@ impl Checkpoints {
         }
     }
 
-    fn read(&self, step: usize) -> Result<State, String> {
+    fn read_sidecar(&self, step: usize) -> Result<Sidecar, String> {
         let text = fs::read(self.folder.checkpoint_json(step)).map_err(|e| e.to_string())?;
-        let sidecar: Sidecar =
-            serde_json::from_slice(&text).map_err(|e| format!("its sidecar is damaged: {e}"))?;
+        serde_json::from_slice(&text).map_err(|e| format!("its sidecar is damaged: {e}"))
+    }
+
+    fn read(&self, step: usize) -> Result<State, String> {
+        let sidecar = self.read_sidecar(step)?;
         if sidecar.format != FORMAT {
             return Err(format!(
                 "its format is {}, and this runner reads {FORMAT}",
@@ -218,8 +221,6 @@ impl Checkpoints {
         for part in PARTS {
             sums.insert(part.to_owned(), self.sum(part, step)?);
         }
-        let epoch = state.epochs_done + (state.steps_in_epoch > 0) as usize;
-        let best = state.best.map(|best| best.step);
         let sidecar = Sidecar {
             format: FORMAT,
             fingerprint: self.fingerprint.clone(),
@@ -227,27 +228,37 @@ impl Checkpoints {
             sha256: sums,
             state,
         };
-        write_json(&self.folder.checkpoint_json(step), &sidecar).map_err(|e| e.to_string())?;
-        self.prune(best);
+        self.write_sidecar(step, &sidecar)
+    }
+
+    /// Gives the set of a step a new state, when the set is on disk and its weights are of this moment.
+    pub fn restate(&self, step: usize, state: State) -> Result<(), String> {
+        let mut sidecar = self.read_sidecar(step)?;
+        sidecar.state = state;
+        self.write_sidecar(step, &sidecar)
+    }
+
+    fn write_sidecar(&self, step: usize, sidecar: &Sidecar) -> Result<(), String> {
+        write_json(&self.folder.checkpoint_json(step), sidecar).map_err(|e| e.to_string())?;
+        self.prune();
+        let state = &sidecar.state;
+        let epoch = state.epochs_done + (state.steps_in_epoch > 0) as usize;
         (self.emit)(Event::CheckpointSaved { step, epoch });
         Ok(())
     }
 
-    /// Removes all but the newest sets and the best one. A file that cannot be removed is no failure.
-    fn prune(&self, best: Option<usize>) {
-        for step in self
-            .folder
-            .checkpoint_steps()
-            .into_iter()
-            .skip(self.keep_last)
-        {
-            if Some(step) == best {
-                continue;
-            }
+    /// Removes all but the newest sets and the best one of each, without which a set is of no use. A
+    /// file that cannot be removed is no failure.
+    fn prune(&self) {
+        let steps = self.folder.checkpoint_steps();
+        let (newest, older) = steps.split_at(self.keep_last.min(steps.len()));
+        let best_of = |step: &usize| Some(self.read_sidecar(*step).ok()?.state.best?.step);
+        let bests: Vec<_> = newest.iter().filter_map(best_of).collect();
+        for step in older.iter().filter(|step| !bests.contains(step)) {
             // The sidecar goes first, so that no set looks complete while it is taken apart.
-            let _ = fs::remove_file(self.folder.checkpoint_json(step));
+            let _ = fs::remove_file(self.folder.checkpoint_json(*step));
             for part in PARTS {
-                let _ = fs::remove_file(self.folder.checkpoint_part(part, step));
+                let _ = fs::remove_file(self.folder.checkpoint_part(part, *step));
             }
         }
     }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use burn::data::dataloader::DataLoaderIterator;
 use burn::module::Module;
 use burn::tensor::Device;
+use burn::train::checkpoint::CheckpointerError;
 use burn::train::{
     EventProcessorTraining, InferenceStep, Interrupter, Learner, LearnerEvent,
     SupervisedLearningStrategy, SupervisedTrainingEventProcessor, TrainLoader, TrainingComponents,
@@ -265,6 +266,14 @@ impl Epochs {
                 wall_secs: self.start.wall_secs + self.started.elapsed().as_secs_f64(),
                 ..state.clone()
             };
+            // Resumed here and not trained since: the weights on disk are these. They are left alone, so
+            // that a kill cannot spoil them.
+            if step > 0 && step == self.start.step(&self.plan) {
+                let restated = self.checkpoints.restate(step, state);
+                let restated = restated.map_err(CheckpointerError::Unknown);
+                parts.interrupter.fail_on_error(restated);
+                return;
+            }
             self.checkpoints.expect(step, state);
             checkpointer.checkpoint(learner, step, &parts.event_store);
         }

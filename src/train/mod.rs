@@ -252,8 +252,9 @@ fn train(
         ));
     }
     match trained.interrupted {
-        Some(_) => Err(Outcome::Interrupted),
-        None => Ok((trained.model.network(), progressed)),
+        // A stop that came when everything was trained leaves only little to do.
+        Some(_) if progressed.state.epochs_done < plan.train.epochs => Err(Outcome::Interrupted),
+        _ => Ok((trained.model.network(), progressed)),
     }
 }
 

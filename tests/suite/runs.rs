@@ -248,6 +248,40 @@ fn a_damaged_best_checkpoint_is_not_used() {
 }
 
 #[test]
+fn every_kept_checkpoint_can_be_used() {
+    // Falling loss makes each epoch the best: the one before must keep a best of its own.
+    let spec = format!(
+        "{STOPPABLE}\n[objective]\nmetric = \"train/loss\"\n\n[checkpoint]\nkeep_last = 2\n"
+    );
+    let folder = folder_with(&spec);
+    run(
+        folder.path(),
+        &["run", "spec.toml", "--quiet", "--inject-fault", "*@6"],
+    );
+    let checkpoints = folder.path().join("results/spec/runs/base-s1/checkpoints");
+    fs::write(checkpoints.join("model-130.bpk"), "damaged").unwrap();
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(
+        stderr.matches("base-s1: passed over").count(),
+        1,
+        "{stderr}"
+    );
+}
+
+#[test]
+fn a_model_beyond_the_machine_is_refused() {
+    let folder = folder_with(&IRIS.replace("[16]", "[1048576, 1048576]"));
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
+    assert_eq!(code, 2, "{stderr}");
+    assert!(
+        stderr.contains("holds at least 12.0 TiB") || stderr.contains("holds at least 16.0 TiB"),
+        "{stderr}"
+    );
+    assert!(!folder.path().join("results").exists());
+}
+
+#[test]
 fn what_is_derived_is_written_again() {
     let folder = completed(IRIS, &[]);
     let before = numbers(folder.path());
