@@ -14,17 +14,6 @@ use crate::report::short_number;
 use crate::spec::document::plain_io_error;
 use crate::spec::section::Choice;
 
-fn disk(path: &Path, error: &std::io::Error, output: &mut Output) -> u8 {
-    let message = format!(
-        "cannot read `{}`: {}",
-        path.display(),
-        plain_io_error(error)
-    );
-    let help = "`runner run` on the experiment again rewrites what is derived";
-    refuse(Diagnostic::error("results", message).help(help), output);
-    FAILED
-}
-
 /// Lists the runs of one experiment's folder, or of every experiment in a results folder.
 pub fn list(folder: &Path, json: bool, output: &mut Output) -> u8 {
     let mut experiments = vec![ExperimentFolder(folder.to_owned())];
@@ -113,4 +102,16 @@ pub fn list(folder: &Path, json: bool, output: &mut Output) -> u8 {
         output.print(&table.trim_fmt());
     }
     code
+}
+
+/// Says that a file cannot be read.
+fn disk(path: &Path, error: &std::io::Error, output: &mut Output) -> u8 {
+    let message = format!(
+        "cannot read `{}`: {}",
+        path.display(),
+        plain_io_error(error)
+    );
+    let help = "`runner run` on the experiment again rewrites what is derived";
+    refuse(Diagnostic::error("results", message).help(help), output);
+    FAILED
 }
