@@ -372,8 +372,9 @@ impl Converter<'_> {
                 Ok(v) => Value::Int(v),
                 Err(_) => {
                     let message = format!("`{}` does not fit a 64-bit integer", v.as_str());
+                    let help = "write a number below 9.2e18";
                     self.diagnostics
-                        .push(Diagnostic::error("syntax", message).at(span));
+                        .push(Diagnostic::error("syntax", message).at(span).help(help));
                     Value::Int(0)
                 }
             },
