@@ -25,11 +25,10 @@ pub fn verify_data(document: &Document, plan: &Plan, output: &mut Output) -> Res
             continue;
         }
         if let Err(error) = data::load(&run.data) {
-            let mut diagnostic = error.to_diagnostic();
-            diagnostic.span = document.root.at("data.type").map(|entry| entry.node.span);
-            return Err(show_refusals(
-                &document.sources,
-                &Diagnostics(vec![diagnostic]),
+            return Err(refuse_at(
+                document,
+                "data.type",
+                error.to_diagnostic(),
                 output,
             ));
         }
@@ -51,14 +50,20 @@ pub fn verify_memory(document: &Document, plan: &Plan, output: &mut Output) -> R
         show_bytes(run.least_memory_bytes),
         show_bytes(there)
     );
-    let mut diagnostic = Diagnostic::error("memory", message);
-    diagnostic.span = document.root.at("model.type").map(|entry| entry.node.span);
-    let help = "choose a smaller batch or model";
-    Err(show_refusals(
-        &document.sources,
-        &Diagnostics(vec![diagnostic.help(help)]),
-        output,
-    ))
+    let diagnostic = Diagnostic::error("memory", message);
+    let diagnostic = diagnostic.help("choose a smaller batch or model");
+    Err(refuse_at(document, "model.type", diagnostic, output))
+}
+
+/// Refuses with the place of a key, where the file has it.
+fn refuse_at(
+    document: &Document,
+    key: &str,
+    mut diagnostic: Diagnostic,
+    output: &mut Output,
+) -> u8 {
+    diagnostic.span = document.root.at(key).map(|entry| entry.node.span);
+    show_refusals(&document.sources, &Diagnostics(vec![diagnostic]), output)
 }
 
 /// Refuses a file that cannot be written.

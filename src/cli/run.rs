@@ -1,5 +1,6 @@
 //! `runner run`: prepare the results folder, dispatch what is not completed, record, report.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::sync::mpsc;
@@ -69,10 +70,9 @@ fn try_run(args: &RunArgs, logging: &Logging, output: &mut Output) -> Result<u8,
 
 /// Whether none of the selected runs has a problem.
 fn is_done(report: &Report, selected: &[&RunPlan]) -> bool {
-    !report
-        .problems
-        .iter()
-        .any(|problem| selected.iter().any(|run| run.id == problem.run))
+    let chosen: BTreeSet<&str> = selected.iter().map(|run| run.id.as_str()).collect();
+    let mut problems = report.problems.iter();
+    !problems.any(|problem| chosen.contains(problem.run.as_str()))
 }
 
 fn parse_fault(text: Option<&str>, output: &mut Output) -> Result<Option<(WildMatch, String)>, u8> {

@@ -111,16 +111,13 @@ impl Kind {
                 format!("a number{lower}{upper}")
             }
             Kind::Text => "a string".into(),
-            Kind::OneOf(names) => {
-                let names: Vec<_> = names.iter().map(|(name, _)| format!("`{name}`")).collect();
-                format!("one of {}", names.join(", "))
-            }
-            Kind::Indexed(names) => {
-                let names: Vec<_> = names.iter().map(|(name, _)| format!("`{name}`")).collect();
-                format!(
-                    "one of {}, with an index if there are several, as in `wgpu:1`",
-                    names.join(", ")
-                )
+            Kind::OneOf(names) | Kind::Indexed(names) => {
+                let quoted: Vec<_> = names.iter().map(|(name, _)| format!("`{name}`")).collect();
+                let index = match self {
+                    Kind::Indexed(_) => ", with an index if there are several, as in `wgpu:1`",
+                    _ => "",
+                };
+                format!("one of {}{index}", quoted.join(", "))
             }
             Kind::Slug => "a name of letters, digits, `-`, `_` and `.`".into(),
             Kind::Bytes => "a size such as \"4GiB\" or \"512MiB\"".into(),
@@ -186,7 +183,8 @@ impl Kind {
     }
 
     fn refusal(&self, path: &str, node: &Node) -> Result<(), Box<Diagnostic>> {
-        let shown = node.value.to_toml();
+        // Asked for by refusals alone: most values are right, and a sweep checks very many.
+        let shown = || node.value.to_toml();
         let wrong_type = || {
             let message = format!(
                 "`{path}` must be {}, found {}",
@@ -196,7 +194,7 @@ impl Kind {
             Diagnostic::error("wrong-type", message).at(node.span)
         };
         let out_of_range = || {
-            let message = format!("`{path}` must be {}, found {shown}", self.expected());
+            let message = format!("`{path}` must be {}, found {}", self.expected(), shown());
             Diagnostic::error("out-of-range", message).at(node.span)
         };
         match (self, &node.value) {
@@ -234,28 +232,14 @@ impl Kind {
                 if names.iter().any(|(name, _)| name == s) {
                     return Ok(());
                 }
-                let message = format!("unknown value `{s}` for `{path}`");
-                let diagnostic = Diagnostic::error("unknown-value", message).at(node.span);
-                let near = nearest(s, names.iter().map(|(name, _)| *name));
-                Err(Box::new(match near {
-                    Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-                    None => diagnostic.help(format!("write {}", self.expected())),
-                }))
+                Err(Box::new(self.unknown_value(path, node, s, names)))
             }
             (Kind::Indexed(names), Value::Str(s)) => {
                 let (name, index) = s.split_once(':').unwrap_or((s, "0"));
                 if names.iter().any(|(n, _)| *n == name) && index.parse::<u16>().is_ok() {
                     return Ok(());
                 }
-                let message = format!("unknown value `{s}` for `{path}`");
-                let diagnostic = Diagnostic::error("unknown-value", message).at(node.span);
-                let near = nearest(name, names.iter().map(|(name, _)| *name));
-                Err(Box::new(match near {
-                    Some(near) if near != name => {
-                        diagnostic.help(format!("did you mean `{near}`?"))
-                    }
-                    _ => diagnostic.help(format!("write {}", self.expected())),
-                }))
+                Err(Box::new(self.unknown_value(path, node, name, names)))
             }
             (Kind::Slug, Value::Str(s)) => {
                 let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -268,14 +252,9 @@ impl Kind {
             }
             (Kind::Bytes, Value::Str(s)) => match parse_bytes(s) {
                 Some(_) => Ok(()),
-                None => {
-                    let message = format!("`{path}` must be {}, found {shown}", self.expected());
-                    Err(Box::new(
-                        Diagnostic::error("out-of-range", message).at(node.span).help(
+                None => Err(Box::new(out_of_range().help(
                             "the units are B, kB, MB, GB, TB (powers of 1000) and KiB, MiB, GiB, TiB (powers of 1024)",
-                        ),
-                    ))
-                }
+                ))),
             },
             (Kind::Bytes, Value::Int(v)) => Err(Box::new(
                 wrong_type().help(format!("write the unit: \"{v}MiB\" or \"{v}GiB\"")),
@@ -311,9 +290,29 @@ impl Kind {
                 Ok(())
             }
             (Kind::List { item, .. }, _) if item.check(path, node).is_empty() => {
-                Err(Box::new(wrong_type().help(format!("write [{shown}]"))))
+                Err(Box::new(wrong_type().help(format!("write [{}]", shown()))))
             }
             _ => Err(Box::new(wrong_type())),
+        }
+    }
+
+    /// `name` is the part of the value that is looked for among `names`.
+    fn unknown_value(
+        &self,
+        path: &str,
+        node: &Node,
+        name: &str,
+        names: &[(&'static str, &'static str)],
+    ) -> Diagnostic {
+        let written = match &node.value {
+            Value::Str(written) => written,
+            _ => name,
+        };
+        let message = format!("unknown value `{written}` for `{path}`");
+        let diagnostic = Diagnostic::error("unknown-value", message).at(node.span);
+        match nearest(name, names.iter().map(|(name, _)| *name)) {
+            Some(near) if near != name => diagnostic.help(format!("did you mean `{near}`?")),
+            _ => diagnostic.help(format!("write {}", self.expected())),
         }
     }
 

@@ -6,7 +6,7 @@
 
 use serde_json::Value as Json;
 
-use super::document::{Entry, Node, Table, Value};
+use super::document::{Entry, Table, Value};
 use super::hints::{home_of, required_keys, synonym};
 use super::kind::{Kind, Scalar};
 use crate::diagnostic::{Diagnostic, Diagnostics, Span, nearest};
@@ -442,7 +442,7 @@ impl<T: Scalar> Field<'_, '_, T> {
                 Some(entry) => {
                     let wrong = self.kind.check(&path, &entry.node);
                     if wrong.is_empty() {
-                        return Some(read_scalar(&entry.node));
+                        return Some(T::from_value(&entry.node.value));
                     }
                     wrong.into_iter().for_each(|d| findings.diagnostics.push(d));
                     findings.poisoned.push(path);
@@ -463,8 +463,4 @@ impl<T: Scalar> Field<'_, '_, T> {
             },
         }
     }
-}
-
-fn read_scalar<T: Scalar>(node: &Node) -> T {
-    T::from_value(&node.value)
 }

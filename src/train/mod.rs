@@ -35,9 +35,9 @@ use crate::event::{Event, FailureClass, Metrics, Outcome, Started};
 use crate::plan::RunPlan;
 use crate::record::RunFolder;
 use crate::spec::kind::show_bytes;
-use checkpoint::{Always, Checkpoints, Found};
+use checkpoint::{Always, Checkpoints, State};
 use epochs::{Epochs, Progressed};
-use loader::{Batch, Cursor, Loader};
+use loader::{Cursor, Loader};
 use metrics::{NoLogger, SharedSums, Tap};
 use network::Network;
 use shared::SharedNetwork;
@@ -113,9 +113,8 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     let checkpoints = Checkpoints::new(plan, &job.folder, &loaded.digests, job.emit.clone());
     checkpoints.remove_fragments();
     let found = checkpoints.newest();
-    let resumed_secs = found.state.as_ref().map(|(_, state)| state.wall_secs);
-    let resumed_step = found.state.as_ref().map(|(step, _)| *step);
-    let history = found.state.as_ref().map(|(_, state)| state.history.clone());
+    let (resumed_step, start) = found.state.unzip();
+    let start = start.unwrap_or_default();
     let training_device = device.clone().autodiff();
     training_device.seed(stream_seed(plan.seed, Purpose::Init, 0));
     let network = Network::new(plan, &training_device);
@@ -124,9 +123,9 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
         data_digests: loaded.digests.clone(),
         threads: job.threads,
         resumed_step: resumed_step.unwrap_or(0),
-        resumed_secs: resumed_secs.unwrap_or(0.0),
-        history: history.unwrap_or_default(),
-        rejected_checkpoints: found.rejected.clone(),
+        resumed_secs: start.wall_secs,
+        history: start.history.clone(),
+        rejected_checkpoints: found.rejected,
         startup_secs: job.started.elapsed().as_secs_f64(),
     }));
     let splits = Splits::new(plan, loaded, &device);
@@ -136,7 +135,7 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
         network,
         &training_device,
         &splits,
-        found,
+        (resumed_step, start),
         checkpoints.clone(),
     )?;
     finish(job, network, &progressed, &splits, &checkpoints)
@@ -174,7 +173,7 @@ fn train(
     network: Network,
     device: &Device,
     splits: &Splits,
-    found: Found,
+    (step, start): (Option<usize>, State),
     checkpoints: Arc<Checkpoints>,
 ) -> Result<(Network, Progressed), Outcome> {
     let plan = &job.plan;
@@ -187,13 +186,12 @@ fn train(
     );
     let cursor = Arc::new(Cursor::default());
     let train_loader = splits.train.clone().shuffled(plan.seed, cursor.clone());
-    let (step, start) = found.state.unzip();
     let sums = SharedSums::default();
     let result = Arc::new(Mutex::new(Progressed::default()));
     let epochs = Epochs {
         plan: plan.clone(),
         device: device.clone(),
-        start: start.unwrap_or_default(),
+        start,
         started: job.started,
         cursor,
         sums: sums.clone(),
@@ -323,9 +321,8 @@ fn evaluate(network: &Network, loader: &Loader) -> Result<Metrics, Outcome> {
         iteration: None,
         lr: None,
     };
-    let batches: Box<dyn Iterator<Item = _>> = Box::new(loader.iter());
-    for batch in batches {
-        let batch: Batch = batch.map_err(|e| Outcome::failed(FailureClass::Data, e.to_string()))?;
+    for batch in loader.iter() {
+        let batch = batch.map_err(|e| Outcome::failed(FailureClass::Data, e.to_string()))?;
         let output = InferenceStep::step(network, batch);
         loss.update(&output.adapt(), &metadata).map_err(unread)?;
         accuracy

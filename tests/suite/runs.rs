@@ -82,6 +82,20 @@ fn completed(spec: &str, arguments: &[&str]) -> tempfile::TempDir {
     folder
 }
 
+/// Runs the same command again, which must complete everything, and returns what it said.
+fn goes_on(folder: &Path) -> String {
+    let (code, _, stderr) = run(folder, &["run", "spec.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+    stderr
+}
+
+/// Changes one bit of a file.
+fn damage(file: &Path) {
+    let mut bytes = fs::read(file).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(file, bytes).unwrap();
+}
+
 #[test]
 fn one_run_at_a_time_and_two_give_the_same_numbers() {
     let spec = format!("{STOPPABLE}\n[sweep.grid]\nmodel.hidden = [[32], [16, 16]]\n")
@@ -140,8 +154,7 @@ fn a_killed_worker_goes_on_to_the_same_numbers() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    let (code, _, stderr) = run(killed.path(), &["run", "spec.toml"]);
-    assert_eq!(code, 0, "{stderr}");
+    goes_on(killed.path());
     assert_eq!(numbers(straight.path()), numbers(killed.path()));
 }
 
@@ -162,8 +175,7 @@ fn an_interrupted_experiment_goes_on_to_the_same_numbers() {
         assert_eq!(child.wait().unwrap().code(), Some(130));
         assert_eq!(summary(stopped.path(), "base-s1")["outcome"], "interrupted");
     }
-    let (code, _, stderr) = run(stopped.path(), &["run", "spec.toml"]);
-    assert_eq!(code, 0, "{stderr}");
+    let stderr = goes_on(stopped.path());
     assert!(
         stderr.contains("go on from where they were stopped"),
         "{stderr}"
@@ -184,8 +196,7 @@ fn workers_do_not_outlive_a_killed_runner() {
     lines.for_each(drop);
     // The new runner can take the lock at once; the workers notice that their leash is gone, and the
     // checkpoint that they may still write is as good as any.
-    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
-    assert_eq!(code, 0, "{stderr}");
+    goes_on(folder.path());
     assert_eq!(numbers(straight.path()), numbers(folder.path()));
 }
 
@@ -200,11 +211,8 @@ fn a_damaged_checkpoint_is_passed_over_for_the_one_before() {
     );
     let checkpoints = damaged.path().join("results/spec/runs/base-s1/checkpoints");
     let newest = checkpoints.join("model-130.bpk");
-    let mut bytes = fs::read(&newest).unwrap();
-    *bytes.last_mut().unwrap() ^= 1;
-    fs::write(&newest, bytes).unwrap();
-    let (code, _, stderr) = run(damaged.path(), &["run", "spec.toml"]);
-    assert_eq!(code, 0, "{stderr}");
+    damage(&newest);
+    let stderr = goes_on(damaged.path());
     assert!(
         stderr.contains("passed over checkpoint 130: the sha256 sum of model-130.bpk is wrong"),
         "{stderr}"
@@ -233,11 +241,8 @@ fn a_damaged_best_checkpoint_is_not_used() {
         (models.len() == 2).then_some(models)
     });
     let best = &models.expect("an epoch that is not the best")[0];
-    let mut bytes = fs::read(best).unwrap();
-    *bytes.last_mut().unwrap() ^= 1;
-    fs::write(best, bytes).unwrap();
-    let (code, _, stderr) = run(damaged.path(), &["run", "spec.toml"]);
-    assert_eq!(code, 0, "{stderr}");
+    damage(best);
+    let stderr = goes_on(damaged.path());
     assert!(stderr.contains("its best epoch's checkpoint"), "{stderr}");
     assert_eq!(numbers(straight.path()), numbers(damaged.path()));
     let report = fs::read_to_string(damaged.path().join("results/spec/report.md")).unwrap();
@@ -260,8 +265,7 @@ fn every_kept_checkpoint_can_be_used() {
     );
     let checkpoints = folder.path().join("results/spec/runs/base-s1/checkpoints");
     fs::write(checkpoints.join("model-130.bpk"), "damaged").unwrap();
-    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
-    assert_eq!(code, 0, "{stderr}");
+    let stderr = goes_on(folder.path());
     assert_eq!(
         stderr.matches("base-s1: passed over").count(),
         1,
@@ -339,16 +343,14 @@ fn a_panicking_run_fails_alone_and_only_it_is_tried_again() {
         report.contains("- `base-s2` failed: panic: injected fault"),
         "{report}"
     );
-    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
-    assert_eq!(code, 0, "{stderr}");
+    let stderr = goes_on(folder.path());
     assert!(
         stderr.contains(
             "1 of 3 runs to do, 2 skipped as they are completed, 1 tried again after a failure"
         ),
         "{stderr}"
     );
-    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
-    assert_eq!(code, 0, "{stderr}");
+    let stderr = goes_on(folder.path());
     assert!(
         stderr.contains("0 of 3 runs to do, 3 skipped as they are completed"),
         "{stderr}"
@@ -456,8 +458,7 @@ fn wgpu_trains_to_what_flex_does() {
         eprintln!("passed over: there is no wgpu adapter");
         return;
     }
-    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
-    assert_eq!(code, 0, "{stderr}");
+    goes_on(folder.path());
     let gpu = summary(folder.path(), "base-s1");
     assert_eq!(gpu["device"], "wgpu");
     let flex = completed(&IRIS.replace("epochs = 3", "epochs = 10"), &[]);
