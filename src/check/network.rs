@@ -1,263 +1,233 @@
-//! Shape inference: the layers of a model with all sizes filled in, without a device.
+//! The network of a trial, laid out: every layer with the shapes that reach it and that it gives.
+//!
+//! Nothing here needs a device. What the numbers are held against is Burn itself, in the tests of
+//! `train`.
 
 use serde::{Deserialize, Serialize};
 
-use crate::spec::model::{Activation, ModelSpec, Padding};
+use super::cost;
+use super::shape::{self, Mismatch};
+use crate::diagnostic::Diagnostic;
+use crate::spec::expand::{LayerSpec, Source};
+use crate::spec::layer::LayerKind;
 
-/// A network as an ordered list of layers whose sizes are known.
+/// A network whose shapes are known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Network {
-    /// Numbers that training changes.
+    /// Numbers that training changes, or could change if they were not frozen.
     pub num_parameters: u64,
     /// Values that one item's forward pass keeps for the backward pass.
     pub activations_per_item: u64,
-    /// The layers in order.
+    /// Multiplications with addition that one item's forward pass takes in products of matrices and
+    /// convolutions.
+    pub multiply_adds_per_item: u64,
+    /// What reaches the first layer.
+    pub items: Shape,
+    /// The layers; each takes outputs of earlier ones, and the last gives the network's output.
     pub layers: Vec<Layer>,
 }
 
-/// One layer.
+/// A layer with its shapes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Layer {
-    /// \[batch, inputs\] to \[batch, outputs\], with a bias.
-    Linear {
-        /// Width of its input.
-        inputs: usize,
-        /// Width of its output.
-        outputs: usize,
-    },
-    /// \[batch, in_channels, height, width\] to \[batch, out_channels, ..\], with a bias.
-    Conv2d {
-        /// Channels of its input.
-        in_channels: usize,
-        /// Channels of its output.
-        out_channels: usize,
-        /// Side of the square kernel.
-        kernel_size: usize,
-        /// What surrounds the image.
-        padding: Padding,
-    },
-    /// The largest value of each square of an image.
-    MaxPool2d {
-        /// Side of the square, and step between squares.
-        size: usize,
-    },
-    /// A function of each value.
-    Activation {
-        /// Which.
-        function: Activation,
-    },
-    /// Values are dropped in training, the others scaled up.
-    Dropout {
-        /// Probability to be dropped.
-        probability: f64,
-    },
-    /// \[batch, ..\] to \[batch, product\].
-    Flatten,
+pub struct Layer {
+    /// Its name, unique in the network.
+    pub name: String,
+    /// What it computes.
+    pub kind: LayerKind,
+    /// Where its inputs come from.
+    pub inputs: Vec<Input>,
+    /// Shape of one item of its output.
+    pub shape: Vec<usize>,
+    /// Whether its weights stay as they are.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub freeze: bool,
+    /// Numbers in its weights.
+    pub num_parameters: u64,
+    /// Values that one item's forward pass keeps.
+    pub activations_per_item: u64,
+    /// Multiplications with addition for one item.
+    pub multiply_adds_per_item: u64,
 }
 
-/// Why a model does not fit its data.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ShapeError {
-    /// The key of `[model]` to point at.
-    pub key: &'static str,
-    /// What is wrong.
-    pub message: String,
-    /// What to do about it.
-    pub help: String,
+/// An input of a layer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Input {
+    /// The index of the layer that it comes from; the items when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layer: Option<usize>,
+    /// Its shape.
+    #[serde(flatten)]
+    pub shape: Shape,
 }
 
-/// Lays out a model for items of a shape and a number of outputs.
-pub fn expand(
-    model: &ModelSpec,
-    item_shape: &[usize],
-    num_outputs: usize,
-) -> Result<Network, ShapeError> {
-    let mut builder = Builder {
-        shape: item_shape.to_vec(),
-        network: Network {
-            num_parameters: 0,
-            activations_per_item: 0,
-            layers: Vec::new(),
-        },
+/// The shape of one item.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Shape {
+    /// Sizes, the batch not counted.
+    pub dims: Vec<usize>,
+    /// For tokens, the number that all of them are below.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vocabulary: Option<usize>,
+}
+
+impl Shape {
+    /// A shape of numbers.
+    pub fn numbers(dims: &[usize]) -> Self {
+        Self {
+            dims: dims.to_vec(),
+            vocabulary: None,
+        }
+    }
+
+    /// As messages write it.
+    pub fn show(&self) -> String {
+        match self.vocabulary {
+            None => format!("{:?}", self.dims),
+            Some(vocabulary) => format!("{:?} tokens of {vocabulary}", self.dims),
+        }
+    }
+}
+
+impl Network {
+    /// What the layers compute, without names and counts: equal for networks that train alike.
+    pub fn work(&self) -> serde_json::Value {
+        let layers = self.layers.iter().map(|layer| {
+            let inputs: Vec<_> = layer.inputs.iter().map(|input| input.layer).collect();
+            serde_json::json!([layer.kind, inputs, layer.shape, layer.freeze])
+        });
+        serde_json::json!([self.items, layers.collect::<Vec<_>>()])
+    }
+
+    /// The paths of all parameters, as patterns match them: the layer's name and Burn's path inside.
+    pub fn parameter_paths(&self) -> Vec<String> {
+        let paths = |layer: &Layer| -> Vec<String> {
+            let parameters = cost::parameters(&layer.kind, &layer.inputs, &layer.shape);
+            let named = parameters.into_iter();
+            named
+                .map(|(path, _)| format!("{}.{path}", layer.name))
+                .collect()
+        };
+        self.layers.iter().flat_map(paths).collect()
+    }
+
+    /// The path that users know for Burn's path of a parameter, `<layer's index>.<its module>.<rest>`
+    /// below the list of layers.
+    pub fn user_path(&self, path: &str) -> Option<String> {
+        let mut parts = path.splitn(4, '.').skip(1);
+        let layer = self.layers.get(parts.next()?.parse::<usize>().ok()?)?;
+        Some(format!("{}.{}", layer.name, parts.nth(1)?))
+    }
+
+    /// The index of the layer after which nothing takes the output of each layer.
+    pub fn last_uses(&self) -> Vec<usize> {
+        let mut last = vec![0; self.layers.len()];
+        for (at, layer) in self.layers.iter().enumerate() {
+            for from in layer.inputs.iter().filter_map(|input| input.layer) {
+                last[from] = at;
+            }
+        }
+        last
+    }
+}
+
+/// Lays out layers over items of a shape; `output` is the shape that the task asks for. The error points
+/// at the layer that does not fit.
+pub fn lay_out(
+    layers: &[LayerSpec],
+    items: &Shape,
+    output: &[usize],
+) -> Result<Network, Box<Diagnostic>> {
+    let network = infer(layers, items, output)?;
+    match (network.layers.last(), layers.last()) {
+        (Some(last), Some(spec)) if last.shape != output => {
+            let mismatch = shape::wrong_output(&spec.kind, &last.shape, output);
+            Err(refusal(&network, spec, &last.inputs, mismatch))
+        }
+        _ => Ok(network),
+    }
+}
+
+/// The same for layers that need not give what the task asks for.
+pub fn infer(
+    layers: &[LayerSpec],
+    items: &Shape,
+    output: &[usize],
+) -> Result<Network, Box<Diagnostic>> {
+    let mut network = Network {
+        num_parameters: 0,
+        activations_per_item: 0,
+        multiply_adds_per_item: 0,
+        items: items.clone(),
+        layers: Vec::with_capacity(layers.len()),
     };
-    match model {
-        ModelSpec::Mlp {
-            hidden,
-            activation,
-            dropout,
-        } => builder.dense(hidden, *activation, *dropout, num_outputs),
-        ModelSpec::Cnn {
-            channels,
-            kernel_size,
-            padding,
-            pool_size,
-            hidden,
-            activation,
-            dropout,
-        } => {
-            if item_shape.len() != 3 {
-                return Err(ShapeError {
-                    key: "type",
-                    message: format!(
-                        "`cnn` needs images of shape [channels, height, width], and the items have shape {item_shape:?}"
-                    ),
-                    help: "use `type = \"mlp\"`, or a data set of images".into(),
-                });
-            }
-            for out_channels in channels {
-                builder.conv(*out_channels, *kernel_size, *padding)?;
-                builder.activation(*activation);
-            }
-            builder.pool(*pool_size)?;
-            builder.dense(hidden, *activation, *dropout, num_outputs);
-        }
+    for spec in layers {
+        let inputs: Vec<Input> = spec
+            .inputs
+            .iter()
+            .map(|source| match source {
+                Source::Items => Input {
+                    layer: None,
+                    shape: items.clone(),
+                },
+                Source::Layer(at) => Input {
+                    layer: Some(*at),
+                    shape: Shape::numbers(&network.layers[*at].shape),
+                },
+            })
+            .collect();
+        let shape = shape::output(spec, &inputs, output)
+            .map_err(|mismatch| refusal(&network, spec, &inputs, mismatch))?;
+        let parameters = cost::parameters(&spec.kind, &inputs, &shape);
+        let layer = Layer {
+            name: spec.name.clone(),
+            kind: spec.kind.resolved(&shape),
+            freeze: spec.freeze,
+            num_parameters: parameters.iter().map(|(_, count)| count).sum(),
+            activations_per_item: cost::activations(&spec.kind, &inputs, &shape),
+            multiply_adds_per_item: cost::multiply_adds(&spec.kind, &inputs, &shape),
+            inputs,
+            shape,
+        };
+        network.num_parameters += layer.num_parameters;
+        network.activations_per_item += layer.activations_per_item;
+        network.multiply_adds_per_item += layer.multiply_adds_per_item;
+        network.layers.push(layer);
     }
-    Ok(builder.network)
+    Ok(network)
 }
 
-struct Builder {
-    /// Shape of one item at this point.
-    shape: Vec<usize>,
-    network: Network,
+fn refusal(
+    network: &Network,
+    spec: &LayerSpec,
+    inputs: &[Input],
+    mismatch: Mismatch,
+) -> Box<Diagnostic> {
+    let message = format!("`{}` {}", spec.name, mismatch.message);
+    let diagnostic = spec.point(Diagnostic::error("shape", message), mismatch.key);
+    let way = chain(network, inputs.first());
+    Box::new(
+        diagnostic
+            .note(format!("what reaches it: {way}"))
+            .help(mismatch.help),
+    )
 }
 
-impl Builder {
-    fn push(&mut self, layer: Layer, shape: Vec<usize>, num_parameters: usize) {
-        self.network.num_parameters += num_parameters as u64;
-        // Flattening shares its input's memory; every other layer keeps an output of its own.
-        if layer != Layer::Flatten {
-            self.network.activations_per_item += shape.iter().product::<usize>() as u64;
-        }
-        self.network.layers.push(layer);
-        self.shape = shape;
+/// The shapes on the way from the items to an input, the last few of them.
+fn chain(network: &Network, input: Option<&Input>) -> String {
+    const SHOWN: usize = 6;
+    let mut steps = Vec::new();
+    let mut at = input.and_then(|input| input.layer);
+    while let Some(index) = at {
+        let layer = &network.layers[index];
+        steps.push(format!("{} {:?}", layer.name, layer.shape));
+        at = layer.inputs.first().and_then(|input| input.layer);
     }
-
-    fn activation(&mut self, function: Activation) {
-        self.push(Layer::Activation { function }, self.shape.clone(), 0);
+    steps.push(format!("items {}", network.items.show()));
+    if steps.len() > SHOWN {
+        let hidden = steps.len() - SHOWN;
+        steps.drain(SHOWN - 1..steps.len() - 1);
+        steps.insert(SHOWN - 1, format!("… {hidden} more"));
     }
-
-    fn conv(
-        &mut self,
-        out_channels: usize,
-        kernel_size: usize,
-        padding: Padding,
-    ) -> Result<(), ShapeError> {
-        let (channels, height, width) = (self.shape[0], self.shape[1], self.shape[2]);
-        if padding == Padding::Valid && kernel_size > height.min(width) {
-            return Err(ShapeError {
-                key: "kernel_size",
-                message: format!(
-                    "a kernel of {kernel_size}x{kernel_size} does not fit the {height}x{width} image that reaches convolution {}",
-                    1 + self.num_convs()
-                ),
-                help: "use a smaller `kernel_size`, fewer `channels`, or `padding = \"same\"`"
-                    .into(),
-            });
-        }
-        if padding == Padding::Same && kernel_size.is_multiple_of(2) {
-            return Err(ShapeError {
-                key: "kernel_size",
-                message: format!("`padding = \"same\"` needs an odd kernel, found {kernel_size}"),
-                help: format!("write {} or {}", kernel_size - 1, kernel_size + 1),
-            });
-        }
-        let shrink = if padding == Padding::Valid {
-            kernel_size - 1
-        } else {
-            0
-        };
-        let layer = Layer::Conv2d {
-            in_channels: channels,
-            out_channels,
-            kernel_size,
-            padding,
-        };
-        let num_parameters = channels * out_channels * kernel_size * kernel_size + out_channels;
-        self.push(
-            layer,
-            vec![out_channels, height - shrink, width - shrink],
-            num_parameters,
-        );
-        Ok(())
-    }
-
-    fn num_convs(&self) -> usize {
-        let layers = self.network.layers.iter();
-        layers
-            .filter(|layer| matches!(layer, Layer::Conv2d { .. }))
-            .count()
-    }
-
-    fn pool(&mut self, size: usize) -> Result<(), ShapeError> {
-        let (channels, height, width) = (self.shape[0], self.shape[1], self.shape[2]);
-        if size == 1 {
-            return Ok(());
-        }
-        if size > height.min(width) {
-            return Err(ShapeError {
-                key: "pool_size",
-                message: format!(
-                    "a pooling of {size}x{size} does not fit the {height}x{width} image that reaches it"
-                ),
-                help: format!("write a `pool_size` of at most {}", height.min(width)),
-            });
-        }
-        self.push(
-            Layer::MaxPool2d { size },
-            vec![channels, height / size, width / size],
-            0,
-        );
-        Ok(())
-    }
-
-    fn dense(
-        &mut self,
-        hidden: &[usize],
-        activation: Activation,
-        dropout: f64,
-        num_outputs: usize,
-    ) {
-        if self.shape.len() > 1 {
-            self.push(Layer::Flatten, vec![self.shape.iter().product()], 0);
-        }
-        for width in hidden {
-            self.linear(*width);
-            self.activation(activation);
-            if dropout > 0.0 {
-                let layer = Layer::Dropout {
-                    probability: dropout,
-                };
-                self.push(layer, self.shape.clone(), 0);
-            }
-        }
-        self.linear(num_outputs);
-    }
-
-    fn linear(&mut self, outputs: usize) {
-        let inputs = self.shape[0];
-        self.push(
-            Layer::Linear { inputs, outputs },
-            vec![outputs],
-            inputs * outputs + outputs,
-        );
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_mlp_of_the_main_job_has_the_known_size() {
-        let model = ModelSpec::Mlp {
-            hidden: vec![128],
-            activation: Activation::Relu,
-            dropout: 0.0,
-        };
-        assert_eq!(
-            expand(&model, &[1, 28, 28], 10).unwrap().num_parameters,
-            101_770
-        );
-    }
+    steps.reverse();
+    steps.join(" -> ")
 }
