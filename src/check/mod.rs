@@ -3,10 +3,8 @@
 //! [`RULES`] is the whole list. A rule is a pure function of a [`Point`]; it names the keys it reads,
 //! and is passed over when one of them was already refused, so that one mistake makes one message.
 
-mod cost;
 pub mod network;
 mod rules;
-pub mod shape;
 
 use crate::data::DataPlan;
 use crate::diagnostic::{Diagnostic, Span};

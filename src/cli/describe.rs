@@ -8,8 +8,8 @@ use super::{DescribeArgs, OK};
 use crate::check::network::{Layer, Network};
 use crate::plan::{RunPlan, specs};
 use crate::spec::document::{Document, Value};
-use crate::spec::expand::{LayerSpec, Source};
 use crate::spec::kind::show_bytes;
+use crate::spec::model::expand::{LayerSpec, Source};
 
 /// `runner describe`
 pub fn describe(args: &DescribeArgs, output: &mut Output) -> u8 {

@@ -3,19 +3,13 @@
 //! Each table is one type with one `decode` function, which states its keys, their ranges, defaults
 //! and meanings. Nothing here looks at more than one table at a time: that is `check`.
 
-pub mod activation;
 pub mod backend;
 pub mod data;
 pub mod document;
-pub mod expand;
-pub mod expression;
 mod hints;
-pub mod initializer;
 pub mod kind;
-pub mod layer;
 pub mod model;
 pub mod optimizer;
-pub mod preset;
 pub mod schema;
 pub mod section;
 

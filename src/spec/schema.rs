@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::expand::decode_layer;
-use super::layer::LayerType;
+use super::model::expand::decode_layer;
+use super::model::layer::LayerType;
 use super::section::{self, Choice, KeyDoc, Shape, Variant};
 
 /// The schema as it is committed, with a final newline.

@@ -7,9 +7,10 @@ use burn::nn::*;
 use burn::tensor::{Tensor, activation};
 
 use super::tensor::{DynTensor, map_rank};
-use crate::check::shape::{axis_of, padding, range};
-use crate::spec::activation::Activation;
-use crate::spec::layer::{Interpolation, LayerKind, Norm, Pool, Reduction};
+use crate::check::network::axes::{axis_of, range};
+use crate::check::network::windows::padding;
+use crate::spec::model::activation::Activation;
+use crate::spec::model::layer::{Interpolation, LayerKind, Norm, Pool, Reduction};
 
 /// The output of a layer without weights. Axes of the plan do not count the batch, which is axis 0 here.
 pub fn apply(kind: &LayerKind, mut inputs: Vec<DynTensor>) -> DynTensor {

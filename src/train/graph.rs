@@ -84,8 +84,8 @@ mod tests {
     use super::*;
     use crate::check::network::{Shape, infer};
     use crate::spec::document::Document;
-    use crate::spec::expand::expand;
-    use crate::spec::layer::LayerType;
+    use crate::spec::model::expand::expand;
+    use crate::spec::model::layer::LayerType;
     use crate::spec::section::{Choice, Findings};
 
     /// Items as `length` tokens of 7, or numbers of a shape, and layers over them.

@@ -6,7 +6,7 @@ use burn::nn::Initializer;
 use burn::tensor::Tensor;
 
 use super::layer::Layer;
-use crate::spec::initializer::Initializer as InitializerSpec;
+use crate::spec::model::initializer::Initializer as InitializerSpec;
 
 /// The layer with weights of two and more dimensions to be drawn from `spec`.
 pub fn redraw(layer: Layer, spec: &InitializerSpec) -> Layer {

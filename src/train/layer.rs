@@ -13,8 +13,8 @@ use burn::tensor::{Device, Tensor};
 use super::function;
 use super::tensor::{DynTensor, map_rank};
 use crate::check::network::Layer as LayerPlan;
-use crate::check::shape::padding;
-use crate::spec::layer::{self, Cell, FeedforwardActivation, LayerKind, Norm, Steps};
+use crate::check::network::windows::padding;
+use crate::spec::model::layer::{self, Cell, FeedforwardActivation, LayerKind, Norm, Steps};
 
 /// One layer of a network. Which variant a kind of layer becomes stands in [`Layer::new`].
 #[derive(Module, Debug)]

@@ -3,13 +3,17 @@
 //! Nothing here needs a device. What the numbers are held against is Burn itself, in the tests of
 //! `train`.
 
+pub mod axes;
+mod cost;
+mod shape;
+pub mod windows;
+
 use serde::{Deserialize, Serialize};
 
-use super::cost;
-use super::shape::{self, Mismatch};
 use crate::diagnostic::Diagnostic;
-use crate::spec::expand::{LayerSpec, Source};
-use crate::spec::layer::LayerKind;
+use crate::spec::model::expand::{LayerSpec, Source};
+use crate::spec::model::layer::LayerKind;
+use shape::Mismatch;
 
 /// A network whose shapes are known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

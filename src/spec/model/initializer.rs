@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::Kind;
-use super::section::{Section, choices};
+use crate::spec::kind::Kind;
+use crate::spec::section::{Section, choices};
 
 /// A distribution of first weights. Fans are counted as Burn does: for a kernel, channels times its
 /// area.
@@ -78,7 +78,7 @@ choices! {
 
 impl Initializer {
     /// The table `initializer` of a layer, if it is written.
-    pub(super) fn decode(s: &mut Section<'_>) -> Option<Self> {
+    pub(in crate::spec) fn decode(s: &mut Section<'_>) -> Option<Self> {
         const DOC: &str = "How the first weights are drawn; without it as Burn's module does.";
         s.optional_table("initializer", DOC, |s| {
             s.variant("The distribution.", None, Self::of_type)

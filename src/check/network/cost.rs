@@ -1,8 +1,8 @@
 //! What a layer costs: its parameters by path, the multiplications of a forward pass, the values that
 //! the backward pass needs. The paths are those of Burn's modules.
 
-use super::network::Input;
-use crate::spec::layer::{Cell, LayerKind, Norm, Recurrent, Steps, Transformer};
+use super::Input;
+use crate::spec::model::layer::{Cell, LayerKind, Norm, Recurrent, Steps, Transformer};
 
 /// Paths inside the layer with how many numbers each holds.
 pub fn parameters(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> Vec<(String, u64)> {

@@ -1,22 +1,22 @@
 //! From `[[model.layers]]` to a list of single layers: blocks put in, repetitions unrolled, names and
 //! inputs resolved. Presets go the same way.
 
-use super::document::{Entry, Node, Table, Value};
 use super::expression::{Arguments, substitute, substitute_table};
-use super::kind::Kind;
-use super::layer::{LayerKind, LayerType};
+use super::layer::LayerKind;
 use super::preset::is_in_preset;
-use super::section::{Choice, Findings, Section, read_at};
 use crate::diagnostic::{Diagnostic, Span, nearest};
+use crate::spec::document::{Entry, Node, Table, Value};
+use crate::spec::kind::Kind;
+use crate::spec::section::{Choice, Findings, Section, read_at};
 
 /// More layers than this are a mistake in a `repeat`.
 const MAX_LAYERS: usize = 4096;
 
 /// Deeper nesting than this is a block inside itself.
-const MAX_DEPTH: usize = 32;
+pub(super) const MAX_DEPTH: usize = 32;
 
 /// Names that mean something else: what comes into the block, and the layer before.
-const RESERVED: [&str; 2] = ["input", "previous"];
+pub(super) const RESERVED: [&str; 2] = ["input", "previous"];
 
 /// A single layer with its inputs.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,26 +79,26 @@ impl LayerSpec {
 }
 
 /// Layers under a name, with parameters.
-struct Block {
-    name: String,
-    parameters: Arguments,
-    layers: Vec<Node>,
+pub(super) struct Block {
+    pub(super) name: String,
+    pub(super) parameters: Arguments,
+    pub(super) layers: Vec<Node>,
 }
 
 /// What a list of layers sees.
 #[derive(Clone)]
-struct Scope {
+pub(super) struct Scope {
     /// What names start with.
-    prefix: String,
+    pub(super) prefix: String,
     /// The outputs that can be named.
-    names: Vec<(String, Source)>,
+    pub(super) names: Vec<(String, Source)>,
     /// What comes into the block.
-    inputs: Vec<Source>,
+    pub(super) inputs: Vec<Source>,
     /// The output of the layer before.
-    previous: Source,
-    arguments: Arguments,
-    uses: Vec<Span>,
-    depth: usize,
+    pub(super) previous: Source,
+    pub(super) arguments: Arguments,
+    pub(super) uses: Vec<Span>,
+    pub(super) depth: usize,
 }
 
 /// The layers of a model: `model` holds `layers` and `blocks`, `arguments` the values of its
@@ -145,27 +145,27 @@ pub fn expand(
     expander.layers
 }
 
-fn not_layers(path: &str, span: Span, found: &Value) -> Diagnostic {
+pub(super) fn not_layers(path: &str, span: Span, found: &Value) -> Diagnostic {
     let message = format!("`{path}` must be a list of layers, found {}", found.kind());
     Diagnostic::error("wrong-type", message)
         .at(span)
         .help("write `[[model.layers]]` for each layer, or a list such as `layers = [{ type = \"relu\" }]`")
 }
 
-struct Expander<'a> {
-    findings: &'a mut Findings,
-    blocks: Vec<Block>,
-    layers: Vec<LayerSpec>,
-    preset: Option<(&'static str, Span)>,
+pub(super) struct Expander<'a> {
+    pub(super) findings: &'a mut Findings,
+    pub(super) blocks: Vec<Block>,
+    pub(super) layers: Vec<LayerSpec>,
+    pub(super) preset: Option<(&'static str, Span)>,
     /// Whether too many layers were already reported.
-    is_full: bool,
+    pub(super) is_full: bool,
 }
 
 /// The keys that every layer may have, apart from `type`.
-struct Common {
-    name: Option<String>,
-    inputs: Vec<String>,
-    freeze: bool,
+pub(super) struct Common {
+    pub(super) name: Option<String>,
+    pub(super) inputs: Vec<String>,
+    pub(super) freeze: bool,
 }
 
 impl Common {
@@ -212,7 +212,7 @@ pub fn decode_layer(s: &mut Section<'_>) -> LayerKind {
 }
 
 impl Expander<'_> {
-    fn refuse(&mut self, mut diagnostic: Diagnostic) {
+    pub(super) fn refuse(&mut self, mut diagnostic: Diagnostic) {
         if let Some((preset, place)) = self.preset
             && diagnostic.span.is_none_or(is_in_preset)
         {
@@ -224,112 +224,7 @@ impl Expander<'_> {
         self.findings.poisoned.push("model".into());
     }
 
-    fn read_blocks(&mut self, entry: &Entry) {
-        let help = "write `[model.blocks.<name>]` with `parameters = { channels = 64 }` and `layers = […]`";
-        let Value::Table(blocks) = &entry.node.value else {
-            let message = format!(
-                "`model.blocks` must be a table of blocks, found {}",
-                entry.node.value.kind()
-            );
-            return self.refuse(
-                Diagnostic::error("wrong-type", message)
-                    .at(entry.node.span)
-                    .help(help),
-            );
-        };
-        for block in &blocks.entries {
-            let name = &block.key;
-            let path = format!("model.blocks.{name}");
-            if name == "sequence" || LayerType::ALL.iter().any(|(_, known, _)| known == name) {
-                let message = format!("the block `{name}` has the name of a layer type");
-                self.refuse(
-                    Diagnostic::error("contradiction", message)
-                        .at(block.key_span)
-                        .help("choose another name"),
-                );
-                continue;
-            }
-            let Value::Table(table) = &block.node.value else {
-                let message = format!(
-                    "`{path}` must be a table, found {}",
-                    block.node.value.kind()
-                );
-                self.refuse(
-                    Diagnostic::error("wrong-type", message)
-                        .at(block.node.span)
-                        .help(help),
-                );
-                continue;
-            };
-            let unknown = table
-                .entries
-                .iter()
-                .find(|e| !["parameters", "layers"].contains(&e.key.as_str()));
-            if let Some(unknown) = unknown {
-                let message = format!("unknown key `{}` in `{path}`", unknown.key);
-                self.refuse(
-                    Diagnostic::error("unknown-key", message)
-                        .at(unknown.key_span)
-                        .help("the keys here are `parameters`, `layers`"),
-                );
-            }
-            let parameters = match table.get("parameters").map(|entry| &entry.node) {
-                None => Vec::new(),
-                Some(Node {
-                    value: Value::Table(table),
-                    ..
-                }) => {
-                    let entries = table.entries.iter();
-                    entries.map(|e| (e.key.clone(), e.node.clone())).collect()
-                }
-                Some(node) => {
-                    let message = format!(
-                        "`{path}.parameters` must be a table, found {}",
-                        node.value.kind()
-                    );
-                    let help =
-                        "write each parameter with its default: `parameters = { channels = 64 }`";
-                    self.refuse(
-                        Diagnostic::error("wrong-type", message)
-                            .at(node.span)
-                            .help(help),
-                    );
-                    continue;
-                }
-            };
-            let layers = match table.get("layers") {
-                Some(Entry {
-                    node:
-                        Node {
-                            value: Value::Array(layers),
-                            ..
-                        },
-                    ..
-                }) => layers.clone(),
-                Some(entry) => {
-                    let path = format!("{path}.layers");
-                    self.refuse(not_layers(&path, entry.node.span, &entry.node.value));
-                    continue;
-                }
-                None => {
-                    let message = format!("the block `{name}` has no `layers`");
-                    self.refuse(
-                        Diagnostic::error("missing-key", message)
-                            .at(block.key_span)
-                            .help(help),
-                    );
-                    continue;
-                }
-            };
-            self.blocks.push(Block {
-                name: name.clone(),
-                parameters,
-                layers,
-            });
-        }
-    }
-
-    fn list(&mut self, layers: &[Node], path: &str, scope: &mut Scope) {
+    pub(super) fn list(&mut self, layers: &[Node], path: &str, scope: &mut Scope) {
         for (at, node) in layers.iter().enumerate() {
             let path = format!("{path}[{at}]");
             match &node.value {
@@ -572,168 +467,6 @@ impl Expander<'_> {
         }
     }
 
-    fn type_of(&mut self, table: &Table, span: Span, path: &str) -> Option<String> {
-        let blocks = || self.blocks.iter().map(|block| block.name.as_str());
-        let known = || {
-            let types = LayerType::ALL.iter().map(|(_, name, _)| *name);
-            types.chain(["sequence"]).chain(blocks())
-        };
-        let diagnostic = match table.get("type").map(|entry| &entry.node) {
-            Some(Node {
-                value: Value::Str(name),
-                span,
-            }) => {
-                if known().any(|known| known == name) {
-                    return Some(name.clone());
-                }
-                let message = format!("unknown layer type `{name}`");
-                let diagnostic = Diagnostic::error("unknown-value", message).at(*span);
-                match synonym(name).or_else(|| nearest(name, known())) {
-                    Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-                    None => diagnostic.help(
-                        "README.md lists the layer types; a block of `[model.blocks]` is one too",
-                    ),
-                }
-            }
-            Some(node) => {
-                let message = format!(
-                    "`{path}.type` must be the name of a layer type, found {}",
-                    node.value.kind()
-                );
-                Diagnostic::error("wrong-type", message)
-                    .at(node.span)
-                    .help("for example: `type = \"linear\"`")
-            }
-            None => Diagnostic::error("missing-key", format!("missing key `type` in `{path}`"))
-                .at(span)
-                .help("add `type = …`, for example `type = \"linear\"`"),
-        };
-        self.refuse(diagnostic);
-        None
-    }
-
-    fn inputs(
-        &mut self,
-        common: &Common,
-        table: &Table,
-        siblings: &[Node],
-        scope: &Scope,
-    ) -> Option<Vec<Source>> {
-        if common.inputs.is_empty() {
-            return Some(vec![scope.previous]);
-        }
-        let nodes = match table.get("inputs").map(|entry| &entry.node.value) {
-            Some(Value::Array(nodes)) => nodes.clone(),
-            _ => return Some(vec![scope.previous]),
-        };
-        let mut inputs = Vec::new();
-        for (name, node) in common.inputs.iter().zip(nodes) {
-            let number = name
-                .strip_prefix("input")
-                .and_then(|number| number.parse::<usize>().ok());
-            let found = match name.as_str() {
-                "input" => scope.inputs.first(),
-                "previous" => Some(&scope.previous),
-                name => {
-                    let named = scope.names.iter().rev().find(|(known, _)| known == name);
-                    let numbered =
-                        number.and_then(|number| scope.inputs.get(number.wrapping_sub(1)));
-                    named.map(|(_, source)| source).or(numbered)
-                }
-            };
-            match found {
-                Some(source) => inputs.push(*source),
-                None => {
-                    let diagnostic = Diagnostic::error(
-                        "unknown-value",
-                        format!("there is no layer `{name}` before this one"),
-                    )
-                    .at(node.span);
-                    let is_named = |node: &Node| match &node.value {
-                        Value::Table(table) => {
-                            matches!(table.get("name").map(|e| &e.node.value), Some(Value::Str(known)) if known == name)
-                        }
-                        _ => false,
-                    };
-                    let names = || scope.names.iter().map(|(name, _)| name.as_str());
-                    let later = siblings.iter().any(is_named);
-                    let near = nearest(name, names().chain(RESERVED));
-                    self.refuse(match (later, near) {
-                        (true, _) => diagnostic.help(
-                            "a layer can only take outputs of earlier ones: move that layer up",
-                        ),
-                        (_, Some(near)) => diagnostic.help(format!("did you mean `{near}`?")),
-                        _ => {
-                            let mut names: Vec<_> = names()
-                                .chain(RESERVED)
-                                .map(|name| format!("`{name}`"))
-                                .collect();
-                            names.dedup();
-                            diagnostic.help(format!(
-                                "give that layer a `name`; known here are {}",
-                                names.join(", ")
-                            ))
-                        }
-                    });
-                    return None;
-                }
-            }
-        }
-        Some(inputs)
-    }
-
-    /// The name inside the block: as written, or the type with a number behind it.
-    fn local_name(
-        &mut self,
-        common: &Common,
-        table: &Table,
-        kind: &str,
-        copy: Option<usize>,
-        scope: &Scope,
-    ) -> Option<String> {
-        let Some(name) = &common.name else {
-            return Some(kind.to_owned());
-        };
-        let span = table
-            .get("name")
-            .map(|entry| entry.node.span)
-            .unwrap_or_default();
-        if RESERVED.contains(&name.as_str()) {
-            let message = format!("`{name}` cannot be a layer's name");
-            let note = "`input` is what comes into the block, `previous` the layer before";
-            self.refuse(
-                Diagnostic::error("contradiction", message)
-                    .at(span)
-                    .note(note)
-                    .help("choose another name"),
-            );
-            return None;
-        }
-        match copy {
-            Some(copy) => Some(format!("{name}{copy}")),
-            None if scope.names.iter().any(|(known, _)| known == name) => {
-                let message = format!("there are two layers `{name}`");
-                self.refuse(
-                    Diagnostic::error("repeated-value", message)
-                        .at(span)
-                        .help("choose another name for one of them"),
-                );
-                None
-            }
-            None => Some(name.clone()),
-        }
-    }
-
-    /// `base` if it was written and is free, else with the first free number behind it.
-    fn unique(&self, base: &str, written: bool) -> String {
-        let taken = |name: &str| self.layers.iter().any(|layer| layer.name == name);
-        if written && !taken(base) {
-            return base.to_owned();
-        }
-        let mut numbered = (1 + written as usize..).map(|number| format!("{base}_{number}"));
-        numbered.find(|name| !taken(name)).unwrap_or_default()
-    }
-
     fn sequence(
         &mut self,
         table: &Table,
@@ -788,92 +521,7 @@ impl Expander<'_> {
         inner.previous
     }
 
-    fn block(
-        &mut self,
-        at: usize,
-        table: &Table,
-        span: Span,
-        local: &str,
-        inputs: Vec<Source>,
-        scope: &Scope,
-    ) -> Source {
-        let block = &self.blocks[at];
-        let (name, layers, mut arguments) = (
-            block.name.clone(),
-            block.layers.clone(),
-            block.parameters.clone(),
-        );
-        let used = table.get("type").map_or(span, |entry| entry.node.span);
-        if scope.depth >= MAX_DEPTH {
-            self.refuse(
-                Diagnostic::error("contradiction", format!("the block `{name}` uses itself"))
-                    .at(used)
-                    .help("a block can only use other blocks"),
-            );
-            return inputs[0];
-        }
-        let mut known = vec!["type", "name", "inputs", "repeat", "when", "freeze"];
-        let parameters: Vec<String> = arguments.iter().map(|(key, _)| key.clone()).collect();
-        known.extend(parameters.iter().map(String::as_str));
-        self.refuse_other_keys(table, &known, &format!("the block `{name}`"));
-        for (key, default) in &mut arguments {
-            let Some(entry) = table.get(key) else {
-                continue;
-            };
-            let (wanted, found) = (default.value.kind(), entry.node.value.kind());
-            let is_whole = matches!(
-                (&default.value, &entry.node.value),
-                (Value::Float(_), Value::Int(_))
-            );
-            if wanted != found && !is_whole {
-                let message =
-                    format!("`{key}` of the block `{name}` is {wanted} by default, found {found}");
-                self.refuse(
-                    Diagnostic::error("wrong-type", message)
-                        .at(entry.node.span)
-                        .help(format!(
-                            "for example: `{key} = {}`",
-                            default.value.to_toml()
-                        )),
-                );
-                continue;
-            }
-            *default = entry.node.clone();
-        }
-        let named = table.get("name").is_some();
-        let group = self.unique_group(&format!("{}{local}", scope.prefix), named);
-        let mut uses = scope.uses.clone();
-        if !is_in_preset(used) {
-            uses.push(used);
-        }
-        let mut inner = Scope {
-            prefix: format!("{group}."),
-            names: Vec::new(),
-            previous: inputs[0],
-            inputs,
-            arguments,
-            uses,
-            depth: scope.depth + 1,
-        };
-        self.list(&layers, &format!("model.blocks.{name}.layers"), &mut inner);
-        inner.previous
-    }
-
-    fn unique_group(&self, base: &str, written: bool) -> String {
-        let taken = |name: &str| {
-            let prefix = format!("{name}.");
-            self.layers
-                .iter()
-                .any(|layer| layer.name.starts_with(&prefix))
-        };
-        if written && !taken(base) {
-            return base.to_owned();
-        }
-        let mut numbered = (1 + written as usize..).map(|number| format!("{base}_{number}"));
-        numbered.find(|name| !taken(name)).unwrap_or_default()
-    }
-
-    fn refuse_other_keys(&mut self, table: &Table, known: &[&str], place: &str) {
+    pub(super) fn refuse_other_keys(&mut self, table: &Table, known: &[&str], place: &str) {
         for entry in table
             .entries
             .iter()
@@ -915,39 +563,4 @@ impl Expander<'_> {
             }
         }
     }
-}
-
-/// What other libraries call a layer.
-fn synonym(name: &str) -> Option<&'static str> {
-    const SYNONYMS: &[(&str, &str)] = &[
-        ("dense", "linear"),
-        ("fc", "linear"),
-        ("fully_connected", "linear"),
-        ("conv", "conv2d"),
-        ("convolution", "conv2d"),
-        ("deconv", "conv_transpose2d"),
-        ("maxpool", "max_pool2d"),
-        ("max_pool", "max_pool2d"),
-        ("avgpool", "avg_pool2d"),
-        ("avg_pool", "avg_pool2d"),
-        ("global_avg_pool", "adaptive_avg_pool2d"),
-        ("batchnorm", "batch_norm"),
-        ("batchnorm2d", "batch_norm"),
-        ("bn", "batch_norm"),
-        ("layernorm", "layer_norm"),
-        ("attention", "multi_head_attention"),
-        ("mha", "multi_head_attention"),
-        ("swish", "silu"),
-        ("upsample", "interpolate2d"),
-        ("concatenate", "concat"),
-        ("cat", "concat"),
-        ("residual", "add"),
-        ("view", "reshape"),
-        ("transpose", "permute"),
-        ("sequential", "sequence"),
-    ];
-    let found = SYNONYMS
-        .iter()
-        .find(|(theirs, _)| *theirs == name.to_lowercase());
-    found.map(|(_, ours)| *ours)
 }

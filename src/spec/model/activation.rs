@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::Kind;
-use super::section::Section;
+use crate::spec::kind::Kind;
+use crate::spec::section::Section;
 
 /// A function of each value, but for the softmaxes and `glu`, which look along the last axis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ pub enum Activation {
 
 impl Activation {
     /// The function of a name, with the keys that it takes; `None` for what is no activation.
-    pub(super) fn decode(s: &mut Section<'_>, name: &str) -> Option<Self> {
+    pub(in crate::spec) fn decode(s: &mut Section<'_>, name: &str) -> Option<Self> {
         let mut number = |key, default, doc| s.field(key, Kind::any(), doc).or(default);
         Some(match name {
             "relu" => Activation::Relu,

@@ -4,8 +4,8 @@
 //! text. There are numbers, `true` and `false`, names, `'text'`, `+ - * / %`, comparisons, `and`, `or`, `not`,
 //! `min(…)`, `max(…)`, `first(list)` and parentheses. Whole numbers stay whole where the result is.
 
-use super::document::{Entry, Node, Table, Value};
 use crate::diagnostic::{Diagnostic, nearest};
+use crate::spec::document::{Entry, Node, Table, Value};
 
 /// Parameters by name. A value keeps the place where it was written.
 pub type Arguments = Vec<(String, Node)>;

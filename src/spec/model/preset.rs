@@ -6,10 +6,10 @@
 
 use std::sync::OnceLock;
 
-use super::document::{Document, Entry, Node, Table, Value};
-use super::kind::Kind;
-use super::section::{Choice, choices};
 use crate::diagnostic::Span;
+use crate::spec::document::{Document, Entry, Node, Table, Value};
+use crate::spec::kind::Kind;
+use crate::spec::section::{Choice, choices};
 
 choices! {
     /// The `type` of `[model]`.

@@ -1,10 +1,20 @@
 //! `[model]`: the network, as layers or as a preset, which is layers as well.
 
+pub mod activation;
+mod block;
+mod decode;
+pub mod expand;
+pub mod expression;
+pub mod initializer;
+pub mod layer;
+mod name;
+pub mod preset;
+
 use super::document::{Node, Table};
-use super::expand::{LayerSpec, expand};
-use super::preset::{ModelType, Preset};
 use super::section::{Section, Shape};
 use crate::diagnostic::Diagnostic;
+use expand::{LayerSpec, expand};
+use preset::{ModelType, Preset};
 
 /// The `[model]` table.
 #[derive(Clone, Debug, PartialEq)]
