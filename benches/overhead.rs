@@ -1,8 +1,8 @@
 //! Training through runner against the shortest hand-written Burn loop over the same batches.
 //!
-//! Both are measured in one process, in turn, over the whole time of an epoch's training: for runner
+//! All are measured in one process, in turn, over the whole time of an epoch's training: for runner
 //! that includes its metrics, events and checkpoints; for the loop nothing but forward, backward and
-//! the optimizer. Run with `cargo bench --bench overhead [-- cnn]`; see `benches/README.md`.
+//! the optimizer. The loop runs with modules written by hand, and with runner's graph of layers. Run with `cargo bench --bench overhead [-- cnn]`; see `benches/README.md`.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -21,6 +21,8 @@ use runner::event::Event;
 use runner::plan::{RunPlan, plan};
 use runner::record::RunFolder;
 use runner::spec::document::Document;
+use runner::train::graph::Graph;
+use runner::train::tensor::DynTensor;
 use runner::train::{Interrupter, Job, execute};
 
 #[global_allocator]
@@ -62,6 +64,12 @@ impl Model for Cnn {
         let x = self.pool.forward(x).flatten(1, 3);
         self.output
             .forward(activation::relu(self.hidden.forward(x)))
+    }
+}
+
+impl Model for Graph {
+    fn forward(&self, images: Tensor<4>) -> Tensor<2> {
+        Graph::forward(self, DynTensor::R4(images)).flatten()
     }
 }
 
@@ -182,22 +190,30 @@ fn median(values: &[f64]) -> f64 {
 fn compare<M: Model>(name: &str, make: fn(&Device) -> M, num_epochs: usize, rounds: usize) {
     let run = planned(name, num_epochs);
     let device = Device::flex().autodiff();
-    let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let [mut theirs, mut graphs, mut ours] = [const { Vec::new() }; 3];
     for round in 0..=rounds {
         let hand = median(&by_hand(make(&device), &run, num_epochs));
+        let graph = Graph::new(&run.network, &device);
+        let graph = median(&by_hand(graph, &run, num_epochs));
         let through = median(&by_runner(&run));
         // The first round warms the machine up.
         if round > 0 {
-            ours.push(through);
             theirs.push(hand);
-            ratios.push(through / hand);
+            graphs.push(graph);
+            ours.push(through);
         }
     }
-    println!(
-        "  by hand {:.4} s/epoch, runner {:.4} s/epoch, ratio {:.3} (medians of {rounds} rounds of {num_epochs} epochs)",
-        median(&theirs),
-        median(&ours),
+    let ratio = |values: &[f64]| {
+        let ratios: Vec<_> = values.iter().zip(&theirs).map(|(a, b)| a / b).collect();
         median(&ratios)
+    };
+    println!(
+        "  by hand {:.4} s/epoch; graph {:.4}, ratio {:.3}; runner {:.4}, ratio {:.3} (medians of {rounds} rounds of {num_epochs} epochs)",
+        median(&theirs),
+        median(&graphs),
+        ratio(&graphs),
+        median(&ours),
+        ratio(&ours)
     );
 }
 

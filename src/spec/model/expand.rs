@@ -7,7 +7,7 @@ use super::preset::is_in_preset;
 use crate::diagnostic::{Diagnostic, Span, nearest};
 use crate::spec::document::{Entry, Node, Table, Value};
 use crate::spec::kind::Kind;
-use crate::spec::section::{Choice, Findings, Section, read_at};
+use crate::spec::section::{Findings, Section, read_at};
 
 /// More layers than this are a mistake in a `repeat`.
 const MAX_LAYERS: usize = 4096;
