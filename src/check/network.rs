@@ -56,6 +56,38 @@ pub enum Layer {
     Flatten,
 }
 
+impl Network {
+    /// The name of each layer: its type with its number among those of that type.
+    pub fn layer_names(&self) -> Vec<String> {
+        let mut counts = std::collections::BTreeMap::new();
+        let name = |layer: &Layer| {
+            let kind = match layer {
+                Layer::Linear { .. } => "linear",
+                Layer::Conv2d { .. } => "conv2d",
+                Layer::MaxPool2d { .. } => "max_pool2d",
+                Layer::Activation { .. } => "activation",
+                Layer::Dropout { .. } => "dropout",
+                Layer::Flatten => "flatten",
+            };
+            let count = counts.entry(kind).or_insert(0);
+            *count += 1;
+            format!("{kind}{count}")
+        };
+        self.layers.iter().map(name).collect()
+    }
+
+    /// The path of each parameter: its layer's name and where it is in the layer.
+    pub fn parameter_paths(&self) -> Vec<String> {
+        let names = self.layer_names();
+        let layers = self.layers.iter().zip(names);
+        let trained = layers
+            .filter(|(layer, _)| matches!(layer, Layer::Linear { .. } | Layer::Conv2d { .. }));
+        trained
+            .flat_map(|(_, name)| [format!("{name}.weight"), format!("{name}.bias")])
+            .collect()
+    }
+}
+
 /// Why a model does not fit its data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShapeError {

@@ -38,6 +38,14 @@ pub fn synonym(key: &str, known: &[&'static str]) -> Option<&'static str> {
         ("seed", "seeds"),
         ("betas", "beta_1"),
         ("eps", "epsilon"),
+        ("lr_factor", "learning_rate_factor"),
+        ("max_norm", "global_norm"),
+        ("clip_grad_norm", "global_norm"),
+        ("t_0", "period"),
+        ("t_mult", "period_factor"),
+        ("pct_start", "peak_at"),
+        ("warmup", "warmup_steps"),
+        ("params", "parameters"),
         ("path", "root"),
         ("dir", "root"),
         ("dtype", "precision"),
@@ -62,7 +70,7 @@ pub fn home_of(key: &str) -> Option<String> {
                 false => format!("{path}.{}", doc.key),
             };
             let found = match &doc.shape {
-                Shape::Table(keys) => find(keys, &inner, wanted),
+                Shape::Table(keys) | Shape::Tables(keys) => find(keys, &inner, wanted),
                 Shape::Variants(all) => all.iter().find_map(|v| find(&v.keys, path, wanted)),
                 Shape::Scalar(_) | Shape::Axes => None,
             };

@@ -26,6 +26,8 @@ pub enum Kind {
     },
     /// A string that is not empty.
     Text,
+    /// A pattern over names, in which `*` stands for any text.
+    Pattern,
     /// One of these names, each with what it means.
     OneOf(Vec<(&'static str, &'static str)>),
     /// One of these names, optionally with an index behind a colon: `wgpu:1`.
@@ -43,6 +45,8 @@ pub enum Kind {
         /// Whether an item may stand only once.
         unique: bool,
     },
+    /// A value, or a list of such values, each of which may stand only once.
+    OneOrList(Box<Kind>),
 }
 
 impl Kind {
@@ -111,6 +115,7 @@ impl Kind {
                 format!("a number{lower}{upper}")
             }
             Kind::Text => "a string".into(),
+            Kind::Pattern => "a pattern".into(),
             Kind::OneOf(names) | Kind::Indexed(names) => {
                 let quoted: Vec<_> = names.iter().map(|(name, _)| format!("`{name}`")).collect();
                 let index = match self {
@@ -122,6 +127,7 @@ impl Kind {
             Kind::Slug => "a name of letters, digits, `-`, `_` and `.`".into(),
             Kind::Bytes => "a size such as \"4GiB\" or \"512MiB\"".into(),
             Kind::List { item, .. } => format!("a list, each item {}", item.expected()),
+            Kind::OneOrList(item) => format!("{} or a list of them", item.expected()),
         }
     }
 
@@ -140,18 +146,28 @@ impl Kind {
                     .to_string()
             }
             Kind::Text => "\"some words\"".into(),
+            Kind::Pattern => "\"*.bias\"".into(),
             Kind::OneOf(names) | Kind::Indexed(names) => {
                 format!("\"{}\"", names.first().map_or("", |(name, _)| name))
             }
             Kind::Slug => "\"my_experiment\"".into(),
             Kind::Bytes => "\"4GiB\"".into(),
             Kind::List { item, .. } => format!("[{}]", item.example()),
+            Kind::OneOrList(item) => item.example(),
         }
     }
 
     /// Checks a value; `path` is how messages name it. Every refusal says what to write instead; a list
     /// has one for each wrong item.
     pub fn check(&self, path: &str, node: &Node) -> Vec<Diagnostic> {
+        if let (Kind::OneOrList(item), Value::Array(_)) = (self, &node.value) {
+            let list = Kind::List {
+                item: item.clone(),
+                min_items: 1,
+                unique: true,
+            };
+            return list.check(path, node);
+        }
         if let (Kind::List { item, .. }, Value::Array(items)) = (self, &node.value) {
             let each = items.iter().enumerate();
             let mut wrong: Vec<_> = each
@@ -219,8 +235,8 @@ impl Kind {
             (Kind::Int(..) | Kind::Float { .. }, Value::Str(s)) if s.parse::<f64>().is_ok() => Err(
                 Box::new(wrong_type().help(format!("write {s} without quotes"))),
             ),
-            (Kind::Text, Value::Str(s)) if !s.trim().is_empty() => Ok(()),
-            (Kind::Text, Value::Str(_)) => {
+            (Kind::Text | Kind::Pattern, Value::Str(s)) if !s.trim().is_empty() => Ok(()),
+            (Kind::Text | Kind::Pattern, Value::Str(_)) => {
                 let message = format!("`{path}` is empty");
                 Err(Box::new(
                     Diagnostic::error("out-of-range", message)
@@ -289,6 +305,11 @@ impl Kind {
                 }
                 Ok(())
             }
+            (Kind::OneOrList(item), value) if !item.check(path, node).is_empty() => match value {
+                Value::Str(_) => item.refusal(path, node),
+                _ => Err(Box::new(wrong_type())),
+            },
+            (Kind::OneOrList(_), _) => Ok(()),
             (Kind::List { item, .. }, _) if item.check(path, node).is_empty() => {
                 Err(Box::new(wrong_type().help(format!("write [{}]", shown()))))
             }
@@ -363,7 +384,7 @@ impl Kind {
                 }
                 schema
             }
-            Kind::Text => json!({ "type": "string", "minLength": 1 }),
+            Kind::Text | Kind::Pattern => json!({ "type": "string", "minLength": 1 }),
             Kind::OneOf(names) => {
                 let names: Vec<_> = names.iter().map(|(name, _)| *name).collect();
                 json!({ "type": "string", "enum": names })
@@ -386,6 +407,12 @@ impl Kind {
                 "items": item.schema(),
                 "minItems": min_items,
                 "uniqueItems": unique,
+            }),
+            Kind::OneOrList(item) => json!({
+                "anyOf": [
+                    item.schema(),
+                    { "type": "array", "items": item.schema(), "minItems": 1, "uniqueItems": true },
+                ]
             }),
         }
     }
@@ -486,7 +513,7 @@ impl<T: Scalar> Scalar for Vec<T> {
     fn from_value(value: &Value) -> Self {
         match value {
             Value::Array(items) => items.iter().map(|n| T::from_value(&n.value)).collect(),
-            _ => Vec::new(),
+            one => vec![T::from_value(one)],
         }
     }
     fn to_json(&self) -> Json {

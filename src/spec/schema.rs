@@ -63,6 +63,9 @@ fn object_schema(keys: &[KeyDoc], doc: &str, mut properties: Map<String, Json>) 
         let mut schema = match &key.shape {
             Shape::Scalar(kind) => kind.schema(),
             Shape::Table(inner) => table_schema(inner, key.doc),
+            Shape::Tables(inner) => {
+                json!({ "type": "array", "minItems": 1, "items": table_schema(inner, key.doc) })
+            }
             Shape::Axes => axes_schema(),
             Shape::Variants(_) => continue,
         };

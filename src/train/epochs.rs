@@ -22,10 +22,11 @@ use super::loader::{Batch, Cursor};
 use super::memory::resident_bytes;
 use super::metrics::{SharedSums, Sums};
 use super::network::Outputs;
+use super::norms::NormLog;
 use super::shared::SharedNetwork;
-use super::{Emit, Fault};
+use super::{Emit, Fault, evaluate, gradients};
 use crate::data::order::{Purpose, stream_seed};
-use crate::event::{Epoch, Event, Progress};
+use crate::event::{Epoch, Event, FailureClass, Metrics, Outcome, Progress};
 use crate::plan::RunPlan;
 use crate::spec::section::Choice;
 
@@ -63,6 +64,8 @@ pub struct Progressed {
     pub state: State,
     /// The bytes that the process held when it passed its limit.
     pub over_limit: Option<u64>,
+    /// What ended it that is no stop.
+    pub failure: Option<Outcome>,
 }
 
 type Processor = SupervisedTrainingEventProcessor<SharedNetwork>;
@@ -78,7 +81,7 @@ impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
         _starting_epoch: usize,
     ) -> (SharedNetwork, Processor) {
         let mut state = self.start.clone();
-        while state.epochs_done < self.plan.train.epochs {
+        while state.epochs_done < self.plan.train.epochs && !state.is_stopped_early(&self.plan) {
             let epoch = state.epochs_done + 1;
             {
                 let mut sums = self.sums.lock();
@@ -108,10 +111,23 @@ impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
                 }
                 break;
             }
+            let averaged = match learner
+                .model()
+                .average()
+                .map(|network| evaluate(&network, &*valid, "valid_ema"))
+            {
+                None => Metrics::new(),
+                Some(Ok(metrics)) => metrics,
+                Some(Err(outcome)) => {
+                    self.fail(outcome);
+                    break;
+                }
+            };
             let valid_secs = valid_started.elapsed().as_secs_f64();
-            let improved = self.finish_epoch(&mut state, train_secs, valid_secs);
+            let improved = self.finish_epoch(&mut state, averaged, train_secs, valid_secs);
             let due = epoch.is_multiple_of(self.plan.checkpoint.every_epochs);
-            if improved || due || epoch == self.plan.train.epochs {
+            let is_last = epoch == self.plan.train.epochs || state.is_stopped_early(&self.plan);
+            if improved || due || is_last {
                 self.save(&state, &mut parts, &learner);
             }
         }
@@ -145,20 +161,37 @@ impl Epochs {
         let mut pulse = Pulse::new(state.step(&self.plan));
         let group = steps_per_group(&self.plan);
         let mut staged: Option<Outputs> = None;
+        let mut norms = NormLog::new(&self.plan);
         let mut batches = loader.iter();
-        while let Some(batch) = next_batch(&mut *batches, interrupter) {
+        'steps: while state.steps_in_epoch < self.plan.steps_per_epoch {
             let step = state.step(&self.plan);
             self.device
                 .seed(stream_seed(self.plan.seed, Purpose::Step, step as u64));
-            let output = learner.train_step(batch);
+            let pieces: Vec<_> = self.plan.pieces(state.steps_in_epoch).collect();
+            let num_items: usize = pieces.iter().sum();
+            let mut gradients = None;
+            for piece in pieces {
+                let Some(batch) = next_batch(&mut *batches, interrupter) else {
+                    break 'steps;
+                };
+                let output = learner.train_step(batch);
+                let weight = piece as f64 / num_items as f64;
+                gradients = Some(learner.model().look(|network| {
+                    gradients::add(network, gradients.take(), output.grads, weight)
+                }));
+                match &mut staged {
+                    None => staged = Some(output.item),
+                    Some(staged) => staged.append(output.item),
+                }
+            }
+            let Some(gradients) = gradients else { break };
+            let gradients = learner
+                .model()
+                .look(|network| norms.measure_and_clip(network, gradients));
             learner.lr_step();
-            learner.optimizer_step(output.grads);
+            learner.optimizer_step(gradients);
             state.steps_in_epoch += 1;
             state.learning_rate = learner.lr_current().base();
-            match &mut staged {
-                None => staged = Some(output.item),
-                Some(staged) => staged.append(output.item),
-            }
             let progress = batches.progress();
             // Groups end at fixed steps, and a stop waits for the end of one: so sums do not depend on
             // where a training was stopped.
@@ -169,6 +202,10 @@ impl Epochs {
                 let item = TrainingItem::new(outputs, progress, Some(state.steps_in_epoch), None);
                 interrupter
                     .fail_on_error(processor.process_train(LearnerEvent::ProcessedItem(item)));
+            }
+            if let Err(error) = norms.read(&self.sums, interrupter) {
+                self.fail(Outcome::failed(FailureClass::Device, error));
+                interrupter.stop(Some("the device cannot be read"));
             }
             if let Some(steps_per_sec) = pulse.beat(step + 1) {
                 (self.emit)(Event::Progressed(Progress {
@@ -226,10 +263,18 @@ impl Epochs {
     }
 
     /// Takes the epoch's numbers into the state and sends them; whether it is the best so far.
-    fn finish_epoch(&self, state: &mut State, train_secs: f64, valid_secs: f64) -> bool {
+    fn finish_epoch(
+        &self,
+        state: &mut State,
+        averaged: Metrics,
+        train_secs: f64,
+        valid_secs: f64,
+    ) -> bool {
         let sums = self.sums.lock();
         let mut metrics = sums.train.metrics("train");
         metrics.extend(sums.valid.metrics("valid"));
+        let averaged = averaged.into_iter();
+        metrics.extend(averaged.map(|(name, value)| (format!("valid_ema/{name}"), value)));
         metrics.insert("learning_rate".into(), state.learning_rate);
         drop(sums);
         state.epochs_done += 1;
@@ -277,6 +322,11 @@ impl Epochs {
             self.checkpoints.expect(step, state);
             checkpointer.checkpoint(learner, step, &parts.event_store);
         }
+    }
+
+    fn fail(&self, outcome: Outcome) {
+        let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
+        result.failure = Some(outcome);
     }
 
     fn is_over_limit(&self) -> bool {
