@@ -210,6 +210,8 @@ fn curves<'a>(point: &Point<'a>) -> Vec<(String, &'a Curve, usize, usize)> {
     let mut start = scheduler.warmup(per_epoch);
     let rest = |start: usize| num_steps.saturating_sub(start);
     match &scheduler.curve {
+        // Without the lengths nothing can be said of what comes after them.
+        Curve::Sequence { .. } if stages_have_lengths(point).is_some() => Vec::new(),
         Curve::Sequence { stages } => {
             let stages = stages.iter().enumerate().map(|(at, stage)| {
                 let length = stage.num_steps(per_epoch).unwrap_or(rest(start));
@@ -288,11 +290,6 @@ pub fn schedule_changes(point: &Point<'_>) -> Option<Diagnostic> {
 pub fn momentum_is_there(point: &Point<'_>) -> Option<Diagnostic> {
     match point.spec.optimizer.method {
         Method::Sgd {
-            nesterov: true,
-            momentum: 0.0,
-            ..
-        }
-        | Method::Muon {
             nesterov: true,
             momentum: 0.0,
             ..

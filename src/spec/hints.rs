@@ -70,9 +70,10 @@ pub fn home_of(key: &str) -> Option<String> {
                 false => format!("{path}.{}", doc.key),
             };
             let found = match &doc.shape {
-                Shape::Table(keys) | Shape::Tables(keys) => find(keys, &inner, wanted),
+                Shape::Table(keys) => find(keys, &inner, wanted),
                 Shape::Variants(all) => all.iter().find_map(|v| find(&v.keys, path, wanted)),
-                Shape::Scalar(_) | Shape::Axes => None,
+                // A key of many tables has no home.
+                Shape::Scalar(_) | Shape::Tables(_) | Shape::Axes => None,
             };
             if found.is_some() {
                 return found;

@@ -136,9 +136,14 @@ impl Kind {
         match self {
             Kind::Bool => "true".into(),
             Kind::Int(min, max) => 10.clamp(*min, *max).to_string(),
-            Kind::Float { open_min: true, .. } if self.allows(1e-3) => "1e-3".into(),
+            Kind::Float {
+                open_min: true,
+                max: f64::INFINITY,
+                ..
+            } if self.allows(1e-3) => "1e-3".into(),
+            Kind::Float { open_min: true, .. } if self.allows(0.5) => "0.5".into(),
             Kind::Float { .. } => {
-                let tried = [0.1, 1.0];
+                let tried = [0.1, 1.0, -0.5];
                 tried
                     .iter()
                     .find(|v| self.allows(**v))

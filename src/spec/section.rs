@@ -220,7 +220,7 @@ impl<'a> Section<'a> {
             } => (table, span, findings, silent),
         };
         let help =
-            format!("write `[[{path}]]` on a line of its own for each of them, and its keys below");
+            format!("write `[[{path}]]` on a line of its own for each table, and its keys below");
         let Some(entry) = table.and_then(|t| t.get(key)) else {
             if required && !*silent {
                 let message = format!("missing `[[{path}]]` in {place}");
@@ -252,13 +252,18 @@ impl<'a> Section<'a> {
                 findings.poisoned.push(path);
                 continue;
             };
+            let num_before = findings.diagnostics.0.len();
             let mode = Mode::Read {
                 table: Some(inner),
                 span: node.span,
                 findings,
                 silent: false,
             };
-            decoded.push(run_section(path, mode, &decode));
+            decoded.push(run_section(path.clone(), mode, &decode));
+            if findings.diagnostics.0.len() > num_before {
+                // An item that lacks what was misspelled would only be refused a second time.
+                findings.poisoned.push(path);
+            }
         }
         decoded
     }

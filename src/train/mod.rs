@@ -18,6 +18,8 @@ mod optimizer;
 mod paths;
 mod shared;
 mod tensor;
+#[cfg(test)]
+mod tests;
 
 use std::any::Any;
 use std::fs;
@@ -119,9 +121,7 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     let found = checkpoints.newest();
     let (resumed_step, start) = found.state.unzip();
     let start = start.unwrap_or_default();
-    let training_device = device.clone().autodiff();
-    training_device.seed(stream_seed(plan.seed, Purpose::Init, 0));
-    let network = Network::new(plan, &training_device);
+    let network = initial_network(plan, &device);
     (job.emit)(Event::RunStarted(Started {
         device_name: device::describe(plan.device.backend, &device),
         data_digests: loaded.digests.clone(),
@@ -137,12 +137,19 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     let (model, progressed) = train(
         job,
         network,
-        &training_device,
+        &device.clone().autodiff(),
         &splits,
         (resumed_step, start),
         checkpoints.clone(),
     )?;
     finish(job, model, &progressed, &splits, &checkpoints)
+}
+
+/// The network as training begins with it, on a device with autodiff.
+fn initial_network(plan: &RunPlan, device: &Device) -> Network {
+    let device = device.clone().autodiff();
+    device.seed(stream_seed(plan.seed, Purpose::Init, 0));
+    Network::new(plan, &device)
 }
 
 /// The loaders of each split.

@@ -312,3 +312,50 @@ impl LrScheduler for Schedule {
         self.step = record.scalar::<u64>("step").unwrap_or(0) as usize;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use burn::optim::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig;
+    use burn::optim::lr_scheduler::exponential::ExponentialLrSchedulerConfig;
+    use burn::optim::lr_scheduler::linear::LinearLrSchedulerConfig;
+    use burn::optim::lr_scheduler::noam::NoamLrSchedulerConfig;
+    use burn::optim::lr_scheduler::step::StepLrSchedulerConfig;
+
+    use super::super::tests::{IRIS, planned};
+    use super::*;
+
+    /// Rates of a schedule of 15 steps, of which each epoch has 5.
+    fn assert_same(scheduler: &str, burn: Result<ModuleLrScheduler, String>, scale: f64) {
+        let plan = planned(&format!("{IRIS}scheduler = {{ {scheduler} }}\n"));
+        let mut ours = schedule(&plan, &[]);
+        let mut burn = burn.expect("Burn accepts it");
+        for step in 0..plan.num_steps() {
+            let (ours, burn) = (ours.step().base(), scale * burn.step().base());
+            assert!(
+                (ours - burn).abs() < 1e-12,
+                "{scheduler} at {step}: {ours} and {burn}"
+            );
+        }
+    }
+
+    #[test]
+    fn schedules_are_those_of_burn_where_it_has_them() {
+        let rate = 1e-2;
+        let linear = LinearLrSchedulerConfig::new(1.0, 0.1, 15).init();
+        assert_same("type = \"linear\", final_fraction = 0.1", linear, rate);
+        let cosine = CosineAnnealingLrSchedulerConfig::new(1.0, 15)
+            .with_min_lr(0.1)
+            .init();
+        assert_same("type = \"cosine\", final_fraction = 0.1", cosine, rate);
+        let exponential = ExponentialLrSchedulerConfig::new(1.0, 0.7).init();
+        assert_same("type = \"exponential\", gamma = 0.7", exponential, rate);
+        let step = StepLrSchedulerConfig::new(1.0, 4).with_gamma(0.5).init();
+        assert_same("type = \"step\", step_size = 4, gamma = 0.5", step, rate);
+        // Vaswani's schedule as a multiple of its highest rate, which it reaches after the warm-up.
+        let noam = NoamLrSchedulerConfig::new(6f64.sqrt())
+            .with_warmup_steps(6)
+            .with_model_size(1)
+            .init();
+        assert_same("type = \"noam\", warmup_steps = 6", noam, rate);
+    }
+}

@@ -5,6 +5,7 @@ mod data;
 mod experiments;
 mod generated;
 mod plans;
+mod recipe;
 mod refusals;
 mod results;
 mod runs;
