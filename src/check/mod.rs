@@ -7,6 +7,7 @@ mod groups;
 pub mod network;
 mod recipe;
 mod rules;
+mod schedule;
 
 use crate::data::DataPlan;
 use crate::diagnostic::{Diagnostic, Span};
@@ -83,27 +84,27 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         reads: &["scheduler"],
-        check: recipe::warmup_is_one,
+        check: schedule::warmup_is_one,
     },
     Rule {
         reads: &["scheduler"],
-        check: recipe::stages_have_lengths,
+        check: schedule::stages_have_lengths,
     },
     Rule {
         reads: &["data", "train", "scheduler"],
-        check: recipe::warmup_ends,
+        check: schedule::warmup_ends,
     },
     Rule {
         reads: &["data", "train", "scheduler"],
-        check: recipe::stages_are_reached,
+        check: schedule::stages_are_reached,
     },
     Rule {
         reads: &["data", "train", "scheduler"],
-        check: recipe::epoch_units_begin_with_epochs,
+        check: schedule::epoch_units_begin_with_epochs,
     },
     Rule {
         reads: &["data", "train", "scheduler"],
-        check: recipe::schedule_changes,
+        check: schedule::schedule_changes,
     },
     Rule {
         reads: &["optimizer"],

@@ -310,11 +310,8 @@ impl Kind {
                 }
                 Ok(())
             }
-            (Kind::OneOrList(item), value) if !item.check(path, node).is_empty() => match value {
-                Value::Str(_) => item.refusal(path, node),
-                _ => Err(Box::new(wrong_type())),
-            },
-            (Kind::OneOrList(_), _) => Ok(()),
+            (Kind::OneOrList(item), Value::Str(_)) => item.refusal(path, node),
+            (Kind::OneOrList(item), _) if item.check(path, node).is_empty() => Ok(()),
             (Kind::List { item, .. }, _) if item.check(path, node).is_empty() => {
                 Err(Box::new(wrong_type().help(format!("write [{}]", shown()))))
             }

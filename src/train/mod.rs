@@ -16,6 +16,7 @@ mod network;
 mod norms;
 mod optimizer;
 mod paths;
+mod schedule;
 mod shared;
 mod tensor;
 #[cfg(test)]
@@ -195,7 +196,7 @@ fn train(
     let learner = Learner::new(
         SharedNetwork::new(network, plan.train.ema.as_ref()),
         optimizer::optimizer(plan, &parameters),
-        optimizer::schedule(plan, &parameters),
+        schedule::schedule(plan, &parameters),
     );
     let cursor = Arc::new(Cursor::default());
     let train_loader = splits.train.clone().shuffled(plan.seed, cursor.clone());
@@ -320,7 +321,7 @@ fn finish(
     }
     if let Some(epoch) = progressed.state.best {
         let record = checkpoints.weights(epoch.step).map_err(|e| disk(&e))?;
-        let best = model.load_record(record);
+        let best = model.try_load_record(record).map_err(|e| disk(&e))?;
         // The weights that the objective was measured with.
         let chosen = best.average().filter(|_| job.plan.objective.is_of_ema());
         save(chosen.unwrap_or(best.network()), "best")?;

@@ -6,13 +6,13 @@ use super::support::{IRIS, completed, folder_with, goes_on, numbers, plan, run};
 const OPTIMIZERS: &str = r#"
 [sweep.grid]
 optimizer = [
-  { type = "sgd", learning_rate = 0.1, momentum = 0.9, dampening = 0.1, weight_decay = 1e-4 },
+  { type = "sgd", learning_rate = 0.1, momentum = 0.9, dampening = 0.1, weight_decay = 1e-4, clip = { value = 0.5 } },
   { type = "adam", learning_rate = 1e-2, amsgrad = true },
   { type = "adamw", learning_rate = 1e-2, cautious_weight_decay = true },
   { type = "adagrad", learning_rate = 0.1, lr_decay = 1e-3 },
   { type = "rmsprop", learning_rate = 1e-2, momentum = 0.5, centered = true },
   { type = "adafactor", learning_rate = 0.1 },
-  { type = "adan", learning_rate = 1e-2, weight_decay = 1e-3 },
+  { type = "adan", learning_rate = 1e-2, weight_decay = 1e-3, clip = { norm = 1.0 } },
   { type = "lamb", learning_rate = 3e-2 },
   { type = "lion", learning_rate = 1e-3, weight_decay = 0.1 },
   { type = "muon", learning_rate = 2e-2, adamw = { learning_rate = 1e-2 } },
@@ -37,6 +37,33 @@ fn every_optimizer_trains_and_goes_on_to_the_same_numbers() {
     run(stopped.path(), &arguments);
     goes_on(stopped.path());
     assert_eq!(metrics, numbers(stopped.path()));
+}
+
+#[test]
+fn what_is_frozen_stays_so_when_training_goes_on() {
+    let group = "[[optimizer.groups]]\nparameters = \"linear1.*\"\nfreeze = true\n";
+    let spec =
+        format!("{IRIS}log_gradient_norms = \"parameters\"\n{group}").replace("adam", "adamw");
+    let straight = completed(&spec, &[]);
+    let stopped = folder_with(&spec);
+    let arguments = ["run", "spec.toml", "--quiet", "--inject-fault", "*@3"];
+    run(stopped.path(), &arguments);
+    goes_on(stopped.path());
+    let numbers = numbers(stopped.path());
+    assert_eq!(super::support::numbers(straight.path()), numbers);
+    // What is frozen has no gradient, also in the epoch after the checkpoint was loaded.
+    let metrics = numbers[0].2.as_object().unwrap();
+    let norms: Vec<_> = metrics
+        .keys()
+        .filter(|key| key.starts_with("last/train/gradient_norm/"))
+        .collect();
+    assert_eq!(
+        norms,
+        [
+            "last/train/gradient_norm/linear2.bias",
+            "last/train/gradient_norm/linear2.weight"
+        ]
+    );
 }
 
 #[test]
