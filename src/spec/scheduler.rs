@@ -315,7 +315,7 @@ impl Curve {
             CurveKind::Sequence => Curve::Sequence {
                 stages: s.tables(
                     "stages",
-                    "The curves, each over a length of its own; the last one over what is left.",
+                    "The curves after the warm-up, each over a length of its own; the last one over what is left.",
                     true,
                     Stage::decode,
                 ),

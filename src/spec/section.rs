@@ -242,6 +242,14 @@ impl<'a> Section<'a> {
             findings.poisoned.push(path);
             return Vec::new();
         };
+        if required && items.is_empty() {
+            let wrong = Diagnostic::error("out-of-range", format!("`{path}` is empty"));
+            findings
+                .diagnostics
+                .push(wrong.at(entry.node.span).help(help));
+            findings.poisoned.push(path);
+            return Vec::new();
+        }
         let mut decoded = Vec::new();
         for (at, node) in items.iter().enumerate() {
             let path = format!("{path}[{at}]");
