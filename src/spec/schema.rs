@@ -64,7 +64,8 @@ fn object_schema(keys: &[KeyDoc], doc: &str, mut properties: Map<String, Json>) 
             Shape::Scalar(kind) => kind.schema(),
             Shape::Table(inner) => table_schema(inner, key.doc),
             Shape::Tables(inner) => {
-                json!({ "type": "array", "minItems": 1, "items": table_schema(inner, key.doc) })
+                let items = table_schema(inner, key.doc);
+                json!({ "type": "array", "minItems": key.required as u8, "items": items })
             }
             Shape::Axes => axes_schema(),
             Shape::Variants(_) => continue,

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use burn::data::dataloader::DataLoaderIterator;
 use burn::module::Module;
+use burn::optim::GradientsParams;
 use burn::tensor::Device;
 use burn::train::checkpoint::CheckpointerError;
 use burn::train::{
@@ -21,7 +22,7 @@ use super::checkpoint::{Best, Checkpoints, State};
 use super::loader::{Batch, Cursor};
 use super::memory::resident_bytes;
 use super::metrics::{SharedSums, Sums};
-use super::network::Outputs;
+use super::network::{Network, Outputs};
 use super::norms::NormLog;
 use super::shared::SharedNetwork;
 use super::{Emit, Fault, evaluate, gradients};
@@ -104,24 +105,16 @@ impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
             }
             if parts.interrupter.should_stop() {
                 let sums = self.sums.lock();
-                if parts.interrupter.error().is_none() && sums.not_finite.is_none() {
+                let is_good = parts.interrupter.error().is_none() && !self.is_failed();
+                if is_good && sums.not_finite.is_none() {
                     state.train_sums = sums.train.clone();
                     drop(sums);
                     self.save(&state, &mut parts, &learner);
                 }
                 break;
             }
-            let averaged = match learner
-                .model()
-                .average()
-                .map(|network| evaluate(&network, &*valid, "valid_ema"))
-            {
-                None => Metrics::new(),
-                Some(Ok(metrics)) => metrics,
-                Some(Err(outcome)) => {
-                    self.fail(outcome);
-                    break;
-                }
+            let Ok(averaged) = self.validate_average(&learner, &valid) else {
+                break;
             };
             let valid_secs = valid_started.elapsed().as_secs_f64();
             let improved = self.finish_epoch(&mut state, averaged, train_secs, valid_secs);
@@ -163,28 +156,16 @@ impl Epochs {
         let mut staged: Option<Outputs> = None;
         let mut norms = NormLog::new(&self.plan);
         let mut batches = loader.iter();
-        'steps: while state.steps_in_epoch < self.plan.steps_per_epoch {
+        while state.steps_in_epoch < self.plan.steps_per_epoch {
             let step = state.step(&self.plan);
             self.device
                 .seed(stream_seed(self.plan.seed, Purpose::Step, step as u64));
-            let pieces: Vec<_> = self.plan.pieces(state.steps_in_epoch).collect();
-            let num_items: usize = pieces.iter().sum();
-            let mut gradients = None;
-            for piece in pieces {
-                let Some(batch) = next_batch(&mut *batches, interrupter) else {
-                    break 'steps;
-                };
-                let output = learner.train_step(batch);
-                let weight = piece as f64 / num_items as f64;
-                gradients = Some(learner.model().look(|network| {
-                    gradients::add(network, gradients.take(), output.grads, weight)
-                }));
-                match &mut staged {
-                    None => staged = Some(output.item),
-                    Some(staged) => staged.append(output.item),
-                }
-            }
-            let Some(gradients) = gradients else { break };
+            let at = state.steps_in_epoch;
+            let Some(gradients) =
+                self.backward(at, learner, &mut *batches, &mut staged, interrupter)
+            else {
+                break;
+            };
             let gradients = learner
                 .model()
                 .look(|network| norms.measure_and_clip(network, gradients));
@@ -224,6 +205,43 @@ impl Epochs {
         }
         interrupter.fail_on_error(processor.process_train(LearnerEvent::EndSplit(epoch)));
         interrupter.fail_on_error(processor.flush());
+    }
+
+    /// The gradients of a step of the epoch, piece by piece; `None` when a batch cannot be had.
+    fn backward(
+        &self,
+        step: usize,
+        learner: &Learner<SharedNetwork>,
+        batches: &mut dyn DataLoaderIterator<Batch>,
+        staged: &mut Option<Outputs>,
+        interrupter: &Interrupter,
+    ) -> Option<GradientsParams> {
+        let pieces: Vec<_> = self.plan.pieces(step).collect();
+        let num_items: usize = pieces.iter().sum();
+        let mut sum = None;
+        for piece in pieces {
+            let output = learner.train_step(next_batch(batches, interrupter)?);
+            let weight = piece as f64 / num_items as f64;
+            let add = |network: &Network| gradients::add(network, sum.take(), output.grads, weight);
+            sum = Some(learner.model().look(add));
+            match staged {
+                None => *staged = Some(output.item),
+                Some(staged) => staged.append(output.item),
+            }
+        }
+        sum
+    }
+
+    /// Metrics of the moving average of the weights, if one is kept; a failure is noted.
+    fn validate_average(
+        &self,
+        learner: &Learner<SharedNetwork>,
+        loader: &ValidLoader<SharedNetwork>,
+    ) -> Result<Metrics, ()> {
+        let Some(average) = learner.model().average() else {
+            return Ok(Metrics::new());
+        };
+        evaluate(&average, &**loader, "valid_ema").map_err(|outcome| self.fail(outcome))
     }
 
     fn validate(
@@ -327,6 +345,11 @@ impl Epochs {
     fn fail(&self, outcome: Outcome) {
         let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
         result.failure = Some(outcome);
+    }
+
+    fn is_failed(&self) -> bool {
+        let result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
+        result.failure.is_some()
     }
 
     fn is_over_limit(&self) -> bool {

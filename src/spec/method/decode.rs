@@ -90,9 +90,9 @@ impl Method {
                 weight_decay: weight_decay(s, DECOUPLED, 0.0),
             },
             MethodKind::Adan => Method::Adan {
-                beta_1: beta(s, "beta_1", "gradients", 0.98),
-                beta_2: beta(s, "beta_2", "differences of gradients", 0.92),
-                beta_3: beta(s, "beta_3", "squared gradients", 0.99),
+                beta_1: share(s, "beta_1", OF_GRADIENTS, 0.98),
+                beta_2: share(s, "beta_2", "Decay of the running mean of differences of gradients.", 0.92),
+                beta_3: share(s, "beta_3", OF_SQUARES, 0.99),
                 epsilon: epsilon(s, 1e-8),
                 no_prox: flag(
                     s,
@@ -103,8 +103,8 @@ impl Method {
                 weight_decay: weight_decay(s, DECOUPLED, 0.0),
             },
             MethodKind::Lamb => Method::Lamb {
-                beta_1: beta(s, "beta_1", "gradients", 0.9),
-                beta_2: beta(s, "beta_2", "squared gradients", 0.999),
+                beta_1: share(s, "beta_1", OF_GRADIENTS, 0.9),
+                beta_2: share(s, "beta_2", OF_SQUARES, 0.999),
                 epsilon: epsilon(s, 1e-6),
                 use_trust_ratio: flag(
                     s,
@@ -121,7 +121,7 @@ impl Method {
                     "Share of the running mean in an update.",
                     0.9,
                 ),
-                beta_2: beta(s, "beta_2", "gradients", 0.99),
+                beta_2: share(s, "beta_2", OF_GRADIENTS, 0.99),
                 weight_decay: weight_decay(s, DECOUPLED, 0.0),
             },
             MethodKind::Muon => Method::Muon {
@@ -168,6 +168,8 @@ impl Method {
     }
 }
 
+const OF_GRADIENTS: &str = "Decay of the running mean of gradients.";
+const OF_SQUARES: &str = "Decay of the running mean of squared gradients.";
 const L2: &str = "L2 penalty added to the gradient.";
 const DECOUPLED: &str =
     "Decoupled weight decay: weights shrink by this times the learning rate at each update.";
@@ -181,8 +183,8 @@ impl AdamSpec {
         default: f64,
     ) -> Self {
         Self {
-            beta_1: beta(s, "beta_1", "gradients", 0.9),
-            beta_2: beta(s, "beta_2", "squared gradients", beta_2),
+            beta_1: share(s, "beta_1", OF_GRADIENTS, 0.9),
+            beta_2: share(s, "beta_2", OF_SQUARES, beta_2),
             epsilon: epsilon(s, 1e-8),
             amsgrad: flag(
                 s,
@@ -212,15 +214,6 @@ fn positive(s: &mut Section<'_>, key: &'static str, doc: &'static str, default: 
 
 fn flag(s: &mut Section<'_>, key: &'static str, doc: &'static str, default: bool) -> bool {
     s.field(key, Kind::Bool, doc).or(default)
-}
-
-fn beta(s: &mut Section<'_>, key: &'static str, of: &str, default: f64) -> f64 {
-    let doc = match of {
-        "gradients" => "Decay of the running mean of gradients.",
-        "squared gradients" => "Decay of the running mean of squared gradients.",
-        _ => "Decay of the running mean of differences of gradients.",
-    };
-    share(s, key, doc, default)
 }
 
 fn momentum(s: &mut Section<'_>, default: f64) -> f64 {
