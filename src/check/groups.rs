@@ -114,9 +114,17 @@ pub fn groups_are_not_hidden(point: &Point<'_>) -> Option<Diagnostic> {
 }
 
 pub fn something_is_trained(point: &Point<'_>) -> Option<Diagnostic> {
-    let paths = point.network?.parameter_paths();
+    let network = point.network?;
+    let paths = network.parameter_paths();
     let groups = &point.spec.optimizer.groups;
-    let is_frozen = |path: &String| group_of(groups, path).is_some_and(|group| group.freeze);
+    let frozen_layers = network.layers.iter().filter(|layer| layer.freeze);
+    let frozen_layers: Vec<_> = frozen_layers
+        .map(|layer| format!("{}.", layer.name))
+        .collect();
+    let is_frozen = |path: &String| {
+        frozen_layers.iter().any(|layer| path.starts_with(layer))
+            || group_of(groups, path).is_some_and(|group| group.freeze)
+    };
     if paths.is_empty() || !paths.iter().all(is_frozen) {
         return None;
     }

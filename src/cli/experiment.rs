@@ -17,8 +17,7 @@ pub fn plan(
     download: Option<Mode>,
     output: &mut Output,
 ) -> Result<(Document, Plan), u8> {
-    let document =
-        read(args).map_err(|(sources, diagnostics)| show(&sources, &diagnostics, output))?;
+    let document = open(args, output)?;
     let stem = args
         .spec
         .file_stem()
@@ -50,6 +49,11 @@ pub fn plan(
         }
         Err(diagnostics) => Err(show(&document.sources, &diagnostics, output)),
     }
+}
+
+/// Reads an experiment file with its edits. A refusal was shown when the exit code comes back.
+pub fn open(args: &SpecArgs, output: &mut Output) -> Result<Document, u8> {
+    read(args).map_err(|(sources, diagnostics)| show(&sources, &diagnostics, output))
 }
 
 fn read(args: &SpecArgs) -> Result<Document, (Sources, Diagnostics)> {

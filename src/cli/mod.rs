@@ -1,5 +1,6 @@
 //! The command line: one function for each verb, which wires the layers and holds no logic of its own.
 
+mod describe;
 mod exec;
 mod experiment;
 mod list;
@@ -65,6 +66,8 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// Show the network: layers, shapes, parameters, multiply-adds, memory
+    Describe(DescribeArgs),
     /// Train the runs of an experiment file that are not completed yet, and report
     Run(RunArgs),
     /// Rebuild the report of a results folder and show it
@@ -109,6 +112,18 @@ struct SpecArgs {
     /// Set a key of the file for this time, such as `optimizer.learning_rate=1e-2`; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+}
+
+#[derive(Args)]
+struct DescribeArgs {
+    #[command(flatten)]
+    spec: SpecArgs,
+    /// Print the graph for Graphviz: `runner describe SPEC --dot | dot -Tsvg > network.svg`
+    #[arg(long, conflicts_with = "as_layers")]
+    dot: bool,
+    /// Print the network as the layers of an experiment file, to be copied and changed
+    #[arg(long)]
+    as_layers: bool,
 }
 
 #[derive(Args)]
@@ -173,6 +188,7 @@ pub fn main() -> ExitCode {
     let code = match cli.verb {
         Verb::Check(args) => verbs::check(&args, &mut output),
         Verb::Plan { spec, json } => verbs::plan(&spec, json, &mut output),
+        Verb::Describe(args) => describe::describe(&args, &mut output),
         Verb::Run(args) => run::run(&args, &cli.logging, &mut output),
         Verb::Report { folder, json } => verbs::report(&folder, json, &mut output),
         Verb::List { folder, json } => list::list(&folder, json, &mut output),

@@ -52,7 +52,7 @@ pub fn verify_memory(document: &Document, plan: &Plan, output: &mut Output) -> R
     );
     let diagnostic = Diagnostic::error("memory", message);
     let diagnostic = diagnostic.help("choose a smaller batch or model");
-    Err(refuse_at(document, "model.type", diagnostic, output))
+    Err(refuse_at(document, "model", diagnostic, output))
 }
 
 /// Refuses with the place of a key, where the file has it.

@@ -8,14 +8,13 @@ pub mod sweep;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
-use crate::check::network::{Network, expand};
+use crate::check::network::{Network, Shape, lay_out};
 use crate::check::{self, Point};
 use crate::data::{DataError, DataPlan, Dataset, Located, sha256_hex};
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::Diagnostics;
 use crate::spec::backend::{DeviceName, Precision};
 use crate::spec::data::DataSpec;
 use crate::spec::document::{Document, Table};
-use crate::spec::model::ModelSpec;
 use crate::spec::optimizer::{LossSpec, OptimizerSpec};
 use crate::spec::scheduler::SchedulerSpec;
 use crate::spec::section::Findings;
@@ -83,8 +82,6 @@ pub struct RunPlan {
     pub checkpoint: CheckpointSpec,
     /// What is trained on.
     pub data: DataPlan,
-    /// The network as written.
-    pub model: ModelSpec,
     /// What is minimized.
     pub loss: LossSpec,
     /// How it is minimized.
@@ -138,7 +135,7 @@ impl RunPlan {
             "loss": self.loss,
             "optimizer": self.optimizer,
             "scheduler": self.scheduler,
-            "layers": self.network.layers,
+            "network": self.network.work(),
         });
         sha256_hex(work.to_string().as_bytes())[..16].to_owned()
     }
@@ -225,6 +222,32 @@ pub fn plan(
     Ok((plan, diagnostics))
 }
 
+/// The spec of every trial with the trial's id, or what is wrong with the document's model or sweep.
+/// Rules and shapes are not looked at.
+pub fn specs(document: &Document) -> Result<Vec<(String, ExperimentSpec)>, Diagnostics> {
+    let mut findings = Findings::default();
+    let written = ExperimentSpec::decode(&document.root, &mut findings);
+    if findings.is_poisoned("model") || findings.is_poisoned("sweep") {
+        return Err(findings.diagnostics);
+    }
+    let mut diagnostics = Diagnostics::default();
+    let axes = sweep::axes(&written.sweep, 1, &mut diagnostics);
+    if diagnostics.has_errors() {
+        return Err(diagnostics);
+    }
+    let mut specs = Vec::new();
+    for indices in sweep::combinations(&axes) {
+        let root = sweep::apply(&document.root, &axes, &indices);
+        let mut findings = Findings::default();
+        let spec = ExperimentSpec::decode(&root, &mut findings);
+        if findings.is_poisoned("model") {
+            return Err(findings.diagnostics);
+        }
+        specs.push((sweep::trial_id(&axes, &indices), spec));
+    }
+    Ok(specs)
+}
+
 /// Checks trials one after the other and remembers what they share.
 struct Planner<'a> {
     locate: Locate<'a>,
@@ -294,16 +317,10 @@ impl<'a> Planner<'a> {
         };
         let mut network = None;
         if let (Some(data), false) = (&data, findings.is_poisoned("model")) {
-            match expand(&spec.model, &data.item_shape, data.num_classes) {
+            let items = Shape::numbers(&data.item_shape);
+            match lay_out(&spec.model.layers, &items, &[data.num_classes]) {
                 Ok(laid_out) => network = Some(laid_out),
-                Err(error) => {
-                    let at = point(None, None).span(&format!("model.{}", error.key));
-                    findings.diagnostics.push(
-                        Diagnostic::error("shape", error.message)
-                            .at(at)
-                            .help(error.help),
-                    );
-                }
+                Err(diagnostic) => findings.diagnostics.push(*diagnostic),
             }
         }
         check::check(&point(data.as_ref(), network.as_ref()), findings);
@@ -350,7 +367,6 @@ impl Trial {
                 train: spec.train.clone(),
                 checkpoint: spec.checkpoint.clone(),
                 data: self.data.clone(),
-                model: spec.model.clone(),
                 loss: spec.loss,
                 optimizer: spec.optimizer.clone(),
                 scheduler: spec.scheduler.clone(),

@@ -122,7 +122,8 @@ impl Table {
         self.entries.iter().find(|e| e.key == key)
     }
 
-    /// The entry at a dotted path.
+    /// The entry at a dotted path. In a list of tables a segment is the number of an item from 0, or its
+    /// `name`.
     pub fn at(&self, path: &str) -> Option<&Entry> {
         let (head, rest) = match path.split_once('.') {
             None => return self.get(path),
@@ -130,6 +131,13 @@ impl Table {
         };
         match &self.get(head)?.node.value {
             Value::Table(table) => table.at(rest),
+            Value::Array(items) => {
+                let (item, rest) = rest.split_once('.')?;
+                match &items.get(item_at(items, item)?)?.value {
+                    Value::Table(table) => table.at(rest),
+                    _ => None,
+                }
+            }
             _ => None,
         }
     }
@@ -154,6 +162,13 @@ impl Table {
         };
         match (rest, &node.value) {
             (Some(rest), Value::Table(table)) => table.span_at(rest),
+            (Some(rest), Value::Array(items)) => {
+                let (item, rest) = rest.split_once('.')?;
+                match &items.get(item_at(items, item)?)?.value {
+                    Value::Table(table) => table.span_at(rest),
+                    _ => None,
+                }
+            }
             (Some(_), _) => None,
             (None, Value::Table(_)) if at.is_none() => Some(entry.key_span),
             (None, _) => Some(node.span),
@@ -187,6 +202,13 @@ impl Table {
             entry.node = node;
             return;
         };
+        if let (Value::Array(items), Some((item, rest))) =
+            (&mut entry.node.value, rest.split_once('.'))
+            && let Some(at) = item_at(items, item)
+            && let Value::Table(table) = &mut items[at].value
+        {
+            return table.set(rest, key_span, node);
+        }
         if !matches!(entry.node.value, Value::Table(_)) {
             entry.node = Node {
                 span: key_span,
@@ -197,6 +219,18 @@ impl Table {
             table.set(rest, key_span, node);
         }
     }
+}
+
+/// The place of an item in a list of tables, by its number or its `name`.
+fn item_at(items: &[Node], item: &str) -> Option<usize> {
+    let is_named = |node: &Node| match &node.value {
+        Value::Table(table) => {
+            table.get("name").map(|entry| &entry.node.value) == Some(&Value::Str(item.to_owned()))
+        }
+        _ => false,
+    };
+    let number = item.parse().ok().filter(|at| *at < items.len());
+    number.or_else(|| items.iter().position(is_named))
 }
 
 /// An experiment file, read and parsed, with the edits of `--set`.

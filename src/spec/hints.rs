@@ -12,9 +12,10 @@ pub fn required_keys(path: &str) -> String {
     else {
         return "its keys".into();
     };
+    let is_type = |doc: &&KeyDoc| matches!(doc.shape, Shape::Variants(_));
     let required = inner
         .iter()
-        .filter(|doc| doc.required)
+        .filter(|doc| doc.required || is_type(doc))
         .map(|doc| match &doc.shape {
             Shape::Scalar(kind) => format!("`{} = {}`", doc.key, kind.example()),
             Shape::Variants(variants) => {
@@ -50,7 +51,18 @@ pub fn synonym(key: &str, known: &[&'static str]) -> Option<&'static str> {
         ("dir", "root"),
         ("dtype", "precision"),
         ("hidden_sizes", "hidden"),
-        ("layers", "hidden"),
+        ("units", "out_features"),
+        ("out_channels", "out_features"),
+        ("channels", "out_channels"),
+        ("filters", "out_channels"),
+        ("p", "probability"),
+        ("rate", "probability"),
+        ("dropout", "probability"),
+        ("d_model", "embedding_dim"),
+        ("heads", "num_heads"),
+        ("hidden", "hidden_size"),
+        ("dim", "axis"),
+        ("dims", "axes"),
         ("name", "type"),
         ("kind", "type"),
     ];
@@ -73,7 +85,11 @@ pub fn home_of(key: &str) -> Option<String> {
                 Shape::Table(keys) => find(keys, &inner, wanted),
                 Shape::Variants(all) => all.iter().find_map(|v| find(&v.keys, path, wanted)),
                 // A key of many tables has no home.
-                Shape::Scalar(_) | Shape::Tables(_) | Shape::Axes => None,
+                Shape::Scalar(_)
+                | Shape::Tables(_)
+                | Shape::Axes
+                | Shape::Layers
+                | Shape::Blocks => None,
             };
             if found.is_some() {
                 return found;

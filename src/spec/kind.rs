@@ -1,5 +1,6 @@
 //! The kinds of value a key can take: one check, one phrase for messages, one JSON Schema each.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
 use super::document::{Node, Value};
@@ -45,14 +46,59 @@ pub enum Kind {
         /// Whether an item may stand only once.
         unique: bool,
     },
-    /// A value, or a list of such values, each of which may stand only once.
-    OneOrList(Box<Kind>),
+    /// A list of a fixed number of items.
+    Tuple {
+        /// What each item is.
+        item: Box<Kind>,
+        /// How many there are.
+        len: usize,
+    },
+    /// Whatever one of two kinds accepts; the first speaks for strings and single values.
+    Either(Box<Kind>, Box<Kind>),
 }
 
 impl Kind {
     /// An integer of at least `min`.
     pub fn at_least(min: i64) -> Self {
         Kind::Int(min, i64::MAX)
+    }
+
+    /// Any number.
+    pub fn any() -> Self {
+        Kind::Float {
+            min: f64::NEG_INFINITY,
+            open_min: true,
+            max: f64::INFINITY,
+            open_max: true,
+        }
+    }
+
+    /// A list of at least `min_items`.
+    pub fn list(item: Kind, min_items: usize) -> Self {
+        Kind::List {
+            item: Box::new(item),
+            min_items,
+            unique: false,
+        }
+    }
+
+    /// A size for every dimension, or one for each.
+    pub fn sizes(min: i64, dims: usize) -> Self {
+        let item = Kind::Int(min, 1 << 20);
+        let tuple = Kind::Tuple {
+            item: Box::new(item.clone()),
+            len: dims,
+        };
+        Kind::Either(Box::new(item), Box::new(tuple))
+    }
+
+    /// What surrounds an input of some dimensions.
+    pub fn padding(dims: usize) -> Self {
+        let names = Kind::OneOf(vec![
+            ("valid", "Nothing."),
+            ("same", "Zeros so that the size over the stride is kept."),
+        ]);
+        Kind::Either(Box::new(names), Box::new(Kind::sizes(0, dims)))
     }
 
     /// A number above zero.
@@ -127,7 +173,10 @@ impl Kind {
             Kind::Slug => "a name of letters, digits, `-`, `_` and `.`".into(),
             Kind::Bytes => "a size such as \"4GiB\" or \"512MiB\"".into(),
             Kind::List { item, .. } => format!("a list, each item {}", item.expected()),
-            Kind::OneOrList(item) => format!("{} or a list of them", item.expected()),
+            Kind::Tuple { item, len } => format!("a list of {len}, each {}", item.expected()),
+            Kind::Either(first, second) => {
+                format!("{}, or {}", first.expected(), second.expected())
+            }
         }
     }
 
@@ -158,22 +207,30 @@ impl Kind {
             Kind::Slug => "\"my_experiment\"".into(),
             Kind::Bytes => "\"4GiB\"".into(),
             Kind::List { item, .. } => format!("[{}]", item.example()),
-            Kind::OneOrList(item) => item.example(),
+            Kind::Tuple { item, len } => format!("[{}]", vec![item.example(); *len].join(", ")),
+            Kind::Either(first, _) => first.example(),
         }
     }
 
     /// Checks a value; `path` is how messages name it. Every refusal says what to write instead; a list
     /// has one for each wrong item.
     pub fn check(&self, path: &str, node: &Node) -> Vec<Diagnostic> {
-        if let (Kind::OneOrList(item), Value::Array(_)) = (self, &node.value) {
-            let list = Kind::List {
-                item: item.clone(),
-                min_items: 1,
-                unique: true,
+        if let Kind::Either(first, second) = self {
+            let (first, second) = (first.check(path, node), second.check(path, node));
+            return match (first.is_empty() || second.is_empty(), &node.value) {
+                (true, _) => Vec::new(),
+                (_, Value::Array(_)) => second,
+                (_, Value::Int(_)) if matches!(self, Kind::Either(f, _) if matches!(**f, Kind::OneOf(_))) => {
+                    second
+                }
+                _ => first,
             };
-            return list.check(path, node);
         }
-        if let (Kind::List { item, .. }, Value::Array(items)) = (self, &node.value) {
+        let item = match self {
+            Kind::List { item, .. } | Kind::Tuple { item, .. } => Some(item),
+            _ => None,
+        };
+        if let (Some(item), Value::Array(items)) = (item, &node.value) {
             let each = items.iter().enumerate();
             let mut wrong: Vec<_> = each
                 .flat_map(|(at, node)| item.check(&format!("{path}[{at}]"), node))
@@ -310,8 +367,16 @@ impl Kind {
                 }
                 Ok(())
             }
-            (Kind::OneOrList(item), Value::Str(_)) => item.refusal(path, node),
-            (Kind::OneOrList(item), _) if item.check(path, node).is_empty() => Ok(()),
+            (Kind::Tuple { len, .. }, Value::Array(items)) => match items.len() == *len {
+                true => Ok(()),
+                false => {
+                    let num = items.len();
+                    let message = format!("`{path}` must have {len} items, found {num}");
+                    Err(Box::new(
+                        Diagnostic::error("out-of-range", message).at(node.span),
+                    ))
+                }
+            },
             (Kind::List { item, .. }, _) if item.check(path, node).is_empty() => {
                 Err(Box::new(wrong_type().help(format!("write [{}]", shown()))))
             }
@@ -410,12 +475,13 @@ impl Kind {
                 "minItems": min_items,
                 "uniqueItems": unique,
             }),
-            Kind::OneOrList(item) => json!({
-                "anyOf": [
-                    item.schema(),
-                    { "type": "array", "items": item.schema(), "minItems": 1, "uniqueItems": true },
-                ]
+            Kind::Tuple { item, len } => json!({
+                "type": "array",
+                "items": item.schema(),
+                "minItems": len,
+                "maxItems": len,
             }),
+            Kind::Either(first, second) => json!({ "anyOf": [first.schema(), second.schema()] }),
         }
     }
 }
@@ -489,6 +555,7 @@ macro_rules! scalar {
 scalar!(bool, false, Value::Bool(v) => *v);
 scalar!(u64, 1, Value::Int(v) => *v as u64);
 scalar!(usize, 1, Value::Int(v) => *v as usize);
+scalar!(i64, 1, Value::Int(v) => *v);
 scalar!(f64, 1.0, Value::Float(v) => *v, Value::Int(v) => *v as f64);
 scalar!(String, String::new(), Value::Str(v) => v.clone());
 
@@ -511,11 +578,12 @@ impl Scalar for Bytes {
     }
 }
 
+/// A single value, where its kind allows one, is a list of one.
 impl<T: Scalar> Scalar for Vec<T> {
     fn from_value(value: &Value) -> Self {
         match value {
             Value::Array(items) => items.iter().map(|n| T::from_value(&n.value)).collect(),
-            one => vec![T::from_value(one)],
+            single => vec![T::from_value(single)],
         }
     }
     fn to_json(&self) -> Json {
@@ -523,5 +591,49 @@ impl<T: Scalar> Scalar for Vec<T> {
     }
     fn stand_in() -> Self {
         Vec::new()
+    }
+}
+
+impl Scalar for Value {
+    fn from_value(value: &Value) -> Self {
+        value.clone()
+    }
+    fn to_json(&self) -> Json {
+        Value::to_json(self)
+    }
+    fn stand_in() -> Self {
+        Value::Bool(false)
+    }
+}
+
+/// What surrounds an input.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Padding {
+    /// Nothing.
+    Valid,
+    /// Zeros so that the size over the stride is kept.
+    Same,
+    /// So many zeros on each side of every dimension, or of each.
+    Zeros(Vec<usize>),
+}
+
+impl Scalar for Padding {
+    fn from_value(value: &Value) -> Self {
+        match value {
+            Value::Str(name) if name == "same" => Padding::Same,
+            Value::Str(_) => Padding::Valid,
+            sizes => Padding::Zeros(Vec::from_value(sizes)),
+        }
+    }
+    fn to_json(&self) -> Json {
+        match self {
+            Padding::Valid => json!("valid"),
+            Padding::Same => json!("same"),
+            Padding::Zeros(sizes) => sizes.to_json(),
+        }
+    }
+    fn stand_in() -> Self {
+        Padding::Valid
     }
 }

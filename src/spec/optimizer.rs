@@ -145,7 +145,12 @@ impl ClipSpec {
 
 /// Patterns over the paths of parameters.
 pub(super) fn patterns() -> Kind {
-    Kind::OneOrList(Box::new(Kind::Pattern))
+    let list = Kind::List {
+        item: Box::new(Kind::Pattern),
+        min_items: 1,
+        unique: true,
+    };
+    Kind::Either(Box::new(Kind::Pattern), Box::new(list))
 }
 
 impl GroupSpec {
@@ -155,7 +160,7 @@ impl GroupSpec {
                 .field(
                     "parameters",
                     patterns(),
-                    "Which parameters, by path, such as \"linear1.weight\" or \"*.bias\"; `*` stands for any text, `?` for one character.",
+                    "Which parameters, by path, such as \"linear_1.weight\" or \"*.bias\"; `*` stands for any text, `?` for one character.",
                 )
                 .required(),
             weight_decay: s

@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::section::{KeyDoc, Shape, Variant};
+use super::model::expand::decode_layer;
+use super::model::layer::LayerType;
+use super::section::{self, Choice, KeyDoc, Shape, Variant};
 
 /// The schema as it is committed, with a final newline.
 pub fn experiment_schema() -> String {
@@ -15,6 +17,10 @@ pub fn experiment_schema() -> String {
         "http://json-schema.org/draft-07/schema#".into(),
     );
     object.insert("title".into(), "runner experiment".into());
+    let mut layer = table_schema(&section::describe(decode_layer), "A layer.");
+    let initializer = share_initializer(&mut layer);
+    let definitions = json!({ "initializer": initializer, "layer": layer_schema(layer) });
+    object.insert("definitions".into(), definitions);
     let mut text = serde_json::to_string_pretty(&schema).expect("a JSON value serializes");
     text.push('\n');
     text
@@ -68,6 +74,10 @@ fn object_schema(keys: &[KeyDoc], doc: &str, mut properties: Map<String, Json>) 
                 json!({ "type": "array", "minItems": key.required as u8, "items": items })
             }
             Shape::Axes => axes_schema(),
+            Shape::Layers => {
+                json!({ "type": "array", "minItems": 1, "items": { "$ref": "#/definitions/layer" } })
+            }
+            Shape::Blocks => blocks_schema(),
             Shape::Variants(_) => continue,
         };
         schema["description"] = key.doc.into();
@@ -89,6 +99,45 @@ fn object_schema(keys: &[KeyDoc], doc: &str, mut properties: Map<String, Json>) 
         schema["required"] = required.into();
     }
     schema
+}
+
+/// Every layer with weights has the same `initializer`, which is written once.
+fn share_initializer(layer: &mut Json) -> Json {
+    let mut shared = Json::Null;
+    for branch in layer["oneOf"].as_array_mut().into_iter().flatten() {
+        if let Some(initializer) = branch["properties"].get_mut("initializer") {
+            shared = std::mem::replace(initializer, json!({ "$ref": "#/definitions/initializer" }));
+        }
+    }
+    shared
+}
+
+/// A layer of a known type, a `sequence`, or a use of a block. Inside those, values may be `${…}`.
+fn layer_schema(mut layer: Json) -> Json {
+    let known: Vec<_> = LayerType::ALL.iter().map(|(_, name, _)| *name).collect();
+    let group = json!({
+        "description": "A `sequence` of layers, or a block of `[model.blocks]`.",
+        "type": "object",
+        "properties": { "type": { "type": "string", "not": { "enum": known } } },
+        "required": ["type"],
+    });
+    if let Some(branches) = layer["oneOf"].as_array_mut() {
+        branches.push(group);
+    }
+    layer
+}
+
+fn blocks_schema() -> Json {
+    let layers = json!({ "type": "array", "items": { "type": "object", "required": ["type"] } });
+    json!({
+        "type": "object",
+        "additionalProperties": {
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["layers"],
+            "properties": { "parameters": { "type": "object" }, "layers": layers },
+        }
+    })
 }
 
 /// Axes are lists under dotted or nested keys.

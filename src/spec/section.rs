@@ -6,7 +6,7 @@
 
 use serde_json::Value as Json;
 
-use super::document::{Entry, Table, Value};
+use super::document::{Entry, Node, Table, Value};
 use super::hints::{home_of, required_keys, synonym};
 use super::kind::{Kind, Scalar};
 use crate::diagnostic::{Diagnostic, Diagnostics, Span, nearest};
@@ -59,6 +59,10 @@ pub enum Shape {
     Variants(Vec<Variant>),
     /// A table whose keys are dotted paths of other keys and whose values are lists for them.
     Axes,
+    /// A list of layers.
+    Layers,
+    /// Tables of layers by name.
+    Blocks,
 }
 
 /// One type of a table with a `type` key.
@@ -83,6 +87,25 @@ pub trait Choice: Copy + PartialEq + 'static {
         found.map_or("", |(_, name, _)| name)
     }
 }
+
+/// Declares a fixed set of names: `Variant "name" "what it means",` for each.
+macro_rules! choices {
+    ($(#[$meta:meta])* $vis:vis enum $choice:ident {
+        $($variant:ident $name:literal $doc:literal,)+
+    }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        $vis enum $choice {
+            $(#[doc = $doc] $variant,)+
+        }
+
+        impl $crate::spec::section::Choice for $choice {
+            const ALL: &'static [(Self, &'static str, &'static str)] =
+                &[$(($choice::$variant, $name, $doc),)+];
+        }
+    };
+}
+pub(super) use choices;
 
 /// A table of the experiment file while it is decoded.
 pub struct Section<'a> {
@@ -113,6 +136,23 @@ pub fn read<T>(root: &Table, findings: &mut Findings, decode: impl Fn(&mut Secti
         silent: false,
     };
     run_section(String::new(), mode, decode)
+}
+
+/// Decodes a table that stands at `path`; `span` is where a missing key is reported.
+pub fn read_at<T>(
+    table: &Table,
+    path: String,
+    span: Span,
+    findings: &mut Findings,
+    decode: impl Fn(&mut Section<'_>) -> T,
+) -> T {
+    let mode = Mode::Read {
+        table: Some(table),
+        span,
+        findings,
+        silent: false,
+    };
+    run_section(path, mode, decode)
 }
 
 /// Records the keys that `decode` asks for.
@@ -168,24 +208,6 @@ impl<'a> Section<'a> {
     ) -> Option<T> {
         let name: Option<String> = self.field(key, Kind::of_choice::<T>(), doc).optional();
         name.and_then(|name| by_name(&name))
-    }
-
-    /// A table whose keys `decode` asks for, if it is written.
-    pub fn optional_table<T>(
-        &mut self,
-        key: &'static str,
-        doc: &'static str,
-        decode: impl Fn(&mut Section<'_>) -> T,
-    ) -> Option<T> {
-        let written = match &self.mode {
-            Mode::Describe(_) => true,
-            Mode::Read { table, .. } => table.is_some_and(|t| t.get(key).is_some()),
-        };
-        if !written {
-            self.known.push(key);
-            return None;
-        }
-        Some(self.table(key, doc, false, decode))
     }
 
     /// A list of tables, `[[…]]`, whose keys `decode` asks for; empty when it is not written.
@@ -310,8 +332,12 @@ impl<'a> Section<'a> {
                     Some((Value::Table(inner), entry)) => (Some(inner), entry.key_span, *silent),
                     Some((other, entry)) => {
                         let message = format!("`{path}` must be a table, found {}", other.kind());
-                        let help =
-                            format!("write `[{path}]` on a line of its own, and its keys below");
+                        let help = match path.contains('[') {
+                            true => format!("write a table: `{key} = {{ … }}`"),
+                            false => {
+                                format!("write `[{path}]` on a line of its own, and its keys below")
+                            }
+                        };
                         findings.diagnostics.push(
                             Diagnostic::error("wrong-type", message)
                                 .at(entry.node.span)
@@ -349,6 +375,95 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// A table that may be absent.
+    pub fn optional_table<T>(
+        &mut self,
+        key: &'static str,
+        doc: &'static str,
+        decode: impl Fn(&mut Section<'_>) -> T,
+    ) -> Option<T> {
+        match self.is_written(key) {
+            true => Some(self.table(key, doc, false, decode)),
+            false => {
+                self.known.push(key);
+                None
+            }
+        }
+    }
+
+    /// Whether the key is written; always so in the schema.
+    pub fn is_written(&self, key: &str) -> bool {
+        match &self.mode {
+            Mode::Describe(_) => true,
+            Mode::Read { table, .. } => table.is_some_and(|t| t.get(key).is_some()),
+        }
+    }
+
+    /// Takes note of a key that was dealt with elsewhere.
+    pub fn known(&mut self, key: &'static str) {
+        self.known.push(key);
+    }
+
+    /// Where the value of a key stands.
+    pub fn written_at(&self, key: &str) -> Option<Span> {
+        match &self.mode {
+            Mode::Describe(_) => None,
+            Mode::Read { table, .. } => Some(table.as_ref()?.get(key)?.node.span),
+        }
+    }
+
+    /// The value of a key with its place, or `default`.
+    pub fn argument(
+        &mut self,
+        key: &'static str,
+        kind: Kind,
+        doc: &'static str,
+        default: &Node,
+    ) -> Node {
+        let read = self
+            .field::<Value>(key, kind, doc)
+            .take(Some(default.value.to_json()), false);
+        match (&self.mode, read) {
+            (Mode::Read { table, .. }, Some(_)) => {
+                let entry = table.and_then(|t| t.get(key));
+                entry.map_or_else(|| default.clone(), |entry| entry.node.clone())
+            }
+            _ => default.clone(),
+        }
+    }
+
+    /// The entry of a key that somebody else reads.
+    pub fn raw(&mut self, key: &'static str, doc: &'static str, shape: Shape) -> Option<Entry> {
+        self.known.push(key);
+        match &mut self.mode {
+            Mode::Describe(keys) => {
+                keys.push(KeyDoc {
+                    key,
+                    doc,
+                    shape,
+                    default: None,
+                    required: false,
+                });
+                None
+            }
+            Mode::Read { table, .. } => table.and_then(|t| t.get(key)).cloned(),
+        }
+    }
+
+    /// Where this table stands and where its findings go; `None` when there is nothing to read, or
+    /// when the table was already refused.
+    pub fn reading(&mut self) -> Option<(Span, &mut Findings)> {
+        match &mut self.mode {
+            Mode::Read {
+                span,
+                findings,
+                silent: false,
+                ..
+            } => Some((*span, findings)),
+            _ => None,
+        }
+    }
+
     /// The `type` key of this table: `decode` asks for the keys that the type adds. Without a
     /// `default` the key must be written.
     pub fn variant<T: Choice, O>(
@@ -383,7 +498,11 @@ impl<'a> Section<'a> {
         }
         let field = self.field::<String>(KEY, Kind::of_choice::<T>(), doc);
         let name = match default {
-            Some(default) => field.or(default.name().to_owned()),
+            // A wrong name is not taken for the default.
+            Some(default) => match field.take(None, false) {
+                None if !self.is_written(KEY) => default.name().to_owned(),
+                name => name.unwrap_or_default(),
+            },
             None => field.required(),
         };
         match by_name(&name) {
@@ -476,7 +595,9 @@ impl<'a> Section<'a> {
             let mut diagnostic = Diagnostic::error("unknown-key", message).at(entry.key_span);
             let near = synonym(&entry.key, &self.known)
                 .or_else(|| nearest(&entry.key, self.known.iter().copied()));
-            diagnostic = match (near, home_of(&entry.key)) {
+            // Keys of presets say nothing of a layer's keys.
+            let home = home_of(&entry.key).filter(|_| !path.starts_with("model."));
+            diagnostic = match (near, home) {
                 (Some(near), _) => diagnostic.help(format!("did you mean `{near}`?")),
                 (None, Some(home)) if home != path => diagnostic.help(match home.as_str() {
                     "" => format!("`{}` belongs at the top of the file", entry.key),

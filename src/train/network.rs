@@ -1,64 +1,33 @@
-//! The planned network as a Burn module: a list of layers over tensors of run-time rank.
+//! The planned network with the loss that it is trained by, as Burn's learner wants it.
 
 use burn::module::Module;
-use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::loss::{CrossEntropyLoss, CrossEntropyLossConfig};
-use burn::nn::pool::{MaxPool2d, MaxPool2dConfig};
-use burn::nn::{Dropout, DropoutConfig, Linear, LinearConfig, PaddingConfig2d};
 use burn::tensor::ExecutionError;
-use burn::tensor::{Device, Int, Tensor, activation};
+use burn::tensor::{Device, Int, Tensor};
 use burn::train::metric::{AccuracyInput, Adaptor, LossInput};
 use burn::train::{ClassificationOutput, InferenceStep, ItemLazy, TrainOutput, TrainStep};
 
+use super::graph::Graph;
 use super::loader::Batch;
-use super::tensor::{DynTensor, map_rank};
-use crate::check::network::Layer as LayerPlan;
+use super::tensor::DynTensor;
 use crate::plan::RunPlan;
-use crate::spec::model::{Activation, Padding};
 use crate::spec::optimizer::LossSpec;
 
 /// A network with the loss that it is trained by.
 #[derive(Module, Debug)]
 pub struct Network {
-    layers: Vec<Layer>,
+    graph: Graph,
     cross_entropy: CrossEntropyLoss,
     #[module(skip)]
     loss: LossSpec,
-}
-
-#[derive(Module, Debug)]
-enum Layer {
-    Linear(Linear),
-    Conv2d(Conv2d),
-    MaxPool2d(MaxPool2d),
-    Activation(Function),
-    Dropout(Dropout),
-    Flatten(Flatten),
-}
-
-#[derive(Module, Debug)]
-struct Function {
-    #[module(skip)]
-    function: Activation,
-}
-
-#[derive(Module, Debug)]
-struct Flatten {
-    #[module(skip)]
-    marker: (),
 }
 
 impl Network {
     /// Makes the network of a plan. Weights are drawn from the device's generator, all of them now, so
     /// that they depend on nothing but its seed.
     pub fn new(plan: &RunPlan, device: &Device) -> Self {
-        let layers = plan
-            .network
-            .layers
-            .iter()
-            .map(|layer| Layer::new(layer, device));
         let network = Self {
-            layers: layers.collect(),
+            graph: Graph::new(&plan.network, device),
             cross_entropy: CrossEntropyLossConfig::new().init(device),
             loss: plan.loss,
         };
@@ -67,8 +36,7 @@ impl Network {
 
     /// \[batch, item shape\] to \[batch, outputs\].
     pub fn forward(&self, inputs: DynTensor) -> Tensor<2> {
-        let forward = |value, layer: &Layer| layer.forward(value);
-        self.layers.iter().fold(inputs, forward).flatten()
+        self.graph.forward(inputs).flatten()
     }
 
     /// Outputs of a batch, with the mean loss as a tensor of one value.
@@ -165,71 +133,5 @@ impl InferenceStep for Network {
     fn step(&self, batch: Batch) -> Outputs {
         let (loss, outputs, targets) = self.step_forward(batch);
         Outputs::new(loss, outputs, targets)
-    }
-}
-
-impl Layer {
-    fn new(plan: &LayerPlan, device: &Device) -> Self {
-        match *plan {
-            LayerPlan::Linear { inputs, outputs } => {
-                Layer::Linear(LinearConfig::new(inputs, outputs).init(device))
-            }
-            LayerPlan::Conv2d {
-                in_channels,
-                out_channels,
-                kernel_size,
-                padding,
-            } => {
-                let config =
-                    Conv2dConfig::new([in_channels, out_channels], [kernel_size, kernel_size]);
-                let padding = match padding {
-                    Padding::Valid => PaddingConfig2d::Valid,
-                    Padding::Same => PaddingConfig2d::Same,
-                };
-                Layer::Conv2d(config.with_padding(padding).init(device))
-            }
-            LayerPlan::MaxPool2d { size } => {
-                Layer::MaxPool2d(MaxPool2dConfig::new([size, size]).init())
-            }
-            LayerPlan::Activation { function } => Layer::Activation(Function { function }),
-            LayerPlan::Dropout { probability } => {
-                Layer::Dropout(DropoutConfig::new(probability).init())
-            }
-            LayerPlan::Flatten => Layer::Flatten(Flatten { marker: () }),
-        }
-    }
-
-    fn forward(&self, value: DynTensor) -> DynTensor {
-        match self {
-            Layer::Linear(linear) => map_rank!(value, t => linear.forward(t)),
-            Layer::Dropout(dropout) => map_rank!(value, t => dropout.forward(t)),
-            Layer::Activation(activation) => map_rank!(value, t => activation.forward(t)),
-            Layer::Flatten(_) => DynTensor::R2(value.flatten()),
-            Layer::Conv2d(conv) => DynTensor::R4(conv.forward(images(value))),
-            Layer::MaxPool2d(pool) => DynTensor::R4(pool.forward(images(value))),
-        }
-    }
-}
-
-/// The planner lays layers out so that only images reach a layer of images.
-fn images(value: DynTensor) -> Tensor<4> {
-    match value {
-        DynTensor::R4(t) => t,
-        other => panic!(
-            "a layer of images was given a tensor of rank {}",
-            other.rank()
-        ),
-    }
-}
-
-impl Function {
-    fn forward<const D: usize>(&self, tensor: Tensor<D>) -> Tensor<D> {
-        match self.function {
-            Activation::Relu => activation::relu(tensor),
-            Activation::Gelu => activation::gelu(tensor),
-            Activation::Silu => activation::silu(tensor),
-            Activation::Tanh => activation::tanh(tensor),
-            Activation::Sigmoid => activation::sigmoid(tensor),
-        }
     }
 }

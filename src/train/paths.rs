@@ -1,12 +1,13 @@
 //! What the experiment file calls a parameter, and what Burn does.
 //!
-//! Burn's visitors find a parameter at `layers.<index>.<variant>.<path in the layer>`; the file says
+//! Burn's visitors find a parameter at `graph.layers.<index>.<variant>.<path in the layer>`; the file says
 //! `<layer's name>.<path in the layer>`.
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::Tensor;
 
 use super::network::Network;
+use crate::check::network::Network as NetworkPlan;
 use crate::plan::RunPlan;
 
 /// A parameter of a network.
@@ -20,29 +21,23 @@ pub struct Parameter {
     pub rank: usize,
 }
 
-/// The names of a plan's layers by index.
+/// The layers of a plan, which parameters are named by.
 #[derive(Clone, Debug)]
-pub struct Paths(Vec<String>);
+pub struct Paths(NetworkPlan);
 
 impl Paths {
     /// The names of a plan's layers.
     pub fn new(plan: &RunPlan) -> Self {
-        Self(plan.network.layer_names())
+        Self(plan.network.clone())
     }
 
     /// What the file calls the parameter at a path of Burn's.
     pub fn of(&self, burn: &[String]) -> String {
-        let layer = match burn {
-            [layers, at, _, inner @ ..] if layers == "layers" => at
-                .parse()
-                .ok()
-                .and_then(|at: usize| Some((self.0.get(at)?, inner))),
-            _ => None,
-        };
-        match layer {
-            Some((name, inner)) => format!("{name}.{}", inner.join(".")),
-            None => burn.join("."),
-        }
+        let path = burn.join(".");
+        let layers = path.strip_prefix("graph.");
+        layers
+            .and_then(|layers| self.0.user_path(layers))
+            .unwrap_or(path)
     }
 
     /// Every parameter of a network in order.

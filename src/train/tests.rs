@@ -127,7 +127,7 @@ fn what_is_frozen_stays_as_it_was_to_the_bit() {
     let text = IRIS
         .replace(
             "1e-2 }",
-            "1e-2, weight_decay = 0.1, groups = [{ parameters = \"linear1.*\", freeze = true }] }",
+            "1e-2, weight_decay = 0.1, groups = [{ parameters = \"linear_1.*\", freeze = true }] }",
         )
         .replace("size = 25 }", "size = 25, ema.decay = 0.9 }");
     let plan = planned(&text);
@@ -138,7 +138,7 @@ fn what_is_frozen_stays_as_it_was_to_the_bit() {
         for ((path, before), (_, after)) in before.iter().zip(saved(&plan, &run, name)) {
             assert_eq!(
                 *before == after,
-                path.starts_with("linear1."),
+                path.starts_with("linear_1."),
                 "{name} {path}"
             );
         }

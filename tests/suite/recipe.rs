@@ -41,7 +41,7 @@ fn every_optimizer_trains_and_goes_on_to_the_same_numbers() {
 
 #[test]
 fn what_is_frozen_stays_so_when_training_goes_on() {
-    let group = "[[optimizer.groups]]\nparameters = \"linear1.*\"\nfreeze = true\n";
+    let group = "[[optimizer.groups]]\nparameters = \"linear_1.*\"\nfreeze = true\n";
     let spec =
         format!("{IRIS}log_gradient_norms = \"parameters\"\n{group}").replace("adam", "adamw");
     let straight = completed(&spec, &[]);
@@ -60,8 +60,8 @@ fn what_is_frozen_stays_so_when_training_goes_on() {
     assert_eq!(
         norms,
         [
-            "last/train/gradient_norm/linear2.bias",
-            "last/train/gradient_norm/linear2.weight"
+            "last/train/gradient_norm/linear_2.bias",
+            "last/train/gradient_norm/linear_2.weight"
         ]
     );
 }

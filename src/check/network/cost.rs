@@ -1,0 +1,242 @@
+//! What a layer costs: its parameters by path, the multiplications of a forward pass, the values that
+//! the backward pass needs. The paths are those of Burn's modules.
+
+use super::Input;
+use crate::spec::model::layer::{Cell, LayerKind, Norm, Recurrent, Steps, Transformer};
+
+/// Paths inside the layer with how many numbers each holds.
+pub fn parameters(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> Vec<(String, u64)> {
+    let first = |at: usize| inputs[0].shape.dims.get(at).copied().unwrap_or(1);
+    let last = |dims: &[usize]| dims.last().copied().unwrap_or(1);
+    let width = last(&inputs[0].shape.dims);
+    let mut list = Parameters(Vec::new());
+    match kind {
+        LayerKind::Linear { bias, .. } => list.linear("", width, last(shape), *bias),
+        LayerKind::Conv(conv) => {
+            let kernel: usize = conv.kernel_size.iter().product();
+            list.add("weight", first(0) / conv.groups * shape[0] * kernel);
+            list.bias("bias", shape[0], conv.bias);
+        }
+        LayerKind::ConvTranspose(conv) => {
+            let kernel: usize = conv.kernel_size.iter().product();
+            list.add("weight", first(0) * shape[0] / conv.groups * kernel);
+            list.bias("bias", shape[0], conv.bias);
+        }
+        LayerKind::Norm(norm) => match norm {
+            Norm::Batch { .. } => {
+                list.add("gamma", first(0));
+                list.add("beta", first(0));
+            }
+            Norm::Layer { bias, .. } => {
+                list.add("gamma", width);
+                list.bias("beta", width, *bias);
+            }
+            Norm::Group { affine, .. } | Norm::Instance { affine, .. } => {
+                list.bias("gamma", first(0), *affine);
+                list.bias("beta", first(0), *affine);
+            }
+            Norm::Rms { .. } => list.add("gamma", width),
+            Norm::LocalResponse { .. } => {}
+        },
+        LayerKind::Embedding { embedding_dim, .. } => {
+            let vocabulary = inputs[0].shape.vocabulary.unwrap_or(0);
+            list.add("weight", vocabulary * embedding_dim);
+        }
+        LayerKind::Recurrent(recurrent) => list.recurrent(recurrent, width),
+        LayerKind::MultiHeadAttention { .. } => list.attention("", width),
+        LayerKind::TransformerEncoder(stack) => list.transformer(stack, width, false),
+        LayerKind::TransformerDecoder(stack) => list.transformer(stack, width, true),
+        LayerKind::Prelu { per_channel, .. } => {
+            list.add("alpha", if *per_channel { first(0) } else { 1 });
+        }
+        LayerKind::Swiglu {
+            out_features, bias, ..
+        } => {
+            list.linear("linear_inner.", width, *out_features, *bias);
+            list.linear("linear_outer.", width, *out_features, *bias);
+        }
+        _ => {}
+    }
+    list.0
+}
+
+struct Parameters(Vec<(String, u64)>);
+
+impl Parameters {
+    fn add(&mut self, path: impl Into<String>, count: usize) {
+        self.0.push((path.into(), count as u64));
+    }
+
+    fn bias(&mut self, path: impl Into<String>, count: usize, is_there: bool) {
+        if is_there {
+            self.add(path, count);
+        }
+    }
+
+    fn linear(&mut self, prefix: &str, inputs: usize, outputs: usize, bias: bool) {
+        self.add(format!("{prefix}weight"), inputs * outputs);
+        self.bias(format!("{prefix}bias"), outputs, bias);
+    }
+
+    fn recurrent(&mut self, recurrent: &Recurrent, width: usize) {
+        let gates: &[&str] = match recurrent.cell {
+            Cell::Rnn => &["gate"],
+            Cell::Gru => &["update_gate", "reset_gate", "new_gate"],
+            Cell::Lstm => &["input_gate", "forget_gate", "output_gate", "cell_gate"],
+        };
+        let directions: &[&str] = match recurrent.bidirectional {
+            true => &["forward.", "reverse."],
+            false => &[""],
+        };
+        let hidden = recurrent.hidden_size;
+        for direction in directions {
+            for gate in gates {
+                let prefix = format!("{direction}{gate}");
+                self.linear(
+                    &format!("{prefix}.input_transform."),
+                    width,
+                    hidden,
+                    recurrent.bias,
+                );
+                self.linear(
+                    &format!("{prefix}.hidden_transform."),
+                    hidden,
+                    hidden,
+                    recurrent.bias,
+                );
+            }
+        }
+    }
+
+    fn attention(&mut self, prefix: &str, width: usize) {
+        for part in ["query", "key", "value", "output"] {
+            self.linear(&format!("{prefix}{part}."), width, width, true);
+        }
+    }
+
+    fn transformer(&mut self, stack: &Transformer, width: usize, is_decoder: bool) {
+        for layer in 0..stack.num_layers {
+            let prefix = format!("layers.{layer}");
+            let (attentions, norms): (&[&str], &[&str]) = match is_decoder {
+                true => (
+                    &["cross_attn", "self_attn"],
+                    &["norm_1", "norm_2", "norm_3"],
+                ),
+                false => (&["mha"], &["norm_1", "norm_2"]),
+            };
+            for attention in attentions {
+                self.attention(&format!("{prefix}.{attention}."), width);
+            }
+            let inner = stack.feedforward_size;
+            self.linear(&format!("{prefix}.pwff.linear_inner."), width, inner, true);
+            self.linear(&format!("{prefix}.pwff.linear_outer."), inner, width, true);
+            for norm in norms {
+                self.add(format!("{prefix}.{norm}.gamma"), width);
+                self.add(format!("{prefix}.{norm}.beta"), width);
+            }
+        }
+    }
+}
+
+/// Multiplications with addition of one item's forward pass, in products of matrices and in
+/// convolutions; what is done value by value is not counted.
+pub fn multiply_adds(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u64 {
+    let product = |dims: &[usize]| dims.iter().product::<usize>() as u64;
+    let input = &inputs[0].shape.dims;
+    let width = input.last().copied().unwrap_or(1) as u64;
+    match kind {
+        LayerKind::Linear { .. } => product(shape) * width,
+        LayerKind::Swiglu { .. } => 2 * product(shape) * width,
+        LayerKind::Conv(conv) => {
+            product(shape) * product(&conv.kernel_size) * (input[0] / conv.groups) as u64
+        }
+        LayerKind::ConvTranspose(conv) => {
+            product(input) * product(&conv.kernel_size) * (shape[0] / conv.groups) as u64
+        }
+        LayerKind::Recurrent(recurrent) => {
+            let hidden = recurrent.hidden_size as u64;
+            let directions = 1 + recurrent.bidirectional as u64;
+            input[0] as u64 * directions * num_gates(recurrent.cell) * hidden * (width + hidden)
+        }
+        LayerKind::MultiHeadAttention { .. } => attention(
+            input[0] as u64,
+            inputs[inputs.len() - 1].shape.dims[0] as u64,
+            width,
+        ),
+        LayerKind::TransformerEncoder(stack) => {
+            let length = input[0] as u64;
+            let feedforward = 2 * length * width * stack.feedforward_size as u64;
+            stack.num_layers as u64 * (attention(length, length, width) + feedforward)
+        }
+        LayerKind::TransformerDecoder(stack) => {
+            let length = input[0] as u64;
+            let memory = inputs[inputs.len() - 1].shape.dims[0] as u64;
+            let attentions = attention(length, length, width) + attention(length, memory, width);
+            let feedforward = 2 * length * width * stack.feedforward_size as u64;
+            stack.num_layers as u64 * (attentions + feedforward)
+        }
+        _ => 0,
+    }
+}
+
+fn num_gates(cell: Cell) -> u64 {
+    match cell {
+        Cell::Rnn => 1,
+        Cell::Gru => 3,
+        Cell::Lstm => 4,
+    }
+}
+
+/// Queries and outputs of one sequence, keys and values of another, and the products between them.
+fn attention(length: u64, memory: u64, width: u64) -> u64 {
+    2 * length * width * width + 2 * memory * width * width + 2 * length * memory * width
+}
+
+/// Values that one item's forward pass keeps for the backward pass: the output of every layer that has
+/// memory of its own, and what layers of several parts keep in between.
+pub fn activations(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u64 {
+    let output = shape.iter().product::<usize>() as u64;
+    let input = &inputs[0].shape.dims;
+    let width = input.last().copied().unwrap_or(1) as u64;
+    let attention = |length: u64, memory: u64, heads: usize| {
+        3 * length * width + 2 * memory * width + 2 * heads as u64 * length * memory
+    };
+    match kind {
+        LayerKind::Flatten { .. }
+        | LayerKind::Reshape { .. }
+        | LayerKind::Unsqueeze { .. }
+        | LayerKind::Squeeze { .. }
+        | LayerKind::Identity => 0,
+        LayerKind::Recurrent(recurrent) => {
+            let directions = 1 + recurrent.bidirectional as u64;
+            let hidden = directions * recurrent.hidden_size as u64;
+            let steps = input[0] as u64 * hidden * (num_gates(recurrent.cell) + 1);
+            match recurrent.output {
+                Steps::Sequence => steps,
+                Steps::Last => steps + hidden,
+            }
+        }
+        LayerKind::MultiHeadAttention { num_heads, .. } => {
+            let memory = inputs[inputs.len() - 1].shape.dims[0] as u64;
+            attention(input[0] as u64, memory, *num_heads)
+        }
+        LayerKind::TransformerEncoder(stack) | LayerKind::TransformerDecoder(stack) => {
+            let length = input[0] as u64;
+            let is_decoder = matches!(kind, LayerKind::TransformerDecoder(_));
+            let cross = match is_decoder {
+                true => {
+                    attention(
+                        length,
+                        inputs[inputs.len() - 1].shape.dims[0] as u64,
+                        stack.num_heads,
+                    ) + 2 * length * width
+                }
+                false => 0,
+            };
+            let feedforward = 2 * length * stack.feedforward_size as u64 + 5 * length * width;
+            stack.num_layers as u64
+                * (attention(length, length, stack.num_heads) + cross + feedforward)
+        }
+        _ => output,
+    }
+}

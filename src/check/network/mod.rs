@@ -1,0 +1,237 @@
+//! The network of a trial, laid out: every layer with the shapes that reach it and that it gives.
+//!
+//! Nothing here needs a device. What the numbers are held against is Burn itself, in the tests of
+//! `train`.
+
+pub mod axes;
+mod cost;
+mod shape;
+pub mod windows;
+
+use serde::{Deserialize, Serialize};
+
+use crate::diagnostic::Diagnostic;
+use crate::spec::model::expand::{LayerSpec, Source};
+use crate::spec::model::layer::LayerKind;
+use shape::Mismatch;
+
+/// A network whose shapes are known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Network {
+    /// Numbers that training changes, or could change if they were not frozen.
+    pub num_parameters: u64,
+    /// Values that one item's forward pass keeps for the backward pass.
+    pub activations_per_item: u64,
+    /// Multiplications with addition that one item's forward pass takes in products of matrices and
+    /// convolutions.
+    pub multiply_adds_per_item: u64,
+    /// What reaches the first layer.
+    pub items: Shape,
+    /// The layers; each takes outputs of earlier ones, and the last gives the network's output.
+    pub layers: Vec<Layer>,
+}
+
+/// A layer with its shapes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Layer {
+    /// Its name, unique in the network.
+    pub name: String,
+    /// What it computes.
+    pub kind: LayerKind,
+    /// Where its inputs come from.
+    pub inputs: Vec<Input>,
+    /// Shape of one item of its output.
+    pub shape: Vec<usize>,
+    /// Whether its weights stay as they are.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub freeze: bool,
+    /// Numbers in its weights.
+    pub num_parameters: u64,
+    /// Values that one item's forward pass keeps.
+    pub activations_per_item: u64,
+    /// Multiplications with addition for one item.
+    pub multiply_adds_per_item: u64,
+}
+
+/// An input of a layer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Input {
+    /// The index of the layer that it comes from; the items when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layer: Option<usize>,
+    /// Its shape.
+    #[serde(flatten)]
+    pub shape: Shape,
+}
+
+/// The shape of one item.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Shape {
+    /// Sizes, the batch not counted.
+    pub dims: Vec<usize>,
+    /// For tokens, the number that all of them are below.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vocabulary: Option<usize>,
+}
+
+impl Shape {
+    /// A shape of numbers.
+    pub fn numbers(dims: &[usize]) -> Self {
+        Self {
+            dims: dims.to_vec(),
+            vocabulary: None,
+        }
+    }
+
+    /// As messages write it.
+    pub fn show(&self) -> String {
+        match self.vocabulary {
+            None => format!("{:?}", self.dims),
+            Some(vocabulary) => format!("{:?} tokens of {vocabulary}", self.dims),
+        }
+    }
+}
+
+impl Network {
+    /// What the layers compute, without names and counts: equal for networks that train alike.
+    pub fn work(&self) -> serde_json::Value {
+        let layers = self.layers.iter().map(|layer| {
+            let inputs: Vec<_> = layer.inputs.iter().map(|input| input.layer).collect();
+            serde_json::json!([layer.kind, inputs, layer.shape, layer.freeze])
+        });
+        serde_json::json!([self.items, layers.collect::<Vec<_>>()])
+    }
+
+    /// The paths of all parameters, as patterns match them: the layer's name and Burn's path inside.
+    pub fn parameter_paths(&self) -> Vec<String> {
+        let paths = |layer: &Layer| -> Vec<String> {
+            let parameters = cost::parameters(&layer.kind, &layer.inputs, &layer.shape);
+            let named = parameters.into_iter();
+            named
+                .map(|(path, _)| format!("{}.{path}", layer.name))
+                .collect()
+        };
+        self.layers.iter().flat_map(paths).collect()
+    }
+
+    /// The path that users know for Burn's path of a parameter, `<layer's index>.<its module>.<rest>`
+    /// below the list of layers.
+    pub fn user_path(&self, path: &str) -> Option<String> {
+        let mut parts = path.splitn(4, '.').skip(1);
+        let layer = self.layers.get(parts.next()?.parse::<usize>().ok()?)?;
+        Some(format!("{}.{}", layer.name, parts.nth(1)?))
+    }
+
+    /// The index of the layer after which nothing takes the output of each layer.
+    pub fn last_uses(&self) -> Vec<usize> {
+        let mut last = vec![0; self.layers.len()];
+        for (at, layer) in self.layers.iter().enumerate() {
+            for from in layer.inputs.iter().filter_map(|input| input.layer) {
+                last[from] = at;
+            }
+        }
+        last
+    }
+}
+
+/// Lays out layers over items of a shape; `output` is the shape that the task asks for. The error points
+/// at the layer that does not fit.
+pub fn lay_out(
+    layers: &[LayerSpec],
+    items: &Shape,
+    output: &[usize],
+) -> Result<Network, Box<Diagnostic>> {
+    let network = infer(layers, items, output)?;
+    match (network.layers.last(), layers.last()) {
+        (Some(last), Some(spec)) if last.shape != output => {
+            let mismatch = shape::wrong_output(&spec.kind, &last.shape, output);
+            Err(refusal(&network, spec, &last.inputs, mismatch))
+        }
+        _ => Ok(network),
+    }
+}
+
+/// The same for layers that need not give what the task asks for.
+pub fn infer(
+    layers: &[LayerSpec],
+    items: &Shape,
+    output: &[usize],
+) -> Result<Network, Box<Diagnostic>> {
+    let mut network = Network {
+        num_parameters: 0,
+        activations_per_item: 0,
+        multiply_adds_per_item: 0,
+        items: items.clone(),
+        layers: Vec::with_capacity(layers.len()),
+    };
+    for spec in layers {
+        let inputs: Vec<Input> = spec
+            .inputs
+            .iter()
+            .map(|source| match source {
+                Source::Items => Input {
+                    layer: None,
+                    shape: items.clone(),
+                },
+                Source::Layer(at) => Input {
+                    layer: Some(*at),
+                    shape: Shape::numbers(&network.layers[*at].shape),
+                },
+            })
+            .collect();
+        let shape = shape::output(spec, &inputs, output)
+            .map_err(|mismatch| refusal(&network, spec, &inputs, mismatch))?;
+        let parameters = cost::parameters(&spec.kind, &inputs, &shape);
+        let layer = Layer {
+            name: spec.name.clone(),
+            kind: spec.kind.resolved(&shape),
+            freeze: spec.freeze,
+            num_parameters: parameters.iter().map(|(_, count)| count).sum(),
+            activations_per_item: cost::activations(&spec.kind, &inputs, &shape),
+            multiply_adds_per_item: cost::multiply_adds(&spec.kind, &inputs, &shape),
+            inputs,
+            shape,
+        };
+        network.num_parameters += layer.num_parameters;
+        network.activations_per_item += layer.activations_per_item;
+        network.multiply_adds_per_item += layer.multiply_adds_per_item;
+        network.layers.push(layer);
+    }
+    Ok(network)
+}
+
+fn refusal(
+    network: &Network,
+    spec: &LayerSpec,
+    inputs: &[Input],
+    mismatch: Mismatch,
+) -> Box<Diagnostic> {
+    let message = format!("`{}` {}", spec.name, mismatch.message);
+    let diagnostic = spec.point(Diagnostic::error("shape", message), mismatch.key);
+    let way = chain(network, inputs.first());
+    Box::new(
+        diagnostic
+            .note(format!("what reaches it: {way}"))
+            .help(mismatch.help),
+    )
+}
+
+/// The shapes on the way from the items to an input, the last few of them.
+fn chain(network: &Network, input: Option<&Input>) -> String {
+    const SHOWN: usize = 6;
+    let mut steps = Vec::new();
+    let mut at = input.and_then(|input| input.layer);
+    while let Some(index) = at {
+        let layer = &network.layers[index];
+        steps.push(format!("{} {:?}", layer.name, layer.shape));
+        at = layer.inputs.first().and_then(|input| input.layer);
+    }
+    steps.push(format!("items {}", network.items.show()));
+    if steps.len() > SHOWN {
+        let hidden = steps.len() - SHOWN;
+        steps.drain(SHOWN - 1..steps.len() - 1);
+        steps.insert(SHOWN - 1, format!("… {hidden} more"));
+    }
+    steps.reverse();
+    steps.join(" -> ")
+}

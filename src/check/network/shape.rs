@@ -1,0 +1,390 @@
+//! The shape that each layer gives for the shapes that reach it, or why it cannot.
+//!
+//! Sizes are those of Burn's modules; the tests of `train` hold every kind of layer to that.
+
+use super::Input;
+use super::axes::*;
+use super::windows::*;
+use crate::spec::model::expand::LayerSpec;
+use crate::spec::model::layer::{LayerKind, Norm, Recurrent, Steps, Transformer};
+
+/// More dimensions than this, the batch not counted, have no tensor.
+pub const MAX_RANK: usize = 4;
+
+/// Why a layer does not fit what reaches it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mismatch {
+    /// The key of the layer to point at.
+    pub key: &'static str,
+    /// What is wrong, to stand behind the layer's name.
+    pub message: String,
+    /// What to do about it.
+    pub help: String,
+}
+
+/// A mismatch.
+pub fn wrong<T>(
+    key: &'static str,
+    message: impl Into<String>,
+    help: impl Into<String>,
+) -> Result<T, Mismatch> {
+    Err(Mismatch {
+        key,
+        message: message.into(),
+        help: help.into(),
+    })
+}
+
+/// Sizes, the batch not counted.
+pub type Dims = Vec<usize>;
+
+/// The shape of a layer's output. `wanted` is what the task asks of the network, for sizes that are not
+/// written.
+pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Dims, Mismatch> {
+    check_inputs(&spec.kind, inputs)?;
+    let input = inputs[0].shape.dims.as_slice();
+    let shape = match &spec.kind {
+        LayerKind::Embedding { embedding_dim, .. } => vec![input[0], *embedding_dim],
+        LayerKind::Linear { out_features, .. } => {
+            rank(input, 1..=MAX_RANK, "[…, features]")?;
+            let asked = wanted.last().copied();
+            with_last(input, or_asked(*out_features, asked, "out_features")?)
+        }
+        LayerKind::Swiglu { out_features, .. } => with_last(input, *out_features),
+        LayerKind::Conv(conv) => convolved(conv, input, wanted)?,
+        LayerKind::ConvTranspose(conv) => transposed(conv, input, wanted)?,
+        LayerKind::Norm(norm) => {
+            check_norm(norm, input)?;
+            input.to_vec()
+        }
+        LayerKind::Pool(pool) => pooled(pool, input)?,
+        LayerKind::AdaptiveAvgPool { dims, output_size } => {
+            let channels = images(input, *dims)?;
+            [&[channels], output_size.as_slice()].concat()
+        }
+        LayerKind::Recurrent(recurrent) => recurrent_shape(recurrent, input)?,
+        LayerKind::MultiHeadAttention { num_heads, .. } => {
+            sequence(input)?;
+            heads(input[1], *num_heads)?;
+            same_width(inputs)?;
+            input.to_vec()
+        }
+        LayerKind::TransformerEncoder(stack) => stacked(stack, input)?,
+        LayerKind::TransformerDecoder(stack) => {
+            same_width(inputs)?;
+            stacked(stack, input)?
+        }
+        LayerKind::PositionalEncoding { .. } | LayerKind::RotaryEncoding { .. } => {
+            sequence(input)?;
+            let width = input[1];
+            if !width.is_multiple_of(2) {
+                return wrong(
+                    "type",
+                    format!("needs an even number of features, and {width} reach it"),
+                    format!("make the layer before give {} or {}", width - 1, width + 1),
+                );
+            }
+            input.to_vec()
+        }
+        LayerKind::Activation(crate::spec::model::activation::Activation::Glu) => {
+            let width = input.last().copied().unwrap_or(1);
+            if !width.is_multiple_of(2) {
+                return wrong(
+                    "type",
+                    format!("halves the last axis, and {width} values reach it"),
+                    "make the layer before give an even number",
+                );
+            }
+            with_last(input, width / 2)
+        }
+        LayerKind::Add | LayerKind::Multiply => broadcast(inputs)?,
+        LayerKind::Concat { axis } => concatenated(inputs, *axis)?,
+        LayerKind::Interpolate { .. } => interpolated(&spec.kind, input)?,
+        LayerKind::PixelShuffle { factor } => shuffled(*factor, input)?,
+        LayerKind::PixelUnshuffle { factor } => unshuffled(*factor, input)?,
+        LayerKind::Flatten {
+            start_axis,
+            end_axis,
+        } => flattened(*start_axis, *end_axis, input)?,
+        LayerKind::Reshape { shape } => reshaped(shape, input)?,
+        LayerKind::Permute { axes } => permuted(axes, input)?,
+        LayerKind::Unsqueeze { axis } => unsqueezed(*axis, input)?,
+        LayerKind::Squeeze { axis } => squeezed(*axis, input)?,
+        LayerKind::Slice { axis, start, end } => sliced(*axis, *start, *end, input)?,
+        LayerKind::Reduce { axis, .. } => reduced(*axis, input)?,
+        LayerKind::Dropout { .. }
+        | LayerKind::GaussianNoise { .. }
+        | LayerKind::Activation(_)
+        | LayerKind::Prelu { .. }
+        | LayerKind::Identity => input.to_vec(),
+    };
+    if shape.len() > MAX_RANK {
+        return wrong(
+            "type",
+            format!("would give {shape:?}, which has more than {MAX_RANK} dimensions"),
+            "flatten some of them before",
+        );
+    }
+    const MAX_VALUES: u128 = 1 << 40;
+    if shape.iter().map(|size| *size as u128).product::<u128>() > MAX_VALUES {
+        return wrong(
+            "type",
+            format!("would give {shape:?} for each item, which no machine holds"),
+            "use smaller sizes",
+        );
+    }
+    Ok(shape)
+}
+
+/// Why the last layer does not give what the task asks for.
+pub fn wrong_output(kind: &LayerKind, shape: &[usize], wanted: &[usize]) -> Mismatch {
+    let help = match kind {
+        LayerKind::Linear { .. } if shape.len() == wanted.len() && shape[..shape.len() - 1] == wanted[..wanted.len() - 1] => {
+            format!("write `out_features = {}`, or leave it out", wanted[wanted.len() - 1])
+        }
+        LayerKind::Conv(_) | LayerKind::ConvTranspose(_) if shape.len() == wanted.len() && shape[1..] == wanted[1..] => {
+            format!("write `out_channels = {}`, or leave it out", wanted[0])
+        }
+        _ if wanted.len() == 1 && shape.len() > 1 => "add `{ type = \"flatten\" }` and `{ type = \"linear\" }` at the end; a linear layer without `out_features` gives what the task asks for".into(),
+        _ if wanted.len() == 1 => "add `{ type = \"linear\" }` at the end; without `out_features` it gives what the task asks for".into(),
+        _ if shape.iter().product::<usize>() == wanted.iter().product::<usize>() => format!("add `{{ type = \"reshape\", shape = {wanted:?} }}` at the end"),
+        _ => format!("end with a layer that gives {wanted:?}"),
+    };
+    Mismatch {
+        key: if matches!(kind, LayerKind::Linear { .. }) {
+            "out_features"
+        } else {
+            "type"
+        },
+        message: format!("is the last layer and gives {shape:?}, and the task asks for {wanted:?}"),
+        help,
+    }
+}
+
+fn check_inputs(kind: &LayerKind, inputs: &[Input]) -> Result<(), Mismatch> {
+    let num = inputs.len();
+    let (least, most) = match kind {
+        kind if kind.is_join() => (2, usize::MAX),
+        LayerKind::TransformerDecoder(_) => (2, 2),
+        LayerKind::MultiHeadAttention { .. } => (1, 2),
+        _ => (1, 1),
+    };
+    if num < least || num > most {
+        let wanted = match (least, most) {
+            (1, 1) => "one input".to_owned(),
+            (1, 2) => "one or two inputs".to_owned(),
+            (2, 2) => "two inputs, the sequence and what it attends to".to_owned(),
+            _ => "at least two inputs".to_owned(),
+        };
+        let help = match least {
+            1 => "join them before, with `add` or `concat`".to_owned(),
+            _ => "name them: `inputs = [\"previous\", \"other\"]`".to_owned(),
+        };
+        return wrong(
+            if num > 1 { "inputs" } else { "type" },
+            format!("takes {wanted}, found {num}"),
+            help,
+        );
+    }
+    let takes_tokens = matches!(kind, LayerKind::Embedding { .. });
+    let tokens = inputs.iter().find(|input| input.shape.vocabulary.is_some());
+    match (takes_tokens, tokens) {
+        (false, Some(_)) => wrong(
+            "type",
+            "takes numbers, and tokens reach it",
+            "put `{ type = \"embedding\", embedding_dim = 64 }` before it (presets: `input = \"tokens\"`)",
+        ),
+        (true, None) => wrong(
+            "type",
+            "takes tokens, and numbers reach it",
+            "use a `linear` layer (presets: `input = \"features\"`), or data of tokens",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a shape of too few or too many axes; `pattern` is how messages name what is taken.
+pub fn rank(
+    input: &[usize],
+    ranks: std::ops::RangeInclusive<usize>,
+    pattern: &str,
+) -> Result<(), Mismatch> {
+    match ranks.contains(&input.len()) {
+        true => Ok(()),
+        false => wrong(
+            "type",
+            format!("takes {pattern}, and {input:?} reaches it"),
+            match input.len() < *ranks.start() {
+                true => format!(
+                    "bring it into that shape before, for example with {}",
+                    reshape_hint(input, *ranks.start())
+                ),
+                false => "put a `flatten`, `mean`, `squeeze` or `slice` before it".to_owned(),
+            },
+        ),
+    }
+}
+
+fn reshape_hint(input: &[usize], rank: usize) -> String {
+    match rank == input.len() + 1 {
+        true => "`{ type = \"unsqueeze\" }`, which adds an axis of size 1 in front".into(),
+        false => "`{ type = \"reshape\", shape = […] }`".into(),
+    }
+}
+
+fn sequence(input: &[usize]) -> Result<(), Mismatch> {
+    rank(input, 2..=2, "[length, features]")
+}
+
+/// A size that is written, or else what the task asks for.
+pub fn or_asked(
+    written: Option<usize>,
+    asked: Option<usize>,
+    key: &str,
+) -> Result<usize, Mismatch> {
+    match written.or(asked) {
+        Some(size) => Ok(size),
+        None => wrong(
+            "type",
+            format!("has no `{key}`, and it does not follow from the task"),
+            format!("add `{key} = 64`"),
+        ),
+    }
+}
+
+fn check_norm(norm: &Norm, input: &[usize]) -> Result<(), Mismatch> {
+    match norm {
+        Norm::Group { num_groups, .. } => {
+            rank(input, 2..=MAX_RANK, "[channels, …]")?;
+            match input[0].is_multiple_of(*num_groups) {
+                true => Ok(()),
+                false => wrong(
+                    "num_groups",
+                    format!(
+                        "cannot split {} channels into {num_groups} groups",
+                        input[0]
+                    ),
+                    "write a number that divides the channels",
+                ),
+            }
+        }
+        Norm::Instance { .. } => rank(input, 2..=MAX_RANK, "[channels, …]"),
+        Norm::LocalResponse { .. } => rank(input, 2..=MAX_RANK, "[channels, …]"),
+        Norm::Batch { .. } | Norm::Layer { .. } | Norm::Rms { .. } => Ok(()),
+    }
+}
+
+fn recurrent_shape(recurrent: &Recurrent, input: &[usize]) -> Result<Dims, Mismatch> {
+    sequence(input)?;
+    let width = recurrent.hidden_size * (1 + recurrent.bidirectional as usize);
+    Ok(match recurrent.output {
+        Steps::Sequence => vec![input[0], width],
+        Steps::Last => vec![width],
+    })
+}
+
+fn heads(width: usize, num_heads: usize) -> Result<(), Mismatch> {
+    match width.is_multiple_of(num_heads) {
+        true => Ok(()),
+        false => {
+            let dividing: Vec<_> = (1..=width.min(64))
+                .filter(|heads| width.is_multiple_of(*heads))
+                .map(|heads| heads.to_string())
+                .collect();
+            wrong(
+                "num_heads",
+                format!("cannot share {width} features evenly between {num_heads} heads"),
+                format!("write one of {}", dividing.join(", ")),
+            )
+        }
+    }
+}
+
+fn same_width(inputs: &[Input]) -> Result<(), Mismatch> {
+    let first = &inputs[0].shape.dims;
+    for other in inputs.iter().map(|input| &input.shape.dims) {
+        sequence(other)?;
+        if other[1] != first[1] {
+            return wrong(
+                "inputs",
+                format!("takes sequences of the same width, found {first:?} and {other:?}"),
+                format!(
+                    "put `{{ type = \"linear\", out_features = {} }}` before the second",
+                    first[1]
+                ),
+            );
+        }
+    }
+    Ok(())
+}
+
+fn stacked(stack: &Transformer, input: &[usize]) -> Result<Dims, Mismatch> {
+    sequence(input)?;
+    heads(input[1], stack.num_heads)?;
+    Ok(input.to_vec())
+}
+
+/// Inputs of equal shapes, or with sizes of 1 that are stretched.
+fn broadcast(inputs: &[Input]) -> Result<Dims, Mismatch> {
+    let mut shape = inputs[0].shape.dims.clone();
+    for other in inputs[1..].iter().map(|input| &input.shape.dims) {
+        let fits = other.len() == shape.len()
+            && shape
+                .iter()
+                .zip(other)
+                .all(|(a, b)| a == b || *a == 1 || *b == 1);
+        if !fits {
+            return wrong(
+                "inputs",
+                format!("takes inputs of one shape, found {}", shapes(inputs)),
+                equal_help(&shape, other),
+            );
+        }
+        for (size, other) in shape.iter_mut().zip(other) {
+            *size = (*size).max(*other);
+        }
+    }
+    Ok(shape)
+}
+
+/// What would make the second shape the first.
+fn equal_help(first: &[usize], second: &[usize]) -> String {
+    if first.len() == second.len() && first[1..] == second[1..] && first.len() == 3 {
+        return format!(
+            "put `{{ type = \"conv2d\", out_channels = {}, kernel_size = 1 }}` on the way of the second",
+            first[0]
+        );
+    }
+    if first.len() == second.len() && first[..first.len() - 1] == second[..second.len() - 1] {
+        let width = first[first.len() - 1];
+        return format!(
+            "put `{{ type = \"linear\", out_features = {width} }}` on the way of the second"
+        );
+    }
+    format!("make both {first:?}")
+}
+
+fn shapes(inputs: &[Input]) -> String {
+    let shapes: Vec<_> = inputs.iter().map(|input| input.shape.show()).collect();
+    shapes.join(" and ")
+}
+
+fn concatenated(inputs: &[Input], axis: i64) -> Result<Dims, Mismatch> {
+    let mut shape = inputs[0].shape.dims.clone();
+    let at = resolve(axis, shape.len(), "axis")?;
+    for other in inputs[1..].iter().map(|input| &input.shape.dims) {
+        let others = |dims: &[usize]| without(dims, at);
+        if other.len() != shape.len() || others(other) != others(&shape) {
+            return wrong(
+                "inputs",
+                format!(
+                    "joins along axis {at} and needs the other axes equal, found {}",
+                    shapes(inputs)
+                ),
+                "bring them to equal sizes before, or join along another `axis`",
+            );
+        }
+        shape[at] += other[at];
+    }
+    Ok(shape)
+}

@@ -1,0 +1,289 @@
+//! Shapes after layers that look through windows: convolutions, poolings, and layers that change an
+//! image's size.
+
+use super::shape::{Dims, Mismatch, or_asked, rank, wrong};
+use crate::spec::kind::Padding;
+use crate::spec::model::layer::{Conv, ConvTranspose, Interpolation, LayerKind, Pool};
+
+/// The shape after a convolution.
+pub fn convolved(conv: &Conv, input: &[usize], wanted: &[usize]) -> Result<Dims, Mismatch> {
+    let channels = images(input, conv.dims)?;
+    let asked = wanted
+        .first()
+        .copied()
+        .filter(|_| wanted.len() == conv.dims + 1);
+    let out_channels = or_asked(conv.out_channels, asked, "out_channels")?;
+    grouped("in", channels, conv.groups)?;
+    grouped("out", out_channels, conv.groups)?;
+    let mut shape = vec![out_channels];
+    for at in 0..conv.dims {
+        let extent = conv.dilation[at] * (conv.kernel_size[at] - 1) + 1;
+        let pads = padding(&conv.padding, at, input[1 + at], extent, conv.stride[at]);
+        if conv.dims == 3 && pads.0 != pads.1 {
+            let side = conv.kernel_size[at];
+            return wrong(
+                "kernel_size",
+                format!(
+                    "would need one zero more on one side than on the other for \"same\" padding of a kernel of {side}, which 3d convolutions do not have"
+                ),
+                format!("write an odd kernel size, such as {}", side + 1),
+            );
+        }
+        shape.push(window(input, at, extent, conv.stride[at], pads, false)?);
+    }
+    Ok(shape)
+}
+
+/// The shape after a transposed convolution.
+pub fn transposed(
+    conv: &ConvTranspose,
+    input: &[usize],
+    wanted: &[usize],
+) -> Result<Dims, Mismatch> {
+    let channels = images(input, conv.dims)?;
+    let asked = wanted
+        .first()
+        .copied()
+        .filter(|_| wanted.len() == conv.dims + 1);
+    let out_channels = or_asked(conv.out_channels, asked, "out_channels")?;
+    grouped("in", channels, conv.groups)?;
+    grouped("out", out_channels, conv.groups)?;
+    let mut shape = vec![out_channels];
+    for at in 0..conv.dims {
+        let (extra, stride, dilation) =
+            (conv.output_padding[at], conv.stride[at], conv.dilation[at]);
+        if extra >= stride && extra >= dilation && extra > 0 {
+            return wrong(
+                "output_padding",
+                format!(
+                    "has an output padding of {extra}, and it must be below the stride of {stride} or the dilation of {dilation}"
+                ),
+                format!("write at most {}", stride.max(dilation) - 1),
+            );
+        }
+        let full = (input[1 + at] - 1) * stride + dilation * (conv.kernel_size[at] - 1) + 1 + extra;
+        let cut = 2 * conv.padding[at];
+        if cut >= full {
+            return wrong(
+                "padding",
+                format!("cuts {cut} off an output of {full}, which leaves nothing"),
+                format!("write a padding of at most {}", (full - 1) / 2),
+            );
+        }
+        shape.push(full - cut);
+    }
+    Ok(shape)
+}
+
+/// The shape after channels became finer images.
+pub fn shuffled(factor: usize, input: &[usize]) -> Result<Dims, Mismatch> {
+    let channels = images(input, 2)?;
+    let square = factor * factor;
+    if !channels.is_multiple_of(square) {
+        return wrong(
+            "factor",
+            format!("needs a multiple of {square} channels, and {channels} reach it"),
+            format!(
+                "make the layer before give {} channels",
+                channels.next_multiple_of(square)
+            ),
+        );
+    }
+    Ok(vec![
+        channels / square,
+        input[1] * factor,
+        input[2] * factor,
+    ])
+}
+
+/// The shape after finer images became channels.
+pub fn unshuffled(factor: usize, input: &[usize]) -> Result<Dims, Mismatch> {
+    let channels = images(input, 2)?;
+    if !input[1].is_multiple_of(factor) || !input[2].is_multiple_of(factor) {
+        return wrong(
+            "factor",
+            format!(
+                "cannot cut {}x{} into squares of {factor}",
+                input[1], input[2]
+            ),
+            "write a factor that divides both sides",
+        );
+    }
+    Ok(vec![
+        channels * factor * factor,
+        input[1] / factor,
+        input[2] / factor,
+    ])
+}
+
+/// The shape at another size.
+pub fn interpolated(kind: &LayerKind, input: &[usize]) -> Result<Dims, Mismatch> {
+    let LayerKind::Interpolate {
+        dims,
+        output_size,
+        scale,
+        mode,
+        ..
+    } = kind
+    else {
+        return Ok(input.to_vec());
+    };
+    let channels = images(input, *dims)?;
+    if *dims == 1 && *mode == Interpolation::Cubic {
+        return wrong(
+            "mode",
+            "interpolates with cubics, which is for images",
+            "write `mode = \"linear\"`",
+        );
+    }
+    let sizes: Vec<usize> = match (output_size, scale) {
+        (Some(sizes), None) => sizes.clone(),
+        (None, Some(scale)) => {
+            let scaled = input[1..].iter().zip(scale);
+            scaled
+                .map(|(size, scale)| (*size as f64 * scale).floor() as usize)
+                .collect()
+        }
+        (Some(_), Some(_)) => {
+            return wrong(
+                "scale",
+                "has both `output_size` and `scale`",
+                "remove one of them",
+            );
+        }
+        (None, None) => {
+            return wrong(
+                "type",
+                "has neither `output_size` nor `scale`",
+                "add `scale = 2`, or the size",
+            );
+        }
+    };
+    if sizes.contains(&0) {
+        return wrong(
+            "scale",
+            format!("would make {sizes:?} of {:?}", &input[1..]),
+            "write a larger scale",
+        );
+    }
+    Ok([&[channels], sizes.as_slice()].concat())
+}
+
+/// The channels of what a layer of images, sequences or volumes takes.
+pub fn images(input: &[usize], dims: usize) -> Result<usize, Mismatch> {
+    let pattern = [
+        "[channels, length]",
+        "[channels, height, width]",
+        "[channels, depth, height, width]",
+    ][dims - 1];
+    match input.len() == dims + 1 {
+        true => Ok(input[0]),
+        false if input.len() == 1 => wrong(
+            "type",
+            format!("takes {pattern}, and {input:?} reaches it"),
+            "use layers that take one axis, such as `linear` (preset `mlp`), or bring it into that shape with `reshape` before",
+        ),
+        false => rank(input, dims + 1..=dims + 1, pattern).map(|()| 0),
+    }
+}
+
+fn grouped(side: &str, channels: usize, groups: usize) -> Result<(), Mismatch> {
+    match channels.is_multiple_of(groups) {
+        true => Ok(()),
+        false => {
+            let dividing: Vec<_> = (1..=channels)
+                .filter(|groups| channels.is_multiple_of(*groups))
+                .map(|groups| groups.to_string())
+                .collect();
+            wrong(
+                "groups",
+                format!("cannot split {channels} {side} channels into {groups} groups"),
+                format!("write one of {}", dividing.join(", ")),
+            )
+        }
+    }
+}
+
+/// Zeros before and behind a dimension: for `same`, as many as keep its size over the stride.
+pub fn padding(
+    padding: &Padding,
+    at: usize,
+    size: usize,
+    extent: usize,
+    stride: usize,
+) -> (usize, usize) {
+    match padding {
+        Padding::Valid => (0, 0),
+        Padding::Zeros(sizes) => {
+            let zeros = sizes[if sizes.len() == 1 { 0 } else { at }];
+            (zeros, zeros)
+        }
+        Padding::Same => {
+            let total = ((size.div_ceil(stride) - 1) * stride + extent).saturating_sub(size);
+            (total / 2, total - total / 2)
+        }
+    }
+}
+
+/// How many windows fit a dimension.
+fn window(
+    input: &[usize],
+    at: usize,
+    extent: usize,
+    stride: usize,
+    pads: (usize, usize),
+    ceil: bool,
+) -> Result<usize, Mismatch> {
+    let size = input[1 + at];
+    let padded = size + pads.0 + pads.1;
+    if extent > padded {
+        let sides: Vec<_> = input[1..].iter().map(usize::to_string).collect();
+        return wrong(
+            "kernel_size",
+            format!(
+                "has a window of {extent}, which does not fit the {} that reaches it",
+                sides.join("x")
+            ),
+            format!(
+                "write a smaller kernel (at most {padded}), add padding, or shrink the input less before"
+            ),
+        );
+    }
+    if !ceil {
+        return Ok((padded - extent) / stride + 1);
+    }
+    let windows = (padded - extent).div_ceil(stride) + 1;
+    // A last window that would start behind the input is dropped.
+    Ok(windows - ((windows - 1) * stride >= size + pads.0) as usize)
+}
+
+/// The shape after a pooling.
+pub fn pooled(pool: &Pool, input: &[usize]) -> Result<Dims, Mismatch> {
+    let mut shape = vec![images(input, pool.dims)?];
+    for at in 0..pool.dims {
+        let extent = pool.dilation[at] * (pool.kernel_size[at] - 1) + 1;
+        let pads = padding(&pool.padding, at, input[1 + at], extent, pool.stride[at]);
+        if 2 * pads.0 > pool.kernel_size[at] && matches!(pool.padding, Padding::Zeros(_)) {
+            return wrong(
+                "padding",
+                format!(
+                    "pads by {}, and windows of {} could lie in the padding alone",
+                    pads.0, pool.kernel_size[at]
+                ),
+                format!(
+                    "write at most {}, half the window",
+                    pool.kernel_size[at] / 2
+                ),
+            );
+        }
+        shape.push(window(
+            input,
+            at,
+            extent,
+            pool.stride[at],
+            pads,
+            pool.ceil_mode,
+        )?);
+    }
+    Ok(shape)
+}

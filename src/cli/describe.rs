@@ -1,0 +1,219 @@
+//! `runner describe`: the network of an experiment as a table, as a drawing, or as layers to copy.
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+
+use super::experiment::{open, plan as plan_experiment, show};
+use super::output::Output;
+use super::{DescribeArgs, OK};
+use crate::check::network::{Layer, Network};
+use crate::plan::{RunPlan, specs};
+use crate::spec::document::{Document, Value};
+use crate::spec::kind::show_bytes;
+use crate::spec::model::expand::{LayerSpec, Source};
+
+/// `runner describe`
+pub fn describe(args: &DescribeArgs, output: &mut Output) -> u8 {
+    if args.as_layers {
+        return match open(&args.spec, output) {
+            Ok(document) => print_layers(&document, output),
+            Err(code) => code,
+        };
+    }
+    let plan = match plan_experiment(&args.spec, None, output) {
+        Ok((_, plan)) => plan,
+        Err(code) => return code,
+    };
+    // Trials that differ in other things than the network are shown once.
+    let mut groups: Vec<(&RunPlan, Vec<&str>)> = Vec::new();
+    for run in &plan.runs {
+        let same =
+            |known: &RunPlan| known.network == run.network && known.precision == run.precision;
+        match groups.iter_mut().find(|(known, _)| same(known)) {
+            Some((_, trials)) if trials.last() != Some(&run.trial.as_str()) => {
+                trials.push(&run.trial)
+            }
+            Some(_) => {}
+            None => groups.push((run, vec![&run.trial])),
+        }
+    }
+    let several = groups.len() > 1;
+    for (at, (run, trials)) in groups.into_iter().enumerate() {
+        if several && !args.dot {
+            let gap = if at > 0 { "\n" } else { "" };
+            output.print(&format!("{gap}{}", heading(&trials)));
+        }
+        output.print(&match args.dot {
+            true => dot(&run.id, &run.network),
+            false => table(run),
+        });
+    }
+    OK
+}
+
+/// Shapes need not fit for this: so a preset can be looked at that does not fit the data.
+fn print_layers(document: &Document, output: &mut Output) -> u8 {
+    let specs = match specs(document) {
+        Ok(specs) => specs,
+        Err(diagnostics) => return show(&document.sources, &diagnostics, output),
+    };
+    let several = specs.len() > 1;
+    let mut shown: Vec<String> = Vec::new();
+    for (trial, spec) in specs {
+        let text = as_layers(&spec.model.layers);
+        if !shown.contains(&text) {
+            if several {
+                output.print(&format!("# trial {trial}"));
+            }
+            output.print(&text);
+            shown.push(text);
+        }
+    }
+    OK
+}
+
+fn heading(trials: &[&str]) -> String {
+    const SHOWN: usize = 3;
+    let shown = trials[..trials.len().min(SHOWN)].join("; ");
+    match trials.len() {
+        num if num > SHOWN => format!("trials {shown} and {} more", num - SHOWN),
+        1 => format!("trial {shown}"),
+        _ => format!("trials {shown}"),
+    }
+}
+
+fn table(run: &RunPlan) -> String {
+    let network = &run.network;
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    let has_branches = network
+        .layers
+        .iter()
+        .enumerate()
+        .any(|(at, layer)| !takes_previous(layer, at));
+    let mut head = vec!["layer", "type"];
+    if has_branches {
+        head.push("inputs");
+    }
+    head.extend(["output", "parameters", "multiply-adds", "activations"]);
+    let first_number = head.len() - 3;
+    table.set_header(head);
+    let bytes = |values: u64| show_bytes(values * run.precision.num_bytes());
+    for (at, layer) in network.layers.iter().enumerate() {
+        let frozen = if layer.freeze { " (frozen)" } else { "" };
+        let mut row = vec![layer.name.clone(), layer.kind.type_name()];
+        if has_branches {
+            let inputs: Vec<_> = layer
+                .inputs
+                .iter()
+                .map(|input| match input.layer {
+                    Some(from) => network.layers[from].name.as_str(),
+                    None => "items",
+                })
+                .collect();
+            row.push(if takes_previous(layer, at) {
+                String::new()
+            } else {
+                inputs.join(", ")
+            });
+        }
+        row.extend([
+            format!("{:?}", layer.shape),
+            format!("{}{frozen}", grouped(layer.num_parameters)),
+            grouped(layer.multiply_adds_per_item),
+            bytes(layer.activations_per_item),
+        ]);
+        table.add_row(row);
+    }
+    for column in table.column_iter_mut().skip(first_number) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let trained: u64 = network
+        .layers
+        .iter()
+        .filter(|layer| !layer.freeze)
+        .map(|layer| layer.num_parameters)
+        .sum();
+    let frozen = match network.num_parameters - trained {
+        0 => String::new(),
+        num => format!(" ({} of them frozen)", grouped(num)),
+    };
+    format!(
+        "{}\n\nitems {}\n{} layers, {} parameters{frozen}, {} multiply-adds and {} of activations an item ({})",
+        table.trim_fmt(),
+        network.items.show(),
+        network.layers.len(),
+        grouped(network.num_parameters),
+        grouped(network.multiply_adds_per_item),
+        bytes(network.activations_per_item),
+        crate::spec::section::Choice::name(run.precision),
+    )
+}
+
+fn takes_previous(layer: &Layer, at: usize) -> bool {
+    matches!(layer.inputs.as_slice(), [input] if input.layer == at.checked_sub(1))
+}
+
+/// `12,345,678`
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// The graph for Graphviz.
+fn dot(name: &str, network: &Network) -> String {
+    let mut text = format!("digraph {name:?} {{\n  node [shape=box, fontname=\"sans-serif\"];\n");
+    text.push_str(&format!(
+        "  items [label={:?}, shape=ellipse];\n",
+        format!("items\n{}", network.items.show())
+    ));
+    for (at, layer) in network.layers.iter().enumerate() {
+        let kind = layer.kind.type_name();
+        let label = format!("{}\n{kind} {:?}", layer.name, layer.shape);
+        text.push_str(&format!("  n{at} [label={label:?}];\n"));
+        for input in &layer.inputs {
+            let from = input
+                .layer
+                .map_or("items".to_owned(), |from| format!("n{from}"));
+            text.push_str(&format!("  {from} -> n{at};\n"));
+        }
+    }
+    text.push('}');
+    text
+}
+
+/// The layers as an experiment file holds them.
+fn as_layers(layers: &[LayerSpec]) -> String {
+    let mut text = String::new();
+    for (at, layer) in layers.iter().enumerate() {
+        text.push_str(&format!("[[model.layers]]\nname = {:?}\n", layer.name));
+        let is_plain = layer.inputs == [at.checked_sub(1).map_or(Source::Items, Source::Layer)];
+        if !is_plain {
+            let inputs = layer.inputs.iter().map(|input| match input {
+                Source::Items => "\"input\"".to_owned(),
+                Source::Layer(from) => format!("{:?}", layers[*from].name),
+            });
+            text.push_str(&format!(
+                "inputs = [{}]\n",
+                inputs.collect::<Vec<_>>().join(", ")
+            ));
+        }
+        if layer.freeze {
+            text.push_str("freeze = true\n");
+        }
+        let own = |key: &str| !["name", "inputs", "freeze", "repeat", "when"].contains(&key);
+        let written = |value: &Value| value.to_toml();
+        for entry in layer.table.entries.iter().filter(|entry| own(&entry.key)) {
+            text.push_str(&format!("{} = {}\n", entry.key, written(&entry.node.value)));
+        }
+        text.push('\n');
+    }
+    text.trim_end().to_owned()
+}

@@ -1,0 +1,186 @@
+//! Blocks: layers under a name, with parameters, used as a layer's type.
+
+use super::expand::*;
+use super::layer::LayerType;
+use super::preset::is_in_preset;
+use crate::diagnostic::{Diagnostic, Span};
+use crate::spec::document::{Entry, Node, Table, Value};
+use crate::spec::section::Choice;
+
+impl Expander<'_> {
+    pub(super) fn read_blocks(&mut self, entry: &Entry) {
+        let help = "write `[model.blocks.<name>]` with `parameters = { channels = 64 }` and `layers = […]`";
+        let Value::Table(blocks) = &entry.node.value else {
+            let message = format!(
+                "`model.blocks` must be a table of blocks, found {}",
+                entry.node.value.kind()
+            );
+            return self.refuse(
+                Diagnostic::error("wrong-type", message)
+                    .at(entry.node.span)
+                    .help(help),
+            );
+        };
+        for block in &blocks.entries {
+            let name = &block.key;
+            let path = format!("model.blocks.{name}");
+            if name == "sequence" || LayerType::ALL.iter().any(|(_, known, _)| known == name) {
+                let message = format!("the block `{name}` has the name of a layer type");
+                self.refuse(
+                    Diagnostic::error("contradiction", message)
+                        .at(block.key_span)
+                        .help("choose another name"),
+                );
+                continue;
+            }
+            let Value::Table(table) = &block.node.value else {
+                let message = format!(
+                    "`{path}` must be a table, found {}",
+                    block.node.value.kind()
+                );
+                self.refuse(
+                    Diagnostic::error("wrong-type", message)
+                        .at(block.node.span)
+                        .help(help),
+                );
+                continue;
+            };
+            let unknown = table
+                .entries
+                .iter()
+                .find(|e| !["parameters", "layers"].contains(&e.key.as_str()));
+            if let Some(unknown) = unknown {
+                let message = format!("unknown key `{}` in `{path}`", unknown.key);
+                self.refuse(
+                    Diagnostic::error("unknown-key", message)
+                        .at(unknown.key_span)
+                        .help("the keys here are `parameters`, `layers`"),
+                );
+            }
+            let parameters = match table.get("parameters").map(|entry| &entry.node) {
+                None => Vec::new(),
+                Some(Node {
+                    value: Value::Table(table),
+                    ..
+                }) => {
+                    let entries = table.entries.iter();
+                    entries.map(|e| (e.key.clone(), e.node.clone())).collect()
+                }
+                Some(node) => {
+                    let message = format!(
+                        "`{path}.parameters` must be a table, found {}",
+                        node.value.kind()
+                    );
+                    let help =
+                        "write each parameter with its default: `parameters = { channels = 64 }`";
+                    self.refuse(
+                        Diagnostic::error("wrong-type", message)
+                            .at(node.span)
+                            .help(help),
+                    );
+                    continue;
+                }
+            };
+            let layers = match table.get("layers") {
+                Some(Entry {
+                    node:
+                        Node {
+                            value: Value::Array(layers),
+                            ..
+                        },
+                    ..
+                }) => layers.clone(),
+                Some(entry) => {
+                    let path = format!("{path}.layers");
+                    self.refuse(not_layers(&path, entry.node.span, &entry.node.value));
+                    continue;
+                }
+                None => {
+                    let message = format!("the block `{name}` has no `layers`");
+                    self.refuse(
+                        Diagnostic::error("missing-key", message)
+                            .at(block.key_span)
+                            .help(help),
+                    );
+                    continue;
+                }
+            };
+            self.blocks.push(Block {
+                name: name.clone(),
+                parameters,
+                layers,
+            });
+        }
+    }
+
+    pub(super) fn block(
+        &mut self,
+        at: usize,
+        table: &Table,
+        span: Span,
+        local: &str,
+        inputs: Vec<Source>,
+        scope: &Scope,
+    ) -> Source {
+        let block = &self.blocks[at];
+        let (name, layers, mut arguments) = (
+            block.name.clone(),
+            block.layers.clone(),
+            block.parameters.clone(),
+        );
+        let used = table.get("type").map_or(span, |entry| entry.node.span);
+        if scope.depth >= MAX_DEPTH {
+            self.refuse(
+                Diagnostic::error("contradiction", format!("the block `{name}` uses itself"))
+                    .at(used)
+                    .help("a block can only use other blocks"),
+            );
+            return inputs[0];
+        }
+        let mut known = vec!["type", "name", "inputs", "repeat", "when", "freeze"];
+        let parameters: Vec<String> = arguments.iter().map(|(key, _)| key.clone()).collect();
+        known.extend(parameters.iter().map(String::as_str));
+        self.refuse_other_keys(table, &known, &format!("the block `{name}`"));
+        for (key, default) in &mut arguments {
+            let Some(entry) = table.get(key) else {
+                continue;
+            };
+            let (wanted, found) = (default.value.kind(), entry.node.value.kind());
+            let is_whole = matches!(
+                (&default.value, &entry.node.value),
+                (Value::Float(_), Value::Int(_))
+            );
+            if wanted != found && !is_whole {
+                let message =
+                    format!("`{key}` of the block `{name}` is {wanted} by default, found {found}");
+                self.refuse(
+                    Diagnostic::error("wrong-type", message)
+                        .at(entry.node.span)
+                        .help(format!(
+                            "for example: `{key} = {}`",
+                            default.value.to_toml()
+                        )),
+                );
+                continue;
+            }
+            *default = entry.node.clone();
+        }
+        let named = table.get("name").is_some();
+        let group = self.unique_group(&format!("{}{local}", scope.prefix), named);
+        let mut uses = scope.uses.clone();
+        if !is_in_preset(used) {
+            uses.push(used);
+        }
+        let mut inner = Scope {
+            prefix: format!("{group}."),
+            names: Vec::new(),
+            previous: inputs[0],
+            inputs,
+            arguments,
+            uses,
+            depth: scope.depth + 1,
+        };
+        self.list(&layers, &format!("model.blocks.{name}.layers"), &mut inner);
+        inner.previous
+    }
+}

@@ -1,0 +1,416 @@
+//! The keys that each type of layer takes, with their ranges and defaults.
+
+use super::activation::Activation;
+use super::initializer::Initializer;
+use super::layer::*;
+use crate::spec::kind::{Kind, Padding};
+use crate::spec::section::{Choice, Section};
+
+impl LayerKind {
+    pub(in crate::spec) fn decode(s: &mut Section<'_>) -> Self {
+        s.variant("What the layer computes.", None, Self::of_type)
+    }
+
+    fn of_type(s: &mut Section<'_>, kind: LayerType) -> Self {
+        use LayerType as T;
+        if let Some(activation) = Activation::decode(s, kind.name()) {
+            return LayerKind::Activation(activation);
+        }
+        match kind {
+            T::Linear => LayerKind::Linear {
+                out_features: {
+                    let doc = "Width of the output; as wide as the task asks for when not written.";
+                    s.field("out_features", Kind::Int(1, MAX_SIZE), doc)
+                        .optional()
+                },
+                bias: bias(s),
+                initializer: Initializer::decode(s),
+            },
+            T::Conv1d => LayerKind::Conv(Conv::decode(s, 1)),
+            T::Conv2d => LayerKind::Conv(Conv::decode(s, 2)),
+            T::Conv3d => LayerKind::Conv(Conv::decode(s, 3)),
+            T::ConvTranspose1d => LayerKind::ConvTranspose(ConvTranspose::decode(s, 1)),
+            T::ConvTranspose2d => LayerKind::ConvTranspose(ConvTranspose::decode(s, 2)),
+            T::ConvTranspose3d => LayerKind::ConvTranspose(ConvTranspose::decode(s, 3)),
+            T::BatchNorm
+            | T::LayerNorm
+            | T::GroupNorm
+            | T::InstanceNorm
+            | T::RmsNorm
+            | T::LocalResponseNorm => LayerKind::Norm(Norm::decode(s, kind)),
+            T::Dropout => LayerKind::Dropout {
+                probability: {
+                    let doc = "Probability that a value is dropped in training.";
+                    s.field("probability", Kind::fraction(), doc).or(0.5)
+                },
+            },
+            T::GaussianNoise => LayerKind::GaussianNoise {
+                std: s
+                    .field("std", Kind::positive(), "Standard deviation.")
+                    .required(),
+            },
+            T::Embedding => LayerKind::Embedding {
+                embedding_dim: size(s, "embedding_dim", "Length of a token's vector."),
+                initializer: Initializer::decode(s),
+            },
+            T::MaxPool1d => LayerKind::Pool(Pool::decode(s, true, 1)),
+            T::MaxPool2d => LayerKind::Pool(Pool::decode(s, true, 2)),
+            T::AvgPool1d => LayerKind::Pool(Pool::decode(s, false, 1)),
+            T::AvgPool2d => LayerKind::Pool(Pool::decode(s, false, 2)),
+            T::AdaptiveAvgPool1d => Self::adaptive(s, 1),
+            T::AdaptiveAvgPool2d => Self::adaptive(s, 2),
+            T::AdaptiveAvgPool3d => Self::adaptive(s, 3),
+            T::Rnn => LayerKind::Recurrent(Recurrent::decode(s, Cell::Rnn)),
+            T::Gru => LayerKind::Recurrent(Recurrent::decode(s, Cell::Gru)),
+            T::Lstm => LayerKind::Recurrent(Recurrent::decode(s, Cell::Lstm)),
+            T::MultiHeadAttention => LayerKind::MultiHeadAttention {
+                num_heads: size(s, "num_heads", "Heads; they share the features evenly."),
+                dropout: dropout(s, 0.0),
+                causal: causal(s),
+                initializer: Initializer::decode(s),
+            },
+            T::TransformerEncoder => LayerKind::TransformerEncoder(Transformer::decode(s)),
+            T::TransformerDecoder => LayerKind::TransformerDecoder(Transformer::decode(s)),
+            T::PositionalEncoding => LayerKind::PositionalEncoding {
+                max_timescale: {
+                    let doc = "The longest wave, over 2 pi.";
+                    s.field("max_timescale", Kind::Int(2, MAX_SIZE), doc)
+                        .or(10_000)
+                },
+            },
+            T::RotaryEncoding => LayerKind::RotaryEncoding {
+                theta: s
+                    .field("theta", Kind::positive(), "Base of the frequencies.")
+                    .or(10_000.0),
+            },
+            T::Prelu => LayerKind::Prelu {
+                per_channel: {
+                    let doc = "Whether each channel (the first axis) has a slope of its own.";
+                    s.field("per_channel", Kind::Bool, doc).or(false)
+                },
+                initial: s.field("initial", Kind::any(), "The first slope.").or(0.25),
+            },
+            T::Swiglu => LayerKind::Swiglu {
+                out_features: size(s, "out_features", "Width of the output."),
+                bias: s
+                    .field("bias", Kind::Bool, "Whether learned biases are added.")
+                    .or(false),
+                initializer: Initializer::decode(s),
+            },
+            T::Flatten => LayerKind::Flatten {
+                start_axis: axis(s, "start_axis", 0),
+                end_axis: axis(s, "end_axis", -1),
+            },
+            T::Reshape => LayerKind::Reshape {
+                shape: {
+                    let item = Kind::Int(-1, MAX_SIZE);
+                    let doc = "The new shape of an item; one size may be -1 for what is left.";
+                    s.field("shape", Kind::list(item, 1), doc).required()
+                },
+            },
+            T::Permute => LayerKind::Permute {
+                axes: {
+                    let doc = "The old axis of each new one, the batch not counted.";
+                    s.field("axes", Kind::list(Kind::Int(-5, 4), 1), doc)
+                        .required()
+                },
+            },
+            T::Unsqueeze => LayerKind::Unsqueeze {
+                axis: axis(s, "axis", 0),
+            },
+            T::Squeeze => LayerKind::Squeeze {
+                axis: axis(s, "axis", 0),
+            },
+            T::Slice => LayerKind::Slice {
+                axis: axis(s, "axis", 0),
+                start: {
+                    let doc = "The first index; negative from the end.";
+                    s.field("start", Kind::Int(-MAX_SIZE, MAX_SIZE), doc).or(0)
+                },
+                end: {
+                    let doc =
+                        "One past the last index, negative from the end; the end when not written.";
+                    s.field("end", Kind::Int(-MAX_SIZE, MAX_SIZE), doc)
+                        .optional()
+                },
+            },
+            T::Mean => Self::reduce(s, Reduction::Mean),
+            T::Max => Self::reduce(s, Reduction::Max),
+            T::Sum => Self::reduce(s, Reduction::Sum),
+            T::Interpolate1d => Self::interpolate(s, 1),
+            T::Interpolate2d => Self::interpolate(s, 2),
+            T::PixelShuffle => LayerKind::PixelShuffle {
+                factor: size(s, "factor", "How much finer each side becomes."),
+            },
+            T::PixelUnshuffle => LayerKind::PixelUnshuffle {
+                factor: size(s, "factor", "How much coarser each side becomes."),
+            },
+            T::Add => LayerKind::Add,
+            T::Multiply => LayerKind::Multiply,
+            T::Concat => LayerKind::Concat {
+                axis: axis(s, "axis", 0),
+            },
+            // Activations were decoded above.
+            _ => LayerKind::Identity,
+        }
+    }
+
+    fn reduce(s: &mut Section<'_>, operation: Reduction) -> Self {
+        let axis = axis(s, "axis", 0);
+        LayerKind::Reduce { operation, axis }
+    }
+
+    fn adaptive(s: &mut Section<'_>, dims: usize) -> Self {
+        let output_size = sizes(s, "output_size", "Windows in each dimension.", dims);
+        LayerKind::AdaptiveAvgPool { dims, output_size }
+    }
+
+    fn interpolate(s: &mut Section<'_>, dims: usize) -> Self {
+        let doc = "The new size: one number, or one for each dimension.";
+        let output_size: Option<Vec<usize>> =
+            s.field("output_size", Kind::sizes(1, dims), doc).optional();
+        let doc = "What each dimension is multiplied by, when `output_size` is not written.";
+        let scale: Option<f64> = s.field("scale", Kind::positive(), doc).optional();
+        LayerKind::Interpolate {
+            dims,
+            output_size: output_size.map(|sizes| each(sizes, dims)),
+            scale: scale.map(|scale| vec![scale; dims]),
+            mode: s.choice(
+                "mode",
+                "How values between samples are found.",
+                Interpolation::Nearest,
+            ),
+            align_corners: {
+                let doc = "Whether the outermost samples stay where they are.";
+                s.field("align_corners", Kind::Bool, doc).or(false)
+            },
+        }
+    }
+}
+
+/// Widths and counts above this are mistakes.
+const MAX_SIZE: i64 = 1 << 24;
+
+fn size(s: &mut Section<'_>, key: &'static str, doc: &'static str) -> usize {
+    s.field(key, Kind::Int(1, MAX_SIZE), doc).required()
+}
+
+fn sizes(s: &mut Section<'_>, key: &'static str, doc: &'static str, dims: usize) -> Vec<usize> {
+    let sizes: Vec<usize> = s.field(key, Kind::sizes(1, dims), doc).or(vec![1]);
+    each(sizes, dims)
+}
+
+/// One size for every dimension, where one is written.
+fn each(sizes: Vec<usize>, dims: usize) -> Vec<usize> {
+    match sizes.as_slice() {
+        [single] => vec![*single; dims],
+        _ => sizes,
+    }
+}
+
+fn kernel(s: &mut Section<'_>, dims: usize) -> Vec<usize> {
+    let doc = "Size of the window: one number, or one for each dimension.";
+    let sizes = s.field("kernel_size", Kind::sizes(1, dims), doc).required();
+    each(sizes, dims)
+}
+
+fn axis(s: &mut Section<'_>, key: &'static str, default: i64) -> i64 {
+    let doc = "An axis of the item, the batch not counted; negative from the end.";
+    s.field(key, Kind::Int(-5, 4), doc).or(default)
+}
+
+fn bias(s: &mut Section<'_>) -> bool {
+    s.field("bias", Kind::Bool, "Whether a learned bias is added.")
+        .or(true)
+}
+
+fn epsilon(s: &mut Section<'_>) -> f64 {
+    s.field("epsilon", Kind::positive(), "Added to the variance.")
+        .or(1e-5)
+}
+
+fn dropout(s: &mut Section<'_>, default: f64) -> f64 {
+    let doc = "Probability that a value is dropped in training.";
+    s.field("dropout", Kind::fraction(), doc).or(default)
+}
+
+fn channels(s: &mut Section<'_>) -> Option<usize> {
+    let doc = "Channels of the output; as many as the task asks for when not written.";
+    s.field("out_channels", Kind::Int(1, MAX_SIZE), doc)
+        .optional()
+}
+
+fn causal(s: &mut Section<'_>) -> bool {
+    let doc = "Whether a position attends to itself and earlier ones alone.";
+    s.field("causal", Kind::Bool, doc).or(false)
+}
+
+impl Conv {
+    fn decode(s: &mut Section<'_>, dims: usize) -> Self {
+        Self {
+            dims,
+            out_channels: channels(s),
+            kernel_size: kernel(s, dims),
+            stride: sizes(s, "stride", "Step between windows.", dims),
+            dilation: sizes(s, "dilation", "Step inside a window.", dims),
+            groups: {
+                let doc = "Groups of channels that do not see each other.";
+                s.field("groups", Kind::Int(1, MAX_SIZE), doc).or(1)
+            },
+            padding: padding(s, dims),
+            bias: bias(s),
+            initializer: Initializer::decode(s),
+        }
+    }
+}
+
+fn padding(s: &mut Section<'_>, dims: usize) -> Padding {
+    let doc = "Zeros around the input: \"valid\" for none, \"same\" to keep its size (over the stride), or a number for each side.";
+    s.field("padding", Kind::padding(dims), doc)
+        .or(Padding::Valid)
+}
+
+impl ConvTranspose {
+    fn decode(s: &mut Section<'_>, dims: usize) -> Self {
+        let paddings = |s: &mut Section<'_>, key, doc| {
+            let sizes: Vec<usize> = s.field(key, Kind::sizes(0, dims), doc).or(vec![0]);
+            each(sizes, dims)
+        };
+        Self {
+            dims,
+            out_channels: channels(s),
+            kernel_size: kernel(s, dims),
+            stride: sizes(s, "stride", "How much larger the output becomes.", dims),
+            dilation: sizes(s, "dilation", "Step inside a window.", dims),
+            groups: {
+                let doc = "Groups of channels that do not see each other.";
+                s.field("groups", Kind::Int(1, MAX_SIZE), doc).or(1)
+            },
+            padding: paddings(s, "padding", "What is cut off on each side of the output."),
+            output_padding: paddings(
+                s,
+                "output_padding",
+                "What is added to one side of the output.",
+            ),
+            bias: bias(s),
+            initializer: Initializer::decode(s),
+        }
+    }
+}
+
+impl Norm {
+    fn decode(s: &mut Section<'_>, kind: LayerType) -> Self {
+        let affine = |s: &mut Section<'_>| {
+            let doc = "Whether each channel has a learned scale and shift.";
+            s.field("affine", Kind::Bool, doc).or(true)
+        };
+        match kind {
+            LayerType::BatchNorm => Norm::Batch {
+                epsilon: epsilon(s),
+                momentum: {
+                    let doc = "Share of the newest batch in the running mean and variance.";
+                    s.field("momentum", Kind::fraction(), doc).or(0.1)
+                },
+            },
+            LayerType::LayerNorm => Norm::Layer {
+                epsilon: epsilon(s),
+                bias: bias(s),
+            },
+            LayerType::GroupNorm => Norm::Group {
+                num_groups: size(s, "num_groups", "Groups of channels."),
+                epsilon: epsilon(s),
+                affine: affine(s),
+            },
+            LayerType::InstanceNorm => Norm::Instance {
+                epsilon: epsilon(s),
+                affine: affine(s),
+            },
+            LayerType::LocalResponseNorm => Norm::LocalResponse {
+                size: size(s, "size", "Neighbouring channels that count."),
+                alpha: s
+                    .field("alpha", Kind::positive(), "Weight of their squares.")
+                    .or(1e-4),
+                beta: s.field("beta", Kind::positive(), "Exponent.").or(0.75),
+                k: s.field("k", Kind::positive(), "Added to the squares.")
+                    .or(1.0),
+            },
+            _ => Norm::Rms {
+                epsilon: epsilon(s),
+            },
+        }
+    }
+}
+
+impl Pool {
+    fn decode(s: &mut Section<'_>, max: bool, dims: usize) -> Self {
+        let kernel_size = kernel(s, dims);
+        let doc = "Step between windows; their size when not written.";
+        let stride: Option<Vec<usize>> = s.field("stride", Kind::sizes(1, dims), doc).optional();
+        Self {
+            max,
+            dims,
+            stride: stride.map_or_else(|| kernel_size.clone(), |sizes| each(sizes, dims)),
+            kernel_size,
+            padding: padding(s, dims),
+            dilation: match max {
+                true => sizes(s, "dilation", "Step inside a window.", dims),
+                false => vec![1; dims],
+            },
+            ceil_mode: {
+                let doc = "Whether a last window that is not full counts.";
+                s.field("ceil_mode", Kind::Bool, doc).or(false)
+            },
+            count_include_pad: match max {
+                true => true,
+                false => {
+                    let doc = "Whether the zeros around count in a mean.";
+                    s.field("count_include_pad", Kind::Bool, doc).or(true)
+                }
+            },
+        }
+    }
+}
+
+impl Recurrent {
+    fn decode(s: &mut Section<'_>, cell: Cell) -> Self {
+        Self {
+            cell,
+            hidden_size: size(s, "hidden_size", "Width of each direction's state."),
+            bidirectional: {
+                let doc = "Whether a second network reads from the end; both outputs are joined.";
+                s.field("bidirectional", Kind::Bool, doc).or(false)
+            },
+            output: s.choice("output", "Which steps are given.", Steps::Sequence),
+            bias: bias(s),
+            initializer: Initializer::decode(s),
+        }
+    }
+}
+
+impl Transformer {
+    fn decode(s: &mut Section<'_>) -> Self {
+        Self {
+            num_layers: s
+                .field("num_layers", Kind::Int(1, 1024), "Layers.")
+                .required(),
+            num_heads: size(s, "num_heads", "Heads; they share the features evenly."),
+            feedforward_size: size(
+                s,
+                "feedforward_size",
+                "Width inside the feed-forward networks.",
+            ),
+            dropout: dropout(s, 0.1),
+            norm_first: {
+                let doc = "Whether norms stand before the parts, not after them.";
+                s.field("norm_first", Kind::Bool, doc).or(false)
+            },
+            causal: causal(s),
+            activation: s.choice(
+                "activation",
+                "The function inside the feed-forward networks.",
+                FeedforwardActivation::Gelu,
+            ),
+            initializer: Initializer::decode(s),
+        }
+    }
+}

@@ -1,0 +1,566 @@
+//! From `[[model.layers]]` to a list of single layers: blocks put in, repetitions unrolled, names and
+//! inputs resolved. Presets go the same way.
+
+use super::expression::{Arguments, substitute, substitute_table};
+use super::layer::LayerKind;
+use super::preset::is_in_preset;
+use crate::diagnostic::{Diagnostic, Span, nearest};
+use crate::spec::document::{Entry, Node, Table, Value};
+use crate::spec::kind::Kind;
+use crate::spec::section::{Choice, Findings, Section, read_at};
+
+/// More layers than this are a mistake in a `repeat`.
+const MAX_LAYERS: usize = 4096;
+
+/// Deeper nesting than this is a block inside itself.
+pub(super) const MAX_DEPTH: usize = 32;
+
+/// Names that mean something else: what comes into the block, and the layer before.
+pub(super) const RESERVED: [&str; 2] = ["input", "previous"];
+
+/// A single layer with its inputs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayerSpec {
+    /// Its name, unique in the network.
+    pub name: String,
+    /// What it computes.
+    pub kind: LayerKind,
+    /// Where its inputs come from, in order.
+    pub inputs: Vec<Source>,
+    /// Whether its weights stay as they are.
+    pub freeze: bool,
+    /// Its table with parameters put in, as messages and `--as-layers` need it.
+    pub table: Table,
+    /// Where it is written: in the file, or where the file asks for the preset.
+    pub place: Place,
+}
+
+/// Where an input comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The items.
+    Items,
+    /// The output of a layer, by its index.
+    Layer(usize),
+}
+
+/// A place in the file, and how it came to be asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place {
+    /// Where to point.
+    pub span: Span,
+    /// Uses of the blocks that the layer is in, outermost first.
+    pub uses: Vec<Span>,
+    /// The preset that the layer is in.
+    pub preset: Option<&'static str>,
+}
+
+impl LayerSpec {
+    /// Where to point for a key of the layer.
+    pub fn span(&self, key: &str) -> Span {
+        let entry = self.table.get(key);
+        let span = entry.map(|entry| entry.node.span);
+        span.filter(|span| !is_in_preset(*span))
+            .unwrap_or(self.place.span)
+    }
+
+    /// Points a diagnostic at a key of the layer, with what led there.
+    pub fn point(&self, diagnostic: Diagnostic, key: &str) -> Diagnostic {
+        let span = self.span(key);
+        let mut diagnostic = diagnostic.at(span);
+        for used in self.place.uses.iter().filter(|used| **used != span) {
+            diagnostic = diagnostic.related(*used, "used here");
+        }
+        match self.place.preset {
+            Some(preset) => diagnostic.note(format!("`{}` is a layer of the preset `{preset}`; `runner describe --as-layers` prints them all", self.name)),
+            None => diagnostic,
+        }
+    }
+}
+
+/// Layers under a name, with parameters.
+pub(super) struct Block {
+    pub(super) name: String,
+    pub(super) parameters: Arguments,
+    pub(super) layers: Vec<Node>,
+}
+
+/// What a list of layers sees.
+#[derive(Clone)]
+pub(super) struct Scope {
+    /// What names start with.
+    pub(super) prefix: String,
+    /// The outputs that can be named.
+    pub(super) names: Vec<(String, Source)>,
+    /// What comes into the block.
+    pub(super) inputs: Vec<Source>,
+    /// The output of the layer before.
+    pub(super) previous: Source,
+    pub(super) arguments: Arguments,
+    pub(super) uses: Vec<Span>,
+    pub(super) depth: usize,
+}
+
+/// The layers of a model: `model` holds `layers` and `blocks`, `arguments` the values of its
+/// parameters. For a preset, `preset` is its name with the place that asks for it.
+pub fn expand(
+    model: &Table,
+    arguments: Arguments,
+    preset: Option<(&'static str, Span)>,
+    findings: &mut Findings,
+) -> Vec<LayerSpec> {
+    let mut expander = Expander {
+        findings,
+        blocks: Vec::new(),
+        layers: Vec::new(),
+        preset,
+        is_full: false,
+    };
+    if let Some(entry) = model.get("blocks") {
+        expander.read_blocks(entry);
+    }
+    let mut scope = Scope {
+        prefix: String::new(),
+        names: Vec::new(),
+        inputs: vec![Source::Items],
+        previous: Source::Items,
+        arguments,
+        uses: Vec::new(),
+        depth: 0,
+    };
+    if let Some(entry) = model.get("layers") {
+        match &entry.node.value {
+            Value::Array(layers) if !layers.is_empty() => {
+                expander.list(layers, "model.layers", &mut scope);
+            }
+            Value::Array(_) => expander.refuse(
+                Diagnostic::error("out-of-range", "`model.layers` has no layers")
+                    .at(entry.node.span)
+                    .help("add `[[model.layers]]` with a `type`, such as \"linear\""),
+            ),
+            other => expander.refuse(not_layers("model.layers", entry.node.span, other)),
+        }
+    }
+    expander.refuse_unused(scope.previous);
+    expander.layers
+}
+
+pub(super) fn not_layers(path: &str, span: Span, found: &Value) -> Diagnostic {
+    let message = format!("`{path}` must be a list of layers, found {}", found.kind());
+    Diagnostic::error("wrong-type", message)
+        .at(span)
+        .help("write `[[model.layers]]` for each layer, or a list such as `layers = [{ type = \"relu\" }]`")
+}
+
+pub(super) struct Expander<'a> {
+    pub(super) findings: &'a mut Findings,
+    pub(super) blocks: Vec<Block>,
+    pub(super) layers: Vec<LayerSpec>,
+    pub(super) preset: Option<(&'static str, Span)>,
+    /// Whether too many layers were already reported.
+    pub(super) is_full: bool,
+}
+
+/// The keys that every layer may have, apart from `type`.
+pub(super) struct Common {
+    pub(super) name: Option<String>,
+    pub(super) inputs: Vec<String>,
+    pub(super) freeze: bool,
+}
+
+impl Common {
+    fn decode(s: &mut Section<'_>) -> Self {
+        let common = Self {
+            name: s
+                .field("name", Kind::Slug, "What other layers, patterns and reports call it.")
+                .optional(),
+            inputs: s
+                .field(
+                    "inputs",
+                    Kind::list(Kind::Text, 1),
+                    "Names of the layers whose outputs it takes; the layer before when not written. `input` is what comes into the block, `previous` the layer before.",
+                )
+                .optional()
+                .unwrap_or_default(),
+            freeze: s
+                .field("freeze", Kind::Bool, "Whether its weights stay as they are.")
+                .or(false),
+        };
+        let repeat = Kind::Int(0, MAX_LAYERS as i64);
+        let _: Option<usize> = s
+            .field(
+                "repeat",
+                repeat,
+                "How many copies stand one after the other.",
+            )
+            .optional();
+        let _: Option<bool> = s
+            .field(
+                "when",
+                Kind::Bool,
+                "Whether the layer is there; for blocks.",
+            )
+            .optional();
+        common
+    }
+}
+
+/// The keys of a layer of the file, for the schema.
+pub fn decode_layer(s: &mut Section<'_>) -> LayerKind {
+    Common::decode(s);
+    LayerKind::decode(s)
+}
+
+impl Expander<'_> {
+    pub(super) fn refuse(&mut self, mut diagnostic: Diagnostic) {
+        if let Some((preset, place)) = self.preset
+            && diagnostic.span.is_none_or(is_in_preset)
+        {
+            diagnostic = diagnostic
+                .at(place)
+                .note(format!("in a layer of the preset `{preset}`"));
+        }
+        self.findings.diagnostics.push(diagnostic);
+        self.findings.poisoned.push("model".into());
+    }
+
+    pub(super) fn list(&mut self, layers: &[Node], path: &str, scope: &mut Scope) {
+        for (at, node) in layers.iter().enumerate() {
+            let path = format!("{path}[{at}]");
+            match &node.value {
+                Value::Table(table) => self.copies(table, node.span, &path, layers, scope),
+                other => {
+                    let message =
+                        format!("`{path}` must be a layer's table, found {}", other.kind());
+                    self.refuse(
+                        Diagnostic::error("wrong-type", message)
+                            .at(node.span)
+                            .help("for example: `{ type = \"relu\" }`"),
+                    );
+                }
+            }
+        }
+    }
+
+    /// A layer as often as `repeat` or `for_each` say.
+    fn copies(
+        &mut self,
+        table: &Table,
+        span: Span,
+        path: &str,
+        siblings: &[Node],
+        scope: &mut Scope,
+    ) {
+        let mut rounds: Vec<Arguments> = vec![Vec::new()];
+        let index = |at: usize| {
+            let value = Value::Int(at as i64);
+            ("index".to_owned(), Node { span, value })
+        };
+        if let Some(entry) = table.get("repeat") {
+            let node = match substitute(&entry.node, &scope.arguments) {
+                Ok(node) => node,
+                Err(diagnostic) => return self.refuse(*diagnostic),
+            };
+            let wrong = Kind::Int(0, MAX_LAYERS as i64).check(&format!("{path}.repeat"), &node);
+            if let (Value::Int(num), true) = (&node.value, wrong.is_empty()) {
+                rounds = (0..*num as usize).map(|at| vec![index(at)]).collect();
+            }
+            wrong
+                .into_iter()
+                .for_each(|diagnostic| self.refuse(diagnostic));
+        }
+        if let Some(entry) = table.get("for_each") {
+            match self.for_each(entry, path, scope) {
+                Some((name, items)) => {
+                    let items = items.into_iter().enumerate();
+                    rounds = items
+                        .map(|(at, item)| vec![index(at), (name.clone(), item)])
+                        .collect();
+                }
+                None => return,
+            }
+        }
+        let several = rounds.len() > 1;
+        for (at, round) in rounds.into_iter().enumerate() {
+            if self.layers.len() >= MAX_LAYERS {
+                let message = format!("the network has more than {MAX_LAYERS} layers");
+                if !self.is_full {
+                    self.is_full = true;
+                    self.refuse(
+                        Diagnostic::error("out-of-range", message)
+                            .at(span)
+                            .help("lower a `repeat`"),
+                    );
+                }
+                return;
+            }
+            let outer = scope.arguments.clone();
+            scope.arguments.extend(round);
+            self.one(
+                table,
+                span,
+                path,
+                siblings,
+                several.then_some(at + 1),
+                scope,
+            );
+            scope.arguments = outer;
+        }
+    }
+
+    fn for_each(
+        &mut self,
+        entry: &Entry,
+        path: &str,
+        scope: &Scope,
+    ) -> Option<(String, Vec<Node>)> {
+        let node = match substitute(&entry.node, &scope.arguments) {
+            Ok(node) => node,
+            Err(diagnostic) => {
+                self.refuse(*diagnostic);
+                return None;
+            }
+        };
+        if let Value::Table(table) = &node.value
+            && let [
+                Entry {
+                    key,
+                    node:
+                        Node {
+                            value: Value::Array(items),
+                            ..
+                        },
+                    ..
+                },
+            ] = table.entries.as_slice()
+        {
+            return Some((key.clone(), items.clone()));
+        }
+        let message = format!("`{path}.for_each` must be a table of one name with a list");
+        self.refuse(Diagnostic::error("wrong-type", message).at(node.span).help(
+            "for example: `for_each = { width = [64, 128] }`, and then `${width}` in the layer",
+        ));
+        None
+    }
+
+    fn one(
+        &mut self,
+        table: &Table,
+        span: Span,
+        path: &str,
+        siblings: &[Node],
+        copy: Option<usize>,
+        scope: &mut Scope,
+    ) {
+        let mut table = match substitute_table(table, &scope.arguments) {
+            Ok(table) => table,
+            Err(diagnostic) => return self.refuse(*diagnostic),
+        };
+        if let Some(Value::Bool(false)) = table.get("when").map(|entry| &entry.node.value) {
+            return;
+        }
+        table.entries.retain(|entry| entry.key != "for_each");
+        let Some(kind) = self.type_of(&table, span, path) else {
+            return;
+        };
+        let block = self.blocks.iter().position(|block| block.name == kind);
+        let is_group = kind == "sequence" || block.is_some();
+        let mut own = table.clone();
+        if is_group {
+            // What is left are the keys that every layer may have.
+            let common = ["type", "name", "inputs", "repeat", "when", "freeze"];
+            own.entries
+                .retain(|entry| common.contains(&entry.key.as_str()));
+        }
+        let num_before = self.findings.diagnostics.0.len();
+        let decode = |s: &mut Section<'_>| {
+            let common = Common::decode(s);
+            let kind = match is_group {
+                true => {
+                    let _: String = s.field("type", Kind::Text, "").required();
+                    None
+                }
+                false => Some(LayerKind::decode(s)),
+            };
+            (common, kind)
+        };
+        let (common, decoded) = read_at(&own, path.to_owned(), span, self.findings, decode);
+        if self.findings.diagnostics.0.len() > num_before {
+            self.findings.poisoned.push("model".into());
+            self.place_in_user_file(num_before);
+        }
+        let Some(inputs) = self.inputs(&common, &table, siblings, scope) else {
+            return;
+        };
+        let Some(local) = self.local_name(&common, &table, &kind, copy, scope) else {
+            return;
+        };
+        let output = match decoded {
+            Some(layer) => {
+                let place = Place {
+                    span: match (is_in_preset(span), self.preset) {
+                        (true, Some((_, place))) => place,
+                        _ => table.get("type").map_or(span, |entry| {
+                            match is_in_preset(entry.node.span) {
+                                true => span,
+                                false => entry.node.span,
+                            }
+                        }),
+                    },
+                    uses: scope.uses.clone(),
+                    preset: self.preset.map(|(name, _)| name),
+                };
+                self.layers.push(LayerSpec {
+                    name: self.unique(&format!("{}{local}", scope.prefix), common.name.is_some()),
+                    kind: layer,
+                    inputs,
+                    freeze: common.freeze,
+                    table: own,
+                    place,
+                });
+                Source::Layer(self.layers.len() - 1)
+            }
+            None => {
+                let first = self.layers.len();
+                let output = match block {
+                    Some(block) => self.block(block, &table, span, &local, inputs, scope),
+                    None => self.sequence(
+                        &table,
+                        span,
+                        path,
+                        common.name.as_ref().map(|_| local.as_str()),
+                        inputs,
+                        scope,
+                    ),
+                };
+                if common.freeze {
+                    self.layers[first..]
+                        .iter_mut()
+                        .for_each(|layer| layer.freeze = true);
+                }
+                output
+            }
+        };
+        scope.previous = output;
+        if let Some(name) = common.name {
+            if copy.is_some() {
+                scope
+                    .names
+                    .push((format!("{name}{}", copy.unwrap_or(1)), output));
+            }
+            scope.names.push((name, output));
+        }
+    }
+
+    /// Findings of a preset's layer are shown where the file asks for the preset.
+    fn place_in_user_file(&mut self, first: usize) {
+        let Some((preset, place)) = self.preset else {
+            return;
+        };
+        for diagnostic in &mut self.findings.diagnostics.0[first..] {
+            if diagnostic.span.is_none_or(is_in_preset) {
+                diagnostic.span = Some(place);
+                diagnostic
+                    .notes
+                    .push(format!("in a layer of the preset `{preset}`"));
+            }
+        }
+    }
+
+    fn sequence(
+        &mut self,
+        table: &Table,
+        span: Span,
+        path: &str,
+        name: Option<&str>,
+        inputs: Vec<Source>,
+        scope: &Scope,
+    ) -> Source {
+        let known = [
+            "type", "name", "inputs", "repeat", "when", "freeze", "layers",
+        ];
+        self.refuse_other_keys(table, &known, "a `sequence`");
+        let layers = match table.get("layers") {
+            Some(Entry {
+                node:
+                    Node {
+                        value: Value::Array(layers),
+                        ..
+                    },
+                ..
+            }) => layers.clone(),
+            Some(entry) => {
+                self.refuse(not_layers(
+                    &format!("{path}.layers"),
+                    entry.node.span,
+                    &entry.node.value,
+                ));
+                Vec::new()
+            }
+            None => {
+                let message = format!("missing key `layers` in `{path}` (type `sequence`)");
+                self.refuse(
+                    Diagnostic::error("missing-key", message)
+                        .at(span)
+                        .help("add `layers = […]`, for example `layers = [{ type = \"relu\" }]`"),
+                );
+                Vec::new()
+            }
+        };
+        let mut inner = Scope {
+            // Layers of a sequence without a name are named as if they stood outside.
+            prefix: match name {
+                Some(name) => format!("{}{name}.", scope.prefix),
+                None => scope.prefix.clone(),
+            },
+            previous: inputs[0],
+            inputs,
+            ..scope.clone()
+        };
+        self.list(&layers, &format!("{path}.layers"), &mut inner);
+        inner.previous
+    }
+
+    pub(super) fn refuse_other_keys(&mut self, table: &Table, known: &[&str], place: &str) {
+        for entry in table
+            .entries
+            .iter()
+            .filter(|entry| !known.contains(&entry.key.as_str()))
+        {
+            let message = format!("unknown key `{}` in {place}", entry.key);
+            let diagnostic = Diagnostic::error("unknown-key", message).at(entry.key_span);
+            self.refuse(match nearest(&entry.key, known.iter().copied()) {
+                Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+                None => {
+                    let known: Vec<_> = known.iter().map(|key| format!("`{key}`")).collect();
+                    diagnostic.help(format!("the keys here are {}", known.join(", ")))
+                }
+            });
+        }
+    }
+
+    /// A layer whose output nobody takes is a mistake in `inputs`.
+    fn refuse_unused(&mut self, output: Source) {
+        if !self.findings.is_poisoned("model") {
+            let mut used = vec![false; self.layers.len()];
+            for source in self
+                .layers
+                .iter()
+                .flat_map(|layer| &layer.inputs)
+                .chain([&output])
+            {
+                if let Source::Layer(at) = source {
+                    used[*at] = true;
+                }
+            }
+            let unused = used.iter().position(|used| !used);
+            if let Some(layer) = unused.map(|at| &self.layers[at]) {
+                let message = format!("nothing takes the output of the layer `{}`", layer.name);
+                let diagnostic = layer.point(Diagnostic::error("contradiction", message), "type");
+                self.refuse(
+                    diagnostic.help("name it in the `inputs` of a later layer, or remove it"),
+                );
+            }
+        }
+    }
+}

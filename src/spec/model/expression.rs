@@ -1,0 +1,429 @@
+//! `${…}` in the layers of a block: a parameter's value, or a little arithmetic over parameters.
+//!
+//! A string that is one `${…}` takes the value with its type; inside a longer string the value becomes
+//! text. There are numbers, `true` and `false`, names, `'text'`, `+ - * / %`, comparisons, `and`, `or`, `not`,
+//! `min(…)`, `max(…)`, `first(list)` and parentheses. Whole numbers stay whole where the result is.
+
+use crate::diagnostic::{Diagnostic, nearest};
+use crate::spec::document::{Entry, Node, Table, Value};
+
+/// Parameters by name. A value keeps the place where it was written.
+pub type Arguments = Vec<(String, Node)>;
+
+/// `node` with every `${…}` in it replaced.
+pub fn substitute(node: &Node, arguments: &Arguments) -> Result<Node, Box<Diagnostic>> {
+    let value = match &node.value {
+        Value::Str(text) if text.contains("${") => return substitute_text(text, node, arguments),
+        Value::Array(items) => {
+            let items = items.iter().map(|item| substitute(item, arguments));
+            Value::Array(items.collect::<Result<_, _>>()?)
+        }
+        Value::Table(table) => Value::Table(substitute_table(table, arguments)?),
+        other => other.clone(),
+    };
+    Ok(Node {
+        span: node.span,
+        value,
+    })
+}
+
+/// `table` with every `${…}` in its values replaced, but for nested `layers`, which may use names of
+/// their own.
+pub fn substitute_table(table: &Table, arguments: &Arguments) -> Result<Table, Box<Diagnostic>> {
+    let entries = table.entries.iter().map(|entry| {
+        let node = match entry.key.as_str() {
+            "layers" => entry.node.clone(),
+            _ => substitute(&entry.node, arguments)?,
+        };
+        Ok(Entry {
+            node,
+            ..entry.clone()
+        })
+    });
+    Ok(Table {
+        entries: entries.collect::<Result<_, Box<Diagnostic>>>()?,
+    })
+}
+
+fn substitute_text(
+    text: &str,
+    node: &Node,
+    arguments: &Arguments,
+) -> Result<Node, Box<Diagnostic>> {
+    let wrong = |message: String| Diagnostic::error("expression", message).at(node.span);
+    let evaluate = |source: &str| {
+        let result = Parser::new(source, arguments).whole();
+        result.map_err(|(message, help)| {
+            Box::new(wrong(format!("`${{{source}}}`: {message}")).help(help))
+        })
+    };
+    if let Some(inner) = text.strip_prefix("${").and_then(|t| t.strip_suffix('}'))
+        && !inner.contains("${")
+    {
+        let name = inner.trim();
+        if let Some((_, argument)) = arguments.iter().rev().find(|(known, _)| known == name) {
+            return Ok(argument.clone());
+        }
+        let value = evaluate(inner)?;
+        return Ok(Node {
+            span: node.span,
+            value,
+        });
+    }
+    let (mut result, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once("${") {
+        let Some((inner, behind)) = after.split_once('}') else {
+            let help = "close it with `}`";
+            return Err(Box::new(
+                wrong(format!("`${{` without `}}` in `{text}`")).help(help),
+            ));
+        };
+        result.push_str(before);
+        match evaluate(inner)? {
+            Value::Str(text) => result.push_str(&text),
+            other => result.push_str(&other.to_toml()),
+        }
+        rest = behind;
+    }
+    result.push_str(rest);
+    Ok(Node {
+        span: node.span,
+        value: Value::Str(result),
+    })
+}
+
+/// A message and what to do about it.
+type Wrong = (String, String);
+
+/// Recursive descent, one method for each strength of binding.
+struct Parser<'a> {
+    tokens: Vec<Token<'a>>,
+    at: usize,
+    arguments: &'a Arguments,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Token<'a> {
+    Number(&'a str),
+    Name(&'a str),
+    Text(&'a str),
+    Sign(&'a str),
+}
+
+impl<'a> Parser<'a> {
+    fn new(source: &'a str, arguments: &'a Arguments) -> Self {
+        Self {
+            tokens: tokens(source),
+            at: 0,
+            arguments,
+        }
+    }
+
+    fn whole(mut self) -> Result<Value, Wrong> {
+        let value = self.any_of()?;
+        match self.peek() {
+            None => Ok(value),
+            Some(token) => Err(unexpected(token)),
+        }
+    }
+
+    fn peek(&self) -> Option<Token<'a>> {
+        self.tokens.get(self.at).copied()
+    }
+
+    fn accept(&mut self, signs: &[&str]) -> Option<&'a str> {
+        let found = match self.peek()? {
+            Token::Sign(text) | Token::Name(text) if signs.contains(&text) => text,
+            _ => return None,
+        };
+        self.at += 1;
+        Some(found)
+    }
+
+    fn any_of(&mut self) -> Result<Value, Wrong> {
+        let mut left = self.all_of()?;
+        while self.accept(&["or"]).is_some() {
+            let right = self.all_of()?;
+            left = Value::Bool(truth(&left)? | truth(&right)?);
+        }
+        Ok(left)
+    }
+
+    fn all_of(&mut self) -> Result<Value, Wrong> {
+        let mut left = self.comparison()?;
+        while self.accept(&["and"]).is_some() {
+            let right = self.comparison()?;
+            left = Value::Bool(truth(&left)? & truth(&right)?);
+        }
+        Ok(left)
+    }
+
+    fn comparison(&mut self) -> Result<Value, Wrong> {
+        if self.accept(&["not"]).is_some() {
+            let value = self.comparison()?;
+            return Ok(Value::Bool(!truth(&value)?));
+        }
+        let left = self.sum()?;
+        let Some(sign) = self.accept(&["==", "!=", "<=", ">=", "<", ">"]) else {
+            return Ok(left);
+        };
+        let right = self.sum()?;
+        if let (Value::Str(_) | Value::Bool(_), "==" | "!=") = (&left, sign) {
+            return Ok(Value::Bool((left == right) == (sign == "==")));
+        }
+        let (a, b) = (number(&left)?, number(&right)?);
+        Ok(Value::Bool(match sign {
+            "==" => a == b,
+            "!=" => a != b,
+            "<=" => a <= b,
+            ">=" => a >= b,
+            "<" => a < b,
+            _ => a > b,
+        }))
+    }
+
+    fn sum(&mut self) -> Result<Value, Wrong> {
+        let mut left = self.product()?;
+        while let Some(sign) = self.accept(&["+", "-"]) {
+            let right = self.product()?;
+            left = arithmetic(&left, sign, &right)?;
+        }
+        Ok(left)
+    }
+
+    fn product(&mut self) -> Result<Value, Wrong> {
+        let mut left = self.atom()?;
+        while let Some(sign) = self.accept(&["*", "/", "%"]) {
+            let right = self.atom()?;
+            left = arithmetic(&left, sign, &right)?;
+        }
+        Ok(left)
+    }
+
+    fn atom(&mut self) -> Result<Value, Wrong> {
+        if self.accept(&["-"]).is_some() {
+            let value = self.atom()?;
+            return arithmetic(&Value::Int(0), "-", &value);
+        }
+        if self.accept(&["("]).is_some() {
+            let value = self.any_of()?;
+            return match self.accept(&[")"]) {
+                Some(_) => Ok(value),
+                None => Err(("`(` is not closed".into(), "add `)`".into())),
+            };
+        }
+        let token = self.peek();
+        self.at += 1;
+        match token {
+            Some(Token::Number(text)) => {
+                let whole = text.parse().map(Value::Int);
+                let value = whole.or_else(|_| text.parse().map(Value::Float));
+                value.map_err(|_| (format!("`{text}` is not a number"), "write a number".into()))
+            }
+            Some(Token::Text(text)) => Ok(Value::Str(text.to_owned())),
+            Some(Token::Name("true")) => Ok(Value::Bool(true)),
+            Some(Token::Name("false")) => Ok(Value::Bool(false)),
+            Some(Token::Name(name @ ("min" | "max"))) if self.accept(&["("]).is_some() => {
+                self.least_or_largest(name)
+            }
+            Some(Token::Name("first")) if self.accept(&["("]).is_some() => self.first(),
+            Some(Token::Name(name)) => self.named(name),
+            Some(sign) => Err(unexpected(sign)),
+            None => Err(("the expression ends too early".into(), EXAMPLE.into())),
+        }
+    }
+
+    fn least_or_largest(&mut self, name: &str) -> Result<Value, Wrong> {
+        let mut found = self.any_of()?;
+        while self.accept(&[","]).is_some() {
+            let other = self.any_of()?;
+            let is_less = number(&other)? < number(&found)?;
+            if is_less == (name == "min") {
+                found = other;
+            }
+        }
+        match self.accept(&[")"]) {
+            Some(_) => Ok(found),
+            None => Err((format!("`{name}(` is not closed"), "add `)`".into())),
+        }
+    }
+
+    fn first(&mut self) -> Result<Value, Wrong> {
+        let list = self.any_of()?;
+        match (self.accept(&[")"]), &list) {
+            (None, _) => Err(("`first(` is not closed".into(), "add `)`".into())),
+            (_, Value::Array(items)) if !items.is_empty() => Ok(items[0].value.clone()),
+            _ => Err((
+                format!("`first` takes a list, found {}", list.to_toml()),
+                "give it a parameter that is a list".into(),
+            )),
+        }
+    }
+
+    fn named(&self, name: &str) -> Result<Value, Wrong> {
+        if let Some((_, node)) = self.arguments.iter().rev().find(|(known, _)| known == name) {
+            return Ok(node.value.clone());
+        }
+        let known = || self.arguments.iter().map(|(known, _)| known.as_str());
+        let help = match nearest(name, known()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if self.arguments.is_empty() => {
+                "`${…}` is for the parameters of `[model.blocks.<name>]`; write a value here".into()
+            }
+            None => {
+                let known: Vec<_> = known().map(|name| format!("`{name}`")).collect();
+                format!("the parameters here are {}", known.join(", "))
+            }
+        };
+        Err((format!("there is no parameter `{name}`"), help))
+    }
+}
+
+const EXAMPLE: &str = "write a parameter or arithmetic over parameters, such as `${2 * channels}`";
+
+fn unexpected(token: Token<'_>) -> Wrong {
+    let (Token::Number(text) | Token::Name(text) | Token::Text(text) | Token::Sign(text)) = token;
+    (format!("`{text}` is not expected there"), EXAMPLE.into())
+}
+
+fn tokens(source: &str) -> Vec<Token<'_>> {
+    let mut tokens = Vec::new();
+    let mut rest = source.trim_start();
+    while let Some(first) = rest.chars().next() {
+        if let Some((text, behind)) = rest.strip_prefix('\'').and_then(|r| r.split_once('\'')) {
+            tokens.push(Token::Text(text));
+            rest = behind.trim_start();
+            continue;
+        }
+        let word = |inside: fn(char) -> bool| rest.find(|c| !inside(c)).unwrap_or(rest.len());
+        let (len, make): (_, fn(_) -> _) = if first.is_ascii_digit() {
+            let len = word(|c| c.is_ascii_alphanumeric() || "._".contains(c));
+            // The sign of an exponent belongs to the number: 1e-5.
+            let signed = rest[..len].ends_with(['e', 'E']) && rest[len..].starts_with(['-', '+']);
+            let digits = rest[len..].chars().skip(1).take_while(char::is_ascii_digit);
+            (
+                len + if signed { 1 + digits.count() } else { 0 },
+                Token::Number,
+            )
+        } else if first.is_alphabetic() || first == '_' {
+            (word(|c| c.is_alphanumeric() || c == '_'), Token::Name)
+        } else {
+            let double = ["==", "!=", "<=", ">="].iter().any(|s| rest.starts_with(s));
+            (if double { 2 } else { first.len_utf8() }, Token::Sign)
+        };
+        tokens.push(make(&rest[..len]));
+        rest = rest[len..].trim_start();
+    }
+    tokens
+}
+
+fn truth(value: &Value) -> Result<bool, Wrong> {
+    match value {
+        Value::Bool(value) => Ok(*value),
+        other => Err((
+            format!("{} is not `true` or `false`", other.to_toml()),
+            "compare it, as in `${num_layers > 1}`".into(),
+        )),
+    }
+}
+
+fn number(value: &Value) -> Result<f64, Wrong> {
+    match value {
+        Value::Int(value) => Ok(*value as f64),
+        Value::Float(value) => Ok(*value),
+        other => Err((
+            format!("{} is not a number", other.to_toml()),
+            "arithmetic takes numbers".into(),
+        )),
+    }
+}
+
+fn arithmetic(left: &Value, sign: &str, right: &Value) -> Result<Value, Wrong> {
+    let (a, b) = (number(left)?, number(right)?);
+    if b == 0.0 && "/%".contains(sign) {
+        let help = "divide by a number that is not 0".into();
+        return Err((format!("{} is divided by 0", left.to_toml()), help));
+    }
+    if let (Value::Int(a), Value::Int(b)) = (left, right) {
+        let whole = match sign {
+            "+" => a.checked_add(*b),
+            "-" => a.checked_sub(*b),
+            "*" => a.checked_mul(*b),
+            "%" => Some(a.rem_euclid(*b)),
+            _ if a % b == 0 => a.checked_div(*b),
+            _ => None,
+        };
+        if let Some(whole) = whole {
+            return Ok(Value::Int(whole));
+        }
+    }
+    Ok(Value::Float(match sign {
+        "+" => a + b,
+        "-" => a - b,
+        "*" => a * b,
+        "%" => a.rem_euclid(b),
+        _ => a / b,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::Span;
+
+    fn evaluated(text: &str) -> Result<String, String> {
+        let node = |value| Node {
+            span: Span::default(),
+            value,
+        };
+        let arguments = vec![
+            ("width".into(), node(Value::Int(12))),
+            ("rate".into(), node(Value::Float(0.5))),
+            ("kind".into(), node(Value::Str("relu".into()))),
+        ];
+        let result = substitute(&node(Value::Str(text.into())), &arguments);
+        result
+            .map(|node| node.value.to_toml())
+            .map_err(|d| format!("{}; {}", d.message, d.helps.join("; ")))
+    }
+
+    #[test]
+    fn values_keep_their_type_and_arithmetic_binds_as_usual() {
+        let cases = [
+            ("${width}", "12"),
+            ("${ kind }", "\"relu\""),
+            ("a ${kind} of ${width}", "\"a relu of 12\""),
+            ("${width / 4 + 2 * (1 + 2)}", "9"),
+            ("${width / 5}", "2.4"),
+            ("${-width % 5}", "3"),
+            ("${1e-2 * width}", "0.12"),
+            ("${rate > 0 and not width == 3 or false}", "true"),
+            ("${kind == 'relu'}", "true"),
+            ("${9223372036854775807 * 2}", "1.8446744073709552e19"),
+        ];
+        for (text, expected) in cases {
+            let result = evaluated(text).unwrap_or("error".into());
+            assert_eq!(result, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let texts = [
+            "${widht}",
+            "${}",
+            "${width +}",
+            "${(width}",
+            "${width / 0}",
+            "${kind + 1}",
+            "${width and true}",
+            "${1 2}",
+            "${width",
+            "x ${width",
+            "${1.2.3}",
+            "${$}",
+        ];
+        let wrong = texts.map(|text| format!("{text}\n  {}", evaluated(text).unwrap_err()));
+        insta::assert_snapshot!(wrong.join("\n"));
+    }
+}

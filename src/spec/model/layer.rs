@@ -1,0 +1,432 @@
+//! One layer of a network as written: its type and the keys that the type takes.
+//!
+//! Sizes that follow from what reaches the layer are never written; a size that may follow from what
+//! the task asks for is an `Option`. Axes count an item's dimensions, without the batch, and may be
+//! negative to count from the end.
+
+use serde::{Deserialize, Serialize};
+
+use super::activation::Activation;
+use super::initializer::Initializer;
+use crate::spec::kind::Padding;
+use crate::spec::section::{Choice, choices};
+
+/// What a layer computes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the keys' own texts, below, say what each is")]
+pub enum LayerKind {
+    /// An affine map of the last axis.
+    Linear {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        out_features: Option<usize>,
+        bias: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        initializer: Option<Initializer>,
+    },
+    /// A convolution over the last `dims` axes.
+    Conv(Conv),
+    /// The transpose of a convolution: it enlarges.
+    ConvTranspose(ConvTranspose),
+    /// A norm over channels or features.
+    Norm(Norm),
+    /// Values are dropped in training, the others scaled up.
+    Dropout { probability: f64 },
+    /// Normal noise is added in training.
+    GaussianNoise { std: f64 },
+    /// A vector for each token.
+    Embedding {
+        embedding_dim: usize,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        initializer: Option<Initializer>,
+    },
+    /// The largest or mean value of each window.
+    Pool(Pool),
+    /// The mean of each of as many windows as asked for.
+    AdaptiveAvgPool {
+        dims: usize,
+        output_size: Vec<usize>,
+    },
+    /// A recurrent network over the first axis.
+    Recurrent(Recurrent),
+    /// Attention of a sequence to itself or to another.
+    MultiHeadAttention {
+        num_heads: usize,
+        dropout: f64,
+        causal: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        initializer: Option<Initializer>,
+    },
+    /// Layers of self-attention and feed-forward networks.
+    TransformerEncoder(Transformer),
+    /// The same with attention to a second input in between.
+    TransformerDecoder(Transformer),
+    /// Sines and cosines are added (Vaswani et al., 2017).
+    PositionalEncoding { max_timescale: usize },
+    /// Pairs of values are turned by their position (Su et al., 2021).
+    RotaryEncoding { theta: f64 },
+    /// A function of each value.
+    Activation(Activation),
+    /// A slope below zero that is learned.
+    Prelu { per_channel: bool, initial: f64 },
+    /// A gated linear unit with silu (Shazeer, 2020).
+    Swiglu {
+        out_features: usize,
+        bias: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        initializer: Option<Initializer>,
+    },
+    /// What comes in.
+    Identity,
+    /// Axes become one.
+    Flatten { start_axis: i64, end_axis: i64 },
+    /// The same values in another shape.
+    Reshape { shape: Vec<i64> },
+    /// Axes in another order.
+    Permute { axes: Vec<i64> },
+    /// A new axis of size 1.
+    Unsqueeze { axis: i64 },
+    /// An axis of size 1 goes.
+    Squeeze { axis: i64 },
+    /// A range of an axis.
+    Slice {
+        axis: i64,
+        start: i64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end: Option<i64>,
+    },
+    /// An axis becomes its mean, largest value or sum.
+    Reduce { operation: Reduction, axis: i64 },
+    /// Images or sequences at another size.
+    Interpolate {
+        dims: usize,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output_size: Option<Vec<usize>>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        scale: Option<Vec<f64>>,
+        mode: Interpolation,
+        align_corners: bool,
+    },
+    /// Channels become finer images (Shi et al., 2016).
+    PixelShuffle { factor: usize },
+    /// Finer images become channels.
+    PixelUnshuffle { factor: usize },
+    /// The sum of all inputs.
+    Add,
+    /// The product of all inputs.
+    Multiply,
+    /// All inputs one after the other along an axis.
+    Concat { axis: i64 },
+}
+
+/// A convolution.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the keys' own texts, below, say what each is")]
+pub struct Conv {
+    pub dims: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub out_channels: Option<usize>,
+    pub kernel_size: Vec<usize>,
+    pub stride: Vec<usize>,
+    pub dilation: Vec<usize>,
+    pub groups: usize,
+    pub padding: Padding,
+    pub bias: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initializer: Option<Initializer>,
+}
+
+/// A transposed convolution.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the keys' own texts, below, say what each is")]
+pub struct ConvTranspose {
+    pub dims: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub out_channels: Option<usize>,
+    pub kernel_size: Vec<usize>,
+    pub stride: Vec<usize>,
+    pub dilation: Vec<usize>,
+    pub groups: usize,
+    pub padding: Vec<usize>,
+    pub output_padding: Vec<usize>,
+    pub bias: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initializer: Option<Initializer>,
+}
+
+/// A norm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "norm", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the keys' own texts, below, say what each is")]
+pub enum Norm {
+    Batch {
+        epsilon: f64,
+        momentum: f64,
+    },
+    Layer {
+        epsilon: f64,
+        bias: bool,
+    },
+    Group {
+        num_groups: usize,
+        epsilon: f64,
+        affine: bool,
+    },
+    Instance {
+        epsilon: f64,
+        affine: bool,
+    },
+    Rms {
+        epsilon: f64,
+    },
+    LocalResponse {
+        size: usize,
+        alpha: f64,
+        beta: f64,
+        k: f64,
+    },
+}
+
+/// A pooling.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the keys' own texts, below, say what each is")]
+pub struct Pool {
+    pub max: bool,
+    pub dims: usize,
+    pub kernel_size: Vec<usize>,
+    pub stride: Vec<usize>,
+    pub padding: Padding,
+    pub dilation: Vec<usize>,
+    pub ceil_mode: bool,
+    pub count_include_pad: bool,
+}
+
+/// A recurrent network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the keys' own texts, below, say what each is")]
+pub struct Recurrent {
+    pub cell: Cell,
+    pub hidden_size: usize,
+    pub bidirectional: bool,
+    pub output: Steps,
+    pub bias: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initializer: Option<Initializer>,
+}
+
+/// What a recurrent network computes at each step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cell {
+    /// Elman, 1990, with tanh.
+    Rnn,
+    /// Cho et al., 2014.
+    Gru,
+    /// Hochreiter and Schmidhuber, 1997.
+    Lstm,
+}
+
+/// A stack of transformer layers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the keys' own texts, below, say what each is")]
+pub struct Transformer {
+    pub num_layers: usize,
+    pub num_heads: usize,
+    pub feedforward_size: usize,
+    pub dropout: f64,
+    pub norm_first: bool,
+    pub causal: bool,
+    pub activation: FeedforwardActivation,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initializer: Option<Initializer>,
+}
+
+choices! {
+    /// Which steps of a sequence a recurrent layer gives.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Steps {
+        Sequence "sequence" "Every step: [length, hidden].",
+        Last "last" "The last step of each direction: [hidden].",
+    }
+}
+
+choices! {
+    /// The function between the two maps of a feed-forward network.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum FeedforwardActivation {
+        Gelu "gelu" "x times the normal distribution function of x.",
+        Relu "relu" "max(x, 0).",
+    }
+}
+
+choices! {
+    /// How an axis becomes one number.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Reduction {
+        Mean "mean" "Their mean.",
+        Max "max" "The largest.",
+        Sum "sum" "Their sum.",
+    }
+}
+
+choices! {
+    /// How values between samples are found.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Interpolation {
+        Nearest "nearest" "The nearest sample.",
+        Linear "linear" "On lines between samples.",
+        Cubic "cubic" "On cubics through samples; for images.",
+    }
+}
+
+choices! {
+    /// The `type` of a layer.
+    pub enum LayerType {
+        Linear "linear" "An affine map of the last axis.",
+        Conv1d "conv1d" "A convolution over [channels, length].",
+        Conv2d "conv2d" "A convolution over [channels, height, width].",
+        Conv3d "conv3d" "A convolution over [channels, depth, height, width].",
+        ConvTranspose1d "conv_transpose1d" "A transposed convolution over [channels, length].",
+        ConvTranspose2d "conv_transpose2d" "A transposed convolution over [channels, height, width].",
+        ConvTranspose3d "conv_transpose3d" "A transposed convolution over [channels, depth, height, width].",
+        BatchNorm "batch_norm" "Each channel to mean 0 and deviation 1 over the batch (Ioffe and Szegedy, 2015).",
+        LayerNorm "layer_norm" "The last axis to mean 0 and deviation 1 (Ba et al., 2016).",
+        GroupNorm "group_norm" "Groups of channels to mean 0 and deviation 1 (Wu and He, 2018).",
+        InstanceNorm "instance_norm" "Each channel of each item to mean 0 and deviation 1 (Ulyanov et al., 2016).",
+        RmsNorm "rms_norm" "The last axis to a root mean square of 1 (Zhang and Sennrich, 2019).",
+        LocalResponseNorm "local_response_norm" "Values damped by neighbouring channels (Krizhevsky et al., 2012).",
+        Dropout "dropout" "Values are dropped in training, the others scaled up (Srivastava et al., 2014).",
+        GaussianNoise "gaussian_noise" "Normal noise is added in training.",
+        Embedding "embedding" "A learned vector for each token.",
+        MaxPool1d "max_pool1d" "The largest value of each window of [channels, length].",
+        MaxPool2d "max_pool2d" "The largest value of each window of [channels, height, width].",
+        AvgPool1d "avg_pool1d" "The mean of each window of [channels, length].",
+        AvgPool2d "avg_pool2d" "The mean of each window of [channels, height, width].",
+        AdaptiveAvgPool1d "adaptive_avg_pool1d" "The means of a number of windows of [channels, length].",
+        AdaptiveAvgPool2d "adaptive_avg_pool2d" "The means of a number of windows of [channels, height, width].",
+        AdaptiveAvgPool3d "adaptive_avg_pool3d" "The means of a number of windows of [channels, depth, height, width].",
+        Rnn "rnn" "A plain recurrent network over [length, features] (Elman, 1990).",
+        Gru "gru" "Gated recurrent units over [length, features] (Cho et al., 2014).",
+        Lstm "lstm" "Long short-term memory over [length, features] (Hochreiter and Schmidhuber, 1997).",
+        MultiHeadAttention "multi_head_attention" "Attention of [length, features] to itself, or of the first input to the second (Vaswani et al., 2017).",
+        TransformerEncoder "transformer_encoder" "Layers of self-attention and feed-forward networks (Vaswani et al., 2017).",
+        TransformerDecoder "transformer_decoder" "The same, with attention to a second input in between.",
+        PositionalEncoding "positional_encoding" "Adds sines and cosines of the position (Vaswani et al., 2017).",
+        RotaryEncoding "rotary_encoding" "Turns pairs of values by their position (Su et al., 2021).",
+        Relu "relu" "max(x, 0).",
+        Relu6 "relu6" "min(max(x, 0), 6).",
+        LeakyRelu "leaky_relu" "x, and a small slope below zero.",
+        Prelu "prelu" "x, and a learned slope below zero (He et al., 2015).",
+        Rrelu "rrelu" "x, and a random slope below zero in training (Xu et al., 2015).",
+        ThresholdedRelu "thresholded_relu" "x above alpha, else 0.",
+        Gelu "gelu" "x times the normal distribution function of x (Hendrycks and Gimpel, 2016).",
+        GeluTanh "gelu_tanh" "gelu by its tanh approximation.",
+        Silu "silu" "x times sigmoid(x), also called swish.",
+        Mish "mish" "x times tanh(softplus(x)) (Misra, 2019).",
+        Elu "elu" "x, and alpha (exp(x) - 1) below zero (Clevert et al., 2015).",
+        Celu "celu" "x, and alpha (exp(x / alpha) - 1) below zero (Barron, 2017).",
+        Selu "selu" "elu that keeps mean and variance (Klambauer et al., 2017).",
+        Tanh "tanh" "tanh(x).",
+        Sigmoid "sigmoid" "1 / (1 + exp(-x)).",
+        LogSigmoid "log_sigmoid" "log(sigmoid(x)).",
+        Softplus "softplus" "log(1 + exp(beta x)) / beta.",
+        Softsign "softsign" "x / (1 + |x|).",
+        Tanhshrink "tanhshrink" "x - tanh(x).",
+        HardSigmoid "hard_sigmoid" "alpha x + beta between 0 and 1.",
+        HardSwish "hard_swish" "x times a hard sigmoid (Howard et al., 2019).",
+        Hardtanh "hardtanh" "x between two bounds.",
+        HardShrink "hard_shrink" "x, and 0 near zero.",
+        SoftShrink "soft_shrink" "x moved toward zero, and 0 near it.",
+        Shrink "shrink" "x moved toward zero by a bias, and 0 near it.",
+        Threshold "threshold" "x above a threshold, else a value.",
+        Softmax "softmax" "Exponentials along the last axis, to a sum of 1.",
+        LogSoftmax "log_softmax" "The logarithm of the softmax.",
+        Glu "glu" "Half of the last axis times the sigmoid of the other half (Dauphin et al., 2016).",
+        Swiglu "swiglu" "A gated linear unit with silu (Shazeer, 2020).",
+        Identity "identity" "What comes in.",
+        Flatten "flatten" "Axes become one.",
+        Reshape "reshape" "The same values in another shape.",
+        Permute "permute" "Axes in another order.",
+        Unsqueeze "unsqueeze" "A new axis of size 1.",
+        Squeeze "squeeze" "An axis of size 1 goes.",
+        Slice "slice" "A range of an axis.",
+        Mean "mean" "An axis becomes its mean.",
+        Max "max" "An axis becomes its largest value.",
+        Sum "sum" "An axis becomes its sum.",
+        Interpolate1d "interpolate1d" "[channels, length] at another length.",
+        Interpolate2d "interpolate2d" "[channels, height, width] at another size.",
+        PixelShuffle "pixel_shuffle" "Channels become finer images (Shi et al., 2016).",
+        PixelUnshuffle "pixel_unshuffle" "Finer images become channels.",
+        Add "add" "The sum of all `inputs`.",
+        Multiply "multiply" "The product of all `inputs`.",
+        Concat "concat" "All `inputs` one after the other along an axis.",
+    }
+}
+
+impl LayerKind {
+    /// The `type` in the file.
+    pub fn type_name(&self) -> String {
+        match self {
+            LayerKind::Conv(conv) => format!("conv{}d", conv.dims),
+            LayerKind::ConvTranspose(conv) => format!("conv_transpose{}d", conv.dims),
+            LayerKind::Pool(pool) => {
+                let what = if pool.max { "max" } else { "avg" };
+                format!("{what}_pool{}d", pool.dims)
+            }
+            LayerKind::AdaptiveAvgPool { dims, .. } => format!("adaptive_avg_pool{dims}d"),
+            LayerKind::Interpolate { dims, .. } => format!("interpolate{dims}d"),
+            LayerKind::Reduce { operation, .. } => operation.name().to_owned(),
+            LayerKind::Norm(norm) => format!("{}_norm", tag(norm, "norm")),
+            LayerKind::Recurrent(recurrent) => tag(recurrent, "cell"),
+            LayerKind::Activation(activation) => tag(activation, "function"),
+            other => tag(other, "type"),
+        }
+    }
+
+    /// The same with the sizes that follow from the output's shape.
+    pub fn resolved(&self, shape: &[usize]) -> Self {
+        let mut kind = self.clone();
+        match &mut kind {
+            LayerKind::Linear { out_features, .. } => *out_features = shape.last().copied(),
+            LayerKind::Conv(conv) => conv.out_channels = shape.first().copied(),
+            LayerKind::ConvTranspose(conv) => conv.out_channels = shape.first().copied(),
+            _ => {}
+        }
+        kind
+    }
+
+    /// How the layer's first weights are drawn, if not as Burn's module does.
+    pub fn initializer(&self) -> Option<&Initializer> {
+        match self {
+            LayerKind::Linear { initializer, .. }
+            | LayerKind::Embedding { initializer, .. }
+            | LayerKind::MultiHeadAttention { initializer, .. }
+            | LayerKind::Swiglu { initializer, .. } => initializer.as_ref(),
+            LayerKind::Conv(conv) => conv.initializer.as_ref(),
+            LayerKind::ConvTranspose(conv) => conv.initializer.as_ref(),
+            LayerKind::Recurrent(recurrent) => recurrent.initializer.as_ref(),
+            LayerKind::TransformerEncoder(stack) | LayerKind::TransformerDecoder(stack) => {
+                stack.initializer.as_ref()
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the layer takes any number of inputs, and at least two.
+    pub fn is_join(&self) -> bool {
+        matches!(
+            self,
+            LayerKind::Add | LayerKind::Multiply | LayerKind::Concat { .. }
+        )
+    }
+}
+
+/// A name that serde gives to a value.
+fn tag(value: &impl Serialize, key: &str) -> String {
+    let json = serde_json::to_value(value).unwrap_or_default();
+    json[key].as_str().unwrap_or_default().to_owned()
+}

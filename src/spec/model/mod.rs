@@ -1,0 +1,107 @@
+//! `[model]`: the network, as layers or as a preset, which is layers as well.
+
+pub mod activation;
+mod block;
+mod decode;
+pub mod expand;
+pub mod expression;
+pub mod initializer;
+pub mod layer;
+mod name;
+pub mod preset;
+
+use super::document::{Node, Table};
+use super::section::{Section, Shape};
+use crate::diagnostic::Diagnostic;
+use expand::{LayerSpec, expand};
+use preset::{ModelType, Preset};
+
+/// The `[model]` table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelSpec {
+    /// The layers in order; each only takes outputs of earlier ones.
+    pub layers: Vec<LayerSpec>,
+}
+
+impl ModelSpec {
+    pub(super) fn decode(s: &mut Section<'_>) -> Self {
+        let layers = s.variant(
+            "The network.",
+            Some(ModelType::Layers),
+            |s, kind| match Preset::of(kind) {
+                Some(preset) => from_preset(s, preset),
+                None => from_layers(s),
+            },
+        );
+        Self { layers }
+    }
+}
+
+fn from_layers(s: &mut Section<'_>) -> Vec<LayerSpec> {
+    let layers = s.raw("layers", "The layers, each with a `type`.", Shape::Layers);
+    let blocks = s.raw(
+        "blocks",
+        "Layers under a name, to be used as a layer type.",
+        Shape::Blocks,
+    );
+    let Some((span, findings)) = s.reading() else {
+        return Vec::new();
+    };
+    if layers.is_none() {
+        let diagnostic =
+            Diagnostic::error("missing-key", "`model` has neither a `type` nor `layers`")
+                .at(span)
+                .help(
+                    "add `type = \"mlp\"` or another preset, or `[[model.layers]]` for each layer",
+                );
+        findings.diagnostics.push(diagnostic);
+        findings.poisoned.push("model".into());
+        return Vec::new();
+    }
+    let model = Table {
+        entries: layers.into_iter().chain(blocks).collect(),
+    };
+    expand(&model, Vec::new(), None, findings)
+}
+
+fn from_preset(s: &mut Section<'_>, preset: &'static Preset) -> Vec<LayerSpec> {
+    let mut arguments: Vec<(String, Node)> = Vec::new();
+    for parameter in &preset.parameters {
+        let node = s.argument(
+            &parameter.key,
+            parameter.kind(),
+            &parameter.doc,
+            &parameter.default,
+        );
+        arguments.push((parameter.key.clone(), node));
+    }
+    let place = s.written_at("type");
+    let layers = s.written_at("layers");
+    let Some((span, findings)) = s.reading() else {
+        return Vec::new();
+    };
+    if let Some(layers) = layers {
+        let message = format!(
+            "`model` has `layers`, and the type `{}` brings its own",
+            preset.name
+        );
+        let diagnostic = Diagnostic::error("contradiction", message).at(layers).help(
+            "remove `type` to use your layers, or remove them; `runner describe SPEC --as-layers` prints those of a preset",
+        );
+        findings.diagnostics.push(diagnostic);
+        findings.poisoned.push("model".into());
+    }
+    if layers.is_some() {
+        s.known("layers");
+        return Vec::new();
+    }
+    if findings.is_poisoned("model") {
+        return Vec::new();
+    }
+    expand(
+        &preset.model,
+        arguments,
+        Some((preset.name, place.unwrap_or(span))),
+        findings,
+    )
+}

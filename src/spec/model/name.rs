@@ -1,0 +1,220 @@
+//! Names of layers: types looked up, inputs resolved, copies numbered.
+
+use super::expand::*;
+use super::layer::LayerType;
+use crate::diagnostic::{Diagnostic, Span, nearest};
+use crate::spec::document::{Node, Table, Value};
+use crate::spec::section::Choice;
+
+impl Expander<'_> {
+    pub(super) fn type_of(&mut self, table: &Table, span: Span, path: &str) -> Option<String> {
+        let blocks = || self.blocks.iter().map(|block| block.name.as_str());
+        let known = || {
+            let types = LayerType::ALL.iter().map(|(_, name, _)| *name);
+            types.chain(["sequence"]).chain(blocks())
+        };
+        let diagnostic = match table.get("type").map(|entry| &entry.node) {
+            Some(Node {
+                value: Value::Str(name),
+                span,
+            }) => {
+                if known().any(|known| known == name) {
+                    return Some(name.clone());
+                }
+                let message = format!("unknown layer type `{name}`");
+                let diagnostic = Diagnostic::error("unknown-value", message).at(*span);
+                match synonym(name).or_else(|| nearest(name, known())) {
+                    Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+                    None => diagnostic.help(
+                        "README.md lists the layer types; a block of `[model.blocks]` is one too",
+                    ),
+                }
+            }
+            Some(node) => {
+                let message = format!(
+                    "`{path}.type` must be the name of a layer type, found {}",
+                    node.value.kind()
+                );
+                Diagnostic::error("wrong-type", message)
+                    .at(node.span)
+                    .help("for example: `type = \"linear\"`")
+            }
+            None => Diagnostic::error("missing-key", format!("missing key `type` in `{path}`"))
+                .at(span)
+                .help("add `type = …`, for example `type = \"linear\"`"),
+        };
+        self.refuse(diagnostic);
+        None
+    }
+
+    pub(super) fn inputs(
+        &mut self,
+        common: &Common,
+        table: &Table,
+        siblings: &[Node],
+        scope: &Scope,
+    ) -> Option<Vec<Source>> {
+        if common.inputs.is_empty() {
+            return Some(vec![scope.previous]);
+        }
+        let nodes = match table.get("inputs").map(|entry| &entry.node.value) {
+            Some(Value::Array(nodes)) => nodes.clone(),
+            _ => return Some(vec![scope.previous]),
+        };
+        let mut inputs = Vec::new();
+        for (name, node) in common.inputs.iter().zip(nodes) {
+            let number = name
+                .strip_prefix("input")
+                .and_then(|number| number.parse::<usize>().ok());
+            let found = match name.as_str() {
+                "input" => scope.inputs.first(),
+                "previous" => Some(&scope.previous),
+                name => {
+                    let named = scope.names.iter().rev().find(|(known, _)| known == name);
+                    let numbered =
+                        number.and_then(|number| scope.inputs.get(number.wrapping_sub(1)));
+                    named.map(|(_, source)| source).or(numbered)
+                }
+            };
+            match found {
+                Some(source) => inputs.push(*source),
+                None => {
+                    let diagnostic = Diagnostic::error(
+                        "unknown-value",
+                        format!("there is no layer `{name}` before this one"),
+                    )
+                    .at(node.span);
+                    let is_named = |node: &Node| match &node.value {
+                        Value::Table(table) => {
+                            matches!(table.get("name").map(|e| &e.node.value), Some(Value::Str(known)) if known == name)
+                        }
+                        _ => false,
+                    };
+                    let names = || scope.names.iter().map(|(name, _)| name.as_str());
+                    let later = siblings.iter().any(is_named);
+                    let near = nearest(name, names().chain(RESERVED));
+                    self.refuse(match (later, near) {
+                        (true, _) => diagnostic.help(
+                            "a layer can only take outputs of earlier ones: move that layer up",
+                        ),
+                        (_, Some(near)) => diagnostic.help(format!("did you mean `{near}`?")),
+                        _ => {
+                            let mut names: Vec<_> = names()
+                                .chain(RESERVED)
+                                .map(|name| format!("`{name}`"))
+                                .collect();
+                            names.dedup();
+                            diagnostic.help(format!(
+                                "give that layer a `name`; known here are {}",
+                                names.join(", ")
+                            ))
+                        }
+                    });
+                    return None;
+                }
+            }
+        }
+        Some(inputs)
+    }
+
+    /// The name inside the block: as written, or the type with a number behind it.
+    pub(super) fn local_name(
+        &mut self,
+        common: &Common,
+        table: &Table,
+        kind: &str,
+        copy: Option<usize>,
+        scope: &Scope,
+    ) -> Option<String> {
+        let Some(name) = &common.name else {
+            return Some(kind.to_owned());
+        };
+        let span = table
+            .get("name")
+            .map(|entry| entry.node.span)
+            .unwrap_or_default();
+        if RESERVED.contains(&name.as_str()) {
+            let message = format!("`{name}` cannot be a layer's name");
+            let note = "`input` is what comes into the block, `previous` the layer before";
+            self.refuse(
+                Diagnostic::error("contradiction", message)
+                    .at(span)
+                    .note(note)
+                    .help("choose another name"),
+            );
+            return None;
+        }
+        match copy {
+            Some(copy) => Some(format!("{name}{copy}")),
+            None if scope.names.iter().any(|(known, _)| known == name) => {
+                let message = format!("there are two layers `{name}`");
+                self.refuse(
+                    Diagnostic::error("repeated-value", message)
+                        .at(span)
+                        .help("choose another name for one of them"),
+                );
+                None
+            }
+            None => Some(name.clone()),
+        }
+    }
+
+    /// `base` if it was written and is free, else with the first free number behind it.
+    pub(super) fn unique(&self, base: &str, written: bool) -> String {
+        let taken = |name: &str| self.layers.iter().any(|layer| layer.name == name);
+        if written && !taken(base) {
+            return base.to_owned();
+        }
+        let mut numbered = (1 + written as usize..).map(|number| format!("{base}_{number}"));
+        numbered.find(|name| !taken(name)).unwrap_or_default()
+    }
+
+    pub(super) fn unique_group(&self, base: &str, written: bool) -> String {
+        let taken = |name: &str| {
+            let prefix = format!("{name}.");
+            self.layers
+                .iter()
+                .any(|layer| layer.name.starts_with(&prefix))
+        };
+        if written && !taken(base) {
+            return base.to_owned();
+        }
+        let mut numbered = (1 + written as usize..).map(|number| format!("{base}_{number}"));
+        numbered.find(|name| !taken(name)).unwrap_or_default()
+    }
+}
+
+/// What other libraries call a layer.
+fn synonym(name: &str) -> Option<&'static str> {
+    const SYNONYMS: &[(&str, &str)] = &[
+        ("dense", "linear"),
+        ("fc", "linear"),
+        ("fully_connected", "linear"),
+        ("conv", "conv2d"),
+        ("convolution", "conv2d"),
+        ("deconv", "conv_transpose2d"),
+        ("maxpool", "max_pool2d"),
+        ("max_pool", "max_pool2d"),
+        ("avgpool", "avg_pool2d"),
+        ("avg_pool", "avg_pool2d"),
+        ("global_avg_pool", "adaptive_avg_pool2d"),
+        ("batchnorm", "batch_norm"),
+        ("batchnorm2d", "batch_norm"),
+        ("bn", "batch_norm"),
+        ("layernorm", "layer_norm"),
+        ("attention", "multi_head_attention"),
+        ("mha", "multi_head_attention"),
+        ("swish", "silu"),
+        ("upsample", "interpolate2d"),
+        ("concatenate", "concat"),
+        ("cat", "concat"),
+        ("residual", "add"),
+        ("view", "reshape"),
+        ("transpose", "permute"),
+        ("sequential", "sequence"),
+    ];
+    let found = SYNONYMS
+        .iter()
+        .find(|(theirs, _)| *theirs == name.to_lowercase());
+    found.map(|(_, ours)| *ours)
+}

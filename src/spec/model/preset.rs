@@ -1,0 +1,195 @@
+//! Networks that come with runner: layers with parameters, in TOML files inside the binary.
+//!
+//! A file holds `[parameters]`, each with `type`, `default` and `doc`, then `[[layers]]` and `[blocks]`
+//! as an experiment would hold them below `[model]`. The parameters are the keys of `[model]` for this
+//! `type`.
+
+use std::sync::OnceLock;
+
+use crate::diagnostic::Span;
+use crate::spec::document::{Document, Entry, Node, Table, Value};
+use crate::spec::kind::Kind;
+use crate::spec::section::{Choice, choices};
+
+choices! {
+    /// The `type` of `[model]`.
+    pub enum ModelType {
+        Layers "layers" "The layers of `[[model.layers]]`.",
+        Mlp "mlp" "Linear layers with an activation between them.",
+        Cnn "cnn" "Convolutions with an activation each, one max-pooling, and linear layers.",
+        Resnet "resnet" "Residual blocks of convolutions with batch norm (He et al., 2015).",
+        Lstm "lstm" "A long short-term memory over a sequence, and a linear layer on its last step.",
+        TransformerClassifier "transformer_classifier" "A transformer encoder over a sequence, and a linear layer on its mean.",
+        TransformerLm "transformer_lm" "A transformer that predicts each next token from the tokens before it.",
+    }
+}
+
+/// Spans of preset `n` are in source `FIRST_SOURCE + n`, which no document has.
+const FIRST_SOURCE: u16 = u16::MAX - 64;
+
+/// A network with parameters.
+#[derive(Debug)]
+pub struct Preset {
+    /// Its name, the `type` of `[model]`.
+    pub name: &'static str,
+    /// Its parameters in order.
+    pub parameters: Vec<Parameter>,
+    /// `layers` and `blocks`.
+    pub model: Table,
+}
+
+/// A key of `[model]` for one preset.
+#[derive(Debug)]
+pub struct Parameter {
+    /// The key.
+    pub key: String,
+    /// What it means.
+    pub doc: String,
+    /// Its value when not written.
+    pub default: Node,
+    /// Names that it may be, if it is a choice.
+    options: Vec<String>,
+    kind: String,
+}
+
+impl Preset {
+    /// The preset of a model's type; `None` for `layers`.
+    pub fn of(kind: ModelType) -> Option<&'static Preset> {
+        static PRESETS: OnceLock<Vec<Preset>> = OnceLock::new();
+        let presets = PRESETS.get_or_init(|| {
+            let types = ModelType::ALL
+                .iter()
+                .filter_map(|(kind, name, _)| Some((text(*kind)?, *name)));
+            let numbered = types.zip(FIRST_SOURCE..);
+            numbered
+                .map(|((text, name), source)| Self::parse(name, text, source))
+                .collect()
+        });
+        presets.iter().find(|preset| preset.name == kind.name())
+    }
+
+    /// # Panics
+    /// If the file is wrong: a test reads them all.
+    fn parse(name: &'static str, text: &str, source: u16) -> Self {
+        let document = Document::parse(name, text).unwrap_or_else(|(sources, diagnostics)| {
+            panic!("preset `{name}`: {}", diagnostics.render(&sources, false))
+        });
+        let mut model = document.root;
+        move_to(&mut model, source);
+        let at = model
+            .entries
+            .iter()
+            .position(|entry| entry.key == "parameters");
+        let parameters = at.map(|at| model.entries.remove(at).node.value);
+        let Some(Value::Table(parameters)) = parameters else {
+            panic!("preset `{name}` has no `[parameters]`");
+        };
+        Self {
+            name,
+            parameters: parameters
+                .entries
+                .into_iter()
+                .map(Parameter::parse)
+                .collect(),
+            model,
+        }
+    }
+}
+
+fn text(kind: ModelType) -> Option<&'static str> {
+    Some(match kind {
+        ModelType::Layers => return None,
+        ModelType::Mlp => include_str!("presets/mlp.toml"),
+        ModelType::Cnn => include_str!("presets/cnn.toml"),
+        ModelType::Resnet => include_str!("presets/resnet.toml"),
+        ModelType::Lstm => include_str!("presets/lstm.toml"),
+        ModelType::TransformerClassifier => include_str!("presets/transformer_classifier.toml"),
+        ModelType::TransformerLm => include_str!("presets/transformer_lm.toml"),
+    })
+}
+
+/// Whether a place is in a preset, not in a text of the user.
+pub fn is_in_preset(span: Span) -> bool {
+    span.source >= FIRST_SOURCE
+}
+
+fn move_to(table: &mut Table, source: u16) {
+    for entry in &mut table.entries {
+        entry.key_span.source = source;
+        move_node(&mut entry.node, source);
+    }
+}
+
+fn move_node(node: &mut Node, source: u16) {
+    node.span.source = source;
+    match &mut node.value {
+        Value::Array(items) => items.iter_mut().for_each(|item| move_node(item, source)),
+        Value::Table(table) => move_to(table, source),
+        _ => {}
+    }
+}
+
+impl Parameter {
+    fn parse(entry: Entry) -> Self {
+        let Value::Table(table) = entry.node.value else {
+            panic!("parameter `{}` is no table", entry.key);
+        };
+        let text = |key: &str| match table.get(key).map(|entry| &entry.node.value) {
+            Some(Value::Str(text)) => text.clone(),
+            _ => panic!("parameter `{}` has no `{key}`", entry.key),
+        };
+        let options = match table.get("options").map(|entry| &entry.node.value) {
+            Some(Value::Array(items)) => items
+                .iter()
+                .map(|item| match &item.value {
+                    Value::Str(name) => name.clone(),
+                    other => panic!("{} is no name", other.to_toml()),
+                })
+                .collect(),
+            _ => Vec::new(),
+        };
+        Self {
+            doc: text("doc"),
+            kind: text("type"),
+            options,
+            default: table.get("default").expect("a default").node.clone(),
+            key: entry.key,
+        }
+    }
+
+    /// What the parameter accepts.
+    pub fn kind(&'static self) -> Kind {
+        match self.kind.as_str() {
+            "size" => Kind::Int(1, 1 << 20),
+            "count" => Kind::Int(1, 1024),
+            "sizes" => Kind::list(Kind::Int(1, 1 << 20), 0),
+            "some_sizes" => Kind::list(Kind::Int(1, 1 << 20), 1),
+            "fraction" => Kind::fraction(),
+            "bool" => Kind::Bool,
+            "choice" => Kind::OneOf(
+                self.options
+                    .iter()
+                    .map(|name| (name.as_str(), ""))
+                    .collect(),
+            ),
+            other => panic!("`{other}` is no type of a parameter"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_is_right_and_accepts_its_defaults() {
+        for (kind, name, _) in ModelType::ALL.iter().skip(1) {
+            let preset = Preset::of(*kind).unwrap();
+            assert_eq!(preset.name, *name);
+            for parameter in &preset.parameters {
+                let wrong = parameter.kind().check(&parameter.key, &parameter.default);
+                assert!(wrong.is_empty(), "{name}.{}: {wrong:?}", parameter.key);
+            }
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Layers without weights, as functions of tensors.
+
+use burn::nn::activation::RReluConfig;
+use burn::nn::interpolate::{Interpolate1dConfig, Interpolate2dConfig, InterpolateMode};
+use burn::nn::pool::*;
+use burn::nn::*;
+use burn::tensor::{Tensor, activation};
+
+use super::tensor::{DynTensor, map_rank};
+use crate::check::network::axes::{axis_of, range};
+use crate::check::network::windows::padding;
+use crate::spec::model::activation::Activation;
+use crate::spec::model::layer::{Interpolation, LayerKind, Norm, Pool, Reduction};
+
+/// The output of a layer without weights. Axes of the plan do not count the batch, which is axis 0 here.
+pub fn apply(kind: &LayerKind, mut inputs: Vec<DynTensor>) -> DynTensor {
+    match kind {
+        LayerKind::Add => return fold(inputs, |a, b| a.combine(b, Combine::Add)),
+        LayerKind::Multiply => return fold(inputs, |a, b| a.combine(b, Combine::Multiply)),
+        LayerKind::Concat { axis } => {
+            let axis = 1 + axis_of(*axis, inputs[0].rank() - 1);
+            return DynTensor::cat(inputs, axis);
+        }
+        _ => {}
+    }
+    let input = inputs.remove(0);
+    let dims = input.dims();
+    let item = &dims[1..];
+    match kind {
+        LayerKind::Dropout { probability } => {
+            let dropout = DropoutConfig::new(*probability).init();
+            map_rank!(input, t => dropout.forward(t))
+        }
+        LayerKind::GaussianNoise { std } => {
+            let noise = GaussianNoiseConfig::new(*std).init();
+            map_rank!(input, t => noise.forward(t))
+        }
+        LayerKind::Norm(Norm::LocalResponse {
+            size,
+            alpha,
+            beta,
+            k,
+        }) => {
+            let norm = LocalResponseNormConfig::new(*size)
+                .with_alpha(*alpha)
+                .with_beta(*beta)
+                .with_k(*k)
+                .init();
+            map_rank!(input, t => norm.forward(t))
+        }
+        LayerKind::Pool(pool) => pooled(pool, input),
+        LayerKind::AdaptiveAvgPool { dims, output_size } => match dims {
+            1 => DynTensor::R3(
+                AdaptiveAvgPool1dConfig::new(output_size[0])
+                    .init()
+                    .forward(input.r3()),
+            ),
+            2 => {
+                let size = [output_size[0], output_size[1]];
+                DynTensor::R4(
+                    AdaptiveAvgPool2dConfig::new(size)
+                        .init()
+                        .forward(input.r4()),
+                )
+            }
+            _ => {
+                let size = [output_size[0], output_size[1], output_size[2]];
+                DynTensor::R5(
+                    AdaptiveAvgPool3dConfig::new(size)
+                        .init()
+                        .forward(input.r5()),
+                )
+            }
+        },
+        LayerKind::Activation(activation) => activated(activation, input),
+        LayerKind::Flatten {
+            start_axis,
+            end_axis,
+        } => {
+            let (start, end) = (
+                axis_of(*start_axis, item.len()),
+                axis_of(*end_axis, item.len()),
+            );
+            let merged = item[start..=end].iter().product();
+            let shape = [&dims[..=start], &[merged], &item[end + 1..]].concat();
+            if shape == dims {
+                input
+            } else {
+                input.reshape(&shape)
+            }
+        }
+        LayerKind::Reshape { shape } => {
+            let known: usize = shape
+                .iter()
+                .filter(|size| **size > 0)
+                .map(|size| *size as usize)
+                .product();
+            let open = item.iter().product::<usize>() / known;
+            let sizes = shape
+                .iter()
+                .map(|size| if *size < 0 { open } else { *size as usize });
+            input.reshape(&[dims[0]].into_iter().chain(sizes).collect::<Vec<_>>())
+        }
+        LayerKind::Permute { axes } => {
+            let axes = axes
+                .iter()
+                .map(|axis| 1 + axis_of(*axis, item.len()) as isize);
+            let axes: Vec<isize> = [0].into_iter().chain(axes).collect();
+            input.permute(&axes)
+        }
+        LayerKind::Unsqueeze { axis } => {
+            let mut shape = dims.clone();
+            shape.insert(1 + axis_of(*axis, item.len() + 1), 1);
+            input.reshape(&shape)
+        }
+        LayerKind::Squeeze { axis } => {
+            let mut shape = dims.clone();
+            shape.remove(1 + axis_of(*axis, item.len()));
+            input.reshape(&shape)
+        }
+        LayerKind::Slice { axis, start, end } => {
+            let axis = axis_of(*axis, item.len());
+            let (first, past) = range(*start, *end, item[axis]);
+            map_rank!(input, t => t.narrow(1 + axis, first as usize, (past - first) as usize))
+        }
+        LayerKind::Reduce { operation, axis } => {
+            let axis = 1 + axis_of(*axis, item.len());
+            let reduced = match operation {
+                Reduction::Mean => map_rank!(input, t => t.mean_dim(axis)),
+                Reduction::Max => map_rank!(input, t => t.max_dim(axis)),
+                Reduction::Sum => map_rank!(input, t => t.sum_dim(axis)),
+            };
+            if item.len() == 1 {
+                return reduced;
+            }
+            let mut shape = dims.clone();
+            shape.remove(axis);
+            reduced.reshape(&shape)
+        }
+        LayerKind::Interpolate {
+            dims,
+            output_size,
+            scale,
+            mode,
+            align_corners,
+        } => {
+            let sizes: Vec<usize> = match (output_size, scale) {
+                (Some(sizes), _) => sizes.clone(),
+                (None, scale) => {
+                    let scales = scale.iter().flatten();
+                    item[1..]
+                        .iter()
+                        .zip(scales)
+                        .map(|(size, scale)| (*size as f64 * scale).floor() as usize)
+                        .collect()
+                }
+            };
+            let mode = match mode {
+                Interpolation::Nearest => InterpolateMode::Nearest,
+                Interpolation::Linear => InterpolateMode::Linear,
+                Interpolation::Cubic => InterpolateMode::Cubic,
+            };
+            match dims {
+                1 => {
+                    let config = Interpolate1dConfig::new().with_output_size(Some(sizes[0]));
+                    let interpolate = config
+                        .with_mode(mode)
+                        .with_align_corners(*align_corners)
+                        .init();
+                    DynTensor::R3(interpolate.forward(input.r3()))
+                }
+                _ => {
+                    let config =
+                        Interpolate2dConfig::new().with_output_size(Some([sizes[0], sizes[1]]));
+                    let interpolate = config
+                        .with_mode(mode)
+                        .with_align_corners(*align_corners)
+                        .init();
+                    DynTensor::R4(interpolate.forward(input.r4()))
+                }
+            }
+        }
+        LayerKind::PixelShuffle { factor } => {
+            DynTensor::R4(PixelShuffleConfig::new(*factor).init().forward(input.r4()))
+        }
+        LayerKind::PixelUnshuffle { factor } => DynTensor::R4(
+            PixelUnshuffleConfig::new(*factor)
+                .init()
+                .forward(input.r4()),
+        ),
+        _ => input,
+    }
+}
+
+fn fold(inputs: Vec<DynTensor>, combine: fn(DynTensor, DynTensor) -> DynTensor) -> DynTensor {
+    inputs
+        .into_iter()
+        .reduce(combine)
+        .expect("a join has at least two inputs")
+}
+
+/// What joins two tensors, sizes of 1 stretched.
+#[derive(Clone, Copy, Debug)]
+pub enum Combine {
+    /// Their sum.
+    Add,
+    /// Their product.
+    Multiply,
+}
+
+fn pooled(pool: &Pool, input: DynTensor) -> DynTensor {
+    let dims = input.dims();
+    let pads = |at: usize| {
+        let extent = pool.dilation[at] * (pool.kernel_size[at] - 1) + 1;
+        padding(&pool.padding, at, dims[2 + at], extent, pool.stride[at])
+    };
+    if pool.dims == 1 {
+        let padding = PaddingConfig1d::Explicit(pads(0).0, pads(0).1);
+        let (kernel, stride) = (pool.kernel_size[0], pool.stride[0]);
+        return DynTensor::R3(match pool.max {
+            true => MaxPool1dConfig::new(kernel)
+                .with_stride(stride)
+                .with_padding(padding)
+                .with_dilation(pool.dilation[0])
+                .with_ceil_mode(pool.ceil_mode)
+                .init()
+                .forward(input.r3()),
+            false => AvgPool1dConfig::new(kernel)
+                .with_stride(stride)
+                .with_padding(padding)
+                .with_count_include_pad(pool.count_include_pad)
+                .with_ceil_mode(pool.ceil_mode)
+                .init()
+                .forward(input.r3()),
+        });
+    }
+    let (rows, columns) = (pads(0), pads(1));
+    let padding = PaddingConfig2d::Explicit(rows.0, columns.0, rows.1, columns.1);
+    let pair = |sizes: &[usize]| [sizes[0], sizes[1]];
+    let (kernel, stride) = (pair(&pool.kernel_size), pair(&pool.stride));
+    DynTensor::R4(match pool.max {
+        true => MaxPool2dConfig::new(kernel)
+            .with_strides(stride)
+            .with_padding(padding)
+            .with_dilation(pair(&pool.dilation))
+            .with_ceil_mode(pool.ceil_mode)
+            .init()
+            .forward(input.r4()),
+        false => AvgPool2dConfig::new(kernel)
+            .with_strides(stride)
+            .with_padding(padding)
+            .with_count_include_pad(pool.count_include_pad)
+            .with_ceil_mode(pool.ceil_mode)
+            .init()
+            .forward(input.r4()),
+    })
+}
+
+fn activated(function: &Activation, input: DynTensor) -> DynTensor {
+    map_rank!(input, t => activate(function, t))
+}
+
+fn activate<const D: usize>(function: &Activation, tensor: Tensor<D>) -> Tensor<D> {
+    match *function {
+        Activation::Relu => activation::relu(tensor),
+        Activation::Relu6 => activation::relu6(tensor),
+        Activation::LeakyRelu { negative_slope } => activation::leaky_relu(tensor, negative_slope),
+        Activation::Rrelu { lower, upper } => RReluConfig::new()
+            .with_lower(lower)
+            .with_upper(upper)
+            .init()
+            .forward(tensor),
+        Activation::ThresholdedRelu { alpha } => activation::thresholded_relu(tensor, alpha),
+        Activation::Gelu => activation::gelu(tensor),
+        Activation::GeluTanh => activation::gelu_approximate(tensor),
+        Activation::Silu => activation::silu(tensor),
+        Activation::Mish => activation::mish(tensor),
+        Activation::Elu { alpha } => activation::elu(tensor, alpha),
+        Activation::Celu { alpha } => activation::celu(tensor, alpha),
+        Activation::Selu => activation::selu(tensor),
+        Activation::Tanh => activation::tanh(tensor),
+        Activation::Sigmoid => activation::sigmoid(tensor),
+        Activation::LogSigmoid => activation::log_sigmoid(tensor),
+        Activation::Softplus { beta, threshold } => {
+            activation::softplus_with_threshold(tensor, beta, threshold)
+        }
+        Activation::Softsign => activation::softsign(tensor),
+        Activation::Tanhshrink => activation::tanhshrink(tensor),
+        Activation::HardSigmoid { alpha, beta } => activation::hard_sigmoid(tensor, alpha, beta),
+        Activation::HardSwish => activation::hard_swish(tensor),
+        Activation::Hardtanh { min, max } => activation::hardtanh(tensor, min, max),
+        Activation::HardShrink { lambda } => activation::hard_shrink(tensor, lambda),
+        Activation::SoftShrink { lambda } => activation::soft_shrink(tensor, lambda),
+        Activation::Shrink { lambda, bias } => activation::shrink(tensor, lambda, bias),
+        Activation::Threshold { threshold, value } => {
+            activation::threshold(tensor, threshold, value)
+        }
+        Activation::Softmax => activation::softmax(tensor, D - 1),
+        Activation::LogSoftmax => activation::log_softmax(tensor, D - 1),
+        Activation::Glu => activation::glu(tensor, D - 1),
+    }
+}

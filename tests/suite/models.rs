@@ -1,0 +1,162 @@
+//! Networks from files: graphs, blocks, presets, and what `describe` says of them.
+
+use std::fs;
+
+use super::support::{IRIS, folder_with, plan, run};
+
+/// Branches, a block with parameters, repetition, freezing, initializers.
+const GRAPH: &str = r#"
+[data]
+type = "digits"
+
+[[model.layers]]
+type = "conv2d"
+name = "stem"
+out_channels = 8
+kernel_size = 3
+padding = "same"
+freeze = true
+initializer = { type = "orthogonal" }
+
+[[model.layers]]
+type = "residual"
+repeat = 2
+
+[[model.layers]]
+type = "residual"
+name = "wide"
+channels = 12
+
+[[model.layers]]
+type = "adaptive_avg_pool2d"
+name = "pooled"
+output_size = 1
+
+[[model.layers]]
+type = "max_pool2d"
+inputs = ["stem"]
+kernel_size = 8
+
+[[model.layers]]
+type = "concat"
+inputs = ["pooled", "previous"]
+
+[[model.layers]]
+type = "flatten"
+
+[[model.layers]]
+type = "sequence"
+for_each = { width = [24, 16] }
+layers = [{ type = "linear", out_features = "${width}" }, { type = "gelu" }]
+
+[[model.layers]]
+type = "linear"
+
+[model.blocks.residual]
+parameters = { channels = 8 }
+layers = [
+    { type = "batch_norm" },
+    { type = "relu" },
+    { type = "conv2d", name = "body", out_channels = "${channels}", kernel_size = 3, padding = 1 },
+    { type = "conv2d", name = "shortcut", inputs = ["input"], out_channels = "${channels}", kernel_size = 1, bias = false },
+    { type = "add", inputs = ["body", "shortcut"] },
+]
+
+[optimizer]
+type = "adam"
+learning_rate = 1e-3
+
+[train]
+epochs = 2
+"#;
+
+#[test]
+fn a_graph_is_described_as_a_table_and_as_a_drawing() {
+    let folder = folder_with(GRAPH);
+    let (code, table, stderr) = run(folder.path(), &["describe", "spec.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+    insta::assert_snapshot!("describe_table", table);
+    let (code, dot, _) = run(folder.path(), &["describe", "spec.toml", "--dot"]);
+    assert_eq!(code, 0);
+    insta::assert_snapshot!("describe_dot", dot);
+}
+
+#[test]
+fn trials_with_different_networks_are_described_one_by_one() {
+    let axes = "[sweep.grid]\nmodel.hidden = [[8], [16]]\noptimizer.learning_rate = [0.1, 0.01]\n";
+    let folder = folder_with(&format!("{IRIS}\n{axes}"));
+    let (code, table, stderr) = run(folder.path(), &["describe", "spec.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+    insta::assert_snapshot!(table);
+}
+
+/// The data and the rest of an experiment for each preset, with arguments that are not the defaults.
+const PRESETS: &[(&str, &str)] = &[
+    (
+        "digits",
+        "type = \"mlp\"\nhidden = [32, 16]\ndropout = 0.1\nactivation = \"gelu\"",
+    ),
+    (
+        "digits",
+        "type = \"cnn\"\nchannels = [4, 6]\npadding = \"same\"\nhidden = [8]",
+    ),
+    ("digits", "type = \"resnet\"\nchannels = [4, 8]\nblocks = 2"),
+];
+
+#[test]
+fn a_preset_printed_as_layers_is_the_same_network() {
+    for (data, model) in PRESETS {
+        let rest = format!(
+            "[data]\ntype = \"{data}\"\n[optimizer]\ntype = \"adam\"\nlearning_rate = 1e-3\n[train]\nepochs = 2\n"
+        );
+        let preset = format!("{rest}[model]\n{model}\n");
+        let folder = folder_with(&preset);
+        let (code, layers, stderr) = run(folder.path(), &["describe", "spec.toml", "--as-layers"]);
+        assert_eq!(code, 0, "{stderr}");
+        let (from_preset, _) = plan("spec.toml", &preset).unwrap();
+        let (from_layers, _) = plan("spec.toml", &format!("{rest}{layers}"))
+            .unwrap_or_else(|message| panic!("{model}\n{layers}\n{message}"));
+        assert_eq!(from_preset.runs[0].network, from_layers.runs[0].network);
+        assert_eq!(
+            from_preset.runs[0].fingerprint,
+            from_layers.runs[0].fingerprint
+        );
+    }
+}
+
+#[test]
+fn layers_can_be_axes_by_name_and_by_number() {
+    let axes = "[sweep.grid]\n\"model.layers.stem.out_channels\" = [4, 8]\n\"model.layers.1.repeat\" = [1, 3]\n";
+    let (plan, _) = plan("spec.toml", &format!("{GRAPH}\n{axes}")).unwrap();
+    let sizes: Vec<_> = plan
+        .runs
+        .iter()
+        .map(|run| {
+            (
+                run.id.as_str(),
+                run.network.layers.len(),
+                run.network.num_parameters,
+            )
+        })
+        .collect();
+    insta::assert_debug_snapshot!(sizes);
+}
+
+#[test]
+fn a_frozen_graph_with_batch_norm_goes_on_to_the_same_numbers() {
+    let spec = GRAPH.replace("epochs = 2", "epochs = 4");
+    let numbers = |folder: &std::path::Path| {
+        let run = folder.join("results/spec/runs/base-s1");
+        let summary: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(run.join("summary.json")).unwrap()).unwrap();
+        let metrics = fs::read_to_string(run.join("metrics.csv")).unwrap();
+        (metrics, summary["weights_digest"].clone())
+    };
+    let whole = folder_with(&spec);
+    assert_eq!(run(whole.path(), &["run", "spec.toml"]).0, 0);
+    let stopped = folder_with(&spec);
+    let fault = ["run", "spec.toml", "--inject-fault", "*@3"];
+    assert_eq!(run(stopped.path(), &fault).0, 1);
+    assert_eq!(run(stopped.path(), &["run", "spec.toml"]).0, 0);
+    assert_eq!(numbers(whole.path()), numbers(stopped.path()));
+}
