@@ -28,6 +28,13 @@ pub enum Event {
         /// The epoch that it ends, or that it stands in.
         epoch: usize,
     },
+    /// Training ended before its last epoch, as the plan asks for.
+    StoppedEarly {
+        /// The last epoch that was trained.
+        epoch: usize,
+        /// Why.
+        reason: String,
+    },
     /// A split was evaluated once, after the training.
     SplitEvaluated {
         /// The split.

@@ -3,13 +3,16 @@
 //! [`RULES`] is the whole list. A rule is a pure function of a [`Point`]; it names the keys it reads,
 //! and is passed over when one of them was already refused, so that one mistake makes one message.
 
+mod groups;
 pub mod network;
+mod recipe;
 mod rules;
+mod schedule;
 
 use crate::data::DataPlan;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::spec::ExperimentSpec;
-use crate::spec::document::{Table, Value};
+use crate::spec::document::Table;
 use crate::spec::section::Findings;
 use network::Network;
 
@@ -30,11 +33,8 @@ impl Point<'_> {
     pub fn span(&self, path: &str) -> Span {
         let mut path = path;
         loop {
-            if let Some(entry) = self.root.at(path) {
-                return match entry.node.value {
-                    Value::Table(_) => entry.key_span,
-                    _ => entry.node.span,
-                };
+            if let Some(span) = self.root.span_at(path) {
+                return span;
             }
             match path.rsplit_once('.') {
                 Some((above, _)) => path = above,
@@ -67,20 +67,76 @@ pub const RULES: &[Rule] = &[
         check: rules::batch_fits_split,
     },
     Rule {
+        reads: &["train.batch_size", "train.micro_batch_size"],
+        check: recipe::micro_batch_fits_batch,
+    },
+    Rule {
+        reads: &["train.epochs", "train.early_stopping"],
+        check: recipe::patience_can_end,
+    },
+    Rule {
+        reads: &["train.ema", "train.early_stopping", "objective"],
+        check: recipe::averages_are_made,
+    },
+    Rule {
+        reads: &["train.ema", "backend.precision"],
+        check: recipe::averages_are_precise,
+    },
+    Rule {
+        reads: &["scheduler"],
+        check: schedule::warmup_is_one,
+    },
+    Rule {
+        reads: &["scheduler"],
+        check: schedule::stages_have_lengths,
+    },
+    Rule {
         reads: &["data", "train", "scheduler"],
-        check: rules::warmup_ends,
+        check: schedule::warmup_ends,
+    },
+    Rule {
+        reads: &["data", "train", "scheduler"],
+        check: schedule::stages_are_reached,
+    },
+    Rule {
+        reads: &["data", "train", "scheduler"],
+        check: schedule::epoch_units_begin_with_epochs,
+    },
+    Rule {
+        reads: &["data", "train", "scheduler"],
+        check: schedule::schedule_changes,
     },
     Rule {
         reads: &["optimizer"],
-        check: rules::nesterov_has_momentum,
+        check: recipe::momentum_is_there,
     },
     Rule {
         reads: &["optimizer"],
-        check: rules::numbers_fit_f32,
+        check: recipe::clip_is_one,
+    },
+    Rule {
+        reads: &["optimizer"],
+        check: recipe::numbers_fit_f32,
     },
     Rule {
         reads: &["optimizer", "backend.precision"],
-        check: rules::epsilon_is_not_zero,
+        check: recipe::epsilon_is_not_zero,
+    },
+    Rule {
+        reads: &["data", "model", "optimizer"],
+        check: groups::patterns_match,
+    },
+    Rule {
+        reads: &["optimizer.groups"],
+        check: groups::groups_change_something,
+    },
+    Rule {
+        reads: &["data", "model", "optimizer"],
+        check: groups::groups_are_not_hidden,
+    },
+    Rule {
+        reads: &["data", "model", "optimizer"],
+        check: groups::something_is_trained,
     },
     Rule {
         reads: &["backend.device"],
@@ -111,4 +167,5 @@ pub fn check(point: &Point<'_>, findings: &mut Findings) {
     }
 }
 
+pub use groups::{group_of, matches};
 pub use rules::least_memory;

@@ -5,10 +5,8 @@ use crate::check::network::Network;
 use crate::data::DataPlan;
 use crate::diagnostic::Diagnostic;
 use crate::spec::ExperimentSpec;
-use crate::spec::backend::Precision;
 use crate::spec::data::{DataSource, MnistPart};
 use crate::spec::kind::show_bytes;
-use crate::spec::optimizer::OptimizerSpec;
 use crate::spec::section::Choice;
 
 pub fn split_leaves_items(point: &Point<'_>) -> Option<Diagnostic> {
@@ -89,103 +87,6 @@ fn sizes(data: &DataPlan) -> String {
     )
 }
 
-pub fn warmup_ends(point: &Point<'_>) -> Option<Diagnostic> {
-    let data = point.data?;
-    let train = &point.spec.train;
-    let num_steps = data.num_train.div_ceil(train.batch_size) * train.epochs;
-    let warmup_steps = point.spec.scheduler.warmup_steps;
-    (warmup_steps >= num_steps.max(1)).then(|| {
-        let message = format!(
-            "`scheduler.warmup_steps` is {warmup_steps}, and the whole training has {num_steps} steps"
-        );
-        Diagnostic::error("contradiction", message)
-            .at(point.span("scheduler.warmup_steps"))
-            .note(format!(
-                "{} items in batches of {} make {} steps an epoch, for {} epochs",
-                data.num_train,
-                train.batch_size,
-                data.num_train.div_ceil(train.batch_size),
-                train.epochs
-            ))
-            .help("write fewer warm-up steps, or train longer")
-    })
-}
-
-pub fn nesterov_has_momentum(point: &Point<'_>) -> Option<Diagnostic> {
-    let OptimizerSpec::Sgd {
-        momentum, nesterov, ..
-    } = &point.spec.optimizer
-    else {
-        return None;
-    };
-    (*nesterov && *momentum == 0.0).then(|| {
-        Diagnostic::error(
-            "contradiction",
-            "`optimizer.nesterov` is set, and there is no momentum to look ahead with",
-        )
-        .at(point.span("optimizer.nesterov"))
-        .help("write a `momentum` such as 0.9, or remove `nesterov`")
-    })
-}
-
-/// Burn's optimizers take their settings as 32-bit numbers.
-pub fn numbers_fit_f32(point: &Point<'_>) -> Option<Diagnostic> {
-    let optimizer = &point.spec.optimizer;
-    let mut numbers = vec![("learning_rate", optimizer.learning_rate(), f32::MAX)];
-    match optimizer {
-        OptimizerSpec::Sgd {
-            momentum,
-            weight_decay,
-            ..
-        } => numbers.extend([
-            ("momentum", *momentum, 1.0),
-            ("weight_decay", *weight_decay, f32::MAX),
-        ]),
-        OptimizerSpec::Adam(adam) | OptimizerSpec::Adamw(adam) => numbers.extend([
-            ("beta_1", adam.beta_1, 1.0),
-            ("beta_2", adam.beta_2, 1.0),
-            ("epsilon", adam.epsilon, f32::MAX),
-            ("weight_decay", adam.weight_decay, f32::MAX),
-        ]),
-    }
-    let wrong = |(_, value, bound): &(&str, f64, f32)| {
-        let rounded = *value as f32;
-        rounded >= *bound || (*value > 0.0 && rounded == 0.0)
-    };
-    let (key, value, _) = numbers.into_iter().find(wrong)?;
-    let message = format!(
-        "`optimizer.{key}` is {value:e}, which 32 bits round to {}",
-        value as f32
-    );
-    Some(
-        Diagnostic::error("out-of-range", message)
-            .at(point.span(&format!("optimizer.{key}")))
-            .note("Burn's optimizers take their settings as 32-bit numbers")
-            .help("write a number between 1e-38 and 1e38, and for shares one below 0.9999999"),
-    )
-}
-
-/// The smallest number above zero in IEEE half precision.
-const SMALLEST_F16: f64 = 5.97e-8;
-
-pub fn epsilon_is_not_zero(point: &Point<'_>) -> Option<Diagnostic> {
-    let (OptimizerSpec::Adam(adam) | OptimizerSpec::Adamw(adam)) = &point.spec.optimizer else {
-        return None;
-    };
-    (point.spec.backend.precision == Precision::F16 && adam.epsilon < SMALLEST_F16).then(|| {
-        let message = format!(
-            "`optimizer.epsilon` is {:e}, which is 0 in f16: updates would divide by zero",
-            adam.epsilon
-        );
-        Diagnostic::error("contradiction", message)
-            .at(point.span("optimizer.epsilon"))
-            .note(format!(
-                "the smallest number above 0 in f16 is {SMALLEST_F16:e}"
-            ))
-            .help("write `epsilon = 1e-4`, or another precision such as \"bf16\"")
-    })
-}
-
 pub fn device_is_compiled(point: &Point<'_>) -> Option<Diagnostic> {
     let device = point.spec.backend.device;
     let name = device.backend.name();
@@ -230,8 +131,11 @@ pub fn least_memory(spec: &ExperimentSpec, data: &DataPlan, network: &Network) -
     let float = spec.backend.precision.num_bytes();
     let item: u64 = data.item_shape.iter().product::<usize>() as u64;
     let num_items = (data.num_train + data.num_valid + data.num_test) as u64;
-    let tensors_per_parameter = 2 + spec.optimizer.num_states();
-    let batch = spec.train.batch_size as u64;
+    let train = &spec.train;
+    let is_in_pieces = train.micro_batch_size < train.batch_size;
+    let tensors_per_parameter =
+        2 + spec.optimizer.method.num_states() + is_in_pieces as u64 + train.ema.is_some() as u64;
+    let batch = train.micro_batch_size as u64;
     num_items * item * 4
         + network.num_parameters * tensors_per_parameter * float
         + batch * (item + network.activations_per_item) * float

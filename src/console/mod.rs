@@ -126,7 +126,9 @@ impl Console {
                 let message = progress_message(plan, &progress, record);
                 self.show_progress(run, plan, message, epoch.step);
             }
-            Event::CheckpointSaved { .. } | Event::SplitEvaluated { .. } => {}
+            Event::StoppedEarly { .. }
+            | Event::CheckpointSaved { .. }
+            | Event::SplitEvaluated { .. } => {}
             Event::RunFinished { outcome, .. } => self.finished(run, plan, outcome, record),
         }
         if let Some(bars) = &self.bars {
@@ -168,7 +170,10 @@ impl Console {
             None => String::new(),
         };
         let detail = match outcome {
-            Outcome::Completed => format!("completed{number}"),
+            Outcome::Completed => match &record.stopped_early {
+                Some((epoch, _)) => format!("completed{number}, stopped early after epoch {epoch}"),
+                None => format!("completed{number}"),
+            },
             Outcome::Interrupted => "interrupted, can be resumed".to_owned(),
             Outcome::Skipped { reason } => format!("skipped: {reason}"),
             Outcome::Failed { class, message } => format!("failed ({}): {message}", class.name()),

@@ -2,6 +2,7 @@
 //!
 //! Knows no device, clock or disk. Data is looked at through a function that the caller passes.
 
+mod schedule;
 pub mod sweep;
 
 use serde::{Deserialize, Serialize};
@@ -14,9 +15,11 @@ use crate::diagnostic::Diagnostics;
 use crate::spec::backend::{DeviceName, Precision};
 use crate::spec::data::DataSpec;
 use crate::spec::document::{Document, Table};
-use crate::spec::optimizer::{LossSpec, OptimizerSpec, SchedulerSpec};
+use crate::spec::optimizer::{LossSpec, OptimizerSpec};
+use crate::spec::scheduler::SchedulerSpec;
 use crate::spec::section::Findings;
-use crate::spec::{CheckpointSpec, ExperimentSpec, Objective, TrainSpec};
+use crate::spec::train::TrainSpec;
+use crate::spec::{CheckpointSpec, ExperimentSpec, Objective};
 
 /// The version of `plan.json` and `run.toml`.
 pub const FORMAT: u32 = 1;
@@ -93,6 +96,23 @@ impl RunPlan {
     /// Optimizer updates of the whole training.
     pub fn num_steps(&self) -> usize {
         self.steps_per_epoch * self.train.epochs
+    }
+
+    /// The items of each piece that a step of an epoch is computed in, its number from 0.
+    pub fn pieces(&self, step: usize) -> impl Iterator<Item = usize> + use<> {
+        let size = self.train.micro_batch_size;
+        let first = step * self.train.batch_size;
+        let num = self
+            .train
+            .batch_size
+            .min(self.data.num_train.saturating_sub(first));
+        (0..num).step_by(size).map(move |at| size.min(num - at))
+    }
+
+    /// The metric that early stopping watches, if there is early stopping.
+    pub fn watched(&self) -> Option<Objective> {
+        let spec = self.train.early_stopping.as_ref()?;
+        Some(spec.metric.unwrap_or(self.objective))
     }
 
     fn compute_fingerprint(&self) -> String {

@@ -18,6 +18,8 @@ pub struct RunRecord {
     pub started: Option<Started>,
     /// The epochs that count: those of the newest attempt, with the ones that it resumed from.
     pub epochs: Vec<Epoch>,
+    /// The epoch after which training was stopped early, with the reason.
+    pub stopped_early: Option<(usize, String)>,
     /// Evaluations after the training, by split.
     pub evaluations: BTreeMap<String, Metrics>,
     /// How the newest attempt ended; `None` while it has not.
@@ -34,6 +36,7 @@ impl RunRecord {
         match event {
             Event::RunStarted(started) => {
                 self.epochs = started.history.clone();
+                self.stopped_early = None;
                 self.evaluations.clear();
                 self.outcome = None;
                 self.wall_secs = started.resumed_secs;
@@ -41,6 +44,9 @@ impl RunRecord {
             }
             Event::Progressed(_) | Event::CheckpointSaved { .. } => {}
             Event::EpochFinished(epoch) => self.epochs.push(epoch.clone()),
+            Event::StoppedEarly { epoch, reason } => {
+                self.stopped_early = Some((*epoch, reason.clone()));
+            }
             Event::SplitEvaluated { split, metrics, .. } => {
                 self.evaluations.insert(split.clone(), metrics.clone());
             }
@@ -166,6 +172,7 @@ impl RunRecord {
             reason,
             metrics,
             best_epoch: best.map(|epoch| epoch.epoch),
+            stopped_early: self.stopped_early.as_ref().map(|(epoch, _)| *epoch),
             epochs: self.epochs.len(),
             steps: self.epochs.last().map_or(0, |epoch| epoch.step),
             wall_secs: self.wall_secs,
@@ -204,6 +211,9 @@ pub struct Summary {
     pub metrics: Metrics,
     /// The best epoch by the objective.
     pub best_epoch: Option<usize>,
+    /// The epoch after which training was stopped early, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_early: Option<usize>,
     /// Epochs that were finished.
     pub epochs: usize,
     /// Optimizer updates up to the end of the last finished epoch.

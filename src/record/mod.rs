@@ -15,7 +15,7 @@
 //!     run.log              the worker's log
 //!     checkpoints/         model-<step>.bpk, optimizer-<step>.bpk, scheduler-<step>.bpk, and
 //!                          checkpoint-<step>.json, which makes the three of them complete
-//!     model/               final.bpk, and best.bpk by the objective
+//!     model/               final.bpk, best.bpk by the objective, and ema.bpk if weights are averaged
 //!   report.md report.csv report.json
 //! ```
 //!
@@ -160,7 +160,7 @@ impl RunFolder {
         self.checkpoints().join(format!("{part}-{step}.bpk"))
     }
 
-    /// Saved weights: `final` or `best`.
+    /// Saved weights: `final`, `best` or `ema`.
     pub fn model(&self, name: &str) -> PathBuf {
         self.0.join("model").join(format!("{name}.bpk"))
     }

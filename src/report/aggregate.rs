@@ -130,6 +130,13 @@ pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
         record.write_missing(&run_folder, run)?;
         let rejected = record.started.iter().flat_map(|s| &s.rejected_checkpoints);
         remarks.extend(rejected.map(|what| format!("`{}` passed over {what}", run.id)));
+        if let Some((epoch, reason)) = &record.stopped_early {
+            let epochs = run.train.epochs;
+            remarks.push(format!(
+                "`{}` was stopped early after epoch {epoch} of {epochs}: {reason}",
+                run.id
+            ));
+        }
         provenance.add(run, &run_folder);
         match record.summary(run) {
             Some(summary) if summary.outcome == "completed" => by_trial[at].push(summary),

@@ -142,6 +142,39 @@ impl Table {
         }
     }
 
+    /// Where the value at a dotted path stands, for a table its key. A segment may end in the place of
+    /// an item of a list: `groups[1]`.
+    pub fn span_at(&self, path: &str) -> Option<Span> {
+        let (head, rest) = match path.split_once('.') {
+            None => (path, None),
+            Some((head, rest)) => (head, Some(rest)),
+        };
+        let (key, at) = match head.strip_suffix(']').and_then(|head| head.split_once('[')) {
+            None => (head, None),
+            Some((key, at)) => (key, Some(at.parse::<usize>().ok()?)),
+        };
+        let entry = self.get(key)?;
+        let node = match (at, &entry.node.value) {
+            (None, _) => &entry.node,
+            (Some(at), Value::Array(items)) => items.get(at)?,
+            // What may be written without a list stands for its only item.
+            (Some(_), _) => &entry.node,
+        };
+        match (rest, &node.value) {
+            (Some(rest), Value::Table(table)) => table.span_at(rest),
+            (Some(rest), Value::Array(items)) => {
+                let (item, rest) = rest.split_once('.')?;
+                match &items.get(item_at(items, item)?)?.value {
+                    Value::Table(table) => table.span_at(rest),
+                    _ => None,
+                }
+            }
+            (Some(_), _) => None,
+            (None, Value::Table(_)) if at.is_none() => Some(entry.key_span),
+            (None, _) => Some(node.span),
+        }
+    }
+
     /// Puts `node` at a dotted path, creating tables on the way. What stands in the way and is not a
     /// table is replaced. The keys take `key_span`.
     pub fn set(&mut self, path: &str, key_span: Span, node: Node) {

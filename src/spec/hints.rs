@@ -39,6 +39,14 @@ pub fn synonym(key: &str, known: &[&'static str]) -> Option<&'static str> {
         ("seed", "seeds"),
         ("betas", "beta_1"),
         ("eps", "epsilon"),
+        ("lr_factor", "learning_rate_factor"),
+        ("max_norm", "global_norm"),
+        ("clip_grad_norm", "global_norm"),
+        ("t_0", "period"),
+        ("t_mult", "period_factor"),
+        ("pct_start", "peak_at"),
+        ("warmup", "warmup_steps"),
+        ("params", "parameters"),
         ("path", "root"),
         ("dir", "root"),
         ("dtype", "precision"),
@@ -76,7 +84,12 @@ pub fn home_of(key: &str) -> Option<String> {
             let found = match &doc.shape {
                 Shape::Table(keys) => find(keys, &inner, wanted),
                 Shape::Variants(all) => all.iter().find_map(|v| find(&v.keys, path, wanted)),
-                Shape::Scalar(_) | Shape::Axes | Shape::Layers | Shape::Blocks => None,
+                // A key of many tables has no home.
+                Shape::Scalar(_)
+                | Shape::Tables(_)
+                | Shape::Axes
+                | Shape::Layers
+                | Shape::Blocks => None,
             };
             if found.is_some() {
                 return found;

@@ -27,6 +27,8 @@ pub enum Kind {
     },
     /// A string that is not empty.
     Text,
+    /// A pattern over names, in which `*` stands for any text.
+    Pattern,
     /// One of these names, each with what it means.
     OneOf(Vec<(&'static str, &'static str)>),
     /// One of these names, optionally with an index behind a colon: `wgpu:1`.
@@ -159,6 +161,7 @@ impl Kind {
                 format!("a number{lower}{upper}")
             }
             Kind::Text => "a string".into(),
+            Kind::Pattern => "a pattern".into(),
             Kind::OneOf(names) | Kind::Indexed(names) => {
                 let quoted: Vec<_> = names.iter().map(|(name, _)| format!("`{name}`")).collect();
                 let index = match self {
@@ -182,9 +185,14 @@ impl Kind {
         match self {
             Kind::Bool => "true".into(),
             Kind::Int(min, max) => 10.clamp(*min, *max).to_string(),
-            Kind::Float { open_min: true, .. } if self.allows(1e-3) => "1e-3".into(),
+            Kind::Float {
+                open_min: true,
+                max: f64::INFINITY,
+                ..
+            } if self.allows(1e-3) => "1e-3".into(),
+            Kind::Float { open_min: true, .. } if self.allows(0.5) => "0.5".into(),
             Kind::Float { .. } => {
-                let tried = [0.1, 1.0];
+                let tried = [0.1, 1.0, -0.5];
                 tried
                     .iter()
                     .find(|v| self.allows(**v))
@@ -192,6 +200,7 @@ impl Kind {
                     .to_string()
             }
             Kind::Text => "\"some words\"".into(),
+            Kind::Pattern => "\"*.bias\"".into(),
             Kind::OneOf(names) | Kind::Indexed(names) => {
                 format!("\"{}\"", names.first().map_or("", |(name, _)| name))
             }
@@ -288,8 +297,8 @@ impl Kind {
             (Kind::Int(..) | Kind::Float { .. }, Value::Str(s)) if s.parse::<f64>().is_ok() => Err(
                 Box::new(wrong_type().help(format!("write {s} without quotes"))),
             ),
-            (Kind::Text, Value::Str(s)) if !s.trim().is_empty() => Ok(()),
-            (Kind::Text, Value::Str(_)) => {
+            (Kind::Text | Kind::Pattern, Value::Str(s)) if !s.trim().is_empty() => Ok(()),
+            (Kind::Text | Kind::Pattern, Value::Str(_)) => {
                 let message = format!("`{path}` is empty");
                 Err(Box::new(
                     Diagnostic::error("out-of-range", message)
@@ -442,7 +451,7 @@ impl Kind {
                 }
                 schema
             }
-            Kind::Text => json!({ "type": "string", "minLength": 1 }),
+            Kind::Text | Kind::Pattern => json!({ "type": "string", "minLength": 1 }),
             Kind::OneOf(names) => {
                 let names: Vec<_> = names.iter().map(|(name, _)| *name).collect();
                 json!({ "type": "string", "enum": names })

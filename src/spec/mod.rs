@@ -8,10 +8,13 @@ pub mod data;
 pub mod document;
 mod hints;
 pub mod kind;
+pub mod method;
 pub mod model;
 pub mod optimizer;
+pub mod scheduler;
 pub mod schema;
 pub mod section;
+pub mod train;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,8 +23,10 @@ use data::DataSpec;
 use document::{Entry, Table};
 use kind::{Bytes, Kind};
 use model::ModelSpec;
-use optimizer::{LossSpec, OptimizerSpec, SchedulerSpec};
+use optimizer::{LossSpec, OptimizerSpec};
+use scheduler::SchedulerSpec;
 use section::{Choice, Findings, KeyDoc, Section};
+use train::TrainSpec;
 
 /// The whole experiment file.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,15 +68,6 @@ pub struct ExperimentTable {
     pub seeds: Vec<u64>,
 }
 
-/// The `[train]` table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TrainSpec {
-    /// Passes over the train split.
-    pub epochs: usize,
-    /// Items of a step.
-    pub batch_size: usize,
-}
-
 /// The `[checkpoint]` table. The best epoch by the objective is kept besides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CheckpointSpec {
@@ -110,6 +106,12 @@ pub enum Objective {
     /// Loss on the train split; lower is better.
     #[serde(rename = "train/loss")]
     TrainLoss,
+    /// Accuracy of the averaged weights on the valid split; higher is better.
+    #[serde(rename = "valid_ema/accuracy")]
+    ValidEmaAccuracy,
+    /// Loss of the averaged weights on the valid split; lower is better.
+    #[serde(rename = "valid_ema/loss")]
+    ValidEmaLoss,
 }
 
 impl Choice for Objective {
@@ -134,6 +136,16 @@ impl Choice for Objective {
             "train/loss",
             "Loss on the train split; lower is better.",
         ),
+        (
+            Objective::ValidEmaAccuracy,
+            "valid_ema/accuracy",
+            "Accuracy of the weights of `[train.ema]` on the valid split; higher is better.",
+        ),
+        (
+            Objective::ValidEmaLoss,
+            "valid_ema/loss",
+            "Loss of the weights of `[train.ema]` on the valid split; lower is better.",
+        ),
     ];
 }
 
@@ -141,11 +153,18 @@ impl Objective {
     /// Whether `a` is better than `b`; `nan` is never better.
     pub fn is_better(self, a: f64, b: f64) -> bool {
         match self {
-            Objective::ValidAccuracy | Objective::TrainAccuracy => {
+            Objective::ValidAccuracy | Objective::TrainAccuracy | Objective::ValidEmaAccuracy => {
                 a > b || (b.is_nan() && !a.is_nan())
             }
-            Objective::ValidLoss | Objective::TrainLoss => a < b || (b.is_nan() && !a.is_nan()),
+            Objective::ValidLoss | Objective::TrainLoss | Objective::ValidEmaLoss => {
+                a < b || (b.is_nan() && !a.is_nan())
+            }
         }
+    }
+
+    /// Whether it is of the averaged weights.
+    pub fn is_of_ema(self) -> bool {
+        self.name().starts_with("valid_ema/")
     }
 }
 
@@ -193,10 +212,7 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
         loss: s.table("loss", "What is minimized.", false, LossSpec::decode),
         optimizer: s.table("optimizer", "How it is minimized.", true, OptimizerSpec::decode),
         scheduler: s.table("scheduler", "The learning rate over the steps.", false, SchedulerSpec::decode),
-        train: s.table("train", "How long is trained, and in what batches.", true, |s| TrainSpec {
-            epochs: s.field("epochs", Kind::Int(1, 1_000_000), "Passes over the train split.").required(),
-            batch_size: s.field("batch_size", Kind::Int(1, 1 << 24), "Items of a step.").or(64),
-        }),
+        train: s.table("train", "How long is trained, and in what batches.", true, TrainSpec::decode),
         checkpoint: s.table("checkpoint", "When checkpoints are written and kept.", false, |s| CheckpointSpec {
             every_epochs: s
                 .field("every_epochs", Kind::at_least(1), "Epochs between two checkpoints; a new best epoch is saved besides.")

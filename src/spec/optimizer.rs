@@ -1,8 +1,9 @@
-//! `[loss]`, `[optimizer]` and `[scheduler]`: what is minimized and how.
+//! `[loss]` and `[optimizer]`: what is minimized and how.
 
 use serde::{Deserialize, Serialize};
 
 use super::kind::Kind;
+use super::method::{Method, Role};
 use super::section::{Choice, Section};
 
 /// The `[loss]` table.
@@ -42,245 +43,147 @@ impl LossSpec {
 
 /// The `[optimizer]` table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum OptimizerSpec {
-    /// Stochastic gradient descent.
-    Sgd {
-        /// Before the scheduler.
-        learning_rate: f64,
-        /// 0 for none.
-        momentum: f64,
-        /// Whether the momentum looks ahead.
-        nesterov: bool,
-        /// L2 penalty added to the gradient.
-        weight_decay: f64,
-    },
-    /// Adam (Kingma and Ba, 2015).
-    Adam(AdamSpec),
-    /// Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
-    Adamw(AdamSpec),
-}
-
-/// The keys of `adam` and `adamw`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AdamSpec {
+pub struct OptimizerSpec {
     /// Before the scheduler.
     pub learning_rate: f64,
-    /// Decay of the mean of gradients.
-    pub beta_1: f64,
-    /// Decay of the mean of squared gradients.
-    pub beta_2: f64,
-    /// Added to the denominator.
-    pub epsilon: f64,
-    /// L2 penalty for `adam`, decoupled for `adamw`.
-    pub weight_decay: f64,
+    /// How weights follow from gradients.
+    #[serde(flatten)]
+    pub method: Method,
+    /// How gradients are made smaller before that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clip: Option<ClipSpec>,
+    /// Parameters that are treated differently.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupSpec>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum OptimizerKind {
-    Sgd,
-    Adam,
-    Adamw,
+/// The `[optimizer.clip]` table: one of its keys.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClipSpec {
+    /// The largest absolute value of an element.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<f64>,
+    /// The largest norm of the gradient of one parameter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub norm: Option<f64>,
+    /// The largest norm of all gradients together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub global_norm: Option<f64>,
 }
 
-impl Choice for OptimizerKind {
-    const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (
-            OptimizerKind::Sgd,
-            "sgd",
-            "Stochastic gradient descent, with momentum if set.",
-        ),
-        (
-            OptimizerKind::Adam,
-            "adam",
-            "Adam; weight decay is an L2 penalty.",
-        ),
-        (
-            OptimizerKind::Adamw,
-            "adamw",
-            "Adam with decoupled weight decay.",
-        ),
-    ];
+/// A table of `[[optimizer.groups]]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GroupSpec {
+    /// Patterns over the paths of parameters.
+    pub parameters: Vec<String>,
+    /// Instead of the optimizer's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight_decay: Option<f64>,
+    /// What the learning rate is multiplied by.
+    pub learning_rate_factor: f64,
+    /// Whether they stay as they are.
+    pub freeze: bool,
 }
 
 impl OptimizerSpec {
-    /// The learning rate before the scheduler.
-    pub fn learning_rate(&self) -> f64 {
-        match self {
-            OptimizerSpec::Sgd { learning_rate, .. } => *learning_rate,
-            OptimizerSpec::Adam(adam) | OptimizerSpec::Adamw(adam) => adam.learning_rate,
+    /// The settings that Burn takes as 32-bit numbers, by their keys below `optimizer`.
+    pub fn settings(&self) -> Vec<(String, f64, Role)> {
+        let own = self.method.settings().into_iter();
+        let mut settings = vec![("learning_rate".to_owned(), self.learning_rate, Role::Scale)];
+        settings.extend(own.map(|(key, value, role)| (key.to_owned(), value, role)));
+        for (at, group) in self.groups.iter().enumerate() {
+            let decay = group.weight_decay.unwrap_or(0.0);
+            settings.push((format!("groups[{at}].weight_decay"), decay, Role::Scale));
         }
-    }
-
-    /// How many tensors of a parameter's size the optimizer keeps for each parameter.
-    pub fn num_states(&self) -> u64 {
-        match self {
-            OptimizerSpec::Sgd { momentum, .. } => (*momentum > 0.0) as u64,
-            OptimizerSpec::Adam(_) | OptimizerSpec::Adamw(_) => 2,
-        }
+        let clip = self.clip.clone().unwrap_or_default();
+        let limits = [
+            ("clip.value", clip.value),
+            ("clip.norm", clip.norm),
+            ("clip.global_norm", clip.global_norm),
+        ];
+        let limits = limits.map(|(key, limit)| (key.to_owned(), limit.unwrap_or(0.0), Role::Scale));
+        settings.extend(limits);
+        settings
     }
 
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
-        s.variant("The optimizer.", None, |s, kind| {
-            let learning_rate = s
-                .field(
-                    "learning_rate",
-                    Kind::positive(),
-                    "Step size, before the scheduler.",
-                )
-                .required();
-            match kind {
-                OptimizerKind::Sgd => OptimizerSpec::Sgd {
-                    learning_rate,
-                    momentum: s
-                        .field(
-                            "momentum",
-                            Kind::fraction(),
-                            "Share of the last update that is kept; 0 for none.",
-                        )
-                        .or(0.0),
-                    nesterov: s
-                        .field("nesterov", Kind::Bool, "Whether the momentum looks ahead.")
-                        .or(false),
-                    weight_decay: s
-                        .field(
-                            "weight_decay",
-                            Kind::non_negative(),
-                            "L2 penalty added to the gradient.",
-                        )
-                        .or(0.0),
-                },
-                OptimizerKind::Adam => OptimizerSpec::Adam(AdamSpec::decode(s, learning_rate, 0.0)),
-                OptimizerKind::Adamw => {
-                    OptimizerSpec::Adamw(AdamSpec::decode(s, learning_rate, 0.01))
-                }
-            }
-        })
+        let doc = "Step size, before the scheduler.";
+        Self {
+            // First, since messages about the other keys name the type.
+            method: Method::decode(s),
+            learning_rate: s
+                .field("learning_rate", Kind::positive(), doc)
+                .required(),
+            clip: s.optional_table(
+                "clip",
+                "How gradients are made smaller before the update: one of the keys.",
+                ClipSpec::decode,
+            ),
+            groups: s.tables(
+                "groups",
+                "Parameters that are treated differently. Of several groups that a parameter is in, the last one counts, with all of its keys.",
+                false,
+                GroupSpec::decode,
+            ),
+        }
     }
 }
 
-impl AdamSpec {
-    fn decode(s: &mut Section<'_>, learning_rate: f64, weight_decay: f64) -> Self {
+impl ClipSpec {
+    fn decode(s: &mut Section<'_>) -> Self {
+        let value = "Each element of a gradient is cut to between minus and plus this.";
+        let norm = "A parameter's gradient is scaled down to this norm if its norm is larger.";
+        let global_norm = "All gradients are scaled down together if the norm over all of them is larger (Pascanu et al., 2013).";
+        let mut limit = |key, doc| s.field(key, Kind::positive(), doc).optional();
         Self {
-            learning_rate,
-            beta_1: s
+            value: limit("value", value),
+            norm: limit("norm", norm),
+            global_norm: limit("global_norm", global_norm),
+        }
+    }
+}
+
+/// Patterns over the paths of parameters.
+pub(super) fn patterns() -> Kind {
+    let list = Kind::List {
+        item: Box::new(Kind::Pattern),
+        min_items: 1,
+        unique: true,
+    };
+    Kind::Either(Box::new(Kind::Pattern), Box::new(list))
+}
+
+impl GroupSpec {
+    fn decode(s: &mut Section<'_>) -> Self {
+        Self {
+            parameters: s
                 .field(
-                    "beta_1",
-                    Kind::fraction(),
-                    "Decay of the running mean of gradients.",
+                    "parameters",
+                    patterns(),
+                    "Which parameters, by path, such as \"linear_1.weight\" or \"*.bias\"; `*` stands for any text, `?` for one character.",
                 )
-                .or(0.9),
-            beta_2: s
-                .field(
-                    "beta_2",
-                    Kind::fraction(),
-                    "Decay of the running mean of squared gradients.",
-                )
-                .or(0.999),
-            epsilon: s
-                .field("epsilon", Kind::positive(), "Added to the denominator.")
-                .or(1e-8),
+                .required(),
             weight_decay: s
                 .field(
                     "weight_decay",
                     Kind::non_negative(),
-                    "Weight decay: an L2 penalty for adam, decoupled for adamw.",
+                    "Weight decay instead of the optimizer's.",
                 )
-                .or(weight_decay),
-        }
-    }
-}
-
-/// The `[scheduler]` table: the learning rate at each step as a multiple of the optimizer's.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SchedulerSpec {
-    /// Steps over which the rate rises linearly from zero.
-    pub warmup_steps: usize,
-    /// What it does after that.
-    #[serde(flatten)]
-    pub decay: Decay,
-}
-
-/// What the learning rate does after the warm-up.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Decay {
-    /// It stays.
-    Constant,
-    /// It falls on a line.
-    Linear {
-        /// What is left at the last step, as a fraction.
-        final_fraction: f64,
-    },
-    /// It falls on half a cosine (Loshchilov and Hutter, 2017, without restarts).
-    Cosine {
-        /// What is left at the last step, as a fraction.
-        final_fraction: f64,
-    },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum DecayKind {
-    Constant,
-    Linear,
-    Cosine,
-}
-
-impl Choice for DecayKind {
-    const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (DecayKind::Constant, "constant", "The learning rate stays."),
-        (
-            DecayKind::Linear,
-            "linear",
-            "It falls on a line over the whole training.",
-        ),
-        (
-            DecayKind::Cosine,
-            "cosine",
-            "It falls on half a cosine over the whole training.",
-        ),
-    ];
-}
-
-impl SchedulerSpec {
-    pub(super) fn decode(s: &mut Section<'_>) -> Self {
-        let warmup_steps = s
-            .field(
-                "warmup_steps",
-                Kind::at_least(0),
-                "Steps over which the learning rate rises linearly from zero.",
-            )
-            .or(0);
-        let final_fraction = |s: &mut Section<'_>| {
-            let kind = Kind::Float {
-                min: 0.0,
-                open_min: false,
-                max: 1.0,
-                open_max: false,
-            };
-            s.field(
-                "final_fraction",
-                kind,
-                "What is left of the learning rate at the last step.",
-            )
-            .or(0.0)
-        };
-        let decay = s.variant(
-            "What the learning rate does after the warm-up.",
-            Some(DecayKind::Constant),
-            |s, kind| match kind {
-                DecayKind::Constant => Decay::Constant,
-                DecayKind::Linear => Decay::Linear {
-                    final_fraction: final_fraction(s),
-                },
-                DecayKind::Cosine => Decay::Cosine {
-                    final_fraction: final_fraction(s),
-                },
-            },
-        );
-        Self {
-            warmup_steps,
-            decay,
+                .optional(),
+            learning_rate_factor: s
+                .field(
+                    "learning_rate_factor",
+                    Kind::positive(),
+                    "What the learning rate is multiplied by.",
+                )
+                .or(1.0),
+            freeze: s
+                .field(
+                    "freeze",
+                    Kind::Bool,
+                    "Whether these parameters stay as they are.",
+                )
+                .or(false),
         }
     }
 }

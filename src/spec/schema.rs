@@ -69,6 +69,10 @@ fn object_schema(keys: &[KeyDoc], doc: &str, mut properties: Map<String, Json>) 
         let mut schema = match &key.shape {
             Shape::Scalar(kind) => kind.schema(),
             Shape::Table(inner) => table_schema(inner, key.doc),
+            Shape::Tables(inner) => {
+                let items = table_schema(inner, key.doc);
+                json!({ "type": "array", "minItems": key.required as u8, "items": items })
+            }
             Shape::Axes => axes_schema(),
             Shape::Layers => {
                 json!({ "type": "array", "minItems": 1, "items": { "$ref": "#/definitions/layer" } })

@@ -24,7 +24,7 @@ impl Findings {
     /// Whether the value at `path`, or one above or below it, is a stand-in.
     pub fn is_poisoned(&self, path: &str) -> bool {
         let under = |a: &str, b: &str| {
-            a.is_empty() || a == b || (b.starts_with(a) && b.as_bytes()[a.len()] == b'.')
+            a.is_empty() || a == b || (b.starts_with(a) && b".[".contains(&b.as_bytes()[a.len()]))
         };
         let mut poisoned = self.poisoned.iter();
         poisoned.any(|p| under(p, path) || under(path, p))
@@ -53,6 +53,8 @@ pub enum Shape {
     Scalar(Kind),
     /// A table.
     Table(Vec<KeyDoc>),
+    /// A list of tables.
+    Tables(Vec<KeyDoc>),
     /// The `type` key of a table, with the keys that each type adds to it.
     Variants(Vec<Variant>),
     /// A table whose keys are dotted paths of other keys and whose values are lists for them.
@@ -196,6 +198,104 @@ impl<'a> Section<'a> {
             .field(key, Kind::of_choice::<T>(), doc)
             .or(default.name().to_owned());
         by_name(&name).unwrap_or(default)
+    }
+
+    /// A value out of a fixed set of names, if it is written.
+    pub fn optional_choice<T: Choice>(
+        &mut self,
+        key: &'static str,
+        doc: &'static str,
+    ) -> Option<T> {
+        let name: Option<String> = self.field(key, Kind::of_choice::<T>(), doc).optional();
+        name.and_then(|name| by_name(&name))
+    }
+
+    /// A list of tables, `[[…]]`, whose keys `decode` asks for; empty when it is not written.
+    pub fn tables<T>(
+        &mut self,
+        key: &'static str,
+        doc: &'static str,
+        required: bool,
+        decode: impl Fn(&mut Section<'_>) -> T,
+    ) -> Vec<T> {
+        self.known.push(key);
+        let path = self.path_of(key);
+        let place = self.place();
+        let (table, span, findings, silent) = match &mut self.mode {
+            Mode::Describe(keys) => {
+                let mut inner = Vec::new();
+                let value = run_section(path, Mode::Describe(&mut inner), decode);
+                keys.push(KeyDoc {
+                    key,
+                    doc,
+                    shape: Shape::Tables(inner),
+                    default: None,
+                    required,
+                });
+                return vec![value];
+            }
+            Mode::Read {
+                table,
+                span,
+                findings,
+                silent,
+            } => (table, span, findings, silent),
+        };
+        let help =
+            format!("write `[[{path}]]` on a line of its own for each table, and its keys below");
+        let Some(entry) = table.and_then(|t| t.get(key)) else {
+            if required && !*silent {
+                let message = format!("missing `[[{path}]]` in {place}");
+                let missing = Diagnostic::error("missing-table", message).at(*span);
+                findings.diagnostics.push(missing.help(help));
+                findings.poisoned.push(path);
+            }
+            return Vec::new();
+        };
+        let Value::Array(items) = &entry.node.value else {
+            let found = entry.node.value.kind();
+            let message = format!("`{path}` must be a list of tables, found {found}");
+            let at = match &entry.node.value {
+                Value::Table(_) => entry.key_span,
+                _ => entry.node.span,
+            };
+            let wrong = Diagnostic::error("wrong-type", message).at(at);
+            findings.diagnostics.push(wrong.help(help));
+            findings.poisoned.push(path);
+            return Vec::new();
+        };
+        if required && items.is_empty() {
+            let wrong = Diagnostic::error("out-of-range", format!("`{path}` is empty"));
+            findings
+                .diagnostics
+                .push(wrong.at(entry.node.span).help(help));
+            findings.poisoned.push(path);
+            return Vec::new();
+        }
+        let mut decoded = Vec::new();
+        for (at, node) in items.iter().enumerate() {
+            let path = format!("{path}[{at}]");
+            let Value::Table(inner) = &node.value else {
+                let message = format!("`{path}` must be a table, found {}", node.value.kind());
+                let wrong = Diagnostic::error("wrong-type", message).at(node.span);
+                findings.diagnostics.push(wrong.help(help.as_str()));
+                findings.poisoned.push(path);
+                continue;
+            };
+            let num_before = findings.diagnostics.0.len();
+            let mode = Mode::Read {
+                table: Some(inner),
+                span: node.span,
+                findings,
+                silent: false,
+            };
+            decoded.push(run_section(path.clone(), mode, &decode));
+            if findings.diagnostics.0.len() > num_before {
+                // An item that lacks what was misspelled would only be refused a second time.
+                findings.poisoned.push(path);
+            }
+        }
+        decoded
     }
 
     /// A table whose keys `decode` asks for. When it is not written, each of its keys is unwritten too.

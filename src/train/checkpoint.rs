@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use burn::store::ModuleRecord;
 use burn::train::checkpoint::{
     Checkpoint, Checkpointer, CheckpointerError, CheckpointingAction, CheckpointingStrategy,
     FileCheckpointer,
@@ -23,6 +23,7 @@ use crate::data::sha256_hex;
 use crate::event::{Epoch, Event};
 use crate::plan::{FORMAT, RunPlan};
 use crate::record::{RunFolder, write_json};
+use crate::spec::section::Choice;
 
 /// The files of a set.
 const PARTS: [&str; 3] = ["model", "optimizer", "scheduler"];
@@ -58,6 +59,18 @@ pub struct Best {
 }
 
 impl State {
+    /// Whether the plan's early stopping ends the training here, seen from the history alone.
+    pub fn is_stopped_early(&self, plan: &RunPlan) -> bool {
+        let (Some(spec), Some(metric)) = (&plan.train.early_stopping, plan.watched()) else {
+            return false;
+        };
+        let values = self.history.iter().map(|epoch| {
+            let value = epoch.metrics.get(metric.name());
+            value.copied().unwrap_or(f64::NAN)
+        });
+        self.epochs_done < plan.train.epochs && spec.is_over(metric, values)
+    }
+
     /// Optimizer updates in all.
     pub fn step(&self, plan: &RunPlan) -> usize {
         self.epochs_done * plan.steps_per_epoch + self.steps_in_epoch
@@ -169,11 +182,11 @@ impl Checkpoints {
         Ok(sidecar.state)
     }
 
-    /// Copies the weights of a good checkpoint.
-    pub fn copy_model(&self, step: usize, to: &Path) -> Result<(), String> {
+    /// The weights of a good checkpoint.
+    pub fn weights(&self, step: usize) -> Result<ModuleRecord, String> {
         self.read(step)?;
-        let from = self.folder.checkpoint_part("model", step);
-        fs::copy(from, to).map(drop).map_err(|e| e.to_string())
+        let path = self.folder.checkpoint_part("model", step);
+        ModuleRecord::load(path).map_err(|e| e.to_string())
     }
 
     /// Removes what a kill left half-written: files that belong to no complete set.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use burn::data::dataloader::DataLoaderIterator;
 use burn::module::Module;
+use burn::optim::GradientsParams;
 use burn::tensor::Device;
 use burn::train::checkpoint::CheckpointerError;
 use burn::train::{
@@ -21,11 +22,12 @@ use super::checkpoint::{Best, Checkpoints, State};
 use super::loader::{Batch, Cursor};
 use super::memory::resident_bytes;
 use super::metrics::{SharedSums, Sums};
-use super::network::Outputs;
+use super::network::{Network, Outputs};
+use super::norms::NormLog;
 use super::shared::SharedNetwork;
-use super::{Emit, Fault};
+use super::{Emit, Fault, evaluate, gradients};
 use crate::data::order::{Purpose, stream_seed};
-use crate::event::{Epoch, Event, Progress};
+use crate::event::{Epoch, Event, FailureClass, Metrics, Outcome, Progress};
 use crate::plan::RunPlan;
 use crate::spec::section::Choice;
 
@@ -63,6 +65,8 @@ pub struct Progressed {
     pub state: State,
     /// The bytes that the process held when it passed its limit.
     pub over_limit: Option<u64>,
+    /// What ended it that is no stop.
+    pub failure: Option<Outcome>,
 }
 
 type Processor = SupervisedTrainingEventProcessor<SharedNetwork>;
@@ -78,7 +82,7 @@ impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
         _starting_epoch: usize,
     ) -> (SharedNetwork, Processor) {
         let mut state = self.start.clone();
-        while state.epochs_done < self.plan.train.epochs {
+        while state.epochs_done < self.plan.train.epochs && !state.is_stopped_early(&self.plan) {
             let epoch = state.epochs_done + 1;
             {
                 let mut sums = self.sums.lock();
@@ -101,17 +105,22 @@ impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
             }
             if parts.interrupter.should_stop() {
                 let sums = self.sums.lock();
-                if parts.interrupter.error().is_none() && sums.not_finite.is_none() {
+                let is_good = parts.interrupter.error().is_none() && !self.is_failed();
+                if is_good && sums.not_finite.is_none() {
                     state.train_sums = sums.train.clone();
                     drop(sums);
                     self.save(&state, &mut parts, &learner);
                 }
                 break;
             }
+            let Ok(averaged) = self.validate_average(&learner, &valid) else {
+                break;
+            };
             let valid_secs = valid_started.elapsed().as_secs_f64();
-            let improved = self.finish_epoch(&mut state, train_secs, valid_secs);
+            let improved = self.finish_epoch(&mut state, averaged, train_secs, valid_secs);
             let due = epoch.is_multiple_of(self.plan.checkpoint.every_epochs);
-            if improved || due || epoch == self.plan.train.epochs {
+            let is_last = epoch == self.plan.train.epochs || state.is_stopped_early(&self.plan);
+            if improved || due || is_last {
                 self.save(&state, &mut parts, &learner);
             }
         }
@@ -145,20 +154,25 @@ impl Epochs {
         let mut pulse = Pulse::new(state.step(&self.plan));
         let group = steps_per_group(&self.plan);
         let mut staged: Option<Outputs> = None;
+        let mut norms = NormLog::new(&self.plan);
         let mut batches = loader.iter();
-        while let Some(batch) = next_batch(&mut *batches, interrupter) {
+        while state.steps_in_epoch < self.plan.steps_per_epoch {
             let step = state.step(&self.plan);
             self.device
                 .seed(stream_seed(self.plan.seed, Purpose::Step, step as u64));
-            let output = learner.train_step(batch);
+            let at = state.steps_in_epoch;
+            let Some(gradients) =
+                self.backward(at, learner, &mut *batches, &mut staged, interrupter)
+            else {
+                break;
+            };
+            let gradients = learner
+                .model()
+                .look(|network| norms.measure_and_clip(network, gradients));
             learner.lr_step();
-            learner.optimizer_step(output.grads);
+            learner.optimizer_step(gradients);
             state.steps_in_epoch += 1;
             state.learning_rate = learner.lr_current().base();
-            match &mut staged {
-                None => staged = Some(output.item),
-                Some(staged) => staged.append(output.item),
-            }
             let progress = batches.progress();
             // Groups end at fixed steps, and a stop waits for the end of one: so sums do not depend on
             // where a training was stopped.
@@ -169,6 +183,10 @@ impl Epochs {
                 let item = TrainingItem::new(outputs, progress, Some(state.steps_in_epoch), None);
                 interrupter
                     .fail_on_error(processor.process_train(LearnerEvent::ProcessedItem(item)));
+            }
+            if let Err(error) = norms.read(&self.sums, interrupter) {
+                self.fail(Outcome::failed(FailureClass::Device, error));
+                interrupter.stop(Some("the device cannot be read"));
             }
             if let Some(steps_per_sec) = pulse.beat(step + 1) {
                 (self.emit)(Event::Progressed(Progress {
@@ -187,6 +205,43 @@ impl Epochs {
         }
         interrupter.fail_on_error(processor.process_train(LearnerEvent::EndSplit(epoch)));
         interrupter.fail_on_error(processor.flush());
+    }
+
+    /// The gradients of a step of the epoch, piece by piece; `None` when a batch cannot be had.
+    fn backward(
+        &self,
+        step: usize,
+        learner: &Learner<SharedNetwork>,
+        batches: &mut dyn DataLoaderIterator<Batch>,
+        staged: &mut Option<Outputs>,
+        interrupter: &Interrupter,
+    ) -> Option<GradientsParams> {
+        let pieces: Vec<_> = self.plan.pieces(step).collect();
+        let num_items: usize = pieces.iter().sum();
+        let mut sum = None;
+        for piece in pieces {
+            let output = learner.train_step(next_batch(batches, interrupter)?);
+            let weight = piece as f64 / num_items as f64;
+            let add = |network: &Network| gradients::add(network, sum.take(), output.grads, weight);
+            sum = Some(learner.model().look(add));
+            match staged {
+                None => *staged = Some(output.item),
+                Some(staged) => staged.append(output.item),
+            }
+        }
+        sum
+    }
+
+    /// Metrics of the moving average of the weights, if one is kept; a failure is noted.
+    fn validate_average(
+        &self,
+        learner: &Learner<SharedNetwork>,
+        loader: &ValidLoader<SharedNetwork>,
+    ) -> Result<Metrics, ()> {
+        let Some(average) = learner.model().average() else {
+            return Ok(Metrics::new());
+        };
+        evaluate(&average, &**loader, "valid_ema").map_err(|outcome| self.fail(outcome))
     }
 
     fn validate(
@@ -226,10 +281,18 @@ impl Epochs {
     }
 
     /// Takes the epoch's numbers into the state and sends them; whether it is the best so far.
-    fn finish_epoch(&self, state: &mut State, train_secs: f64, valid_secs: f64) -> bool {
+    fn finish_epoch(
+        &self,
+        state: &mut State,
+        averaged: Metrics,
+        train_secs: f64,
+        valid_secs: f64,
+    ) -> bool {
         let sums = self.sums.lock();
         let mut metrics = sums.train.metrics("train");
         metrics.extend(sums.valid.metrics("valid"));
+        let averaged = averaged.into_iter();
+        metrics.extend(averaged.map(|(name, value)| (format!("valid_ema/{name}"), value)));
         metrics.insert("learning_rate".into(), state.learning_rate);
         drop(sums);
         state.epochs_done += 1;
@@ -277,6 +340,16 @@ impl Epochs {
             self.checkpoints.expect(step, state);
             checkpointer.checkpoint(learner, step, &parts.event_store);
         }
+    }
+
+    fn fail(&self, outcome: Outcome) {
+        let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
+        result.failure = Some(outcome);
+    }
+
+    fn is_failed(&self) -> bool {
+        let result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
+        result.failure.is_some()
     }
 
     fn is_over_limit(&self) -> bool {

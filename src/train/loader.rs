@@ -45,6 +45,8 @@ pub struct Loader {
     split: Arc<Split>,
     item_shape: Arc<[usize]>,
     batch_size: usize,
+    /// The most items that are served at a time.
+    piece_size: usize,
     device: Device,
     /// The seed of the order and the cursor; without them items come in their own order.
     shuffled: Option<(u64, Arc<Cursor>)>,
@@ -62,9 +64,15 @@ impl Loader {
             split,
             item_shape: item_shape.into(),
             batch_size,
+            piece_size: batch_size,
             device: device.clone(),
             shuffled: None,
         }
+    }
+
+    /// Serves each batch in pieces of at most `piece_size` items.
+    pub fn in_pieces(self, piece_size: usize) -> Self {
+        Self { piece_size, ..self }
     }
 
     /// Serves items shuffled by `seed` and the cursor's epoch.
@@ -111,10 +119,12 @@ impl DataLoader<Batch> for Loader {
         let first = (first_step * self.batch_size).min(num);
         let (sender, receiver) = mpsc::sync_channel(STAGED);
         let (split, batch_size) = (self.split.clone(), self.batch_size);
+        let piece_size = self.piece_size;
         // The thread ends with the iteration: when the receiver is gone, or the items are.
         std::thread::spawn(move || {
             let batches = order[first..].chunks(batch_size);
             batches
+                .flat_map(|batch| batch.chunks(piece_size))
                 .map(|indices| gather(&split, indices))
                 .try_for_each(|batch| sender.send(batch))
         });

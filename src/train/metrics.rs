@@ -28,7 +28,8 @@ struct Sum {
 }
 
 impl Sums {
-    fn add(&mut self, name: &str, value: f64, count: usize) {
+    /// Adds a mean over `count` items.
+    pub fn add(&mut self, name: &str, value: f64, count: usize) {
         let sum = self.0.entry(name.to_owned()).or_default();
         sum.total += value * count as f64;
         sum.count += count as u64;
@@ -59,7 +60,7 @@ pub struct EpochSums {
     pub train: Sums,
     /// Of the valid split.
     pub valid: Sums,
-    /// The split in which the loss was infinite or not a number, if it was.
+    /// What was infinite or not a number, if something was.
     pub not_finite: Option<&'static str>,
 }
 
@@ -120,7 +121,10 @@ impl Tap {
         };
         target.add(name, value, count);
         if name == "loss" && !value.is_finite() && sums.not_finite.is_none() {
-            sums.not_finite = Some(split);
+            sums.not_finite = Some(match split {
+                "train" => "train loss",
+                _ => "valid loss",
+            });
             self.interrupter.stop(Some("the loss is not finite"));
         }
     }

@@ -9,6 +9,7 @@ pub mod device;
 mod digest;
 mod epochs;
 pub mod function;
+mod gradients;
 pub mod graph;
 mod initial;
 pub mod layer;
@@ -16,9 +17,14 @@ mod loader;
 mod memory;
 mod metrics;
 mod network;
+mod norms;
 mod optimizer;
+mod paths;
+mod schedule;
 mod shared;
 pub mod tensor;
+#[cfg(test)]
+mod tests;
 
 use std::any::Any;
 use std::fs;
@@ -26,8 +32,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use burn::data::dataloader::{DataLoader, Progress};
-use burn::module::Module;
-use burn::store::ModuleRecord;
+use burn::module::{Module, ParamGroup};
 use burn::tensor::Device;
 pub use burn::train::Interrupter;
 use burn::train::metric::{AccuracyMetric, Adaptor, LossMetric, Metric, MetricMetadata, Numeric};
@@ -39,11 +44,13 @@ use crate::event::{Event, FailureClass, Metrics, Outcome, Started};
 use crate::plan::RunPlan;
 use crate::record::RunFolder;
 use crate::spec::kind::show_bytes;
+use crate::spec::section::Choice;
 use checkpoint::{Always, Checkpoints, State};
 use epochs::{Epochs, Progressed};
-use loader::{Cursor, Loader};
+use loader::{Batch, Cursor, Loader};
 use metrics::{NoLogger, SharedSums, Tap};
 use network::Network;
+use paths::Paths;
 use shared::SharedNetwork;
 
 /// Takes the events of a run, from any thread.
@@ -119,9 +126,7 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     let found = checkpoints.newest();
     let (resumed_step, start) = found.state.unzip();
     let start = start.unwrap_or_default();
-    let training_device = device.clone().autodiff();
-    training_device.seed(stream_seed(plan.seed, Purpose::Init, 0));
-    let network = Network::new(plan, &training_device);
+    let network = initial_network(plan, &device);
     (job.emit)(Event::RunStarted(Started {
         device_name: device::describe(plan.device.backend, &device),
         data_digests: loaded.digests.clone(),
@@ -134,15 +139,22 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     }));
     let splits = Splits::new(plan, loaded, &device);
     let checkpoints = Arc::new(checkpoints);
-    let (network, progressed) = train(
+    let (model, progressed) = train(
         job,
         network,
-        &training_device,
+        &device.clone().autodiff(),
         &splits,
         (resumed_step, start),
         checkpoints.clone(),
     )?;
-    finish(job, network, &progressed, &splits, &checkpoints)
+    finish(job, model, &progressed, &splits, &checkpoints)
+}
+
+/// The network as training begins with it, on a device with autodiff.
+fn initial_network(plan: &RunPlan, device: &Device) -> Network {
+    let device = device.clone().autodiff();
+    device.seed(stream_seed(plan.seed, Purpose::Init, 0));
+    Network::new(plan, &device)
 }
 
 /// The loaders of each split.
@@ -161,9 +173,10 @@ impl Splits {
             test,
             ..
         } = loaded;
-        let batch_size = plan.train.batch_size;
-        let loader =
-            |split: Split| Loader::in_order(Arc::new(split), &item_shape, batch_size, device);
+        let (batch_size, piece_size) = (plan.train.batch_size, plan.train.micro_batch_size);
+        let loader = |split: Split| {
+            Loader::in_order(Arc::new(split), &item_shape, batch_size, device).in_pieces(piece_size)
+        };
         Self {
             train: loader(train),
             valid: loader(valid),
@@ -179,14 +192,15 @@ fn train(
     splits: &Splits,
     (step, start): (Option<usize>, State),
     checkpoints: Arc<Checkpoints>,
-) -> Result<(Network, Progressed), Outcome> {
+) -> Result<(SharedNetwork, Progressed), Outcome> {
     let plan = &job.plan;
-    let schedule =
-        optimizer::Schedule::new(plan).map_err(|e| Outcome::failed(FailureClass::Internal, e))?;
+    let parameters = Paths::new(plan).parameters(&network);
+    let frozen = ParamGroup::from_paths(optimizer::frozen(plan, &parameters));
+    let network = network.set_require_grad_group(frozen, false);
     let learner = Learner::new(
-        SharedNetwork::new(network),
-        optimizer::optimizer(&plan.optimizer),
-        burn::optim::lr_scheduler::module_lr_scheduler::ModuleLrScheduler::new(schedule),
+        SharedNetwork::new(network, plan.train.ema.as_ref()),
+        optimizer::optimizer(plan, &parameters),
+        schedule::schedule(plan, &parameters),
     );
     let cursor = Arc::new(Cursor::default());
     let train_loader = splits.train.clone().shuffled(plan.seed, cursor.clone());
@@ -234,12 +248,15 @@ fn train(
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .clone();
+    if let Some(failure) = progressed.failure {
+        return Err(failure);
+    }
     let epoch = progressed.state.epochs_done + 1;
-    if let Some(split) = sums.lock().not_finite {
+    if let Some(what) = sums.lock().not_finite {
         return Err(Outcome::failed(
             FailureClass::NotFinite,
             format!(
-                "the {split} loss became infinite or not a number in epoch {epoch}; lower `optimizer.learning_rate`"
+                "the {what} became infinite or not a number in epoch {epoch}; lower `optimizer.learning_rate`"
             ),
         ));
     }
@@ -253,11 +270,20 @@ fn train(
             ),
         ));
     }
-    match trained.interrupted {
+    let is_stopped_early = progressed.state.is_stopped_early(plan);
+    let is_done = progressed.state.epochs_done >= plan.train.epochs || is_stopped_early;
+    if trained.interrupted.is_some() && !is_done {
         // A stop that came when everything was trained leaves only little to do.
-        Some(_) if progressed.state.epochs_done < plan.train.epochs => Err(Outcome::Interrupted),
-        _ => Ok((trained.model.network(), progressed)),
+        return Err(Outcome::Interrupted);
     }
+    if let (Some(stopping), true) = (&plan.train.early_stopping, is_stopped_early) {
+        let metric = plan.watched().unwrap_or(plan.objective).name();
+        (job.emit)(Event::StoppedEarly {
+            epoch: progressed.state.epochs_done,
+            reason: format!("no better {metric} for {} epochs", stopping.patience),
+        });
+    }
+    Ok((trained.model, progressed))
 }
 
 fn training_failure(error: &TrainingError) -> Outcome {
@@ -273,7 +299,7 @@ fn training_failure(error: &TrainingError) -> Outcome {
 /// Saves the weights and evaluates the best ones on the test split.
 fn finish(
     job: &Job,
-    network: Network,
+    model: SharedNetwork,
     progressed: &Progressed,
     splits: &Splits,
     checkpoints: &Checkpoints,
@@ -285,28 +311,33 @@ fn finish(
         );
         Outcome::failed(FailureClass::Disk, message)
     };
-    let (last, best) = (job.folder.model("final"), job.folder.model("best"));
-    if let Some(folder) = last.parent() {
-        fs::create_dir_all(folder).map_err(|e| disk(&e))?;
+    let save = |network: Network, name: &str| {
+        let path = job.folder.model(name);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(|e| disk(&e))?;
+        }
+        network.into_record().save(&path).map_err(|e| disk(&e))
+    };
+    let weights_digest = digest::weights_digest(&model.network());
+    save(model.network(), "final")?;
+    if let Some(average) = model.average() {
+        save(average, "ema")?;
     }
-    let weights_digest = digest::weights_digest(&network);
-    network
-        .clone()
-        .into_record()
-        .save(&last)
-        .map_err(|e| disk(&e))?;
     if let Some(epoch) = progressed.state.best {
-        checkpoints
-            .copy_model(epoch.step, &best)
-            .map_err(|e| disk(&e))?;
-        if let Some(test) = &splits.test {
-            let record = ModuleRecord::load(&best).map_err(|e| disk(&e))?;
-            let metrics = evaluate(&network.load_record(record), test)?;
-            (job.emit)(Event::SplitEvaluated {
-                split: "test".into(),
-                epoch: epoch.epoch,
-                metrics,
-            });
+        let record = checkpoints.weights(epoch.step).map_err(|e| disk(&e))?;
+        let best = model.try_load_record(record).map_err(|e| disk(&e))?;
+        // The weights that the objective was measured with.
+        let chosen = best.average().filter(|_| job.plan.objective.is_of_ema());
+        save(chosen.unwrap_or(best.network()), "best")?;
+        let evaluated = [("test", Some(best.network())), ("test_ema", best.average())];
+        for (name, network) in evaluated {
+            if let (Some(test), Some(network)) = (&splits.test, network) {
+                (job.emit)(Event::SplitEvaluated {
+                    split: name.into(),
+                    epoch: epoch.epoch,
+                    metrics: evaluate(&network, test, name)?,
+                });
+            }
         }
     }
     Ok(Executed {
@@ -316,7 +347,11 @@ fn finish(
 }
 
 /// Burn's metrics of a network over a whole split.
-fn evaluate(network: &Network, loader: &Loader) -> Result<Metrics, Outcome> {
+fn evaluate(
+    network: &Network,
+    loader: &dyn DataLoader<Batch>,
+    split: &str,
+) -> Result<Metrics, Outcome> {
     let unread =
         |e: burn::tensor::TensorReadError| Outcome::failed(FailureClass::Device, e.to_string());
     let (mut loss, mut accuracy) = (LossMetric::new(), AccuracyMetric::new());
@@ -343,7 +378,9 @@ fn evaluate(network: &Network, loader: &Loader) -> Result<Metrics, Outcome> {
         true => Ok(named.into_iter().collect()),
         false => Err(Outcome::failed(
             FailureClass::NotFinite,
-            "the test loss is infinite or not a number; lower `optimizer.learning_rate`",
+            format!(
+                "the {split} loss is infinite or not a number; lower `optimizer.learning_rate`"
+            ),
         )),
     }
 }

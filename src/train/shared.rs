@@ -3,39 +3,74 @@
 //! The learner clones its model for each update and drops the old one after it, so that the optimizer
 //! finds every weight in use and must write a second copy of them. Clones of a [`SharedNetwork`] are
 //! handles to one network: the optimizer has the weights to itself and updates them in place.
+//!
+//! The moving average of the weights lives here too, so that it is in the same checkpoint.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use burn::module::{Module, ModuleMapper, ModuleVisitor};
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::optim::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use burn::optim::{GradientsParams, ModuleOptimizer};
-use burn::tensor::Device;
+use burn::tensor::{Device, Tensor};
 use burn::train::{InferenceStep, TrainOutput, TrainStep};
 
 use super::loader::Batch;
 use super::network::{Network, Outputs};
+use crate::spec::train::EmaSpec;
 
-/// A handle to a network. An update through one clone is seen by all.
+/// A handle to a network, with the moving average of its weights if one is kept. An update through one
+/// clone is seen by all.
 #[derive(Clone, Debug)]
-pub struct SharedNetwork(Arc<Mutex<Option<Network>>>);
+pub struct SharedNetwork(Arc<Mutex<Option<Held>>>);
+
+#[derive(Clone, Debug)]
+struct Held {
+    network: Network,
+    average: Option<Average>,
+}
+
+#[derive(Clone, Debug)]
+struct Average {
+    network: Network,
+    /// What of the weights comes in at each step.
+    share: f64,
+}
 
 impl SharedNetwork {
-    /// Shares a network.
-    pub fn new(network: Network) -> Self {
-        Self(Arc::new(Mutex::new(Some(network))))
+    /// Shares a network. An average begins as the network is now.
+    pub fn new(network: Network, ema: Option<&EmaSpec>) -> Self {
+        let average = ema.map(|ema| Average {
+            network: network.valid(),
+            share: 1.0 - ema.decay,
+        });
+        Self::of(Held { network, average })
+    }
+
+    fn of(held: Held) -> Self {
+        Self(Arc::new(Mutex::new(Some(held))))
     }
 
     /// A network of its own with the weights of this moment.
     pub fn network(&self) -> Network {
-        self.with(Network::clone)
+        self.with(|held| held.network.clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Network>> {
+    /// The average of this moment, if one is kept.
+    pub fn average(&self) -> Option<Network> {
+        self.with(|held| Some(held.average.as_ref()?.network.clone()))
+    }
+
+    /// Looks at the network without a copy.
+    pub fn look<T>(&self, look: impl FnOnce(&Network) -> T) -> T {
+        self.with(|held| look(&held.network))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Held>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with<T>(&self, read: impl FnOnce(&Network) -> T) -> T {
+    fn with<T>(&self, read: impl FnOnce(&Held) -> T) -> T {
         read(
             self.lock()
                 .as_ref()
@@ -43,14 +78,61 @@ impl SharedNetwork {
         )
     }
 
-    fn update(self, change: impl FnOnce(Network) -> Network) -> Self {
+    fn update(self, change: impl FnOnce(Held) -> Held) -> Self {
         let mut slot = self.lock();
-        let network = slot
+        let held = slot
             .take()
             .expect("the network is only away during an update");
-        *slot = Some(change(network));
+        *slot = Some(change(held));
         drop(slot);
         self
+    }
+
+    /// The average stays where it is: it is not trained.
+    fn update_network(self, change: impl FnOnce(Network) -> Network) -> Self {
+        self.update(|held| Held {
+            network: change(held.network),
+            ..held
+        })
+    }
+}
+
+impl Average {
+    fn follow(self, network: &Network) -> Self {
+        let mut weights = Weights(GradientsParams::new());
+        network.visit(&mut weights);
+        let mut mover = Mover {
+            weights: weights.0,
+            share: self.share,
+        };
+        Self {
+            network: self.network.map(&mut mover),
+            ..self
+        }
+    }
+}
+
+/// Collects weights by parameter; Burn has a container of tensors of any rank for gradients alone.
+struct Weights(GradientsParams);
+
+impl ModuleVisitor for Weights {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.0.register(param.id, param.val().without_autodiff());
+    }
+}
+
+struct Mover {
+    weights: GradientsParams,
+    share: f64,
+}
+
+impl ModuleMapper for Mover {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let Some(weight) = self.weights.remove::<D>(param.id) else {
+            return param;
+        };
+        // In this form what does not change stays as it is, to the bit.
+        param.map(|average| (weight - average.clone()).mul_scalar(self.share) + average)
     }
 }
 
@@ -59,7 +141,7 @@ impl TrainStep for SharedNetwork {
     type Output = Outputs;
 
     fn step(&self, batch: Batch) -> TrainOutput<Outputs> {
-        self.with(|network| TrainStep::step(network, batch))
+        self.look(|network| TrainStep::step(network, batch))
     }
 
     fn optimize(
@@ -68,7 +150,11 @@ impl TrainStep for SharedNetwork {
         rate: ModuleLearningRate,
         gradients: GradientsParams,
     ) -> Self {
-        self.update(|network| optimizer.step(rate, network, gradients))
+        self.update(|held| {
+            let network = optimizer.step(rate, held.network, gradients);
+            let average = held.average.map(|average| average.follow(&network));
+            Held { network, average }
+        })
     }
 }
 
@@ -77,46 +163,79 @@ impl InferenceStep for SharedNetwork {
     type Output = Outputs;
 
     fn step(&self, batch: Batch) -> Outputs {
-        self.with(|network| InferenceStep::step(network, batch))
+        self.look(|network| InferenceStep::step(network, batch))
     }
 }
 
 impl Module for SharedNetwork {
     fn collect_devices(&self, devices: Vec<Device>) -> Vec<Device> {
-        self.with(|network| network.collect_devices(devices))
+        self.look(|network| network.collect_devices(devices))
     }
 
     fn fork(self, device: &Device) -> Self {
-        self.update(|network| network.fork(device))
+        self.update_network(|network| network.fork(device))
     }
 
     fn to_device(self, device: &Device) -> Self {
-        self.update(|network| network.to_device(device))
+        self.update_network(|network| network.to_device(device))
     }
 
     fn train(self) -> Self {
-        self.update(Module::train)
+        self.update_network(Module::train)
     }
 
     fn valid(&self) -> Self {
-        Self::new(self.with(Module::valid))
+        self.with(|held| {
+            Self::of(Held {
+                network: held.network.valid(),
+                average: held.average.clone(),
+            })
+        })
     }
 
     fn materialize(self) -> Self {
-        self.update(Module::materialize)
+        self.update_network(Module::materialize)
     }
 
     fn visit<V: ModuleVisitor>(&self, visitor: &mut V) {
-        self.with(|network| network.visit(visitor));
+        self.with(|held| match &held.average {
+            None => held.network.visit(visitor),
+            Some(average) => {
+                for (name, network) in [(NETWORK, &held.network), (AVERAGE, &average.network)] {
+                    visitor.enter_module(name, CONTAINER);
+                    network.visit(visitor);
+                    visitor.exit_module(name, CONTAINER);
+                }
+            }
+        });
     }
 
     fn map<M: ModuleMapper>(self, mapper: &mut M) -> Self {
-        self.update(|network| network.map(mapper))
+        let mut map = |name: Option<&str>, network: Network| {
+            name.into_iter()
+                .for_each(|name| mapper.enter_module(name, CONTAINER));
+            let network = network.map(mapper);
+            name.into_iter()
+                .for_each(|name| mapper.exit_module(name, CONTAINER));
+            network
+        };
+        self.update(|held| Held {
+            network: map(held.average.as_ref().map(|_| NETWORK), held.network),
+            average: held.average.map(|average| Average {
+                network: map(Some(AVERAGE), average.network),
+                ..average
+            }),
+        })
     }
 }
 
+/// What checkpoints call the two.
+const NETWORK: &str = "network";
+const AVERAGE: &str = "ema";
+const CONTAINER: &str = "SharedNetwork";
+
 impl fmt::Display for SharedNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.with(|network| network.fmt(f))
+        self.look(|network| network.fmt(f))
     }
 }

@@ -6,6 +6,7 @@ mod experiments;
 mod generated;
 mod models;
 mod plans;
+mod recipe;
 mod refusals;
 mod results;
 mod runs;

@@ -49,6 +49,7 @@ fn a_fingerprint_covers_what_changes_numbers_and_nothing_else() {
         "# a comment\n[checkpoint]\nkeep_last = 3\n",
         "[memory]\nlimit = \"1GiB\"\n",
         "[loss]\ntype = \"cross_entropy\"\n",
+        "[scheduler]\ntype = \"constant\"\n",
     ] {
         assert_eq!(
             fingerprint(&format!("{cosmetic}{IRIS}")),
@@ -61,6 +62,11 @@ fn a_fingerprint_covers_what_changes_numbers_and_nothing_else() {
         "[loss]\ntype = \"mse\"\n",
         "[backend]\nprecision = \"f64\"\n",
         "[scheduler]\nwarmup_steps = 2\n",
+        "[scheduler]\ntype = \"step\"\nstep_size = 1\nunit = \"epoch\"\n",
+        "[optimizer.clip]\nvalue = 1.0\n",
+        "[[optimizer.groups]]\nparameters = \"*.bias\"\nfreeze = true\n",
+        "[train.early_stopping]\npatience = 2\n",
+        "[train.ema]\n",
         "[data.split]\nseed = 4\n",
     ] {
         assert_ne!(
@@ -69,6 +75,13 @@ fn a_fingerprint_covers_what_changes_numbers_and_nothing_else() {
             "{effective}"
         );
     }
+}
+
+#[test]
+fn a_fingerprint_covers_the_pieces_of_a_batch() {
+    let written = |size| fingerprint(&format!("{IRIS}micro_batch_size = {size}\n"));
+    assert_eq!(written(16), fingerprint(IRIS), "the whole batch at a time");
+    assert_ne!(written(8), fingerprint(IRIS));
 }
 
 #[test]

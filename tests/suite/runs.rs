@@ -5,9 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use serde_json::Value as Json;
-
-use super::support::{IRIS, folder_with, mnist, run, runner};
+use super::support::{IRIS, completed, folder_with, goes_on, mnist, numbers, run, runner, summary};
 
 /// Long enough to be stopped in the middle, with everything on that resuming could lose.
 const STOPPABLE: &str = r#"
@@ -27,67 +25,41 @@ dropout = 0.2
 type = "adamw"
 learning_rate = 1e-3
 
+[optimizer.clip]
+global_norm = 1.0
+
+[[optimizer.groups]]
+parameters = "*.bias"
+weight_decay = 0.0
+learning_rate_factor = 2.0
+
 [scheduler]
+type = "sequence"
+warmup_epochs = 1
+
+[[scheduler.stages]]
+type = "cosine_restarts"
+period = 8
+unit = "epoch"
+epochs = 30
+
+[[scheduler.stages]]
 type = "cosine"
-warmup_steps = 30
+fraction = 0.5
 
 [train]
 epochs = 60
 batch_size = 50
+micro_batch_size = 30
+log_gradient_norms = "parameters"
+
+[train.ema]
+decay = 0.99
+
+[train.early_stopping]
+metric = "valid_ema/loss"
+patience = 50
 "#;
-
-fn read_json(path: &Path) -> Json {
-    let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    serde_json::from_str(&text).unwrap()
-}
-
-fn summary(folder: &Path, run: &str) -> Json {
-    read_json(
-        &folder
-            .join("results/spec/runs")
-            .join(run)
-            .join("summary.json"),
-    )
-}
-
-/// What must be equal between two results: each run's metrics, weights and outcome.
-fn numbers(folder: &Path) -> Vec<(String, String, Json, Json)> {
-    let runs = folder.join("results/spec/runs");
-    let mut ids: Vec<_> = fs::read_dir(&runs)
-        .unwrap()
-        .flatten()
-        .map(|e| e.file_name().into_string().unwrap())
-        .collect();
-    ids.sort();
-    let numbers = ids.into_iter().map(|id| {
-        let metrics = fs::read_to_string(runs.join(&id).join("metrics.csv")).unwrap();
-        let summary = summary(folder, &id);
-        (
-            id,
-            metrics,
-            summary["metrics"].clone(),
-            summary["weights_digest"].clone(),
-        )
-    });
-    numbers.collect()
-}
-
-fn completed(spec: &str, arguments: &[&str]) -> tempfile::TempDir {
-    let folder = folder_with(spec);
-    let (code, _, stderr) = run(
-        folder.path(),
-        &[&["run", "spec.toml", "--quiet"], arguments].concat(),
-    );
-    assert_eq!(code, 0, "{stderr}");
-    folder
-}
-
-/// Runs the same command again, which must complete everything, and returns what it said.
-fn goes_on(folder: &Path) -> String {
-    let (code, _, stderr) = run(folder, &["run", "spec.toml"]);
-    assert_eq!(code, 0, "{stderr}");
-    stderr
-}
 
 /// Changes one bit of a file.
 fn damage(file: &Path) {
@@ -99,7 +71,10 @@ fn damage(file: &Path) {
 #[test]
 fn one_run_at_a_time_and_two_give_the_same_numbers() {
     let spec = format!("{STOPPABLE}\n[sweep.grid]\nmodel.hidden = [[32], [16, 16]]\n")
-        .replace("epochs = 60", "epochs = 4");
+        .replace("epochs = 60", "epochs = 4")
+        .replace("epochs = 30", "epochs = 2")
+        .replace("period = 8", "period = 1")
+        .replace("patience = 50", "patience = 3");
     let one = completed(&spec, &["--jobs", "1"]);
     let two = completed(&spec, &["--jobs", "2"]);
     assert_eq!(numbers(one.path()), numbers(two.path()));

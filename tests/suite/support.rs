@@ -8,6 +8,7 @@ use runner::data::{self, Folders};
 use runner::diagnostic::Diagnostics;
 use runner::plan::{self, Plan};
 use runner::spec::document::Document;
+use serde_json::Value as Json;
 
 /// The root of the package.
 pub fn root() -> &'static Path {
@@ -156,4 +157,57 @@ pub fn tree(folder: &Path) -> Vec<String> {
     }
     paths.sort();
     paths
+}
+
+pub fn read_json(path: &Path) -> Json {
+    let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    serde_json::from_str(&text).unwrap()
+}
+
+pub fn summary(folder: &Path, run: &str) -> Json {
+    read_json(
+        &folder
+            .join("results/spec/runs")
+            .join(run)
+            .join("summary.json"),
+    )
+}
+
+/// What must be equal between two results: each run's metrics, weights and outcome.
+pub fn numbers(folder: &Path) -> Vec<(String, String, Json, Json)> {
+    let runs = folder.join("results/spec/runs");
+    let mut ids: Vec<_> = fs::read_dir(&runs)
+        .unwrap()
+        .flatten()
+        .map(|e| e.file_name().into_string().unwrap())
+        .collect();
+    ids.sort();
+    let numbers = ids.into_iter().map(|id| {
+        let metrics = fs::read_to_string(runs.join(&id).join("metrics.csv")).unwrap();
+        let summary = summary(folder, &id);
+        (
+            id,
+            metrics,
+            summary["metrics"].clone(),
+            summary["weights_digest"].clone(),
+        )
+    });
+    numbers.collect()
+}
+
+pub fn completed(spec: &str, arguments: &[&str]) -> tempfile::TempDir {
+    let folder = folder_with(spec);
+    let (code, _, stderr) = run(
+        folder.path(),
+        &[&["run", "spec.toml", "--quiet"], arguments].concat(),
+    );
+    assert_eq!(code, 0, "{stderr}");
+    folder
+}
+
+/// Runs the same command again, which must complete everything, and returns what it said.
+pub fn goes_on(folder: &Path) -> String {
+    let (code, _, stderr) = run(folder, &["run", "spec.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+    stderr
 }

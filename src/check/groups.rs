@@ -1,0 +1,140 @@
+//! The rules of `[[optimizer.groups]]`: which parameters a group takes.
+
+use wildmatch::WildMatch;
+
+use super::Point;
+use crate::diagnostic::{Diagnostic, nearest};
+use crate::spec::method::Method;
+use crate::spec::optimizer::GroupSpec;
+
+/// Whether one of the patterns takes the parameter at `path`.
+pub fn matches(patterns: &[String], path: &str) -> bool {
+    let mut patterns = patterns.iter();
+    patterns.any(|pattern| WildMatch::new(pattern).matches(path))
+}
+
+/// The group of a parameter, if it is in one: the last that takes it.
+pub fn group_of<'a>(groups: &'a [GroupSpec], path: &str) -> Option<&'a GroupSpec> {
+    let mut groups = groups.iter().rev();
+    groups.find(|group| matches(&group.parameters, path))
+}
+
+/// Every list of patterns in `[optimizer]`, with its path.
+fn patterns(point: &Point<'_>) -> Vec<(String, Vec<String>)> {
+    let optimizer = &point.spec.optimizer;
+    let groups = optimizer.groups.iter().enumerate();
+    let mut all: Vec<_> = groups
+        .map(|(at, group)| {
+            let path = format!("optimizer.groups[{at}].parameters");
+            (path, group.parameters.clone())
+        })
+        .collect();
+    if let Method::Muon { adamw, .. } = &optimizer.method {
+        let path = "optimizer.adamw.parameters".to_owned();
+        all.push((path, adamw.parameters.clone()));
+    }
+    all
+}
+
+pub fn patterns_match(point: &Point<'_>) -> Option<Diagnostic> {
+    let paths = point.network?.parameter_paths();
+    let is_idle = |pattern: &String| {
+        let pattern = WildMatch::new(pattern);
+        !paths.iter().any(|path| pattern.matches(path))
+    };
+    let (key, at, pattern) = patterns(point).into_iter().find_map(|(key, patterns)| {
+        let at = patterns.iter().position(is_idle)?;
+        Some((key, at, patterns[at].clone()))
+    })?;
+    let message = format!("`{key}` has \"{pattern}\", which no parameter is called");
+    let mut diagnostic =
+        Diagnostic::error("unknown-value", message).at(point.span(&format!("{key}[{at}]")));
+    if let Some(near) = nearest(&pattern, paths.iter().map(String::as_str)) {
+        diagnostic = diagnostic.help(format!("did you mean \"{near}\"?"));
+    }
+    Some(diagnostic.note(format!("the parameters are {}", shortened(&paths))))
+}
+
+/// The first paths, and how many more there are.
+fn shortened(paths: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let quoted = paths.iter().take(SHOWN).map(|path| format!("`{path}`"));
+    let mut text = quoted.collect::<Vec<_>>().join(", ");
+    if paths.len() > SHOWN {
+        text.push_str(&format!(" and {} more", paths.len() - SHOWN));
+    }
+    text
+}
+
+pub fn groups_change_something(point: &Point<'_>) -> Option<Diagnostic> {
+    let mut groups = point.spec.optimizer.groups.iter().enumerate();
+    groups.find_map(|(at, group)| {
+        let path = format!("optimizer.groups[{at}]");
+        let refuse = |key: &str, message: String| {
+            let at = point.span(&format!("{path}.{key}"));
+            Diagnostic::error("contradiction", message).at(at)
+        };
+        let has_factor = group.learning_rate_factor != 1.0;
+        if group.freeze && (group.weight_decay.is_some() || has_factor) {
+            let other = match has_factor {
+                true => "learning_rate_factor",
+                false => "weight_decay",
+            };
+            let message =
+                format!("`{path}` has both `freeze` and `{other}`: what is frozen is not updated");
+            return Some(refuse(other, message).help(format!("remove `{other}`, or `freeze`")));
+        }
+        (!group.freeze && group.weight_decay.is_none() && !has_factor).then(|| {
+            refuse("parameters", format!("`{path}` changes nothing")).help(
+                "add `weight_decay = …`, `learning_rate_factor = …` or `freeze = true` below it, or remove it",
+            )
+        })
+    })
+}
+
+pub fn groups_are_not_hidden(point: &Point<'_>) -> Option<Diagnostic> {
+    let paths = point.network?.parameter_paths();
+    let groups = &point.spec.optimizer.groups;
+    let at = (0..groups.len()).find(|at| {
+        let own: Vec<_> = paths
+            .iter()
+            .filter(|path| matches(&groups[*at].parameters, path))
+            .collect();
+        let later = &groups[at + 1..];
+        !own.is_empty() && own.iter().all(|path| group_of(later, path).is_some())
+    })?;
+    let key = format!("optimizer.groups[{at}]");
+    let message = format!("`{key}` has no effect: all of its parameters are in later groups too");
+    Some(
+        Diagnostic::error("contradiction", message)
+            .at(point.span(&format!("{key}.parameters")))
+            .note("of several groups that a parameter is in, the last one counts, with all of its keys")
+            .help("write the general groups first and the special ones after them"),
+    )
+}
+
+pub fn something_is_trained(point: &Point<'_>) -> Option<Diagnostic> {
+    let network = point.network?;
+    let paths = network.parameter_paths();
+    let groups = &point.spec.optimizer.groups;
+    let frozen_layers = network.layers.iter().filter(|layer| layer.freeze);
+    let frozen_layers: Vec<_> = frozen_layers
+        .map(|layer| format!("{}.", layer.name))
+        .collect();
+    let is_frozen = |path: &String| {
+        frozen_layers.iter().any(|layer| path.starts_with(layer))
+            || group_of(groups, path).is_some_and(|group| group.freeze)
+    };
+    if paths.is_empty() || !paths.iter().all(is_frozen) {
+        return None;
+    }
+    let at = groups.iter().rposition(|group| group.freeze)?;
+    Some(
+        Diagnostic::error(
+            "contradiction",
+            "every parameter is frozen: nothing would be trained",
+        )
+        .at(point.span(&format!("optimizer.groups[{at}].freeze")))
+        .help("narrow the patterns of the groups with `freeze = true`"),
+    )
+}

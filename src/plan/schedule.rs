@@ -1,0 +1,101 @@
+//! The learning rate of each step, as a function of the plan and the step alone: so there is no state
+//! that a resumed run could lose.
+
+use std::f64::consts::PI;
+
+use crate::plan::RunPlan;
+use crate::spec::scheduler::{Curve, Unit};
+
+impl RunPlan {
+    /// The learning rate of the update that `step` updates come before.
+    pub fn learning_rate(&self, step: usize) -> f64 {
+        let peak = self.optimizer.learning_rate;
+        let scheduler = &self.scheduler;
+        let warmup = scheduler.warmup(self.steps_per_epoch);
+        if step < warmup {
+            return peak * (step + 1) as f64 / warmup as f64;
+        }
+        let rest = self.num_steps().saturating_sub(warmup).max(1);
+        let factor = match &scheduler.curve {
+            Curve::Noam => (warmup as f64 / (step + 1) as f64).sqrt(),
+            curve => factor(curve, step - warmup, rest, self.steps_per_epoch),
+        };
+        peak * factor
+    }
+}
+
+/// The factor at `step` of a curve over `num_steps` steps, both counted from the curve's start.
+fn factor(curve: &Curve, step: usize, num_steps: usize, steps_per_epoch: usize) -> f64 {
+    let (at, num) = match curve.unit() {
+        Unit::Step => (step, num_steps),
+        Unit::Epoch => (step / steps_per_epoch, num_steps.div_ceil(steps_per_epoch)),
+    };
+    match curve {
+        Curve::Constant | Curve::Noam => 1.0,
+        Curve::Linear { final_fraction, .. } => {
+            let change = (final_fraction - 1.0) / num as f64;
+            final_fraction - change * (num - at.min(num)) as f64
+        }
+        Curve::Cosine { final_fraction, .. } => {
+            between(1.0, *final_fraction, at as f64 / num as f64)
+        }
+        Curve::Exponential { gamma, .. } => gamma.powf(at as f64),
+        Curve::Step {
+            step_size, gamma, ..
+        } => gamma.powf((at / step_size) as f64),
+        Curve::CosineRestarts {
+            period,
+            period_factor,
+            final_fraction,
+            ..
+        } => {
+            let (at, period) = in_period(at, *period, *period_factor);
+            between(1.0, *final_fraction, at as f64 / period as f64)
+        }
+        Curve::OneCycle {
+            peak_at,
+            initial_fraction,
+            final_fraction,
+        } => {
+            // PyTorch's definition: the first and the last step have the two fractions themselves.
+            let (at, last) = (at as f64, (num - 1) as f64);
+            let peak = (peak_at * num as f64 - 1.0).max(0.0);
+            match at < peak {
+                true => between(*initial_fraction, 1.0, at / peak),
+                false if last > peak => between(1.0, *final_fraction, (at - peak) / (last - peak)),
+                false => 1.0,
+            }
+        }
+        Curve::Sequence { stages } => {
+            let mut start: usize = 0;
+            for stage in stages {
+                let left = num_steps.saturating_sub(start).max(1);
+                let length = stage.num_steps(steps_per_epoch).unwrap_or(left);
+                if step < start.saturating_add(length) {
+                    let own = factor(&stage.curve, step - start, length, steps_per_epoch);
+                    return stage.fraction * own;
+                }
+                start = start.saturating_add(length);
+            }
+            1.0
+        }
+    }
+}
+
+/// From `first` to `last` on half a cosine; `at` goes from 0 to 1.
+fn between(first: f64, last: f64, at: f64) -> f64 {
+    last + 0.5 * (first - last) * (1.0 + (at * PI).cos())
+}
+
+/// The place in the period that `at` falls into, and the length of that period.
+fn in_period(at: usize, period: usize, period_factor: usize) -> (usize, usize) {
+    if period_factor == 1 {
+        return (at % period, period);
+    }
+    let (mut at, mut period) = (at, period);
+    while at >= period {
+        at -= period;
+        period = period.saturating_mul(period_factor);
+    }
+    (at, period)
+}

@@ -1,0 +1,325 @@
+//! The optimizers with their settings. Defaults are those of the papers or of PyTorch.
+
+mod decode;
+
+use serde::{Deserialize, Serialize};
+
+use super::section::Choice;
+
+/// How weights follow from gradients.
+///
+/// Burn's L-BFGS is left out: it evaluates the loss several times for one update, and so is no
+/// optimizer in the sense of Burn's learner and its checkpoints.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "each key's meaning stands at its `field`")]
+pub enum Method {
+    /// Stochastic gradient descent; momentum as in Sutskever et al. (2013).
+    Sgd {
+        momentum: f64,
+        dampening: f64,
+        nesterov: bool,
+        weight_decay: f64,
+    },
+    /// Adam (Kingma and Ba, 2015).
+    Adam(AdamSpec),
+    /// Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
+    Adamw(AdamSpec),
+    /// AdaGrad (Duchi et al., 2011).
+    Adagrad {
+        lr_decay: f64,
+        epsilon: f64,
+        weight_decay: f64,
+    },
+    /// RMSProp (Hinton, 2012; centered: Graves, 2013).
+    Rmsprop {
+        alpha: f64,
+        momentum: f64,
+        epsilon: f64,
+        centered: bool,
+        weight_decay: f64,
+    },
+    /// Adafactor (Shazeer and Stern, 2018).
+    Adafactor {
+        epsilon_1: f64,
+        epsilon_2: f64,
+        clip_threshold: f64,
+        decay_rate: f64,
+        relative_step: bool,
+        scale_parameter: bool,
+        weight_decay: f64,
+    },
+    /// Adan (Xie et al., 2022).
+    Adan {
+        beta_1: f64,
+        beta_2: f64,
+        beta_3: f64,
+        epsilon: f64,
+        no_prox: bool,
+        weight_decay: f64,
+    },
+    /// LAMB (You et al., 2020).
+    Lamb {
+        beta_1: f64,
+        beta_2: f64,
+        epsilon: f64,
+        use_trust_ratio: bool,
+        weight_decay: f64,
+    },
+    /// Lion (Chen et al., 2023).
+    Lion {
+        beta_1: f64,
+        beta_2: f64,
+        weight_decay: f64,
+    },
+    /// Muon (Jordan et al., 2024), which knows only matrices; AdamW for all other parameters.
+    Muon {
+        momentum: f64,
+        nesterov: bool,
+        ns_steps: usize,
+        epsilon: f64,
+        adjust_learning_rate: AdjustLearningRate,
+        weight_decay: f64,
+        adamw: MuonAdamw,
+    },
+}
+
+/// The keys of `adam` and `adamw`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AdamSpec {
+    /// Decay of the mean of gradients.
+    pub beta_1: f64,
+    /// Decay of the mean of squared gradients.
+    pub beta_2: f64,
+    /// Added to the denominator.
+    pub epsilon: f64,
+    /// Whether the largest mean of squared gradients so far is used (Reddi et al., 2018).
+    pub amsgrad: bool,
+    /// L2 penalty for `adam`, decoupled for `adamw`.
+    pub weight_decay: f64,
+    /// Whether weights decay only where the update makes them smaller too; `adamw` alone.
+    pub cautious_weight_decay: bool,
+}
+
+/// The `[optimizer.adamw]` table of `muon`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MuonAdamw {
+    /// Matrices that are left to AdamW too.
+    pub parameters: Vec<String>,
+    /// Before the scheduler.
+    pub learning_rate: f64,
+    /// Its settings.
+    #[serde(flatten)]
+    pub adam: AdamSpec,
+}
+
+/// How `muon` fits the learning rate to the shape of a matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AdjustLearningRate {
+    /// Times sqrt(max(1, rows / columns)).
+    Original,
+    /// Times 0.2 sqrt(max(rows, columns)).
+    MatchRmsAdamw,
+}
+
+impl Choice for AdjustLearningRate {
+    const ALL: &'static [(Self, &'static str, &'static str)] = &[
+        (
+            AdjustLearningRate::Original,
+            "original",
+            "Times sqrt(max(1, rows / columns)).",
+        ),
+        (
+            AdjustLearningRate::MatchRmsAdamw,
+            "match_rms_adamw",
+            "Times 0.2 sqrt(max(rows, columns)), which suits learning rates of AdamW (Liu et al., 2025).",
+        ),
+    ];
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MethodKind {
+    Sgd,
+    Adam,
+    Adamw,
+    Adagrad,
+    Rmsprop,
+    Adafactor,
+    Adan,
+    Lamb,
+    Lion,
+    Muon,
+}
+
+impl Choice for MethodKind {
+    const ALL: &'static [(Self, &'static str, &'static str)] = &[
+        (
+            MethodKind::Sgd,
+            "sgd",
+            "Stochastic gradient descent, with momentum if set.",
+        ),
+        (
+            MethodKind::Adam,
+            "adam",
+            "Adam (Kingma and Ba, 2015); weight decay is an L2 penalty.",
+        ),
+        (
+            MethodKind::Adamw,
+            "adamw",
+            "Adam with decoupled weight decay (Loshchilov and Hutter, 2019).",
+        ),
+        (
+            MethodKind::Adagrad,
+            "adagrad",
+            "AdaGrad (Duchi et al., 2011).",
+        ),
+        (MethodKind::Rmsprop, "rmsprop", "RMSProp (Hinton, 2012)."),
+        (
+            MethodKind::Adafactor,
+            "adafactor",
+            "Adafactor (Shazeer and Stern, 2018): second moments of rows and columns alone.",
+        ),
+        (MethodKind::Adan, "adan", "Adan (Xie et al., 2022)."),
+        (
+            MethodKind::Lamb,
+            "lamb",
+            "LAMB (You et al., 2020), for large batches.",
+        ),
+        (MethodKind::Lion, "lion", "Lion (Chen et al., 2023)."),
+        (
+            MethodKind::Muon,
+            "muon",
+            "Muon (Jordan et al., 2024) for matrices, and AdamW for all other parameters.",
+        ),
+    ];
+}
+
+/// What a 32-bit number is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A share of a running mean: it must stay below 1.
+    Share,
+    /// A factor or a bound: it must stay finite, and above 0 unless it is 0.
+    Scale,
+    /// Added to a denominator in the backend's precision: it must not vanish there.
+    Divisor,
+}
+
+impl Method {
+    /// The settings that Burn takes as 32-bit numbers, by their keys.
+    pub fn settings(&self) -> Vec<(&'static str, f64, Role)> {
+        use Role::{Divisor, Scale, Share};
+        let adam = |adam: &AdamSpec| [adam.beta_1, adam.beta_2, adam.epsilon, adam.weight_decay];
+        let mut settings = match self {
+            Method::Sgd { momentum, .. } => vec![("momentum", *momentum, Share)],
+            Method::Adam(spec) | Method::Adamw(spec) => {
+                let [beta_1, beta_2, epsilon, _] = adam(spec);
+                vec![
+                    ("beta_1", beta_1, Share),
+                    ("beta_2", beta_2, Share),
+                    ("epsilon", epsilon, Divisor),
+                ]
+            }
+            Method::Adagrad { epsilon, .. } => vec![("epsilon", *epsilon, Divisor)],
+            Method::Rmsprop {
+                alpha,
+                momentum,
+                epsilon,
+                ..
+            } => vec![
+                ("alpha", *alpha, Share),
+                ("momentum", *momentum, Share),
+                ("epsilon", *epsilon, Divisor),
+            ],
+            // Computed in 32 bits also where weights are in 16.
+            Method::Adafactor {
+                epsilon_1,
+                epsilon_2,
+                clip_threshold,
+                ..
+            } => vec![
+                ("epsilon_1", *epsilon_1, Scale),
+                ("epsilon_2", *epsilon_2, Scale),
+                ("clip_threshold", *clip_threshold, Scale),
+            ],
+            Method::Adan {
+                beta_1,
+                beta_2,
+                beta_3,
+                epsilon,
+                ..
+            } => vec![
+                ("beta_1", *beta_1, Share),
+                ("beta_2", *beta_2, Share),
+                ("beta_3", *beta_3, Share),
+                ("epsilon", *epsilon, Divisor),
+            ],
+            Method::Lamb {
+                beta_1,
+                beta_2,
+                epsilon,
+                ..
+            } => vec![
+                ("beta_1", *beta_1, Share),
+                ("beta_2", *beta_2, Share),
+                ("epsilon", *epsilon, Divisor),
+            ],
+            Method::Lion { beta_1, beta_2, .. } => {
+                vec![("beta_1", *beta_1, Share), ("beta_2", *beta_2, Share)]
+            }
+            Method::Muon {
+                momentum,
+                epsilon,
+                adamw,
+                ..
+            } => {
+                let [beta_1, beta_2, adamw_epsilon, decay] = adam(&adamw.adam);
+                vec![
+                    ("momentum", *momentum, Share),
+                    ("epsilon", *epsilon, Divisor),
+                    ("adamw.learning_rate", adamw.learning_rate, Scale),
+                    ("adamw.beta_1", beta_1, Share),
+                    ("adamw.beta_2", beta_2, Share),
+                    ("adamw.epsilon", adamw_epsilon, Divisor),
+                    ("adamw.weight_decay", decay, Scale),
+                ]
+            }
+        };
+        settings.push(("weight_decay", self.weight_decay(), Scale));
+        settings
+    }
+
+    /// The weight decay of parameters that are in no group.
+    pub fn weight_decay(&self) -> f64 {
+        match self {
+            Method::Adam(adam) | Method::Adamw(adam) => adam.weight_decay,
+            Method::Sgd { weight_decay, .. }
+            | Method::Adagrad { weight_decay, .. }
+            | Method::Rmsprop { weight_decay, .. }
+            | Method::Adafactor { weight_decay, .. }
+            | Method::Adan { weight_decay, .. }
+            | Method::Lamb { weight_decay, .. }
+            | Method::Lion { weight_decay, .. }
+            | Method::Muon { weight_decay, .. } => *weight_decay,
+        }
+    }
+
+    /// How many tensors of a parameter's size the optimizer keeps at least for each parameter.
+    pub fn num_states(&self) -> u64 {
+        match self {
+            Method::Sgd { momentum, .. } => (*momentum > 0.0) as u64,
+            Method::Adam(adam) | Method::Adamw(adam) => 2 + adam.amsgrad as u64,
+            Method::Adagrad { .. } | Method::Lion { .. } => 1,
+            Method::Rmsprop {
+                centered, momentum, ..
+            } => 1 + 2 * *centered as u64 + (*momentum > 0.0) as u64,
+            // A row and a column for each matrix.
+            Method::Adafactor { .. } => 0,
+            Method::Adan { .. } => 4,
+            Method::Lamb { .. } => 2,
+            // AdamW's parameters have 2, and are few.
+            Method::Muon { .. } => 1,
+        }
+    }
+}

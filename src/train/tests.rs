@@ -1,0 +1,146 @@
+//! Training in this process, where weights can be looked at.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::store::ModuleRecord;
+use burn::tensor::Tensor;
+use burn::train::Interrupter;
+
+use super::network::Network;
+use super::paths::Paths;
+use super::{Job, device, execute, initial_network};
+use crate::data::{self, Folders};
+use crate::event::Outcome;
+use crate::plan::{self, RunPlan};
+use crate::record::RunFolder;
+use crate::spec::document::Document;
+
+pub(super) const IRIS: &str = "data.type = \"iris\"\nmodel = { type = \"mlp\", hidden = [8] }\n\
+    optimizer = { type = \"adamw\", learning_rate = 1e-2 }\ntrain = { epochs = 3, batch_size = 25 }\n";
+
+/// The only run of an experiment.
+pub(super) fn planned(text: &str) -> RunPlan {
+    let mut document = Document::parse("spec.toml", text).expect("it parses");
+    document.overrides.clear();
+    let folders = Folders {
+        base: PathBuf::from("nowhere"),
+        cache: PathBuf::from("nowhere"),
+    };
+    let located = &mut |spec: &_| data::locate(spec, &folders, None);
+    match plan::plan(&document, "spec", located) {
+        Ok((plan, _)) => plan.runs.into_iter().next().expect("it has a run"),
+        Err(refused) => panic!("{}", refused.render(&document.sources, false)),
+    }
+}
+
+/// Held by each test that draws weights, since a device's generator is the process's.
+static GENERATOR: Mutex<()> = Mutex::new(());
+
+fn generator() -> MutexGuard<'static, ()> {
+    GENERATOR.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Trains a run to its end.
+fn trained(plan: &RunPlan, folder: &Path) -> RunFolder {
+    let folder = RunFolder(folder.to_owned());
+    let job = Job {
+        plan: plan.clone(),
+        folder: folder.clone(),
+        emit: Arc::new(|_| {}),
+        interrupter: Interrupter::new(),
+        threads: 1,
+        started: Instant::now(),
+        fault: None,
+    };
+    assert_eq!(execute(&job).outcome, Outcome::Completed);
+    folder
+}
+
+#[derive(Default)]
+struct Values(Vec<Vec<f32>>);
+
+impl ModuleVisitor for Values {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.0.push(param.val().into_data().iter::<f32>().collect());
+    }
+}
+
+/// The values of each parameter with its path.
+fn values(plan: &RunPlan, network: &Network) -> Vec<(String, Vec<f32>)> {
+    let mut values = Values::default();
+    network.visit(&mut values);
+    let parameters = Paths::new(plan).parameters(network).into_iter();
+    parameters.map(|p| p.path).zip(values.0).collect()
+}
+
+fn first_network(plan: &RunPlan) -> Network {
+    initial_network(
+        plan,
+        &device::open(plan.device, plan.precision).expect("flex"),
+    )
+}
+
+fn saved(plan: &RunPlan, folder: &RunFolder, name: &str) -> Vec<(String, Vec<f32>)> {
+    let record = ModuleRecord::load(folder.model(name)).expect("weights were saved");
+    values(plan, &first_network(plan).load_record(record))
+}
+
+#[test]
+fn paths_are_those_of_the_plan() {
+    let _alone = generator();
+    let cnn = IRIS
+        .replace("iris", "digits")
+        .replace("mlp\"", "cnn\", channels = [4, 4], pool_size = 2");
+    for text in [IRIS, &cnn] {
+        let plan = planned(text);
+        let found = Paths::new(&plan).parameters(&first_network(&plan));
+        let found: Vec<_> = found.into_iter().map(|parameter| parameter.path).collect();
+        assert_eq!(found, plan.network.parameter_paths());
+    }
+}
+
+#[test]
+fn micro_batches_train_as_the_large_batch_does() {
+    let _alone = generator();
+    // 120 items: batches of 25, the last of 20; pieces of 8, the last of 1 and of 4.
+    let whole = planned(IRIS);
+    let pieces = planned(&IRIS.replace("size = 25", "size = 25, micro_batch_size = 8"));
+    assert_eq!(pieces.pieces(0).collect::<Vec<_>>(), [8, 8, 8, 1]);
+    assert_eq!(pieces.pieces(4).collect::<Vec<_>>(), [8, 8, 4]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let train = |plan, name| saved(plan, &trained(plan, &folder.path().join(name)), "final");
+    let (whole, pieces) = (train(&whole, "whole"), train(&pieces, "pieces"));
+    for ((path, whole), (_, pieces)) in whole.iter().zip(&pieces) {
+        let largest = whole.iter().fold(0.0f32, |largest, v| largest.max(v.abs()));
+        for (a, b) in whole.iter().zip(pieces) {
+            assert!((a - b).abs() <= 1e-5 * largest, "{path}: {a} and {b}");
+        }
+    }
+}
+
+#[test]
+fn what_is_frozen_stays_as_it_was_to_the_bit() {
+    let _alone = generator();
+    let text = IRIS
+        .replace(
+            "1e-2 }",
+            "1e-2, weight_decay = 0.1, groups = [{ parameters = \"linear_1.*\", freeze = true }] }",
+        )
+        .replace("size = 25 }", "size = 25, ema.decay = 0.9 }");
+    let plan = planned(&text);
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = trained(&plan, folder.path());
+    let before = values(&plan, &first_network(&plan));
+    for name in ["final", "ema"] {
+        for ((path, before), (_, after)) in before.iter().zip(saved(&plan, &run, name)) {
+            assert_eq!(
+                *before == after,
+                path.starts_with("linear_1."),
+                "{name} {path}"
+            );
+        }
+    }
+}
