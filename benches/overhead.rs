@@ -16,7 +16,7 @@ use burn::nn::{Linear, LinearConfig};
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::tensor::{Device, Int, Tensor, TensorData, activation};
 use runner::data::order::{Purpose, permutation};
-use runner::data::{self, Folders};
+use runner::data::{self, Folders, TargetValues, Values};
 use runner::event::Event;
 use runner::plan::{RunPlan, plan};
 use runner::record::RunFolder;
@@ -99,16 +99,16 @@ fn by_hand<M: Model>(mut model: M, run: &RunPlan, num_epochs: usize) -> Vec<f64>
     let mut secs = Vec::new();
     for epoch in 1..=num_epochs {
         let started = Instant::now();
-        let order = permutation(split.labels.len(), run.seed, Purpose::Order, epoch as u64);
+        let order = permutation(split.num_items, run.seed, Purpose::Order, epoch as u64);
         for indices in order.chunks(BATCH) {
-            let mut values = Vec::with_capacity(indices.len() * 784);
-            let mut labels = Vec::with_capacity(indices.len());
-            for at in indices.iter().map(|at| *at as usize) {
-                values.extend_from_slice(&split.values[at * 784..(at + 1) * 784]);
-                labels.push(i64::from(split.labels[at]));
-            }
+            let items = split.gather(indices);
+            let (Values::Floats(values), TargetValues::Classes(classes)) =
+                (items.values, items.targets)
+            else {
+                panic!("images with a class each");
+            };
             let images = TensorData::new(values, [indices.len(), 1, 28, 28]);
-            let labels = TensorData::new(labels, [indices.len()]);
+            let labels = TensorData::new(classes, [indices.len()]);
             let outputs = model.forward(Tensor::from_data(images, &device));
             let targets = Tensor::<1, Int>::from_data(labels, &device);
             let gradients = loss.forward(outputs, targets).backward();

@@ -8,6 +8,7 @@ pub mod network;
 mod recipe;
 mod rules;
 mod schedule;
+pub mod task;
 
 use crate::data::DataPlan;
 use crate::diagnostic::{Diagnostic, Span};

@@ -47,7 +47,7 @@ pub fn averages_are_made(point: &Point<'_>) -> Option<Diagnostic> {
     let train = &point.spec.train;
     let watched = train.early_stopping.and_then(|stopping| stopping.metric);
     let asked = [
-        ("objective.metric", Some(point.spec.objective.metric)),
+        ("objective.metric", point.spec.objective.metric),
         ("train.early_stopping.metric", watched),
     ];
     let asked = asked.into_iter().find_map(|(path, metric)| {

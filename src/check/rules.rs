@@ -129,7 +129,7 @@ pub fn memory_suffices(point: &Point<'_>) -> Option<Diagnostic> {
 /// its allocator hold comes on top.
 pub fn least_memory(spec: &ExperimentSpec, data: &DataPlan, network: &Network) -> u64 {
     let float = spec.backend.precision.num_bytes();
-    let item: u64 = data.item_shape.iter().product::<usize>() as u64;
+    let item: u64 = data.input.shape.iter().product::<usize>() as u64;
     let num_items = (data.num_train + data.num_valid + data.num_test) as u64;
     let train = &spec.train;
     let is_in_pieces = train.micro_batch_size < train.batch_size;

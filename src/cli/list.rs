@@ -12,7 +12,6 @@ use crate::diagnostic::Diagnostic;
 use crate::record::{ExperimentFolder, RunRecord};
 use crate::report::short_number;
 use crate::spec::document::plain_io_error;
-use crate::spec::section::Choice;
 
 /// Lists the runs of one experiment's folder, or of every experiment in a results folder.
 pub fn list(folder: &Path, json: bool, output: &mut Output) -> u8 {
@@ -72,7 +71,7 @@ pub fn list(folder: &Path, json: bool, output: &mut Output) -> u8 {
             let name = run.objective.name();
             let value = record
                 .best_epoch(&run)
-                .and_then(|epoch| epoch.metrics.get(name).copied());
+                .and_then(|epoch| epoch.metrics.get(&name).copied());
             if json {
                 let line = serde_json::json!({
                     "experiment": run.experiment,

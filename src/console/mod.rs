@@ -10,7 +10,6 @@ use crate::plan::RunPlan;
 use crate::record::RunRecord;
 use crate::report::short_number;
 use crate::spec::backend::DeviceName;
-use crate::spec::section::Choice;
 
 /// How often a long run gets a line where there is no terminal.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
@@ -164,7 +163,7 @@ impl Console {
         let name = plan.objective.name();
         let best = record
             .best_epoch(plan)
-            .and_then(|epoch| Some((epoch.epoch, *epoch.metrics.get(name)?)));
+            .and_then(|epoch| Some((epoch.epoch, *epoch.metrics.get(&name)?)));
         let number = match best {
             Some((epoch, value)) => format!("  {name} {} in epoch {epoch}", short_number(value)),
             None => String::new(),
@@ -269,7 +268,7 @@ fn progress_message(plan: &RunPlan, progress: &Progress, record: &RunRecord) -> 
     let newest = record
         .epochs
         .last()
-        .and_then(|epoch| epoch.metrics.get(name));
+        .and_then(|epoch| epoch.metrics.get(&name));
     let number = newest.map_or(String::new(), |value| {
         format!("  {name} {}", short_number(*value))
     });

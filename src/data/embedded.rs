@@ -22,13 +22,7 @@ pub const DIGITS_SHA256: &str = "68aea062d35a127749050fa0e52dca09d6569ac08092c92
 pub fn iris() -> Result<Items, DataError> {
     verify("iris", IRIS, IRIS_SHA256)?;
     let (bytes, labels) = split_rows(IRIS, 5);
-    Ok(Items {
-        shape: vec![4],
-        bytes,
-        scale: 0.1,
-        labels,
-        num_classes: 3,
-    })
+    Ok(Items::of_bytes(vec![4], bytes, 0.1, &labels, 3))
 }
 
 /// The handwritten digits: items of shape \[1, side, side\], scaled to 0..1.
@@ -48,13 +42,8 @@ pub fn digits(size: ImageSize) -> Result<Items, DataError> {
         .chunks_exact(64)
         .flat_map(|image| resize(image, side))
         .collect();
-    Ok(Items {
-        shape: vec![1, side, side],
-        bytes,
-        scale: 1.0 / 240.0,
-        labels,
-        num_classes: 10,
-    })
+    let shape = vec![1, side, side];
+    Ok(Items::of_bytes(shape, bytes, 1.0 / 240.0, &labels, 10))
 }
 
 fn verify(name: &str, bytes: &[u8], expected: &str) -> Result<(), DataError> {
@@ -101,13 +90,22 @@ fn resize(image: &[u8], side: usize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::{Inputs, TargetValues};
+
+    /// The bytes and classes of all items.
+    fn parts(items: Items) -> (Vec<u8>, Vec<i32>) {
+        match (items.inputs, items.targets) {
+            (Inputs::Bytes { bytes, .. }, TargetValues::Classes(classes)) => (bytes, classes),
+            _ => panic!("bytes with a class each"),
+        }
+    }
 
     /// Rows of scikit-learn's `iris.csv`, in tenths.
     #[test]
     fn iris_rows_are_the_published_ones() {
-        let items = iris().unwrap();
-        let row = |at: usize| (&items.bytes[at * 4..at * 4 + 4], items.labels[at]);
-        assert_eq!(items.labels.len(), NUM_IRIS);
+        let (bytes, labels) = parts(iris().unwrap());
+        let row = |at: usize| (&bytes[at * 4..at * 4 + 4], labels[at]);
+        assert_eq!(labels.len(), NUM_IRIS);
         assert_eq!(row(0), (&[51, 35, 14, 2][..], 0));
         assert_eq!(row(50), (&[70, 32, 47, 14][..], 1));
         assert_eq!(row(149), (&[59, 30, 51, 18][..], 2));
@@ -116,32 +114,33 @@ mod tests {
     /// Rows of scikit-learn's `digits.csv.gz`.
     #[test]
     fn digits_rows_are_the_published_ones() {
-        let items = digits(ImageSize::Eight).unwrap();
+        let (bytes, labels) = parts(digits(ImageSize::Eight).unwrap());
         let row = |at: usize| -> Vec<u8> {
-            items.bytes[at * 64..at * 64 + 64]
+            bytes[at * 64..at * 64 + 64]
                 .iter()
                 .map(|v| v / 15)
                 .collect()
         };
-        assert_eq!(items.labels.len(), NUM_DIGITS);
+        assert_eq!(labels.len(), NUM_DIGITS);
         assert_eq!(
             &row(0)[..16],
             [0, 0, 5, 13, 9, 1, 0, 0, 0, 0, 13, 15, 10, 15, 5, 0]
         );
-        assert_eq!(items.labels[0], 0);
+        assert_eq!(labels[0], 0);
         assert_eq!(
             &row(1796)[..16],
             [0, 0, 10, 14, 8, 1, 0, 0, 0, 2, 16, 14, 6, 1, 0, 0]
         );
-        assert_eq!(items.labels[1796], 8);
+        assert_eq!(labels[1796], 8);
     }
 
     #[test]
     fn resizing_keeps_corners_and_range() {
         let items = digits(ImageSize::TwentyEight).unwrap();
-        let small = digits(ImageSize::Eight).unwrap();
-        assert_eq!(items.shape, [1, 28, 28]);
-        assert_eq!(items.bytes[0], small.bytes[0]);
-        assert!(items.bytes.iter().all(|v| *v <= 240));
+        assert_eq!(items.input.shape, [1, 28, 28]);
+        let (bytes, _) = parts(items);
+        let (small, _) = parts(digits(ImageSize::Eight).unwrap());
+        assert_eq!(bytes[0], small[0]);
+        assert!(bytes.iter().all(|v| *v <= 240));
     }
 }

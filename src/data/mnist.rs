@@ -284,13 +284,8 @@ fn read_part(folder: &Path, images: &Published, labels: &Published) -> Result<It
         );
         return Err(DataError::new(message).help("put MNIST's own files into the folder"));
     }
-    Ok(Items {
-        shape: vec![1, 28, 28],
-        bytes,
-        scale: 1.0 / 255.0,
-        labels,
-        num_classes: 10,
-    })
+    let shape = vec![1, 28, 28];
+    Ok(Items::of_bytes(shape, bytes, 1.0 / 255.0, &labels, 10))
 }
 
 #[cfg(test)]

@@ -4,13 +4,14 @@
 //! planning needs; [`load`] reads and checks everything.
 
 pub mod embedded;
+pub mod generate;
 pub mod idx;
 mod load;
 pub mod mnist;
 pub mod order;
 pub mod split;
 
-pub use load::{Loaded, Split, load};
+pub use load::{Loaded, Split, Values, load};
 
 use std::path::PathBuf;
 
@@ -19,6 +20,7 @@ use sha2::{Digest, Sha256};
 
 use crate::diagnostic::Diagnostic;
 use crate::spec::data::{DataSource, DataSpec, Fallback, ImageSize, MnistPart, SplitSpec};
+use crate::spec::generate::Generated;
 
 /// A data set that cannot be used, in words for the user.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,30 +73,107 @@ impl std::fmt::Display for DataError {
     }
 }
 
-/// Items of one shape with a class each, in contiguous memory.
-#[derive(Clone, Debug)]
+/// Items of one shape with a target each, in contiguous memory.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Items {
-    /// Shape of one item.
-    pub shape: Vec<usize>,
-    /// Values of all items in order, to be multiplied by `scale`.
-    pub bytes: Vec<u8>,
-    /// What a byte is multiplied by.
-    pub scale: f32,
-    /// The class of each item.
-    pub labels: Vec<u8>,
-    /// Number of classes; every label is below it.
-    pub num_classes: usize,
+    /// What an item is.
+    pub input: InputPlan,
+    /// All items in order.
+    pub inputs: Inputs,
+    /// What a target is.
+    pub target: TargetPlan,
+    /// All targets in order.
+    pub targets: TargetValues,
+}
+
+/// The values of items in order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Inputs {
+    /// Bytes, to be multiplied by a scale.
+    Bytes {
+        /// The bytes.
+        bytes: Vec<u8>,
+        /// What a byte is multiplied by.
+        scale: f32,
+    },
+    /// Numbers.
+    Floats(Vec<f32>),
+    /// Tokens.
+    Tokens(Vec<i32>),
+}
+
+/// The targets of items in order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TargetValues {
+    /// Classes, of items or of their positions; -1 for a position that does not count.
+    Classes(Vec<i32>),
+    /// Numbers, or labels that are 0 or 1.
+    Floats(Vec<f32>),
 }
 
 impl Items {
+    /// Items of bytes with a class each.
+    pub fn of_bytes(
+        shape: Vec<usize>,
+        bytes: Vec<u8>,
+        scale: f32,
+        labels: &[u8],
+        num_classes: usize,
+    ) -> Self {
+        Self {
+            input: InputPlan {
+                shape,
+                vocabulary: None,
+            },
+            inputs: Inputs::Bytes { bytes, scale },
+            target: TargetPlan::Class { num_classes },
+            targets: TargetValues::Classes(labels.iter().map(|label| i32::from(*label)).collect()),
+        }
+    }
+
+    /// Values of one item.
+    pub fn item_size(&self) -> usize {
+        self.input.shape.iter().product()
+    }
+
     /// Number of items.
     pub fn len(&self) -> usize {
-        self.labels.len()
+        let num = match &self.inputs {
+            Inputs::Bytes { bytes, .. } => bytes.len(),
+            Inputs::Floats(values) => values.len(),
+            Inputs::Tokens(tokens) => tokens.len(),
+        };
+        num / self.item_size()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.labels.is_empty()
+        self.len() == 0
+    }
+}
+
+impl TargetPlan {
+    /// Numbers of one target.
+    pub fn size(&self) -> usize {
+        match self {
+            TargetPlan::Class { .. } => 1,
+            TargetPlan::Classes { shape, .. } | TargetPlan::Values { shape } => {
+                shape.iter().product()
+            }
+            TargetPlan::Labels { num_labels } => *num_labels,
+        }
+    }
+
+    /// In words, for reports.
+    pub fn show(&self) -> String {
+        match self {
+            TargetPlan::Class { num_classes } => format!("{num_classes} classes"),
+            TargetPlan::Classes { shape, num_classes } => {
+                format!("{num_classes} classes for each of {shape:?} positions")
+            }
+            TargetPlan::Labels { num_labels } => format!("{num_labels} labels"),
+            TargetPlan::Values { shape } => format!("targets of shape {shape:?}"),
+        }
     }
 }
 
@@ -108,10 +187,10 @@ pub struct DataPlan {
     pub stands_in_for: Option<String>,
     /// Whether values are brought to mean 0 and deviation 1 over the train split.
     pub standardize: bool,
-    /// Shape of one item.
-    pub item_shape: Vec<usize>,
-    /// Number of classes.
-    pub num_classes: usize,
+    /// What an item is.
+    pub input: InputPlan,
+    /// What the network is to give for it.
+    pub target: TargetPlan,
     /// How the items are split.
     pub split: SplitSpec,
     /// Items of the train split.
@@ -120,6 +199,44 @@ pub struct DataPlan {
     pub num_valid: usize,
     /// Items of the test split; 0 when there is none.
     pub num_test: usize,
+}
+
+/// What an item is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InputPlan {
+    /// Its shape.
+    pub shape: Vec<usize>,
+    /// For tokens, the number that all of them are below.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vocabulary: Option<usize>,
+}
+
+/// What the network is to give for an item.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum TargetPlan {
+    /// A class.
+    Class {
+        /// Number of classes.
+        num_classes: usize,
+    },
+    /// A class for each position: tokens or pixels.
+    Classes {
+        /// The positions.
+        shape: Vec<usize>,
+        /// Number of classes.
+        num_classes: usize,
+    },
+    /// Any of several labels.
+    Labels {
+        /// Number of labels.
+        num_labels: usize,
+    },
+    /// Numbers.
+    Values {
+        /// Their shape.
+        shape: Vec<usize>,
+    },
 }
 
 /// A data set that is here.
@@ -140,6 +257,8 @@ pub enum Dataset {
     },
     /// The iris flowers inside the binary.
     Iris,
+    /// Made up.
+    Synthetic(Generated),
 }
 
 impl Dataset {
@@ -149,6 +268,7 @@ impl Dataset {
             Dataset::Mnist { .. } => "mnist",
             Dataset::Digits { .. } => "digits",
             Dataset::Iris => "iris",
+            Dataset::Synthetic(generated) => generated.name(),
         }
     }
 }
@@ -183,12 +303,16 @@ pub fn locate(
 ) -> Result<Located, DataError> {
     let split = &spec.split;
     let plan = |dataset, shape, num_classes, num, num_test, split: &SplitSpec| {
+        let input = InputPlan {
+            shape,
+            vocabulary: None,
+        };
+        let target = TargetPlan::Class { num_classes };
         plan(
             dataset,
-            shape,
-            num_classes,
-            num,
-            num_test,
+            input,
+            target,
+            (num, num_test),
             split,
             spec.standardize,
         )
@@ -221,6 +345,18 @@ pub fn locate(
             0,
             split,
         )),
+        DataSource::Generated(generated) => {
+            let (input, target) = generate::plans(generated);
+            let dataset = Dataset::Synthetic(generated.clone());
+            let sizes = (generated.num_items, 0);
+            Ok(Located {
+                plan: self::plan(dataset, input, target, sizes, split, spec.standardize),
+                notice: Some(format!(
+                    "`{}` is synthetic: generated, not collected",
+                    generated.name()
+                )),
+            })
+        }
         DataSource::Digits { image_size } => plain(digits(*image_size, None, split.clone())),
         DataSource::Mnist {
             root,
@@ -300,10 +436,9 @@ pub fn locate(
 
 fn plan(
     dataset: Dataset,
-    item_shape: Vec<usize>,
-    num_classes: usize,
-    num_items: usize,
-    num_official_test: usize,
+    input: InputPlan,
+    target: TargetPlan,
+    (num_items, num_official_test): (usize, usize),
     split: &SplitSpec,
     standardize: bool,
 ) -> DataPlan {
@@ -311,10 +446,14 @@ fn plan(
     DataPlan {
         dataset,
         stands_in_for: None,
-        standardize,
-        item_shape,
-        num_classes,
-        split: split.clone(),
+        standardize: standardize && input.vocabulary.is_none(),
+        // Only items with a class can keep its share.
+        split: SplitSpec {
+            stratified: split.stratified && matches!(target, TargetPlan::Class { .. }),
+            ..split.clone()
+        },
+        input,
+        target,
         num_train: sizes.train,
         num_valid: sizes.valid,
         num_test: sizes.test + num_official_test,

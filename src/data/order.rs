@@ -15,6 +15,8 @@ pub enum Purpose {
     Order = 3,
     /// Draws of a training step, such as dropout.
     Step = 4,
+    /// Data that is made up.
+    Generate = 5,
 }
 
 /// The seed of one stream, mixed by the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).

@@ -39,15 +39,16 @@ pub struct Assigned {
     pub test: Vec<u32>,
 }
 
-/// Assigns items by their labels, all of them below `num_classes`.
-pub fn assign(labels: &[u8], num_classes: usize, split: &SplitSpec) -> Assigned {
-    let sizes = Sizes::new(labels.len(), split);
-    let mut groups: Vec<Vec<u32>> = match split.stratified {
-        false => vec![permutation(labels.len(), split.seed, Purpose::Split, 0)],
-        true => {
+/// Assigns `num_items` items; where the split is stratified, by the class of each.
+pub fn assign(num_items: usize, classes: Option<&[i32]>, split: &SplitSpec) -> Assigned {
+    let sizes = Sizes::new(num_items, split);
+    let mut groups: Vec<Vec<u32>> = match classes.filter(|_| split.stratified) {
+        None => vec![permutation(num_items, split.seed, Purpose::Split, 0)],
+        Some(classes) => {
+            let num_classes = classes.iter().max().map_or(0, |last| *last as usize + 1);
             let mut groups = vec![Vec::new(); num_classes];
-            for (at, label) in labels.iter().enumerate() {
-                groups[*label as usize].push(at as u32);
+            for (at, class) in classes.iter().enumerate() {
+                groups[*class as usize].push(at as u32);
             }
             for (class, group) in groups.iter_mut().enumerate() {
                 shuffle(group, split.seed, Purpose::Split, class as u64);
@@ -109,9 +110,9 @@ mod tests {
 
     #[test]
     fn splits_are_disjoint_and_complete() {
-        let labels: Vec<u8> = (0..103).map(|i| (i % 7) as u8).collect();
+        let labels: Vec<i32> = (0..103).map(|i| i % 7).collect();
         for stratified in [false, true] {
-            let assigned = assign(&labels, 7, &spec(0.2, 0.1, stratified));
+            let assigned = assign(103, Some(&labels), &spec(0.2, 0.1, stratified));
             let mut all = [assigned.train, assigned.valid, assigned.test].concat();
             assert_eq!(all.len(), 103);
             all.sort_unstable();
@@ -122,8 +123,8 @@ mod tests {
 
     #[test]
     fn stratified_splits_keep_the_shares_of_classes() {
-        let labels: Vec<u8> = (0..200).map(|i| (i % 4 == 0) as u8).collect();
-        let assigned = assign(&labels, 2, &spec(0.2, 0.0, true));
+        let labels: Vec<i32> = (0..200).map(|i| i32::from(i % 4 == 0)).collect();
+        let assigned = assign(200, Some(&labels), &spec(0.2, 0.0, true));
         let ones = assigned
             .valid
             .iter()
@@ -135,12 +136,13 @@ mod tests {
     #[test]
     fn the_seed_decides_the_split() {
         let labels = vec![0; 50];
-        let first = assign(&labels, 1, &spec(0.5, 0.0, true));
-        assert_eq!(first, assign(&labels, 1, &spec(0.5, 0.0, true)));
+        let assign = |split: &SplitSpec| assign(50, Some(&labels), split);
+        let first = assign(&spec(0.5, 0.0, true));
+        assert_eq!(first, assign(&spec(0.5, 0.0, true)));
         let other = SplitSpec {
             seed: 4,
             ..spec(0.5, 0.0, true)
         };
-        assert_ne!(first, assign(&labels, 1, &other));
+        assert_ne!(first, assign(&other));
     }
 }

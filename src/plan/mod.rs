@@ -9,17 +9,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
 use crate::check::network::{Network, Shape, lay_out};
+use crate::check::task::Goal;
 use crate::check::{self, Point};
 use crate::data::{DataError, DataPlan, Dataset, Located, sha256_hex};
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::spec::backend::{DeviceName, Precision};
 use crate::spec::data::DataSpec;
 use crate::spec::document::{Document, Table};
-use crate::spec::optimizer::{LossSpec, OptimizerSpec};
+use crate::spec::loss::LossSpec;
+use crate::spec::metric::Objective;
+use crate::spec::optimizer::OptimizerSpec;
 use crate::spec::scheduler::SchedulerSpec;
 use crate::spec::section::Findings;
+use crate::spec::task::TaskSpec;
 use crate::spec::train::TrainSpec;
-use crate::spec::{CheckpointSpec, ExperimentSpec, Objective};
+use crate::spec::{CheckpointSpec, ExperimentSpec};
 
 /// The version of `plan.json` and `run.toml`.
 pub const FORMAT: u32 = 1;
@@ -82,6 +86,8 @@ pub struct RunPlan {
     pub checkpoint: CheckpointSpec,
     /// What is trained on.
     pub data: DataPlan,
+    /// What is learned, and what is measured.
+    pub task: TaskSpec,
     /// What is minimized.
     pub loss: LossSpec,
     /// How it is minimized.
@@ -132,6 +138,7 @@ impl RunPlan {
             "standardize": self.data.standardize,
             "items": [self.data.num_train, self.data.num_valid, self.data.num_test],
             "train": self.train,
+            "task": self.task,
             "loss": self.loss,
             "optimizer": self.optimizer,
             "scheduler": self.scheduler,
@@ -204,6 +211,8 @@ pub fn plan(
         }
         return Err(diagnostics);
     }
+    let objective = one_objective(&runs, &document.root)
+        .map_err(|diagnostic| Diagnostics(vec![*diagnostic]))?;
     let experiment = written
         .experiment
         .name
@@ -214,12 +223,31 @@ pub fn plan(
         question: written.experiment.question.unwrap_or_default(),
         source: document.sources.0[0].name.clone(),
         overrides: document.overrides.clone(),
-        objective: written.objective.metric,
+        objective,
         notices: planner.notices(),
         axes: axes.into_iter().map(|axis| axis.key).collect(),
         runs,
     };
     Ok((plan, diagnostics))
+}
+
+/// Trials with different tasks have different usual objectives, and could not be ranked.
+fn one_objective(runs: &[RunPlan], root: &Table) -> Result<Objective, Box<Diagnostic>> {
+    let first = runs[0].objective;
+    let Some(other) = runs.iter().find(|run| run.objective != first) else {
+        return Ok(first);
+    };
+    let message = format!(
+        "trials cannot be ranked: run `{}` has the objective `{}`, and run `{}` has `{}`",
+        runs[0].id,
+        first.name(),
+        other.id,
+        other.objective.name()
+    );
+    let mut diagnostic = Diagnostic::error("task", message)
+        .help("add `[objective]` with a `metric` that all trials have, such as \"valid/loss\"");
+    diagnostic.span = root.get("sweep").map(|entry| entry.key_span);
+    Err(Box::new(diagnostic))
 }
 
 /// The spec of every trial with the trial's id, or what is wrong with the document's model or sweep.
@@ -258,6 +286,7 @@ struct Planner<'a> {
 struct Trial {
     spec: ExperimentSpec,
     data: DataPlan,
+    goal: Goal,
     network: Network,
 }
 
@@ -315,10 +344,23 @@ impl<'a> Planner<'a> {
                 }
             },
         };
+        let mut goal = None;
+        let goes_in = ["task", "loss", "objective", "train.early_stopping"];
+        if let Some(data) = &data
+            && !goes_in.iter().any(|path| findings.is_poisoned(path))
+        {
+            match check::task::goal(&point(None, None), data) {
+                Ok(found) => goal = Some(found),
+                Err(wrong) => wrong.into_iter().for_each(|d| findings.diagnostics.push(d)),
+            }
+        }
         let mut network = None;
-        if let (Some(data), false) = (&data, findings.is_poisoned("model")) {
-            let items = Shape::numbers(&data.item_shape);
-            match lay_out(&spec.model.layers, &items, &[data.num_classes]) {
+        if let (Some(data), Some(goal), false) = (&data, &goal, findings.is_poisoned("model")) {
+            let items = Shape {
+                dims: data.input.shape.clone(),
+                vocabulary: data.input.vocabulary,
+            };
+            match lay_out(&spec.model.layers, &items, &goal.output_shape) {
                 Ok(laid_out) => network = Some(laid_out),
                 Err(diagnostic) => findings.diagnostics.push(*diagnostic),
             }
@@ -330,6 +372,7 @@ impl<'a> Planner<'a> {
         Some(Trial {
             spec,
             data: data?,
+            goal: goal?,
             network: network?,
         })
     }
@@ -357,7 +400,7 @@ impl Trial {
                 trial: id.clone(),
                 seed: *seed,
                 fingerprint: String::new(),
-                objective: spec.objective.metric,
+                objective: self.goal.objective,
                 device: spec.backend.device,
                 precision: spec.backend.precision,
                 memory_limit_bytes: spec.memory.limit.map(|limit| limit.0),
@@ -367,7 +410,8 @@ impl Trial {
                 train: spec.train.clone(),
                 checkpoint: spec.checkpoint.clone(),
                 data: self.data.clone(),
-                loss: spec.loss,
+                task: self.goal.task.clone(),
+                loss: self.goal.loss.clone(),
                 optimizer: spec.optimizer.clone(),
                 scheduler: spec.scheduler.clone(),
                 network: self.network.clone(),

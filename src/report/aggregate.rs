@@ -8,7 +8,6 @@ use serde_json::{Map, Value as Json};
 
 use crate::plan::{FORMAT, Plan, RunPlan};
 use crate::record::{Environment, ExperimentFolder, RunRecord, Summary, leftovers};
-use crate::spec::section::Choice;
 
 /// `report.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -147,7 +146,7 @@ pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
         trial.sum_up(summaries);
     }
     let name = plan.objective.name();
-    let value = |trial: &Trial| trial.metrics.get(name).map(|mean| mean.mean);
+    let value = |trial: &Trial| trial.metrics.get(&name).map(|mean| mean.mean);
     // A stable sort: equals keep the order of the file.
     trials.sort_by(|a, b| match (value(a), value(b)) {
         (Some(a), Some(b)) if plan.objective.is_better(a, b) => std::cmp::Ordering::Less,
@@ -167,7 +166,7 @@ pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
         format: FORMAT,
         experiment: plan.experiment.clone(),
         question: plan.question.clone(),
-        objective: name.to_owned(),
+        objective: name,
         notices: plan.notices.clone(),
         axes: plan.axes.clone(),
         num_runs: plan.runs.len(),
@@ -257,12 +256,12 @@ impl Provenance {
             None => String::new(),
         };
         let line = format!(
-            "`{}`{stands_in}: {} train, {} valid{test} items of shape {:?}, {} classes, split with seed {}{}{}",
+            "`{}`{stands_in}: {} train, {} valid{test} items of shape {:?}, {}, split with seed {}{}{}",
             data.dataset.name(),
             data.num_train,
             data.num_valid,
-            data.item_shape,
-            data.num_classes,
+            data.input.shape,
+            data.target.show(),
             data.split.seed,
             if data.split.stratified {
                 ", stratified"

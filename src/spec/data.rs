@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::generate::Generated;
 use super::kind::Kind;
-use super::section::{Choice, Section};
+use super::section::{Choice, Section, choices};
 
 /// The `[data]` table.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,34 +38,25 @@ pub enum DataSource {
     },
     /// The iris flowers inside the binary.
     Iris,
+    /// Made up.
+    Generated(Generated),
 }
 
-/// The `type` of `[data]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum DataKind {
-    Mnist,
-    Digits,
-    Iris,
-}
-
-impl Choice for DataKind {
-    const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (
-            DataKind::Mnist,
-            "mnist",
-            "Handwritten digits, 28x28, 10 classes: the four IDX files, gzipped or not.",
-        ),
-        (
-            DataKind::Digits,
-            "digits",
-            "UCI handwritten digits, 1,797 images of 8x8, 10 classes, inside the binary.",
-        ),
-        (
-            DataKind::Iris,
-            "iris",
-            "Iris flowers, 150 rows of 4 measurements, 3 classes, inside the binary.",
-        ),
-    ];
+choices! {
+    /// The `type` of `[data]`.
+    pub(super) enum DataKind {
+        Mnist "mnist" "Handwritten digits, 28x28, 10 classes: the four IDX files, gzipped or not.",
+        Digits "digits" "UCI handwritten digits, 1,797 images of 8x8, 10 classes, inside the binary.",
+        Iris "iris" "Iris flowers, 150 rows of 4 measurements, 3 classes, inside the binary.",
+        Blobs "blobs" "Generated: normal clouds around a centre for each class.",
+        TwoMoons "two_moons" "Generated: two half circles that reach into each other.",
+        Spirals "spirals" "Generated: arms of a spiral, one for each class.",
+        Regression "regression" "Generated: smooth functions of the features with noise, some targets far off.",
+        SineWindows "sine_windows" "Generated: windows of waves; the class is the wave's form, or the target is the next value.",
+        CopySequence "copy_sequence" "Generated: random tokens, a separator, and the same tokens again, for next-token prediction.",
+        Brackets "brackets" "Generated: sequences of brackets, balanced or not.",
+        Shapes "shapes" "Generated: disks, squares and crosses in noisy images; a class, labels, or a mask.",
+    }
 }
 
 /// Which published part of MNIST is used.
@@ -171,6 +163,7 @@ impl DataSpec {
                 image_size: s.choice("image_size", "The size that the images are served at.", ImageSize::Eight),
             },
             DataKind::Iris => DataSource::Iris,
+            generated => DataSource::Generated(Generated::decode(s, generated)),
         });
         let standardize = s
             .field(

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
 use super::document::{Node, Value};
+use super::metric::{Metric, Objective, ObjectiveSplit};
 use super::section::Choice;
 use crate::diagnostic::{Diagnostic, nearest};
 
@@ -37,6 +38,8 @@ pub enum Kind {
     Slug,
     /// A number of bytes as text, such as `"4GiB"`.
     Bytes,
+    /// A metric of a split, such as `"valid/loss"`.
+    Objective,
     /// A list.
     List {
         /// What each item is.
@@ -99,6 +102,16 @@ impl Kind {
             ("same", "Zeros so that the size over the stride is kept."),
         ]);
         Kind::Either(Box::new(names), Box::new(Kind::sizes(0, dims)))
+    }
+
+    /// A number between two bounds, both included.
+    pub fn between(min: f64, max: f64) -> Self {
+        Kind::Float {
+            min,
+            open_min: false,
+            max,
+            open_max: false,
+        }
     }
 
     /// A number above zero.
@@ -172,6 +185,7 @@ impl Kind {
             }
             Kind::Slug => "a name of letters, digits, `-`, `_` and `.`".into(),
             Kind::Bytes => "a size such as \"4GiB\" or \"512MiB\"".into(),
+            Kind::Objective => "a metric of a split, such as `valid/loss`".into(),
             Kind::List { item, .. } => format!("a list, each item {}", item.expected()),
             Kind::Tuple { item, len } => format!("a list of {len}, each {}", item.expected()),
             Kind::Either(first, second) => {
@@ -206,6 +220,7 @@ impl Kind {
             }
             Kind::Slug => "\"my_experiment\"".into(),
             Kind::Bytes => "\"4GiB\"".into(),
+            Kind::Objective => "\"valid/loss\"".into(),
             Kind::List { item, .. } => format!("[{}]", item.example()),
             Kind::Tuple { item, len } => format!("[{}]", vec![item.example(); *len].join(", ")),
             Kind::Either(first, _) => first.example(),
@@ -328,6 +343,17 @@ impl Kind {
                     )),
                 }
             }
+            (Kind::Objective, Value::Str(s)) => match Objective::parse(s) {
+                Ok(_) => Ok(()),
+                Err(help) => {
+                    let message = match s.starts_with("test/") {
+                        true => format!("`{path}` is `{s}`, and the test split decides nothing"),
+                        false => format!("unknown value `{s}` for `{path}`"),
+                    };
+                    let diagnostic = Diagnostic::error("unknown-value", message).at(node.span);
+                    Err(Box::new(diagnostic.help(help)))
+                }
+            },
             (Kind::Bytes, Value::Str(s)) => match parse_bytes(s) {
                 Some(_) => Ok(()),
                 None => Err(Box::new(out_of_range().help(
@@ -461,6 +487,15 @@ impl Kind {
                 json!({ "type": "string", "pattern": format!("^({})(:[0-9]+)?$", names.join("|")) })
             }
             Kind::Slug => json!({ "type": "string", "pattern": "^[A-Za-z0-9_-][A-Za-z0-9._-]*$" }),
+            Kind::Objective => {
+                let names: Vec<_> = Metric::ALL.iter().map(|(_, name, _)| *name).collect();
+                let splits: Vec<_> = ObjectiveSplit::ALL
+                    .iter()
+                    .map(|(_, name, _)| *name)
+                    .collect();
+                let splits = splits.join("|");
+                json!({ "type": "string", "pattern": format!("^({splits})/({})$", names.join("|")) })
+            }
             Kind::Bytes => json!({
                 "type": "string",
                 "pattern": "^[0-9]+(\\.[0-9]+)? ?(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)$"

@@ -6,14 +6,18 @@
 pub mod backend;
 pub mod data;
 pub mod document;
+pub mod generate;
 mod hints;
 pub mod kind;
+pub mod loss;
 pub mod method;
+pub mod metric;
 pub mod model;
 pub mod optimizer;
 pub mod scheduler;
 pub mod schema;
 pub mod section;
+pub mod task;
 pub mod train;
 
 use serde::{Deserialize, Serialize};
@@ -22,10 +26,13 @@ use backend::BackendSpec;
 use data::DataSpec;
 use document::{Entry, Table};
 use kind::{Bytes, Kind};
+use loss::LossSpec;
+use metric::Objective;
 use model::ModelSpec;
-use optimizer::{LossSpec, OptimizerSpec};
+use optimizer::OptimizerSpec;
 use scheduler::SchedulerSpec;
-use section::{Choice, Findings, KeyDoc, Section};
+use section::{Findings, KeyDoc, Section};
+use task::TaskTable;
 use train::TrainSpec;
 
 /// The whole experiment file.
@@ -37,8 +44,10 @@ pub struct ExperimentSpec {
     pub data: DataSpec,
     /// `[model]`
     pub model: ModelSpec,
-    /// `[loss]`
-    pub loss: LossSpec,
+    /// `[task]`
+    pub task: TaskTable,
+    /// `[loss]`; the task's usual one when not written.
+    pub loss: Option<LossSpec>,
     /// `[optimizer]`
     pub optimizer: OptimizerSpec,
     /// `[scheduler]`
@@ -87,85 +96,8 @@ pub struct MemorySpec {
 /// The `[objective]` table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObjectiveSpec {
-    /// The metric and split that trials are ranked by.
-    pub metric: Objective,
-}
-
-/// A metric of a split, with its direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Objective {
-    /// Accuracy on the valid split; higher is better.
-    #[serde(rename = "valid/accuracy")]
-    ValidAccuracy,
-    /// Loss on the valid split; lower is better.
-    #[serde(rename = "valid/loss")]
-    ValidLoss,
-    /// Accuracy on the train split; higher is better.
-    #[serde(rename = "train/accuracy")]
-    TrainAccuracy,
-    /// Loss on the train split; lower is better.
-    #[serde(rename = "train/loss")]
-    TrainLoss,
-    /// Accuracy of the averaged weights on the valid split; higher is better.
-    #[serde(rename = "valid_ema/accuracy")]
-    ValidEmaAccuracy,
-    /// Loss of the averaged weights on the valid split; lower is better.
-    #[serde(rename = "valid_ema/loss")]
-    ValidEmaLoss,
-}
-
-impl Choice for Objective {
-    const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (
-            Objective::ValidAccuracy,
-            "valid/accuracy",
-            "Share of the valid split that is classified right; higher is better.",
-        ),
-        (
-            Objective::ValidLoss,
-            "valid/loss",
-            "Loss on the valid split; lower is better.",
-        ),
-        (
-            Objective::TrainAccuracy,
-            "train/accuracy",
-            "Share of the train split that is classified right; higher is better.",
-        ),
-        (
-            Objective::TrainLoss,
-            "train/loss",
-            "Loss on the train split; lower is better.",
-        ),
-        (
-            Objective::ValidEmaAccuracy,
-            "valid_ema/accuracy",
-            "Accuracy of the weights of `[train.ema]` on the valid split; higher is better.",
-        ),
-        (
-            Objective::ValidEmaLoss,
-            "valid_ema/loss",
-            "Loss of the weights of `[train.ema]` on the valid split; lower is better.",
-        ),
-    ];
-}
-
-impl Objective {
-    /// Whether `a` is better than `b`; `nan` is never better.
-    pub fn is_better(self, a: f64, b: f64) -> bool {
-        match self {
-            Objective::ValidAccuracy | Objective::TrainAccuracy | Objective::ValidEmaAccuracy => {
-                a > b || (b.is_nan() && !a.is_nan())
-            }
-            Objective::ValidLoss | Objective::TrainLoss | Objective::ValidEmaLoss => {
-                a < b || (b.is_nan() && !a.is_nan())
-            }
-        }
-    }
-
-    /// Whether it is of the averaged weights.
-    pub fn is_of_ema(self) -> bool {
-        self.name().starts_with("valid_ema/")
-    }
+    /// The metric and split that trials are ranked by; the task's usual one when not written.
+    pub metric: Option<Objective>,
 }
 
 /// The `[sweep]` table.
@@ -209,7 +141,8 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
         }),
         data: s.table("data", "Which items are trained on.", true, DataSpec::decode),
         model: s.table("model", "The network.", true, ModelSpec::decode),
-        loss: s.table("loss", "What is minimized.", false, LossSpec::decode),
+        task: s.table("task", "What is to be learned, and what is measured.", false, TaskTable::decode),
+        loss: s.optional_table("loss", "What is minimized; the task's usual loss when not written.", LossSpec::decode),
         optimizer: s.table("optimizer", "How it is minimized.", true, OptimizerSpec::decode),
         scheduler: s.table("scheduler", "The learning rate over the steps.", false, SchedulerSpec::decode),
         train: s.table("train", "How long is trained, and in what batches.", true, TrainSpec::decode),
@@ -222,7 +155,13 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
                 .or(1),
         }),
         objective: s.table("objective", "What trials are ranked by.", false, |s| ObjectiveSpec {
-            metric: s.choice("metric", "The metric and split that trials are ranked by.", Objective::ValidAccuracy),
+            metric: s
+                .field(
+                    "metric",
+                    Kind::Objective,
+                    "The metric and split that epochs and trials are ranked by: `valid/accuracy` for classes, `valid/loss` for all other tasks when not written.",
+                )
+                .optional(),
         }),
         backend: s.table("backend", "Where runs are computed.", false, BackendSpec::decode),
         memory: s.table("memory", "What a run may hold.", false, |s| MemorySpec {

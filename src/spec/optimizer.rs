@@ -1,45 +1,10 @@
-//! `[loss]` and `[optimizer]`: what is minimized and how.
+//! `[optimizer]`: how the loss is minimized.
 
 use serde::{Deserialize, Serialize};
 
 use super::kind::Kind;
 use super::method::{Method, Role};
-use super::section::{Choice, Section};
-
-/// The `[loss]` table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum LossSpec {
-    /// Cross-entropy of the softmax of the outputs with the label.
-    CrossEntropy,
-    /// Mean squared error of the outputs against the one-hot label.
-    Mse,
-}
-
-impl Choice for LossSpec {
-    const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (
-            LossSpec::CrossEntropy,
-            "cross_entropy",
-            "Cross-entropy of the softmax of the outputs with the label.",
-        ),
-        (
-            LossSpec::Mse,
-            "mse",
-            "Mean squared error of the outputs against the one-hot label.",
-        ),
-    ];
-}
-
-impl LossSpec {
-    pub(super) fn decode(s: &mut Section<'_>) -> Self {
-        s.variant(
-            "What is minimized.",
-            Some(LossSpec::CrossEntropy),
-            |_, kind| kind,
-        )
-    }
-}
+use super::section::Section;
 
 /// The `[optimizer]` table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

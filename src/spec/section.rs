@@ -200,16 +200,6 @@ impl<'a> Section<'a> {
         by_name(&name).unwrap_or(default)
     }
 
-    /// A value out of a fixed set of names, if it is written.
-    pub fn optional_choice<T: Choice>(
-        &mut self,
-        key: &'static str,
-        doc: &'static str,
-    ) -> Option<T> {
-        let name: Option<String> = self.field(key, Kind::of_choice::<T>(), doc).optional();
-        name.and_then(|name| by_name(&name))
-    }
-
     /// A list of tables, `[[…]]`, whose keys `decode` asks for; empty when it is not written.
     pub fn tables<T>(
         &mut self,
@@ -627,7 +617,8 @@ fn collect_axes(table: &Table, prefix: &str, axes: &mut Vec<(String, Entry)>) {
     }
 }
 
-fn by_name<T: Choice>(name: &str) -> Option<T> {
+/// The value of a name.
+pub fn by_name<T: Choice>(name: &str) -> Option<T> {
     let found = T::ALL.iter().find(|(_, n, _)| *n == name);
     found.map(|(value, _, _)| *value)
 }

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Objective;
 use super::kind::Kind;
+use super::metric::Objective;
 use super::section::{Choice, Section};
 
 /// The `[train]` table.
@@ -117,10 +117,13 @@ impl TrainSpec {
 impl EarlyStoppingSpec {
     fn decode(s: &mut Section<'_>) -> Self {
         Self {
-            metric: s.optional_choice(
-                "metric",
-                "The metric to watch; the objective when not written.",
-            ),
+            metric: s
+                .field(
+                    "metric",
+                    Kind::Objective,
+                    "The metric to watch; the objective when not written.",
+                )
+                .optional(),
             patience: s
                 .field(
                     "patience",
@@ -178,6 +181,7 @@ impl EmaSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::metric::Metric;
 
     #[test]
     fn early_stopping_waits_for_as_long_as_it_says() {
@@ -187,13 +191,13 @@ mod tests {
             min_delta: 0.1,
         };
         let is_over = |metric, values: &[f64]| spec.is_over(metric, values.iter().copied());
-        let loss = Objective::ValidLoss;
+        let loss = Objective::valid(Metric::Loss);
         assert!(!is_over(loss, &[]));
         assert!(!is_over(loss, &[1.0, 0.95]));
         assert!(is_over(loss, &[1.0, 0.95, 0.91]), "too little to count");
         assert!(!is_over(loss, &[1.0, 0.95, 0.89]), "enough in all");
         assert!(is_over(loss, &[f64::NAN, f64::NAN]));
-        let accuracy = Objective::ValidAccuracy;
+        let accuracy = Objective::valid(Metric::Accuracy);
         assert!(!is_over(accuracy, &[0.1, 0.3, 0.5, 0.7]));
         assert!(is_over(accuracy, &[0.5, 0.4, 0.3]));
     }

@@ -23,7 +23,6 @@ use crate::data::sha256_hex;
 use crate::event::{Epoch, Event};
 use crate::plan::{FORMAT, RunPlan};
 use crate::record::{RunFolder, write_json};
-use crate::spec::section::Choice;
 
 /// The files of a set.
 const PARTS: [&str; 3] = ["model", "optimizer", "scheduler"];
@@ -65,7 +64,7 @@ impl State {
             return false;
         };
         let values = self.history.iter().map(|epoch| {
-            let value = epoch.metrics.get(metric.name());
+            let value = epoch.metrics.get(&metric.name());
             value.copied().unwrap_or(f64::NAN)
         });
         self.epochs_done < plan.train.epochs && spec.is_over(metric, values)

@@ -24,12 +24,12 @@ use super::memory::resident_bytes;
 use super::metrics::{SharedSums, Sums};
 use super::network::{Network, Outputs};
 use super::norms::NormLog;
+use super::scores::{Ranked, Scores};
 use super::shared::SharedNetwork;
 use super::{Emit, Fault, evaluate, gradients};
 use crate::data::order::{Purpose, stream_seed};
 use crate::event::{Epoch, Event, FailureClass, Metrics, Outcome, Progress};
 use crate::plan::RunPlan;
-use crate::spec::section::Choice;
 
 /// How often a run says where it is and looks at its memory.
 const PULSE: Duration = Duration::from_millis(200);
@@ -48,6 +48,8 @@ pub struct Epochs {
     pub cursor: Arc<Cursor>,
     /// The sums that Burn's metrics fill.
     pub sums: SharedSums,
+    /// What is measured.
+    pub scores: Arc<Scores>,
     /// The checkpoints.
     pub checkpoints: Arc<Checkpoints>,
     /// Takes events.
@@ -88,6 +90,7 @@ impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
                 let mut sums = self.sums.lock();
                 sums.train = std::mem::take(&mut state.train_sums);
                 sums.valid = Sums::default();
+                sums.ranked = Ranked::default();
             }
             if self
                 .fault
@@ -241,7 +244,8 @@ impl Epochs {
         let Some(average) = learner.model().average() else {
             return Ok(Metrics::new());
         };
-        evaluate(&average, &**loader, "valid_ema").map_err(|outcome| self.fail(outcome))
+        evaluate(&average, &**loader, &self.scores, "valid_ema")
+            .map_err(|outcome| self.fail(outcome))
     }
 
     fn validate(
@@ -289,16 +293,25 @@ impl Epochs {
         valid_secs: f64,
     ) -> bool {
         let sums = self.sums.lock();
-        let mut metrics = sums.train.metrics("train");
-        metrics.extend(sums.valid.metrics("valid"));
-        let averaged = averaged.into_iter();
-        metrics.extend(averaged.map(|(name, value)| (format!("valid_ema/{name}"), value)));
+        let splits = [
+            ("train", sums.train.metrics(&self.scores, None)),
+            (
+                "valid",
+                sums.valid.metrics(&self.scores, Some(&sums.ranked)),
+            ),
+            ("valid_ema", averaged),
+        ];
+        let mut metrics = Metrics::new();
+        for (split, values) in splits {
+            let named = values.into_iter();
+            metrics.extend(named.map(|(name, value)| (format!("{split}/{name}"), value)));
+        }
         metrics.insert("learning_rate".into(), state.learning_rate);
         drop(sums);
         state.epochs_done += 1;
         state.steps_in_epoch = 0;
         let objective = self.plan.objective;
-        let value = metrics.get(objective.name()).copied().unwrap_or(f64::NAN);
+        let value = metrics.get(&objective.name()).copied().unwrap_or(f64::NAN);
         let improved = state
             .best
             .is_none_or(|best| objective.is_better(value, best.value));

@@ -5,11 +5,14 @@ use std::sync::{Arc, mpsc};
 
 use burn::data::dataloader::{DataLoader, DataLoaderIterator, Progress};
 use burn::data::dataset::DatasetError;
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Tensor, TensorData};
 
+use super::targets::Targets;
 use super::tensor::DynTensor;
-use crate::data::Split;
 use crate::data::order::{Purpose, permutation};
+use crate::data::{Split, TargetValues, Values};
+use crate::plan::RunPlan;
+use crate::spec::task::TaskKind;
 
 /// Batches that are gathered ahead.
 const STAGED: usize = 2;
@@ -19,8 +22,8 @@ const STAGED: usize = 2;
 pub struct Batch {
     /// \[batch, item shape\].
     pub inputs: DynTensor,
-    /// The class of each item, \[batch\].
-    pub targets: Tensor<1, Int>,
+    /// What is to be given for it.
+    pub targets: Targets,
 }
 
 /// Where an iteration over the train split starts: the training loop sets it before each epoch, since
@@ -44,6 +47,8 @@ impl Cursor {
 pub struct Loader {
     split: Arc<Split>,
     item_shape: Arc<[usize]>,
+    /// Whether the items are their own targets.
+    is_autoencoding: bool,
     batch_size: usize,
     /// The most items that are served at a time.
     piece_size: usize,
@@ -53,26 +58,17 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// Serves items in their own order.
-    pub fn in_order(
-        split: Arc<Split>,
-        item_shape: &[usize],
-        batch_size: usize,
-        device: &Device,
-    ) -> Self {
+    /// Serves items in their own order, in the batches and pieces of a plan.
+    pub fn in_order(split: Arc<Split>, plan: &RunPlan, device: &Device) -> Self {
         Self {
             split,
-            item_shape: item_shape.into(),
-            batch_size,
-            piece_size: batch_size,
+            item_shape: plan.data.input.shape.as_slice().into(),
+            is_autoencoding: plan.task.kind == TaskKind::Autoencoding,
+            batch_size: plan.train.batch_size,
+            piece_size: plan.train.micro_batch_size,
             device: device.clone(),
             shuffled: None,
         }
-    }
-
-    /// Serves each batch in pieces of at most `piece_size` items.
-    pub fn in_pieces(self, piece_size: usize) -> Self {
-        Self { piece_size, ..self }
     }
 
     /// Serves items shuffled by `seed` and the cursor's epoch.
@@ -83,26 +79,29 @@ impl Loader {
         }
     }
 
-    fn shape_of(&self, num: usize) -> Vec<usize> {
-        [&[num], &*self.item_shape].concat()
+    /// Puts items on the device.
+    fn batch(&self, items: Split) -> Batch {
+        let (num, device) = (items.num_items, &self.device);
+        let shape = [&[num], &*self.item_shape].concat();
+        let inputs = match items.values {
+            Values::Floats(values) => DynTensor::from_values(values, &shape, device),
+            Values::Tokens(tokens) => {
+                DynTensor::Tokens(Tensor::from_data(TensorData::new(tokens, shape), device))
+            }
+        };
+        let targets = match items.targets {
+            _ if self.is_autoencoding => Targets::Values(inputs.clone().flatten()),
+            TargetValues::Classes(classes) => {
+                let shape = [num, classes.len() / num];
+                Targets::Classes(Tensor::from_data(TensorData::new(classes, shape), device))
+            }
+            TargetValues::Floats(values) => {
+                let shape = [num, values.len() / num];
+                Targets::Values(Tensor::from_data(TensorData::new(values, shape), device))
+            }
+        };
+        Batch { inputs, targets }
     }
-}
-
-/// Gathers items into one piece of memory.
-fn gather(split: &Split, indices: &[u32]) -> Split {
-    let size = split.values.len() / split.labels.len();
-    let mut gathered = Split {
-        values: Vec::with_capacity(indices.len() * size),
-        labels: Vec::with_capacity(indices.len()),
-    };
-    for index in indices {
-        let at = *index as usize;
-        gathered
-            .values
-            .extend_from_slice(&split.values[at * size..(at + 1) * size]);
-        gathered.labels.push(split.labels[at]);
-    }
-    gathered
 }
 
 impl DataLoader<Batch> for Loader {
@@ -125,7 +124,7 @@ impl DataLoader<Batch> for Loader {
             let batches = order[first..].chunks(batch_size);
             batches
                 .flat_map(|batch| batch.chunks(piece_size))
-                .map(|indices| gather(&split, indices))
+                .map(|indices| split.gather(indices))
                 .try_for_each(|batch| sender.send(batch))
         });
         Box::new(Batches {
@@ -136,7 +135,7 @@ impl DataLoader<Batch> for Loader {
     }
 
     fn num_items(&self) -> usize {
-        self.split.labels.len()
+        self.split.num_items
     }
 
     fn to_device(&self, device: &Device) -> Arc<dyn DataLoader<Batch>> {
@@ -147,12 +146,9 @@ impl DataLoader<Batch> for Loader {
     }
 
     fn slice(&self, start: usize, end: usize) -> Arc<dyn DataLoader<Batch>> {
-        let size: usize = self.item_shape.iter().product();
+        let indices: Vec<u32> = (start as u32..end as u32).collect();
         Arc::new(Self {
-            split: Arc::new(Split {
-                values: self.split.values[start * size..end * size].to_vec(),
-                labels: self.split.labels[start..end].to_vec(),
-            }),
+            split: Arc::new(self.split.gather(&indices)),
             ..self.clone()
         })
     }
@@ -170,15 +166,9 @@ impl Iterator for Batches<'_> {
     type Item = Result<Batch, DatasetError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let Split { values, labels } = self.receiver.recv().ok()?;
-        let num = labels.len();
-        self.served += num;
-        let labels: Vec<i64> = labels.into_iter().map(i64::from).collect();
-        let device = &self.loader.device;
-        Some(Ok(Batch {
-            inputs: DynTensor::from_values(values, &self.loader.shape_of(num), device),
-            targets: Tensor::from_data(TensorData::new(labels, [num]), device),
-        }))
+        let items = self.receiver.recv().ok()?;
+        self.served += items.num_items;
+        Some(Ok(self.loader.batch(items)))
     }
 }
 

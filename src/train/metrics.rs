@@ -1,55 +1,83 @@
-//! Burn's metrics of each batch, summed up so that a sum can be saved in the middle of an epoch.
+//! What Burn's learner measures: the loss and the metrics of a task, summed up so that a sum can be saved in
+//! the middle of an epoch.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use burn::tensor::TensorReadError;
 use burn::train::Interrupter;
 use burn::train::logger::{EvaluationProgressLogger, MetricLogger, TrainingProgressLogger};
 use burn::train::metric::store::{EpochSummary, MetricsUpdate, Split};
-use burn::train::metric::{MetricDefinition, MetricId, NumericEntry};
+use burn::train::metric::{
+    Metric, MetricDefinition, MetricMetadata, MetricName, NumericEntry, SerializedEntry,
+};
 use burn::train::renderer::{
     EvaluationName, MetricState, MetricsRenderer, MetricsRendererEvaluation,
     MetricsRendererTraining,
 };
 use serde::{Deserialize, Serialize};
 
+use super::network::Output;
+use super::scores::{Ranked, Scores, numbers};
 use crate::event::Metrics;
+use crate::spec::section::Choice;
 
-/// Sums of one split's batches by metric name, items weighted equally.
+/// Sums over a split: of what is a mean, and of what the scores of a task are made of.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Sums(BTreeMap<String, Sum>);
+pub struct Sums {
+    means: BTreeMap<String, Mean>,
+    totals: BTreeMap<String, f64>,
+}
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Sum {
-    /// Of the values, each times its items.
+struct Mean {
+    /// Of the values, each times what it counts.
     total: f64,
-    /// Items.
+    /// How many values there are.
     count: u64,
 }
 
 impl Sums {
-    /// Adds a mean over `count` items.
+    /// Adds a mean over `count` items or steps.
     pub fn add(&mut self, name: &str, value: f64, count: usize) {
-        let sum = self.0.entry(name.to_owned()).or_default();
-        sum.total += value * count as f64;
-        sum.count += count as u64;
+        let mean = self.means.entry(name.to_owned()).or_default();
+        mean.total += value * count as f64;
+        mean.count += count as u64;
     }
 
-    /// Means by `split/name`.
-    pub fn metrics(&self, split: &str) -> Metrics {
-        let named = self.0.iter();
-        named
-            .map(|(name, sum)| (format!("{split}/{name}"), mean(name, sum.total, sum.count)))
-            .collect()
+    /// Adds what a batch contributes; whether its loss is finite.
+    pub fn add_output(
+        &mut self,
+        scores: &Scores,
+        output: &Output,
+    ) -> Result<bool, TensorReadError> {
+        let losses = numbers(output.losses.clone())?;
+        let mean = losses.iter().sum::<f64>() / losses.len() as f64;
+        self.add("loss", mean, losses.len());
+        let mut add = |name: &str, value: f64| {
+            *self.totals.entry(name.to_owned()).or_default() += value;
+        };
+        scores.add(output.outputs.clone(), &output.targets, &mut add)?;
+        Ok(mean.is_finite())
     }
-}
 
-/// The mean of a metric; Burn's percentages become fractions, freed of the noise that this adds.
-pub fn mean(name: &str, total: f64, count: u64) -> f64 {
-    let mean = total / count as f64;
-    match name {
-        "accuracy" => (mean * 1e10).round() / 1e12,
-        _ => mean,
+    /// Values by name. `ranked` holds the scores of the whole split, if they were kept.
+    pub fn metrics(&self, scores: &Scores, ranked: Option<&Ranked>) -> Metrics {
+        let means = self.means.iter();
+        let mut metrics: Metrics = means
+            .map(|(name, mean)| (name.clone(), mean.total / mean.count as f64))
+            .collect();
+        let values = scores.values(&|name| self.totals.get(name).copied());
+        metrics.extend(
+            values
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value)),
+        );
+        let of_ranks = scores.metrics.iter().filter(|metric| metric.needs_scores());
+        let of_ranks =
+            of_ranks.filter_map(|metric| Some((metric.name().to_owned(), ranked?.value(*metric))));
+        metrics.extend(of_ranks);
+        metrics
     }
 }
 
@@ -60,6 +88,8 @@ pub struct EpochSums {
     pub train: Sums,
     /// Of the valid split.
     pub valid: Sums,
+    /// The scores of the valid split, if a metric needs them.
+    pub ranked: Ranked,
     /// What was infinite or not a number, if something was.
     pub not_finite: Option<&'static str>,
 }
@@ -75,85 +105,85 @@ impl SharedSums {
     }
 }
 
-/// Fills the sums: a renderer for Burn's learner, since Burn hands values to its renderer on the thread
-/// that `flush` waits for, and to its loggers on another. It stops the training when the loss is no
-/// number any more.
+/// Fills the sums: a metric for Burn's learner, which it updates on the thread that `flush` waits for. It
+/// stops the training when the loss is no number any more.
+#[derive(Clone)]
 pub struct Tap {
     sums: SharedSums,
+    scores: Arc<Scores>,
+    is_train: bool,
     interrupter: Interrupter,
-    names: Vec<(MetricId, String)>,
 }
 
 impl Tap {
-    /// A renderer that fills `sums`.
-    pub fn new(sums: SharedSums, interrupter: Interrupter) -> Self {
-        Self {
-            sums,
-            interrupter,
-            names: Vec::new(),
-        }
+    /// The metrics of the train and of the valid split.
+    pub fn pair(sums: &SharedSums, scores: &Arc<Scores>, interrupter: &Interrupter) -> [Self; 2] {
+        [true, false].map(|is_train| Self {
+            sums: sums.clone(),
+            scores: scores.clone(),
+            is_train,
+            interrupter: interrupter.clone(),
+        })
+    }
+}
+
+impl Metric for Tap {
+    type Input = Output;
+
+    fn name(&self) -> MetricName {
+        Arc::new("scores".to_owned())
     }
 
-    fn take(&self, state: &MetricState, split: &'static str) {
-        let MetricState::Numeric(entry, value) = state else {
-            return;
-        };
-        let Some((_, name)) = self
-            .names
-            .iter()
-            .find(|(known, _)| *known == entry.metric_id)
-        else {
-            return;
-        };
-        let (value, count) = match value {
-            Some(NumericEntry::Aggregated {
-                aggregated_value,
-                count,
-            }) => (*aggregated_value, *count),
-            Some(NumericEntry::Value(value)) => (*value, 1),
-            // The epoch's own end value: the sums have it already.
-            Some(NumericEntry::Final(_)) | None => return,
-        };
+    fn update(
+        &mut self,
+        output: &Output,
+        _: &MetricMetadata,
+    ) -> Result<SerializedEntry, TensorReadError> {
         let mut sums = self.sums.lock();
-        let target = match split {
-            "train" => &mut sums.train,
-            _ => &mut sums.valid,
+        let target = match self.is_train {
+            true => &mut sums.train,
+            false => &mut sums.valid,
         };
-        target.add(name, value, count);
-        if name == "loss" && !value.is_finite() && sums.not_finite.is_none() {
-            sums.not_finite = Some(match split {
-                "train" => "train loss",
-                _ => "valid loss",
+        if !target.add_output(&self.scores, output)? && sums.not_finite.is_none() {
+            sums.not_finite = Some(if self.is_train {
+                "train loss"
+            } else {
+                "valid loss"
             });
             self.interrupter.stop(Some("the loss is not finite"));
         }
+        if !self.is_train && self.scores.needs_ranks() {
+            sums.ranked.add(output.outputs.clone(), &output.targets)?;
+        }
+        Ok(SerializedEntry::new(String::new(), String::new()))
     }
+
+    fn compute(&mut self) -> Result<SerializedEntry, TensorReadError> {
+        Ok(SerializedEntry::new(String::new(), String::new()))
+    }
+
+    fn clear(&mut self) {}
 }
 
-impl MetricsRendererTraining for Tap {
-    fn update_train(&mut self, state: MetricState) {
-        self.take(&state, "train");
-    }
+/// A renderer and logger that does nothing: without one Burn draws on the terminal and writes files of
+/// its own.
+pub struct Nothing;
 
-    fn update_valid(&mut self, state: MetricState) {
-        self.take(&state, "valid");
-    }
+impl MetricsRendererTraining for Nothing {
+    fn update_train(&mut self, _: MetricState) {}
+    fn update_valid(&mut self, _: MetricState) {}
 }
 
-impl MetricsRenderer for Tap {
+impl MetricsRenderer for Nothing {
     fn manual_close(&mut self) {}
-
-    fn register_metric(&mut self, definition: MetricDefinition) {
-        let name = definition.name.to_lowercase().replace(' ', "_");
-        self.names.push((definition.metric_id, name));
-    }
+    fn register_metric(&mut self, _: MetricDefinition) {}
 }
 
-impl MetricsRendererEvaluation for Tap {
+impl MetricsRendererEvaluation for Nothing {
     fn update_test(&mut self, _: EvaluationName, _: MetricState) {}
 }
 
-impl TrainingProgressLogger for Tap {
+impl TrainingProgressLogger for Nothing {
     fn start(&mut self, _: usize, _: usize, _: Option<usize>, _: Option<&str>) {}
     fn update_epoch(&mut self, _: usize) {}
     fn start_split(&mut self, _: &str, _: usize) {}
@@ -163,7 +193,7 @@ impl TrainingProgressLogger for Tap {
     fn log_event_training(&mut self, _: String) {}
 }
 
-impl EvaluationProgressLogger for Tap {
+impl EvaluationProgressLogger for Nothing {
     fn start_global_progress(&mut self, _: usize) {}
     fn start_test(&mut self, _: &str, _: usize) {}
     fn update_test_progress(&mut self, _: usize) {}
@@ -172,10 +202,7 @@ impl EvaluationProgressLogger for Tap {
     fn log_event_evaluation(&mut self, _: String) {}
 }
 
-/// A metric logger that keeps nothing: without one Burn writes files of its own.
-pub struct NoLogger;
-
-impl MetricLogger for NoLogger {
+impl MetricLogger for Nothing {
     fn log(&mut self, _: MetricsUpdate, _: usize, _: &Split) {}
 
     fn read_numeric(&mut self, _: &str, _: usize, _: &Split) -> Result<Vec<NumericEntry>, String> {

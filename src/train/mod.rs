@@ -14,6 +14,7 @@ pub mod graph;
 mod initial;
 pub mod layer;
 mod loader;
+mod loss;
 mod memory;
 mod metrics;
 mod network;
@@ -21,7 +22,9 @@ mod norms;
 mod optimizer;
 mod paths;
 mod schedule;
+mod scores;
 mod shared;
+mod targets;
 pub mod tensor;
 #[cfg(test)]
 mod tests;
@@ -31,11 +34,11 @@ use std::fs;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use burn::data::dataloader::{DataLoader, Progress};
+use burn::data::dataloader::DataLoader;
 use burn::module::{Module, ParamGroup};
 use burn::tensor::Device;
 pub use burn::train::Interrupter;
-use burn::train::metric::{AccuracyMetric, Adaptor, LossMetric, Metric, MetricMetadata, Numeric};
+use burn::train::metric::Adaptor;
 use burn::train::{InferenceStep, Learner, SupervisedTraining, TrainingError, TrainingStrategy};
 
 use crate::data::order::{Purpose, stream_seed};
@@ -44,13 +47,13 @@ use crate::event::{Event, FailureClass, Metrics, Outcome, Started};
 use crate::plan::RunPlan;
 use crate::record::RunFolder;
 use crate::spec::kind::show_bytes;
-use crate::spec::section::Choice;
 use checkpoint::{Always, Checkpoints, State};
 use epochs::{Epochs, Progressed};
 use loader::{Batch, Cursor, Loader};
-use metrics::{NoLogger, SharedSums, Tap};
+use metrics::{Nothing, SharedSums, Sums, Tap};
 use network::Network;
 use paths::Paths;
+use scores::{Ranked, Scores};
 use shared::SharedNetwork;
 
 /// Takes the events of a run, from any thread.
@@ -162,25 +165,25 @@ struct Splits {
     train: Loader,
     valid: Loader,
     test: Option<Loader>,
+    /// What is measured over them.
+    scores: Arc<Scores>,
 }
 
 impl Splits {
     fn new(plan: &RunPlan, loaded: Loaded, device: &Device) -> Self {
         let Loaded {
-            item_shape,
             train,
             valid,
             test,
+            unit,
             ..
         } = loaded;
-        let (batch_size, piece_size) = (plan.train.batch_size, plan.train.micro_batch_size);
-        let loader = |split: Split| {
-            Loader::in_order(Arc::new(split), &item_shape, batch_size, device).in_pieces(piece_size)
-        };
+        let loader = |split: Split| Loader::in_order(Arc::new(split), plan, device);
         Self {
             train: loader(train),
             valid: loader(valid),
             test: test.map(loader),
+            scores: Arc::new(Scores::new(plan, unit)),
         }
     }
 }
@@ -213,24 +216,24 @@ fn train(
         started: job.started,
         cursor,
         sums: sums.clone(),
+        scores: splits.scores.clone(),
         checkpoints: checkpoints.clone(),
         emit: job.emit.clone(),
         fault: job.fault.clone(),
         result: result.clone(),
     };
     let [model, optimizer, scheduler] = checkpoints.parts();
+    let [train_tap, valid_tap] = Tap::pair(&sums, &splits.scores, &job.interrupter);
     let training = SupervisedTraining::new(
         &job.folder.0,
         train_loader.to_device(device),
         Arc::new(splits.valid.clone()),
     )
-    .metric_train_numeric(LossMetric::new())
-    .metric_valid_numeric(LossMetric::new())
-    .metric_train_numeric(AccuracyMetric::new())
-    .metric_valid_numeric(AccuracyMetric::new())
-    .with_metric_logger(NoLogger)
+    .metric_train(train_tap)
+    .metric_valid(valid_tap)
+    .with_metric_logger(Nothing)
     .with_application_logger(None)
-    .renderer(Box::new(Tap::new(sums.clone(), job.interrupter.clone())))
+    .renderer(Box::new(Nothing))
     .with_interrupter(job.interrupter.clone())
     .with_custom_checkpointers(model, optimizer, scheduler)
     .with_checkpointing_strategy(Always)
@@ -335,7 +338,7 @@ fn finish(
                 (job.emit)(Event::SplitEvaluated {
                     split: name.into(),
                     epoch: epoch.epoch,
-                    metrics: evaluate(&network, test, name)?,
+                    metrics: evaluate(&network, test, &splits.scores, name)?,
                 });
             }
         }
@@ -346,41 +349,32 @@ fn finish(
     })
 }
 
-/// Burn's metrics of a network over a whole split.
+/// The metrics of a network over a whole split.
 fn evaluate(
     network: &Network,
     loader: &dyn DataLoader<Batch>,
+    scores: &Scores,
     split: &str,
 ) -> Result<Metrics, Outcome> {
     let unread =
         |e: burn::tensor::TensorReadError| Outcome::failed(FailureClass::Device, e.to_string());
-    let (mut loss, mut accuracy) = (LossMetric::new(), AccuracyMetric::new());
-    let metadata = MetricMetadata {
-        progress: Progress::new(0, loader.num_items(), None),
-        iteration: None,
-        lr: None,
-    };
+    let (mut sums, mut ranked) = (Sums::default(), Ranked::default());
     for batch in loader.iter() {
         let batch = batch.map_err(|e| Outcome::failed(FailureClass::Data, e.to_string()))?;
-        let output = InferenceStep::step(network, batch);
-        loss.update(&output.adapt(), &metadata).map_err(unread)?;
-        accuracy
-            .update(&output.adapt(), &metadata)
-            .map_err(unread)?;
+        let output = InferenceStep::step(network, batch).adapt();
+        if !sums.add_output(scores, &output).map_err(unread)? {
+            return Err(Outcome::failed(
+                FailureClass::NotFinite,
+                format!(
+                    "the {split} loss is infinite or not a number; lower `optimizer.learning_rate`"
+                ),
+            ));
+        }
+        if scores.needs_ranks() {
+            ranked
+                .add(output.outputs, &output.targets)
+                .map_err(unread)?;
+        }
     }
-    let values = [
-        ("loss", loss.final_value()),
-        ("accuracy", accuracy.final_value()),
-    ];
-    let named =
-        values.map(|(name, value)| (name.to_owned(), metrics::mean(name, value.current(), 1)));
-    match named.iter().all(|(_, value)| value.is_finite()) {
-        true => Ok(named.into_iter().collect()),
-        false => Err(Outcome::failed(
-            FailureClass::NotFinite,
-            format!(
-                "the {split} loss is infinite or not a number; lower `optimizer.learning_rate`"
-            ),
-        )),
-    }
+    Ok(sums.metrics(scores, Some(&ranked)))
 }

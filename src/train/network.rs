@@ -1,23 +1,25 @@
 //! The planned network with the loss that it is trained by, as Burn's learner wants it.
 
 use burn::module::Module;
-use burn::nn::loss::{CrossEntropyLoss, CrossEntropyLossConfig};
-use burn::tensor::ExecutionError;
-use burn::tensor::{Device, Int, Tensor};
-use burn::train::metric::{AccuracyInput, Adaptor, LossInput};
-use burn::train::{ClassificationOutput, InferenceStep, ItemLazy, TrainOutput, TrainStep};
+use burn::tensor::{Device, ExecutionError, Int, Tensor};
+use burn::train::metric::Adaptor;
+use burn::train::{InferenceStep, ItemLazy, TrainOutput, TrainStep};
 
 use super::graph::Graph;
 use super::loader::Batch;
+use super::loss::item_losses;
+use super::targets::Targets;
 use super::tensor::DynTensor;
 use crate::plan::RunPlan;
-use crate::spec::optimizer::LossSpec;
+use crate::spec::loss::LossSpec;
+use crate::spec::task::TaskKind;
 
 /// A network with the loss that it is trained by.
 #[derive(Module, Debug)]
 pub struct Network {
     graph: Graph,
-    cross_entropy: CrossEntropyLoss,
+    #[module(skip)]
+    task: TaskKind,
     #[module(skip)]
     loss: LossSpec,
 }
@@ -28,84 +30,112 @@ impl Network {
     pub fn new(plan: &RunPlan, device: &Device) -> Self {
         let network = Self {
             graph: Graph::new(&plan.network, device),
-            cross_entropy: CrossEntropyLossConfig::new().init(device),
-            loss: plan.loss,
+            task: plan.task.kind,
+            loss: plan.loss.clone(),
         };
         network.materialize()
     }
 
-    /// \[batch, item shape\] to \[batch, outputs\].
-    pub fn forward(&self, inputs: DynTensor) -> Tensor<2> {
-        self.graph.forward(inputs).flatten()
+    /// \[batch, item shape\] to \[batch, values\], or for a class at each position to
+    /// \[batch * positions, classes\].
+    fn forward(&self, inputs: DynTensor) -> Tensor<2> {
+        let outputs = self.graph.forward(inputs);
+        let flat = |outputs: DynTensor| {
+            let dims = outputs.dims();
+            let classes = dims[dims.len() - 1];
+            let positions = dims[..dims.len() - 1].iter().product();
+            outputs.reshape(&[positions, classes]).flatten()
+        };
+        match self.task {
+            TaskKind::NextToken => flat(outputs),
+            TaskKind::Segmentation => flat(outputs.permute(&[0, 2, 3, 1])),
+            _ => outputs.flatten(),
+        }
     }
 
-    /// Outputs of a batch, with the mean loss as a tensor of one value.
-    fn step_forward(&self, batch: Batch) -> (Tensor<1>, Tensor<2>, Tensor<1, Int>) {
+    /// What a batch gives.
+    fn output(&self, batch: Batch) -> Output {
         let outputs = self.forward(batch.inputs);
-        let targets = batch.targets;
-        let loss = match self.loss {
-            LossSpec::CrossEntropy => self.cross_entropy.forward(outputs.clone(), targets.clone()),
-            LossSpec::Mse => {
-                let [_, num_outputs] = outputs.dims();
-                let wanted = targets.clone().one_hot(num_outputs).float();
-                (outputs.clone() - wanted).powi_scalar(2).mean()
-            }
-        };
-        (loss, outputs, targets)
+        Output {
+            losses: item_losses(&self.loss, outputs.clone(), &batch.targets),
+            outputs,
+            targets: batch.targets,
+        }
     }
 }
 
-/// What metrics read: the outputs of one step or of several, since handing over many small ones costs
-/// more than computing them.
-pub struct Outputs(Vec<ClassificationOutput>);
+/// What a network gives for a batch, as metrics read it.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// The loss of each item, \[batch\].
+    pub losses: Tensor<1>,
+    /// As [`item_losses`] takes them.
+    pub outputs: Tensor<2>,
+    /// What was to be given.
+    pub targets: Targets,
+}
+
+impl Output {
+    /// Taken off the graph here: dropping the graph on the metric thread is slower.
+    fn without_autodiff(self) -> Self {
+        Self {
+            losses: self.losses.without_autodiff(),
+            outputs: self.outputs.without_autodiff(),
+            targets: self.targets.without_autodiff(),
+        }
+    }
+}
+
+/// The outputs of one step or of several, since handing over many small ones costs more than computing
+/// them.
+pub struct Outputs(Vec<Output>);
 
 impl Outputs {
-    /// The loss is repeated for each item, since Burn's loss metric weighs by length: so every item
-    /// weighs the same, also in a smaller last batch.
-    fn new(loss: Tensor<1>, outputs: Tensor<2>, targets: Tensor<1, Int>) -> Self {
-        let [batch_size] = targets.dims();
-        Self(vec![ClassificationOutput::new(
-            loss.expand([batch_size]),
-            outputs,
-            targets,
-        )])
-    }
-
     /// Adds the outputs of later steps.
     pub fn append(&mut self, mut later: Self) {
         self.0.append(&mut later.0);
-    }
-
-    fn cat<const D: usize, K: burn::tensor::kind::Basic>(
-        &self,
-        part: fn(&ClassificationOutput) -> Tensor<D, K>,
-    ) -> Tensor<D, K> {
-        match self.0.as_slice() {
-            [single] => part(single),
-            several => Tensor::cat(several.iter().map(part).collect(), 0),
-        }
     }
 }
 
 impl ItemLazy for Outputs {
     fn sync(self) -> Result<Self, ExecutionError> {
-        let synced = self.0.into_iter().map(ItemLazy::sync);
-        synced.collect::<Result<_, _>>().map(Self)
+        // What the metric thread reads is computed first, so that it does not wait for an idle queue.
+        if let Some(output) = self.0.first() {
+            output.losses.device().flush()?;
+        }
+        Ok(self)
     }
 }
 
-impl Adaptor<LossInput> for Outputs {
-    fn adapt(&self) -> LossInput {
-        LossInput::new(self.cat(|output| output.loss.clone()))
-    }
-}
-
-impl Adaptor<AccuracyInput> for Outputs {
-    fn adapt(&self) -> AccuracyInput {
-        AccuracyInput::new(
-            self.cat(|output| output.output.clone()),
-            self.cat(|output| output.targets.clone()),
-        )
+impl Adaptor<Output> for Outputs {
+    fn adapt(&self) -> Output {
+        if let [single] = self.0.as_slice() {
+            return single.clone();
+        }
+        let each = self.0.iter();
+        let classes = |output: &Output| match &output.targets {
+            Targets::Classes(classes) => Some(classes.clone()),
+            Targets::Values(_) => None,
+        };
+        let values = |output: &Output| match &output.targets {
+            Targets::Values(values) => Some(values.clone()),
+            Targets::Classes(_) => None,
+        };
+        let classes: Vec<Tensor<2, Int>> = each.clone().filter_map(classes).collect();
+        Output {
+            losses: Tensor::cat(
+                each.clone().map(|output| output.losses.clone()).collect(),
+                0,
+            ),
+            outputs: Tensor::cat(
+                each.clone().map(|output| output.outputs.clone()).collect(),
+                0,
+            ),
+            targets: match classes.is_empty() {
+                true => Targets::Values(Tensor::cat(each.filter_map(values).collect(), 0)),
+                false => Targets::Classes(Tensor::cat(classes, 0)),
+            },
+        }
     }
 }
 
@@ -114,14 +144,9 @@ impl TrainStep for Network {
     type Output = Outputs;
 
     fn step(&self, batch: Batch) -> TrainOutput<Outputs> {
-        let (loss, outputs, targets) = self.step_forward(batch);
-        let gradients = loss.backward();
-        // Taken off the graph here: dropping the graph on the metric thread is slower.
-        let outputs = Outputs::new(
-            loss.without_autodiff(),
-            outputs.without_autodiff(),
-            targets.without_autodiff(),
-        );
+        let output = self.output(batch);
+        let gradients = output.losses.clone().mean().backward();
+        let outputs = Outputs(vec![output.without_autodiff()]);
         TrainOutput::new(self, gradients, outputs)
     }
 }
@@ -131,7 +156,6 @@ impl InferenceStep for Network {
     type Output = Outputs;
 
     fn step(&self, batch: Batch) -> Outputs {
-        let (loss, outputs, targets) = self.step_forward(batch);
-        Outputs::new(loss, outputs, targets)
+        Outputs(vec![self.output(batch)])
     }
 }

@@ -1,0 +1,281 @@
+//! What a trial is to learn: the task, its loss, its metrics and its objective, each against the data
+//! and against each other.
+
+use super::Point;
+use crate::data::{DataPlan, TargetPlan};
+use crate::diagnostic::Diagnostic;
+use crate::spec::loss::{LossFunction, LossKind, LossSpec};
+use crate::spec::metric::{Metric, Objective};
+use crate::spec::section::Choice;
+use crate::spec::task::{TaskKind, TaskSpec};
+
+/// The task of a trial with nothing left to decide.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Goal {
+    /// What is learned and measured.
+    pub task: TaskSpec,
+    /// What is minimized.
+    pub loss: LossSpec,
+    /// What epochs and trials are ranked by.
+    pub objective: Objective,
+    /// The shape that the network must give for each item.
+    pub output_shape: Vec<usize>,
+}
+
+/// The goal of a point over its data, or everything that is wrong with it.
+pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>> {
+    let table = &point.spec.task;
+    let fitting = fitting_tasks(data);
+    let kind = table.kind.unwrap_or(fitting[0]);
+    if !fitting.contains(&kind) {
+        let message = format!(
+            "`task.type` is `{}`, and the items of `{}` have {}",
+            kind.name(),
+            data.dataset.name(),
+            shown_target(data)
+        );
+        let diagnostic = Diagnostic::error("task", message).at(point.span("task.type"));
+        let names = listed(fitting.iter().map(|kind| kind.name()));
+        return Err(vec![diagnostic.help(format!("write {names}"))]);
+    }
+    let loss = point.spec.loss.clone();
+    let loss = loss.unwrap_or_else(|| LossSpec::default_for(kind));
+    let metrics = table.metrics.clone();
+    let metrics = metrics.unwrap_or_else(|| kind.default_metrics().to_vec());
+    let objective = point.spec.objective.metric;
+    let goal = Goal {
+        objective: objective.unwrap_or(Objective::valid(kind.default_objective(&metrics))),
+        output_shape: output_shape(kind, data, &loss),
+        task: TaskSpec {
+            kind,
+            metrics,
+            settings: table.settings,
+        },
+        loss,
+    };
+    let wrong: Vec<_> = [
+        loss_fits_task(point, &goal),
+        weights_fit_targets(point, &goal, data),
+        metrics_fit_task(point, &goal),
+        settings_fit(point, &goal, data),
+        objective_is_measured(point, &goal, "objective.metric", Some(goal.objective)),
+        objective_is_measured(
+            point,
+            &goal,
+            "train.early_stopping.metric",
+            point
+                .spec
+                .train
+                .early_stopping
+                .and_then(|stopping| stopping.metric),
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    match wrong.is_empty() {
+        true => Ok(goal),
+        false => Err(wrong),
+    }
+}
+
+/// The tasks that data can be used for, the usual one first.
+fn fitting_tasks(data: &DataPlan) -> Vec<TaskKind> {
+    let mut tasks = vec![match (&data.target, data.input.vocabulary) {
+        (TargetPlan::Class { .. }, _) => TaskKind::Classification,
+        (TargetPlan::Labels { .. }, _) => TaskKind::MultiLabel,
+        (TargetPlan::Values { .. }, _) => TaskKind::Regression,
+        (TargetPlan::Classes { .. }, Some(_)) => TaskKind::NextToken,
+        (TargetPlan::Classes { .. }, None) => TaskKind::Segmentation,
+    }];
+    if data.input.vocabulary.is_none() {
+        tasks.push(TaskKind::Autoencoding);
+    }
+    tasks
+}
+
+fn shown_target(data: &DataPlan) -> String {
+    match &data.target {
+        TargetPlan::Class { num_classes } => format!("one of {num_classes} classes each"),
+        TargetPlan::Classes { shape, num_classes } => {
+            format!("a class out of {num_classes} for each position of {shape:?}")
+        }
+        TargetPlan::Labels { num_labels } => format!("{num_labels} labels each"),
+        TargetPlan::Values { shape } => format!("numbers of shape {shape:?} to be predicted"),
+    }
+}
+
+/// `"a"`, `"a" or "b"`.
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<_> = names.map(|name| format!("\"{name}\"")).collect();
+    names.join(" or ")
+}
+
+/// The shape that the network must give for each item.
+pub fn output_shape(task: TaskKind, data: &DataPlan, loss: &LossSpec) -> Vec<usize> {
+    if task == TaskKind::Autoencoding {
+        return data.input.shape.clone();
+    }
+    match &data.target {
+        TargetPlan::Class { num_classes } => vec![*num_classes],
+        TargetPlan::Labels { num_labels } => vec![*num_labels],
+        TargetPlan::Classes { shape, num_classes } => match task {
+            // Classes of pixels are channels, as convolutions give them.
+            TaskKind::Segmentation => [&[*num_classes], shape.as_slice()].concat(),
+            _ => [shape.as_slice(), &[*num_classes]].concat(),
+        },
+        TargetPlan::Values { shape } => {
+            let mut shape = shape.clone();
+            if let (LossFunction::GaussianNll, Some(last)) = (&loss.function, shape.last_mut()) {
+                *last *= 2;
+            }
+            shape
+        }
+    }
+}
+
+fn loss_fits_task(point: &Point<'_>, goal: &Goal) -> Option<Diagnostic> {
+    let (kind, task) = (goal.loss.function.kind(), goal.task.kind);
+    if kind.tasks().contains(&task) {
+        return None;
+    }
+    let message = format!(
+        "the loss `{}` does not fit the task `{}`",
+        kind.name(),
+        task.name()
+    );
+    let fitting = LossKind::ALL
+        .iter()
+        .filter(|(loss, _, _)| loss.tasks().contains(&task));
+    let names = listed(fitting.map(|(_, name, _)| *name));
+    let diagnostic = Diagnostic::error("task", message).at(point.span("loss.type"));
+    Some(diagnostic.help(format!("write {names}")))
+}
+
+fn weights_fit_targets(point: &Point<'_>, goal: &Goal, data: &DataPlan) -> Option<Diagnostic> {
+    let (key, weights, what) = match &goal.loss.function {
+        LossFunction::CrossEntropy { class_weights, .. } => {
+            ("class_weights", class_weights, "classes")
+        }
+        LossFunction::BinaryCrossEntropy { label_weights, .. } => {
+            ("label_weights", label_weights, "labels")
+        }
+        _ => return None,
+    };
+    let num = match &data.target {
+        TargetPlan::Class { num_classes } | TargetPlan::Classes { num_classes, .. } => *num_classes,
+        TargetPlan::Labels { num_labels } => *num_labels,
+        TargetPlan::Values { .. } => return None,
+    };
+    (!weights.is_empty() && weights.len() != num).then(|| {
+        let message = format!(
+            "`loss.{key}` has {} weights, and there are {num} {what}",
+            weights.len()
+        );
+        Diagnostic::error("task", message)
+            .at(point.span(&format!("loss.{key}")))
+            .help(format!("write {num} numbers, one for each"))
+    })
+}
+
+fn metrics_fit_task(point: &Point<'_>, goal: &Goal) -> Option<Diagnostic> {
+    let task = goal.task.kind;
+    let wrong = goal
+        .task
+        .metrics
+        .iter()
+        .find(|metric| !metric.tasks().contains(&task))?;
+    let message = format!(
+        "the metric `{}` does not fit the task `{}`",
+        wrong.name(),
+        task.name()
+    );
+    let fitting = Metric::ALL
+        .iter()
+        .filter(|(metric, _, _)| metric.tasks().contains(&task));
+    let names: Vec<_> = fitting.map(|(_, name, _)| format!("`{name}`")).collect();
+    let diagnostic = Diagnostic::error("task", message).at(point.span("task.metrics"));
+    Some(diagnostic.help(format!("the metrics of this task are {}", names.join(", "))))
+}
+
+fn settings_fit(point: &Point<'_>, goal: &Goal, data: &DataPlan) -> Option<Diagnostic> {
+    let refuse = |key: &str, message: String, help: String| {
+        let diagnostic = Diagnostic::error("task", message).at(point.span(key));
+        Some(diagnostic.help(help))
+    };
+    let metrics = &goal.task.metrics;
+    if let (true, TargetPlan::Class { num_classes }) =
+        (metrics.contains(&Metric::TopKAccuracy), &data.target)
+        && goal.task.settings.top_k >= *num_classes
+    {
+        let message = format!(
+            "`task.top_k` is {}, and there are {num_classes} classes",
+            goal.task.settings.top_k
+        );
+        return refuse(
+            "task.top_k",
+            message,
+            "write a smaller number: every item would be right".into(),
+        );
+    }
+    const SSIM_WINDOW: usize = 11;
+    let shape = &data.input.shape;
+    let is_image = shape.len() == 3 && shape[1..].iter().all(|side| *side >= SSIM_WINDOW);
+    if metrics.contains(&Metric::Ssim) && !is_image {
+        let message = format!(
+            "the metric `ssim` looks at windows of {SSIM_WINDOW}x{SSIM_WINDOW}, and the items have shape {shape:?}"
+        );
+        return refuse(
+            "task.metrics",
+            message,
+            "measure `psnr` or `mse`, or use larger images".into(),
+        );
+    }
+    None
+}
+
+fn objective_is_measured(
+    point: &Point<'_>,
+    goal: &Goal,
+    key: &str,
+    objective: Option<Objective>,
+) -> Option<Diagnostic> {
+    let objective = objective?;
+    let metric = objective.metric;
+    let refuse = |message: String, help: String| {
+        let diagnostic = Diagnostic::error("task", message).at(point.span(key));
+        Some(diagnostic.help(help))
+    };
+    if !metric.tasks().contains(&goal.task.kind) {
+        let fitting = Metric::ALL
+            .iter()
+            .filter(|(metric, _, _)| metric.tasks().contains(&goal.task.kind));
+        let names: Vec<_> = fitting
+            .map(|(_, name, _)| format!("`valid/{name}`"))
+            .collect();
+        let message = format!(
+            "`{key}` is `{}`, which does not fit the task `{}`",
+            objective.name(),
+            goal.task.kind.name()
+        );
+        return refuse(message, format!("write one of {}", names.join(", ")));
+    }
+    if metric != Metric::Loss && !goal.task.metrics.contains(&metric) {
+        let message = format!(
+            "`{key}` is `{}`, and `task.metrics` does not measure it",
+            objective.name()
+        );
+        return refuse(
+            message,
+            format!("add \"{}\" to `task.metrics`", metric.name()),
+        );
+    }
+    if metric.needs_scores() && objective.is_of_train() {
+        let message = format!(
+            "`{}` needs all outputs of a split at once, which are not kept for train",
+            objective.name()
+        );
+        return refuse(message, format!("write `valid/{}`", metric.name()));
+    }
+    None
+}

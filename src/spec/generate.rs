@@ -1,0 +1,177 @@
+//! Data sets that are made up: keys and ranges. What they hold is in `data/generate`.
+
+use serde::{Deserialize, Serialize};
+
+use super::data::DataKind;
+use super::kind::Kind;
+use super::section::{Choice, Section, choices};
+
+/// A data set that is made up, the same on every machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Generated {
+    /// Items to make.
+    pub num_items: usize,
+    /// Seed of what is made; apart from the seeds of runs and of the split.
+    pub seed: u64,
+    /// What is made.
+    #[serde(flatten)]
+    pub generator: Generator,
+}
+
+/// What is made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "generator", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the keys' own texts, below, say what each is")]
+pub enum Generator {
+    /// Normal clouds around a centre for each class.
+    Blobs {
+        num_classes: usize,
+        num_features: usize,
+        noise: f64,
+    },
+    /// Two half circles that reach into each other.
+    TwoMoons { noise: f64 },
+    /// Arms of a spiral, one for each class.
+    Spirals { num_classes: usize, noise: f64 },
+    /// Smooth functions of the features with noise, some targets far off.
+    Regression {
+        num_features: usize,
+        num_targets: usize,
+        noise: f64,
+        outliers: f64,
+    },
+    /// Windows of waves: the class is the wave's form, or the target is the next value.
+    SineWindows {
+        length: usize,
+        noise: f64,
+        target: WindowTarget,
+    },
+    /// Random tokens, a separator, and the same tokens again.
+    CopySequence { length: usize, vocabulary: usize },
+    /// Brackets of several kinds: balanced, or nearly.
+    Brackets { length: usize, kinds: usize },
+    /// Disks, squares and crosses in noisy images.
+    Shapes {
+        size: usize,
+        noise: f64,
+        target: ShapeTarget,
+    },
+}
+
+choices! {
+    /// What is asked of a window.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum WindowTarget {
+        Class "class" "The form of the wave: sine, square, triangle or sawtooth.",
+        Next "next" "The value after the window.",
+    }
+}
+
+choices! {
+    /// What is asked of an image of shapes.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ShapeTarget {
+        Class "class" "The one shape in the image.",
+        Labels "labels" "For each shape whether it is there.",
+        Mask "mask" "For each pixel the shape it is of, or background.",
+    }
+}
+
+impl Generated {
+    /// What data is named by in the file.
+    pub fn name(&self) -> &'static str {
+        let kind = match self.generator {
+            Generator::Blobs { .. } => DataKind::Blobs,
+            Generator::TwoMoons { .. } => DataKind::TwoMoons,
+            Generator::Spirals { .. } => DataKind::Spirals,
+            Generator::Regression { .. } => DataKind::Regression,
+            Generator::SineWindows { .. } => DataKind::SineWindows,
+            Generator::CopySequence { .. } => DataKind::CopySequence,
+            Generator::Brackets { .. } => DataKind::Brackets,
+            Generator::Shapes { .. } => DataKind::Shapes,
+        };
+        kind.name()
+    }
+
+    pub(super) fn decode(s: &mut Section<'_>, kind: DataKind) -> Self {
+        let noise = |s: &mut Section<'_>, default| {
+            let doc = "Standard deviation of the noise.";
+            s.field("noise", Kind::between(0.0, 100.0), doc).or(default)
+        };
+        let size = |s: &mut Section<'_>, key, min, max, doc, default: usize| -> usize {
+            s.field(key, Kind::Int(min, max), doc).or(default)
+        };
+        let generator = match kind {
+            DataKind::Blobs => Generator::Blobs {
+                num_classes: size(s, "num_classes", 2, 1000, "Classes.", 3),
+                num_features: size(s, "num_features", 1, 4096, "Features.", 2),
+                noise: noise(s, 1.0),
+            },
+            DataKind::TwoMoons => Generator::TwoMoons {
+                noise: noise(s, 0.1),
+            },
+            DataKind::Spirals => Generator::Spirals {
+                num_classes: size(s, "num_classes", 2, 10, "Arms.", 3),
+                noise: noise(s, 0.05),
+            },
+            DataKind::Regression => Generator::Regression {
+                num_features: size(s, "num_features", 1, 4096, "Features.", 8),
+                num_targets: size(s, "num_targets", 1, 1024, "Targets.", 1),
+                noise: noise(s, 0.1),
+                outliers: s
+                    .field(
+                        "outliers",
+                        Kind::fraction(),
+                        "Share of targets that are far off.",
+                    )
+                    .or(0.0),
+            },
+            DataKind::SineWindows => Generator::SineWindows {
+                length: size(s, "length", 4, 65_536, "Values of a window.", 32),
+                noise: noise(s, 0.1),
+                target: s.choice("target", "What is asked of a window.", WindowTarget::Class),
+            },
+            DataKind::CopySequence => Generator::CopySequence {
+                length: size(s, "length", 1, 4096, "Tokens to copy.", 8),
+                vocabulary: size(
+                    s,
+                    "vocabulary",
+                    3,
+                    65_536,
+                    "Tokens that there are, the separator included.",
+                    10,
+                ),
+            },
+            DataKind::Brackets => Generator::Brackets {
+                length: size(
+                    s,
+                    "length",
+                    4,
+                    4096,
+                    "Tokens of a sequence; shorter ones are filled up.",
+                    16,
+                ),
+                kinds: size(s, "kinds", 2, 8, "Kinds of brackets.", 2),
+            },
+            // The other types are no generators.
+            _ => Generator::Shapes {
+                size: size(s, "size", 8, 512, "Side of the images.", 16),
+                noise: noise(s, 0.2),
+                target: s.choice("target", "What is asked of an image.", ShapeTarget::Class),
+            },
+        };
+        Self {
+            num_items: size(s, "num_items", 10, 10_000_000, "Items to make.", 1000),
+            seed: s
+                .field(
+                    "seed",
+                    Kind::at_least(0),
+                    "Seed of what is made; all runs of the experiment share it.",
+                )
+                .or(0),
+            generator,
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! `[loss]`: what is minimized.
+
+use serde::{Deserialize, Serialize};
+
+use super::kind::Kind;
+use super::section::{Choice, Section};
+use super::task::TaskKind;
+
+/// The `[loss]` table: the loss of one item. A step minimizes the mean over its items.
+///
+/// Burn's other losses fit none of the tasks: `ctc` and `rnnt` need targets of varying length, and
+/// `cosine_embedding`, `margin_ranking`, `triplet_margin` and `hinge_embedding` need pairs or triplets of
+/// items; `kl_div` needs targets that are distributions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LossSpec {
+    /// How the elements of one item (its positions, pixels, labels or values) become one number.
+    pub reduction: Reduction,
+    /// The loss of an element.
+    #[serde(flatten)]
+    pub function: LossFunction,
+}
+
+/// The loss of one element of an item.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum LossFunction {
+    /// Negative log-likelihood of the class under the softmax of the outputs.
+    CrossEntropy {
+        /// Share of the target that is spread over all classes.
+        label_smoothing: f64,
+        /// What the loss of each class is multiplied by; empty for 1.
+        class_weights: Vec<f64>,
+    },
+    /// Hinge of the margins between the class and each other class, divided by the number of classes.
+    MultiMargin {
+        /// The margin.
+        margin: f64,
+        /// The power, 1 or 2.
+        p: usize,
+    },
+    /// Negative log-likelihood of each label under the sigmoid of its output.
+    BinaryCrossEntropy {
+        /// Share of the target that is spread over the labels.
+        label_smoothing: f64,
+        /// What the loss of each label is multiplied by; empty for 1.
+        label_weights: Vec<f64>,
+    },
+    /// `ln(1 + exp(-y x))` with labels y of 1 and -1.
+    SoftMargin,
+    /// Squared error.
+    Mse,
+    /// Absolute error.
+    Mae,
+    /// Absolute error to a power.
+    Lp {
+        /// The power.
+        p: f64,
+    },
+    /// Half the squared error up to `delta`, linear beyond.
+    Huber {
+        /// Where it becomes linear.
+        delta: f64,
+    },
+    /// Huber's loss divided by `beta`.
+    SmoothL1 {
+        /// Where it becomes linear.
+        beta: f64,
+    },
+    /// Negative log-likelihood of counts under a Poisson distribution.
+    PoissonNll {
+        /// Whether the network gives the logarithm of the rate.
+        log_input: bool,
+        /// Whether Stirling's approximation of the counts' factorials is added.
+        full: bool,
+    },
+    /// Negative log-likelihood under a normal distribution: the network gives a mean for each value and,
+    /// through softplus, a variance.
+    GaussianNll,
+}
+
+/// How the elements of one item become one number. Items are always averaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reduction {
+    /// Their mean.
+    Mean,
+    /// Their sum.
+    Sum,
+}
+
+impl Choice for Reduction {
+    const ALL: &'static [(Self, &'static str, &'static str)] = &[
+        (Reduction::Mean, "mean", "Their mean."),
+        (Reduction::Sum, "sum", "Their sum."),
+    ];
+}
+
+/// The `type` of `[loss]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossKind {
+    /// [`LossFunction::CrossEntropy`]
+    CrossEntropy,
+    /// [`LossFunction::MultiMargin`]
+    MultiMargin,
+    /// [`LossFunction::BinaryCrossEntropy`]
+    BinaryCrossEntropy,
+    /// [`LossFunction::SoftMargin`]
+    SoftMargin,
+    /// [`LossFunction::Mse`]
+    Mse,
+    /// [`LossFunction::Mae`]
+    Mae,
+    /// [`LossFunction::Lp`]
+    Lp,
+    /// [`LossFunction::Huber`]
+    Huber,
+    /// [`LossFunction::SmoothL1`]
+    SmoothL1,
+    /// [`LossFunction::PoissonNll`]
+    PoissonNll,
+    /// [`LossFunction::GaussianNll`]
+    GaussianNll,
+}
+
+impl Choice for LossKind {
+    const ALL: &'static [(Self, &'static str, &'static str)] = &[
+        (
+            LossKind::CrossEntropy,
+            "cross_entropy",
+            "Negative log-likelihood of the class under the softmax of the outputs.",
+        ),
+        (
+            LossKind::MultiMargin,
+            "multi_margin",
+            "Hinge of the margins between the class and each other class, divided by the number of classes.",
+        ),
+        (
+            LossKind::BinaryCrossEntropy,
+            "binary_cross_entropy",
+            "Negative log-likelihood of each label under the sigmoid of its output.",
+        ),
+        (
+            LossKind::SoftMargin,
+            "soft_margin",
+            "ln(1 + exp(-y x)) for each label y of 1 or -1 and its output x.",
+        ),
+        (
+            LossKind::Mse,
+            "mse",
+            "Squared error; for classes against the one-hot class.",
+        ),
+        (LossKind::Mae, "mae", "Absolute error."),
+        (LossKind::Lp, "lp", "Absolute error to the power `p`."),
+        (
+            LossKind::Huber,
+            "huber",
+            "Half the squared error up to `delta`, linear beyond.",
+        ),
+        (
+            LossKind::SmoothL1,
+            "smooth_l1",
+            "Huber's loss divided by `beta`.",
+        ),
+        (
+            LossKind::PoissonNll,
+            "poisson_nll",
+            "Negative log-likelihood of counts under a Poisson distribution.",
+        ),
+        (
+            LossKind::GaussianNll,
+            "gaussian_nll",
+            "Negative log-likelihood under a normal distribution: the network gives twice the values, a mean and through softplus a variance for each.",
+        ),
+    ];
+}
+
+impl LossKind {
+    /// The tasks that it can be minimized for.
+    pub fn tasks(self) -> &'static [TaskKind] {
+        use TaskKind::*;
+        match self {
+            LossKind::CrossEntropy | LossKind::MultiMargin => {
+                &[Classification, NextToken, Segmentation]
+            }
+            LossKind::BinaryCrossEntropy | LossKind::SoftMargin => &[MultiLabel],
+            LossKind::Mse => &[Regression, Autoencoding, Classification],
+            LossKind::Mae | LossKind::Lp | LossKind::Huber | LossKind::SmoothL1 => {
+                &[Regression, Autoencoding]
+            }
+            LossKind::PoissonNll | LossKind::GaussianNll => &[Regression],
+        }
+    }
+}
+
+impl LossFunction {
+    /// Its `type`.
+    pub fn kind(&self) -> LossKind {
+        match self {
+            LossFunction::CrossEntropy { .. } => LossKind::CrossEntropy,
+            LossFunction::MultiMargin { .. } => LossKind::MultiMargin,
+            LossFunction::BinaryCrossEntropy { .. } => LossKind::BinaryCrossEntropy,
+            LossFunction::SoftMargin => LossKind::SoftMargin,
+            LossFunction::Mse => LossKind::Mse,
+            LossFunction::Mae => LossKind::Mae,
+            LossFunction::Lp { .. } => LossKind::Lp,
+            LossFunction::Huber { .. } => LossKind::Huber,
+            LossFunction::SmoothL1 { .. } => LossKind::SmoothL1,
+            LossFunction::PoissonNll { .. } => LossKind::PoissonNll,
+            LossFunction::GaussianNll => LossKind::GaussianNll,
+        }
+    }
+}
+
+impl LossSpec {
+    /// What is minimized when the file does not say.
+    pub fn default_for(task: TaskKind) -> Self {
+        let function = match task {
+            TaskKind::Classification | TaskKind::NextToken | TaskKind::Segmentation => {
+                LossFunction::CrossEntropy {
+                    label_smoothing: 0.0,
+                    class_weights: Vec::new(),
+                }
+            }
+            TaskKind::MultiLabel => LossFunction::BinaryCrossEntropy {
+                label_smoothing: 0.0,
+                label_weights: Vec::new(),
+            },
+            TaskKind::Regression | TaskKind::Autoencoding => LossFunction::Mse,
+        };
+        Self {
+            reduction: Reduction::Mean,
+            function,
+        }
+    }
+
+    pub(super) fn decode(s: &mut Section<'_>) -> Self {
+        s.variant("What is minimized.", None, |s, kind| Self {
+            reduction: s.choice(
+                "reduction",
+                "How the elements of one item (its positions, pixels, labels or values) become one number; items are always averaged.",
+                Reduction::Mean,
+            ),
+            function: LossFunction::decode(s, kind),
+        })
+    }
+}
+
+impl LossFunction {
+    fn decode(s: &mut Section<'_>, kind: LossKind) -> Self {
+        let weights = |s: &mut Section<'_>, key, doc| {
+            let kind = Kind::List {
+                item: Box::new(Kind::between(1e-6, 1e6)),
+                min_items: 0,
+                unique: false,
+            };
+            s.field(key, kind, doc).or(Vec::new())
+        };
+        match kind {
+            LossKind::CrossEntropy => LossFunction::CrossEntropy {
+                label_smoothing: s
+                    .field("label_smoothing", Kind::fraction(), "Share of the target that is spread evenly over all classes.")
+                    .or(0.0),
+                class_weights: weights(
+                    s,
+                    "class_weights",
+                    "What the loss of an item of each class is multiplied by; empty for 1. It is not divided by the weights of the batch.",
+                ),
+            },
+            LossKind::MultiMargin => LossFunction::MultiMargin {
+                margin: s
+                    .field("margin", Kind::between(0.0, 1e6), "How far the class must be ahead of each other class.")
+                    .or(1.0),
+                p: s.field("p", Kind::Int(1, 2), "The power of the hinge.").or(1),
+            },
+            LossKind::BinaryCrossEntropy => LossFunction::BinaryCrossEntropy {
+                label_smoothing: s
+                    .field(
+                        "label_smoothing",
+                        Kind::fraction(),
+                        "A label y becomes y (1 - label_smoothing) + label_smoothing / the number of labels, as Burn defines it.",
+                    )
+                    .or(0.0),
+                label_weights: weights(s, "label_weights", "What the loss of each label is multiplied by; empty for 1."),
+            },
+            LossKind::SoftMargin => LossFunction::SoftMargin,
+            LossKind::Mse => LossFunction::Mse,
+            LossKind::Mae => LossFunction::Mae,
+            LossKind::Lp => LossFunction::Lp {
+                p: s.field("p", Kind::between(1.0, 10.0), "The power.").or(2.0),
+            },
+            LossKind::Huber => LossFunction::Huber {
+                delta: s
+                    .field("delta", Kind::between(1e-6, 1e6), "The error above which the loss is linear.")
+                    .or(1.0),
+            },
+            LossKind::SmoothL1 => LossFunction::SmoothL1 {
+                beta: s
+                    .field("beta", Kind::between(1e-6, 1e6), "The error above which the loss is linear.")
+                    .or(1.0),
+            },
+            LossKind::PoissonNll => LossFunction::PoissonNll {
+                log_input: s
+                    .field("log_input", Kind::Bool, "Whether the network gives the logarithm of the rate, and not the rate.")
+                    .or(true),
+                full: s
+                    .field("full", Kind::Bool, "Whether Stirling's approximation of the counts' factorials is added.")
+                    .or(false),
+            },
+            LossKind::GaussianNll => LossFunction::GaussianNll,
+        }
+    }
+}

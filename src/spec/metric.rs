@@ -1,0 +1,307 @@
+//! The metrics by name, each with its direction and the tasks that it measures; the objective.
+
+use serde::{Deserialize, Serialize};
+
+use super::document::Value;
+use super::kind::Scalar;
+use super::section::{Choice, by_name, choices};
+use super::task::TaskKind;
+use crate::diagnostic::nearest;
+
+/// A number that is measured over a whole split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Share of right classes.
+    Accuracy,
+    /// Share of items whose class is among the highest outputs.
+    TopKAccuracy,
+    /// Share of what is predicted that is right.
+    Precision,
+    /// Share of what is there that is predicted.
+    Recall,
+    /// Weighted harmonic mean of precision and recall.
+    FBeta,
+    /// Area under the receiver operating characteristic.
+    Auroc,
+    /// Area under the precision-recall curve.
+    AucPr,
+    /// Share of right labels.
+    HammingScore,
+    /// Share of items with all labels right.
+    SubsetAccuracy,
+    /// Exponential of the mean negative log-likelihood.
+    Perplexity,
+    /// Overlap of areas, by Dice.
+    Dice,
+    /// Overlap of areas, by intersection over union.
+    MeanIou,
+    /// Coefficient of determination.
+    R2,
+    /// Mean absolute error.
+    Mae,
+    /// Mean squared error.
+    Mse,
+    /// Root of the mean squared error.
+    Rmse,
+    /// Peak signal-to-noise ratio.
+    Psnr,
+    /// Structural similarity.
+    Ssim,
+    /// The mean loss of the items.
+    Loss,
+}
+
+impl Choice for Metric {
+    const ALL: &'static [(Self, &'static str, &'static str)] = &[
+        (
+            Metric::Accuracy,
+            "accuracy",
+            "Share of items, positions or pixels whose class is right.",
+        ),
+        (
+            Metric::TopKAccuracy,
+            "top_k_accuracy",
+            "Share of items whose class is among the `top_k` highest outputs.",
+        ),
+        (
+            Metric::Precision,
+            "precision",
+            "Share of what is predicted as a class that is of it; 0 for a class that is never predicted.",
+        ),
+        (
+            Metric::Recall,
+            "recall",
+            "Share of a class that is predicted as it.",
+        ),
+        (
+            Metric::FBeta,
+            "f_beta",
+            "Harmonic mean of precision and recall, recall weighted `beta` times.",
+        ),
+        (
+            Metric::Auroc,
+            "auroc",
+            "Area under the receiver operating characteristic: each class against the rest, mean over classes. Valid and test alone.",
+        ),
+        (
+            Metric::AucPr,
+            "auc_pr",
+            "Average precision: each class against the rest, mean over classes. Valid and test alone.",
+        ),
+        (
+            Metric::HammingScore,
+            "hamming_score",
+            "Share of labels that are right.",
+        ),
+        (
+            Metric::SubsetAccuracy,
+            "subset_accuracy",
+            "Share of items with all labels right.",
+        ),
+        (
+            Metric::Perplexity,
+            "perplexity",
+            "Exponential of the mean negative log-likelihood of the predicted positions.",
+        ),
+        (
+            Metric::Dice,
+            "dice",
+            "Dice coefficient of predicted and true pixels, mean over the classes, background included.",
+        ),
+        (
+            Metric::MeanIou,
+            "mean_iou",
+            "Intersection over union of predicted and true pixels, mean over the classes, background included.",
+        ),
+        (
+            Metric::R2,
+            "r2",
+            "Coefficient of determination, mean over the targets: 1 is perfect, 0 is no better than their mean.",
+        ),
+        (Metric::Mae, "mae", "Mean absolute error."),
+        (Metric::Mse, "mse", "Mean squared error."),
+        (Metric::Rmse, "rmse", "Root of the mean squared error."),
+        (
+            Metric::Psnr,
+            "psnr",
+            "Peak signal-to-noise ratio of pixels from 0 to 1 in decibels, mean over the images.",
+        ),
+        (
+            Metric::Ssim,
+            "ssim",
+            "Structural similarity of pixels from 0 to 1 in windows of 11x11, mean over the images.",
+        ),
+        (
+            Metric::Loss,
+            "loss",
+            "Mean loss of the items; always measured.",
+        ),
+    ];
+}
+
+impl Metric {
+    /// Whether more is better.
+    pub fn higher_is_better(self) -> bool {
+        !matches!(
+            self,
+            Metric::Loss | Metric::Perplexity | Metric::Mae | Metric::Mse | Metric::Rmse
+        )
+    }
+
+    /// The tasks that it measures.
+    pub fn tasks(self) -> &'static [TaskKind] {
+        use TaskKind::*;
+        match self {
+            Metric::Accuracy => &[Classification, NextToken, Segmentation],
+            Metric::TopKAccuracy => &[Classification],
+            Metric::Precision | Metric::Recall | Metric::FBeta | Metric::Auroc | Metric::AucPr => {
+                &[Classification, MultiLabel]
+            }
+            Metric::HammingScore | Metric::SubsetAccuracy => &[MultiLabel],
+            Metric::Perplexity => &[NextToken],
+            Metric::Dice | Metric::MeanIou => &[Segmentation],
+            Metric::R2 | Metric::Rmse => &[Regression],
+            Metric::Mae | Metric::Mse => &[Regression, Autoencoding],
+            Metric::Psnr | Metric::Ssim => &[Autoencoding],
+            Metric::Loss => &[
+                Classification,
+                MultiLabel,
+                Regression,
+                NextToken,
+                Autoencoding,
+                Segmentation,
+            ],
+        }
+    }
+
+    /// Whether it needs all outputs of a split at once, which are not kept for the train split.
+    pub fn needs_scores(self) -> bool {
+        matches!(self, Metric::Auroc | Metric::AucPr)
+    }
+}
+
+choices! {
+    /// What epochs may be compared on. `test` is none of them.
+    pub enum ObjectiveSplit {
+        Valid "valid" "The valid split.",
+        ValidEma "valid_ema" "The valid split, by the averaged weights of `[train.ema]`.",
+        Train "train" "The train split.",
+    }
+}
+
+/// A metric of a split, such as `valid/accuracy`, with the metric's direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Objective {
+    /// Where it is measured.
+    pub split: ObjectiveSplit,
+    /// The metric.
+    pub metric: Metric,
+}
+
+impl Objective {
+    /// The metric on the valid split.
+    pub fn valid(metric: Metric) -> Self {
+        Self {
+            split: ObjectiveSplit::Valid,
+            metric,
+        }
+    }
+
+    /// Parses `split/metric`; the error says what to write instead.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (split, name) = text.split_once('/').unwrap_or(("", text));
+        let known = by_name::<ObjectiveSplit>(split);
+        let metric = by_name::<Metric>(name);
+        match (known, metric) {
+            (Some(split), Some(metric)) => Ok(Self { split, metric }),
+            (None, Some(_)) if split == "test" => Err(format!(
+                "choose on another split and let test be looked at once: write `valid/{name}`"
+            )),
+            (None, Some(_)) if split.is_empty() => Err(format!("write `valid/{name}`")),
+            (None, Some(_)) => Err(format!(
+                "the splits here are `valid`, `valid_ema` and `train`: write `valid/{name}`"
+            )),
+            (split, None) => {
+                let split = split.unwrap_or(ObjectiveSplit::Valid).name();
+                let names = || Metric::ALL.iter().map(|(_, name, _)| *name);
+                Err(match nearest(name, names()) {
+                    Some(near) => format!("did you mean `{split}/{near}`?"),
+                    None => {
+                        let names: Vec<_> = names().collect();
+                        format!("the metrics are `{}`", names.join("`, `"))
+                    }
+                })
+            }
+        }
+    }
+
+    /// As it is written and recorded: `valid/accuracy`.
+    pub fn name(self) -> String {
+        format!("{}/{}", self.split.name(), self.metric.name())
+    }
+
+    /// Whether it is of the averaged weights.
+    pub fn is_of_ema(self) -> bool {
+        self.split == ObjectiveSplit::ValidEma
+    }
+
+    /// Whether it is of the train split.
+    pub fn is_of_train(self) -> bool {
+        self.split == ObjectiveSplit::Train
+    }
+
+    /// Whether `a` is better than `b`; `nan` is never better.
+    pub fn is_better(self, a: f64, b: f64) -> bool {
+        let better = match self.metric.higher_is_better() {
+            true => a > b,
+            false => a < b,
+        };
+        better || (b.is_nan() && !a.is_nan())
+    }
+}
+
+impl TryFrom<String> for Objective {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::parse(&text).map_err(|help| format!("`{text}` is no metric of a split: {help}"))
+    }
+}
+
+impl From<Objective> for String {
+    fn from(objective: Objective) -> Self {
+        objective.name()
+    }
+}
+
+impl Scalar for Objective {
+    fn from_value(value: &Value) -> Self {
+        match value {
+            Value::Str(text) => Self::parse(text).unwrap_or_else(|_| Self::stand_in()),
+            _ => Self::stand_in(),
+        }
+    }
+    fn to_json(&self) -> serde_json::Value {
+        self.name().into()
+    }
+    fn stand_in() -> Self {
+        Self::valid(Metric::Loss)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directions_are_those_of_the_metric() {
+        let better = |text: &str, a, b| Objective::parse(text).unwrap().is_better(a, b);
+        assert!(better("valid/accuracy", 0.9, 0.8));
+        assert!(better("train/perplexity", 1.0, 2.0));
+        assert!(better("valid_ema/rmse", 1.0, f64::NAN));
+        assert!(!better("valid/loss", f64::NAN, 1.0));
+        assert!(Objective::parse("test/loss").is_err());
+    }
+}

@@ -1,0 +1,23 @@
+//! What the network is to give for each item of a batch, on the device.
+
+use burn::tensor::{Int, Tensor};
+
+/// The targets of a batch.
+#[derive(Clone, Debug)]
+pub enum Targets {
+    /// The class of each position (one for a whole item, tokens, pixels), \[batch, positions\]; -1 for a
+    /// position that does not count.
+    Classes(Tensor<2, Int>),
+    /// Values, or labels that are 0 or 1, \[batch, values\].
+    Values(Tensor<2>),
+}
+
+impl Targets {
+    /// The same without a graph behind it.
+    pub fn without_autodiff(self) -> Self {
+        match self {
+            Targets::Classes(classes) => Targets::Classes(classes.without_autodiff()),
+            Targets::Values(values) => Targets::Values(values.without_autodiff()),
+        }
+    }
+}
