@@ -125,16 +125,22 @@ pub fn something_is_trained(point: &Point<'_>) -> Option<Diagnostic> {
         frozen_layers.iter().any(|layer| path.starts_with(layer))
             || group_of(groups, path).is_some_and(|group| group.freeze)
     };
-    if paths.is_empty() || !paths.iter().all(is_frozen) {
+    if paths.is_empty() {
+        let message = "no layer of the network has parameters: nothing would be trained";
+        let diagnostic = Diagnostic::error("contradiction", message).at(point.span("model"));
+        return Some(diagnostic.help("add a layer with weights, such as `linear`"));
+    }
+    if !paths.iter().all(is_frozen) {
         return None;
     }
-    let at = groups.iter().rposition(|group| group.freeze)?;
-    Some(
-        Diagnostic::error(
-            "contradiction",
-            "every parameter is frozen: nothing would be trained",
-        )
-        .at(point.span(&format!("optimizer.groups[{at}].freeze")))
-        .help("narrow the patterns of the groups with `freeze = true`"),
-    )
+    let message = "every parameter is frozen: nothing would be trained";
+    let diagnostic = Diagnostic::error("contradiction", message);
+    Some(match groups.iter().rposition(|group| group.freeze) {
+        Some(at) => diagnostic
+            .at(point.span(&format!("optimizer.groups[{at}].freeze")))
+            .help("narrow the patterns of the groups with `freeze = true`"),
+        None => diagnostic
+            .at(point.span("model"))
+            .help("remove `freeze` from a layer that has weights"),
+    })
 }

@@ -56,6 +56,14 @@ pub struct Rule {
 /// Every rule, in the order in which they run.
 pub const RULES: &[Rule] = &[
     Rule {
+        reads: &["data"],
+        check: task::data_settings_fit,
+    },
+    Rule {
+        reads: &["model", "loss", "task"],
+        check: task::one_softmax,
+    },
+    Rule {
         reads: &["data.split"],
         check: rules::split_leaves_items,
     },

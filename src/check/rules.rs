@@ -136,7 +136,11 @@ pub fn least_memory(spec: &ExperimentSpec, data: &DataPlan, network: &Network) -
     let tensors_per_parameter =
         2 + spec.optimizer.method.num_states() + is_in_pieces as u64 + train.ema.is_some() as u64;
     let batch = train.micro_batch_size as u64;
-    num_items * item * 4
-        + network.num_parameters * tensors_per_parameter * float
-        + batch * (item + network.activations_per_item) * float
+    let parameters = network
+        .num_parameters
+        .saturating_mul(tensors_per_parameter * float);
+    let activations = item.saturating_add(network.activations_per_item);
+    (num_items * item * 4)
+        .saturating_add(parameters)
+        .saturating_add(activations.saturating_mul(batch * float))
 }

@@ -4,8 +4,11 @@
 use super::Point;
 use crate::data::{DataPlan, TargetPlan};
 use crate::diagnostic::Diagnostic;
+use crate::spec::document::Value;
 use crate::spec::loss::{LossFunction, LossKind, LossSpec};
 use crate::spec::metric::{Metric, Objective};
+use crate::spec::model::activation::Activation;
+use crate::spec::model::layer::LayerKind;
 use crate::spec::section::Choice;
 use crate::spec::task::{TaskKind, TaskSpec};
 
@@ -150,6 +153,60 @@ fn loss_fits_task(point: &Point<'_>, goal: &Goal) -> Option<Diagnostic> {
     let names = listed(fitting.map(|(_, name, _)| *name));
     let diagnostic = Diagnostic::error("task", message).at(point.span("loss.type"));
     Some(diagnostic.help(format!("write {names}")))
+}
+
+/// A softmax before a loss that takes one itself makes gradients small, and is rarely meant.
+pub fn one_softmax(point: &Point<'_>) -> Option<Diagnostic> {
+    let last = point.spec.model.layers.last()?;
+    let is_softmax = matches!(
+        last.kind,
+        LayerKind::Activation(Activation::Softmax | Activation::LogSoftmax)
+    );
+    let loss = point.spec.loss.as_ref().map(|loss| loss.function.kind());
+    let takes_one = match loss {
+        Some(loss) => loss == LossKind::CrossEntropy,
+        None => point.spec.task.kind.is_none_or(|task| {
+            LossSpec::default_for(task).function.kind() == LossKind::CrossEntropy
+        }),
+    };
+    (is_softmax && takes_one).then(|| {
+        let message = format!(
+            "`{}` is the last layer, and cross-entropy takes the softmax itself",
+            last.name
+        );
+        last.point(Diagnostic::warning("task", message), "type")
+            .help("remove the layer")
+    })
+}
+
+/// Settings that the data has no use for, where they are written.
+pub fn data_settings_fit(point: &Point<'_>) -> Option<Diagnostic> {
+    let data = point.data?;
+    let is_written = |path: &str| {
+        let entry = point.root.at(path)?;
+        (entry.node.value == Value::Bool(true)).then_some(entry.node.span)
+    };
+    let refuse = |message: &str, span, help: &str| {
+        Some(
+            Diagnostic::error("contradiction", message)
+                .at(span)
+                .help(help),
+        )
+    };
+    if let (Some(span), Some(_)) = (is_written("data.standardize"), data.input.vocabulary) {
+        return refuse(
+            "`data.standardize` is true, and the items are tokens",
+            span,
+            "remove `standardize`",
+        );
+    }
+    if let Some(span) = is_written("data.split.stratified")
+        && !matches!(data.target, TargetPlan::Class { .. })
+    {
+        let message = "`data.split.stratified` is true, and the items have no class each";
+        return refuse(message, span, "remove `stratified`");
+    }
+    None
 }
 
 fn weights_fit_targets(point: &Point<'_>, goal: &Goal, data: &DataPlan) -> Option<Diagnostic> {

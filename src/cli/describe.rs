@@ -108,7 +108,7 @@ fn table(run: &RunPlan) -> String {
                 .iter()
                 .map(|input| match input.layer {
                     Some(from) => network.layers[from].name.as_str(),
-                    None => "items",
+                    None => "input",
                 })
                 .collect();
             row.push(if takes_previous(layer, at) {

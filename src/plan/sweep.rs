@@ -137,6 +137,27 @@ fn refuse(key: &str, entry: &Entry, axes: &[Axis]) -> Option<Diagnostic> {
     unknown_table(key, entry)
 }
 
+/// Refuses axes over items of a list, such as layers, that are not there.
+pub fn refuse_missing_items(axes: &[Axis], root: &Table, diagnostics: &mut Diagnostics) {
+    for axis in axes {
+        if let Some((item, names)) = root.missing_item(&axis.key) {
+            let message = format!(
+                "the axis `{}`: there is no item `{item}` in the list",
+                axis.key
+            );
+            let diagnostic = Diagnostic::error("sweep", message).at(axis.entry.key_span);
+            let near = nearest(&item, names.iter().map(String::as_str));
+            diagnostics.push(match near {
+                Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+                None => diagnostic.help(format!(
+                    "its items are {}, by name or number from 0",
+                    names.join(", ")
+                )),
+            });
+        }
+    }
+}
+
 /// Refuses a `--set` of a key that an axis sets anyway.
 pub fn refuse_overridden(axes: &[Axis], overrides: &[String], diagnostics: &mut Diagnostics) {
     for assignment in overrides {

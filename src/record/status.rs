@@ -73,6 +73,7 @@ fn differences(there: &RunPlan, now: &RunPlan) -> Vec<String> {
         flatten(&json, String::new(), &mut leaves);
         leaves
     };
+    let network = there.network.change(&now.network);
     let (there, now) = (flat(there), flat(now));
     let value = |leaves: &[(String, String)], key: &str| {
         let found = leaves.iter().find(|(k, _)| k == key);
@@ -105,6 +106,7 @@ fn differences(there: &RunPlan, now: &RunPlan) -> Vec<String> {
                 value(&now, key)
             )
         })
+        .chain(network)
         .collect()
 }
 

@@ -36,19 +36,20 @@ fn value_text(value: &Json) -> String {
     }
 }
 
-/// The columns besides the objective that a reader wants to see.
-fn more_metrics(report: &Report) -> Vec<&'static str> {
-    let all = ["valid/accuracy", "valid/loss", "test/accuracy", "test/loss"];
-    let there = |name: &str| {
-        report
-            .trials
-            .iter()
-            .any(|trial| trial.metrics.contains_key(name))
-    };
-    let wanted = all
-        .into_iter()
-        .filter(|name| *name != report.objective && there(name));
-    wanted.collect()
+/// The columns besides the objective that a reader wants to see: what was measured on valid and on test,
+/// the loss last.
+fn more_metrics(report: &Report) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for split in ["valid/", "valid_ema/", "test/", "test_ema/"] {
+        let measured = report.trials.iter().flat_map(|trial| trial.metrics.keys());
+        let of_split =
+            measured.filter(|name| name.starts_with(split) && **name != report.objective);
+        let mut of_split: Vec<&str> = of_split.map(String::as_str).collect();
+        of_split.sort_by_key(|name| (name.ends_with("/loss"), *name));
+        of_split.dedup();
+        names.extend(of_split);
+    }
+    names
 }
 
 fn rows(report: &Report) -> (Vec<String>, Vec<Vec<String>>) {

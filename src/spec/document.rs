@@ -175,6 +175,33 @@ impl Table {
         }
     }
 
+    /// The item of a list that a dotted path asks for and that is not there, with what is.
+    pub fn missing_item(&self, path: &str) -> Option<(String, Vec<String>)> {
+        let (head, rest) = path.split_once('.')?;
+        match &self.get(head)?.node.value {
+            Value::Table(table) => table.missing_item(rest),
+            Value::Array(items) => {
+                let (item, rest) = rest.split_once('.').unwrap_or((rest, ""));
+                let Some(at) = item_at(items, item) else {
+                    let name = |(at, node): (usize, &Node)| match &node.value {
+                        Value::Table(table) => match table.get("name").map(|e| &e.node.value) {
+                            Some(Value::Str(name)) => name.clone(),
+                            _ => at.to_string(),
+                        },
+                        _ => at.to_string(),
+                    };
+                    let names = items.iter().enumerate().map(name);
+                    return Some((item.to_owned(), names.collect()));
+                };
+                match &items[at].value {
+                    Value::Table(table) => table.missing_item(rest),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
     /// Puts `node` at a dotted path, creating tables on the way. What stands in the way and is not a
     /// table is replaced. The keys take `key_span`.
     pub fn set(&mut self, path: &str, key_span: Span, node: Node) {
@@ -208,6 +235,12 @@ impl Table {
             && let Value::Table(table) = &mut items[at].value
         {
             return table.set(rest, key_span, node);
+        }
+        if let Value::Array(items) = &mut entry.node.value
+            && let Some(at) = item_at(items, rest)
+        {
+            items[at] = node;
+            return;
         }
         if !matches!(entry.node.value, Value::Table(_)) {
             entry.node = Node {
@@ -321,6 +354,16 @@ impl Document {
             let parsed = toml::from_str::<toml::Table>(&format!("v = {value}"));
             parsed.is_ok_and(|table| table.len() == 1)
         };
+        if let Some((item, names)) = self.root.missing_item(key) {
+            let message = format!("`--set {assignment}`: there is no item `{item}` in the list");
+            let help = format!(
+                "its items are {}, by name or number from 0",
+                names.join(", ")
+            );
+            return Err(Box::new(
+                Diagnostic::error("bad-override", message).help(help),
+            ));
+        }
         let value = match parses(value) {
             true => value.to_owned(),
             false => format!("{value:?}"),

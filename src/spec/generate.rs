@@ -39,11 +39,14 @@ pub enum Generator {
         num_targets: usize,
         noise: f64,
         outliers: f64,
+        #[serde(rename = "asked")]
+        target: RegressionTarget,
     },
     /// Windows of waves: the class is the wave's form, or the target is the next value.
     SineWindows {
         length: usize,
         noise: f64,
+        #[serde(rename = "asked")]
         target: WindowTarget,
     },
     /// Random tokens, a separator, and the same tokens again.
@@ -54,8 +57,19 @@ pub enum Generator {
     Shapes {
         size: usize,
         noise: f64,
+        #[serde(rename = "asked")]
         target: ShapeTarget,
     },
+}
+
+choices! {
+    /// What the targets of a regression are.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum RegressionTarget {
+        Values "values" "Numbers around 0.",
+        Counts "counts" "Whole numbers of at least 0.",
+    }
 }
 
 choices! {
@@ -127,6 +141,7 @@ impl Generated {
                         "Share of targets that are far off.",
                     )
                     .or(0.0),
+                target: s.choice("target", "What the targets are.", RegressionTarget::Values),
             },
             DataKind::SineWindows => Generator::SineWindows {
                 length: size(s, "length", 4, 65_536, "Values of a window.", 32),

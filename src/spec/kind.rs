@@ -218,7 +218,7 @@ impl Kind {
             Kind::OneOf(names) | Kind::Indexed(names) => {
                 format!("\"{}\"", names.first().map_or("", |(name, _)| name))
             }
-            Kind::Slug => "\"my_experiment\"".into(),
+            Kind::Slug => "\"my_name\"".into(),
             Kind::Bytes => "\"4GiB\"".into(),
             Kind::Objective => "\"valid/loss\"".into(),
             Kind::List { item, .. } => format!("[{}]", item.example()),
@@ -279,11 +279,12 @@ impl Kind {
         // Asked for by refusals alone: most values are right, and a sweep checks very many.
         let shown = || node.value.to_toml();
         let wrong_type = || {
-            let message = format!(
-                "`{path}` must be {}, found {}",
-                self.expected(),
-                node.value.kind()
-            );
+            let found = match node.value {
+                // What an expression came to is worth seeing.
+                Value::Float(_) => shown(),
+                _ => node.value.kind().to_owned(),
+            };
+            let message = format!("`{path}` must be {}, found {found}", self.expected());
             Diagnostic::error("wrong-type", message).at(node.span)
         };
         let out_of_range = || {
@@ -338,9 +339,10 @@ impl Kind {
                 let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
                 match !s.is_empty() && s.chars().all(allowed) && !s.starts_with('.') {
                     true => Ok(()),
-                    false => Err(Box::new(
+                    false if path == "experiment.name" => Err(Box::new(
                         out_of_range().note("it names a folder of results"),
                     )),
+                    false => Err(Box::new(out_of_range())),
                 }
             }
             (Kind::Objective, Value::Str(s)) => match Objective::parse(s) {

@@ -300,7 +300,7 @@ impl LossFunction {
             },
             LossKind::PoissonNll => LossFunction::PoissonNll {
                 log_input: s
-                    .field("log_input", Kind::Bool, "Whether the network gives the logarithm of the rate, and not the rate.")
+                    .field("log_input", Kind::Bool, "Whether the network gives the logarithm of the rate, and not, through softplus, the rate.")
                     .or(true),
                 full: s
                     .field("full", Kind::Bool, "Whether Stirling's approximation of the counts' factorials is added.")

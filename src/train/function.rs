@@ -260,11 +260,25 @@ fn activated(function: &Activation, input: DynTensor) -> DynTensor {
     map_rank!(input, t => activate(function, t))
 }
 
+/// Constants of Klambauer et al., 2017.
+const SELU_ALPHA: f64 = 1.673_263_242_354_377_2;
+const SELU_SCALE: f64 = 1.050_700_987_355_480_5;
+
+/// x, and `alpha (exp(x / width) - 1)` below zero. Burn's own take the exponential of large values too and
+/// drop it, which makes gradients of infinity times zero.
+fn exponential<const D: usize>(tensor: Tensor<D>, alpha: f64, width: f64) -> Tensor<D> {
+    let below = (tensor.clone().clamp_max(0.0) / width).exp() - 1.0;
+    activation::relu(tensor) + below * alpha
+}
+
 fn activate<const D: usize>(function: &Activation, tensor: Tensor<D>) -> Tensor<D> {
     match *function {
         Activation::Relu => activation::relu(tensor),
         Activation::Relu6 => activation::relu6(tensor),
         Activation::LeakyRelu { negative_slope } => activation::leaky_relu(tensor, negative_slope),
+        Activation::Rrelu { lower, upper } if lower == upper => {
+            activation::leaky_relu(tensor, lower)
+        }
         Activation::Rrelu { lower, upper } => RReluConfig::new()
             .with_lower(lower)
             .with_upper(upper)
@@ -275,9 +289,9 @@ fn activate<const D: usize>(function: &Activation, tensor: Tensor<D>) -> Tensor<
         Activation::GeluTanh => activation::gelu_approximate(tensor),
         Activation::Silu => activation::silu(tensor),
         Activation::Mish => activation::mish(tensor),
-        Activation::Elu { alpha } => activation::elu(tensor, alpha),
-        Activation::Celu { alpha } => activation::celu(tensor, alpha),
-        Activation::Selu => activation::selu(tensor),
+        Activation::Elu { alpha } => exponential(tensor, alpha, 1.0),
+        Activation::Celu { alpha } => exponential(tensor, alpha, alpha),
+        Activation::Selu => exponential(tensor, SELU_ALPHA, 1.0) * SELU_SCALE,
         Activation::Tanh => activation::tanh(tensor),
         Activation::Sigmoid => activation::sigmoid(tensor),
         Activation::LogSigmoid => activation::log_sigmoid(tensor),

@@ -106,11 +106,18 @@ fn of_values(function: &LossFunction, outputs: Tensor<2>, targets: Tensor<2>) ->
             let loss = SmoothL1LossConfig::new().with_beta(*beta as f32).init();
             loss.forward(outputs, targets)
         }
-        LossFunction::PoissonNll { log_input, full } => PoissonNllLossConfig::new()
-            .with_log_input(*log_input)
-            .with_full(*full)
-            .init()
-            .forward_no_reduction(outputs, targets),
+        LossFunction::PoissonNll { log_input, full } => {
+            // A rate cannot be negative, whatever the network gives.
+            let rates = match log_input {
+                true => outputs,
+                false => softplus(outputs, 1.0),
+            };
+            PoissonNllLossConfig::new()
+                .with_log_input(*log_input)
+                .with_full(*full)
+                .init()
+                .forward_no_reduction(rates, targets)
+        }
         LossFunction::GaussianNll => {
             let means = outputs.clone().narrow(1, 0, num_values);
             let variances = softplus(outputs.narrow(1, num_values, num_values), 1.0);

@@ -3,7 +3,7 @@
 //! Burn's metrics average the values of batches, which is wrong for all that is no mean over items: so
 //! what is summed up here are counts and errors, and values are computed from the sums of a whole split.
 
-use burn::tensor::activation::log_softmax;
+use burn::tensor::activation::{log_softmax, softplus};
 use burn::tensor::module::conv2d;
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Int, Tensor, TensorData, TensorReadError};
@@ -212,6 +212,9 @@ impl Scores {
             LossFunction::PoissonNll {
                 log_input: true, ..
             } => outputs.exp(),
+            LossFunction::PoissonNll {
+                log_input: false, ..
+            } => softplus(outputs, 1.0),
             _ => outputs,
         }
     }

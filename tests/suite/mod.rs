@@ -11,3 +11,4 @@ mod refusals;
 mod results;
 mod runs;
 pub mod support;
+mod tasks;

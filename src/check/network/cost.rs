@@ -13,41 +13,43 @@ pub fn parameters(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> Vec<(S
     match kind {
         LayerKind::Linear { bias, .. } => list.linear("", width, last(shape), *bias),
         LayerKind::Conv(conv) => {
-            let kernel: usize = conv.kernel_size.iter().product();
-            list.add("weight", first(0) / conv.groups * shape[0] * kernel);
+            let area = times(&conv.kernel_size);
+            let channels = times(&[first(0) / conv.groups, shape[0]]);
+            list.add("weight", channels.saturating_mul(area));
             list.bias("bias", shape[0], conv.bias);
         }
         LayerKind::ConvTranspose(conv) => {
-            let kernel: usize = conv.kernel_size.iter().product();
-            list.add("weight", first(0) * shape[0] / conv.groups * kernel);
+            let area = times(&conv.kernel_size);
+            let channels = times(&[first(0), shape[0] / conv.groups]);
+            list.add("weight", channels.saturating_mul(area));
             list.bias("bias", shape[0], conv.bias);
         }
         LayerKind::Norm(norm) => match norm {
             Norm::Batch { .. } => {
-                list.add("gamma", first(0));
-                list.add("beta", first(0));
+                list.add("gamma", first(0) as u64);
+                list.add("beta", first(0) as u64);
             }
             Norm::Layer { bias, .. } => {
-                list.add("gamma", width);
+                list.add("gamma", width as u64);
                 list.bias("beta", width, *bias);
             }
             Norm::Group { affine, .. } | Norm::Instance { affine, .. } => {
                 list.bias("gamma", first(0), *affine);
                 list.bias("beta", first(0), *affine);
             }
-            Norm::Rms { .. } => list.add("gamma", width),
+            Norm::Rms { .. } => list.add("gamma", width as u64),
             Norm::LocalResponse { .. } => {}
         },
         LayerKind::Embedding { embedding_dim, .. } => {
             let vocabulary = inputs[0].shape.vocabulary.unwrap_or(0);
-            list.add("weight", vocabulary * embedding_dim);
+            list.add("weight", times(&[vocabulary, *embedding_dim]));
         }
         LayerKind::Recurrent(recurrent) => list.recurrent(recurrent, width),
         LayerKind::MultiHeadAttention { .. } => list.attention("", width),
         LayerKind::TransformerEncoder(stack) => list.transformer(stack, width, false),
         LayerKind::TransformerDecoder(stack) => list.transformer(stack, width, true),
         LayerKind::Prelu { per_channel, .. } => {
-            list.add("alpha", if *per_channel { first(0) } else { 1 });
+            list.add("alpha", if *per_channel { first(0) as u64 } else { 1 });
         }
         LayerKind::Swiglu {
             out_features, bias, ..
@@ -63,18 +65,18 @@ pub fn parameters(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> Vec<(S
 struct Parameters(Vec<(String, u64)>);
 
 impl Parameters {
-    fn add(&mut self, path: impl Into<String>, count: usize) {
-        self.0.push((path.into(), count as u64));
+    fn add(&mut self, path: impl Into<String>, count: u64) {
+        self.0.push((path.into(), count));
     }
 
     fn bias(&mut self, path: impl Into<String>, count: usize, is_there: bool) {
         if is_there {
-            self.add(path, count);
+            self.add(path, count as u64);
         }
     }
 
     fn linear(&mut self, prefix: &str, inputs: usize, outputs: usize, bias: bool) {
-        self.add(format!("{prefix}weight"), inputs * outputs);
+        self.add(format!("{prefix}weight"), times(&[inputs, outputs]));
         self.bias(format!("{prefix}bias"), outputs, bias);
     }
 
@@ -131,55 +133,69 @@ impl Parameters {
             self.linear(&format!("{prefix}.pwff.linear_inner."), width, inner, true);
             self.linear(&format!("{prefix}.pwff.linear_outer."), inner, width, true);
             for norm in norms {
-                self.add(format!("{prefix}.{norm}.gamma"), width);
-                self.add(format!("{prefix}.{norm}.beta"), width);
+                self.add(format!("{prefix}.{norm}.gamma"), width as u64);
+                self.add(format!("{prefix}.{norm}.beta"), width as u64);
             }
         }
     }
 }
 
+/// The product of sizes; what no machine holds stays at the largest number.
+fn times(sizes: &[usize]) -> u64 {
+    let sizes = sizes.iter().map(|size| *size as u64);
+    sizes.fold(1, u64::saturating_mul)
+}
+
 /// Multiplications with addition of one item's forward pass, in products of matrices and in
 /// convolutions; what is done value by value is not counted.
 pub fn multiply_adds(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u64 {
-    let product = |dims: &[usize]| dims.iter().product::<usize>() as u64;
+    saturated(wide_multiply_adds(kind, inputs, shape))
+}
+
+fn saturated(count: u128) -> u64 {
+    count.try_into().unwrap_or(u64::MAX)
+}
+
+fn wide_multiply_adds(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u128 {
+    let product = |dims: &[usize]| u128::from(times(dims));
     let input = &inputs[0].shape.dims;
-    let width = input.last().copied().unwrap_or(1) as u64;
+    let width = input.last().copied().unwrap_or(1) as u128;
     match kind {
         LayerKind::Linear { .. } => product(shape) * width,
         LayerKind::Swiglu { .. } => 2 * product(shape) * width,
         LayerKind::Conv(conv) => {
-            product(shape) * product(&conv.kernel_size) * (input[0] / conv.groups) as u64
+            product(shape) * product(&conv.kernel_size) * (input[0] / conv.groups) as u128
         }
         LayerKind::ConvTranspose(conv) => {
-            product(input) * product(&conv.kernel_size) * (shape[0] / conv.groups) as u64
+            product(input) * product(&conv.kernel_size) * (shape[0] / conv.groups) as u128
         }
         LayerKind::Recurrent(recurrent) => {
-            let hidden = recurrent.hidden_size as u64;
-            let directions = 1 + recurrent.bidirectional as u64;
-            input[0] as u64 * directions * num_gates(recurrent.cell) * hidden * (width + hidden)
+            let hidden = recurrent.hidden_size as u128;
+            let directions = 1 + recurrent.bidirectional as u128;
+            input[0] as u128 * directions * num_gates(recurrent.cell) * hidden * (width + hidden)
         }
         LayerKind::MultiHeadAttention { .. } => attention(
-            input[0] as u64,
-            inputs[inputs.len() - 1].shape.dims[0] as u64,
+            input[0] as u128,
+            inputs[inputs.len() - 1].shape.dims[0] as u128,
             width,
         ),
         LayerKind::TransformerEncoder(stack) => {
-            let length = input[0] as u64;
-            let feedforward = 2 * length * width * stack.feedforward_size as u64;
-            stack.num_layers as u64 * (attention(length, length, width) + feedforward)
+            let length = input[0] as u128;
+            let feedforward = 2 * length * width * stack.feedforward_size as u128;
+            stack.num_layers as u128 * (attention(length, length, width) + feedforward)
         }
         LayerKind::TransformerDecoder(stack) => {
-            let length = input[0] as u64;
-            let memory = inputs[inputs.len() - 1].shape.dims[0] as u64;
+            let length = input[0] as u128;
+            let memory = inputs[inputs.len() - 1].shape.dims[0] as u128;
             let attentions = attention(length, length, width) + attention(length, memory, width);
-            let feedforward = 2 * length * width * stack.feedforward_size as u64;
-            stack.num_layers as u64 * (attentions + feedforward)
+            let feedforward = 2 * length * width * stack.feedforward_size as u128;
+            stack.num_layers as u128 * (attentions + feedforward)
         }
         _ => 0,
     }
 }
 
-fn num_gates(cell: Cell) -> u64 {
+fn num_gates(cell: Cell) -> u128 {
     match cell {
         Cell::Rnn => 1,
         Cell::Gru => 3,
@@ -188,18 +204,22 @@ fn num_gates(cell: Cell) -> u64 {
 }
 
 /// Queries and outputs of one sequence, keys and values of another, and the products between them.
-fn attention(length: u64, memory: u64, width: u64) -> u64 {
+fn attention(length: u128, memory: u128, width: u128) -> u128 {
     2 * length * width * width + 2 * memory * width * width + 2 * length * memory * width
 }
 
 /// Values that one item's forward pass keeps for the backward pass: the output of every layer that has
 /// memory of its own, and what layers of several parts keep in between.
 pub fn activations(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u64 {
-    let output = shape.iter().product::<usize>() as u64;
+    saturated(wide_activations(kind, inputs, shape))
+}
+
+fn wide_activations(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u128 {
+    let output = u128::from(times(shape));
     let input = &inputs[0].shape.dims;
-    let width = input.last().copied().unwrap_or(1) as u64;
-    let attention = |length: u64, memory: u64, heads: usize| {
-        3 * length * width + 2 * memory * width + 2 * heads as u64 * length * memory
+    let width = input.last().copied().unwrap_or(1) as u128;
+    let attention = |length: u128, memory: u128, heads: usize| {
+        3 * length * width + 2 * memory * width + 2 * heads as u128 * length * memory
     };
     match kind {
         LayerKind::Flatten { .. }
@@ -208,33 +228,33 @@ pub fn activations(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u64 {
         | LayerKind::Squeeze { .. }
         | LayerKind::Identity => 0,
         LayerKind::Recurrent(recurrent) => {
-            let directions = 1 + recurrent.bidirectional as u64;
-            let hidden = directions * recurrent.hidden_size as u64;
-            let steps = input[0] as u64 * hidden * (num_gates(recurrent.cell) + 1);
+            let directions = 1 + recurrent.bidirectional as u128;
+            let hidden = directions * recurrent.hidden_size as u128;
+            let steps = input[0] as u128 * hidden * (num_gates(recurrent.cell) + 1);
             match recurrent.output {
                 Steps::Sequence => steps,
                 Steps::Last => steps + hidden,
             }
         }
         LayerKind::MultiHeadAttention { num_heads, .. } => {
-            let memory = inputs[inputs.len() - 1].shape.dims[0] as u64;
-            attention(input[0] as u64, memory, *num_heads)
+            let memory = inputs[inputs.len() - 1].shape.dims[0] as u128;
+            attention(input[0] as u128, memory, *num_heads)
         }
         LayerKind::TransformerEncoder(stack) | LayerKind::TransformerDecoder(stack) => {
-            let length = input[0] as u64;
+            let length = input[0] as u128;
             let is_decoder = matches!(kind, LayerKind::TransformerDecoder(_));
             let cross = match is_decoder {
                 true => {
                     attention(
                         length,
-                        inputs[inputs.len() - 1].shape.dims[0] as u64,
+                        inputs[inputs.len() - 1].shape.dims[0] as u128,
                         stack.num_heads,
                     ) + 2 * length * width
                 }
                 false => 0,
             };
-            let feedforward = 2 * length * stack.feedforward_size as u64 + 5 * length * width;
-            stack.num_layers as u64
+            let feedforward = 2 * length * stack.feedforward_size as u128 + 5 * length * width;
+            stack.num_layers as u128
                 * (attention(length, length, stack.num_heads) + cross + feedforward)
         }
         _ => output,

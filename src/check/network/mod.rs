@@ -102,6 +102,27 @@ impl Network {
         serde_json::json!([self.items, layers.collect::<Vec<_>>()])
     }
 
+    /// In words, the first layer that is another one in `now`.
+    pub fn change(&self, now: &Self) -> Option<String> {
+        let work = |network: &Self, at: usize| {
+            let layer = network.layers.get(at)?;
+            Some((layer.kind.clone(), layer.inputs.clone(), layer.freeze))
+        };
+        let num = self.layers.len().max(now.layers.len());
+        let at = (0..num).find(|at| work(self, *at) != work(now, *at))?;
+        let (before, after) = (self.layers.get(at), now.layers.get(at));
+        let word = |layer: Option<&Layer>| match layer {
+            Some(layer) => format!("{} {:?}", layer.kind.type_name(), layer.shape),
+            None => "nothing".into(),
+        };
+        let name = &after.or(before)?.name;
+        Some(format!(
+            "`model`: layer `{name}` was {}, is {}",
+            word(before),
+            word(after)
+        ))
+    }
+
     /// The paths of all parameters, as patterns match them: the layer's name and Burn's path inside.
     pub fn parameter_paths(&self) -> Vec<String> {
         let paths = |layer: &Layer| -> Vec<String> {
@@ -141,6 +162,7 @@ pub fn lay_out(
     items: &Shape,
     output: &[usize],
 ) -> Result<Network, Box<Diagnostic>> {
+    refuse_forgotten_size(layers)?;
     let network = infer(layers, items, output)?;
     match (network.layers.last(), layers.last()) {
         (Some(last), Some(spec)) if last.shape != output => {
@@ -149,6 +171,31 @@ pub fn lay_out(
         }
         _ => Ok(network),
     }
+}
+
+/// A size may be left out where the task decides it: in the last layer that has one.
+fn refuse_forgotten_size(layers: &[LayerSpec]) -> Result<(), Box<Diagnostic>> {
+    let Some(last) = layers.iter().rposition(|spec| spec.kind.has_size()) else {
+        return Ok(());
+    };
+    let missing = |spec: &LayerSpec| match &spec.kind {
+        LayerKind::Linear {
+            out_features: None, ..
+        } => Some("out_features"),
+        LayerKind::Conv(conv) if conv.out_channels.is_none() => Some("out_channels"),
+        LayerKind::ConvTranspose(conv) if conv.out_channels.is_none() => Some("out_channels"),
+        _ => None,
+    };
+    let mut earlier = layers[..last].iter();
+    let Some((spec, key)) = earlier.find_map(|spec| Some((spec, missing(spec)?))) else {
+        return Ok(());
+    };
+    let message = format!(
+        "`{}` has no `{key}`, and only the last layer of its kind follows the task",
+        spec.name
+    );
+    let diagnostic = spec.point(Diagnostic::error("missing-key", message), "type");
+    Err(Box::new(diagnostic.help(format!("add `{key} = 64`"))))
 }
 
 /// The same for layers that need not give what the task asks for.
@@ -186,15 +233,21 @@ pub fn infer(
             name: spec.name.clone(),
             kind: spec.kind.resolved(&shape),
             freeze: spec.freeze,
-            num_parameters: parameters.iter().map(|(_, count)| count).sum(),
+            num_parameters: parameters
+                .iter()
+                .fold(0, |sum, (_, count)| sum.saturating_add(*count)),
             activations_per_item: cost::activations(&spec.kind, &inputs, &shape),
             multiply_adds_per_item: cost::multiply_adds(&spec.kind, &inputs, &shape),
             inputs,
             shape,
         };
-        network.num_parameters += layer.num_parameters;
-        network.activations_per_item += layer.activations_per_item;
-        network.multiply_adds_per_item += layer.multiply_adds_per_item;
+        network.num_parameters = network.num_parameters.saturating_add(layer.num_parameters);
+        network.activations_per_item = network
+            .activations_per_item
+            .saturating_add(layer.activations_per_item);
+        network.multiply_adds_per_item = network
+            .multiply_adds_per_item
+            .saturating_add(layer.multiply_adds_per_item);
         network.layers.push(layer);
     }
     Ok(network)

@@ -5,7 +5,9 @@
 use super::Input;
 use super::axes::*;
 use super::windows::*;
+use crate::spec::model::activation::Activation;
 use crate::spec::model::expand::LayerSpec;
+use crate::spec::model::initializer::Initializer;
 use crate::spec::model::layer::{LayerKind, Norm, Recurrent, Steps, Transformer};
 
 /// More dimensions than this, the batch not counted, have no tensor.
@@ -42,6 +44,7 @@ pub type Dims = Vec<usize>;
 /// written.
 pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Dims, Mismatch> {
     check_inputs(&spec.kind, inputs)?;
+    check_settings(&spec.kind, inputs)?;
     let input = inputs[0].shape.dims.as_slice();
     let shape = match &spec.kind {
         LayerKind::Embedding { embedding_dim, .. } => vec![input[0], *embedding_dim],
@@ -86,7 +89,7 @@ pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Di
             }
             input.to_vec()
         }
-        LayerKind::Activation(crate::spec::model::activation::Activation::Glu) => {
+        LayerKind::Activation(Activation::Glu) => {
             let width = input.last().copied().unwrap_or(1);
             if !width.is_multiple_of(2) {
                 return wrong(
@@ -161,6 +164,47 @@ pub fn wrong_output(kind: &LayerKind, shape: &[usize], wanted: &[usize]) -> Mism
     }
 }
 
+/// Numbers that Burn panics on, or that make no function.
+fn check_settings(kind: &LayerKind, inputs: &[Input]) -> Result<(), Mismatch> {
+    let ordered = |key, (lower, low): (&str, f64), (upper, high): (&str, f64)| match low <= high {
+        true => Ok(()),
+        false => wrong(
+            key,
+            format!("has a `{lower}` of {low} above its `{upper}` of {high}"),
+            format!("write a `{upper}` of at least {low}"),
+        ),
+    };
+    match kind {
+        LayerKind::Activation(Activation::Hardtanh { min, max }) => {
+            ordered("min", ("min", *min), ("max", *max))?;
+        }
+        LayerKind::Activation(Activation::Rrelu { lower, upper }) => {
+            ordered("lower", ("lower", *lower), ("upper", *upper))?;
+        }
+        LayerKind::PositionalEncoding { max_timescale }
+            if *max_timescale < inputs[0].shape.dims[0] =>
+        {
+            let length = inputs[0].shape.dims[0];
+            return wrong(
+                "max_timescale",
+                format!("has a `max_timescale` of {max_timescale}, and {length} positions"),
+                format!("write at least {length}"),
+            );
+        }
+        _ => {}
+    }
+    if let Some(Initializer::Uniform { min, max }) = kind.initializer()
+        && min >= max
+    {
+        return wrong(
+            "initializer",
+            format!("draws weights from {min} to {max}, which is no interval"),
+            "write a `max` above `min`, or `{ type = \"constant\", value = … }`",
+        );
+    }
+    Ok(())
+}
+
 fn check_inputs(kind: &LayerKind, inputs: &[Input]) -> Result<(), Mismatch> {
     let num = inputs.len();
     let (least, most) = match kind {
@@ -219,7 +263,12 @@ pub fn rank(
                     "bring it into that shape before, for example with {}",
                     reshape_hint(input, *ranks.start())
                 ),
-                false => "put a `flatten`, `mean`, `squeeze` or `slice` before it".to_owned(),
+                false => match input.iter().position(|size| *size == 1) {
+                    Some(axis) => format!(
+                        "axis {axis} has size 1: put `{{ type = \"squeeze\", axis = {axis} }}` before it"
+                    ),
+                    None => "put a `flatten`, `reshape`, `mean` or `slice` before it".to_owned(),
+                },
             },
         ),
     }
@@ -256,6 +305,13 @@ fn check_norm(norm: &Norm, input: &[usize]) -> Result<(), Mismatch> {
     match norm {
         Norm::Group { num_groups, .. } => {
             rank(input, 2..=MAX_RANK, "[channels, …]")?;
+            if input.iter().product::<usize>() == *num_groups {
+                return wrong(
+                    "num_groups",
+                    format!("has one value for each group of {input:?} to find a deviation of"),
+                    "write fewer groups",
+                );
+            }
             match input[0].is_multiple_of(*num_groups) {
                 true => Ok(()),
                 false => wrong(
@@ -268,7 +324,17 @@ fn check_norm(norm: &Norm, input: &[usize]) -> Result<(), Mismatch> {
                 ),
             }
         }
-        Norm::Instance { .. } => rank(input, 2..=MAX_RANK, "[channels, …]"),
+        Norm::Instance { .. } => {
+            rank(input, 2..=MAX_RANK, "[channels, …]")?;
+            match input[1..].iter().product::<usize>() {
+                1 => wrong(
+                    "type",
+                    format!("has one value for each channel of {input:?} to find a deviation of"),
+                    "use `layer_norm` or `batch_norm`, or put it where channels have more values",
+                ),
+                _ => Ok(()),
+            }
+        }
         Norm::LocalResponse { .. } => rank(input, 2..=MAX_RANK, "[channels, …]"),
         Norm::Batch { .. } | Norm::Layer { .. } | Norm::Rms { .. } => Ok(()),
     }

@@ -263,27 +263,21 @@ pub fn pooled(pool: &Pool, input: &[usize]) -> Result<Dims, Mismatch> {
     for at in 0..pool.dims {
         let extent = pool.dilation[at] * (pool.kernel_size[at] - 1) + 1;
         let pads = padding(&pool.padding, at, input[1 + at], extent, pool.stride[at]);
-        if 2 * pads.0 > pool.kernel_size[at] && matches!(pool.padding, Padding::Zeros(_)) {
+        let windows = window(input, at, extent, pool.stride[at], pads, pool.ceil_mode)?;
+        // A window that sees nothing but padding has no largest value, and no mean.
+        let sees = |window: usize| {
+            let mut places = (0..pool.kernel_size[at])
+                .map(|step| window * pool.stride[at] + step * pool.dilation[at]);
+            places.any(|place| (pads.0..pads.0 + input[1 + at]).contains(&place))
+        };
+        if !(0..windows).all(sees) {
             return wrong(
                 "padding",
-                format!(
-                    "pads by {}, and windows of {} could lie in the padding alone",
-                    pads.0, pool.kernel_size[at]
-                ),
-                format!(
-                    "write at most {}, half the window",
-                    pool.kernel_size[at] / 2
-                ),
+                "has windows that lie in the padding alone",
+                "write a smaller padding, or a smaller dilation",
             );
         }
-        shape.push(window(
-            input,
-            at,
-            extent,
-            pool.stride[at],
-            pads,
-            pool.ceil_mode,
-        )?);
+        shape.push(windows);
     }
     Ok(shape)
 }

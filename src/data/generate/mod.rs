@@ -1,5 +1,6 @@
 //! Data that is made up: learnable, small, the same on every machine. For trying things out, never a
-//! stand-in for real data without a word.
+//! stand-in for real data without a word. Only additions, multiplications and divisions are used, which
+//! every machine rounds alike.
 
 mod points;
 mod sequences;
@@ -10,7 +11,7 @@ use rand::{Rng, RngExt, SeedableRng};
 
 use super::order::{Purpose, stream_seed};
 use super::{InputPlan, Inputs, Items, TargetPlan, TargetValues};
-use crate::spec::generate::{Generated, Generator, ShapeTarget, WindowTarget};
+use crate::spec::generate::{Generated, Generator, RegressionTarget, ShapeTarget, WindowTarget};
 
 /// What the items and targets of a generator are.
 pub fn plans(generated: &Generated) -> (InputPlan, TargetPlan) {
@@ -104,7 +105,12 @@ pub fn generate(generated: &Generated) -> Items {
                 num_targets,
                 noise,
                 outliers,
-            } => points::regression(&mut item, num_features, num_targets, noise, outliers),
+                target,
+            } => {
+                let is_counted = target == RegressionTarget::Counts;
+                let numbers = (num_features, num_targets);
+                points::regression(&mut item, numbers, noise, outliers, is_counted);
+            }
             Generator::SineWindows {
                 length,
                 noise,
@@ -178,13 +184,173 @@ fn uniform(rng: &mut impl Rng) -> f64 {
     rng.random::<f64>()
 }
 
-/// A draw from the standard normal distribution (Box and Muller, 1958).
+/// With mean 0 and deviation 1, as near to normal as the sum of twelve even numbers is.
 fn normal(rng: &mut impl Rng) -> f64 {
-    let radius = (-2.0 * (1.0 - uniform(rng)).ln()).sqrt();
-    radius * (std::f64::consts::TAU * uniform(rng)).cos()
+    (0..12).map(|_| uniform(rng)).sum::<f64>() - 6.0
+}
+
+/// Sine and cosine of a part of a full turn, by Taylor's series: those of the system's library differ
+/// between machines.
+fn turn(part: f64) -> (f64, f64) {
+    let x = (part - part.round()) * std::f64::consts::TAU;
+    let series = |first: f64, start: f64| {
+        let (mut term, mut sum) = (first, first);
+        for at in 0..16 {
+            let n = start + 2.0 * f64::from(at);
+            term *= -x * x / (n * (n + 1.0));
+            sum += term;
+        }
+        sum
+    };
+    (series(x, 2.0), series(1.0, 1.0))
 }
 
 /// A whole number below `bound`.
 fn below(rng: &mut impl Rng, bound: usize) -> usize {
     ((uniform(rng) * bound as f64) as usize).min(bound - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_have_the_right_sine_and_cosine() {
+        for part in [-2.3, -0.5, 0.0, 0.1, 0.25, 0.49, 0.5, 7.8] {
+            let (sine, cosine) = turn(part);
+            let angle = part * std::f64::consts::TAU;
+            assert!((sine - angle.sin()).abs() < 1e-12, "{part}");
+            assert!((cosine - angle.cos()).abs() < 1e-12, "{part}");
+        }
+    }
+
+    #[test]
+    fn noise_has_mean_0_and_deviation_1() {
+        let mut rng = stream(1, 1);
+        let values: Vec<f64> = (0..20_000).map(|_| normal(&mut rng)).collect();
+        let num = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / num;
+        let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / num;
+        assert!(mean.abs() < 0.03 && (variance - 1.0).abs() < 0.03);
+    }
+
+    fn all() -> Vec<Generator> {
+        let shapes = |target| Generator::Shapes {
+            size: 8,
+            noise: 0.1,
+            target,
+        };
+        vec![
+            Generator::Blobs {
+                num_classes: 3,
+                num_features: 2,
+                noise: 1.0,
+            },
+            Generator::TwoMoons { noise: 0.1 },
+            Generator::Spirals {
+                num_classes: 2,
+                noise: 0.1,
+            },
+            Generator::Regression {
+                num_features: 3,
+                num_targets: 2,
+                noise: 0.1,
+                outliers: 0.1,
+                target: RegressionTarget::Values,
+            },
+            Generator::SineWindows {
+                length: 6,
+                noise: 0.1,
+                target: WindowTarget::Next,
+            },
+            Generator::CopySequence {
+                length: 4,
+                vocabulary: 5,
+            },
+            Generator::Brackets {
+                length: 8,
+                kinds: 2,
+            },
+            shapes(ShapeTarget::Class),
+            shapes(ShapeTarget::Labels),
+            shapes(ShapeTarget::Mask),
+        ]
+    }
+
+    fn made(generator: &Generator, num_items: usize, seed: u64) -> Items {
+        generate(&Generated {
+            num_items,
+            seed,
+            generator: generator.clone(),
+        })
+    }
+
+    /// The first item and its target of each, so that published numbers stay what they are.
+    #[test]
+    fn first_items_are_pinned() {
+        let shown = all().into_iter().map(|generator| {
+            let items = made(&generator, 1, 0);
+            format!(
+                "{generator:?}\n  {:.3?}\n  {:.3?}",
+                items.inputs, items.targets
+            )
+        });
+        insta::assert_snapshot!(shown.collect::<Vec<_>>().join("\n"));
+    }
+
+    #[test]
+    fn larger_sets_begin_with_smaller_ones_and_the_seed_decides() {
+        for generator in all() {
+            let (small, large) = (made(&generator, 10, 3), made(&generator, 20, 3));
+            assert_eq!(small.len(), 10, "{generator:?}");
+            match (&small.inputs, &large.inputs) {
+                (Inputs::Floats(small), Inputs::Floats(large)) => {
+                    assert_eq!(small[..], large[..small.len()]);
+                }
+                (Inputs::Tokens(small), Inputs::Tokens(large)) => {
+                    assert_eq!(small[..], large[..small.len()]);
+                }
+                other => panic!("{other:?}"),
+            }
+            assert_ne!(small, made(&generator, 10, 4), "{generator:?}");
+        }
+    }
+
+    #[test]
+    fn brackets_are_balanced_or_not_and_counting_does_not_tell() {
+        let items = made(
+            &Generator::Brackets {
+                length: 12,
+                kinds: 3,
+            },
+            200,
+            1,
+        );
+        let (Inputs::Tokens(tokens), TargetValues::Classes(classes)) =
+            (items.inputs, items.targets)
+        else {
+            panic!("tokens with a class");
+        };
+        let mut num_alike = 0;
+        for (word, class) in tokens.chunks(12).zip(&classes) {
+            let mut open = Vec::new();
+            let mut counts = [0i32; 3];
+            let mut is_balanced = true;
+            for token in word.iter().filter(|token| **token > 0) {
+                let kind = (token - 1) / 2;
+                match token % 2 {
+                    1 => open.push(kind),
+                    _ => is_balanced &= open.pop() == Some(kind),
+                }
+                counts[kind as usize] += if token % 2 == 1 { 1 } else { -1 };
+            }
+            assert_eq!(is_balanced && open.is_empty(), *class == 1);
+            num_alike += (*class == 0 && counts == [0; 3]) as usize;
+        }
+        assert_eq!(classes.iter().sum::<i32>(), 100);
+        assert!(
+            num_alike > 50,
+            "{num_alike} unbalanced words look balanced to a counter"
+        );
+    }
 }

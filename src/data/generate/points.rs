@@ -1,8 +1,6 @@
 //! Rows of numbers.
 
-use std::f64::consts::{PI, TAU};
-
-use super::{Item, normal, uniform};
+use super::{Item, below, normal, turn, uniform};
 
 /// Classes take turns, so that there are equally many of each.
 pub fn blob(item: &mut Item<'_>, num_classes: usize, num_features: usize, noise: f64) {
@@ -24,10 +22,10 @@ pub fn blob(item: &mut Item<'_>, num_classes: usize, num_features: usize, noise:
 /// Half a circle, or its mirror image moved into it.
 pub fn moon(item: &mut Item<'_>, noise: f64) {
     let class = item.at % 2;
-    let angle = PI * uniform(&mut item.rng);
+    let (sine, cosine) = turn(0.5 * uniform(&mut item.rng));
     let (x, y) = match class {
-        0 => (angle.cos(), angle.sin()),
-        _ => (1.0 - angle.cos(), 0.5 - angle.sin()),
+        0 => (cosine, sine),
+        _ => (1.0 - cosine, 0.5 - sine),
     };
     for value in [x, y] {
         let value = value + noise * normal(&mut item.rng);
@@ -40,22 +38,25 @@ pub fn moon(item: &mut Item<'_>, noise: f64) {
 pub fn spiral(item: &mut Item<'_>, num_classes: usize, noise: f64) {
     let class = item.at % num_classes;
     let radius = uniform(&mut item.rng);
-    let angle = TAU * (1.5 * radius + class as f64 / num_classes as f64);
-    for value in [radius * angle.cos(), radius * angle.sin()] {
+    let (sine, cosine) = turn(1.5 * radius + class as f64 / num_classes as f64);
+    for value in [radius * cosine, radius * sine] {
         let value = value + noise * normal(&mut item.rng);
         item.number(value);
     }
     item.class(class as i32);
 }
 
-/// For each target a plane, a wave along another direction, and noise; an outlier is off by some ten times
-/// what targets vary.
+/// Chances of a count.
+const NUM_CHANCES: usize = 20;
+
+/// For each target a plane, a wave along another direction, and noise; or a count whose mean goes from 0 to
+/// 6 with that. An outlier is off by ten times what targets vary.
 pub fn regression(
     item: &mut Item<'_>,
-    num_features: usize,
-    num_targets: usize,
+    (num_features, num_targets): (usize, usize),
     noise: f64,
     outliers: f64,
+    is_counted: bool,
 ) {
     let features: Vec<f64> = (0..num_features).map(|_| normal(&mut item.rng)).collect();
     features.iter().for_each(|value| item.number(*value));
@@ -67,10 +68,26 @@ pub fn regression(
             weighted.sum::<f64>() * scale
         };
         let (plane, wave) = (along(), along());
-        let mut value = plane + 0.5 * (2.0 * wave).sin() + noise * normal(&mut item.rng);
-        if uniform(&mut item.rng) < outliers {
-            value += 10.0 * normal(&mut item.rng);
-        }
-        item.target(value);
+        let score = plane + 0.5 * turn(wave / 3.0).0 + noise * normal(&mut item.rng);
+        let is_outlier = uniform(&mut item.rng) < outliers;
+        let target = match is_counted {
+            true => {
+                let mean = 3.0 * (1.0 + score / (1.0 + score.abs()));
+                let chance = mean / NUM_CHANCES as f64;
+                let hits = (0..NUM_CHANCES).filter(|_| uniform(&mut item.rng) < chance);
+                let count = hits.count() as f64;
+                if is_outlier { 10.0 * count } else { count }
+            }
+            false if is_outlier => {
+                score
+                    + if below(&mut item.rng, 2) == 0 {
+                        10.0
+                    } else {
+                        -10.0
+                    }
+            }
+            false => score,
+        };
+        item.target(target);
     }
 }

@@ -1,6 +1,6 @@
 //! Sequences of numbers and of tokens.
 
-use super::{Item, below, normal, uniform};
+use super::{Item, below, normal, turn, uniform};
 use crate::spec::generate::WindowTarget;
 
 /// Sine, square, triangle, sawtooth.
@@ -14,7 +14,7 @@ pub fn window(item: &mut Item<'_>, length: usize, noise: f64, target: WindowTarg
     let value = |at: usize| {
         let phase = (start + periods * at as f64 / length as f64).fract();
         match form {
-            0 => (std::f64::consts::TAU * phase).sin(),
+            0 => turn(phase).0,
             1 => 1.0 - 2.0 * (2.0 * phase).floor(),
             2 => 4.0 * (phase - 0.5).abs() - 1.0,
             _ => 2.0 * phase - 1.0,

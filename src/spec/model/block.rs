@@ -24,6 +24,7 @@ impl Expander<'_> {
         for block in &blocks.entries {
             let name = &block.key;
             let path = format!("model.blocks.{name}");
+            self.broken_blocks.insert(name.clone());
             if name == "sequence" || LayerType::ALL.iter().any(|(_, known, _)| known == name) {
                 let message = format!("the block `{name}` has the name of a layer type");
                 self.refuse(
@@ -81,6 +82,23 @@ impl Expander<'_> {
                     continue;
                 }
             };
+            let taken = [
+                "type", "name", "inputs", "repeat", "when", "freeze", "for_each", "index",
+            ];
+            let reserved = parameters
+                .iter()
+                .find(|(key, _)| taken.contains(&key.as_str()));
+            if let Some((key, node)) = reserved {
+                let message = format!(
+                    "`{key}` cannot be a parameter of the block `{name}`: every layer has it"
+                );
+                self.refuse(
+                    Diagnostic::error("contradiction", message)
+                        .at(node.span)
+                        .help("choose another name"),
+                );
+                continue;
+            }
             let layers = match table.get("layers") {
                 Some(Entry {
                     node:
@@ -105,6 +123,7 @@ impl Expander<'_> {
                     continue;
                 }
             };
+            self.broken_blocks.remove(name);
             self.blocks.push(Block {
                 name: name.clone(),
                 parameters,
@@ -131,9 +150,14 @@ impl Expander<'_> {
         let used = table.get("type").map_or(span, |entry| entry.node.span);
         if scope.depth >= MAX_DEPTH {
             self.refuse(
-                Diagnostic::error("contradiction", format!("the block `{name}` uses itself"))
-                    .at(used)
-                    .help("a block can only use other blocks"),
+                Diagnostic::error(
+                    "contradiction",
+                    format!("the block `{name}` uses itself without end"),
+                )
+                .at(used)
+                .help(
+                    "use another block, or end it with `when`, such as `when = \"${depth > 1}\"`",
+                ),
             );
             return inputs[0];
         }
@@ -166,7 +190,7 @@ impl Expander<'_> {
             *default = entry.node.clone();
         }
         let named = table.get("name").is_some();
-        let group = self.unique_group(&format!("{}{local}", scope.prefix), named);
+        let group = self.unique(&format!("{}{local}", scope.prefix), named);
         let mut uses = scope.uses.clone();
         if !is_in_preset(used) {
             uses.push(used);
@@ -174,8 +198,9 @@ impl Expander<'_> {
         let mut inner = Scope {
             prefix: format!("{group}."),
             names: Vec::new(),
+            left_out: Vec::new(),
             previous: inputs[0],
-            inputs,
+            input: inputs[0],
             arguments,
             uses,
             depth: scope.depth + 1,

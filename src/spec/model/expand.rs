@@ -1,6 +1,8 @@
 //! From `[[model.layers]]` to a list of single layers: blocks put in, repetitions unrolled, names and
 //! inputs resolved. Presets go the same way.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::expression::{Arguments, substitute, substitute_table};
 use super::layer::LayerKind;
 use super::preset::is_in_preset;
@@ -93,12 +95,23 @@ pub(super) struct Scope {
     /// The outputs that can be named.
     pub(super) names: Vec<(String, Source)>,
     /// What comes into the block.
-    pub(super) inputs: Vec<Source>,
+    pub(super) input: Source,
     /// The output of the layer before.
     pub(super) previous: Source,
     pub(super) arguments: Arguments,
     pub(super) uses: Vec<Span>,
     pub(super) depth: usize,
+    /// Names of layers that `when` or `repeat` left out.
+    pub(super) left_out: Vec<String>,
+}
+
+impl Scope {
+    /// Notes that a layer with a name is not there.
+    fn leave_out(&mut self, table: &Table) {
+        if let Some(Value::Str(name)) = table.get("name").map(|entry| &entry.node.value) {
+            self.left_out.push(name.clone());
+        }
+    }
 }
 
 /// The layers of a model: `model` holds `layers` and `blocks`, `arguments` the values of its
@@ -115,6 +128,10 @@ pub fn expand(
         layers: Vec::new(),
         preset,
         is_full: false,
+        names: BTreeSet::new(),
+        numbers: BTreeMap::new(),
+        used_blocks: BTreeSet::new(),
+        broken_blocks: BTreeSet::new(),
     };
     if let Some(entry) = model.get("blocks") {
         expander.read_blocks(entry);
@@ -122,11 +139,12 @@ pub fn expand(
     let mut scope = Scope {
         prefix: String::new(),
         names: Vec::new(),
-        inputs: vec![Source::Items],
+        input: Source::Items,
         previous: Source::Items,
         arguments,
         uses: Vec::new(),
         depth: 0,
+        left_out: Vec::new(),
     };
     if let Some(entry) = model.get("layers") {
         match &entry.node.value {
@@ -141,7 +159,10 @@ pub fn expand(
             other => expander.refuse(not_layers("model.layers", entry.node.span, other)),
         }
     }
-    expander.refuse_unused(scope.previous);
+    if !expander.is_wrong() {
+        expander.refuse_nothing(model);
+        expander.refuse_unused(scope.previous);
+    }
     expander.layers
 }
 
@@ -159,6 +180,13 @@ pub(super) struct Expander<'a> {
     pub(super) preset: Option<(&'static str, Span)>,
     /// Whether too many layers were already reported.
     pub(super) is_full: bool,
+    /// The names of layers, and of blocks in use.
+    pub(super) names: BTreeSet<String>,
+    /// How often a name was numbered.
+    pub(super) numbers: BTreeMap<String, usize>,
+    pub(super) used_blocks: BTreeSet<String>,
+    /// Blocks that were refused: what uses them needs no message of its own.
+    pub(super) broken_blocks: BTreeSet<String>,
 }
 
 /// The keys that every layer may have, apart from `type`.
@@ -280,6 +308,12 @@ impl Expander<'_> {
                 None => return,
             }
         }
+        if let Some(Value::Str(kind)) = table.get("type").map(|entry| &entry.node.value) {
+            self.used_blocks.insert(kind.clone());
+        }
+        if rounds.is_empty() {
+            scope.leave_out(table);
+        }
         let several = rounds.len() > 1;
         for (at, round) in rounds.into_iter().enumerate() {
             if self.layers.len() >= MAX_LAYERS {
@@ -352,12 +386,27 @@ impl Expander<'_> {
         copy: Option<usize>,
         scope: &mut Scope,
     ) {
+        let written_when = table.get("when").map(|entry| entry.node.span);
         let mut table = match substitute_table(table, &scope.arguments) {
             Ok(table) => table,
             Err(diagnostic) => return self.refuse(*diagnostic),
         };
-        if let Some(Value::Bool(false)) = table.get("when").map(|entry| &entry.node.value) {
-            return;
+        if let Some(entry) = table.get("when") {
+            let path = format!("{path}.when");
+            // The value may come from elsewhere, and the mistake is here.
+            let node = Node {
+                span: written_when.unwrap_or(span),
+                ..entry.node.clone()
+            };
+            let wrong = Kind::Bool.check(&path, &node);
+            if !wrong.is_empty() {
+                return wrong
+                    .into_iter()
+                    .for_each(|diagnostic| self.refuse(diagnostic));
+            }
+            if entry.node.value == Value::Bool(false) {
+                return scope.leave_out(&table);
+            }
         }
         table.entries.retain(|entry| entry.key != "for_each");
         let Some(kind) = self.type_of(&table, span, path) else {
@@ -392,6 +441,15 @@ impl Expander<'_> {
         let Some(inputs) = self.inputs(&common, &table, siblings, scope) else {
             return;
         };
+        if is_group && inputs.len() > 1 {
+            let span = table.get("inputs").map_or(span, |entry| entry.node.span);
+            let message = format!("a `{kind}` takes one input, found {}", inputs.len());
+            return self.refuse(
+                Diagnostic::error("shape", message)
+                    .at(span)
+                    .help("join them before, with `add` or `concat`"),
+            );
+        }
         let Some(local) = self.local_name(&common, &table, &kind, copy, scope) else {
             return;
         };
@@ -410,8 +468,10 @@ impl Expander<'_> {
                     uses: scope.uses.clone(),
                     preset: self.preset.map(|(name, _)| name),
                 };
+                let name = format!("{}{local}", scope.prefix);
+                let name = self.unique(&name, common.name.is_some());
                 self.layers.push(LayerSpec {
-                    name: self.unique(&format!("{}{local}", scope.prefix), common.name.is_some()),
+                    name,
                     kind: layer,
                     inputs,
                     freeze: common.freeze,
@@ -514,7 +574,7 @@ impl Expander<'_> {
                 None => scope.prefix.clone(),
             },
             previous: inputs[0],
-            inputs,
+            input: inputs[0],
             ..scope.clone()
         };
         self.list(&layers, &format!("{path}.layers"), &mut inner);
@@ -539,9 +599,45 @@ impl Expander<'_> {
         }
     }
 
+    pub(super) fn is_wrong(&self) -> bool {
+        self.findings.is_poisoned("model")
+    }
+
+    /// A network without layers, or a block that nothing uses, is a mistake in the file.
+    fn refuse_nothing(&mut self, model: &Table) {
+        let layers = model.get("layers").map(|entry| entry.node.span);
+        if self.layers.is_empty() {
+            let message = "no layer of the network is left by `when` and `repeat`";
+            let diagnostic = Diagnostic::error("contradiction", message);
+            self.refuse(
+                diagnostic
+                    .at(layers.unwrap_or_default())
+                    .help("keep at least one layer"),
+            );
+        }
+        let blocks = model.get("blocks").map(|entry| &entry.node.value);
+        if let (Some(Value::Table(blocks)), None) = (blocks, self.preset) {
+            let unused = blocks
+                .entries
+                .iter()
+                .find(|block| !self.used_blocks.contains(&block.key));
+            if let Some(block) = unused {
+                let message = format!("nothing uses the block `{}`", block.key);
+                self.refuse(
+                    Diagnostic::error("contradiction", message)
+                        .at(block.key_span)
+                        .help(format!(
+                            "use it as a layer, `{{ type = \"{}\" }}`, or remove it",
+                            block.key
+                        )),
+                );
+            }
+        }
+    }
+
     /// A layer whose output nobody takes is a mistake in `inputs`.
     fn refuse_unused(&mut self, output: Source) {
-        if !self.findings.is_poisoned("model") {
+        if !self.is_wrong() {
             let mut used = vec![false; self.layers.len()];
             for source in self
                 .layers

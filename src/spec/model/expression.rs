@@ -54,7 +54,12 @@ fn substitute_text(
     let evaluate = |source: &str| {
         let result = Parser::new(source, arguments).whole();
         result.map_err(|(message, help)| {
-            Box::new(wrong(format!("`${{{source}}}`: {message}")).help(help))
+            const SHOWN: usize = 60;
+            let mut shown: String = source.chars().take(SHOWN).collect();
+            if shown.len() < source.len() {
+                shown.push('…');
+            }
+            Box::new(wrong(format!("`${{{shown}}}`: {message}")).help(help))
         })
     };
     if let Some(inner) = text.strip_prefix("${").and_then(|t| t.strip_suffix('}'))
@@ -100,7 +105,12 @@ struct Parser<'a> {
     tokens: Vec<Token<'a>>,
     at: usize,
     arguments: &'a Arguments,
+    /// How deep parentheses and signs are nested.
+    depth: usize,
 }
+
+/// Deeper nesting than this is no arithmetic that a person wrote.
+const MAX_DEPTH: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Token<'a> {
@@ -116,6 +126,7 @@ impl<'a> Parser<'a> {
             tokens: tokens(source),
             at: 0,
             arguments,
+            depth: 0,
         }
     }
 
@@ -159,6 +170,21 @@ impl<'a> Parser<'a> {
     }
 
     fn comparison(&mut self) -> Result<Value, Wrong> {
+        self.nested(Self::plain_comparison)
+    }
+
+    /// Recursion of a bounded depth.
+    fn nested(&mut self, parse: fn(&mut Self) -> Result<Value, Wrong>) -> Result<Value, Wrong> {
+        if self.depth >= MAX_DEPTH {
+            return Err(("it is nested too deeply".into(), "write it shorter".into()));
+        }
+        self.depth += 1;
+        let value = parse(self);
+        self.depth -= 1;
+        value
+    }
+
+    fn plain_comparison(&mut self) -> Result<Value, Wrong> {
         if self.accept(&["not"]).is_some() {
             let value = self.comparison()?;
             return Ok(Value::Bool(!truth(&value)?));
@@ -201,6 +227,10 @@ impl<'a> Parser<'a> {
     }
 
     fn atom(&mut self) -> Result<Value, Wrong> {
+        self.nested(Self::plain_atom)
+    }
+
+    fn plain_atom(&mut self) -> Result<Value, Wrong> {
         if self.accept(&["-"]).is_some() {
             let value = self.atom()?;
             return arithmetic(&Value::Int(0), "-", &value);
@@ -279,7 +309,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-const EXAMPLE: &str = "write a parameter or arithmetic over parameters, such as `${2 * channels}`";
+const EXAMPLE: &str = "there are parameters, numbers, `+ - * / %`, comparisons, `and`, `or`, `not`, `min(a, b)`, `max(a, b)`, `first(list)`: for example `${2 * channels}`";
 
 fn unexpected(token: Token<'_>) -> Wrong {
     let (Token::Number(text) | Token::Name(text) | Token::Text(text) | Token::Sign(text)) = token;

@@ -86,7 +86,8 @@ impl Initializer {
     }
 
     fn of_type(s: &mut Section<'_>, kind: InitializerType) -> Self {
-        let mut number = |key, doc, default| s.field(key, Kind::any(), doc).or(default);
+        let bounded = Kind::between(-1e6, 1e6);
+        let mut number = |key, doc, default| s.field(key, bounded.clone(), doc).or(default);
         match kind {
             InitializerType::Zeros => return Initializer::Constant { value: 0.0 },
             InitializerType::Ones => return Initializer::Constant { value: 1.0 },
@@ -104,14 +105,18 @@ impl Initializer {
                 return Initializer::Normal {
                     mean: number("mean", "Mean.", 0.0),
                     std: s
-                        .field("std", Kind::positive(), "Standard deviation.")
+                        .field("std", Kind::between(1e-12, 1e6), "Standard deviation.")
                         .or(0.02),
                 };
             }
             _ => {}
         }
         let gain = s
-            .field("gain", Kind::positive(), "Multiplies the deviation.")
+            .field(
+                "gain",
+                Kind::between(1e-6, 1e6),
+                "Multiplies the deviation.",
+            )
             .or(1.0);
         let mut fan_out = || {
             let doc = "Whether the fan out is used in place of the fan in.";

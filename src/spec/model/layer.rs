@@ -416,6 +416,19 @@ impl LayerKind {
         }
     }
 
+    /// Whether the file decides the size of its output.
+    pub fn has_size(&self) -> bool {
+        matches!(
+            self,
+            LayerKind::Linear { .. }
+                | LayerKind::Conv(_)
+                | LayerKind::ConvTranspose(_)
+                | LayerKind::Recurrent(_)
+                | LayerKind::Embedding { .. }
+                | LayerKind::Swiglu { .. }
+        )
+    }
+
     /// Whether the layer takes any number of inputs, and at least two.
     pub fn is_join(&self) -> bool {
         matches!(

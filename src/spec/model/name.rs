@@ -2,6 +2,7 @@
 
 use super::expand::*;
 use super::layer::LayerType;
+use super::preset::ModelType;
 use crate::diagnostic::{Diagnostic, Span, nearest};
 use crate::spec::document::{Node, Table, Value};
 use crate::spec::section::Choice;
@@ -23,6 +24,17 @@ impl Expander<'_> {
                 }
                 let message = format!("unknown layer type `{name}`");
                 let diagnostic = Diagnostic::error("unknown-value", message).at(*span);
+                if self.broken_blocks.contains(name) {
+                    return None;
+                }
+                let is_preset = ModelType::ALL.iter().any(|(_, known, _)| known == name);
+                if is_preset && name != "layers" {
+                    let help = format!(
+                        "presets are whole networks: write `[model]` with `type = \"{name}\"`; its layers are printed by `runner describe SPEC --as-layers`"
+                    );
+                    self.refuse(diagnostic.help(help));
+                    return None;
+                }
                 match synonym(name).or_else(|| nearest(name, known())) {
                     Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
                     None => diagnostic.help(
@@ -63,21 +75,28 @@ impl Expander<'_> {
         };
         let mut inputs = Vec::new();
         for (name, node) in common.inputs.iter().zip(nodes) {
-            let number = name
-                .strip_prefix("input")
-                .and_then(|number| number.parse::<usize>().ok());
             let found = match name.as_str() {
-                "input" => scope.inputs.first(),
+                "input" => Some(&scope.input),
                 "previous" => Some(&scope.previous),
                 name => {
                     let named = scope.names.iter().rev().find(|(known, _)| known == name);
-                    let numbered =
-                        number.and_then(|number| scope.inputs.get(number.wrapping_sub(1)));
-                    named.map(|(_, source)| source).or(numbered)
+                    named.map(|(_, source)| source)
                 }
             };
             match found {
                 Some(source) => inputs.push(*source),
+                // What is wrong with that layer was said already.
+                None if self.is_wrong() => return None,
+                None if scope.left_out.contains(name) => {
+                    let message =
+                        format!("the layer `{name}` is left out by its `when` or `repeat`");
+                    self.refuse(
+                        Diagnostic::error("unknown-value", message)
+                            .at(node.span)
+                            .help("give this layer the same `when`, or take another input"),
+                    );
+                    return None;
+                }
                 None => {
                     let diagnostic = Diagnostic::error(
                         "unknown-value",
@@ -144,6 +163,17 @@ impl Expander<'_> {
             );
             return None;
         }
+        if name.bytes().all(|byte| byte.is_ascii_digit()) {
+            let message = format!(
+                "`{name}` cannot be a layer's name: a number means the layer at that place"
+            );
+            self.refuse(
+                Diagnostic::error("contradiction", message)
+                    .at(span)
+                    .help("put a letter in front"),
+            );
+            return None;
+        }
         match copy {
             Some(copy) => Some(format!("{name}{copy}")),
             None if scope.names.iter().any(|(known, _)| known == name) => {
@@ -160,27 +190,21 @@ impl Expander<'_> {
     }
 
     /// `base` if it was written and is free, else with the first free number behind it.
-    pub(super) fn unique(&self, base: &str, written: bool) -> String {
-        let taken = |name: &str| self.layers.iter().any(|layer| layer.name == name);
-        if written && !taken(base) {
+    pub(super) fn unique(&mut self, base: &str, written: bool) -> String {
+        if written && self.names.insert(base.to_owned()) {
             return base.to_owned();
         }
-        let mut numbered = (1 + written as usize..).map(|number| format!("{base}_{number}"));
-        numbered.find(|name| !taken(name)).unwrap_or_default()
-    }
-
-    pub(super) fn unique_group(&self, base: &str, written: bool) -> String {
-        let taken = |name: &str| {
-            let prefix = format!("{name}.");
-            self.layers
-                .iter()
-                .any(|layer| layer.name.starts_with(&prefix))
-        };
-        if written && !taken(base) {
-            return base.to_owned();
+        let number = self
+            .numbers
+            .entry(base.to_owned())
+            .or_insert(written as usize);
+        loop {
+            *number += 1;
+            let name = format!("{base}_{number}");
+            if self.names.insert(name.clone()) {
+                return name;
+            }
         }
-        let mut numbered = (1 + written as usize..).map(|number| format!("{base}_{number}"));
-        numbered.find(|name| !taken(name)).unwrap_or_default()
     }
 }
 
