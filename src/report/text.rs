@@ -32,6 +32,13 @@ fn mean_and_sd(mean: &Mean) -> String {
 fn value_text(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),
+        // A table is called by its type, with what else is written.
+        Json::Object(table) => {
+            let more = table.iter().filter(|(key, _)| *key != "type");
+            let more = more.map(|(key, value)| format!("{key}={}", value_text(value)));
+            let kind = table.get("type").map(value_text);
+            kind.into_iter().chain(more).collect::<Vec<_>>().join(" ")
+        }
         other => other.to_string(),
     }
 }

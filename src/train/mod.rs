@@ -9,6 +9,8 @@ pub mod device;
 mod digest;
 mod epochs;
 pub mod function;
+#[cfg(test)]
+mod golden;
 mod gradients;
 pub mod graph;
 mod initial;
