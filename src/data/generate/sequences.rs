@@ -77,7 +77,7 @@ pub fn brackets(item: &mut Item<'_>, length: usize, kinds: usize) {
 
 fn spoil(item: &mut Item<'_>, tokens: &mut [usize], kinds: usize) {
     let closing: Vec<usize> = (0..tokens.len())
-        .filter(|at| tokens[*at] % 2 == 0)
+        .filter(|at| tokens[*at].is_multiple_of(2))
         .collect();
     let first = closing[below(&mut item.rng, closing.len())];
     let others = closing
