@@ -60,7 +60,7 @@ pub const RULES: &[Rule] = &[
         check: task::data_settings_fit,
     },
     Rule {
-        reads: &["model", "loss", "task"],
+        reads: &["data", "model", "loss", "task"],
         check: task::one_softmax,
     },
     Rule {
@@ -80,12 +80,20 @@ pub const RULES: &[Rule] = &[
         check: recipe::micro_batch_fits_batch,
     },
     Rule {
+        reads: &["model", "train.batch_size", "train.micro_batch_size"],
+        check: recipe::pieces_have_statistics_of_their_own,
+    },
+    Rule {
         reads: &["train.epochs", "train.early_stopping"],
         check: recipe::patience_can_end,
     },
     Rule {
         reads: &["train.ema", "train.early_stopping", "objective"],
         check: recipe::averages_are_made,
+    },
+    Rule {
+        reads: &["optimizer", "backend.precision"],
+        check: recipe::adafactor_is_resumable,
     },
     Rule {
         reads: &["train.ema", "backend.precision"],

@@ -4,6 +4,7 @@ use super::Point;
 use crate::diagnostic::Diagnostic;
 use crate::spec::backend::Precision;
 use crate::spec::method::{Method, Role};
+use crate::spec::model::layer::{LayerKind, Norm};
 use crate::spec::section::Choice;
 
 pub(super) fn contradiction(
@@ -30,15 +31,35 @@ pub fn micro_batch_fits_batch(point: &Point<'_>) -> Option<Diagnostic> {
     })
 }
 
+/// Pieces of a batch are not the batch where a layer looks at all of it.
+pub fn pieces_have_statistics_of_their_own(point: &Point<'_>) -> Option<Diagnostic> {
+    let train = &point.spec.train;
+    let layers = &point.network?.layers;
+    let norm = layers
+        .iter()
+        .find(|layer| matches!(layer.kind, LayerKind::Norm(Norm::Batch { .. })))?;
+    (train.micro_batch_size < train.batch_size).then(|| {
+        let message = format!(
+            "`{}` finds mean and deviation over {} items at a time, not over the {} of a step",
+            norm.name, train.micro_batch_size, train.batch_size
+        );
+        Diagnostic::warning("contradiction", message)
+            .at(point.span("train.micro_batch_size"))
+            .help("use `group_norm` or `layer_norm` if training is to equal that of whole batches")
+    })
+}
+
 pub fn patience_can_end(point: &Point<'_>) -> Option<Diagnostic> {
     let train = &point.spec.train;
     let patience = train.early_stopping?.patience;
-    (patience >= train.epochs).then(|| {
+    // The first epoch is never waited for, and after the last nothing is left to stop.
+    (patience + 1 >= train.epochs).then(|| {
         let message = format!(
             "`train.early_stopping.patience` is {patience}, and the training has {} epochs: it could never stop early",
             train.epochs
         );
-        contradiction(point, "train.early_stopping.patience", message)
+        Diagnostic::warning("contradiction", message)
+            .at(point.span("train.early_stopping.patience"))
             .help("write a smaller patience, more epochs, or remove `[train.early_stopping]`")
     })
 }
@@ -61,6 +82,23 @@ pub fn averages_are_made(point: &Point<'_>) -> Option<Diagnostic> {
         contradiction(point, path, message)
             .help("add a line `[train.ema]`, or write a metric of `valid`"),
     )
+}
+
+/// Burn keeps Adafactor's state in 32 bits, and reads it back in the run's precision: a run that was
+/// stopped could not go on.
+pub fn adafactor_is_resumable(point: &Point<'_>) -> Option<Diagnostic> {
+    let precision = point.spec.backend.precision;
+    let is_half = matches!(precision, Precision::F16 | Precision::Bf16);
+    let is_adafactor = matches!(point.spec.optimizer.method, Method::Adafactor { .. });
+    (is_half && is_adafactor).then(|| {
+        let message = format!(
+            "`adafactor` cannot go on from a checkpoint in {}",
+            precision.name()
+        );
+        contradiction(point, "optimizer.type", message)
+            .note("its state is kept in 32 bits, and Burn reads it back in the run's precision")
+            .help("write `precision = \"f32\"`, or another optimizer such as \"adamw\"")
+    })
 }
 
 pub fn averages_are_precise(point: &Point<'_>) -> Option<Diagnostic> {

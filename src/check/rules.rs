@@ -63,8 +63,12 @@ pub fn batch_fits_split(point: &Point<'_>) -> Option<Diagnostic> {
     let data = point.data?;
     let batch_size = point.spec.train.batch_size;
     (batch_size > data.num_train && data.num_train > 0).then(|| {
+        let unwritten = match point.root.at("train.batch_size") {
+            Some(_) => "",
+            None => " when not written",
+        };
         let message = format!(
-            "`train.batch_size` is {batch_size}, and the train split has {} items",
+            "`train.batch_size` is {batch_size}{unwritten}, and the train split has {} items",
             data.num_train
         );
         Diagnostic::error("contradiction", message)

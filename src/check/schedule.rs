@@ -163,7 +163,11 @@ fn curves<'a>(point: &Point<'a>) -> Vec<(String, &'a Curve, usize, usize)> {
 }
 
 pub fn stages_are_reached(point: &Point<'_>) -> Option<Diagnostic> {
-    let (_, num_steps) = steps(point)?;
+    let (per_epoch, num_steps) = steps(point)?;
+    if point.spec.scheduler.warmup(per_epoch) >= num_steps {
+        // That is said already.
+        return None;
+    }
     let mut stages = curves(point).into_iter();
     let (path, _, start, _) = stages.find(|(path, _, start, _)| {
         *start >= num_steps && path != "scheduler" && !path.ends_with("[0]")

@@ -2,9 +2,10 @@
 //! and against each other.
 
 use super::Point;
-use crate::data::{DataPlan, TargetPlan};
+use crate::data::{DataPlan, Dataset, TargetPlan};
 use crate::diagnostic::Diagnostic;
 use crate::spec::document::Value;
+use crate::spec::generate::{Generator, RegressionTarget};
 use crate::spec::loss::{LossFunction, LossKind, LossSpec};
 use crate::spec::metric::{Metric, Objective};
 use crate::spec::model::activation::Activation;
@@ -35,7 +36,7 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
             "`task.type` is `{}`, and the items of `{}` have {}",
             kind.name(),
             data.dataset.name(),
-            shown_target(data)
+            data.target.show()
         );
         let diagnostic = Diagnostic::error("task", message).at(point.span("task.type"));
         let names = listed(fitting.iter().map(|kind| kind.name()));
@@ -97,17 +98,6 @@ fn fitting_tasks(data: &DataPlan) -> Vec<TaskKind> {
     tasks
 }
 
-fn shown_target(data: &DataPlan) -> String {
-    match &data.target {
-        TargetPlan::Class { num_classes } => format!("one of {num_classes} classes each"),
-        TargetPlan::Classes { shape, num_classes } => {
-            format!("a class out of {num_classes} for each position of {shape:?}")
-        }
-        TargetPlan::Labels { num_labels } => format!("{num_labels} labels each"),
-        TargetPlan::Values { shape } => format!("numbers of shape {shape:?} to be predicted"),
-    }
-}
-
 /// `"a"`, `"a" or "b"`.
 fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<_> = names.map(|name| format!("\"{name}\"")).collect();
@@ -162,14 +152,15 @@ pub fn one_softmax(point: &Point<'_>) -> Option<Diagnostic> {
         last.kind,
         LayerKind::Activation(Activation::Softmax | Activation::LogSoftmax)
     );
-    let loss = point.spec.loss.as_ref().map(|loss| loss.function.kind());
-    let takes_one = match loss {
-        Some(loss) => loss == LossKind::CrossEntropy,
-        None => point.spec.task.kind.is_none_or(|task| {
-            LossSpec::default_for(task).function.kind() == LossKind::CrossEntropy
-        }),
+    let loss = match &point.spec.loss {
+        Some(loss) => loss.function.kind(),
+        None => {
+            let usual = fitting_tasks(point.data?)[0];
+            let task = point.spec.task.kind.unwrap_or(usual);
+            LossSpec::default_for(task).function.kind()
+        }
     };
-    (is_softmax && takes_one).then(|| {
+    (is_softmax && loss == LossKind::CrossEntropy).then(|| {
         let message = format!(
             "`{}` is the last layer, and cross-entropy takes the softmax itself",
             last.name
@@ -261,22 +252,77 @@ fn settings_fit(point: &Point<'_>, goal: &Goal, data: &DataPlan) -> Option<Diagn
         Some(diagnostic.help(help))
     };
     let metrics = &goal.task.metrics;
+    let has_any = |wanted: &[Metric]| metrics.iter().any(|metric| wanted.contains(metric));
+    let averaged = [Metric::Precision, Metric::Recall, Metric::FBeta];
+    let unused = [
+        ("task.top_k", &[Metric::TopKAccuracy][..], "top_k_accuracy"),
+        ("task.beta", &[Metric::FBeta], "f_beta"),
+        ("task.average", &averaged, "f_beta"),
+    ];
+    for (key, wanted, name) in unused {
+        if point.root.at(key).is_some() && !has_any(wanted) {
+            let message = format!("`{key}` is written, and no metric uses it");
+            let help = format!("add \"{name}\" to `task.metrics`, or remove the key");
+            return refuse(key, message, help);
+        }
+    }
     if let (true, TargetPlan::Class { num_classes }) =
         (metrics.contains(&Metric::TopKAccuracy), &data.target)
         && goal.task.settings.top_k >= *num_classes
     {
+        let unwritten = match point.root.at("task.top_k") {
+            Some(_) => "",
+            None => " when not written",
+        };
         let message = format!(
-            "`task.top_k` is {}, and there are {num_classes} classes",
+            "`task.top_k` is {}{unwritten}, and there are {num_classes} classes",
             goal.task.settings.top_k
         );
         return refuse(
             "task.top_k",
             message,
-            "write a smaller number: every item would be right".into(),
+            format!(
+                "write `top_k = {}` or less: every item would be right",
+                num_classes - 1
+            ),
         );
     }
     const SSIM_WINDOW: usize = 11;
     let shape = &data.input.shape;
+    if metrics.contains(&Metric::Psnr) && shape.len() != 3 {
+        let message = format!("the metric `psnr` is of images, and the items have shape {shape:?}");
+        return refuse("task.metrics", message, "measure `mse`".into());
+    }
+    let is_reduced = point.root.at("loss.reduction").is_some();
+    if is_reduced && goal.task.kind == TaskKind::Classification {
+        let message = "`loss.reduction` is written, and an item has one class to reduce";
+        return refuse(
+            "loss.reduction",
+            message.into(),
+            "remove `reduction`".into(),
+        );
+    }
+    let counts = match &data.dataset {
+        Dataset::Synthetic(generated) => !matches!(
+            generated.generator,
+            Generator::Regression {
+                target: RegressionTarget::Values,
+                ..
+            } | Generator::SineWindows { .. }
+        ),
+        _ => true,
+    };
+    if matches!(goal.loss.function, LossFunction::PoissonNll { .. }) && !counts {
+        let message = format!(
+            "the loss `poisson_nll` is of counts, and targets of `{}` are below zero too",
+            data.dataset.name()
+        );
+        return refuse(
+            "loss.type",
+            message,
+            "write `target = \"counts\"` for the data, or another loss".into(),
+        );
+    }
     let is_image = shape.len() == 3 && shape[1..].iter().all(|side| *side >= SSIM_WINDOW);
     if metrics.contains(&Metric::Ssim) && !is_image {
         let message = format!(

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use sha2::{Digest, Sha256};
 
 use super::{
-    DataError, DataPlan, Dataset, InputPlan, Inputs, Items, TargetPlan, TargetValues, embedded,
-    generate, hex, mnist, split,
+    DataError, DataPlan, Dataset, Inputs, Items, TargetPlan, TargetValues, embedded, generate, hex,
+    mnist, split,
 };
 
 /// The items of one split, ready to be trained on.
@@ -63,16 +63,14 @@ fn rows<T: Copy>(all: &[T], num_items: usize, indices: &[u32]) -> Vec<T> {
 /// A data set in memory.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// What an item is.
-    pub input: InputPlan,
     /// The items that are trained on.
     pub train: Split,
     /// The items that epochs are compared on.
     pub valid: Split,
     /// The items that are looked at once.
     pub test: Option<Split>,
-    /// What a range of 1 in the data is in the values: pixels go from 0 to 1 in the data.
-    pub unit: f32,
+    /// What values of images are multiplied by, and what is added then, for pixels from 0 to 1.
+    pub to_pixels: (f32, f32),
     /// sha256 of each split's items in order, by split.
     pub digests: BTreeMap<String, String>,
 }
@@ -125,8 +123,7 @@ pub fn load(plan: &DataPlan) -> Result<Loaded, DataError> {
         return Err(DataError::new(message).help("run `runner run` on the experiment again"));
     }
     Ok(Loaded {
-        unit: scaling.unit(&items),
-        input: items.input,
+        to_pixels: scaling.inverse(&items),
         train,
         valid,
         test,
@@ -258,11 +255,13 @@ impl Scaling {
         }
     }
 
-    fn unit(&self, items: &Items) -> f32 {
-        let factor = self.columns[0].1;
-        match items.inputs {
-            Inputs::Bytes { scale, .. } => factor / scale,
-            Inputs::Floats(_) | Inputs::Tokens(_) => factor,
-        }
+    /// What brings values of images back to what the data holds.
+    fn inverse(&self, items: &Items) -> (f32, f32) {
+        let (shift, factor) = self.columns[0];
+        let scale = match items.inputs {
+            Inputs::Bytes { scale, .. } => scale,
+            Inputs::Floats(_) | Inputs::Tokens(_) => 1.0,
+        };
+        (scale / factor, shift * scale)
     }
 }

@@ -102,7 +102,7 @@ impl RunRecord {
             for name in &names {
                 text.push(',');
                 if let Some(value) = epoch.metrics.get(*name) {
-                    text.push_str(&value.to_string());
+                    text.push_str(&number(*value));
                 }
             }
             text.push('\n');
@@ -246,4 +246,13 @@ pub struct Failure {
     pub class: String,
     /// What happened, and what to do about it.
     pub message: String,
+}
+
+/// The shortest digits that read back the same; very small and very large numbers with an exponent.
+fn number(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".into(),
+        size if !(1e-5..1e16).contains(&size) => format!("{value:e}"),
+        _ => value.to_string(),
+    }
 }

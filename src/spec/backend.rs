@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::kind::Kind;
-use super::section::{Choice, Section};
+use super::section::{Choice, Section, choices};
 
 /// The `[backend]` table.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,43 +26,17 @@ pub struct DeviceName {
     pub index: u16,
 }
 
-/// A backend of Burn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Backend {
-    /// Pure-Rust CPU kernels.
-    Flex,
-    /// Any GPU or software driver, kernels as WGSL.
-    Wgpu,
-    /// Vulkan, kernels as SPIR-V.
-    Vulkan,
-    /// Apple's Metal.
-    Metal,
-    /// NVIDIA.
-    Cuda,
-    /// AMD.
-    Rocm,
-    /// CubeCL kernels on the CPU.
-    Cpu,
-}
-
-impl Choice for Backend {
-    const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (Backend::Flex, "flex", "Pure-Rust kernels on the CPU."),
-        (
-            Backend::Wgpu,
-            "wgpu",
-            "Any GPU or software driver through Vulkan, Metal or DX12.",
-        ),
-        (Backend::Vulkan, "vulkan", "Vulkan, with kernels as SPIR-V."),
-        (Backend::Metal, "metal", "Apple's Metal."),
-        (Backend::Cuda, "cuda", "NVIDIA GPUs."),
-        (Backend::Rocm, "rocm", "AMD GPUs."),
-        (
-            Backend::Cpu,
-            "cpu",
-            "CubeCL kernels on the CPU, through LLVM.",
-        ),
-    ];
+choices! {
+    /// A backend of Burn.
+    pub enum Backend {
+        Flex "flex" "Pure-Rust kernels on the CPU.",
+        Wgpu "wgpu" "Any GPU or software driver through Vulkan, Metal or DX12.",
+        Vulkan "vulkan" "Vulkan, with kernels as SPIR-V.",
+        Metal "metal" "Apple's Metal.",
+        Cuda "cuda" "NVIDIA GPUs.",
+        Rocm "rocm" "AMD GPUs.",
+        Cpu "cpu" "CubeCL kernels on the CPU, through LLVM.",
+    }
 }
 
 impl Backend {
@@ -124,35 +98,16 @@ impl TryFrom<String> for DeviceName {
     }
 }
 
-/// The type of floating-point numbers. Half precision is pure half: Burn keeps no master weights.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Precision {
-    /// 64 bits.
-    F64,
-    /// 32 bits.
-    F32,
-    /// 16 bits, IEEE.
-    F16,
-    /// 16 bits, 8 of them exponent.
-    Bf16,
-}
-
-impl Choice for Precision {
-    const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (Precision::F32, "f32", "32 bits."),
-        (Precision::F64, "f64", "64 bits, where the device has them."),
-        (
-            Precision::F16,
-            "f16",
-            "16 bits, pure half: without master weights.",
-        ),
-        (
-            Precision::Bf16,
-            "bf16",
-            "16 bits with the range of f32, pure half: without master weights.",
-        ),
-    ];
+choices! {
+    /// The type of floating-point numbers. Half precision is pure half: Burn keeps no master weights.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Precision {
+        F32 "f32" "32 bits.",
+        F64 "f64" "64 bits, where the device has them.",
+        F16 "f16" "16 bits, pure half: without master weights.",
+        Bf16 "bf16" "16 bits with the range of f32, pure half: without master weights.",
+    }
 }
 
 impl Precision {

@@ -59,56 +59,23 @@ choices! {
     }
 }
 
-/// Which published part of MNIST is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MnistPart {
-    /// Both: `train` and `valid` out of the 60,000, `test` is the 10,000.
-    All,
-    /// The 60,000 images alone, split by fractions.
-    Train,
-    /// The 10,000 images alone, split by fractions.
-    Test,
+choices! {
+    /// Which published part of MNIST is used.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum MnistPart {
+        All "all" "train and valid out of the 60,000 images, test is the 10,000.",
+        Train "train" "The 60,000 images alone, split by the fractions.",
+        Test "test" "The 10,000 images alone, split by the fractions.",
+    }
 }
 
-impl Choice for MnistPart {
-    const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (
-            MnistPart::All,
-            "all",
-            "train and valid out of the 60,000 images, test is the 10,000.",
-        ),
-        (
-            MnistPart::Train,
-            "train",
-            "The 60,000 images alone, split by the fractions.",
-        ),
-        (
-            MnistPart::Test,
-            "test",
-            "The 10,000 images alone, split by the fractions.",
-        ),
-    ];
-}
-
-/// What stands in for MNIST when its files cannot be had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fallback {
-    /// Nothing: the experiment is refused.
-    None,
-    /// The UCI digits at 28x28.
-    Digits,
-}
-
-impl Choice for Fallback {
-    const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (Fallback::None, "none", "Refuse the experiment."),
-        (
-            Fallback::Digits,
-            "digits",
-            "Train on the UCI digits at 28x28, and say so everywhere.",
-        ),
-    ];
+choices! {
+    /// What stands in for MNIST when its files cannot be had.
+    pub enum Fallback {
+        None "none" "Refuse the experiment.",
+        Digits "digits" "Train on the UCI digits at 28x28, and say so everywhere.",
+    }
 }
 
 /// The size at which the digits are served.

@@ -170,12 +170,14 @@ impl Generated {
                 ),
                 kinds: size(s, "kinds", 2, 8, "Kinds of brackets.", 2),
             },
-            // The other types are no generators.
-            _ => Generator::Shapes {
+            DataKind::Shapes => Generator::Shapes {
                 size: size(s, "size", 8, 512, "Side of the images.", 16),
                 noise: noise(s, 0.2),
                 target: s.choice("target", "What is asked of an image.", ShapeTarget::Class),
             },
+            DataKind::Mnist | DataKind::Digits | DataKind::Iris => {
+                unreachable!("files and embedded sets are decoded by their own")
+            }
         };
         Self {
             num_items: size(s, "num_items", 10, 10_000_000, "Items to make.", 1000),

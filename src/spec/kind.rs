@@ -426,7 +426,8 @@ impl Kind {
         };
         let message = format!("unknown value `{written}` for `{path}`");
         let diagnostic = Diagnostic::error("unknown-value", message).at(node.span);
-        match nearest(name, names.iter().map(|(name, _)| *name)) {
+        let known = || names.iter().map(|(name, _)| *name);
+        match synonym(name, known()).or_else(|| nearest(name, known())) {
             Some(near) if near != name => diagnostic.help(format!("did you mean `{near}`?")),
             _ => diagnostic.help(format!("write {}", self.expected())),
         }
@@ -521,6 +522,23 @@ impl Kind {
             Kind::Either(first, second) => json!({ "anyOf": [first.schema(), second.schema()] }),
         }
     }
+}
+
+/// What other tools call a value, if `known` has it.
+pub fn synonym<'a>(name: &str, mut known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    const SYNONYMS: &[(&str, &str)] = &[
+        ("bce", "binary_cross_entropy"),
+        ("ce", "cross_entropy"),
+        ("nll", "cross_entropy"),
+        ("l1", "mae"),
+        ("l2", "mse"),
+        ("f1", "f_beta"),
+        ("auc", "auroc"),
+        ("acc", "accuracy"),
+        ("iou", "mean_iou"),
+    ];
+    let (_, ours) = SYNONYMS.iter().find(|(theirs, _)| *theirs == name)?;
+    known.find(|name| name == ours)
 }
 
 /// Parses `4GiB`, `512 MiB`, `1.5GB` into bytes; `None` for anything else, zero included.

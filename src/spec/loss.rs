@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::kind::Kind;
-use super::section::{Choice, Section};
+use super::section::{Section, choices};
 use super::task::TaskKind;
 
 /// The `[loss]` table: the loss of one item. A step minimizes the mean over its items.
@@ -78,100 +78,31 @@ pub enum LossFunction {
     GaussianNll,
 }
 
-/// How the elements of one item become one number. Items are always averaged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reduction {
-    /// Their mean.
-    Mean,
-    /// Their sum.
-    Sum,
+choices! {
+    /// How the elements of one item become one number. Items are always averaged.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Reduction {
+        Mean "mean" "Their mean.",
+        Sum "sum" "Their sum.",
+    }
 }
 
-impl Choice for Reduction {
-    const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (Reduction::Mean, "mean", "Their mean."),
-        (Reduction::Sum, "sum", "Their sum."),
-    ];
-}
-
-/// The `type` of `[loss]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LossKind {
-    /// [`LossFunction::CrossEntropy`]
-    CrossEntropy,
-    /// [`LossFunction::MultiMargin`]
-    MultiMargin,
-    /// [`LossFunction::BinaryCrossEntropy`]
-    BinaryCrossEntropy,
-    /// [`LossFunction::SoftMargin`]
-    SoftMargin,
-    /// [`LossFunction::Mse`]
-    Mse,
-    /// [`LossFunction::Mae`]
-    Mae,
-    /// [`LossFunction::Lp`]
-    Lp,
-    /// [`LossFunction::Huber`]
-    Huber,
-    /// [`LossFunction::SmoothL1`]
-    SmoothL1,
-    /// [`LossFunction::PoissonNll`]
-    PoissonNll,
-    /// [`LossFunction::GaussianNll`]
-    GaussianNll,
-}
-
-impl Choice for LossKind {
-    const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (
-            LossKind::CrossEntropy,
-            "cross_entropy",
-            "Negative log-likelihood of the class under the softmax of the outputs.",
-        ),
-        (
-            LossKind::MultiMargin,
-            "multi_margin",
-            "Hinge of the margins between the class and each other class, divided by the number of classes.",
-        ),
-        (
-            LossKind::BinaryCrossEntropy,
-            "binary_cross_entropy",
-            "Negative log-likelihood of each label under the sigmoid of its output.",
-        ),
-        (
-            LossKind::SoftMargin,
-            "soft_margin",
-            "ln(1 + exp(-y x)) for each label y of 1 or -1 and its output x.",
-        ),
-        (
-            LossKind::Mse,
-            "mse",
-            "Squared error; for classes against the one-hot class.",
-        ),
-        (LossKind::Mae, "mae", "Absolute error."),
-        (LossKind::Lp, "lp", "Absolute error to the power `p`."),
-        (
-            LossKind::Huber,
-            "huber",
-            "Half the squared error up to `delta`, linear beyond.",
-        ),
-        (
-            LossKind::SmoothL1,
-            "smooth_l1",
-            "Huber's loss divided by `beta`.",
-        ),
-        (
-            LossKind::PoissonNll,
-            "poisson_nll",
-            "Negative log-likelihood of counts under a Poisson distribution.",
-        ),
-        (
-            LossKind::GaussianNll,
-            "gaussian_nll",
-            "Negative log-likelihood under a normal distribution: the network gives twice the values, a mean and through softplus a variance for each.",
-        ),
-    ];
+choices! {
+    /// The `type` of `[loss]`.
+    pub enum LossKind {
+        CrossEntropy "cross_entropy" "Negative log-likelihood of the class under the softmax of the outputs.",
+        MultiMargin "multi_margin" "Hinge of the margins between the class and each other class, divided by the number of classes.",
+        BinaryCrossEntropy "binary_cross_entropy" "Negative log-likelihood of each label under the sigmoid of its output.",
+        SoftMargin "soft_margin" "ln(1 + exp(-y x)) for each label y of 1 or -1 and its output x.",
+        Mse "mse" "Squared error; for classes against the one-hot class.",
+        Mae "mae" "Absolute error.",
+        Lp "lp" "Absolute error to the power `p`.",
+        Huber "huber" "Half the squared error up to `delta`, linear beyond.",
+        SmoothL1 "smooth_l1" "Huber's loss divided by `beta`.",
+        PoissonNll "poisson_nll" "Negative log-likelihood of counts under a Poisson distribution.",
+        GaussianNll "gaussian_nll" "Negative log-likelihood under a normal distribution: the network gives twice the values, a mean and through softplus a variance for each.",
+    }
 }
 
 impl LossKind {

@@ -3,141 +3,36 @@
 use serde::{Deserialize, Serialize};
 
 use super::document::Value;
-use super::kind::Scalar;
+use super::kind::{Scalar, synonym};
 use super::section::{Choice, by_name, choices};
 use super::task::TaskKind;
 use crate::diagnostic::nearest;
 
-/// A number that is measured over a whole split.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    /// Share of right classes.
-    Accuracy,
-    /// Share of items whose class is among the highest outputs.
-    TopKAccuracy,
-    /// Share of what is predicted that is right.
-    Precision,
-    /// Share of what is there that is predicted.
-    Recall,
-    /// Weighted harmonic mean of precision and recall.
-    FBeta,
-    /// Area under the receiver operating characteristic.
-    Auroc,
-    /// Area under the precision-recall curve.
-    AucPr,
-    /// Share of right labels.
-    HammingScore,
-    /// Share of items with all labels right.
-    SubsetAccuracy,
-    /// Exponential of the mean negative log-likelihood.
-    Perplexity,
-    /// Overlap of areas, by Dice.
-    Dice,
-    /// Overlap of areas, by intersection over union.
-    MeanIou,
-    /// Coefficient of determination.
-    R2,
-    /// Mean absolute error.
-    Mae,
-    /// Mean squared error.
-    Mse,
-    /// Root of the mean squared error.
-    Rmse,
-    /// Peak signal-to-noise ratio.
-    Psnr,
-    /// Structural similarity.
-    Ssim,
-    /// The mean loss of the items.
-    Loss,
-}
-
-impl Choice for Metric {
-    const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (
-            Metric::Accuracy,
-            "accuracy",
-            "Share of items, positions or pixels whose class is right.",
-        ),
-        (
-            Metric::TopKAccuracy,
-            "top_k_accuracy",
-            "Share of items whose class is among the `top_k` highest outputs.",
-        ),
-        (
-            Metric::Precision,
-            "precision",
-            "Share of what is predicted as a class that is of it; 0 for a class that is never predicted.",
-        ),
-        (
-            Metric::Recall,
-            "recall",
-            "Share of a class that is predicted as it.",
-        ),
-        (
-            Metric::FBeta,
-            "f_beta",
-            "Harmonic mean of precision and recall, recall weighted `beta` times.",
-        ),
-        (
-            Metric::Auroc,
-            "auroc",
-            "Area under the receiver operating characteristic: each class against the rest, mean over classes. Valid and test alone.",
-        ),
-        (
-            Metric::AucPr,
-            "auc_pr",
-            "Average precision: each class against the rest, mean over classes. Valid and test alone.",
-        ),
-        (
-            Metric::HammingScore,
-            "hamming_score",
-            "Share of labels that are right.",
-        ),
-        (
-            Metric::SubsetAccuracy,
-            "subset_accuracy",
-            "Share of items with all labels right.",
-        ),
-        (
-            Metric::Perplexity,
-            "perplexity",
-            "Exponential of the mean negative log-likelihood of the predicted positions.",
-        ),
-        (
-            Metric::Dice,
-            "dice",
-            "Dice coefficient of predicted and true pixels, mean over the classes, background included.",
-        ),
-        (
-            Metric::MeanIou,
-            "mean_iou",
-            "Intersection over union of predicted and true pixels, mean over the classes, background included.",
-        ),
-        (
-            Metric::R2,
-            "r2",
-            "Coefficient of determination, mean over the targets: 1 is perfect, 0 is no better than their mean.",
-        ),
-        (Metric::Mae, "mae", "Mean absolute error."),
-        (Metric::Mse, "mse", "Mean squared error."),
-        (Metric::Rmse, "rmse", "Root of the mean squared error."),
-        (
-            Metric::Psnr,
-            "psnr",
-            "Peak signal-to-noise ratio of pixels from 0 to 1 in decibels, mean over the images.",
-        ),
-        (
-            Metric::Ssim,
-            "ssim",
-            "Structural similarity of pixels from 0 to 1 in windows of 11x11, mean over the images.",
-        ),
-        (
-            Metric::Loss,
-            "loss",
-            "Mean loss of the items; always measured.",
-        ),
-    ];
+choices! {
+    /// A number that is measured over a whole split.
+    #[derive(PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Metric {
+        Accuracy "accuracy" "Share of items, positions or pixels whose class is right.",
+        TopKAccuracy "top_k_accuracy" "Share of items whose class is among the `top_k` highest outputs.",
+        Precision "precision" "Share of what is predicted as a class that is of it; 0 for a class that is never predicted.",
+        Recall "recall" "Share of a class that is predicted as it.",
+        FBeta "f_beta" "Harmonic mean of precision and recall, recall weighted `beta` times.",
+        Auroc "auroc" "Area under the receiver operating characteristic: each class against the rest, mean over classes. Valid and test alone.",
+        AucPr "auc_pr" "Average precision: each class against the rest, mean over classes. Valid and test alone.",
+        HammingScore "hamming_score" "Share of labels that are right.",
+        SubsetAccuracy "subset_accuracy" "Share of items with all labels right.",
+        Perplexity "perplexity" "Exponential of the mean negative log-likelihood of the predicted positions.",
+        Dice "dice" "Dice coefficient of predicted and true pixels, mean over the classes, background included.",
+        MeanIou "mean_iou" "Intersection over union of predicted and true pixels, mean over the classes, background included.",
+        R2 "r2" "Coefficient of determination, mean over the targets: 1 is perfect, 0 is no better than their mean.",
+        Mae "mae" "Mean absolute error.",
+        Mse "mse" "Mean squared error.",
+        Rmse "rmse" "Root of the mean squared error.",
+        Psnr "psnr" "Peak signal-to-noise ratio of pixels from 0 to 1 in decibels, mean over the images.",
+        Ssim "ssim" "Structural similarity of pixels from 0 to 1 in windows of 11x11, mean over the images.",
+        Loss "loss" "Mean loss of the items; always measured.",
+    }
 }
 
 impl Metric {
@@ -226,13 +121,15 @@ impl Objective {
             (split, None) => {
                 let split = split.unwrap_or(ObjectiveSplit::Valid).name();
                 let names = || Metric::ALL.iter().map(|(_, name, _)| *name);
-                Err(match nearest(name, names()) {
-                    Some(near) => format!("did you mean `{split}/{near}`?"),
-                    None => {
-                        let names: Vec<_> = names().collect();
-                        format!("the metrics are `{}`", names.join("`, `"))
-                    }
-                })
+                Err(
+                    match synonym(name, names()).or_else(|| nearest(name, names())) {
+                        Some(near) => format!("did you mean `{split}/{near}`?"),
+                        None => {
+                            let names: Vec<_> = names().collect();
+                            format!("the metrics are `{}`", names.join("`, `"))
+                        }
+                    },
+                )
             }
         }
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::kind::Kind;
-use super::section::{Choice, Section};
+use super::section::{Choice, Section, choices};
 
 /// The `[scheduler]` table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -100,88 +100,33 @@ pub struct Stage {
     pub curve: Curve,
 }
 
-/// What a schedule counts in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Unit {
-    /// Optimizer updates.
-    Step,
-    /// Epochs: the rate changes only between them.
-    Epoch,
+choices! {
+    /// What a schedule counts in.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Unit {
+        Step "step" "Optimizer updates.",
+        Epoch "epoch" "Epochs: the rate changes only between them.",
+    }
 }
 
-impl Choice for Unit {
-    const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (Unit::Step, "step", "Optimizer updates."),
-        (
-            Unit::Epoch,
-            "epoch",
-            "Epochs: the rate changes only between them.",
-        ),
-    ];
-}
+choices! {
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CurveKind {
-    Constant,
-    Linear,
-    Cosine,
-    Exponential,
-    Step,
-    CosineRestarts,
-    Noam,
-    OneCycle,
-    Sequence,
+    enum CurveKind {
+        Constant "constant" "The learning rate stays.",
+        Linear "linear" "It falls on a line over the whole training.",
+        Cosine "cosine" "It falls on half a cosine over the whole training.",
+        Exponential "exponential" "It is multiplied by `gamma` at each step or epoch.",
+        Step "step" "It is multiplied by `gamma` every `step_size` steps or epochs.",
+        CosineRestarts "cosine_restarts" "It falls on half a cosine again and again (Loshchilov and Hutter, 2017).",
+        Noam "noam" "It falls with the inverse square root of the step (Vaswani et al., 2017), from the end of the warm-up on.",
+        OneCycle "one_cycle" "It rises and falls once, each on half a cosine (Smith and Topin, 2018).",
+        Sequence "sequence" "One curve after the other: `[[scheduler.stages]]`.",
+    }
 }
 
 /// The curves that a stage may have: those that are nothing but a shape over a length.
 const STAGE_KINDS: usize = 6;
-
-impl Choice for CurveKind {
-    const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (CurveKind::Constant, "constant", "The learning rate stays."),
-        (
-            CurveKind::Linear,
-            "linear",
-            "It falls on a line over the whole training.",
-        ),
-        (
-            CurveKind::Cosine,
-            "cosine",
-            "It falls on half a cosine over the whole training.",
-        ),
-        (
-            CurveKind::Exponential,
-            "exponential",
-            "It is multiplied by `gamma` at each step or epoch.",
-        ),
-        (
-            CurveKind::Step,
-            "step",
-            "It is multiplied by `gamma` every `step_size` steps or epochs.",
-        ),
-        (
-            CurveKind::CosineRestarts,
-            "cosine_restarts",
-            "It falls on half a cosine again and again (Loshchilov and Hutter, 2017).",
-        ),
-        (
-            CurveKind::Noam,
-            "noam",
-            "It falls with the inverse square root of the step (Vaswani et al., 2017), from the end of the warm-up on.",
-        ),
-        (
-            CurveKind::OneCycle,
-            "one_cycle",
-            "It rises and falls once, each on half a cosine (Smith and Topin, 2018).",
-        ),
-        (
-            CurveKind::Sequence,
-            "sequence",
-            "One curve after the other: `[[scheduler.stages]]`.",
-        ),
-    ];
-}
 
 /// A [`CurveKind`] as a stage may have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

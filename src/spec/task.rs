@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::kind::Kind;
 use super::metric::Metric;
-use super::section::{Choice, Section, by_name};
+use super::section::{Section, by_name, choices};
 
 /// The `[task]` table as written; what is not written follows from the data.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,74 +41,28 @@ pub struct MetricSettings {
     pub average: Average,
 }
 
-/// What is learned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TaskKind {
-    /// A class for each item, whatever the item is: a row, an image, a sequence.
-    Classification,
-    /// Any number of labels for each item.
-    MultiLabel,
-    /// Numbers for each item.
-    Regression,
-    /// A token for each position of a sequence.
-    NextToken,
-    /// The item itself.
-    Autoencoding,
-    /// A class for each pixel.
-    Segmentation,
+choices! {
+    /// What is learned.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum TaskKind {
+        Classification "classification" "A class for each item: a row, an image, or a sequence.",
+        MultiLabel "multi_label" "For each of several labels whether the item has it.",
+        Regression "regression" "Numbers for each item.",
+        NextToken "next_token" "The next token at each position of a sequence.",
+        Autoencoding "autoencoding" "The item itself, through the network; what the data is labelled with is not used.",
+        Segmentation "segmentation" "A class for each pixel.",
+    }
 }
 
-impl Choice for TaskKind {
-    const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (
-            TaskKind::Classification,
-            "classification",
-            "A class for each item: a row, an image, or a sequence.",
-        ),
-        (
-            TaskKind::MultiLabel,
-            "multi_label",
-            "For each of several labels whether the item has it.",
-        ),
-        (TaskKind::Regression, "regression", "Numbers for each item."),
-        (
-            TaskKind::NextToken,
-            "next_token",
-            "The next token at each position of a sequence.",
-        ),
-        (
-            TaskKind::Autoencoding,
-            "autoencoding",
-            "The item itself, through the network; what the data is labelled with is not used.",
-        ),
-        (
-            TaskKind::Segmentation,
-            "segmentation",
-            "A class for each pixel.",
-        ),
-    ];
-}
-
-/// How numbers of classes become one number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Average {
-    /// Mean over the classes.
-    Macro,
-    /// Over all decisions at once.
-    Micro,
-}
-
-impl Choice for Average {
-    const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (
-            Average::Macro,
-            "macro",
-            "The mean over the classes that occur, in the data or in the predictions.",
-        ),
-        (Average::Micro, "micro", "All decisions counted together."),
-    ];
+choices! {
+    /// How numbers of classes become one number.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Average {
+        Macro "macro" "The mean over the classes that occur, in the data or in the predictions.",
+        Micro "micro" "All decisions counted together.",
+    }
 }
 
 impl TaskKind {

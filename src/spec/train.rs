@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::kind::Kind;
 use super::metric::Objective;
-use super::section::{Choice, Section};
+use super::section::{Section, choices};
 
 /// The `[train]` table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,32 +44,15 @@ pub struct EmaSpec {
     pub decay: f64,
 }
 
-/// Which norms of gradients are metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GradientNorms {
-    /// None.
-    None,
-    /// The norm over all gradients.
-    Global,
-    /// That, and the norm of each parameter's gradient.
-    Parameters,
-}
-
-impl Choice for GradientNorms {
-    const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (GradientNorms::None, "none", "None."),
-        (
-            GradientNorms::Global,
-            "global",
-            "The norm over all gradients.",
-        ),
-        (
-            GradientNorms::Parameters,
-            "parameters",
-            "That, and the norm of each parameter's gradient.",
-        ),
-    ];
+choices! {
+    /// Which norms of gradients are metrics.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum GradientNorms {
+        None "none" "None.",
+        Global "global" "The norm over all gradients.",
+        Parameters "parameters" "That, and the norm of each parameter's gradient.",
+    }
 }
 
 impl TrainSpec {

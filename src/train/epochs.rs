@@ -26,7 +26,7 @@ use super::network::{Network, Outputs};
 use super::norms::NormLog;
 use super::scores::{Ranked, Scores};
 use super::shared::SharedNetwork;
-use super::{Emit, Fault, evaluate, gradients};
+use super::{Emit, Fault, all_finite, evaluate, gradients};
 use crate::data::order::{Purpose, stream_seed};
 use crate::event::{Epoch, Event, FailureClass, Metrics, Outcome, Progress};
 use crate::plan::RunPlan;
@@ -120,7 +120,12 @@ impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
                 break;
             };
             let valid_secs = valid_started.elapsed().as_secs_f64();
-            let improved = self.finish_epoch(&mut state, averaged, train_secs, valid_secs);
+            let metrics = self.metrics(averaged, &state);
+            if let Err(outcome) = all_finite(&metrics, "") {
+                self.fail(outcome);
+                break;
+            }
+            let improved = self.finish_epoch(&mut state, metrics, train_secs, valid_secs);
             let due = epoch.is_multiple_of(self.plan.checkpoint.every_epochs);
             let is_last = epoch == self.plan.train.epochs || state.is_stopped_early(&self.plan);
             if improved || due || is_last {
@@ -284,14 +289,8 @@ impl Epochs {
         }
     }
 
-    /// Takes the epoch's numbers into the state and sends them; whether it is the best so far.
-    fn finish_epoch(
-        &self,
-        state: &mut State,
-        averaged: Metrics,
-        train_secs: f64,
-        valid_secs: f64,
-    ) -> bool {
+    /// The epoch's numbers by name.
+    fn metrics(&self, averaged: Metrics, state: &State) -> Metrics {
         let sums = self.sums.lock();
         let splits = [
             ("train", sums.train.metrics(&self.scores, None)),
@@ -307,7 +306,17 @@ impl Epochs {
             metrics.extend(named.map(|(name, value)| (format!("{split}/{name}"), value)));
         }
         metrics.insert("learning_rate".into(), state.learning_rate);
-        drop(sums);
+        metrics
+    }
+
+    /// Takes the epoch's numbers into the state and sends them; whether it is the best so far.
+    fn finish_epoch(
+        &self,
+        state: &mut State,
+        metrics: Metrics,
+        train_secs: f64,
+        valid_secs: f64,
+    ) -> bool {
         state.epochs_done += 1;
         state.steps_in_epoch = 0;
         let objective = self.plan.objective;
@@ -350,6 +359,7 @@ impl Epochs {
                 parts.interrupter.fail_on_error(restated);
                 return;
             }
+            learner.model().settle();
             self.checkpoints.expect(step, state);
             checkpointer.checkpoint(learner, step, &parts.event_store);
         }

@@ -7,13 +7,15 @@ use burn::nn::*;
 use burn::tensor::{Tensor, activation};
 
 use super::tensor::{DynTensor, map_rank};
+use crate::check::network::Layer as LayerPlan;
 use crate::check::network::axes::{axis_of, range};
 use crate::check::network::windows::padding;
 use crate::spec::model::activation::Activation;
 use crate::spec::model::layer::{Interpolation, LayerKind, Norm, Pool, Reduction};
 
 /// The output of a layer without weights. Axes of the plan do not count the batch, which is axis 0 here.
-pub fn apply(kind: &LayerKind, mut inputs: Vec<DynTensor>) -> DynTensor {
+pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>) -> DynTensor {
+    let kind = &plan.kind;
     match kind {
         LayerKind::Add => return fold(inputs, |a, b| a.combine(b, Combine::Add)),
         LayerKind::Multiply => return fold(inputs, |a, b| a.combine(b, Combine::Multiply)),
@@ -26,6 +28,14 @@ pub fn apply(kind: &LayerKind, mut inputs: Vec<DynTensor>) -> DynTensor {
     let input = inputs.remove(0);
     let dims = input.dims();
     let item = &dims[1..];
+    let shaped = |tensor: DynTensor| {
+        let shape = [&dims[..1], &plan.shape].concat();
+        if tensor.dims() == shape {
+            tensor
+        } else {
+            tensor.reshape(&shape)
+        }
+    };
     match kind {
         LayerKind::Dropout { probability } => {
             let dropout = DropoutConfig::new(*probability).init();
@@ -73,50 +83,16 @@ pub fn apply(kind: &LayerKind, mut inputs: Vec<DynTensor>) -> DynTensor {
             }
         },
         LayerKind::Activation(activation) => activated(activation, input),
-        LayerKind::Flatten {
-            start_axis,
-            end_axis,
-        } => {
-            let (start, end) = (
-                axis_of(*start_axis, item.len()),
-                axis_of(*end_axis, item.len()),
-            );
-            let merged = item[start..=end].iter().product();
-            let shape = [&dims[..=start], &[merged], &item[end + 1..]].concat();
-            if shape == dims {
-                input
-            } else {
-                input.reshape(&shape)
-            }
-        }
-        LayerKind::Reshape { shape } => {
-            let known: usize = shape
-                .iter()
-                .filter(|size| **size > 0)
-                .map(|size| *size as usize)
-                .product();
-            let open = item.iter().product::<usize>() / known;
-            let sizes = shape
-                .iter()
-                .map(|size| if *size < 0 { open } else { *size as usize });
-            input.reshape(&[dims[0]].into_iter().chain(sizes).collect::<Vec<_>>())
-        }
+        LayerKind::Flatten { .. }
+        | LayerKind::Reshape { .. }
+        | LayerKind::Unsqueeze { .. }
+        | LayerKind::Squeeze { .. } => shaped(input),
         LayerKind::Permute { axes } => {
             let axes = axes
                 .iter()
                 .map(|axis| 1 + axis_of(*axis, item.len()) as isize);
             let axes: Vec<isize> = [0].into_iter().chain(axes).collect();
             input.permute(&axes)
-        }
-        LayerKind::Unsqueeze { axis } => {
-            let mut shape = dims.clone();
-            shape.insert(1 + axis_of(*axis, item.len() + 1), 1);
-            input.reshape(&shape)
-        }
-        LayerKind::Squeeze { axis } => {
-            let mut shape = dims.clone();
-            shape.remove(1 + axis_of(*axis, item.len()));
-            input.reshape(&shape)
         }
         LayerKind::Slice { axis, start, end } => {
             let axis = axis_of(*axis, item.len());
@@ -130,31 +106,15 @@ pub fn apply(kind: &LayerKind, mut inputs: Vec<DynTensor>) -> DynTensor {
                 Reduction::Max => map_rank!(input, t => t.max_dim(axis)),
                 Reduction::Sum => map_rank!(input, t => t.sum_dim(axis)),
             };
-            if item.len() == 1 {
-                return reduced;
-            }
-            let mut shape = dims.clone();
-            shape.remove(axis);
-            reduced.reshape(&shape)
+            shaped(reduced)
         }
         LayerKind::Interpolate {
             dims,
-            output_size,
-            scale,
             mode,
             align_corners,
+            ..
         } => {
-            let sizes: Vec<usize> = match (output_size, scale) {
-                (Some(sizes), _) => sizes.clone(),
-                (None, scale) => {
-                    let scales = scale.iter().flatten();
-                    item[1..]
-                        .iter()
-                        .zip(scales)
-                        .map(|(size, scale)| (*size as f64 * scale).floor() as usize)
-                        .collect()
-                }
-            };
+            let sizes = &plan.shape[1..];
             let mode = match mode {
                 Interpolation::Nearest => InterpolateMode::Nearest,
                 Interpolation::Linear => InterpolateMode::Linear,
@@ -188,7 +148,8 @@ pub fn apply(kind: &LayerKind, mut inputs: Vec<DynTensor>) -> DynTensor {
                 .init()
                 .forward(input.r4()),
         ),
-        _ => input,
+        LayerKind::Identity => input,
+        other => unreachable!("{} has weights", other.type_name()),
     }
 }
 

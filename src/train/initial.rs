@@ -8,12 +8,19 @@ use burn::tensor::Tensor;
 use super::layer::Layer;
 use crate::spec::model::initializer::Initializer as InitializerSpec;
 
-/// The layer with weights of two and more dimensions to be drawn from `spec`.
-pub fn redraw(layer: Layer, spec: &InitializerSpec) -> Layer {
-    layer.map(&mut Redraw(initializer(spec)))
+/// The layer with weights of two and more dimensions to be drawn from `spec`. Kernels of a layer with
+/// `groups` reach that part of the outputs.
+pub fn redraw(layer: Layer, spec: &InitializerSpec, groups: usize) -> Layer {
+    layer.map(&mut Redraw {
+        initializer: initializer(spec),
+        groups,
+    })
 }
 
-struct Redraw(Initializer);
+struct Redraw {
+    initializer: Initializer,
+    groups: usize,
+}
 
 impl ModuleMapper for Redraw {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
@@ -25,10 +32,10 @@ impl ModuleMapper for Redraw {
             [inputs, outputs] => (*inputs, *outputs),
             [outputs, inputs, kernel @ ..] => {
                 let area: usize = kernel.iter().product();
-                (inputs * area, outputs * area)
+                (inputs * area, outputs / self.groups * area)
             }
         };
-        self.0
+        self.initializer
             .init_with(shape, Some(fan_in), Some(fan_out), &param.lazy_device())
     }
 }

@@ -177,7 +177,7 @@ impl Splits {
             train,
             valid,
             test,
-            unit,
+            to_pixels,
             ..
         } = loaded;
         let loader = |split: Split| Loader::in_order(Arc::new(split), plan, device);
@@ -185,7 +185,7 @@ impl Splits {
             train: loader(train),
             valid: loader(valid),
             test: test.map(loader),
-            scores: Arc::new(Scores::new(plan, unit)),
+            scores: Arc::new(Scores::new(plan, to_pixels)),
         }
     }
 }
@@ -378,5 +378,21 @@ fn evaluate(
                 .map_err(unread)?;
         }
     }
-    Ok(sums.metrics(scores, Some(&ranked)))
+    let metrics = sums.metrics(scores, Some(&ranked));
+    all_finite(&metrics, &format!("{split}/"))?;
+    Ok(metrics)
+}
+
+/// Numbers that are none cannot be recorded: a run ends with them.
+fn all_finite(metrics: &Metrics, prefix: &str) -> Result<(), Outcome> {
+    let wrong = metrics.iter().find(|(_, value)| !value.is_finite());
+    match wrong {
+        None => Ok(()),
+        Some((name, _)) => Err(Outcome::failed(
+            FailureClass::NotFinite,
+            format!(
+                "the metric {prefix}{name} is infinite or not a number; lower `optimizer.learning_rate`, or leave it out of `task.metrics`"
+            ),
+        )),
+    }
 }

@@ -27,8 +27,8 @@ pub struct Scores {
     pub loss: LossFunction,
     /// \[channels, height, width\], where items are images that the network gives back.
     pub image: Option<[usize; 3]>,
-    /// What the pixels' range of 0 to 1 is in the network's units.
-    pub pixel_range: f64,
+    /// What values are multiplied by, and what is added then, for pixels from 0 to 1.
+    pub to_pixels: (f32, f32),
     /// Number of classes or labels, where there are such.
     pub num_classes: usize,
 }
@@ -37,18 +37,23 @@ pub struct Scores {
 type Add<'a> = &'a mut dyn FnMut(&str, f64);
 
 impl Scores {
-    /// The scores of a plan. `unit` is what a range of 1 in the data is in the network's inputs.
-    pub fn new(plan: &RunPlan, unit: f32) -> Self {
+    /// The scores of a plan. `to_pixels` is what values are multiplied by and what is added then, for
+    /// pixels from 0 to 1.
+    pub fn new(plan: &RunPlan, to_pixels: (f32, f32)) -> Self {
         let image = match (plan.task.kind, plan.data.input.shape.as_slice()) {
             (TaskKind::Autoencoding, &[channels, height, width]) => Some([channels, height, width]),
             _ => None,
         };
         Self {
-            metrics: plan.task.metrics.clone(),
+            metrics: {
+                // The loss is measured anyway.
+                let asked = plan.task.metrics.iter().copied();
+                asked.filter(|metric| *metric != Metric::Loss).collect()
+            },
             settings: plan.task.settings,
             loss: plan.loss.function.clone(),
             image,
-            pixel_range: f64::from(unit),
+            to_pixels,
             num_classes: match plan.data.target {
                 TargetPlan::Class { num_classes } | TargetPlan::Classes { num_classes, .. } => {
                     num_classes
@@ -194,12 +199,16 @@ impl Scores {
             let each = numbers(errors.square().mean_dim(1))?;
             add("squared", each.iter().sum());
             // An exact image would have no finite ratio: 100 dB stands for it.
-            let ratio = |error: &f64| 10.0 * (self.pixel_range.powi(2) / error).log10().min(10.0);
+            let unit = f64::from(self.to_pixels.0).powi(2);
+            let ratio = |error: &f64| 10.0 * (1.0 / (error * unit)).log10().min(10.0);
             add("decibels", each.iter().map(ratio).sum());
         }
         if let (Some([channels, height, width]), true) = (self.image, self.wants(&[Metric::Ssim])) {
-            let images = |flat: Tensor<2>| flat.reshape([num_items, channels, height, width]);
-            let each = similarities(images(predicted), images(targets.clone()), self.pixel_range);
+            let (unit, zero) = self.to_pixels;
+            let images = |flat: Tensor<2>| {
+                (flat * unit + zero).reshape([num_items, channels, height, width])
+            };
+            let each = similarities(images(predicted), images(targets.clone()));
             add("similarity", numbers(each)?.iter().sum());
         }
         Ok(())
@@ -290,9 +299,9 @@ impl Scores {
     }
 }
 
-/// The structural similarity of each pair of images, \[batch\], in Gaussian windows of 11x11 that lie inside
+/// The structural similarity of each pair of images of pixels from 0 to 1, \[batch\], in Gaussian windows of 11x11 that lie inside
 /// the image (Wang et al., 2004).
-fn similarities(a: Tensor<4>, b: Tensor<4>, range: f64) -> Tensor<1> {
+fn similarities(a: Tensor<4>, b: Tensor<4>) -> Tensor<1> {
     const SIDE: usize = 11;
     const DEVIATION: f64 = 1.5;
     let channels = a.dims()[1];
@@ -312,7 +321,7 @@ fn similarities(a: Tensor<4>, b: Tensor<4>, range: f64) -> Tensor<1> {
     let variances =
         mean(a.clone().square()) + mean(b.clone().square()) - square_a.clone() - square_b.clone();
     let covariance = mean(a * b) - product.clone();
-    let (c1, c2) = ((0.01 * range).powi(2), (0.03 * range).powi(2));
+    let (c1, c2) = (0.01f64.powi(2), 0.03f64.powi(2));
     let above = (product * 2.0 + c1) * (covariance * 2.0 + c2);
     let below = (square_a + square_b + c1) * (variances + c2);
     let map: Tensor<2> = (above / below).flatten(1, 3);
@@ -504,7 +513,7 @@ mod tests {
             },
             loss,
             image: None,
-            pixel_range: 1.0,
+            to_pixels: (1.0, 0.0),
             num_classes: 4,
         }
     }
@@ -766,7 +775,7 @@ mod tests {
             );
         }
         let images = |values: &[f64]| tensor(values, side * side).reshape([1, 1, side, side]);
-        let found = numbers(similarities(images(&a), images(&b), 1.0)).unwrap()[0];
+        let found = numbers(similarities(images(&a), images(&b))).unwrap()[0];
         let expected = windows.iter().sum::<f64>() / 4.0;
         assert!((found - expected).abs() < 1e-4, "{found} for {expected}");
     }

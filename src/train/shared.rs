@@ -61,6 +61,12 @@ impl SharedNetwork {
         self.with(|held| Some(held.average.as_ref()?.network.clone()))
     }
 
+    /// Takes the newest statistics of batch norms into what is saved: Burn holds those of the last step
+    /// back until they are asked for.
+    pub fn settle(&self) {
+        self.with(|held| drop(held.network.valid()));
+    }
+
     /// Looks at the network without a copy.
     pub fn look<T>(&self, look: impl FnOnce(&Network) -> T) -> T {
         self.with(|held| look(&held.network))

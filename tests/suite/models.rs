@@ -2,6 +2,9 @@
 
 use std::fs;
 
+use runner::spec::model::preset::ModelType;
+use runner::spec::section::Choice;
+
 use super::support::{IRIS, folder_with, plan, run};
 
 /// Branches, a block with parameters, repetition, freezing, initializers.
@@ -101,10 +104,28 @@ const PRESETS: &[(&str, &str)] = &[
         "type = \"cnn\"\nchannels = [4, 6]\npadding = \"same\"\nhidden = [8]",
     ),
     ("digits", "type = \"resnet\"\nchannels = [4, 8]\nblocks = 2"),
+    (
+        "sine_windows",
+        "type = \"lstm\"\nhidden_size = 6\nnum_layers = 2\ndropout = 0.1\nbidirectional = true",
+    ),
+    (
+        "brackets",
+        "type = \"transformer_classifier\"\nd_model = 8\nnum_heads = 2",
+    ),
+    (
+        "copy_sequence",
+        "type = \"transformer_lm\"\nd_model = 8\nnum_heads = 2",
+    ),
 ];
 
 #[test]
 fn a_preset_printed_as_layers_is_the_same_network() {
+    for (_, name, _) in ModelType::ALL.iter().skip(1) {
+        let is_there = PRESETS
+            .iter()
+            .any(|(_, model)| model.starts_with(&format!("type = \"{name}\"")));
+        assert!(is_there, "no case for {name}");
+    }
     for (data, model) in PRESETS {
         let rest = format!(
             "[data]\ntype = \"{data}\"\n[optimizer]\ntype = \"adam\"\nlearning_rate = 1e-3\n[train]\nepochs = 2\n"

@@ -17,9 +17,26 @@ type = "digits"
 image_size = "28x28"
 split.test = 0.1
 
-[model]
-type = "mlp"
-dropout = 0.2
+[[model.layers]]
+type = "flatten"
+
+[[model.layers]]
+type = "linear"
+name = "hidden"
+out_features = 128
+
+[[model.layers]]
+type = "batch_norm"
+
+[[model.layers]]
+type = "relu"
+
+[[model.layers]]
+type = "dropout"
+probability = 0.2
+
+[[model.layers]]
+type = "linear"
 
 [optimizer]
 type = "adamw"
@@ -70,11 +87,12 @@ fn damage(file: &Path) {
 
 #[test]
 fn one_run_at_a_time_and_two_give_the_same_numbers() {
-    let spec = format!("{STOPPABLE}\n[sweep.grid]\nmodel.hidden = [[32], [16, 16]]\n")
-        .replace("epochs = 60", "epochs = 4")
-        .replace("epochs = 30", "epochs = 2")
-        .replace("period = 8", "period = 1")
-        .replace("patience = 50", "patience = 3");
+    let spec =
+        format!("{STOPPABLE}\n[sweep.grid]\n\"model.layers.hidden.out_features\" = [32, 16]\n")
+            .replace("epochs = 60", "epochs = 4")
+            .replace("epochs = 30", "epochs = 2")
+            .replace("period = 8", "period = 1")
+            .replace("patience = 50", "patience = 3");
     let one = completed(&spec, &["--jobs", "1"]);
     let two = completed(&spec, &["--jobs", "2"]);
     assert_eq!(numbers(one.path()), numbers(two.path()));
@@ -437,7 +455,8 @@ fn wgpu_trains_to_what_flex_does() {
     let gpu = summary(folder.path(), "base-s1");
     assert_eq!(gpu["device"], "wgpu");
     let flex = completed(&IRIS.replace("epochs = 3", "epochs = 10"), &[]);
-    let value = |summary: &Json| summary["metrics"]["last/valid/accuracy"].as_f64().unwrap();
+    let value =
+        |summary: &serde_json::Value| summary["metrics"]["last/valid/accuracy"].as_f64().unwrap();
     let flex = value(&summary(flex.path(), "base-s1"));
     // The first weights differ by backend, so only the level can agree.
     assert!(

@@ -132,7 +132,7 @@ pub fn reshaped(shape: &[i64], input: &[usize]) -> Result<Dims, Mismatch> {
         .iter()
         .filter(|size| **size > 0)
         .map(|size| *size as usize)
-        .product();
+        .fold(1, usize::saturating_mul);
     let fits = if open == 1 {
         total.is_multiple_of(known)
     } else {

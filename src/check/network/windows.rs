@@ -61,7 +61,10 @@ pub fn transposed(
                 format!("write at most {}", stride.max(dilation) - 1),
             );
         }
-        let full = (input[1 + at] - 1) * stride + dilation * (conv.kernel_size[at] - 1) + 1 + extra;
+        let full = (input[1 + at] - 1).saturating_mul(stride)
+            + dilation * (conv.kernel_size[at] - 1)
+            + 1
+            + extra;
         let cut = 2 * conv.padding[at];
         if cut >= full {
             return wrong(

@@ -1,6 +1,6 @@
 //! Data that is made up: learnable, small, the same on every machine. For trying things out, never a
-//! stand-in for real data without a word. Only additions, multiplications and divisions are used, which
-//! every machine rounds alike.
+//! stand-in for real data without a word. Only operations are used
+//! that every machine rounds alike.
 
 mod points;
 mod sequences;

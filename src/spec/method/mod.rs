@@ -4,7 +4,7 @@ mod decode;
 
 use serde::{Deserialize, Serialize};
 
-use super::section::Choice;
+use super::section::{Choice, choices};
 
 /// How weights follow from gradients.
 ///
@@ -138,61 +138,20 @@ impl Choice for AdjustLearningRate {
     ];
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum MethodKind {
-    Sgd,
-    Adam,
-    Adamw,
-    Adagrad,
-    Rmsprop,
-    Adafactor,
-    Adan,
-    Lamb,
-    Lion,
-    Muon,
-}
+choices! {
 
-impl Choice for MethodKind {
-    const ALL: &'static [(Self, &'static str, &'static str)] = &[
-        (
-            MethodKind::Sgd,
-            "sgd",
-            "Stochastic gradient descent, with momentum if set.",
-        ),
-        (
-            MethodKind::Adam,
-            "adam",
-            "Adam (Kingma and Ba, 2015); weight decay is an L2 penalty.",
-        ),
-        (
-            MethodKind::Adamw,
-            "adamw",
-            "Adam with decoupled weight decay (Loshchilov and Hutter, 2019).",
-        ),
-        (
-            MethodKind::Adagrad,
-            "adagrad",
-            "AdaGrad (Duchi et al., 2011).",
-        ),
-        (MethodKind::Rmsprop, "rmsprop", "RMSProp (Hinton, 2012)."),
-        (
-            MethodKind::Adafactor,
-            "adafactor",
-            "Adafactor (Shazeer and Stern, 2018): second moments of rows and columns alone.",
-        ),
-        (MethodKind::Adan, "adan", "Adan (Xie et al., 2022)."),
-        (
-            MethodKind::Lamb,
-            "lamb",
-            "LAMB (You et al., 2020), for large batches.",
-        ),
-        (MethodKind::Lion, "lion", "Lion (Chen et al., 2023)."),
-        (
-            MethodKind::Muon,
-            "muon",
-            "Muon (Jordan et al., 2024) for matrices, and AdamW for all other parameters.",
-        ),
-    ];
+    enum MethodKind {
+        Sgd "sgd" "Stochastic gradient descent, with momentum if set.",
+        Adam "adam" "Adam (Kingma and Ba, 2015); weight decay is an L2 penalty.",
+        Adamw "adamw" "Adam with decoupled weight decay (Loshchilov and Hutter, 2019).",
+        Adagrad "adagrad" "AdaGrad (Duchi et al., 2011).",
+        Rmsprop "rmsprop" "RMSProp (Hinton, 2012).",
+        Adafactor "adafactor" "Adafactor (Shazeer and Stern, 2018): second moments of rows and columns alone.",
+        Adan "adan" "Adan (Xie et al., 2022).",
+        Lamb "lamb" "LAMB (You et al., 2020), for large batches.",
+        Lion "lion" "Lion (Chen et al., 2023).",
+        Muon "muon" "Muon (Jordan et al., 2024) for matrices, and AdamW for all other parameters.",
+    }
 }
 
 /// What a 32-bit number is used for.

@@ -150,8 +150,8 @@ impl LayerKind {
             T::Concat => LayerKind::Concat {
                 axis: axis(s, "axis", 0),
             },
-            // Activations were decoded above.
-            _ => LayerKind::Identity,
+            T::Identity => LayerKind::Identity,
+            activation => unreachable!("{} is decoded above", activation.name()),
         }
     }
 
@@ -170,7 +170,7 @@ impl LayerKind {
         let output_size: Option<Vec<usize>> =
             s.field("output_size", Kind::sizes(1, dims), doc).optional();
         let doc = "What each dimension is multiplied by, when `output_size` is not written.";
-        let scale: Option<f64> = s.field("scale", Kind::positive(), doc).optional();
+        let scale: Option<f64> = s.field("scale", Kind::between(1e-3, 1e3), doc).optional();
         LayerKind::Interpolate {
             dims,
             output_size: output_size.map(|sizes| each(sizes, dims)),

@@ -416,6 +416,15 @@ impl LayerKind {
         }
     }
 
+    /// Groups of channels that do not see each other.
+    pub fn groups(&self) -> usize {
+        match self {
+            LayerKind::Conv(conv) => conv.groups,
+            LayerKind::ConvTranspose(conv) => conv.groups,
+            _ => 1,
+        }
+    }
+
     /// Whether the file decides the size of its output.
     pub fn has_size(&self) -> bool {
         matches!(
