@@ -9,7 +9,7 @@ use crate::check::network::{Layer, Network};
 use crate::plan::{RunPlan, specs};
 use crate::spec::document::{Document, Value};
 use crate::spec::kind::show_bytes;
-use crate::spec::model::expand::{LayerSpec, Source};
+use crate::spec::model::layer_spec::{LayerSpec, Source};
 
 /// `runner describe`
 pub fn describe(args: &DescribeArgs, output: &mut Output) -> u8 {

@@ -11,8 +11,8 @@ pub mod windows;
 use serde::{Deserialize, Serialize};
 
 use crate::diagnostic::Diagnostic;
-use crate::spec::model::expand::{LayerSpec, Source};
 use crate::spec::model::layer::LayerKind;
+use crate::spec::model::layer_spec::{LayerSpec, Source};
 use shape::Mismatch;
 
 /// A network whose shapes are known.

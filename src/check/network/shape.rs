@@ -6,9 +6,9 @@ use super::Input;
 use super::axes::*;
 use super::windows::*;
 use crate::spec::model::activation::Activation;
-use crate::spec::model::expand::LayerSpec;
 use crate::spec::model::initializer::Initializer;
 use crate::spec::model::layer::{LayerKind, Norm, Recurrent, Steps, Transformer};
+use crate::spec::model::layer_spec::LayerSpec;
 
 /// More dimensions than this, the batch not counted, have no tensor.
 pub const MAX_RANK: usize = 4;

@@ -2,6 +2,7 @@
 
 use super::expand::*;
 use super::layer::LayerType;
+use super::layer_spec::Source;
 use super::preset::is_in_preset;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::spec::document::{Entry, Node, Table, Value};

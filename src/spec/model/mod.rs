@@ -7,13 +7,15 @@ pub mod expand;
 pub mod expression;
 pub mod initializer;
 pub mod layer;
+pub mod layer_spec;
 mod name;
 pub mod preset;
 
 use super::document::{Node, Table};
 use super::section::{Section, Shape};
 use crate::diagnostic::Diagnostic;
-use expand::{LayerSpec, expand};
+use expand::expand;
+use layer_spec::LayerSpec;
 use preset::{ModelType, Preset};
 
 /// The `[model]` table.

@@ -2,6 +2,7 @@
 
 use super::expand::*;
 use super::layer::LayerType;
+use super::layer_spec::Source;
 use super::preset::ModelType;
 use crate::diagnostic::{Diagnostic, Span, nearest};
 use crate::spec::document::{Node, Table, Value};
