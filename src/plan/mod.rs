@@ -167,7 +167,7 @@ pub fn plan(
         written.experiment.seeds.len(),
         &mut findings.diagnostics,
     );
-    sweep::refuse_missing_items(&axes, &document.root, &mut findings.diagnostics);
+    sweep::refuse_wrong_items(&axes, &document.root, &mut findings.diagnostics);
     sweep::refuse_overridden(&axes, &document.overrides, &mut findings.diagnostics);
     if findings.is_poisoned("sweep") || findings.diagnostics.0.len() > num_before {
         // Trials of a wrong sweep would only repeat what is wrong with the file itself.

@@ -137,9 +137,20 @@ fn refuse(key: &str, entry: &Entry, axes: &[Axis]) -> Option<Diagnostic> {
     unknown_table(key, entry)
 }
 
-/// Refuses axes over items of a list, such as layers, that are not there.
-pub fn refuse_missing_items(axes: &[Axis], root: &Table, diagnostics: &mut Diagnostics) {
-    for axis in axes {
+/// Refuses axes over items of a list, such as layers, that are not there or are named twice.
+pub fn refuse_wrong_items(axes: &[Axis], root: &Table, diagnostics: &mut Diagnostics) {
+    for (at, axis) in axes.iter().enumerate() {
+        let key = root.numbered(&axis.key);
+        let twin = axes[..at].iter().find(|other| root.numbered(&other.key) == key);
+        if let Some(twin) = twin {
+            let message = format!("the axes `{}` and `{}` set the same key", twin.key, axis.key);
+            diagnostics.push(
+                Diagnostic::error("sweep", message)
+                    .at(axis.entry.key_span)
+                    .related(twin.entry.key_span, "the other axis")
+                    .help("put all values into one list"),
+            );
+        }
         if let Some((item, names)) = root.missing_item(&axis.key) {
             let message = format!(
                 "the axis `{}`: there is no item `{item}` in the list",

@@ -202,6 +202,28 @@ impl Table {
         }
     }
 
+    /// The same path with items of lists by their number.
+    pub fn numbered(&self, path: &str) -> String {
+        let Some((head, rest)) = path.split_once('.') else {
+            return path.to_owned();
+        };
+        let rest = match self.get(head).map(|entry| &entry.node.value) {
+            Some(Value::Table(table)) => table.numbered(rest),
+            Some(Value::Array(items)) => {
+                let (item, behind) = rest.split_once('.').unwrap_or((rest, ""));
+                match item_at(items, item).map(|at| (at, &items[at].value)) {
+                    Some((at, Value::Table(table))) if !behind.is_empty() => {
+                        format!("{at}.{}", table.numbered(behind))
+                    }
+                    Some((at, _)) if behind.is_empty() => at.to_string(),
+                    _ => rest.to_owned(),
+                }
+            }
+            _ => rest.to_owned(),
+        };
+        format!("{head}.{rest}")
+    }
+
     /// Puts `node` at a dotted path, creating tables on the way. What stands in the way and is not a
     /// table is replaced. The keys take `key_span`.
     pub fn set(&mut self, path: &str, key_span: Span, node: Node) {
