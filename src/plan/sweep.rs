@@ -141,9 +141,14 @@ fn refuse(key: &str, entry: &Entry, axes: &[Axis]) -> Option<Diagnostic> {
 pub fn refuse_wrong_items(axes: &[Axis], root: &Table, diagnostics: &mut Diagnostics) {
     for (at, axis) in axes.iter().enumerate() {
         let key = root.numbered(&axis.key);
-        let twin = axes[..at].iter().find(|other| root.numbered(&other.key) == key);
+        let twin = axes[..at]
+            .iter()
+            .find(|other| root.numbered(&other.key) == key);
         if let Some(twin) = twin {
-            let message = format!("the axes `{}` and `{}` set the same key", twin.key, axis.key);
+            let message = format!(
+                "the axes `{}` and `{}` set the same key",
+                twin.key, axis.key
+            );
             diagnostics.push(
                 Diagnostic::error("sweep", message)
                     .at(axis.entry.key_span)
