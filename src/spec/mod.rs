@@ -6,6 +6,7 @@
 pub mod backend;
 pub mod data;
 pub mod document;
+pub mod expression;
 pub mod generate;
 mod hints;
 pub mod kind;

@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::expression::{Arguments, substitute, substitute_table};
 use super::layer::LayerKind;
 use super::layer_spec::{LayerSpec, Place, Source};
 use super::preset::is_in_preset;
 use crate::diagnostic::{Diagnostic, Span, nearest};
 use crate::spec::document::{Entry, Node, Table, Value};
+use crate::spec::expression::{Arguments, substitute, substitute_table};
 use crate::spec::kind::Kind;
 use crate::spec::section::{Findings, Section, read_at};
 

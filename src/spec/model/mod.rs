@@ -4,7 +4,6 @@ pub mod activation;
 mod block;
 mod decode;
 pub mod expand;
-pub mod expression;
 pub mod initializer;
 pub mod layer;
 pub mod layer_spec;

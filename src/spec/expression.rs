@@ -1,24 +1,73 @@
-//! `${…}` in the layers of a block: a parameter's value, or a little arithmetic over parameters.
+//! `${…}` in a value: what a name stands for, or a little arithmetic over names.
 //!
+//! Names are parameters in the layers of a block, and dotted keys elsewhere: who calls says what they stand for.
 //! A string that is one `${…}` takes the value with its type; inside a longer string the value becomes
 //! text. There are numbers, `true` and `false`, names, `'text'`, `+ - * / %`, comparisons, `and`, `or`, `not`,
 //! `min(…)`, `max(…)`, `first(list)` and parentheses. Whole numbers stay whole where the result is.
 
-use crate::diagnostic::{Diagnostic, nearest};
+use crate::diagnostic::{Diagnostic, Span, nearest};
 use crate::spec::document::{Entry, Node, Table, Value};
+
+/// What names stand for.
+pub trait Names {
+    /// The value of a name, at the place where it was written; or what is wrong with the name.
+    fn value(&self, name: &str) -> Result<Node, Wrong>;
+}
+
+/// A message and what to do about it.
+pub type Wrong = (String, String);
 
 /// Parameters by name. A value keeps the place where it was written.
 pub type Arguments = Vec<(String, Node)>;
 
+impl Names for Arguments {
+    fn value(&self, name: &str) -> Result<Node, Wrong> {
+        if let Some((_, node)) = self.iter().rev().find(|(known, _)| known == name) {
+            return Ok(node.clone());
+        }
+        let known = || self.iter().map(|(known, _)| known.as_str());
+        let help = match nearest(name, known()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if self.is_empty() => {
+                "`${…}` is for the parameters of `[model.blocks.<name>]`; write a value here".into()
+            }
+            None => {
+                let known: Vec<_> = known().map(|name| format!("`{name}`")).collect();
+                format!("the parameters here are {}", known.join(", "))
+            }
+        };
+        Err((format!("there is no parameter `{name}`"), help))
+    }
+}
+
+/// The value of an expression without `${` and `}`, as conditions are written. `span` is where it stands.
+pub fn evaluate(source: &str, span: Span, names: &dyn Names) -> Result<Value, Box<Diagnostic>> {
+    let result = Parser::new(source, names).whole();
+    result.map_err(|(message, help)| {
+        let message = format!("`{}`: {message}", shown(source));
+        Box::new(Diagnostic::error("expression", message).at(span).help(help))
+    })
+}
+
+/// The head of a long expression.
+fn shown(source: &str) -> String {
+    const SHOWN: usize = 60;
+    let mut shown: String = source.chars().take(SHOWN).collect();
+    if shown.len() < source.len() {
+        shown.push('…');
+    }
+    shown
+}
+
 /// `node` with every `${…}` in it replaced.
-pub fn substitute(node: &Node, arguments: &Arguments) -> Result<Node, Box<Diagnostic>> {
+pub fn substitute(node: &Node, names: &dyn Names) -> Result<Node, Box<Diagnostic>> {
     let value = match &node.value {
-        Value::Str(text) if text.contains("${") => return substitute_text(text, node, arguments),
+        Value::Str(text) if text.contains("${") => return substitute_text(text, node, names),
         Value::Array(items) => {
-            let items = items.iter().map(|item| substitute(item, arguments));
+            let items = items.iter().map(|item| substitute(item, names));
             Value::Array(items.collect::<Result<_, _>>()?)
         }
-        Value::Table(table) => Value::Table(substitute_table(table, arguments)?),
+        Value::Table(table) => Value::Table(substitute_table(table, names)?),
         other => other.clone(),
     };
     Ok(Node {
@@ -29,11 +78,11 @@ pub fn substitute(node: &Node, arguments: &Arguments) -> Result<Node, Box<Diagno
 
 /// `table` with every `${…}` in its values replaced, but for nested `layers`, which may use names of
 /// their own.
-pub fn substitute_table(table: &Table, arguments: &Arguments) -> Result<Table, Box<Diagnostic>> {
+pub fn substitute_table(table: &Table, names: &dyn Names) -> Result<Table, Box<Diagnostic>> {
     let entries = table.entries.iter().map(|entry| {
         let node = match entry.key.as_str() {
             "layers" => entry.node.clone(),
-            _ => substitute(&entry.node, arguments)?,
+            _ => substitute(&entry.node, names)?,
         };
         Ok(Entry {
             node,
@@ -45,29 +94,22 @@ pub fn substitute_table(table: &Table, arguments: &Arguments) -> Result<Table, B
     })
 }
 
-fn substitute_text(
-    text: &str,
-    node: &Node,
-    arguments: &Arguments,
-) -> Result<Node, Box<Diagnostic>> {
+fn substitute_text(text: &str, node: &Node, names: &dyn Names) -> Result<Node, Box<Diagnostic>> {
     let wrong = |message: String| Diagnostic::error("expression", message).at(node.span);
     let evaluate = |source: &str| {
-        let result = Parser::new(source, arguments).whole();
+        let result = Parser::new(source, names).whole();
         result.map_err(|(message, help)| {
-            const SHOWN: usize = 60;
-            let mut shown: String = source.chars().take(SHOWN).collect();
-            if shown.len() < source.len() {
-                shown.push('…');
-            }
-            Box::new(wrong(format!("`${{{shown}}}`: {message}")).help(help))
+            Box::new(wrong(format!("`${{{}}}`: {message}", shown(source))).help(help))
         })
     };
     if let Some(inner) = text.strip_prefix("${").and_then(|t| t.strip_suffix('}'))
         && !inner.contains("${")
     {
-        let name = inner.trim();
-        if let Some((_, argument)) = arguments.iter().rev().find(|(known, _)| known == name) {
-            return Ok(argument.clone());
+        // A name alone keeps the place of its value, which is what a later message has to point at.
+        if let [Token::Name(name)] = tokens(inner)[..]
+            && let Ok(node) = names.value(name)
+        {
+            return Ok(node);
         }
         let value = evaluate(inner)?;
         return Ok(Node {
@@ -97,14 +139,11 @@ fn substitute_text(
     })
 }
 
-/// A message and what to do about it.
-type Wrong = (String, String);
-
 /// Recursive descent, one method for each strength of binding.
 struct Parser<'a> {
     tokens: Vec<Token<'a>>,
     at: usize,
-    arguments: &'a Arguments,
+    names: &'a dyn Names,
     /// How deep parentheses and signs are nested.
     depth: usize,
 }
@@ -121,11 +160,11 @@ enum Token<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn new(source: &'a str, arguments: &'a Arguments) -> Self {
+    fn new(source: &'a str, names: &'a dyn Names) -> Self {
         Self {
             tokens: tokens(source),
             at: 0,
-            arguments,
+            names,
             depth: 0,
         }
     }
@@ -257,7 +296,7 @@ impl<'a> Parser<'a> {
                 self.least_or_largest(name)
             }
             Some(Token::Name("first")) if self.accept(&["("]).is_some() => self.first(),
-            Some(Token::Name(name)) => self.named(name),
+            Some(Token::Name(name)) => Ok(self.names.value(name)?.value),
             Some(sign) => Err(unexpected(sign)),
             None => Err(("the expression ends too early".into(), EXAMPLE.into())),
         }
@@ -289,24 +328,6 @@ impl<'a> Parser<'a> {
             )),
         }
     }
-
-    fn named(&self, name: &str) -> Result<Value, Wrong> {
-        if let Some((_, node)) = self.arguments.iter().rev().find(|(known, _)| known == name) {
-            return Ok(node.value.clone());
-        }
-        let known = || self.arguments.iter().map(|(known, _)| known.as_str());
-        let help = match nearest(name, known()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None if self.arguments.is_empty() => {
-                "`${…}` is for the parameters of `[model.blocks.<name>]`; write a value here".into()
-            }
-            None => {
-                let known: Vec<_> = known().map(|name| format!("`{name}`")).collect();
-                format!("the parameters here are {}", known.join(", "))
-            }
-        };
-        Err((format!("there is no parameter `{name}`"), help))
-    }
 }
 
 const EXAMPLE: &str = "there are parameters, numbers, `+ - * / %`, comparisons, `and`, `or`, `not`, `min(a, b)`, `max(a, b)`, `first(list)`: for example `${2 * channels}`";
@@ -336,7 +357,10 @@ fn tokens(source: &str) -> Vec<Token<'_>> {
                 Token::Number,
             )
         } else if first.is_alphabetic() || first == '_' {
-            (word(|c| c.is_alphanumeric() || c == '_'), Token::Name)
+            (
+                word(|c| c.is_alphanumeric() || "_.".contains(c)),
+                Token::Name,
+            )
         } else {
             let double = ["==", "!=", "<=", ">="].iter().any(|s| rest.starts_with(s));
             (if double { 2 } else { first.len_utf8() }, Token::Sign)
