@@ -4,11 +4,14 @@
 //! planning needs; [`load`] reads and checks everything.
 
 pub mod embedded;
+pub mod encode;
 pub mod generate;
 pub mod idx;
 mod load;
 pub mod mnist;
 pub mod order;
+pub mod read;
+pub mod records;
 pub mod split;
 
 pub use load::{Loaded, Split, Values, load};
@@ -314,7 +317,7 @@ pub fn locate(
             target,
             (num, num_test),
             split,
-            spec.standardize,
+            (spec.scale == crate::spec::data::Scale::Standardize),
         )
     };
     let digits = |image_size: ImageSize, stands_in_for: Option<&str>, split: SplitSpec| {
@@ -337,6 +340,7 @@ pub fn locate(
     };
     let plain = |plan: DataPlan| Ok(Located { plan, notice: None });
     match &spec.source {
+        DataSource::Files(_) => Err(DataError::new("files are not read yet")),
         DataSource::Iris => plain(plan(
             Dataset::Iris,
             vec![4],
@@ -350,7 +354,14 @@ pub fn locate(
             let dataset = Dataset::Synthetic(generated.clone());
             let sizes = (generated.num_items, 0);
             Ok(Located {
-                plan: self::plan(dataset, input, target, sizes, split, spec.standardize),
+                plan: self::plan(
+                    dataset,
+                    input,
+                    target,
+                    sizes,
+                    split,
+                    (spec.scale == crate::spec::data::Scale::Standardize),
+                ),
                 notice: Some(format!(
                     "`{}` is synthetic: generated, not collected",
                     generated.name()

@@ -175,9 +175,7 @@ impl Generated {
                 noise: noise(s, 0.2),
                 target: s.choice("target", "What is asked of an image.", ShapeTarget::Class),
             },
-            DataKind::Mnist | DataKind::Digits | DataKind::Iris => {
-                unreachable!("files and embedded sets are decoded by their own")
-            }
+            _ => unreachable!("files and embedded sets are decoded by their own"),
         };
         Self {
             num_items: size(s, "num_items", 10, 10_000_000, "Items to make.", 1000),

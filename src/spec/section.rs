@@ -91,12 +91,12 @@ pub trait Choice: Copy + PartialEq + 'static {
 /// Declares a fixed set of names: `Variant "name" "what it means",` for each.
 macro_rules! choices {
     ($(#[$meta:meta])* $vis:vis enum $choice:ident {
-        $($variant:ident $name:literal $doc:literal,)+
+        $($(#[$mark:meta])* $variant:ident $name:literal $doc:literal,)+
     }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         $vis enum $choice {
-            $(#[doc = $doc] $variant,)+
+            $($(#[$mark])* #[doc = $doc] $variant,)+
         }
 
         impl $crate::spec::section::Choice for $choice {

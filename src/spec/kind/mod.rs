@@ -31,6 +31,8 @@ pub enum Kind {
     },
     /// A string that is not empty.
     Text,
+    /// A string, which may be empty.
+    AnyText,
     /// A pattern over names, in which `*` stands for any text.
     Pattern,
     /// One of these names, each with what it means.
@@ -86,6 +88,12 @@ impl Kind {
             min_items,
             unique: false,
         }
+    }
+
+    /// A single value, or a list of at least one.
+    pub fn one_or_many(item: Kind) -> Self {
+        let list = Kind::list(item.clone(), 1);
+        Kind::Either(Box::new(item), Box::new(list))
     }
 
     /// A size for every dimension, or one for each.
@@ -176,7 +184,7 @@ impl Kind {
                 };
                 format!("a number{lower}{upper}")
             }
-            Kind::Text => "a string".into(),
+            Kind::Text | Kind::AnyText => "a string".into(),
             Kind::Pattern => "a pattern".into(),
             Kind::OneOf(names) | Kind::Indexed(names) => {
                 let quoted: Vec<_> = names.iter().map(|(name, _)| format!("`{name}`")).collect();
@@ -216,7 +224,7 @@ impl Kind {
                     .unwrap_or(&1.0)
                     .to_string()
             }
-            Kind::Text => "\"some words\"".into(),
+            Kind::Text | Kind::AnyText => "\"some words\"".into(),
             Kind::Pattern => "\"*.bias\"".into(),
             Kind::OneOf(names) | Kind::Indexed(names) => {
                 format!("\"{}\"", names.first().map_or("", |(name, _)| name))
@@ -316,6 +324,7 @@ impl Kind {
             (Kind::Int(..) | Kind::Float { .. }, Value::Str(s)) if s.parse::<f64>().is_ok() => Err(
                 Box::new(wrong_type().help(format!("write {s} without quotes"))),
             ),
+            (Kind::AnyText, Value::Str(_)) => Ok(()),
             (Kind::Text | Kind::Pattern, Value::Str(s)) if !s.trim().is_empty() => Ok(()),
             (Kind::Text | Kind::Pattern, Value::Str(_)) => {
                 let message = format!("`{path}` is empty");
@@ -483,6 +492,7 @@ impl Kind {
                 }
                 schema
             }
+            Kind::AnyText => json!({ "type": "string" }),
             Kind::Text | Kind::Pattern => json!({ "type": "string", "minLength": 1 }),
             Kind::OneOf(names) => {
                 let names: Vec<_> = names.iter().map(|(name, _)| *name).collect();

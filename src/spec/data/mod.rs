@@ -1,5 +1,18 @@
 //! `[data]`: which items are trained on and how they are split.
 
+mod augment;
+mod columns;
+mod files;
+mod split;
+
+pub use augment::AugmentSpec;
+pub use columns::{
+    ColumnSpec, ColumnType, Encode, Missing, RolesSpec, Scale, TokenizerKind, TokensSpec,
+    WindowSpec,
+};
+pub use files::{Channels, FilesSpec, Format, OnBadItem, Targets};
+pub use split::{SplitOrder, SplitSpec};
+
 use serde::{Deserialize, Serialize};
 
 use super::generate::Generated;
@@ -11,9 +24,11 @@ use super::section::{Choice, Section, choices};
 pub struct DataSpec {
     /// Where the items come from.
     pub source: DataSource,
-    /// Whether values are brought to mean 0 and deviation 1 over the train split.
-    pub standardize: bool,
-    /// How they are split.
+    /// How numbers are scaled.
+    pub scale: Scale,
+    /// How pictures of the train split are changed.
+    pub augment: Option<AugmentSpec>,
+    /// How items are split.
     pub split: SplitSpec,
 }
 
@@ -40,14 +55,25 @@ pub enum DataSource {
     Iris,
     /// Made up.
     Generated(Generated),
+    /// Files of the user.
+    Files(FilesSpec),
 }
 
 choices! {
     /// The `type` of `[data]`.
-    pub(super) enum DataKind {
+    pub enum DataKind {
         Mnist "mnist" "Handwritten digits, 28x28, 10 classes: the four IDX files, gzipped or not.",
         Digits "digits" "UCI handwritten digits, 1,797 images of 8x8, 10 classes, inside the binary.",
         Iris "iris" "Iris flowers, 150 rows of 4 measurements, 3 classes, inside the binary.",
+        Csv "csv" "Rows of values with a separator, plain or gzipped.",
+        JsonLines "json_lines" "One JSON object a line, plain or gzipped.",
+        Parquet "parquet" "Apache Parquet; needs the feature `parquet`.",
+        Npy "npy" "NumPy arrays, a file of inputs and one of targets.",
+        Npz "npz" "NumPy arrays by name in one file.",
+        Safetensors "safetensors" "Tensors by name in one file.",
+        Idx "idx" "Arrays of bytes in the format of MNIST, plain or gzipped.",
+        ImageFolder "image_folder" "Pictures (png, jpeg), a folder for each class, or with masks.",
+        Text "text" "Plain text, for next-token prediction.",
         Blobs "blobs" "Generated: normal clouds around a centre for each class.",
         TwoMoons "two_moons" "Generated: two half circles that reach into each other.",
         Spirals "spirals" "Generated: arms of a spiral, one for each class.",
@@ -100,19 +126,6 @@ impl Choice for ImageSize {
     ];
 }
 
-/// `[data.split]`: the fractions held out of the training items.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SplitSpec {
-    /// Fraction of the items for validation.
-    pub valid: f64,
-    /// Fraction of the items for the test; 0 for none.
-    pub test: f64,
-    /// Whether every class keeps its share in every split.
-    pub stratified: bool,
-    /// Seed of the split; apart from the seeds of runs, so that all runs see the same split.
-    pub seed: u64,
-}
-
 impl DataSpec {
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
         let source = s.variant("Where the items come from.", None, |s, kind| match kind {
@@ -130,59 +143,46 @@ impl DataSpec {
                 image_size: s.choice("image_size", "The size that the images are served at.", ImageSize::Eight),
             },
             DataKind::Iris => DataSource::Iris,
+            kind if kind.is_files() => DataSource::Files(FilesSpec::decode(s, kind)),
             generated => DataSource::Generated(Generated::decode(s, generated)),
         });
-        let standardize = s
-            .field(
-                "standardize",
-                Kind::Bool,
-                "Whether values are brought to mean 0 and deviation 1 over the train split: images as a whole, columns each by itself.",
-            )
-            .or(true);
-        let split = s.table(
-            "split",
-            "The fractions held out of the training items.",
-            false,
-            |s| SplitSpec {
-                valid: s
-                    .field(
-                        "valid",
-                        Kind::Float {
-                            min: 0.0,
-                            open_min: true,
-                            max: 1.0,
-                            open_max: true,
-                        },
-                        "Fraction held out for validation.",
-                    )
-                    .or(0.2),
-                test: s
-                    .field(
-                        "test",
-                        Kind::fraction(),
-                        "Fraction held out for the test, evaluated once at the end; 0 for none.",
-                    )
-                    .or(0.0),
-                stratified: s
-                    .field(
-                        "stratified",
-                        Kind::Bool,
-                        "Whether every class keeps its share in every split.",
-                    )
-                    .or(true),
-                seed: s
-                    .field(
-                        "seed",
-                        Kind::at_least(0),
-                        "Seed of the split; all runs of the experiment share it.",
-                    )
-                    .or(0),
-            },
+        let scale = s.choice(
+            "scale",
+            "How numbers are scaled, where a column does not say.",
+            Scale::Standardize,
         );
         Self {
             source,
-            standardize,
-            split,
+            scale,
+            augment: s.optional_table(
+                "augment",
+                "How pictures of the train split are changed, anew for each item of each epoch.",
+                AugmentSpec::decode,
+            ),
+            split: s.table(
+                "split",
+                "Which items are held out.",
+                false,
+                SplitSpec::decode,
+            ),
         }
+    }
+}
+
+impl DataKind {
+    /// Whether its items come from files of the user.
+    pub fn is_files(self) -> bool {
+        matches!(
+            self,
+            DataKind::Csv
+                | DataKind::JsonLines
+                | DataKind::Parquet
+                | DataKind::Npy
+                | DataKind::Npz
+                | DataKind::Safetensors
+                | DataKind::Idx
+                | DataKind::ImageFolder
+                | DataKind::Text
+        )
     }
 }

@@ -1,0 +1,88 @@
+//! From files to records, one module for each family of formats.
+//!
+//! Readers know columns and records, and nothing of splits or of what columns are for, but for the types
+//! that the file states and for the target, which decides between a number and a category.
+
+pub mod arrays;
+pub mod images;
+pub mod tables;
+pub mod text;
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+use super::DataError;
+use super::records::{Part, Skipped, Writer};
+use crate::spec::data::{FilesSpec, Format, OnBadItem};
+use crate::spec::document::plain_io_error;
+
+/// Told how far reading is: items or bytes done, and in all; called from any thread.
+pub type Watch<'a> = &'a (dyn Fn(u64, u64) + Sync);
+
+/// Reads files, whose paths are absolute and without patterns, into a writer that was not begun.
+pub fn read(files: &FilesSpec, writer: &mut Writer, watch: Watch<'_>) -> Result<(), DataError> {
+    match &files.format {
+        Format::Csv { .. } | Format::JsonLines | Format::Parquet => {
+            tables::read(files, writer, watch)
+        }
+        Format::Npy { .. } | Format::Npz | Format::Safetensors | Format::Idx { .. } => {
+            arrays::read(files, writer, watch)
+        }
+        Format::ImageFolder { .. } => images::read(files, writer, watch),
+        Format::Text => text::read(files, writer, watch),
+    }
+}
+
+/// The files of each part that has any.
+pub fn parts(files: &FilesSpec) -> impl Iterator<Item = (Part, &[String])> {
+    let parts = [
+        (Part::Train, files.path.as_slice()),
+        (Part::Valid, files.valid_path.as_slice()),
+        (Part::Test, files.test_path.as_slice()),
+    ];
+    parts.into_iter().filter(|(_, paths)| !paths.is_empty())
+}
+
+/// Refuses an item that cannot be decoded, or notes it, as the file says. `place` is the file, with
+/// the line or record where there is one.
+pub fn bad_item(
+    files: &FilesSpec,
+    writer: &mut Writer,
+    place: String,
+    reason: String,
+) -> Result<(), DataError> {
+    if files.on_bad_item == OnBadItem::Skip {
+        writer.skip(Skipped { place, reason });
+        return Ok(());
+    }
+    Err(DataError::new(format!("{place}: {reason}"))
+        .help("mend it, or write `on_bad_item = \"skip\"` under `[data]` to leave such items out"))
+}
+
+/// A file that cannot be read.
+pub fn unreadable(path: &Path, error: &io::Error) -> DataError {
+    let reason = plain_io_error(error);
+    DataError::new(format!("cannot read `{}`: {reason}", path.display()))
+        .help("check that the file exists and that you may read it")
+}
+
+/// What is written to the cache and cannot be.
+pub fn unwritable(error: &io::Error) -> DataError {
+    let reason = plain_io_error(error);
+    DataError::new(format!("the data cannot be written to the cache: {reason}"))
+        .help("make room, or name another folder in the environment variable XDG_CACHE_HOME")
+}
+
+/// A file to be read from its start, unpacked when its name ends in `.gz`.
+pub fn open(path: &Path) -> Result<Box<dyn Read>, DataError> {
+    let file = File::open(path).map_err(|e| unreadable(path, &e))?;
+    let reader = BufReader::with_capacity(1 << 18, file);
+    match path.extension().is_some_and(|e| e == "gz") {
+        true => Ok(Box::new(BufReader::with_capacity(
+            1 << 18,
+            flate2::bufread::MultiGzDecoder::new(reader),
+        ))),
+        false => Ok(Box::new(reader)),
+    }
+}

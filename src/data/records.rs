@@ -1,0 +1,526 @@
+//! Items as records of one size, in memory or in a mapped file: what readers make, and what everything
+//! else serves from.
+//!
+//! A record holds a value of each column, one behind the other, as little-endian bytes. Texts are of
+//! any length: they stand behind the records, and a record holds their places.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, Write};
+use std::ops::Range;
+use std::path::Path;
+
+use memmap2::Mmap;
+use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
+
+/// One named value of every item.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Column {
+    /// Its name, unique in the data set.
+    pub name: String,
+    /// What its values are.
+    pub kind: ColumnKind,
+    /// The shape of an item's value; empty for a single one.
+    pub shape: Vec<usize>,
+}
+
+/// What the values of a column are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ColumnKind {
+    /// Bytes, such as pixels.
+    Bytes,
+    /// Numbers of 32 bits; NaN where there is none.
+    Numbers,
+    /// Numbers of 64 bits; NaN where there is none.
+    Doubles,
+    /// Whole numbers, such as classes or tokens; [`NO_NUMBER`] where there is none.
+    Whole,
+    /// Places in a sorted list of names; -1 where there is none.
+    Categories {
+        /// The names.
+        names: Vec<String>,
+    },
+    /// A text; where there is none, its place is [`NO_TEXT`].
+    Text,
+}
+
+/// Stands for a missing whole number.
+pub const NO_NUMBER: i32 = i32::MIN;
+/// Stands for a missing text.
+pub const NO_TEXT: [u8; 16] = [0xff; 16];
+
+impl ColumnKind {
+    /// Bytes of one value.
+    pub fn size(&self) -> usize {
+        match self {
+            ColumnKind::Bytes => 1,
+            ColumnKind::Numbers | ColumnKind::Whole | ColumnKind::Categories { .. } => 4,
+            ColumnKind::Doubles => 8,
+            ColumnKind::Text => 16,
+        }
+    }
+
+    /// In words.
+    pub fn show(&self) -> &'static str {
+        match self {
+            ColumnKind::Bytes => "bytes",
+            ColumnKind::Numbers | ColumnKind::Doubles => "numbers",
+            ColumnKind::Whole => "whole numbers",
+            ColumnKind::Categories { .. } => "categories",
+            ColumnKind::Text => "texts",
+        }
+    }
+}
+
+impl Column {
+    /// A column of single values.
+    pub fn scalar(name: impl Into<String>, kind: ColumnKind) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            shape: Vec::new(),
+        }
+    }
+
+    /// Values of one item.
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Whether an item has no values here.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Which split files were given for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// Items that are split by the fractions.
+    Train,
+    /// Items of the valid split.
+    Valid,
+    /// Items of the test split.
+    Test,
+}
+
+/// An item that could not be decoded and was left out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Skipped {
+    /// The file, with the line or record where there is one.
+    pub place: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// What is known of records besides their bytes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// The columns in the order in which a record holds them.
+    pub columns: Vec<Column>,
+    /// Records of each part, in the order train, valid, test, which is their order in the file.
+    pub parts: [usize; 3],
+    /// Bytes of all texts.
+    pub text_bytes: u64,
+    /// Items that were left out.
+    pub skipped: Vec<Skipped>,
+}
+
+impl Header {
+    /// Where each column's bytes stand in a record.
+    fn ranges(&self) -> Vec<Range<usize>> {
+        let mut start = 0;
+        let range = |column: &Column| {
+            let range = start..start + column.len() * column.kind.size();
+            start = range.end;
+            range
+        };
+        self.columns.iter().map(range).collect()
+    }
+
+    fn num_items(&self) -> usize {
+        self.parts.iter().sum()
+    }
+}
+
+/// All items of a data set.
+#[derive(Debug)]
+pub struct Records {
+    /// Columns and sizes.
+    pub header: Header,
+    ranges: Vec<Range<usize>>,
+    record_size: usize,
+    store: Store,
+}
+
+#[derive(Debug)]
+enum Store {
+    Memory { records: Vec<u8>, texts: Vec<u8> },
+    Mapped(Mmap),
+}
+
+impl Records {
+    fn new(header: Header, store: Store) -> Self {
+        let ranges = header.ranges();
+        Self {
+            record_size: ranges.last().map_or(0, |range| range.end),
+            ranges,
+            header,
+            store,
+        }
+    }
+
+    /// Number of items.
+    pub fn len(&self) -> usize {
+        self.header.num_items()
+    }
+
+    /// Whether there are no items.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The columns.
+    pub fn columns(&self) -> &[Column] {
+        &self.header.columns
+    }
+
+    /// The number of the column with a name.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns().iter().position(|column| column.name == name)
+    }
+
+    /// Bytes of all records together.
+    pub fn size(&self) -> u64 {
+        (self.len() * self.record_size) as u64 + self.header.text_bytes
+    }
+
+    /// Bytes of one record.
+    pub fn record_size(&self) -> usize {
+        self.record_size
+    }
+
+    /// The bytes of some records.
+    pub fn record(&self, items: Range<usize>) -> &[u8] {
+        let range = items.start * self.record_size..items.end * self.record_size;
+        match &self.store {
+            Store::Memory { records, .. } => &records[range],
+            Store::Mapped(map) => &map[range],
+        }
+    }
+
+    /// The bytes of an item's values in a column.
+    pub fn bytes(&self, item: usize, column: usize) -> &[u8] {
+        &self.record(item..item + 1)[self.ranges[column].clone()]
+    }
+
+    /// One number of an item in a column of any kind but text; NaN where there is none.
+    pub fn number(&self, item: usize, column: usize, at: usize) -> f64 {
+        let bytes = self.bytes(item, column);
+        let kind = &self.columns()[column].kind;
+        let bytes = &bytes[at * kind.size()..(at + 1) * kind.size()];
+        number(kind, bytes)
+    }
+
+    /// Calls `see` with each number of an item in a column of any kind but text, in order.
+    pub fn numbers(&self, item: usize, column: usize, mut see: impl FnMut(f64)) {
+        let kind = &self.columns()[column].kind;
+        let values = self.bytes(item, column).chunks_exact(kind.size());
+        values.for_each(|bytes| see(number(kind, bytes)));
+    }
+
+    /// The name of an item's category, or `None` where there is none.
+    pub fn category(&self, item: usize, column: usize) -> Option<usize> {
+        let code = self.number(item, column, 0);
+        (code >= 0.0).then_some(code as usize)
+    }
+
+    /// The text of an item in a column of texts.
+    pub fn text(&self, item: usize, column: usize) -> Option<&str> {
+        let place = self.bytes(item, column);
+        if place == NO_TEXT {
+            return None;
+        }
+        let number = |bytes: &[u8]| {
+            let mut word = [0; 8];
+            word.copy_from_slice(bytes);
+            u64::from_le_bytes(word) as usize
+        };
+        let (start, len) = (number(&place[..8]), number(&place[8..]));
+        let texts = match &self.store {
+            Store::Memory { texts, .. } => texts.as_slice(),
+            Store::Mapped(map) => {
+                let start = self.len() * self.record_size;
+                &map[start..start + self.header.text_bytes as usize]
+            }
+        };
+        let bytes = texts.get(start..start.checked_add(len)?)?;
+        std::str::from_utf8(bytes).ok()
+    }
+
+    /// Maps a file that a [`Writer`] made; `None` when it is none, or is damaged in its structure.
+    pub fn open(path: &Path) -> io::Result<Option<Self>> {
+        let file = File::open(path)?;
+        if file.metadata()?.len() < TAIL as u64 {
+            return Ok(None);
+        }
+        // SAFETY: files of the cache are made under another name, renamed, and never written again; a user
+        // who truncates one while it is read gets a bus error, as with every mapped file.
+        let map = unsafe { Mmap::map(&file)? };
+        let (rest, tail) = map.split_at(map.len() - TAIL);
+        let Some(len) = tail.strip_suffix(MAGIC) else {
+            return Ok(None);
+        };
+        let mut word = [0; 8];
+        word.copy_from_slice(len);
+        let Some(start) = rest.len().checked_sub(u64::from_le_bytes(word) as usize) else {
+            return Ok(None);
+        };
+        let Ok(header) = serde_json::from_slice::<Header>(&rest[start..]) else {
+            return Ok(None);
+        };
+        let size = header.ranges().last().map_or(0, |range| range.end);
+        let expected = (header.num_items() as u64)
+            .checked_mul(size as u64)
+            .and_then(|bytes| bytes.checked_add(header.text_bytes));
+        let is_whole = expected == Some(start as u64);
+        Ok(is_whole.then(|| Self::new(header, Store::Mapped(map))))
+    }
+}
+
+fn number(kind: &ColumnKind, bytes: &[u8]) -> f64 {
+    let word = || {
+        let mut word = [0; 4];
+        word.copy_from_slice(bytes);
+        word
+    };
+    match kind {
+        ColumnKind::Bytes => f64::from(bytes[0]),
+        ColumnKind::Numbers => f64::from(f32::from_le_bytes(word())),
+        ColumnKind::Doubles => {
+            let mut word = [0; 8];
+            word.copy_from_slice(bytes);
+            f64::from_le_bytes(word)
+        }
+        ColumnKind::Whole | ColumnKind::Categories { .. } => match i32::from_le_bytes(word()) {
+            NO_NUMBER => f64::NAN,
+            whole => f64::from(whole),
+        },
+        ColumnKind::Text => f64::NAN,
+    }
+}
+
+/// The end of a file: the header's length and a mark.
+const TAIL: usize = 8 + MAGIC.len();
+const MAGIC: &[u8] = b"runner-records-1";
+
+/// Takes items one after the other.
+///
+/// First [`Writer::begin`] with the columns, then for each part [`Writer::part`] and its records.
+#[derive(Debug)]
+pub struct Writer {
+    header: Header,
+    record_size: usize,
+    part: usize,
+    out: Out,
+}
+
+#[derive(Debug)]
+enum Out {
+    Memory {
+        records: Vec<u8>,
+        texts: Vec<u8>,
+    },
+    File {
+        records: BufWriter<NamedTempFile>,
+        texts: BufWriter<File>,
+    },
+}
+
+impl Writer {
+    /// Keeps all in memory.
+    pub fn in_memory() -> Self {
+        Self::new(Out::Memory {
+            records: Vec::new(),
+            texts: Vec::new(),
+        })
+    }
+
+    /// Writes a file into a folder, under a name that [`Writer::persist`] changes.
+    pub fn in_folder(folder: &Path) -> io::Result<Self> {
+        let named = tempfile::Builder::new()
+            .prefix(".partial-")
+            .tempfile_in(folder)?;
+        Ok(Self::new(Out::File {
+            records: BufWriter::with_capacity(1 << 20, named),
+            texts: BufWriter::with_capacity(1 << 20, tempfile::tempfile_in(folder)?),
+        }))
+    }
+
+    fn new(out: Out) -> Self {
+        Self {
+            header: Header::default(),
+            record_size: 0,
+            part: 0,
+            out,
+        }
+    }
+
+    /// States the columns.
+    pub fn begin(&mut self, columns: Vec<Column>) {
+        self.header.columns = columns;
+        self.record_size = self.header.ranges().last().map_or(0, |range| range.end);
+    }
+
+    /// The columns that were stated, empty before.
+    pub fn columns(&self) -> &[Column] {
+        &self.header.columns
+    }
+
+    /// The records that follow are of a part. Parts come in the order train, valid, test.
+    pub fn part(&mut self, part: Part) {
+        self.part = part as usize;
+    }
+
+    /// Adds one record, or several of them.
+    pub fn push(&mut self, records: &[u8]) -> io::Result<()> {
+        let num = records.len() / self.record_size.max(1);
+        debug_assert_eq!(num * self.record_size, records.len());
+        self.header.parts[self.part] += num;
+        match &mut self.out {
+            Out::Memory { records: all, .. } => {
+                all.extend_from_slice(records);
+                Ok(())
+            }
+            Out::File { records: out, .. } => out.write_all(records),
+        }
+    }
+
+    /// Adds a text; returns what the record holds for it.
+    pub fn text(&mut self, text: &str) -> io::Result<[u8; 16]> {
+        let mut place = [0; 16];
+        place[..8].copy_from_slice(&self.header.text_bytes.to_le_bytes());
+        place[8..].copy_from_slice(&(text.len() as u64).to_le_bytes());
+        self.header.text_bytes += text.len() as u64;
+        match &mut self.out {
+            Out::Memory { texts, .. } => texts.extend_from_slice(text.as_bytes()),
+            Out::File { texts, .. } => texts.write_all(text.as_bytes())?,
+        }
+        Ok(place)
+    }
+
+    /// Notes an item that is left out.
+    pub fn skip(&mut self, skipped: Skipped) {
+        self.header.skipped.push(skipped);
+    }
+
+    /// Items so far.
+    pub fn num_items(&self) -> usize {
+        self.header.num_items()
+    }
+
+    /// The records of a writer in memory.
+    ///
+    /// # Panics
+    /// When the writer was made with [`Writer::in_folder`].
+    pub fn into_records(self) -> Records {
+        let Out::Memory { records, texts } = self.out else {
+            panic!("the records are in a file");
+        };
+        Records::new(self.header, Store::Memory { records, texts })
+    }
+
+    /// Ends a file and gives it its name, all at once.
+    ///
+    /// # Panics
+    /// When the writer was made with [`Writer::in_memory`].
+    pub fn persist(self, path: &Path) -> io::Result<()> {
+        let Out::File { mut records, texts } = self.out else {
+            panic!("the records are in memory");
+        };
+        let mut texts = texts.into_inner().map_err(|e| e.into_error())?;
+        texts.rewind()?;
+        io::copy(&mut texts, &mut records)?;
+        let header = serde_json::to_vec(&self.header)?;
+        records.write_all(&header)?;
+        records.write_all(&(header.len() as u64).to_le_bytes())?;
+        records.write_all(MAGIC)?;
+        let file = records.into_inner().map_err(|e| e.into_error())?;
+        file.as_file().sync_all()?;
+        file.persist(path).map_err(|e| e.error)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn columns() -> Vec<Column> {
+        let names = vec!["no".to_owned(), "yes".to_owned()];
+        vec![
+            Column::scalar("age", ColumnKind::Doubles),
+            Column::scalar("answer", ColumnKind::Categories { names }),
+            Column {
+                name: "image".into(),
+                kind: ColumnKind::Bytes,
+                shape: vec![1, 2, 2],
+            },
+            Column::scalar("note", ColumnKind::Text),
+        ]
+    }
+
+    fn fill(writer: &mut Writer) {
+        writer.begin(columns());
+        for (part, num) in [(Part::Train, 3), (Part::Test, 1)] {
+            writer.part(part);
+            for at in 0..num {
+                let note = match at {
+                    1 => NO_TEXT,
+                    _ => writer.text(&format!("täg {at}")).unwrap(),
+                };
+                let mut record = Vec::new();
+                record.extend(f64::from(at).to_le_bytes());
+                record.extend((at - 1).to_le_bytes());
+                record.extend([at as u8; 4]);
+                record.extend(note);
+                writer.push(&record).unwrap();
+            }
+        }
+    }
+
+    fn hold(records: &Records) {
+        assert_eq!((records.len(), records.header.parts), (4, [3, 0, 1]));
+        assert_eq!(records.number(2, 0, 0), 2.0);
+        assert_eq!(
+            (records.category(0, 1), records.category(2, 1)),
+            (None, Some(1))
+        );
+        assert_eq!(records.bytes(2, 2), [2; 4]);
+        assert_eq!(records.text(0, 3), Some("täg 0"));
+        assert_eq!(records.text(1, 3), None);
+        assert_eq!(records.column("note"), Some(3));
+    }
+
+    #[test]
+    fn records_are_the_same_in_memory_and_in_a_file() {
+        let mut writer = Writer::in_memory();
+        fill(&mut writer);
+        hold(&writer.into_records());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.records");
+        let mut writer = Writer::in_folder(folder.path()).unwrap();
+        fill(&mut writer);
+        writer.persist(&path).unwrap();
+        hold(&Records::open(&path).unwrap().unwrap());
+        let whole = std::fs::read(&path).unwrap();
+        for len in [0, 5, 30, whole.len() - 1] {
+            std::fs::write(&path, &whole[..len]).unwrap();
+            assert!(Records::open(&path).unwrap().is_none(), "{len}");
+        }
+        std::fs::write(&path, [&whole[4..], &whole[..4]].concat()).unwrap();
+        assert!(Records::open(&path).unwrap().is_none());
+    }
+}

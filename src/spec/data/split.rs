@@ -1,0 +1,129 @@
+//! `[data.split]`: which items are held out.
+
+use serde::{Deserialize, Serialize};
+
+use crate::spec::kind::Kind;
+use crate::spec::section::{Section, choices};
+
+/// Which items are held out of the training items.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SplitSpec {
+    /// Fraction of the items for validation.
+    pub valid: f64,
+    /// Fraction of the items for the test; 0 for none.
+    pub test: f64,
+    /// Whether every class keeps its share in every split.
+    pub stratified: bool,
+    /// Seed of the split; apart from the seeds of runs, so that all runs see the same split.
+    pub seed: u64,
+    /// Which items come last and are held out.
+    #[serde(default, skip_serializing_if = "SplitOrder::is_random")]
+    pub order: SplitOrder,
+    /// The column that items are ordered by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order_by: Option<String>,
+    /// The column whose values are kept together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group_by: Option<String>,
+    /// Parts of which each is the valid split once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folds: Option<usize>,
+    /// The part that is the valid split now.
+    #[serde(default)]
+    pub fold: usize,
+}
+
+choices! {
+    /// Which items are held out.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum SplitOrder {
+        #[default]
+        Random "random" "Drawn at random.",
+        Time "time" "The last ones: test behind valid behind train, by `order_by` or as they stand in the files.",
+    }
+}
+
+impl SplitOrder {
+    fn is_random(&self) -> bool {
+        *self == SplitOrder::Random
+    }
+}
+
+impl SplitSpec {
+    /// Whether the fraction of the valid split is the items of one fold.
+    pub fn has_folds(&self) -> bool {
+        self.folds.is_some()
+    }
+
+    pub(super) fn decode(s: &mut Section<'_>) -> Self {
+        let order_by: Option<String> = s
+            .field(
+                "order_by",
+                Kind::Text,
+                "The column that items are ordered by, such as a date; it is no feature.",
+            )
+            .optional();
+        Self {
+            valid: s
+                .field(
+                    "valid",
+                    Kind::Float {
+                        min: 0.0,
+                        open_min: true,
+                        max: 1.0,
+                        open_max: true,
+                    },
+                    "Fraction held out for validation.",
+                )
+                .or(0.2),
+            test: s
+                .field(
+                    "test",
+                    Kind::fraction(),
+                    "Fraction held out for the test, evaluated once at the end; 0 for none.",
+                )
+                .or(0.0),
+            stratified: s
+                .field(
+                    "stratified",
+                    Kind::Bool,
+                    "Whether every class keeps its share in every split.",
+                )
+                .or(true),
+            seed: s
+                .field(
+                    "seed",
+                    Kind::at_least(0),
+                    "Seed of the split; all runs of the experiment share it.",
+                )
+                .or(0),
+            order: s.choice(
+                "order",
+                "Which items are held out.",
+                match order_by {
+                    Some(_) => SplitOrder::Time,
+                    None => SplitOrder::Random,
+                },
+            ),
+            order_by,
+            group_by: s
+                .field(
+                    "group_by",
+                    Kind::Text,
+                    "The column whose values are kept together in one split, such as a patient; it is no feature.",
+                )
+                .optional(),
+            folds: s
+                .field(
+                    "folds",
+                    Kind::Int(2, 1000),
+                    "Parts of which each is the valid split once: with `fold` as an axis, cross-validation.",
+                )
+                .optional(),
+            fold: s
+                .field("fold", Kind::Int(0, 999), "The part that is the valid split, from 0.")
+                .or(0),
+        }
+    }
+}
