@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::output::Output;
 use super::{SpecArgs, WRONG};
-use crate::console::{Download, Mode};
+use crate::console::{Fetching, Mode};
 use crate::data::{self, Folders};
 use crate::diagnostic::{Diagnostic, Diagnostics, Sources};
 use crate::plan::{self, Plan};
@@ -29,12 +29,14 @@ pub fn plan(
             .unwrap_or_else(std::env::temp_dir)
             .join("burn-runner"),
     };
+    let decoding = Fetching::decoding(download.unwrap_or(Mode::Normal));
+    let watch = |done, total| decoding.show("reading data", done, Some(total));
     let mut locate = |spec: &crate::spec::data::DataSpec| match download {
-        None => data::locate(spec, &folders, None),
+        None => data::locate(spec, &folders, None, &watch),
         Some(mode) => {
-            let bar = Download::new(mode);
+            let bar = Fetching::download(mode);
             let mut progress = |file: &str, received, total| bar.show(file, received, total);
-            data::locate(spec, &folders, Some(&mut progress))
+            data::locate(spec, &folders, Some(&mut progress), &watch)
         }
     };
     match plan::plan(&document, &name, &mut locate) {

@@ -24,7 +24,7 @@ pub fn verify_data(document: &Document, plan: &Plan, output: &mut Output) -> Res
         if verified.contains(&&run.data) {
             continue;
         }
-        if let Err(error) = data::load(&run.data) {
+        if let Err(error) = data::load(&run.data, &|_, _| {}) {
             return Err(refuse_at(
                 document,
                 "data.type",

@@ -20,7 +20,7 @@ use crate::spec::loss::LossSpec;
 use crate::spec::metric::Objective;
 use crate::spec::optimizer::OptimizerSpec;
 use crate::spec::scheduler::SchedulerSpec;
-use crate::spec::section::Findings;
+use crate::spec::section::{Choice, Findings};
 use crate::spec::task::TaskSpec;
 use crate::spec::train::TrainSpec;
 use crate::spec::{CheckpointSpec, ExperimentSpec};
@@ -125,6 +125,12 @@ impl RunPlan {
         // The folder of the files is left out: the same files elsewhere are the same work.
         let dataset = match &self.data.dataset {
             Dataset::Mnist { part, .. } => json!({ "type": "mnist", "part": part }),
+            Dataset::Files { files, digest, .. } => json!({
+                "type": files.kind().name(),
+                "digest": digest,
+                "roles": files.roles,
+                "tokens": files.tokens,
+            }),
             other => json!(other),
         };
         let work = json!({
@@ -135,7 +141,8 @@ impl RunPlan {
             "precision": self.precision,
             "dataset": dataset,
             "split": self.data.split,
-            "standardize": self.data.standardize,
+            "scale": self.data.scale,
+            "augment": self.data.augment,
             "items": [self.data.num_train, self.data.num_valid, self.data.num_test],
             "train": self.train,
             "task": self.task,
@@ -339,7 +346,12 @@ impl<'a> Planner<'a> {
             false => match self.data_of(&spec.data) {
                 Ok(data) => Some(data),
                 Err(error) => {
-                    let at = point(None, None).span("data.type");
+                    let key = if error.key.is_empty() {
+                        "data.type"
+                    } else {
+                        &error.key
+                    };
+                    let at = point(None, None).span(key);
                     findings.diagnostics.push(error.to_diagnostic().at(at));
                     None
                 }

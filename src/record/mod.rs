@@ -9,6 +9,7 @@
 //!     .lock                held by the worker
 //!     run.toml             the run, resolved and self-contained
 //!     environment.json     versions, host, device, data digests, clock
+//!     transforms.json      how items become numbers: what was measured on the train split
 //!     events.jsonl         what happened, append-only: the source of truth
 //!     metrics.csv          one line for each epoch, derived
 //!     summary.json         the outcome, derived; absent while the run is incomplete
@@ -123,6 +124,11 @@ impl RunFolder {
     /// Where the run was computed.
     pub fn environment_json(&self) -> PathBuf {
         self.0.join("environment.json")
+    }
+
+    /// How items become numbers.
+    pub fn transforms_json(&self) -> PathBuf {
+        self.0.join("transforms.json")
     }
 
     /// What happened.

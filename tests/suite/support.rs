@@ -77,7 +77,7 @@ pub fn plan(name: &str, text: &str) -> Result<(Plan, String), String> {
         cache: PathBuf::from("nowhere"),
     };
     match plan::plan(&document, "spec", &mut |spec| {
-        data::locate(spec, &folders, None)
+        data::locate(spec, &folders, None, &|_, _| {})
     }) {
         Ok((plan, warnings)) => Ok((plan, rendered(&document, &warnings))),
         Err(diagnostics) => Err(rendered(&document, &diagnostics)),
