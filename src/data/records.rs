@@ -476,7 +476,7 @@ mod tests {
         writer.begin(columns());
         for (part, num) in [(Part::Train, 3), (Part::Test, 1)] {
             writer.part(part);
-            for at in 0..num {
+            for at in 0_i32..num {
                 let note = match at {
                     1 => NO_TEXT,
                     _ => writer.text(&format!("täg {at}")).unwrap(),
