@@ -93,15 +93,15 @@ fn read_pairs(
         if streams.len() != expected {
             let (has, lacks) = match streams.len() {
                 1 => (
-                    "other files have targets",
-                    format!("`{}` has none", inputs[0]),
+                    "other files have",
+                    format!("`{}` has no targets beside it", inputs[0]),
                 ),
                 _ => (
-                    "other files have none",
-                    format!("`{}` has targets", inputs[0]),
+                    "other files have not",
+                    format!("`{}` has targets beside it", inputs[0]),
                 ),
             };
-            return Err(DataError::new(format!("{lacks}, but {has}")).help(format!(
+            return Err(DataError::new(format!("{lacks}, and {has}")).help(format!(
                 "write `{key}` for either all of the splits or none"
             )));
         }
@@ -153,8 +153,7 @@ impl Columns {
     ) -> Result<(), DataError> {
         let place = &array.place;
         let Some((num, shape)) = array.shape.split_first() else {
-            return Err(DataError::new(format!("{place} is a single value, not a list of items"))
-                .help("its first dimension must be that of the items; name an array that has none in `ignore`"));
+            return Err(single_value(place));
         };
         if *num == 0 {
             return Err(DataError::new(format!("{place} holds no items"))
@@ -245,6 +244,13 @@ fn wrong_length(place: &str, expected: Option<u64>, found: Option<u64>) -> DataE
         }
     };
     DataError::new(message).help("make or copy the file again")
+}
+
+/// An array without dimensions.
+fn single_value(place: &str) -> DataError {
+    DataError::new(format!("{place} is a single value, not a list of items")).help(
+        "the first dimension must be that of the items; name an array that has none in `ignore`",
+    )
 }
 
 /// A file that is damaged, in words.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::stream::{self, Progress, Stream};
-use super::{Array, Columns, show};
+use super::{Array, Columns, show, single_value};
 use crate::data::DataError;
 use crate::data::read::{Watch, parts};
 use crate::data::records::Writer;
@@ -156,6 +156,9 @@ fn select<'a>(
             }
         }
         _ => {}
+    }
+    if let Some((_, single)) = arrays.iter().find(|(_, array)| array.shape.is_empty()) {
+        return Err(single_value(&single.place));
     }
     let differs = |(_, array): &&(String, Array<'_>)| array.shape.first().copied() != num;
     if let Some((_, other)) = arrays.iter().find(differs) {
