@@ -548,14 +548,14 @@ mod tests {
         writer.begin(columns());
         for (part, num) in [(Part::Train, 3), (Part::Test, 1)] {
             writer.part(part);
-            for at in 0..num {
+            for at in 0_i32..num {
                 let note = match at {
                     1 => NO_TEXT,
                     _ => writer.text(&format!("täg {at}")).unwrap(),
                 };
                 let mut record = Vec::new();
                 record.extend(f64::from(at).to_le_bytes());
-                record.extend((at - 1_i32).to_le_bytes());
+                record.extend((at - 1).to_le_bytes());
                 record.extend([at as u8; 4]);
                 record.extend(note);
                 writer.push(&record).unwrap();

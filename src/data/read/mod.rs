@@ -67,6 +67,14 @@ pub fn unreadable(path: &Path, error: &io::Error) -> DataError {
         .help("check that the file exists and that you may read it")
 }
 
+/// `1 row`, `2 rows`.
+fn counted(num: usize, what: &str) -> String {
+    match num {
+        1 => format!("1 {what}"),
+        _ => format!("{num} {what}s"),
+    }
+}
+
 /// What is written to the cache and cannot be.
 pub fn unwritable(error: &io::Error) -> DataError {
     let reason = plain_io_error(error);
