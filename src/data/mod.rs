@@ -12,6 +12,7 @@ pub mod mnist;
 pub mod order;
 pub mod read;
 pub mod records;
+pub mod sheet;
 pub mod split;
 
 pub use load::{Loaded, Split, Values, load};
