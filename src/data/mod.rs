@@ -14,6 +14,7 @@ pub mod order;
 pub mod read;
 pub mod records;
 pub mod serve;
+pub mod sheet;
 pub mod split;
 pub mod uses;
 

@@ -180,7 +180,7 @@ impl Item<'_> {
 }
 
 /// A number from 0 up to 1.
-fn uniform(rng: &mut impl Rng) -> f64 {
+pub(in crate::data) fn uniform(rng: &mut impl Rng) -> f64 {
     rng.random::<f64>()
 }
 
@@ -191,7 +191,7 @@ fn normal(rng: &mut impl Rng) -> f64 {
 
 /// Sine and cosine of a part of a full turn, by Taylor's series: those of the system's library differ
 /// between machines.
-fn turn(part: f64) -> (f64, f64) {
+pub(in crate::data) fn turn(part: f64) -> (f64, f64) {
     let x = (part - part.round()) * std::f64::consts::TAU;
     let series = |first: f64, start: f64| {
         let (mut term, mut sum) = (first, first);
@@ -206,7 +206,7 @@ fn turn(part: f64) -> (f64, f64) {
 }
 
 /// A whole number below `bound`.
-fn below(rng: &mut impl Rng, bound: usize) -> usize {
+pub(in crate::data) fn below(rng: &mut impl Rng, bound: usize) -> usize {
     ((uniform(rng) * bound as f64) as usize).min(bound - 1)
 }
 

@@ -1,11 +1,263 @@
 //! Folders of pictures, with classes or masks.
+//!
+//! `folder` knows names and no pixels, `decode` and `png` know the bytes of one file and no names.
 
-use super::Watch;
+mod decode;
+mod folder;
+mod png;
+
+use std::path::Path;
+
+use rayon::prelude::*;
+
+use self::decode::Picture;
+use self::folder::{Item, Label};
+use super::{Watch, bad_item, unwritable};
 use crate::data::DataError;
-use crate::data::records::Writer;
-use crate::spec::data::FilesSpec;
+use crate::data::records::{Column, ColumnKind, Writer};
+use crate::spec::data::{Channels, FilesSpec, Format};
 
-/// Reads the files into the writer.
-pub fn read(_files: &FilesSpec, _writer: &mut Writer, _watch: Watch<'_>) -> Result<(), DataError> {
-    Err(DataError::new("this format is not read yet"))
+/// Bytes of records that are decoded before they are written.
+const CHUNK_BYTES: usize = 32 << 20;
+/// Pictures that are decoded before they are written, at most.
+const CHUNK_ITEMS: usize = 1024;
+
+/// Reads the folders into the writer: columns `image` \[channels, height, width\] of bytes, and `class`, or
+/// `mask` \[height, width\] of bytes.
+///
+/// What a byte of a mask means: a class, 255 for a pixel that does not count. Where all masks hold
+/// nothing but 0 and 255, these are the classes 0 and 1.
+pub fn read(files: &FilesSpec, writer: &mut Writer, watch: Watch<'_>) -> Result<(), DataError> {
+    let Format::ImageFolder {
+        masks,
+        size,
+        channels,
+    } = &files.format
+    else {
+        return Err(DataError::new("these files are no folders of pictures"));
+    };
+    if let Some([height, width]) = size
+        && height.saturating_mul(*width) > decode::MAX_PIXELS
+    {
+        let message = format!("`size` is {height} x {width} pixels, and 64 million are the most");
+        return Err(DataError::new(message).help("write a smaller `size` under `[data]`"));
+    }
+    let listing = folder::list(files, masks)?;
+    let total = listing.parts.iter().map(|(_, items)| items.len() as u64);
+    let total = total.sum();
+    watch(0, total);
+    let items = || listing.parts.iter().flat_map(|(_, items)| items);
+    let decoder = Decoder {
+        channels: *channels,
+        size: *size,
+        is_binary: listing.classes.is_none() && masks_are_binary(items()),
+    };
+    let mut reading = Reading {
+        files,
+        classes: listing.classes.as_deref(),
+        decoder,
+        first: None,
+        first_bad: None,
+        done: 0,
+        total,
+    };
+    for (part, items) in &listing.parts {
+        writer.part(*part);
+        reading.part(items, writer, watch)?;
+    }
+    if reading.first.is_some() {
+        return Ok(());
+    }
+    let message = format!("not one of the {total} pictures could be decoded");
+    let mut error = DataError::new(message);
+    error.notes.extend(reading.first_bad);
+    Err(error.help("check that `path` is the folder of the pictures"))
 }
+
+/// Whether masks hold 0 and 255 alone; those that cannot be decoded are refused later, with their pictures.
+fn masks_are_binary<'a>(items: impl Iterator<Item = &'a Item>) -> bool {
+    let paths = |item: &'a Item| match &item.label {
+        Label::Mask(Some(path)) => Some(path.as_path()),
+        _ => None,
+    };
+    let mut paths = items.filter_map(paths);
+    loop {
+        // Most masks with classes are found out by the first few.
+        let chunk: Vec<&Path> = paths.by_ref().take(64).collect();
+        let is_binary = |path: &&Path| match decode::mask(path) {
+            Ok(mask) => mask.pixels.iter().all(|value| matches!(value, 0 | 255)),
+            Err(_) => true,
+        };
+        if chunk.is_empty() {
+            return true;
+        }
+        if !chunk.par_iter().all(is_binary) {
+            return false;
+        }
+    }
+}
+
+/// How a file becomes a record.
+struct Decoder {
+    channels: Channels,
+    size: Option<[usize; 2]>,
+    is_binary: bool,
+}
+
+/// A record, and the size of the picture in it.
+struct Decoded {
+    size: [usize; 2],
+    record: Vec<u8>,
+}
+
+impl Decoder {
+    /// The record of an item, or what is wrong with it.
+    fn decode(&self, item: &Item) -> Result<Decoded, String> {
+        let picture = decode::picture(&item.path, self.channels)?;
+        let mask = match &item.label {
+            Label::Class(_) => None,
+            Label::Mask(None) => return Err("it has no mask of the same name".into()),
+            Label::Mask(Some(path)) => Some(self.mask(path, &picture)?),
+        };
+        let (picture, mask) = match self.size {
+            Some(size) => (
+                picture.resized(size, self.channels),
+                mask.map(|mask| mask.picked(size)),
+            ),
+            None => (picture, mask),
+        };
+        let mut record = picture.pixels;
+        match (&item.label, mask) {
+            (Label::Class(class), _) => record.extend(class.to_le_bytes()),
+            (_, Some(mask)) => record.extend(mask.pixels),
+            (_, None) => {}
+        }
+        Ok(Decoded {
+            size: picture.size,
+            record,
+        })
+    }
+
+    fn mask(&self, path: &Path, picture: &Picture) -> Result<Picture, String> {
+        let in_mask = |reason| format!("its mask `{}` {reason}", path.display());
+        let mut mask = decode::mask(path).map_err(in_mask)?;
+        if mask.size != picture.size {
+            let ([height, width], [of_height, of_width]) = (mask.size, picture.size);
+            return Err(in_mask(format!(
+                "has {height} x {width} pixels, and the picture {of_height} x {of_width}"
+            )));
+        }
+        if self.is_binary {
+            let ones = mask.pixels.iter_mut();
+            ones.for_each(|value| *value = u8::from(*value != 0));
+        }
+        Ok(mask)
+    }
+}
+
+/// Where reading stands.
+struct Reading<'a> {
+    files: &'a FilesSpec,
+    classes: Option<&'a [String]>,
+    decoder: Decoder,
+    /// The size that all pictures have, with the one that said so.
+    first: Option<([usize; 2], &'a Path)>,
+    /// What is wrong with the first picture that was left out.
+    first_bad: Option<String>,
+    done: u64,
+    total: u64,
+}
+
+impl<'a> Reading<'a> {
+    fn part(
+        &mut self,
+        items: &'a [Item],
+        writer: &mut Writer,
+        watch: Watch<'_>,
+    ) -> Result<(), DataError> {
+        let mut rest = items;
+        while !rest.is_empty() {
+            // The first picture alone, since it says how large the others are.
+            let num = match self.first {
+                Some(([height, width], _)) => CHUNK_BYTES / (4 * height * width),
+                None => 1,
+            };
+            let (chunk, later) = rest.split_at(num.clamp(1, CHUNK_ITEMS).min(rest.len()));
+            let expected = self.first.map(|(size, _)| size);
+            let decode = |item| {
+                let mut decoded = self.decoder.decode(item)?;
+                // It will be refused, and until then a chunk of such may not fit into memory.
+                if expected.is_some_and(|size| size != decoded.size) {
+                    decoded.record = Vec::new();
+                }
+                Ok(decoded)
+            };
+            let decoded: Vec<Result<Decoded, String>> = chunk.par_iter().map(decode).collect();
+            for (item, decoded) in chunk.iter().zip(decoded) {
+                match decoded {
+                    Ok(decoded) => self.push(item, &decoded, writer)?,
+                    Err(reason) => {
+                        let place = item.path.display().to_string();
+                        self.first_bad
+                            .get_or_insert_with(|| format!("{place}: {reason}"));
+                        bad_item(self.files, writer, place, reason)?;
+                    }
+                }
+            }
+            rest = later;
+            self.done += chunk.len() as u64;
+            watch(self.done, self.total);
+        }
+        Ok(())
+    }
+
+    fn push(
+        &mut self,
+        item: &'a Item,
+        decoded: &Decoded,
+        writer: &mut Writer,
+    ) -> Result<(), DataError> {
+        let (size, first) = *self.first.get_or_insert_with(|| {
+            writer.begin(self.decoder.columns(decoded.size, self.classes));
+            (decoded.size, &item.path)
+        });
+        if decoded.size != size {
+            let [height, width] = decoded.size;
+            let [first_height, first_width] = size;
+            return Err(DataError::new(format!(
+                "`{}` has {height} x {width} pixels (height x width), and `{}` {first_height} x {first_width}",
+                item.path.display(),
+                first.display()
+            ))
+            .help(format!(
+                "write `size = [{first_height}, {first_width}]` under `[data]` to bring all pictures to one size"
+            )));
+        }
+        writer.push(&decoded.record).map_err(|e| unwritable(&e))
+    }
+}
+
+impl Decoder {
+    fn columns(&self, [height, width]: [usize; 2], classes: Option<&[String]>) -> Vec<Column> {
+        let image = Column {
+            name: "image".into(),
+            kind: ColumnKind::Bytes,
+            shape: vec![decode::num_channels(self.channels), height, width],
+        };
+        let target = match classes {
+            Some(names) => {
+                let names = names.to_vec();
+                Column::scalar("class", ColumnKind::Categories { names })
+            }
+            None => Column {
+                name: "mask".into(),
+                kind: ColumnKind::Bytes,
+                shape: vec![height, width],
+            },
+        };
+        vec![image, target]
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,265 @@
+//! One picture or mask: from a file to rows of bytes, or to what is wrong with it.
+
+use std::error::Error;
+use std::fs;
+use std::io::{Cursor, ErrorKind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use image::imageops::{self, FilterType};
+use image::metadata::Orientation;
+use image::{
+    DynamicImage, GrayImage, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits, RgbImage,
+};
+
+use super::png;
+use crate::spec::data::Channels;
+use crate::spec::document::plain_io_error;
+
+/// The most pixels of a picture: a file of a few bytes can claim to hold billions.
+pub const MAX_PIXELS: usize = 64_000_000;
+/// The most bytes of a file.
+const MAX_FILE: u64 = 1 << 29;
+/// The most bytes that a decoder may ask for: those of the pixels, 8 each.
+const MAX_MEMORY: u64 = 8 * MAX_PIXELS as u64;
+
+/// Rows of bytes, one plane for each channel.
+#[derive(Debug, PartialEq)]
+pub struct Picture {
+    /// Height and width.
+    pub size: [usize; 2],
+    /// The planes, one behind the other.
+    pub pixels: Vec<u8>,
+}
+
+/// Bytes of a pixel.
+pub fn num_channels(channels: Channels) -> usize {
+    match channels {
+        Channels::Rgb => 3,
+        Channels::Gray => 1,
+    }
+}
+
+/// Reads a picture. A turn that the camera noted is applied, values of 16 bits are brought to 8, and what is
+/// transparent is laid over black.
+pub fn picture(path: &Path, channels: Channels) -> Result<Picture, String> {
+    let bytes = contents(path)?;
+    let mut image = guarded(&bytes)?;
+    if image.color().has_alpha() {
+        let mut rgba = image.into_rgba8();
+        for pixel in rgba.pixels_mut() {
+            let [rest @ .., alpha] = &mut pixel.0;
+            for value in rest {
+                *value = ((u16::from(*value) * u16::from(*alpha) + 127) / 255) as u8;
+            }
+        }
+        image = DynamicImage::ImageRgba8(rgba);
+    }
+    let size = [image.height() as usize, image.width() as usize];
+    let pixels = match channels {
+        Channels::Gray => image.into_luma8().into_raw(),
+        Channels::Rgb => planes(image.into_rgb8().into_raw()),
+    };
+    Ok(Picture { size, pixels })
+}
+
+/// Reads a mask: the values of its gray, or places in its palette.
+pub fn mask(path: &Path) -> Result<Picture, String> {
+    let bytes = contents(path)?;
+    if image::guess_format(&bytes).is_ok_and(|format| format == ImageFormat::Jpeg) {
+        return Err("is a jpeg, which changes values and so classes; save masks as png".into());
+    }
+    let gray = png::palette_as_gray(&bytes);
+    let image = guarded(gray.as_deref().unwrap_or(&bytes))?;
+    let size = [image.height() as usize, image.width() as usize];
+    let in_colours = || {
+        "is in colours; the value of a pixel must be its class: save it in shades of gray or with a palette".to_owned()
+    };
+    let pixels = match image {
+        DynamicImage::ImageLuma8(gray) => {
+            // Less than 8 bits were spread over 0 to 255.
+            let step = png::step(&bytes);
+            gray.into_raw()
+                .into_iter()
+                .map(|value| value / step)
+                .collect()
+        }
+        DynamicImage::ImageLuma16(gray) => gray
+            .into_raw()
+            .into_iter()
+            .map(u8::try_from)
+            .collect::<Result<Vec<u8>, _>>()
+            .map_err(|_| "has values above 255, and there are at most 255 classes".to_owned())?,
+        DynamicImage::ImageRgb8(rgb) => {
+            let shade = |pixel: &image::Rgb<u8>| match pixel.0 {
+                [red, green, blue] if red == green && green == blue => Ok(red),
+                _ => Err(in_colours()),
+            };
+            rgb.pixels().map(shade).collect::<Result<Vec<u8>, _>>()?
+        }
+        image if image.color().has_alpha() => {
+            return Err("has transparent pixels; save it without transparency".into());
+        }
+        _ => return Err(in_colours()),
+    };
+    Ok(Picture { size, pixels })
+}
+
+/// From red, green and blue of each pixel to a plane of each.
+fn planes(pixels: Vec<u8>) -> Vec<u8> {
+    let mut planes = Vec::with_capacity(pixels.len());
+    for channel in 0..3 {
+        planes.extend(pixels.iter().skip(channel).step_by(3));
+    }
+    planes
+}
+
+impl Picture {
+    /// Brought to a size by linear interpolation, over all pixels that fall into one.
+    pub fn resized(self, size: [usize; 2], channels: Channels) -> Self {
+        if self.size == size {
+            return self;
+        }
+        let ([height, width], [new_height, new_width]) = (self.size, size);
+        let (old, new) = (
+            (width as u32, height as u32),
+            (new_width as u32, new_height as u32),
+        );
+        let pixels = match channels {
+            Channels::Gray => GrayImage::from_raw(old.0, old.1, self.pixels).map(|image| {
+                imageops::resize(&image, new.0, new.1, FilterType::Triangle).into_raw()
+            }),
+            Channels::Rgb => {
+                let len = height * width;
+                let pixel = |at| [0, 1, 2].map(|channel| self.pixels[channel * len + at]);
+                let pixels = (0..len).flat_map(pixel).collect();
+                RgbImage::from_raw(old.0, old.1, pixels).map(|image| {
+                    planes(imageops::resize(&image, new.0, new.1, FilterType::Triangle).into_raw())
+                })
+            }
+        };
+        Self {
+            size,
+            // Never empty: there are as many pixels as the size says.
+            pixels: pixels.unwrap_or_default(),
+        }
+    }
+
+    /// Brought to a size by the nearest pixel, so that no value is new. One channel.
+    pub fn picked(self, size: [usize; 2]) -> Self {
+        if self.size == size {
+            return self;
+        }
+        let ([height, width], [new_height, new_width]) = (self.size, size);
+        let nearest = |at: usize, new: usize, old: usize| (2 * at + 1) * old / (2 * new);
+        let mut pixels = Vec::with_capacity(new_height * new_width);
+        for row in 0..new_height {
+            let row = &self.pixels[nearest(row, new_height, height) * width..][..width];
+            pixels.extend((0..new_width).map(|column| row[nearest(column, new_width, width)]));
+        }
+        Self { size, pixels }
+    }
+}
+
+/// The bytes of a file, if it can be a picture at all.
+fn contents(path: &Path) -> Result<Vec<u8>, String> {
+    let unreadable = |e: std::io::Error| format!("cannot be read: {}", plain_io_error(&e));
+    let metadata = fs::metadata(path).map_err(unreadable)?;
+    match metadata.len() {
+        _ if !metadata.is_file() => Err("is no file".into()),
+        0 => Err("is empty".into()),
+        len if len > MAX_FILE => Err(format!("has {len} bytes, and 512 MiB are the most")),
+        _ => fs::read(path).map_err(unreadable),
+    }
+}
+
+/// Decodes; a decoder that panics has met a damaged file.
+pub fn guarded(bytes: &[u8]) -> Result<DynamicImage, String> {
+    catch_unwind(AssertUnwindSafe(|| decode(bytes)))
+        .unwrap_or_else(|_| Err("is damaged: the decoder gave up".into()))
+}
+
+/// Decodes by what the bytes are, whatever the file's name says.
+fn decode(bytes: &[u8]) -> Result<DynamicImage, String> {
+    let format = match image::guess_format(bytes) {
+        Ok(format @ (ImageFormat::Png | ImageFormat::Jpeg)) => format,
+        Ok(other) => {
+            let name = other.extensions_str().first().copied().unwrap_or("picture");
+            return Err(format!("is a {name} by its content, and no png or jpeg"));
+        }
+        Err(_) => return Err("is no png or jpeg by its content".into()),
+    };
+    let mut limits = Limits::default();
+    limits.max_alloc = Some(MAX_MEMORY);
+    let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
+    reader.limits(limits);
+    let mut decoder = reader.into_decoder().map_err(|e| plain(&e))?;
+    let (width, height) = decoder.dimensions();
+    match u64::from(width) * u64::from(height) {
+        0 => return Err("has no pixels".into()),
+        num if num > MAX_PIXELS as u64 => {
+            return Err(format!(
+                "has {height} x {width} pixels, and 64 million are the most"
+            ));
+        }
+        _ => {}
+    }
+    // The decoder fills up what is missing with gray.
+    if format == ImageFormat::Jpeg && !jpeg_has_an_end(bytes) {
+        return Err("is damaged: it ends too early".into());
+    }
+    let turn = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    let mut image = DynamicImage::from_decoder(decoder).map_err(|e| plain(&e))?;
+    image.apply_orientation(turn);
+    Ok(image)
+}
+
+/// Goes from mark to mark, since previews inside have ends too.
+fn jpeg_has_an_end(bytes: &[u8]) -> bool {
+    let mut at = 2;
+    loop {
+        let Some(rest) = bytes.get(at..) else {
+            return false;
+        };
+        let Some(skipped) = rest.iter().position(|byte| *byte == 0xff) else {
+            return false;
+        };
+        at += skipped;
+        match bytes.get(at + 1..).unwrap_or_default() {
+            [] => return false,
+            [0xff, ..] => at += 1,
+            [0xd9, ..] => return true,
+            // Data, and marks without a length.
+            [0x00 | 0x01 | 0xd0..=0xd8, ..] => at += 2,
+            [_, high, low, ..] => at += 2 + usize::from(u16::from_be_bytes([*high, *low])),
+            _ => return false,
+        }
+    }
+}
+
+/// What a decoder says, in the words of the person whose file it is.
+fn plain(error: &ImageError) -> String {
+    let mut cause: &dyn Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    if let ImageError::Limits(_) = error {
+        return "takes more memory than a picture of 64 million pixels".into();
+    }
+    let is_end = cause
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|e| e.kind() == ErrorKind::UnexpectedEof);
+    let text = cause.to_string();
+    let text = text.lines().next().unwrap_or_default().trim();
+    let is_end = is_end
+        || ["nexpected end of", "Not enough bytes"]
+            .iter()
+            .any(|words| text.contains(words));
+    match is_end {
+        true => "is damaged: it ends too early".into(),
+        false => format!(
+            "is damaged: the decoder says \"{}\"",
+            text.trim_end_matches('.')
+        ),
+    }
+}

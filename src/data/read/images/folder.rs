@@ -1,0 +1,349 @@
+//! Which pictures there are, and what goes with each, by names alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::data::DataError;
+use crate::data::read::{parts, unreadable};
+use crate::data::records::Part;
+use crate::spec::data::{FilesSpec, Targets};
+
+/// A picture.
+#[derive(Debug)]
+pub struct Item {
+    /// Its file.
+    pub path: PathBuf,
+    /// What it shows.
+    pub label: Label,
+}
+
+/// What a picture shows.
+#[derive(Debug)]
+pub enum Label {
+    /// The place of its folder's name in [`Listing::classes`].
+    Class(i32),
+    /// The file of its mask, if there is one.
+    Mask(Option<PathBuf>),
+}
+
+/// All pictures in order.
+#[derive(Debug)]
+pub struct Listing {
+    /// The pictures of each part.
+    pub parts: Vec<(Part, Vec<Item>)>,
+    /// The names of the classes; `None` where pictures have masks.
+    pub classes: Option<Vec<String>>,
+}
+
+/// Lists the pictures: folders in the order as given, what is in them by name.
+pub fn list(files: &FilesSpec, masks: &Targets) -> Result<Listing, DataError> {
+    let mut paths = [&masks.path, &masks.valid_path, &masks.test_path].into_iter();
+    match paths.all(|paths| paths.is_empty()) {
+        true => with_classes(files),
+        false => with_masks(files, masks),
+    }
+}
+
+fn with_classes(files: &FilesSpec) -> Result<Listing, DataError> {
+    let mut classes: Vec<String> = Vec::new();
+    let mut listed = Vec::new();
+    for (part, folders) in parts(files) {
+        let mut found: Vec<(String, Walked)> = Vec::new();
+        for folder in folders {
+            for (name, path) in class_folders(Path::new(folder))? {
+                found.push((name, walk(&path, &[])?));
+            }
+        }
+        if part == Part::Train {
+            let names: BTreeSet<&String> = found.iter().map(|(name, _)| name).collect();
+            for name in &names {
+                let mut of_name = found.iter().filter(|(other, _)| other == *name);
+                if let Some((_, walked)) = of_name.clone().next()
+                    && of_name.all(|(_, walked)| walked.pictures.is_empty())
+                {
+                    return Err(no_picture(walked)
+                        .note("each folder is a class")
+                        .help("move the folder away if it is no class"));
+                }
+            }
+            classes = names.into_iter().cloned().collect();
+            if let [only] = classes.as_slice() {
+                return Err(DataError::new(format!(
+                    "there is but one class: `{only}` is the only folder in {}",
+                    show(folders)
+                ))
+                .help("`path` is the folder whose folders are the classes; for masks write `target_path`"));
+            }
+        }
+        let mut items = Vec::new();
+        for (name, walked) in &found {
+            let Ok(class) = classes.binary_search(name) else {
+                return Err(DataError::new(format!(
+                    "`{}` is a class that `path` lacks",
+                    walked.folder.display()
+                ))
+                .note(format!("the classes of `path` are {}", some_of(&classes)))
+                .help("give the folder one of these names, or add such pictures to `path`"));
+            };
+            items.extend(walked.pictures.iter().map(|path| Item {
+                path: path.clone(),
+                label: Label::Class(class as i32),
+            }));
+        }
+        if let (true, Some((_, walked))) = (items.is_empty(), found.first()) {
+            return Err(no_picture(walked));
+        }
+        listed.push((part, items));
+    }
+    Ok(Listing {
+        parts: listed,
+        classes: Some(classes),
+    })
+}
+
+/// The folders in a folder by name; a picture beside them has no class.
+fn class_folders(folder: &Path) -> Result<Vec<(String, PathBuf)>, DataError> {
+    let mut classes = Vec::new();
+    for Entry { path, name, kind } in entries(folder)? {
+        match kind {
+            EntryKind::Picture => {
+                return Err(DataError::new(format!(
+                    "`{}` has no class: it stands beside the folders of the classes, not in one",
+                    path.display()
+                ))
+                .help(format!("`{}` is to hold a folder of pictures for each class; where pictures have masks, write `target_path`", folder.display())));
+            }
+            EntryKind::Folder => classes.push((name, path)),
+            EntryKind::Other => {}
+        }
+    }
+    match classes.is_empty() {
+        true => Err(DataError::new(format!(
+            "`{}` holds no folders: there is to be one of pictures for each class",
+            folder.display()
+        ))
+        .help("for pictures with masks write `target_path`")),
+        false => Ok(classes),
+    }
+}
+
+fn with_masks(files: &FilesSpec, masks: &Targets) -> Result<Listing, DataError> {
+    let mut listed = Vec::new();
+    for (part, key, target_key, folders, masks) in [
+        (Part::Train, "path", "target_path", &files.path, &masks.path),
+        (
+            Part::Valid,
+            "valid_path",
+            "valid_target_path",
+            &files.valid_path,
+            &masks.valid_path,
+        ),
+        (
+            Part::Test,
+            "test_path",
+            "test_target_path",
+            &files.test_path,
+            &masks.test_path,
+        ),
+    ] {
+        if folders.len() != masks.len() {
+            let numbers = (counted(folders.len()), counted(masks.len()));
+            return Err(DataError::new(format!(
+                "`{key}` names {}, and `{target_key}` {}",
+                numbers.0, numbers.1
+            ))
+            .help(format!(
+                "write a folder of masks in `{target_key}` for each one of pictures, in the same order"
+            )));
+        }
+        if folders.is_empty() {
+            continue;
+        }
+        let mask_folders: Vec<&Path> = masks.iter().map(Path::new).collect();
+        let mut items = Vec::new();
+        for (folder, masks) in folders.iter().map(Path::new).zip(&mask_folders) {
+            // Masks may stand in a folder among the pictures, and are none themselves.
+            let walked = walk(folder, &mask_folders)?;
+            if walked.pictures.is_empty() {
+                return Err(no_picture(&walked));
+            }
+            let masks = by_name(&walk(masks, &[])?)?;
+            items.extend(walked.pictures.into_iter().map(|path| {
+                let mask = masks.get(&within(folder, &path)).cloned();
+                let label = Label::Mask(mask);
+                Item { path, label }
+            }));
+        }
+        listed.push((part, items));
+    }
+    Ok(Listing {
+        parts: listed,
+        classes: None,
+    })
+}
+
+/// Masks by their names in the folder, without extensions.
+fn by_name(walked: &Walked) -> Result<BTreeMap<PathBuf, PathBuf>, DataError> {
+    if walked.pictures.is_empty() {
+        return Err(no_picture(walked).note("it is to hold the masks"));
+    }
+    let mut masks = BTreeMap::new();
+    for path in &walked.pictures {
+        let name = within(&walked.folder, path);
+        if let Some(other) = masks.insert(name, path.clone()) {
+            return Err(DataError::new(format!(
+                "`{}` and `{}` are masks of one picture",
+                other.display(),
+                path.display()
+            ))
+            .help("move one of them away"));
+        }
+    }
+    Ok(masks)
+}
+
+/// A path from a folder on, without extension.
+fn within(folder: &Path, path: &Path) -> PathBuf {
+    path.strip_prefix(folder).unwrap_or(path).with_extension("")
+}
+
+/// The pictures somewhere in a folder.
+#[derive(Debug)]
+struct Walked {
+    folder: PathBuf,
+    pictures: Vec<PathBuf>,
+    /// Files that are no pictures by their names.
+    num_others: usize,
+}
+
+fn walk(folder: &Path, without: &[&Path]) -> Result<Walked, DataError> {
+    let mut walked = Walked {
+        folder: folder.to_owned(),
+        pictures: Vec::new(),
+        num_others: 0,
+    };
+    let mut above = Vec::new();
+    walk_into(folder, without, &mut above, &mut walked)?;
+    Ok(walked)
+}
+
+fn walk_into(
+    folder: &Path,
+    without: &[&Path],
+    above: &mut Vec<PathBuf>,
+    walked: &mut Walked,
+) -> Result<(), DataError> {
+    let real = fs::canonicalize(folder).map_err(|e| unreadable(folder, &e))?;
+    if above.contains(&real) {
+        return Err(DataError::new(format!(
+            "`{}` is a link to a folder that it stands in",
+            folder.display()
+        ))
+        .help("remove the link"));
+    }
+    above.push(real);
+    for Entry { path, kind, .. } in entries(folder)? {
+        match kind {
+            EntryKind::Folder if without.contains(&path.as_path()) => {}
+            EntryKind::Folder => walk_into(&path, without, above, walked)?,
+            EntryKind::Picture => walked.pictures.push(path),
+            EntryKind::Other => walked.num_others += 1,
+        }
+    }
+    above.pop();
+    Ok(())
+}
+
+struct Entry {
+    path: PathBuf,
+    name: String,
+    kind: EntryKind,
+}
+
+enum EntryKind {
+    Folder,
+    Picture,
+    Other,
+}
+
+/// What stands in a folder, by name, but for what is hidden.
+fn entries(folder: &Path) -> Result<Vec<Entry>, DataError> {
+    if folder.is_file() {
+        return Err(
+            DataError::new(format!("`{}` is a file, not a folder", folder.display()))
+                .help("write the folder that the pictures are in"),
+        );
+    }
+    let unreadable = |e| unreadable(folder, &e);
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let path = entry.path();
+        let Ok(name) = entry.file_name().into_string() else {
+            return Err(
+                DataError::new(format!("the name of `{}` is no UTF-8", path.display()))
+                    .help("rename it"),
+            );
+        };
+        if name.starts_with('.') {
+            continue;
+        }
+        let is_folder = match entry.file_type() {
+            Ok(kind) if kind.is_symlink() => path.is_dir(),
+            Ok(kind) => kind.is_dir(),
+            Err(_) => false,
+        };
+        let kind = match is_folder {
+            true => EntryKind::Folder,
+            false if is_picture(&path) => EntryKind::Picture,
+            false => EntryKind::Other,
+        };
+        entries.push(Entry { path, name, kind });
+    }
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(entries)
+}
+
+fn is_picture(path: &Path) -> bool {
+    let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+    let mut known = ["png", "jpg", "jpeg"].into_iter();
+    known.any(|name| extension.eq_ignore_ascii_case(name))
+}
+
+fn no_picture(walked: &Walked) -> DataError {
+    let message = format!(
+        "`{}` holds no picture (.png, .jpg, .jpeg)",
+        walked.folder.display()
+    );
+    let error = DataError::new(message);
+    match walked.num_others {
+        0 => error,
+        1 => error.note("it holds a file with another ending"),
+        num => error.note(format!("it holds {num} files with other endings")),
+    }
+}
+
+fn counted(num: usize) -> String {
+    match num {
+        0 => "none".into(),
+        1 => "one folder".into(),
+        num => format!("{num} folders"),
+    }
+}
+
+fn show(folders: &[String]) -> String {
+    let quoted: Vec<String> = folders.iter().map(|name| format!("`{name}`")).collect();
+    quoted.join(", ")
+}
+
+/// The first names of a list that may be long.
+fn some_of(names: &[String]) -> String {
+    let more = names.len().saturating_sub(10);
+    let shown = show(&names[..names.len() - more]);
+    match more {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}

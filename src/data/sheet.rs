@@ -1,0 +1,284 @@
+//! A sheet of pictures as one HTML page that needs nothing else: no script, no other file.
+
+use std::fmt::Write as _;
+
+use image::codecs::png::PngEncoder;
+use image::{ExtendedColorType, ImageEncoder};
+
+/// The side, in pixels of the screen, that small pictures are brought to.
+const SIDE: usize = 144;
+
+/// A picture to be shown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Picture {
+    /// What stands below it.
+    pub caption: String,
+    /// Channels, height and width. One channel is shown as gray, three as colours; of others, the first alone.
+    pub shape: [usize; 3],
+    /// The channels, one behind the other.
+    pub pixels: Vec<u8>,
+    /// A class for each pixel; -1 for one that does not count.
+    pub mask: Option<Vec<i32>>,
+}
+
+/// The page. Masks stand beside their pictures, and over them when the page's box is ticked.
+pub fn sheet(title: &str, pictures: &[Picture]) -> String {
+    let title = escaped(title);
+    let has_masks = pictures.iter().any(|picture| picture.mask.is_some());
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
+         <style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
+    );
+    if has_masks {
+        page +=
+            "<p><label><input type=\"checkbox\" id=\"over\"> masks over the pictures</label></p>\n";
+        page += &legend(pictures);
+    }
+    page += "<main>\n";
+    for picture in pictures {
+        page += &figure(picture);
+    }
+    page + "</main>\n</body>\n</html>\n"
+}
+
+const STYLE: &str = "\
+:root { color-scheme: light dark; font: 14px/1.4 system-ui, sans-serif; }
+body { margin: 1.5rem; background: light-dark(#fff, #16181c); color: light-dark(#1b1d21, #e6e6e6); }
+h1 { font-size: 1.3rem; font-weight: 600; }
+main { display: flex; flex-wrap: wrap; gap: 1rem; align-items: flex-end; }
+figure { margin: 0; }
+.pair { display: flex; gap: 4px; }
+.stack { position: relative; display: block; }
+img { display: block; image-rendering: pixelated; background: #000; }
+.mask { background: repeating-conic-gradient(#888 0 25%, #bbb 0 50%) 0 0 / 12px 12px; }
+.over { position: absolute; inset: 0; background: none; opacity: 0; }
+body:has(#over:checked) .over { opacity: 0.55; }
+figcaption { margin-top: 0.25rem; overflow-wrap: anywhere; color: light-dark(#444, #bbb); }
+.classes span { display: inline-block; margin-right: 1rem; }
+.classes i { display: inline-block; width: 1em; height: 1em; margin-right: 0.35em; vertical-align: -0.15em; border: 1px solid light-dark(#0004, #fff4); }
+";
+
+/// The colours of the classes that occur.
+fn legend(pictures: &[Picture]) -> String {
+    let classes = pictures
+        .iter()
+        .flat_map(|picture| picture.mask.iter().flatten());
+    let mut classes: Vec<i32> = classes.copied().collect();
+    classes.sort_unstable();
+    classes.dedup();
+    let mut html = "<p class=\"classes\">".to_owned();
+    for class in classes {
+        let _ = match class {
+            0.. => {
+                let [red, green, blue] = colour(class);
+                write!(
+                    html,
+                    "<span><i style=\"background:rgb({red} {green} {blue})\"></i>{class}</span>"
+                )
+            }
+            _ => write!(html, "<span><i class=\"mask\"></i>does not count</span>"),
+        };
+    }
+    html + "</p>\n"
+}
+
+fn figure(picture: &Picture) -> String {
+    let caption = escaped(&picture.caption);
+    let [channels, height, width] = picture.shape;
+    let len = height * width;
+    let is_whole = len > 0
+        && picture.pixels.len() == channels * len
+        && picture.mask.as_ref().is_none_or(|mask| mask.len() == len);
+    let shown = is_whole.then(|| png(picture)).flatten();
+    let Some(shown) = shown else {
+        return format!("<figure><figcaption>{caption}: no picture</figcaption></figure>\n");
+    };
+    // Whole pixels, so that all of them are as large.
+    let scale = (SIDE / height.max(width)).max(1);
+    let image = |bytes: &[u8], class: &str| {
+        format!(
+            "<img {class}width=\"{}\" height=\"{}\" alt=\"{caption}\" src=\"data:image/png;base64,{}\">",
+            width * scale,
+            height * scale,
+            base64(bytes)
+        )
+    };
+    let mask = picture.mask.as_ref().and_then(|mask| {
+        let colours = mask.iter().flat_map(|class| match class {
+            0.. => {
+                let [red, green, blue] = colour(*class);
+                [red, green, blue, 255]
+            }
+            _ => [0; 4],
+        });
+        let pixels: Vec<u8> = colours.collect();
+        encoded(&pixels, [height, width], ExtendedColorType::Rgba8)
+    });
+    let mut html = "<figure><div class=\"pair\"><span class=\"stack\">".to_owned();
+    html += &image(&shown, "");
+    match mask {
+        Some(mask) => {
+            html += &image(&mask, "class=\"over\" ");
+            html += "</span>";
+            html += &image(&mask, "class=\"mask\" ");
+        }
+        None => html += "</span>",
+    }
+    let more = match channels {
+        1 | 3 => String::new(),
+        num => format!(" (the first of {num} channels)"),
+    };
+    let _ = writeln!(
+        html,
+        "</div><figcaption>{caption}{more}</figcaption></figure>"
+    );
+    html
+}
+
+fn png(picture: &Picture) -> Option<Vec<u8>> {
+    let [channels, height, width] = picture.shape;
+    let len = height * width;
+    let pixels = &picture.pixels;
+    match channels {
+        3 => {
+            let pixel = |at| [pixels[at], pixels[len + at], pixels[2 * len + at]];
+            let pixels: Vec<u8> = (0..len).flat_map(pixel).collect();
+            encoded(&pixels, [height, width], ExtendedColorType::Rgb8)
+        }
+        _ => encoded(pixels.get(..len)?, [height, width], ExtendedColorType::L8),
+    }
+}
+
+fn encoded(pixels: &[u8], size: [usize; 2], colours: ExtendedColorType) -> Option<Vec<u8>> {
+    let [height, width] = size.map(|side| u32::try_from(side).ok());
+    let mut bytes = Vec::new();
+    PngEncoder::new(&mut bytes)
+        .write_image(pixels, width?, height?, colours)
+        .ok()?;
+    Some(bytes)
+}
+
+/// A colour for a class: eight that eyes tell apart, then others by golden steps around the wheel.
+fn colour(class: i32) -> [u8; 3] {
+    const FIRST: [[u8; 3]; 9] = [
+        [40, 40, 48],
+        [230, 159, 0],
+        [86, 180, 233],
+        [0, 158, 115],
+        [240, 228, 66],
+        [0, 114, 178],
+        [213, 94, 0],
+        [204, 121, 167],
+        [240, 240, 240],
+    ];
+    if let Some(colour) = FIRST.get(class as usize) {
+        return *colour;
+    }
+    let part = (u64::from(class as u32) * 0x9e37_79b9) as u32;
+    // Where on the wheel: one of six sectors, and how far in it.
+    let wheel = u64::from(part) * 6;
+    let (sector, along) = (wheel >> 32, (wheel as u32 >> 24) as u8);
+    match sector {
+        0 => [255, along, 40],
+        1 => [255 - along, 255, 40],
+        2 => [40, 255, along],
+        3 => [40, 255 - along, 255],
+        4 => [along, 40, 255],
+        _ => [255, 40, 255 - along],
+    }
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let byte = |at| u32::from(chunk.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for at in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * at) & 63) as usize];
+            text.push(if at <= chunk.len() {
+                digit as char
+            } else {
+                '='
+            });
+        }
+    }
+    text
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_that_of_rfc_4648() {
+        for (bytes, text) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("foobar", "Zm9vYmFy"),
+        ] {
+            assert_eq!(base64(bytes.as_bytes()), text);
+        }
+        assert_eq!(base64(&[0xfb, 0xff]), "+/8=");
+    }
+
+    fn picture(shape: [usize; 3]) -> Picture {
+        let len = shape.iter().product::<usize>();
+        Picture {
+            caption: "train, <cat> & \"dog\"".into(),
+            shape,
+            pixels: (0..len).map(|at| (at * 31) as u8).collect(),
+            mask: None,
+        }
+    }
+
+    #[test]
+    fn a_sheet_holds_every_picture_and_no_text_as_code() {
+        let mut with_mask = picture([1, 4, 6]);
+        with_mask.mask = Some((-1..23).collect());
+        let mut broken = picture([3, 5, 5]);
+        broken.pixels.pop();
+        let pictures = [
+            picture([1, 4, 6]),
+            picture([3, 400, 2]),
+            picture([5, 2, 2]),
+            with_mask,
+            broken,
+            picture([0, 2, 2]),
+            picture([1, 0, 0]),
+        ];
+        let page = sheet("<digits>", &pictures);
+        assert_eq!(page.matches("<figure>").count(), 7);
+        assert_eq!(page.matches("data:image/png;base64,iVBORw0KGgo").count(), 6);
+        assert_eq!(page.matches(": no picture").count(), 3);
+        assert!(page.contains("(the first of 5 channels)"));
+        assert!(page.contains("<h1>&lt;digits&gt;</h1>"));
+        assert!(page.contains("train, &lt;cat&gt; &amp; &quot;dog&quot;"));
+        assert!(!page.contains("<cat>") && !page.contains("<script") && !page.contains("http"));
+        assert!(page.contains("width=\"144\" height=\"96\""));
+        assert!(!sheet("", &pictures[..1]).contains("checkbox"));
+    }
+
+    #[test]
+    fn the_png_of_a_picture_holds_its_pixels() {
+        let picture = picture([3, 2, 2]);
+        let image = image::load_from_memory(&png(&picture).unwrap()).unwrap();
+        let pixel = image.into_rgb8().get_pixel(1, 0).0;
+        assert_eq!(pixel, [31, 155, 23]);
+        let mut seen: Vec<[u8; 3]> = (0..40).map(colour).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 40);
+    }
+}
