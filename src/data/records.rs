@@ -416,6 +416,11 @@ impl Writer {
         self.header.skipped.push(skipped);
     }
 
+    /// The items that were left out so far.
+    pub fn skipped(&self) -> &[Skipped] {
+        &self.header.skipped
+    }
+
     /// Items so far.
     pub fn num_items(&self) -> usize {
         self.header.num_items()
@@ -476,7 +481,7 @@ mod tests {
         writer.begin(columns());
         for (part, num) in [(Part::Train, 3), (Part::Test, 1)] {
             writer.part(part);
-            for at in 0..num {
+            for at in 0_i32..num {
                 let note = match at {
                     1 => NO_TEXT,
                     _ => writer.text(&format!("täg {at}")).unwrap(),

@@ -105,6 +105,11 @@ mod tests {
             test,
             stratified,
             seed: 3,
+            order: Default::default(),
+            order_by: None,
+            group_by: None,
+            folds: None,
+            fold: 0,
         }
     }
 
