@@ -3,6 +3,7 @@
 mod describe;
 mod exec;
 mod experiment;
+mod init;
 mod list;
 mod output;
 mod prepare;
@@ -17,6 +18,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::spec::task::TaskKind;
 use output::Output;
 
 /// Everything was done.
@@ -56,6 +58,8 @@ pub struct Logging {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Write a first experiment file for data of yours, every line explained
+    Init(InitArgs),
     /// Check an experiment file: every mistake at once, nothing written
     Check(SpecArgs),
     /// Show the runs of an experiment file
@@ -112,6 +116,22 @@ struct SpecArgs {
     /// Set a key of the file for this time, such as `optimizer.learning_rate=1e-2`; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+}
+
+#[derive(Args)]
+struct InitArgs {
+    /// A file or folder of data; without it, the iris flowers inside this program
+    #[arg(long, value_name = "PATH")]
+    data: Option<PathBuf>,
+    /// What is to be learned; guessed from the data when not given
+    #[arg(long, value_name = "TASK", value_parser = init::task)]
+    task: Option<TaskKind>,
+    /// Where to write; by default the data's name with `.toml`, in this folder; `-` for standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Write over a file that is there
+    #[arg(long)]
+    force: bool,
 }
 
 #[derive(Args)]
@@ -186,6 +206,7 @@ pub fn main() -> ExitCode {
         }
     }
     let code = match cli.verb {
+        Verb::Init(args) => init::init(&args, &mut output),
         Verb::Check(args) => verbs::check(&args, &mut output),
         Verb::Plan { spec, json } => verbs::plan(&spec, json, &mut output),
         Verb::Describe(args) => describe::describe(&args, &mut output),

@@ -4,6 +4,7 @@ mod arrows;
 mod data;
 mod experiments;
 mod generated;
+mod init;
 mod models;
 mod plans;
 mod recipe;
