@@ -17,6 +17,8 @@ pub enum Purpose {
     Step = 4,
     /// Data that is made up.
     Generate = 5,
+    /// The values of a random sweep.
+    Sweep = 6,
 }
 
 /// The seed of one stream, mixed by the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).

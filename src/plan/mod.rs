@@ -10,7 +10,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::check::network::{Network, Shape, lay_out};
 use crate::check::task::Goal;
-use crate::check::{self, Point};
+use crate::check;
 use crate::data::{DataError, DataPlan, Dataset, Located, sha256_hex};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::spec::backend::{DeviceName, Precision};
@@ -24,6 +24,7 @@ use crate::spec::section::Findings;
 use crate::spec::task::TaskSpec;
 use crate::spec::train::TrainSpec;
 use crate::spec::{CheckpointSpec, ExperimentSpec};
+use sweep::{Account, Expansion, Point};
 
 /// The version of `plan.json` and `run.toml`.
 pub const FORMAT: u32 = 1;
@@ -158,47 +159,39 @@ pub fn plan(
     default_name: &str,
     locate: Locate<'_>,
 ) -> Result<(Plan, Diagnostics), Diagnostics> {
-    let mut diagnostics = Diagnostics::default();
     let mut findings = Findings::default();
     let written = ExperimentSpec::decode(&document.root, &mut findings);
-    let num_before = findings.diagnostics.0.len();
-    let axes = sweep::axes(
-        &written.sweep,
-        written.experiment.seeds.len(),
-        &mut findings.diagnostics,
-    );
-    sweep::refuse_wrong_items(&axes, &document.root, &mut findings.diagnostics);
-    sweep::refuse_overridden(&axes, &document.overrides, &mut findings.diagnostics);
-    if findings.is_poisoned("sweep") || findings.diagnostics.0.len() > num_before {
+    let num_seeds = written.experiment.seeds.len();
+    let mut diagnostics = Diagnostics::default();
+    let expansion = match findings.is_poisoned("sweep") {
+        true => None,
+        false => sweep::expand(document, &written.sweep, num_seeds, &mut diagnostics),
+    };
+    let Some(expansion) = expansion else {
         // Trials of a wrong sweep would only repeat what is wrong with the file itself.
+        let wrong = diagnostics.0.into_iter();
+        wrong.for_each(|d| findings.diagnostics.push(d));
         let mut planner = Planner::new(locate);
         planner.check_trial(&document.root, written, &mut findings);
         return Err(findings.diagnostics);
-    }
+    };
     let mut planner = Planner::new(locate);
     let mut runs = Vec::new();
-    let (mut num_trials, mut num_refused) = (0, 0);
-    for indices in sweep::combinations(&axes) {
-        num_trials += 1;
-        let root = sweep::apply(&document.root, &axes, &indices);
+    let (num_trials, mut num_refused) = (expansion.points.len(), 0);
+    for point in &expansion.points {
+        let root = expansion.tree(point);
         let mut findings = Findings::default();
         let spec = ExperimentSpec::decode(&root, &mut findings);
         let trial = planner.check_trial(&root, spec, &mut findings);
-        let id = sweep::trial_id(&axes, &indices);
         num_refused += findings.diagnostics.has_errors() as usize;
         for diagnostic in findings.diagnostics.0 {
-            let in_trial = match axes.is_empty() {
-                true => diagnostic,
-                false => diagnostic.note(format!("first found in trial `{id}`")),
-            };
-            diagnostics.push(in_trial);
+            if let Some(diagnostic) = in_trial(diagnostic, &expansion, point, &diagnostics) {
+                diagnostics.push(diagnostic);
+            }
         }
         if let Some(trial) = trial {
-            let values = axes.iter().zip(&indices);
-            let values: Map<_, _> = values
-                .map(|(axis, index)| (axis.key.clone(), axis.values()[*index].value.to_json()))
-                .collect();
-            trial.add_runs(default_name, id, values, &mut runs);
+            let values = expansion.values(point);
+            trial.add_runs(default_name, point.id.clone(), values, &mut runs);
         }
     }
     if diagnostics.has_errors() {
@@ -207,7 +200,7 @@ pub fn plan(
             for diagnostic in &mut diagnostics.0 {
                 diagnostic
                     .notes
-                    .retain(|note| !note.starts_with("first found in trial"));
+                    .retain(|note| !note.starts_with(IN_TRIAL));
             }
         }
         return Err(diagnostics);
@@ -226,11 +219,37 @@ pub fn plan(
         overrides: document.overrides.clone(),
         objective,
         notices: planner.notices(),
-        axes: axes.into_iter().map(|axis| axis.key).collect(),
+        axes: expansion.keys(),
         runs,
     };
     Ok((plan, diagnostics))
 }
+
+/// What is wrong with a trial, with the trial's name; none when a drawn value is wrong as an earlier one
+/// was.
+fn in_trial(
+    diagnostic: Diagnostic,
+    expansion: &Expansion,
+    point: &Point,
+    earlier: &Diagnostics,
+) -> Option<Diagnostic> {
+    if expansion.is_plain() {
+        return Some(diagnostic);
+    }
+    let drawn = diagnostic.span.and_then(|span| expansion.drawn_at(point, span));
+    let in_trial = format!("{IN_TRIAL} `{}`", point.id);
+    let Some(drawn) = drawn else {
+        return Some(diagnostic.note(in_trial));
+    };
+    let known = |d: &Diagnostic| d.span == diagnostic.span && d.code == diagnostic.code;
+    match earlier.0.iter().any(known) {
+        true => None,
+        false => Some(diagnostic.note(drawn).note(in_trial)),
+    }
+}
+
+/// How the note begins that names a trial.
+const IN_TRIAL: &str = "first found in trial";
 
 /// Trials with different tasks have different usual objectives, and could not be ranked.
 fn one_objective(runs: &[RunPlan], root: &Table) -> Result<Objective, Box<Diagnostic>> {
@@ -260,21 +279,28 @@ pub fn specs(document: &Document) -> Result<Vec<(String, ExperimentSpec)>, Diagn
         return Err(findings.diagnostics);
     }
     let mut diagnostics = Diagnostics::default();
-    let axes = sweep::axes(&written.sweep, 1, &mut diagnostics);
-    if diagnostics.has_errors() {
-        return Err(diagnostics);
-    }
+    let num_seeds = written.experiment.seeds.len();
+    let expansion = sweep::expand(document, &written.sweep, num_seeds, &mut diagnostics);
+    let expansion = expansion.ok_or(diagnostics)?;
     let mut specs = Vec::new();
-    for indices in sweep::combinations(&axes) {
-        let root = sweep::apply(&document.root, &axes, &indices);
+    for point in &expansion.points {
         let mut findings = Findings::default();
-        let spec = ExperimentSpec::decode(&root, &mut findings);
+        let spec = ExperimentSpec::decode(&expansion.tree(point), &mut findings);
         if findings.is_poisoned("model") {
             return Err(findings.diagnostics);
         }
-        specs.push((sweep::trial_id(&axes, &indices), spec));
+        specs.push((point.id.clone(), spec));
     }
     Ok(specs)
+}
+
+/// What became of the points of a document's sweep; none when the sweep is wrong.
+pub fn account(document: &Document) -> Option<Account> {
+    let written = ExperimentSpec::decode(&document.root, &mut Findings::default());
+    let num_seeds = written.experiment.seeds.len();
+    let mut unused = Diagnostics::default();
+    let expansion = sweep::expand(document, &written.sweep, num_seeds, &mut unused)?;
+    Some(expansion.account)
 }
 
 /// Checks trials one after the other and remembers what they share.
@@ -328,7 +354,7 @@ impl<'a> Planner<'a> {
         spec: ExperimentSpec,
         findings: &mut Findings,
     ) -> Option<Trial> {
-        let point = |data, network| Point {
+        let point = |data, network| check::Point {
             root,
             spec: &spec,
             data,

@@ -5,6 +5,7 @@
 
 pub mod backend;
 pub mod data;
+pub mod distribution;
 pub mod document;
 pub mod expression;
 pub mod generate;
@@ -18,6 +19,7 @@ pub mod optimizer;
 pub mod scheduler;
 pub mod schema;
 pub mod section;
+pub mod sweep;
 pub mod task;
 pub mod train;
 
@@ -25,7 +27,8 @@ use serde::{Deserialize, Serialize};
 
 use backend::BackendSpec;
 use data::DataSpec;
-use document::{Entry, Table};
+use document::Table;
+pub use hints::key_paths;
 use kind::{Bytes, Kind};
 use loss::LossSpec;
 use metric::Objective;
@@ -33,6 +36,7 @@ use model::ModelSpec;
 use optimizer::OptimizerSpec;
 use scheduler::SchedulerSpec;
 use section::{Findings, KeyDoc, Section};
+use sweep::SweepSpec;
 use task::TaskTable;
 use train::TrainSpec;
 
@@ -101,13 +105,6 @@ pub struct ObjectiveSpec {
     pub metric: Option<Objective>,
 }
 
-/// The `[sweep]` table.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SweepSpec {
-    /// Dotted keys with the entry that lists their values, in file order.
-    pub grid: Vec<(String, Entry)>,
-}
-
 impl ExperimentSpec {
     /// Decodes the root table. A value that is wrong or missing is reported in `findings` and replaced
     /// by a stand-in, so that everything wrong is found at once.
@@ -174,8 +171,6 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
                 )
                 .optional(),
         }),
-        sweep: s.table("sweep", "Which keys are varied.", false, |s| SweepSpec {
-            grid: s.axes("grid", "Keys with their values; every combination is a trial."),
-        }),
+        sweep: s.table("sweep", "Which keys are varied.", false, SweepSpec::decode),
     }
 }
