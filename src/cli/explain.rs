@@ -38,7 +38,13 @@ fn table(account: &Account, sources: &Sources) -> String {
     };
     let number = |num: usize, sign: &str| format!("{sign}{num}");
     let plain = |what: &str, num: usize, why: String| {
-        [what.to_owned(), number(num, ""), String::new(), why, String::new()]
+        [
+            what.to_owned(),
+            number(num, ""),
+            String::new(),
+            why,
+            String::new(),
+        ]
     };
     table.add_row(plain("points", account.num_points, product));
     let rules = [

@@ -5,19 +5,22 @@
 mod schedule;
 pub mod sweep;
 
+use std::rc::Rc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
+use crate::check;
 use crate::check::network::{Network, Shape, lay_out};
 use crate::check::task::Goal;
-use crate::check;
 use crate::data::{DataError, DataPlan, Dataset, Located, sha256_hex};
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::spec::backend::{DeviceName, Precision};
-use crate::spec::data::DataSpec;
+use crate::spec::data::{DataSpec, SplitSpec};
 use crate::spec::document::{Document, Table};
 use crate::spec::loss::LossSpec;
 use crate::spec::metric::Objective;
+use crate::spec::model::layer_spec::LayerSpec;
 use crate::spec::optimizer::OptimizerSpec;
 use crate::spec::scheduler::SchedulerSpec;
 use crate::spec::section::Findings;
@@ -122,31 +125,56 @@ impl RunPlan {
         Some(spec.metric.unwrap_or(self.objective))
     }
 
-    fn compute_fingerprint(&self) -> String {
+    /// `network` is the text of the network's work.
+    fn compute_fingerprint(&self, network: &str) -> String {
         // The folder of the files is left out: the same files elsewhere are the same work.
         let dataset = match &self.data.dataset {
             Dataset::Mnist { part, .. } => json!({ "type": "mnist", "part": part }),
             other => json!(other),
         };
-        let work = json!({
-            "format": self.format,
-            "seed": self.seed,
-            "objective": self.objective,
-            "device": self.device,
-            "precision": self.precision,
-            "dataset": dataset,
-            "split": self.data.split,
-            "standardize": self.data.standardize,
-            "items": [self.data.num_train, self.data.num_valid, self.data.num_test],
-            "train": self.train,
-            "task": self.task,
-            "loss": self.loss,
-            "optimizer": self.optimizer,
-            "scheduler": self.scheduler,
-            "network": self.network.work(),
-        });
-        sha256_hex(work.to_string().as_bytes())[..16].to_owned()
+        let work = Work {
+            format: self.format,
+            seed: self.seed,
+            objective: self.objective,
+            device: self.device,
+            precision: self.precision,
+            dataset,
+            split: &self.data.split,
+            standardize: self.data.standardize,
+            items: [self.data.num_train, self.data.num_valid, self.data.num_test],
+            train: &self.train,
+            task: &self.task,
+            loss: &self.loss,
+            optimizer: &self.optimizer,
+            scheduler: &self.scheduler,
+        };
+        let mut text = serde_json::to_string(&work).unwrap_or_default();
+        // The network's text is shared by the trials of a sweep, and goes in as it is.
+        text.truncate(text.len().saturating_sub(1));
+        text.push_str(",\"network\":");
+        text.push_str(network);
+        text.push('}');
+        sha256_hex(text.as_bytes())[..16].to_owned()
     }
+}
+
+/// What a fingerprint is the hash of, but for the network.
+#[derive(Serialize)]
+struct Work<'a> {
+    format: u32,
+    seed: u64,
+    objective: Objective,
+    device: DeviceName,
+    precision: Precision,
+    dataset: Json,
+    split: &'a SplitSpec,
+    standardize: bool,
+    items: [usize; 3],
+    train: &'a TrainSpec,
+    task: &'a TaskSpec,
+    loss: &'a LossSpec,
+    optimizer: &'a OptimizerSpec,
+    scheduler: &'a SchedulerSpec,
 }
 
 /// Finds the data of a spec, as [`crate::data::locate`] does.
@@ -161,12 +189,8 @@ pub fn plan(
 ) -> Result<(Plan, Diagnostics), Diagnostics> {
     let mut findings = Findings::default();
     let written = ExperimentSpec::decode(&document.root, &mut findings);
-    let num_seeds = written.experiment.seeds.len();
     let mut diagnostics = Diagnostics::default();
-    let expansion = match findings.is_poisoned("sweep") {
-        true => None,
-        false => sweep::expand(document, &written.sweep, num_seeds, &mut diagnostics),
-    };
+    let expansion = sweep::expand(document, written.experiment.seeds.len(), &mut diagnostics);
     let Some(expansion) = expansion else {
         // Trials of a wrong sweep would only repeat what is wrong with the file itself.
         let wrong = diagnostics.0.into_iter();
@@ -183,11 +207,18 @@ pub fn plan(
         let mut findings = Findings::default();
         let spec = ExperimentSpec::decode(&root, &mut findings);
         let trial = planner.check_trial(&root, spec, &mut findings);
-        num_refused += findings.diagnostics.has_errors() as usize;
+        let is_refused = findings.diagnostics.has_errors();
+        num_refused += is_refused as usize;
         for diagnostic in findings.diagnostics.0 {
             if let Some(diagnostic) = in_trial(diagnostic, &expansion, point, &diagnostics) {
                 diagnostics.push(diagnostic);
             }
+        }
+        if is_refused && diagnostics.num(Severity::Error) >= MAX_REFUSALS {
+            let last = diagnostics.0.last_mut();
+            let note = "there may be more: trials after this one were not looked at";
+            last.into_iter().for_each(|d| d.notes.push(note.into()));
+            break;
         }
         if let Some(trial) = trial {
             let values = expansion.values(point);
@@ -198,9 +229,7 @@ pub fn plan(
         if num_refused == num_trials {
             // What is wrong in every trial is wrong with the file.
             for diagnostic in &mut diagnostics.0 {
-                diagnostic
-                    .notes
-                    .retain(|note| !note.starts_with(IN_TRIAL));
+                diagnostic.notes.retain(|note| !note.starts_with(IN_TRIAL));
             }
         }
         return Err(diagnostics);
@@ -236,7 +265,9 @@ fn in_trial(
     if expansion.is_plain() {
         return Some(diagnostic);
     }
-    let drawn = diagnostic.span.and_then(|span| expansion.drawn_at(point, span));
+    let drawn = diagnostic
+        .span
+        .and_then(|span| expansion.drawn_at(point, span));
     let in_trial = format!("{IN_TRIAL} `{}`", point.id);
     let Some(drawn) = drawn else {
         return Some(diagnostic.note(in_trial));
@@ -247,6 +278,9 @@ fn in_trial(
         false => Some(diagnostic.note(drawn).note(in_trial)),
     }
 }
+
+/// Nobody reads more refusals than this, and a sweep could have very many.
+const MAX_REFUSALS: usize = 100;
 
 /// How the note begins that names a trial.
 const IN_TRIAL: &str = "first found in trial";
@@ -275,12 +309,12 @@ fn one_objective(runs: &[RunPlan], root: &Table) -> Result<Objective, Box<Diagno
 pub fn specs(document: &Document) -> Result<Vec<(String, ExperimentSpec)>, Diagnostics> {
     let mut findings = Findings::default();
     let written = ExperimentSpec::decode(&document.root, &mut findings);
-    if findings.is_poisoned("model") || findings.is_poisoned("sweep") {
+    if findings.is_poisoned("model") {
         return Err(findings.diagnostics);
     }
     let mut diagnostics = Diagnostics::default();
     let num_seeds = written.experiment.seeds.len();
-    let expansion = sweep::expand(document, &written.sweep, num_seeds, &mut diagnostics);
+    let expansion = sweep::expand(document, num_seeds, &mut diagnostics);
     let expansion = expansion.ok_or(diagnostics)?;
     let mut specs = Vec::new();
     for point in &expansion.points {
@@ -299,7 +333,7 @@ pub fn account(document: &Document) -> Option<Account> {
     let written = ExperimentSpec::decode(&document.root, &mut Findings::default());
     let num_seeds = written.experiment.seeds.len();
     let mut unused = Diagnostics::default();
-    let expansion = sweep::expand(document, &written.sweep, num_seeds, &mut unused)?;
+    let expansion = sweep::expand(document, num_seeds, &mut unused)?;
     Some(expansion.account)
 }
 
@@ -307,6 +341,22 @@ pub fn account(document: &Document) -> Option<Account> {
 struct Planner<'a> {
     locate: Locate<'a>,
     located: Vec<(DataSpec, Result<Located, DataError>)>,
+    /// The last network, since neighbours mostly have the same.
+    last: Option<(Blueprint, Rc<LaidOut>)>,
+}
+
+/// What a network is laid out from.
+#[derive(PartialEq)]
+struct Blueprint {
+    layers: Vec<LayerSpec>,
+    items: Shape,
+    output: Vec<usize>,
+}
+
+/// A network with the text of its work.
+struct LaidOut {
+    network: Network,
+    work: String,
 }
 
 /// A trial that nothing is wrong with.
@@ -314,7 +364,7 @@ struct Trial {
     spec: ExperimentSpec,
     data: DataPlan,
     goal: Goal,
-    network: Network,
+    laid_out: Rc<LaidOut>,
 }
 
 impl<'a> Planner<'a> {
@@ -322,7 +372,26 @@ impl<'a> Planner<'a> {
         Self {
             locate,
             located: Vec::new(),
+            last: None,
         }
+    }
+
+    fn lay_out(&mut self, blueprint: Blueprint) -> Result<Rc<LaidOut>, Box<Diagnostic>> {
+        if let Some((last, laid_out)) = &self.last
+            && *last == blueprint
+        {
+            return Ok(laid_out.clone());
+        }
+        let Blueprint {
+            layers,
+            items,
+            output,
+        } = &blueprint;
+        let network = lay_out(layers, items, output)?;
+        let work = network.work().to_string();
+        let laid_out = Rc::new(LaidOut { network, work });
+        self.last = Some((blueprint, laid_out.clone()));
+        Ok(laid_out)
     }
 
     fn notices(&self) -> Vec<String> {
@@ -381,18 +450,23 @@ impl<'a> Planner<'a> {
                 Err(wrong) => wrong.into_iter().for_each(|d| findings.diagnostics.push(d)),
             }
         }
-        let mut network = None;
+        let mut laid_out = None;
         if let (Some(data), Some(goal), false) = (&data, &goal, findings.is_poisoned("model")) {
-            let items = Shape {
-                dims: data.input.shape.clone(),
-                vocabulary: data.input.vocabulary,
+            let blueprint = Blueprint {
+                layers: spec.model.layers.clone(),
+                items: Shape {
+                    dims: data.input.shape.clone(),
+                    vocabulary: data.input.vocabulary,
+                },
+                output: goal.output_shape.clone(),
             };
-            match lay_out(&spec.model.layers, &items, &goal.output_shape) {
-                Ok(laid_out) => network = Some(laid_out),
+            match self.lay_out(blueprint) {
+                Ok(found) => laid_out = Some(found),
                 Err(diagnostic) => findings.diagnostics.push(*diagnostic),
             }
         }
-        check::check(&point(data.as_ref(), network.as_ref()), findings);
+        let network = laid_out.as_deref().map(|laid_out| &laid_out.network);
+        check::check(&point(data.as_ref(), network), findings);
         if findings.diagnostics.has_errors() {
             return None;
         }
@@ -400,7 +474,7 @@ impl<'a> Planner<'a> {
             spec,
             data: data?,
             goal: goal?,
-            network: network?,
+            laid_out: laid_out?,
         })
     }
 }
@@ -414,7 +488,7 @@ impl Trial {
         runs: &mut Vec<RunPlan>,
     ) {
         let spec = self.spec;
-        let least_memory_bytes = check::least_memory(&spec, &self.data, &self.network);
+        let least_memory_bytes = check::least_memory(&spec, &self.data, &self.laid_out.network);
         let name = spec
             .experiment
             .name
@@ -441,9 +515,9 @@ impl Trial {
                 loss: self.goal.loss.clone(),
                 optimizer: spec.optimizer.clone(),
                 scheduler: spec.scheduler.clone(),
-                network: self.network.clone(),
+                network: self.laid_out.network.clone(),
             };
-            run.fingerprint = run.compute_fingerprint();
+            run.fingerprint = run.compute_fingerprint(&self.laid_out.work);
             runs.push(run);
         }
     }

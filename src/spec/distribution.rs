@@ -117,7 +117,8 @@ impl Distribution {
         match (s.written_at("values"), s.written_at("weights"), &weights) {
             (None, _, _) => {
                 if let Some(place) = place {
-                    let missing = Diagnostic::error("missing-key", "missing key `values` of a choice");
+                    let missing =
+                        Diagnostic::error("missing-key", "missing key `values` of a choice");
                     let help = "add `values = [1, 2, 3]`, the values to choose from";
                     s.refuse("values", missing.at(place).help(help));
                 }
@@ -166,17 +167,29 @@ fn refuse_no_range(s: &mut Section<'_>, min: f64, max: f64, step: Option<f64>) {
         return;
     }
     if min >= max {
-        let message = format!("`min` is {min} and `max` is {max}, which leaves nothing to draw");
+        let message = format!(
+            "`min` is {} and `max` is {}, which leaves nothing to draw",
+            show(min),
+            show(max)
+        );
         let empty = Diagnostic::error("contradiction", message).at(max_at);
         let empty = empty.related(min_at, "the smallest value");
         s.refuse("max", empty.help("write a `max` above `min`"));
     } else if let (Some(step), Some(at)) = (step, s.written_at("step"))
         && step > max - min
     {
-        let width = max - min;
+        let (step, width) = (show(step), show(max - min));
         let message = format!("`step` is {step}, and from `min` to `max` it is {width}");
         let wide = Diagnostic::error("contradiction", message).at(at);
         let help = "write a smaller step, so that at least two values can be drawn";
         s.refuse("step", wide.help(help));
+    }
+}
+
+/// Small numbers with an exponent, as they are written.
+fn show(number: f64) -> String {
+    match number.fract() == 0.0 {
+        true => format!("{number}"),
+        false => format!("{number:?}"),
     }
 }

@@ -435,14 +435,11 @@ fn shift(node: &mut Node, by: i64) {
     node.span.end = (node.span.end as i64 + by) as u32;
     match &mut node.value {
         Value::Array(items) => items.iter_mut().for_each(|n| shift(n, by)),
-        Value::Table(table) => table
-            .entries
-            .iter_mut()
-            .for_each(|e| {
-                e.key_span.start = (e.key_span.start as i64 + by) as u32;
-                e.key_span.end = (e.key_span.end as i64 + by) as u32;
-                shift(&mut e.node, by);
-            }),
+        Value::Table(table) => table.entries.iter_mut().for_each(|e| {
+            e.key_span.start = (e.key_span.start as i64 + by) as u32;
+            e.key_span.end = (e.key_span.end as i64 + by) as u32;
+            shift(&mut e.node, by);
+        }),
         _ => {}
     }
 }

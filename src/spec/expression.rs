@@ -54,10 +54,13 @@ pub fn names(source: &str) -> Vec<&str> {
     const WORDS: [&str; 6] = ["and", "or", "not", "in", "true", "false"];
     let tokens = tokens(source);
     let is_called = |at: usize| tokens.get(at + 1) == Some(&Token::Sign("("));
-    let names = tokens.iter().enumerate().filter_map(|(at, token)| match token {
-        Token::Name(name) if !WORDS.contains(name) && !is_called(at) => Some(*name),
-        _ => None,
-    });
+    let names = tokens
+        .iter()
+        .enumerate()
+        .filter_map(|(at, token)| match token {
+            Token::Name(name) if !WORDS.contains(name) && !is_called(at) => Some(*name),
+            _ => None,
+        });
     names.collect()
 }
 

@@ -67,8 +67,6 @@ pub struct ExperimentSpec {
     pub backend: BackendSpec,
     /// `[memory]`
     pub memory: MemorySpec,
-    /// `[sweep]`
-    pub sweep: SweepSpec,
 }
 
 /// The `[experiment]` table.
@@ -113,12 +111,26 @@ impl ExperimentSpec {
     }
 }
 
+impl SweepSpec {
+    /// Decodes the `[sweep]` table of the root table alone.
+    pub fn read(root: &Table, findings: &mut Findings) -> Self {
+        let entries = root.get("sweep").cloned().into_iter().collect();
+        section::read(&Table { entries }, findings, sweep)
+    }
+}
+
+fn sweep(s: &mut Section<'_>) -> SweepSpec {
+    s.table("sweep", "Which keys are varied.", false, SweepSpec::decode)
+}
+
 /// All keys of the experiment file, for the schema and for messages.
 pub fn describe() -> Vec<KeyDoc> {
     section::describe(decode)
 }
 
 fn decode(s: &mut Section<'_>) -> ExperimentSpec {
+    // `SweepSpec::read` gives it by itself, since a trial has none.
+    sweep(s);
     ExperimentSpec {
         experiment: s.table("experiment", "What is asked, and with how many seeds.", false, |s| ExperimentTable {
             name: s
@@ -171,6 +183,5 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
                 )
                 .optional(),
         }),
-        sweep: s.table("sweep", "Which keys are varied.", false, SweepSpec::decode),
     }
 }

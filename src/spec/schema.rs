@@ -76,7 +76,9 @@ fn object_schema(keys: &[KeyDoc], doc: &str, mut properties: Map<String, Json>) 
             }
             Shape::Axes => axes_schema(),
             Shape::Distributions => distributions_schema(),
-            Shape::Trials => json!({ "type": "array", "minItems": 1, "items": { "type": "object" } }),
+            Shape::Trials => {
+                json!({ "type": "array", "minItems": 1, "items": { "type": "object" } })
+            }
             Shape::Values => json!({ "type": "array", "minItems": 1 }),
             Shape::Layers => {
                 json!({ "type": "array", "minItems": 1, "items": { "$ref": "#/definitions/layer" } })

@@ -100,7 +100,7 @@ impl SweepSpec {
             exclude: {
                 let kind = Kind::List {
                     item: Box::new(Kind::Text),
-                    min_items: 1,
+                    min_items: 0,
                     unique: true,
                 };
                 let read: Option<Value> = s.field("exclude", kind, exclude).optional();
@@ -137,7 +137,7 @@ impl Text {
 
 /// The axes of `grid` or `zip`.
 fn axes(s: &mut Section<'_>, key: &'static str, doc: &'static str) -> Vec<AxisSpec> {
-    let is_axis = |table: &Table| {
+    let is_axis = |_: &Entry, table: &Table| {
         let condition = table.get("when").map(|entry| &entry.node.value);
         table.get("values").is_some() || matches!(condition, Some(Value::Str(_)))
     };
@@ -253,27 +253,42 @@ impl RandomSpec {
         let doc = "How they are spread.";
         let sampler = s.choice("sampler", doc, Sampler::Sobol);
         let doc = "Keys with what their values are drawn from. The order counts: a new axis at the end leaves the draws of the others as they are.";
-        let example = "\"optimizer.learning_rate\" = { type = \"log_uniform\", min = 1e-4, max = 1e-1 }";
-        let entries = s.axes("axes", doc, Shape::Distributions, example, |table| {
-            let is_value = |entry: &Entry| !matches!(entry.node.value, Value::Table(_));
-            table.entries.iter().any(is_value)
-        });
+        let example =
+            "\"optimizer.learning_rate\" = { type = \"log_uniform\", min = 1e-4, max = 1e-1 }";
+        let entries = s.axes(
+            "axes",
+            doc,
+            Shape::Distributions,
+            example,
+            |entry, table| {
+                let is_value = |entry: &Entry| !matches!(entry.node.value, Value::Table(_));
+                let kind = table.get("type").map(|kind| &kind.node.value);
+                let has_values = table.entries.iter().any(is_value);
+                matches!(kind, Some(Value::Str(_))) || entry.is_inline() && has_values
+            },
+        );
         let Some((span, findings)) = s.reading() else {
             return Self::stand_in();
         };
         if entries.is_empty() && !findings.is_poisoned("sweep.random.axes") {
             let message = "`[sweep.random]` has no axes to draw";
-            findings.diagnostics.push(
-                Diagnostic::error("missing-table", message)
-                    .at(span)
-                    .help(format!("write `[sweep.random.axes]`, and below it `{example}`")),
-            );
+            findings
+                .diagnostics
+                .push(
+                    Diagnostic::error("missing-table", message)
+                        .at(span)
+                        .help(format!(
+                            "write `[sweep.random.axes]`, and below it `{example}`"
+                        )),
+                );
             findings.poisoned.push("sweep.random".into());
         }
         let mut axes = Vec::new();
         for (key, entry) in entries {
             match &entry.node.value {
-                Value::Table(table) => axes.push(RandomAxisSpec::read(key, &entry, table, findings)),
+                Value::Table(table) => {
+                    axes.push(RandomAxisSpec::read(key, &entry, table, findings))
+                }
                 other => {
                     let help = match other {
                         Value::Array(_) => format!(

@@ -12,7 +12,12 @@ fn planned(sweep: &str) -> (Plan, String) {
 }
 
 fn ids(sweep: &str) -> Vec<String> {
-    planned(sweep).0.runs.into_iter().map(|run| run.id).collect()
+    planned(sweep)
+        .0
+        .runs
+        .into_iter()
+        .map(|run| run.id)
+        .collect()
 }
 
 /// Every form at once.
@@ -95,7 +100,10 @@ fn an_inline_table_is_a_value_and_dotted_keys_are_not() {
     let text = |trial: &str| {
         let iris = IRIS.replace("[data]", &format!("{base}[data]"));
         let iris = iris.replace("[optimizer]\ntype = \"adam\"\nlearning_rate = 1e-2\n", "");
-        let iris = iris.replace(base, &format!("optimizer.type = \"adam\"\noptimizer.learning_rate = 1e-2\n{base}"));
+        let iris = iris.replace(
+            base,
+            &format!("optimizer.type = \"adam\"\noptimizer.learning_rate = 1e-2\n{base}"),
+        );
         format!("{iris}\n[[sweep.list]]\n{trial}\n")
     };
     let clip = |trial: &str| {
@@ -115,9 +123,15 @@ fn more_trials_and_more_axes_leave_the_earlier_draws() {
     };
     let few = ids(&sweep(5, ""));
     assert_eq!(ids(&sweep(12, ""))[..5], few);
-    let more = ids(&sweep(5, "model.dropout = { type = \"uniform\", min = 0.0, max = 0.5 }\n"));
+    let more = ids(&sweep(
+        5,
+        "model.dropout = { type = \"uniform\", min = 0.0, max = 0.5 }\n",
+    ));
     for (more, few) in more.iter().zip(&few) {
-        assert!(more.starts_with(few.trim_end_matches("-s1")), "{more} {few}");
+        assert!(
+            more.starts_with(few.trim_end_matches("-s1")),
+            "{more} {few}"
+        );
     }
     insta::assert_snapshot!(few.join("\n"));
 }
@@ -138,8 +152,12 @@ fn a_sweep_can_be_set_on_the_command_line() {
     assert_eq!(planned(&["sweep.random.num_trials=5"]), 10);
     assert_eq!(planned(&["sweep.limit=4"]), 4);
     assert_eq!(planned(&["sweep.grid.model.dropout=[0.1]"]), 3);
-    assert_eq!(planned(&["sweep.random.axes.optimizer.learning_rate.max=1e-2"]), 6);
+    assert_eq!(
+        planned(&["sweep.random.axes.optimizer.learning_rate.max=1e-2"]),
+        6
+    );
     assert_eq!(planned(&["sweep.exclude=['model.dropout > 0.1']"]), 3);
+    assert_eq!(planned(&["sweep.exclude=[]"]), 6);
     let wrong = [
         "optimizer.learning_rate=0.1",
         "sweep.random.axes.optimizer.learning_rate.max=1e-5",
@@ -212,6 +230,31 @@ fn more_runs_than_reasonable_are_refused() {
 }
 
 #[test]
+fn more_dimensions_than_sobol_has_are_refused() {
+    let axes: String = (0..257)
+        .map(|at| format!("optimizer.k{at} = {{ type = \"uniform\", min = 0, max = 1 }}\n"))
+        .collect();
+    let text = format!("{IRIS}\n[sweep.random]\nnum_trials = 2\n[sweep.random.axes]\n{axes}");
+    insta::assert_snapshot!(plan("spec.toml", &text).unwrap_err());
+}
+
+#[test]
+fn refusals_of_very_many_trials_end() {
+    let text = format!(
+        "{}\n[sweep.grid]\nmodel.kernel_size = {:?}\n",
+        IRIS.replace("epochs = 3", "epochs = 0"),
+        (1..=2).collect::<Vec<_>>()
+    );
+    let few = plan("spec.toml", &text).unwrap_err();
+    assert!(!few.contains("were not looked at"), "{few}");
+    let sizes: Vec<_> = (200..1200).collect();
+    let text = format!("{IRIS}\n[sweep.grid]\ntrain.batch_size = {sizes:?}\n");
+    let many = plan("spec.toml", &text).unwrap_err();
+    assert!(many.contains("were not looked at"), "{many}");
+    assert!(many.ends_with("100 errors\n"), "{many}");
+}
+
+#[test]
 fn reports_leave_out_what_a_trial_does_not_set() {
     let sweep = r#"
 [sweep.grid]
@@ -227,7 +270,10 @@ optimizer.momentum = { type = "uniform", min = 0.5, max = 0.9, when = "optimizer
     let csv = folder.path().join("results/spec/report.csv");
     let csv = std::fs::read_to_string(csv).unwrap();
     let head = csv.lines().next().unwrap();
-    assert!(head.starts_with("rank,trial,optimizer.type,optimizer.momentum,"), "{csv}");
+    assert!(
+        head.starts_with("rank,trial,optimizer.type,optimizer.momentum,"),
+        "{csv}"
+    );
     let adam = csv.lines().find(|line| line.contains(",adam,")).unwrap();
     assert!(adam.contains(",optimizer=adam,adam,,1,1,"), "{csv}");
 }
@@ -237,12 +283,14 @@ type Meaning = fn(i64, i64, &str) -> bool;
 const CONDITIONS: [(&str, Meaning); 4] = [
     ("optimizer.type == 'sgd'", |_, _, kind| kind == "sgd"),
     ("train.batch_size > 8", |batch, _, _| batch > 8),
-    ("train.batch_size * train.epochs >= 32 or not optimizer.type == 'adam'", |batch, epochs, kind| {
-        batch * epochs >= 32 || kind != "adam"
-    }),
-    ("(optimizer.type == 'adamw' or train.epochs < 2) and train.batch_size % 8 != 0", |batch, epochs, kind| {
-        (kind == "adamw" || epochs < 2) && batch % 8 != 0
-    }),
+    (
+        "train.batch_size * train.epochs >= 32 or not optimizer.type == 'adam'",
+        |batch, epochs, kind| batch * epochs >= 32 || kind != "adam",
+    ),
+    (
+        "(optimizer.type == 'adamw' or train.epochs < 2) and train.batch_size % 8 != 0",
+        |batch, epochs, kind| (kind == "adamw" || epochs < 2) && batch % 8 != 0,
+    ),
 ];
 
 fn sweep_text() -> impl Strategy<Value = (String, Vec<usize>)> {

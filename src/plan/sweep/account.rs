@@ -59,10 +59,13 @@ impl Account {
     /// `rules` are the conditions of `when` that do not hold at the point.
     pub(super) fn merged(&mut self, rules: &[&Text], point: impl FnOnce() -> String) {
         let (rule, span) = match rules {
-            [] => ("the same values as an earlier point".to_owned(), None),
+            [] => ("as an earlier point".to_owned(), None),
             several => {
                 let sources: Vec<_> = several.iter().map(|t| t.source.as_str()).collect();
-                let rule = format!("the same where not {}", sources.join(", and not "));
+                let rule = format!(
+                    "as an earlier point where not {}",
+                    sources.join(", and not ")
+                );
                 (rule, Some(several[0].span))
             }
         };
@@ -75,6 +78,8 @@ impl Account {
     }
 
     pub(super) fn finish(&mut self, num_trials: usize, num_seeds: usize) {
+        // As they stand in the file.
+        self.excluded.sort_by_key(|rule| rule.span);
         self.num_trials = num_trials;
         self.num_seeds = num_seeds;
         self.num_runs = num_trials * num_seeds;
@@ -87,7 +92,10 @@ fn count(
     span: Option<Span>,
     point: impl FnOnce() -> String,
 ) {
-    match dropped.iter_mut().find(|d| d.span == span && d.rule == rule) {
+    match dropped
+        .iter_mut()
+        .find(|d| d.span == span && d.rule == rule)
+    {
         Some(known) => known.num += 1,
         None => dropped.push(Dropped {
             rule: rule.to_owned(),

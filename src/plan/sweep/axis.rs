@@ -92,7 +92,9 @@ pub fn axes(columns: Vec<Column>, base: &Table) -> Vec<Axis> {
         }
     }
     let named = columns.into_iter().zip(labels);
-    named.map(|(column, label)| axis(column, label, base)).collect()
+    named
+        .map(|(column, label)| axis(column, label, base))
+        .collect()
 }
 
 fn axis(column: Column, label: String, base: &Table) -> Axis {

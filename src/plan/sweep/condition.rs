@@ -74,9 +74,8 @@ impl Condition {
             let touching = (0..axes.len()).filter(|at| touches(&axes[*at]));
             let touching: Vec<_> = touching.collect();
             if touching.is_empty() && base.at(&path).is_none() {
-                refuse_unwritten(&path, is_asked_for, base, axes).map_err(|diagnostic| {
-                    Box::new(diagnostic.at(text.span))
-                })?;
+                refuse_unwritten(&path, is_asked_for, base, axes)
+                    .map_err(|diagnostic| Box::new(diagnostic.at(text.span)))?;
             }
             condition.axes.extend(&touching);
             condition.names.push(Name {
@@ -155,9 +154,9 @@ fn written_paths(table: &Table, prefix: &str, paths: &mut Vec<String>) {
 
 fn write_it(path: &str) -> String {
     match path.rsplit_once('.') {
-        Some((table, key)) => format!(
-            "write `{key} = …` in `[{table}]`, or ask for it first: `is_set({path}) and …`"
-        ),
+        Some((table, key)) => {
+            format!("write `{key} = …` in `[{table}]`, or ask for it first: `is_set({path}) and …`")
+        }
         None => format!("write `[{path}]`, or ask for it first: `is_set({path}) and …`"),
     }
 }
@@ -197,7 +196,7 @@ impl Names for Trial<'_> {
         match self.find(name) {
             None => Err((
                 format!(
-                    "`{name}` is not set in this trial, and conditions see what is written, not defaults"
+                    "`{name}` is not set at this point, and conditions see what is written, not defaults"
                 ),
                 write_it(name),
             )),
@@ -301,7 +300,10 @@ impl Formula {
                     other => Err(Box::new(
                         Diagnostic::error(
                             "expression",
-                            format!("`{source}` is {}, and no condition", other.to_toml()),
+                            format!(
+                                "`{source}` is {}, which is neither true nor false",
+                                other.to_toml()
+                            ),
                         )
                         .at(span)
                         .help("compare it, as in `train.batch_size > 64`"),

@@ -17,7 +17,12 @@ use crate::spec::sweep::{RandomSpec, Sampler};
 pub const MAX_SOBOL_AXES: usize = sobol_burley::NUM_DIMENSIONS as usize;
 
 /// The values of the axis with index `axis`, one for each point; they take the place `span`.
-pub fn draw(random: &RandomSpec, axis: usize, distribution: &Distribution, span: Span) -> Vec<Node> {
+pub fn draw(
+    random: &RandomSpec,
+    axis: usize,
+    distribution: &Distribution,
+    span: Span,
+) -> Vec<Node> {
     let seed = random.seed;
     let mut stream = ChaCha8Rng::seed_from_u64(stream_seed(seed, Purpose::Sweep, axis as u64));
     let points = 0..random.num_trials as u32;

@@ -30,6 +30,7 @@ use read::Reader;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Span};
 use crate::spec::document::{Document, Table};
+use crate::spec::section::Findings;
 use crate::spec::sweep::{SweepSpec, Text};
 
 /// More runs than this are a mistake in the file.
@@ -91,11 +92,17 @@ struct Sweep {
 /// nothing comes back when it is wrong.
 pub fn expand(
     document: &Document,
-    spec: &SweepSpec,
     num_seeds: usize,
     diagnostics: &mut Diagnostics,
 ) -> Option<Expansion> {
-    let sweep = Sweep::read(document, spec, diagnostics)?;
+    let mut findings = Findings::default();
+    let spec = SweepSpec::read(&document.root, &mut findings);
+    if findings.diagnostics.has_errors() {
+        let wrong = findings.diagnostics.0.into_iter();
+        wrong.for_each(|diagnostic| diagnostics.push(diagnostic));
+        return None;
+    }
+    let sweep = Sweep::read(document, &spec, diagnostics)?;
     let num_points = sweep.factors.iter().map(|factor| factor.num);
     let num_points = num_points.chain([1]).try_fold(1, usize::checked_mul);
     let only_grid = spec.exclude.is_empty() && spec.limit.is_none() && sweep.order.is_empty();
@@ -175,7 +182,10 @@ impl Expansion {
             let setting = axis.settings[(*option)? as usize].as_ref()?;
             (axis.form == Form::Random && setting.node.span == span).then(|| {
                 let value = setting.node.value.to_toml();
-                format!("{value} was drawn for `{}`", axis.key)
+                format!(
+                    "{value} was drawn for `{}` from this distribution",
+                    axis.key
+                )
             })
         })
     }
@@ -242,7 +252,10 @@ impl Sweep {
             };
             let (waiting, ready): (Vec<_>, Vec<_>) = left.iter().copied().partition(waits);
             if ready.is_empty() {
-                let keys: Vec<_> = waiting.iter().map(|at| self.axes[*at].key.as_str()).collect();
+                let keys: Vec<_> = waiting
+                    .iter()
+                    .map(|at| self.axes[*at].key.as_str())
+                    .collect();
                 let condition = &self.conditions[self.axes[waiting[0]].when.unwrap_or(0)];
                 let message = match keys.as_slice() {
                     [key] => format!("whether `{key}` is set depends on its own value"),
@@ -299,7 +312,10 @@ impl Sweep {
                 }
             }
             // Each is looked at for every point, so that one that never holds is found.
-            let holding = self.excludes.iter().filter(|rule| judge.holds(**rule, &set));
+            let holding = self
+                .excludes
+                .iter()
+                .filter(|rule| judge.holds(**rule, &set));
             let holding: Vec<usize> = holding.copied().collect();
             if let Some(rule) = holding.first() {
                 let text = &self.conditions[*rule].text;
@@ -309,7 +325,9 @@ impl Sweep {
                 off.dedup();
                 let rules: Vec<_> = off.iter().map(|at| &self.conditions[*at].text).collect();
                 account.merged(&rules, || self.id(&set));
-            } else if let Some((limit, span)) = self.limit.filter(|(limit, _)| points.len() >= *limit) {
+            } else if let Some((limit, span)) =
+                self.limit.filter(|(limit, _)| points.len() >= *limit)
+            {
                 account.cut(limit, span, || self.id(&set));
             } else {
                 let mut id = self.id(&set);
@@ -322,11 +340,11 @@ impl Sweep {
         account.finish(points.len(), num_seeds);
         let is_right = judge.report(diagnostics);
         if let (true, true, Some(rule)) = (is_right, points.is_empty(), self.excludes.first()) {
-            let message = "every point is excluded by one of these conditions";
+            let message = "these conditions together exclude every point";
             diagnostics.push(
                 Diagnostic::error("sweep", message)
                     .at(self.conditions[*rule].text.span)
-                    .help("`runner plan --explain` with fewer conditions says how many each excludes"),
+                    .help("correct one of them, or remove it"),
             );
             return None;
         }
@@ -480,9 +498,8 @@ impl<'a> Judge<'a> {
 fn refuse_overridden(axes: &[Axis], overrides: &[String], diagnostics: &mut Diagnostics) {
     for assignment in overrides {
         let key = assignment.split('=').next().unwrap_or(assignment).trim();
-        let covers = |axis: &&Axis| {
-            axis.is_always_set() && (key == axis.key || is_inside(key, &axis.key))
-        };
+        let covers =
+            |axis: &&Axis| axis.is_always_set() && (key == axis.key || is_inside(key, &axis.key));
         if let Some(axis) = axes.iter().find(covers) {
             let message = format!(
                 "`--set {assignment}` has no effect: `{}` is an axis",
@@ -495,7 +512,7 @@ fn refuse_overridden(axes: &[Axis], overrides: &[String], diagnostics: &mut Diag
                 Form::Zip => format!("set the axis instead: --set 'sweep.zip.{key}=[…]'"),
                 Form::List => format!("set it in a trial instead: --set 'sweep.list.0.{key}=…'"),
                 Form::Random => {
-                    format!("set the axis instead: --set 'sweep.random.axes.{key}.max=…'")
+                    format!("set the axis instead: --set 'sweep.random.axes.{key}={{ type = … }}'")
                 }
             }));
         }

@@ -30,7 +30,7 @@ impl Reader<'_> {
     /// Reads all forms: the grid's axes are a factor each, and the other forms one.
     pub fn read(&mut self, sweep: &SweepSpec) {
         for axis in &sweep.grid {
-            if let Some((keys, rows)) = self.rows(axis, true) {
+            if let Some((keys, rows)) = self.rows(axis, Form::Grid) {
                 self.factors.push(Factor::new(keys.join(", "), rows.len()));
                 self.add(axis, Form::Grid, keys, rows);
             }
@@ -45,7 +45,7 @@ impl Reader<'_> {
     fn read_zip(&mut self, axes: &[AxisSpec]) {
         let mut first: Option<(&AxisSpec, usize)> = None;
         for axis in axes {
-            let Some((keys, rows)) = self.rows(axis, false) else {
+            let Some((keys, rows)) = self.rows(axis, Form::Zip) else {
                 continue;
             };
             match first {
@@ -92,7 +92,7 @@ impl Reader<'_> {
                 let known = self.columns[first..].iter().position(|c| c.key == *key);
                 let column = match known {
                     Some(at) => first + at,
-                    None if self.refuse_key(key, entry.key_span, first) => continue,
+                    None if self.refuse_key(key, entry.key_span, Form::List, first) => continue,
                     None => {
                         self.columns.push(Column {
                             key: key.clone(),
@@ -112,11 +112,23 @@ impl Reader<'_> {
     }
 
     fn read_random(&mut self, random: &RandomSpec) {
+        if random.sampler == Sampler::Sobol && random.axes.len() > MAX_SOBOL_AXES {
+            let message = format!(
+                "the Sobol sequence has {MAX_SOBOL_AXES} dimensions, and there are {} random axes",
+                random.axes.len()
+            );
+            self.diagnostics.push(
+                Diagnostic::error("sweep", message)
+                    .at(random.span)
+                    .help("write `sampler = \"uniform\"`"),
+            );
+            return;
+        }
         let factor = self.factors.len();
         let mut dimension = 0;
         for axis in &random.axes {
             let keys = split_keys(&axis.key);
-            let is_refused = self.refuse_keys(&keys, axis.key_span);
+            let is_refused = self.refuse_keys(&keys, axis.key_span, Form::Random);
             if keys.len() > 1 && !matches!(axis.distribution, Distribution::Choice { .. }) {
                 let message = format!("the axis `{}` sets {} keys at once", axis.key, keys.len());
                 self.diagnostics.push(
@@ -145,17 +157,6 @@ impl Reader<'_> {
                 });
             }
         }
-        if random.sampler == Sampler::Sobol && random.axes.len() > MAX_SOBOL_AXES {
-            let message = format!(
-                "the Sobol sequence has {MAX_SOBOL_AXES} dimensions, and there are {} random axes",
-                random.axes.len()
-            );
-            self.diagnostics.push(
-                Diagnostic::error("sweep", message)
-                    .at(random.span)
-                    .help("write `sampler = \"uniform\"`"),
-            );
-        }
         self.factors.push(Factor::new("random", random.num_trials));
     }
 
@@ -174,9 +175,9 @@ impl Reader<'_> {
     }
 
     /// The keys of an axis, and for each of its values the value of each key.
-    fn rows(&mut self, axis: &AxisSpec, unique: bool) -> Option<(Vec<String>, Vec<Vec<Node>>)> {
+    fn rows(&mut self, axis: &AxisSpec, form: Form) -> Option<(Vec<String>, Vec<Vec<Node>>)> {
         let keys = split_keys(&axis.key);
-        if self.refuse_keys(&keys, axis.key_span) {
+        if self.refuse_keys(&keys, axis.key_span, form) {
             return None;
         }
         let key = &axis.key;
@@ -200,7 +201,7 @@ impl Reader<'_> {
             return None;
         }
         let mut known: BTreeMap<String, Span> = BTreeMap::new();
-        for node in values.iter().filter(|_| unique) {
+        for node in values.iter().filter(|_| form == Form::Grid) {
             if let Some(first) = known.insert(text_of(&node.value), node.span) {
                 let message = format!("the axis `{key}` holds {} twice", node.value.to_toml());
                 self.diagnostics.push(
@@ -237,7 +238,7 @@ impl Reader<'_> {
                 Value::Array(items) => format!("a list of {}", items.len()),
                 other => other.kind().to_owned(),
             };
-            let message = format!("the axis `{axis}` sets {num} keys, and a value of it is {found}");
+            let message = format!("the axis `{axis}` sets {num} keys, and this value is {found}");
             self.diagnostics.push(
                 Diagnostic::error("sweep", message)
                     .at(node.span)
@@ -251,7 +252,7 @@ impl Reader<'_> {
         Some(rows)
     }
 
-    fn refuse_keys(&mut self, keys: &[String], span: Span) -> bool {
+    fn refuse_keys(&mut self, keys: &[String], span: Span, form: Form) -> bool {
         for (at, key) in keys.iter().enumerate() {
             if let Some(other) = keys[..at].iter().find(|other| touch(other, key)) {
                 self.diagnostics.push(overlap(other, span, key, span));
@@ -259,14 +260,14 @@ impl Reader<'_> {
             }
         }
         let all = self.columns.len();
-        keys.iter().any(|key| self.refuse_key(key, span, all))
+        keys.iter().any(|key| self.refuse_key(key, span, form, all))
     }
 
     /// Refuses what cannot be an axis beside the first `num` columns.
-    fn refuse_key(&mut self, key: &str, span: Span, num: usize) -> bool {
+    fn refuse_key(&mut self, key: &str, span: Span, form: Form, num: usize) -> bool {
         let others = &self.columns[..num];
         let wrong = refuse_table(key, span)
-            .or_else(|| refuse_twin(key, span, others, self.base))
+            .or_else(|| refuse_twin(key, span, form, others, self.base))
             .or_else(|| refuse_missing_item(key, span, self.base));
         let is_wrong = wrong.is_some();
         wrong.into_iter().for_each(|d| self.diagnostics.push(d));
@@ -306,7 +307,13 @@ fn refuse_table(key: &str, span: Span) -> Option<Diagnostic> {
 }
 
 /// Refuses two axes over the same key, by whatever names for items of lists.
-fn refuse_twin(key: &str, span: Span, others: &[Column], base: &Table) -> Option<Diagnostic> {
+fn refuse_twin(
+    key: &str,
+    span: Span,
+    form: Form,
+    others: &[Column],
+    base: &Table,
+) -> Option<Diagnostic> {
     let numbered = base.numbered(key);
     let touching = |other: &&Column| touch(&base.numbered(&other.key), &numbered);
     let other = others.iter().find(touching)?;
@@ -316,7 +323,10 @@ fn refuse_twin(key: &str, span: Span, others: &[Column], base: &Table) -> Option
             Diagnostic::error("sweep", message)
                 .at(span)
                 .related(other.key_span, "first written here")
-                .help("put all values into one list"),
+                .help(match other.form == form {
+                    true => "put all values into one list",
+                    false => "keep one of the two",
+                }),
         );
     }
     Some(overlap(&other.key, other.key_span, key, span))
