@@ -73,9 +73,11 @@ impl Condition {
             let touches = |axis: &Axis| touch(&base.numbered(&axis.key), &numbered);
             let touching = (0..axes.len()).filter(|at| touches(&axes[*at]));
             let touching: Vec<_> = touching.collect();
-            if touching.is_empty() && base.at(&path).is_none() {
-                refuse_unwritten(&path, is_asked_for, base, axes)
-                    .map_err(|diagnostic| Box::new(diagnostic.at(text.span)))?;
+            if touching.is_empty()
+                && base.at(&path).is_none()
+                && let Some(refusal) = refuse_unwritten(&path, is_asked_for, base, axes)
+            {
+                return Err(Box::new(refusal.at(text.span)));
             }
             condition.axes.extend(&touching);
             condition.names.push(Name {
@@ -114,24 +116,21 @@ fn refuse_unwritten(
     is_asked_for: bool,
     base: &Table,
     axes: &[Axis],
-) -> Result<(), Diagnostic> {
+) -> Option<Diagnostic> {
     let mut known = key_paths();
     if known.iter().any(|key| key == path) {
-        if is_asked_for {
-            return Ok(());
-        }
         let message =
             format!("`{path}` is not written, and conditions see what is written, not defaults");
-        return Err(Diagnostic::error("expression", message).help(write_it(path)));
+        let refusal = Diagnostic::error("expression", message).help(write_it(path));
+        return (!is_asked_for).then_some(refusal);
     }
     written_paths(base, "", &mut known);
     known.extend(axes.iter().map(|axis| axis.key.clone()));
     let ends = |key: &&String| key.ends_with(&format!(".{path}"));
     let near = known.iter().find(ends).map(String::as_str);
     let near = near.or_else(|| nearest(path, known.iter().map(String::as_str)));
-    let message = format!("there is no key `{path}`");
-    let diagnostic = Diagnostic::error("unknown-key", message);
-    Err(match near {
+    let diagnostic = Diagnostic::error("unknown-key", format!("there is no key `{path}`"));
+    Some(match near {
         Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
         None => diagnostic.help(
             "conditions name dotted keys such as `optimizer.learning_rate`; text stands in single quotes, as in `optimizer.type == 'sgd'`",
