@@ -38,6 +38,13 @@ impl Sources {
         });
         (self.0.len() - 1) as u16
     }
+
+    /// `spec.toml:12`, where a span begins.
+    pub fn place(&self, span: Span) -> String {
+        let source = &self.0[span.source as usize];
+        let before = &source.text[..range(span, &source.text).start];
+        format!("{}:{}", source.name, 1 + before.matches('\n').count())
+    }
 }
 
 /// Whether a diagnostic stops the experiment.

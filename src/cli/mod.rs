@@ -4,6 +4,7 @@ mod describe;
 mod exec;
 mod experiment;
 mod init;
+mod explain;
 mod list;
 mod output;
 mod prepare;
@@ -69,6 +70,9 @@ enum Verb {
         /// Print the plan as JSON
         #[arg(long)]
         json: bool,
+        /// Say what became of every point of the sweep, and which rule dropped it
+        #[arg(long)]
+        explain: bool,
     },
     /// Show the network: layers, shapes, parameters, multiply-adds, memory
     Describe(DescribeArgs),
@@ -208,7 +212,12 @@ pub fn main() -> ExitCode {
     let code = match cli.verb {
         Verb::Init(args) => init::init(&args, &mut output),
         Verb::Check(args) => verbs::check(&args, &mut output),
-        Verb::Plan { spec, json } => verbs::plan(&spec, json, &mut output),
+        Verb::Plan {
+            spec,
+            json,
+            explain: true,
+        } => explain::explain(&spec, json, &mut output),
+        Verb::Plan { spec, json, .. } => verbs::plan(&spec, json, &mut output),
         Verb::Describe(args) => describe::describe(&args, &mut output),
         Verb::Run(args) => run::run(&args, &cli.logging, &mut output),
         Verb::Report { folder, json } => verbs::report(&folder, json, &mut output),

@@ -19,6 +19,8 @@ pub enum Purpose {
     Generate = 5,
     /// Changes of pictures in training.
     Augment = 6,
+    /// The values of a random sweep.
+    Sweep = 7,
 }
 
 /// The seed of one stream, mixed by the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).

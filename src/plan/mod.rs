@@ -5,25 +5,29 @@
 mod schedule;
 pub mod sweep;
 
+use std::rc::Rc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
+use crate::check;
 use crate::check::network::{Network, Shape, lay_out};
 use crate::check::task::Goal;
-use crate::check::{self, Point};
 use crate::data::{DataError, DataPlan, Dataset, Located, sha256_hex};
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::spec::backend::{DeviceName, Precision};
-use crate::spec::data::DataSpec;
+use crate::spec::data::{AugmentSpec, DataSpec, Scale, SplitSpec};
 use crate::spec::document::{Document, Table};
 use crate::spec::loss::LossSpec;
 use crate::spec::metric::Objective;
+use crate::spec::model::layer_spec::LayerSpec;
 use crate::spec::optimizer::OptimizerSpec;
 use crate::spec::scheduler::SchedulerSpec;
 use crate::spec::section::{Choice, Findings};
 use crate::spec::task::TaskSpec;
 use crate::spec::train::TrainSpec;
 use crate::spec::{CheckpointSpec, ExperimentSpec};
+use sweep::{Account, Expansion, Point};
 
 /// The version of `plan.json` and `run.toml`.
 pub const FORMAT: u32 = 1;
@@ -121,7 +125,8 @@ impl RunPlan {
         Some(spec.metric.unwrap_or(self.objective))
     }
 
-    fn compute_fingerprint(&self) -> String {
+    /// `network` is the text of the network's work.
+    fn compute_fingerprint(&self, network: &str) -> String {
         // The folder of the files is left out: the same files elsewhere are the same work.
         let dataset = match &self.data.dataset {
             Dataset::Mnist { part, .. } => json!({ "type": "mnist", "part": part }),
@@ -133,26 +138,51 @@ impl RunPlan {
             }),
             other => json!(other),
         };
-        let work = json!({
-            "format": self.format,
-            "seed": self.seed,
-            "objective": self.objective,
-            "device": self.device,
-            "precision": self.precision,
-            "dataset": dataset,
-            "split": self.data.split,
-            "scale": self.data.scale,
-            "augment": self.data.augment,
-            "items": [self.data.num_train, self.data.num_valid, self.data.num_test],
-            "train": self.train,
-            "task": self.task,
-            "loss": self.loss,
-            "optimizer": self.optimizer,
-            "scheduler": self.scheduler,
-            "network": self.network.work(),
-        });
-        sha256_hex(work.to_string().as_bytes())[..16].to_owned()
+        let work = Work {
+            format: self.format,
+            seed: self.seed,
+            objective: self.objective,
+            device: self.device,
+            precision: self.precision,
+            dataset,
+            split: &self.data.split,
+            scale: self.data.scale,
+            augment: self.data.augment.as_ref(),
+            items: [self.data.num_train, self.data.num_valid, self.data.num_test],
+            train: &self.train,
+            task: &self.task,
+            loss: &self.loss,
+            optimizer: &self.optimizer,
+            scheduler: &self.scheduler,
+        };
+        let mut text = serde_json::to_string(&work).unwrap_or_default();
+        // The network's text is shared by the trials of a sweep, and goes in as it is.
+        text.truncate(text.len().saturating_sub(1));
+        text.push_str(",\"network\":");
+        text.push_str(network);
+        text.push('}');
+        sha256_hex(text.as_bytes())[..16].to_owned()
     }
+}
+
+/// What a fingerprint is the hash of, but for the network.
+#[derive(Serialize)]
+struct Work<'a> {
+    format: u32,
+    seed: u64,
+    objective: Objective,
+    device: DeviceName,
+    precision: Precision,
+    dataset: Json,
+    split: &'a SplitSpec,
+    scale: Scale,
+    augment: Option<&'a AugmentSpec>,
+    items: [usize; 3],
+    train: &'a TrainSpec,
+    task: &'a TaskSpec,
+    loss: &'a LossSpec,
+    optimizer: &'a OptimizerSpec,
+    scheduler: &'a SchedulerSpec,
 }
 
 /// Finds the data of a spec, as [`crate::data::locate`] does.
@@ -165,56 +195,49 @@ pub fn plan(
     default_name: &str,
     locate: Locate<'_>,
 ) -> Result<(Plan, Diagnostics), Diagnostics> {
-    let mut diagnostics = Diagnostics::default();
     let mut findings = Findings::default();
     let written = ExperimentSpec::decode(&document.root, &mut findings);
-    let num_before = findings.diagnostics.0.len();
-    let axes = sweep::axes(
-        &written.sweep,
-        written.experiment.seeds.len(),
-        &mut findings.diagnostics,
-    );
-    sweep::refuse_wrong_items(&axes, &document.root, &mut findings.diagnostics);
-    sweep::refuse_overridden(&axes, &document.overrides, &mut findings.diagnostics);
-    if findings.is_poisoned("sweep") || findings.diagnostics.0.len() > num_before {
+    let mut diagnostics = Diagnostics::default();
+    let expansion = sweep::expand(document, written.experiment.seeds.len(), &mut diagnostics);
+    let Some(expansion) = expansion else {
         // Trials of a wrong sweep would only repeat what is wrong with the file itself.
+        let wrong = diagnostics.0.into_iter();
+        wrong.for_each(|d| findings.diagnostics.push(d));
         let mut planner = Planner::new(locate);
         planner.check_trial(&document.root, written, &mut findings);
         return Err(findings.diagnostics);
-    }
+    };
     let mut planner = Planner::new(locate);
     let mut runs = Vec::new();
-    let (mut num_trials, mut num_refused) = (0, 0);
-    for indices in sweep::combinations(&axes) {
-        num_trials += 1;
-        let root = sweep::apply(&document.root, &axes, &indices);
+    let (num_trials, mut num_refused) = (expansion.points.len(), 0);
+    for point in &expansion.points {
+        let root = expansion.tree(point);
         let mut findings = Findings::default();
         let spec = ExperimentSpec::decode(&root, &mut findings);
         let trial = planner.check_trial(&root, spec, &mut findings);
-        let id = sweep::trial_id(&axes, &indices);
-        num_refused += findings.diagnostics.has_errors() as usize;
+        let is_refused = findings.diagnostics.has_errors();
+        num_refused += is_refused as usize;
         for diagnostic in findings.diagnostics.0 {
-            let in_trial = match axes.is_empty() {
-                true => diagnostic,
-                false => diagnostic.note(format!("first found in trial `{id}`")),
-            };
-            diagnostics.push(in_trial);
+            if let Some(diagnostic) = in_trial(diagnostic, &expansion, point, &diagnostics) {
+                diagnostics.push(diagnostic);
+            }
+        }
+        if is_refused && diagnostics.num(Severity::Error) >= MAX_REFUSALS {
+            let last = diagnostics.0.last_mut();
+            let note = "there may be more: trials after this one were not looked at";
+            last.into_iter().for_each(|d| d.notes.push(note.into()));
+            break;
         }
         if let Some(trial) = trial {
-            let values = axes.iter().zip(&indices);
-            let values: Map<_, _> = values
-                .map(|(axis, index)| (axis.key.clone(), axis.values()[*index].value.to_json()))
-                .collect();
-            trial.add_runs(default_name, id, values, &mut runs);
+            let values = expansion.values(point);
+            trial.add_runs(default_name, point.id.clone(), values, &mut runs);
         }
     }
     if diagnostics.has_errors() {
         if num_refused == num_trials {
             // What is wrong in every trial is wrong with the file.
             for diagnostic in &mut diagnostics.0 {
-                diagnostic
-                    .notes
-                    .retain(|note| !note.starts_with("first found in trial"));
+                diagnostic.notes.retain(|note| !note.starts_with(IN_TRIAL));
             }
         }
         return Err(diagnostics);
@@ -233,11 +256,42 @@ pub fn plan(
         overrides: document.overrides.clone(),
         objective,
         notices: planner.notices(),
-        axes: axes.into_iter().map(|axis| axis.key).collect(),
+        axes: expansion.keys(),
         runs,
     };
     Ok((plan, diagnostics))
 }
+
+/// What is wrong with a trial, with the trial's name; none when a drawn value is wrong as an earlier one
+/// was.
+fn in_trial(
+    diagnostic: Diagnostic,
+    expansion: &Expansion,
+    point: &Point,
+    earlier: &Diagnostics,
+) -> Option<Diagnostic> {
+    if expansion.is_plain() {
+        return Some(diagnostic);
+    }
+    let drawn = diagnostic
+        .span
+        .and_then(|span| expansion.drawn_at(point, span));
+    let in_trial = format!("{IN_TRIAL} `{}`", point.id);
+    let Some(drawn) = drawn else {
+        return Some(diagnostic.note(in_trial));
+    };
+    let known = |d: &Diagnostic| d.span == diagnostic.span && d.code == diagnostic.code;
+    match earlier.0.iter().any(known) {
+        true => None,
+        false => Some(diagnostic.note(drawn).note(in_trial)),
+    }
+}
+
+/// Nobody reads more refusals than this, and a sweep could have very many.
+const MAX_REFUSALS: usize = 100;
+
+/// How the note begins that names a trial.
+const IN_TRIAL: &str = "first found in trial";
 
 /// Trials with different tasks have different usual objectives, and could not be ranked.
 fn one_objective(runs: &[RunPlan], root: &Table) -> Result<Objective, Box<Diagnostic>> {
@@ -263,31 +317,54 @@ fn one_objective(runs: &[RunPlan], root: &Table) -> Result<Objective, Box<Diagno
 pub fn specs(document: &Document) -> Result<Vec<(String, ExperimentSpec)>, Diagnostics> {
     let mut findings = Findings::default();
     let written = ExperimentSpec::decode(&document.root, &mut findings);
-    if findings.is_poisoned("model") || findings.is_poisoned("sweep") {
+    if findings.is_poisoned("model") {
         return Err(findings.diagnostics);
     }
     let mut diagnostics = Diagnostics::default();
-    let axes = sweep::axes(&written.sweep, 1, &mut diagnostics);
-    if diagnostics.has_errors() {
-        return Err(diagnostics);
-    }
+    let num_seeds = written.experiment.seeds.len();
+    let expansion = sweep::expand(document, num_seeds, &mut diagnostics);
+    let expansion = expansion.ok_or(diagnostics)?;
     let mut specs = Vec::new();
-    for indices in sweep::combinations(&axes) {
-        let root = sweep::apply(&document.root, &axes, &indices);
+    for point in &expansion.points {
         let mut findings = Findings::default();
-        let spec = ExperimentSpec::decode(&root, &mut findings);
+        let spec = ExperimentSpec::decode(&expansion.tree(point), &mut findings);
         if findings.is_poisoned("model") {
             return Err(findings.diagnostics);
         }
-        specs.push((sweep::trial_id(&axes, &indices), spec));
+        specs.push((point.id.clone(), spec));
     }
     Ok(specs)
+}
+
+/// What became of the points of a document's sweep; none when the sweep is wrong.
+pub fn account(document: &Document) -> Option<Account> {
+    let written = ExperimentSpec::decode(&document.root, &mut Findings::default());
+    let num_seeds = written.experiment.seeds.len();
+    let mut unused = Diagnostics::default();
+    let expansion = sweep::expand(document, num_seeds, &mut unused)?;
+    Some(expansion.account)
 }
 
 /// Checks trials one after the other and remembers what they share.
 struct Planner<'a> {
     locate: Locate<'a>,
     located: Vec<(DataSpec, Result<Located, DataError>)>,
+    /// The last network, since neighbours mostly have the same.
+    last: Option<(Blueprint, Rc<LaidOut>)>,
+}
+
+/// What a network is laid out from.
+#[derive(PartialEq)]
+struct Blueprint {
+    layers: Vec<LayerSpec>,
+    items: Shape,
+    output: Vec<usize>,
+}
+
+/// A network with the text of its work.
+struct LaidOut {
+    network: Network,
+    work: String,
 }
 
 /// A trial that nothing is wrong with.
@@ -295,7 +372,7 @@ struct Trial {
     spec: ExperimentSpec,
     data: DataPlan,
     goal: Goal,
-    network: Network,
+    laid_out: Rc<LaidOut>,
 }
 
 impl<'a> Planner<'a> {
@@ -303,7 +380,26 @@ impl<'a> Planner<'a> {
         Self {
             locate,
             located: Vec::new(),
+            last: None,
         }
+    }
+
+    fn lay_out(&mut self, blueprint: Blueprint) -> Result<Rc<LaidOut>, Box<Diagnostic>> {
+        if let Some((last, laid_out)) = &self.last
+            && *last == blueprint
+        {
+            return Ok(laid_out.clone());
+        }
+        let Blueprint {
+            layers,
+            items,
+            output,
+        } = &blueprint;
+        let network = lay_out(layers, items, output)?;
+        let work = network.work().to_string();
+        let laid_out = Rc::new(LaidOut { network, work });
+        self.last = Some((blueprint, laid_out.clone()));
+        Ok(laid_out)
     }
 
     fn notices(&self) -> Vec<String> {
@@ -335,7 +431,7 @@ impl<'a> Planner<'a> {
         spec: ExperimentSpec,
         findings: &mut Findings,
     ) -> Option<Trial> {
-        let point = |data, network| Point {
+        let point = |data, network| check::Point {
             root,
             spec: &spec,
             data,
@@ -367,18 +463,23 @@ impl<'a> Planner<'a> {
                 Err(wrong) => wrong.into_iter().for_each(|d| findings.diagnostics.push(d)),
             }
         }
-        let mut network = None;
+        let mut laid_out = None;
         if let (Some(data), Some(goal), false) = (&data, &goal, findings.is_poisoned("model")) {
-            let items = Shape {
-                dims: data.input.shape.clone(),
-                vocabulary: data.input.vocabulary,
+            let blueprint = Blueprint {
+                layers: spec.model.layers.clone(),
+                items: Shape {
+                    dims: data.input.shape.clone(),
+                    vocabulary: data.input.vocabulary,
+                },
+                output: goal.output_shape.clone(),
             };
-            match lay_out(&spec.model.layers, &items, &goal.output_shape) {
-                Ok(laid_out) => network = Some(laid_out),
+            match self.lay_out(blueprint) {
+                Ok(found) => laid_out = Some(found),
                 Err(diagnostic) => findings.diagnostics.push(*diagnostic),
             }
         }
-        check::check(&point(data.as_ref(), network.as_ref()), findings);
+        let network = laid_out.as_deref().map(|laid_out| &laid_out.network);
+        check::check(&point(data.as_ref(), network), findings);
         if findings.diagnostics.has_errors() {
             return None;
         }
@@ -386,7 +487,7 @@ impl<'a> Planner<'a> {
             spec,
             data: data?,
             goal: goal?,
-            network: network?,
+            laid_out: laid_out?,
         })
     }
 }
@@ -400,7 +501,7 @@ impl Trial {
         runs: &mut Vec<RunPlan>,
     ) {
         let spec = self.spec;
-        let least_memory_bytes = check::least_memory(&spec, &self.data, &self.network);
+        let least_memory_bytes = check::least_memory(&spec, &self.data, &self.laid_out.network);
         let name = spec
             .experiment
             .name
@@ -427,9 +528,9 @@ impl Trial {
                 loss: self.goal.loss.clone(),
                 optimizer: spec.optimizer.clone(),
                 scheduler: spec.scheduler.clone(),
-                network: self.network.clone(),
+                network: self.laid_out.network.clone(),
             };
-            run.fingerprint = run.compute_fingerprint();
+            run.fingerprint = run.compute_fingerprint(&self.laid_out.work);
             runs.push(run);
         }
     }

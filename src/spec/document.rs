@@ -116,6 +116,14 @@ impl Value {
     }
 }
 
+impl Entry {
+    /// Whether the value is a table in braces: one value, and no keys of its own lines.
+    pub fn is_inline(&self) -> bool {
+        // The place of a table of dotted keys is its key's, and that of `[a.table]` begins before it.
+        matches!(self.node.value, Value::Table(_)) && self.node.span.start > self.key_span.start
+    }
+}
+
 impl Table {
     /// The entry of `key`.
     pub fn get(&self, key: &str) -> Option<&Entry> {
@@ -231,7 +239,16 @@ impl Table {
             None => (path, None),
             Some((head, rest)) => (head, Some(rest)),
         };
-        let at = match self.entries.iter().position(|e| e.key == head) {
+        // A quoted key may have dots in it, as those of axes have.
+        let quoted = |e: &Entry| {
+            let rest = path.strip_prefix(e.key.as_str());
+            e.key.contains('.') && rest.is_some_and(|r| r.is_empty() || r.starts_with('.'))
+        };
+        let (at, rest) = match self.entries.iter().position(quoted) {
+            Some(at) => (Some(at), path.get(self.entries[at].key.len() + 1..)),
+            None => (self.entries.iter().position(|e| e.key == head), rest),
+        };
+        let at = match at {
             Some(at) => at,
             None => {
                 self.entries.push(Entry {
@@ -418,10 +435,11 @@ fn shift(node: &mut Node, by: i64) {
     node.span.end = (node.span.end as i64 + by) as u32;
     match &mut node.value {
         Value::Array(items) => items.iter_mut().for_each(|n| shift(n, by)),
-        Value::Table(table) => table
-            .entries
-            .iter_mut()
-            .for_each(|e| shift(&mut e.node, by)),
+        Value::Table(table) => table.entries.iter_mut().for_each(|e| {
+            e.key_span.start = (e.key_span.start as i64 + by) as u32;
+            e.key_span.end = (e.key_span.end as i64 + by) as u32;
+            shift(&mut e.node, by);
+        }),
         _ => {}
     }
 }

@@ -49,6 +49,21 @@ pub fn evaluate(source: &str, span: Span, names: &dyn Names) -> Result<Value, Bo
     })
 }
 
+/// The names in an expression, functions left out.
+pub fn names(source: &str) -> Vec<&str> {
+    const WORDS: [&str; 6] = ["and", "or", "not", "in", "true", "false"];
+    let tokens = tokens(source);
+    let is_called = |at: usize| tokens.get(at + 1) == Some(&Token::Sign("("));
+    let names = tokens
+        .iter()
+        .enumerate()
+        .filter_map(|(at, token)| match token {
+            Token::Name(name) if !WORDS.contains(name) && !is_called(at) => Some(*name),
+            _ => None,
+        });
+    names.collect()
+}
+
 /// The head of a long expression.
 fn shown(source: &str) -> String {
     const SHOWN: usize = 60;

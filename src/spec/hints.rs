@@ -88,6 +88,9 @@ pub fn home_of(key: &str) -> Option<String> {
                 Shape::Scalar(_)
                 | Shape::Tables(_)
                 | Shape::Axes
+                | Shape::Distributions
+                | Shape::Trials
+                | Shape::Values
                 | Shape::Layers
                 | Shape::Blocks => None,
             };
@@ -98,4 +101,27 @@ pub fn home_of(key: &str) -> Option<String> {
         None
     }
     find(&super::describe(), "", key)
+}
+
+/// The dotted paths of all keys outside of lists, tables included.
+pub fn key_paths() -> Vec<String> {
+    fn collect(keys: &[KeyDoc], prefix: &str, paths: &mut Vec<String>) {
+        for doc in keys {
+            let path = match prefix.is_empty() {
+                true => doc.key.to_owned(),
+                false => format!("{prefix}.{}", doc.key),
+            };
+            match &doc.shape {
+                Shape::Table(keys) => collect(keys, &path, paths),
+                Shape::Variants(all) => all.iter().for_each(|v| collect(&v.keys, prefix, paths)),
+                _ => {}
+            }
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+    }
+    let mut paths = Vec::new();
+    collect(&super::describe(), "", &mut paths);
+    paths
 }

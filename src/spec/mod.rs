@@ -5,6 +5,7 @@
 
 pub mod backend;
 pub mod data;
+pub mod distribution;
 pub mod document;
 pub mod expression;
 pub mod generate;
@@ -18,6 +19,7 @@ pub mod optimizer;
 pub mod scheduler;
 pub mod schema;
 pub mod section;
+pub mod sweep;
 pub mod task;
 pub mod train;
 
@@ -25,7 +27,8 @@ use serde::{Deserialize, Serialize};
 
 use backend::BackendSpec;
 use data::DataSpec;
-use document::{Entry, Table};
+use document::Table;
+pub use hints::key_paths;
 use kind::{Bytes, Kind};
 use loss::LossSpec;
 use metric::Objective;
@@ -33,6 +36,7 @@ use model::ModelSpec;
 use optimizer::OptimizerSpec;
 use scheduler::SchedulerSpec;
 use section::{Findings, KeyDoc, Section};
+use sweep::SweepSpec;
 use task::TaskTable;
 use train::TrainSpec;
 
@@ -63,8 +67,6 @@ pub struct ExperimentSpec {
     pub backend: BackendSpec,
     /// `[memory]`
     pub memory: MemorySpec,
-    /// `[sweep]`
-    pub sweep: SweepSpec,
 }
 
 /// The `[experiment]` table.
@@ -101,13 +103,6 @@ pub struct ObjectiveSpec {
     pub metric: Option<Objective>,
 }
 
-/// The `[sweep]` table.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SweepSpec {
-    /// Dotted keys with the entry that lists their values, in file order.
-    pub grid: Vec<(String, Entry)>,
-}
-
 impl ExperimentSpec {
     /// Decodes the root table. A value that is wrong or missing is reported in `findings` and replaced
     /// by a stand-in, so that everything wrong is found at once.
@@ -116,12 +111,26 @@ impl ExperimentSpec {
     }
 }
 
+impl SweepSpec {
+    /// Decodes the `[sweep]` table of the root table alone.
+    pub fn read(root: &Table, findings: &mut Findings) -> Self {
+        let entries = root.get("sweep").cloned().into_iter().collect();
+        section::read(&Table { entries }, findings, sweep)
+    }
+}
+
+fn sweep(s: &mut Section<'_>) -> SweepSpec {
+    s.table("sweep", "Which keys are varied.", false, SweepSpec::decode)
+}
+
 /// All keys of the experiment file, for the schema and for messages.
 pub fn describe() -> Vec<KeyDoc> {
     section::describe(decode)
 }
 
 fn decode(s: &mut Section<'_>) -> ExperimentSpec {
+    // `SweepSpec::read` gives it by itself, since a trial has none.
+    sweep(s);
     ExperimentSpec {
         experiment: s.table("experiment", "What is asked, and with how many seeds.", false, |s| ExperimentTable {
             name: s
@@ -173,9 +182,6 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
                     "The most memory that the process of a run may hold; a run above it is ended as `out_of_memory`.",
                 )
                 .optional(),
-        }),
-        sweep: s.table("sweep", "Which keys are varied.", false, |s| SweepSpec {
-            grid: s.axes("grid", "Keys with their values; every combination is a trial."),
         }),
     }
 }

@@ -12,4 +12,5 @@ mod refusals;
 mod results;
 mod runs;
 pub mod support;
+mod sweeps;
 mod tasks;
