@@ -64,6 +64,7 @@ fn read(args: &SpecArgs) -> Result<Document, (Sources, Diagnostics)> {
             diagnostics.push(*diagnostic);
         }
     }
+    document.look_up(&|name| std::env::var(name).ok());
     match diagnostics.has_errors() {
         true => Err((document.sources, diagnostics)),
         false => Ok(document),

@@ -19,6 +19,7 @@ use crate::spec::document::{Document, Table};
 use crate::spec::loss::LossSpec;
 use crate::spec::metric::Objective;
 use crate::spec::optimizer::OptimizerSpec;
+use crate::spec::reference::{References, unused_values};
 use crate::spec::scheduler::SchedulerSpec;
 use crate::spec::section::Findings;
 use crate::spec::task::TaskSpec;
@@ -159,8 +160,8 @@ pub fn plan(
     locate: Locate<'_>,
 ) -> Result<(Plan, Diagnostics), Diagnostics> {
     let mut diagnostics = Diagnostics::default();
-    let mut findings = Findings::default();
-    let written = ExperimentSpec::decode(&document.root, &mut findings);
+    let references = References::new(document);
+    let (root, written, mut findings) = read_as_written(document, &references);
     let num_before = findings.diagnostics.0.len();
     let axes = sweep::axes(
         &written.sweep,
@@ -172,7 +173,7 @@ pub fn plan(
     if findings.is_poisoned("sweep") || findings.diagnostics.0.len() > num_before {
         // Trials of a wrong sweep would only repeat what is wrong with the file itself.
         let mut planner = Planner::new(locate);
-        planner.check_trial(&document.root, written, &mut findings);
+        planner.check_trial(&root, written, &mut findings);
         return Err(findings.diagnostics);
     }
     let mut planner = Planner::new(locate);
@@ -181,8 +182,7 @@ pub fn plan(
     for indices in sweep::combinations(&axes) {
         num_trials += 1;
         let root = sweep::apply(&document.root, &axes, &indices);
-        let mut findings = Findings::default();
-        let spec = ExperimentSpec::decode(&root, &mut findings);
+        let (root, spec, mut findings) = read(&references, root, &[]);
         let trial = planner.check_trial(&root, spec, &mut findings);
         let id = sweep::trial_id(&axes, &indices);
         num_refused += findings.diagnostics.has_errors() as usize;
@@ -196,7 +196,12 @@ pub fn plan(
         if let Some(trial) = trial {
             let values = axes.iter().zip(&indices);
             let values: Map<_, _> = values
-                .map(|(axis, index)| (axis.key.clone(), axis.values()[*index].value.to_json()))
+                .map(|(axis, index)| {
+                    // What a reference came to, not the reference.
+                    let resolved = root.at(&axis.key).map(|entry| &entry.node);
+                    let value = resolved.unwrap_or(&axis.values()[*index]);
+                    (axis.key.clone(), value.value.to_json())
+                })
                 .collect();
             trial.add_runs(default_name, id, values, &mut runs);
         }
@@ -218,6 +223,20 @@ pub fn plan(
         .experiment
         .name
         .unwrap_or_else(|| default_name.to_owned());
+    if let Some(run) = runs.iter().find(|run| run.experiment != experiment) {
+        let message = format!(
+            "`experiment.name` is `{}` in trial `{}`, and one name holds for all trials",
+            run.experiment, run.trial
+        );
+        let place = document.root.at("experiment.name");
+        let mut diagnostic = Diagnostic::error("sweep", message)
+            .help("refer to no key that an axis sets; trials are named by their values anyway");
+        diagnostic.span = place.map(|entry| entry.node.span);
+        return Err(Diagnostics(vec![diagnostic]));
+    }
+    for warning in unused_values(document) {
+        diagnostics.push(warning);
+    }
     let plan = Plan {
         format: FORMAT,
         experiment,
@@ -254,9 +273,23 @@ fn one_objective(runs: &[RunPlan], root: &Table) -> Result<Objective, Box<Diagno
 /// The spec of every trial with the trial's id, or what is wrong with the document's model or sweep.
 /// Rules and shapes are not looked at.
 pub fn specs(document: &Document) -> Result<Vec<(String, ExperimentSpec)>, Diagnostics> {
-    let mut findings = Findings::default();
-    let written = ExperimentSpec::decode(&document.root, &mut findings);
-    if findings.is_poisoned("model") || findings.is_poisoned("sweep") {
+    let references = References::new(document);
+    let mut specs = Vec::new();
+    for (id, root) in trials(document)? {
+        let (_, spec, findings) = read(&references, root, &[]);
+        if findings.is_poisoned("model") {
+            return Err(findings.diagnostics);
+        }
+        specs.push((id, spec));
+    }
+    Ok(specs)
+}
+
+/// The tree of every trial with the trial's id, references still in it, or what is wrong with the sweep.
+pub fn trials(document: &Document) -> Result<Vec<(String, Table)>, Diagnostics> {
+    let references = References::new(document);
+    let (_, written, findings) = read_as_written(document, &references);
+    if findings.is_poisoned("sweep") {
         return Err(findings.diagnostics);
     }
     let mut diagnostics = Diagnostics::default();
@@ -264,17 +297,33 @@ pub fn specs(document: &Document) -> Result<Vec<(String, ExperimentSpec)>, Diagn
     if diagnostics.has_errors() {
         return Err(diagnostics);
     }
-    let mut specs = Vec::new();
-    for indices in sweep::combinations(&axes) {
+    let trials = sweep::combinations(&axes).map(|indices| {
         let root = sweep::apply(&document.root, &axes, &indices);
-        let mut findings = Findings::default();
-        let spec = ExperimentSpec::decode(&root, &mut findings);
-        if findings.is_poisoned("model") {
-            return Err(findings.diagnostics);
-        }
-        specs.push((sweep::trial_id(&axes, &indices), spec));
-    }
-    Ok(specs)
+        (sweep::trial_id(&axes, &indices), root)
+    });
+    Ok(trials.collect())
+}
+
+/// Decodes the tree of a trial with its references resolved.
+fn read(
+    references: &References<'_>,
+    root: Table,
+    open: &[String],
+) -> (Table, ExperimentSpec, Findings) {
+    let mut resolved = references.resolve(root, open);
+    let mut findings = resolved.findings();
+    let spec = ExperimentSpec::decode(&resolved.root, &mut findings);
+    resolved.report(&mut findings);
+    (resolved.root, spec, findings)
+}
+
+/// Decodes the document itself, in which references to keys that axes set are left open.
+fn read_as_written(
+    document: &Document,
+    references: &References<'_>,
+) -> (Table, ExperimentSpec, Findings) {
+    let sweep = ExperimentSpec::decode(&document.root, &mut Findings::default()).sweep;
+    read(references, document.root.clone(), &sweep.keys())
 }
 
 /// Checks trials one after the other and remembers what they share.

@@ -63,6 +63,8 @@ pub enum Shape {
     Layers,
     /// Tables of layers by name.
     Blocks,
+    /// A table of any keys.
+    Free,
 }
 
 /// One type of a table with a `type` key.
