@@ -12,14 +12,14 @@ use crate::check::network::{Network, Shape, lay_out};
 use crate::check::task::Goal;
 use crate::check::{self, Point};
 use crate::data::{DataError, DataPlan, Dataset, Located, sha256_hex};
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::spec::backend::{DeviceName, Precision};
 use crate::spec::data::DataSpec;
 use crate::spec::document::{Document, Table};
 use crate::spec::loss::LossSpec;
 use crate::spec::metric::Objective;
 use crate::spec::optimizer::OptimizerSpec;
-use crate::spec::reference::{References, unused_values};
+use crate::spec::reference::{References, drop_unused_values, unused_values};
 use crate::spec::scheduler::SchedulerSpec;
 use crate::spec::section::Findings;
 use crate::spec::task::TaskSpec;
@@ -302,6 +302,46 @@ pub fn trials(document: &Document) -> Result<Vec<(String, Table)>, Diagnostics> 
         (sweep::trial_id(&axes, &indices), root)
     });
     Ok(trials.collect())
+}
+
+/// A document, or one of its trials, put together for [`crate::spec::render`]: with the keys that the
+/// sweep sets. References to those are left open where the tree is that of no trial.
+pub fn put_together(
+    document: &Document,
+    trial: Option<&str>,
+) -> Result<(Table, Vec<String>), Diagnostics> {
+    let references = References::new(document);
+    let sweep = ExperimentSpec::decode(&document.root, &mut Findings::default()).sweep;
+    let axes = sweep.keys();
+    let mut resolved = match trial {
+        None => references.resolve_as_text(document.root.clone(), &axes),
+        Some(wanted) => {
+            let trials = trials(document)?;
+            let ids = || trials.iter().map(|(id, _)| id.as_str());
+            let Some((_, root)) = trials.iter().find(|(id, _)| id == wanted) else {
+                let message = format!("there is no trial `{wanted}`");
+                let diagnostic = Diagnostic::error("usage", message);
+                let diagnostic = match nearest(wanted, ids()) {
+                    Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+                    None => {
+                        let first = ids().next().unwrap_or_default().to_owned();
+                        diagnostic.help(format!(
+                            "trials are named like `{first}`; `runner plan` shows the runs, named by trial and seed"
+                        ))
+                    }
+                };
+                return Err(Diagnostics(vec![diagnostic]));
+            };
+            let mut root = root.clone();
+            root.entries.retain(|entry| entry.key != "sweep");
+            references.resolve_as_text(root, &[])
+        }
+    };
+    if !resolved.diagnostics.is_empty() {
+        return Err(Diagnostics(resolved.diagnostics));
+    }
+    drop_unused_values(&mut resolved.root);
+    Ok((resolved.root, axes))
 }
 
 /// Decodes the tree of a trial with its references resolved.

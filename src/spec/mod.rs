@@ -18,6 +18,7 @@ pub mod metric;
 pub mod model;
 pub mod optimizer;
 pub mod reference;
+pub mod render;
 pub mod scheduler;
 pub mod schema;
 pub mod section;

@@ -7,6 +7,7 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use super::document::{Document, Entry, Node, Table, Value, item_at};
 use super::expression::{
@@ -84,6 +85,15 @@ impl<'a> References<'a> {
 
     /// Resolves the tree of a trial. References to `open` keys, which axes set, are left as they are.
     pub fn resolve(&self, root: Table, open: &[String]) -> Resolved {
+        self.resolve_as(root, open, false)
+    }
+
+    /// As [`References::resolve`], but texts stay as a file would hold them: `$${` is kept.
+    pub fn resolve_as_text(&self, root: Table, open: &[String]) -> Resolved {
+        self.resolve_as(root, open, true)
+    }
+
+    fn resolve_as(&self, root: Table, open: &[String], as_text: bool) -> Resolved {
         if self.is_idle {
             return Resolved {
                 root,
@@ -96,12 +106,13 @@ impl<'a> References<'a> {
             references: self,
             root: &root,
             open: open.iter().map(|key| root.numbered(key)).collect(),
+            as_text,
             state: RefCell::default(),
         };
         let (mut resolved, fate) = resolver.table("", &root);
         let state = resolver.state.into_inner();
         if self.is_any_moved() {
-            self.move_paths(&mut resolved, "");
+            self.move_paths(&mut resolved);
         }
         Resolved {
             root: resolved,
@@ -126,33 +137,53 @@ impl<'a> References<'a> {
         keys.contains(&unnumbered(path))
     }
 
-    /// Paths are relative to the file that they are written in; seen from the first file, that is
-    /// another path.
-    fn move_paths(&self, table: &mut Table, above: &str) {
-        for entry in &mut table.entries {
-            let path = joined(above, &entry.key);
-            self.move_path(&mut entry.node, &path);
-        }
+    /// Puts `folder` in front of the paths of a resolved tree.
+    pub fn move_to(&self, root: &mut Table, folder: &Path) {
+        self.each_path(root, &|_| Some(folder.to_owned()));
     }
 
-    fn move_path(&self, node: &mut Node, path: &str) {
-        let source = self.document.sources.0.get(node.span.source as usize);
-        match &mut node.value {
-            Value::Table(table) => self.move_paths(table, path),
-            Value::Array(items) => {
-                for (at, item) in items.iter_mut().enumerate() {
-                    self.move_path(item, &format!("{path}[{at}]"));
+    /// Paths are relative to the file that they are written in; seen from the first file, that is
+    /// another path.
+    fn move_paths(&self, root: &mut Table) {
+        self.each_path(root, &|span| {
+            let source = self.document.sources.0.get(span.source as usize)?;
+            Some(source.folder.clone())
+        });
+    }
+
+    /// Puts the folder of each path in front of it.
+    fn each_path(&self, root: &mut Table, folder: &dyn Fn(Span) -> Option<PathBuf>) {
+        fn below(
+            references: &References<'_>,
+            node: &mut Node,
+            path: &str,
+            folder: &dyn Fn(Span) -> Option<PathBuf>,
+        ) {
+            match &mut node.value {
+                Value::Table(table) => {
+                    for entry in &mut table.entries {
+                        let path = joined(path, &entry.key);
+                        below(references, &mut entry.node, &path, folder);
+                    }
                 }
-            }
-            Value::Str(text) => {
-                if let Some(source) = source
-                    && !source.folder.as_os_str().is_empty()
-                    && self.is_path(path)
-                {
-                    *text = source.folder.join(&*text).display().to_string();
+                Value::Array(items) => {
+                    for item in items {
+                        below(references, item, path, folder);
+                    }
                 }
+                Value::Str(text) => {
+                    if references.is_path(path)
+                        && let Some(folder) = folder(node.span)
+                        && !folder.as_os_str().is_empty()
+                    {
+                        *text = folder.join(&*text).display().to_string();
+                    }
+                }
+                _ => {}
             }
-            _ => {}
+        }
+        for entry in &mut root.entries {
+            below(self, &mut entry.node, &entry.key, folder);
         }
     }
 }
@@ -190,6 +221,8 @@ struct Resolver<'a> {
     references: &'a References<'a>,
     root: &'a Table,
     open: Vec<String>,
+    /// Whether texts are to be read once more.
+    as_text: bool,
     state: RefCell<State>,
 }
 
@@ -355,7 +388,8 @@ impl Resolver<'_> {
             is_environment(inner) || !in_layers || found.iter().any(is_dotted)
         };
         // In layers the text is taken apart once more.
-        let again = |node: Node| match in_layers {
+        let is_read_again = in_layers || self.as_text;
+        let again = |node: Node| match is_read_again {
             true => escape(node),
             false => node,
         };
@@ -383,7 +417,7 @@ impl Resolver<'_> {
         for part in parts {
             match part {
                 Part::Text(part) => text.push_str(part),
-                Part::Escape if in_layers => text.push_str("$${"),
+                Part::Escape if is_read_again => text.push_str("$${"),
                 Part::Escape => text.push_str("${"),
                 Part::Expression(inner) if !is_ours(inner) => {
                     text.push_str(&format!("${{{inner}}}"))
@@ -399,7 +433,11 @@ impl Resolver<'_> {
                 Part::Expression(inner) => {
                     let value = evaluate_part(inner, node.span, names)?;
                     let value = as_text(&value);
-                    text.push_str(&if in_layers { escaped(&value) } else { value });
+                    text.push_str(&if is_read_again {
+                        escaped(&value)
+                    } else {
+                        value
+                    });
                 }
             }
         }
@@ -764,12 +802,41 @@ pub(super) fn environment_names(root: &Table, names: &mut BTreeSet<String>) {
     });
 }
 
-/// Warns of values that nothing refers to. Those of a file that others extend may be for others.
-pub fn unused_values(document: &Document) -> Vec<Diagnostic> {
-    let root = &document.root;
-    let Some(Value::Table(values)) = root.get("values").map(|entry| &entry.node.value) else {
-        return Vec::new();
+/// Takes out of `[values]` what no reference in the tree needs.
+pub fn drop_unused_values(root: &mut Table) {
+    let used = used_names(root);
+    let Some(at) = root.entries.iter().position(|entry| entry.key == "values") else {
+        return;
     };
+    if let Value::Table(values) = &mut root.entries[at].node.value {
+        keep_used(values, "values", &used);
+        if values.entries.is_empty() {
+            root.entries.remove(at);
+        }
+    }
+}
+
+fn keep_used(table: &mut Table, above: &str, used: &BTreeSet<String>) {
+    table.entries.retain_mut(|entry| {
+        let path = joined(above, &entry.key);
+        if used
+            .iter()
+            .any(|name| *name == path || path.starts_with(&format!("{name}.")))
+        {
+            return true;
+        }
+        let is_below = used
+            .iter()
+            .any(|name| name.starts_with(&format!("{path}.")));
+        if let Value::Table(inner) = &mut entry.node.value {
+            keep_used(inner, &path, used);
+        }
+        is_below
+    });
+}
+
+/// The names in all expressions of a tree.
+fn used_names(root: &Table) -> BTreeSet<String> {
     let mut used: BTreeSet<String> = BTreeSet::new();
     let mut see = |inner: &str| used.extend(names_in(inner).into_iter().map(str::to_owned));
     expressions(root, &mut see);
@@ -777,6 +844,16 @@ pub fn unused_values(document: &Document) -> Vec<Diagnostic> {
     if let Some(Value::Table(sweep)) = root.get("sweep").map(|entry| &entry.node.value) {
         bare_texts(sweep, &mut see);
     }
+    used
+}
+
+/// Warns of values that nothing refers to. Those of a file that others extend may be for others.
+pub fn unused_values(document: &Document) -> Vec<Diagnostic> {
+    let root = &document.root;
+    let Some(Value::Table(values)) = root.get("values").map(|entry| &entry.node.value) else {
+        return Vec::new();
+    };
+    let used = used_names(root);
     let mut warnings = Vec::new();
     let is_base = |span: Span| {
         let source = document.sources.0.get(span.source as usize);
