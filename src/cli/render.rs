@@ -12,7 +12,7 @@ pub fn render(args: &RenderArgs, output: &mut Output) -> u8 {
         Ok(document) => document,
         Err(code) => return code,
     };
-    let (mut root, axes) = match plan::put_together(&document, args.trial.as_deref()) {
+    let (mut root, axes) = match plan::put_together(&document, args.trial.as_deref(), None) {
         Ok(found) => found,
         Err(diagnostics) => return show(&document.sources, &diagnostics, output),
     };

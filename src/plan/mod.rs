@@ -5,6 +5,8 @@
 mod schedule;
 pub mod sweep;
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
@@ -305,10 +307,12 @@ pub fn trials(document: &Document) -> Result<Vec<(String, Table)>, Diagnostics> 
 }
 
 /// A document, or one of its trials, put together for [`crate::spec::render`]: with the keys that the
-/// sweep sets. References to those are left open where the tree is that of no trial.
+/// sweep sets. References to those are left open where the tree is that of no trial. With a `folder`,
+/// paths that are relative to the file are put below it.
 pub fn put_together(
     document: &Document,
     trial: Option<&str>,
+    folder: Option<&Path>,
 ) -> Result<(Table, Vec<String>), Diagnostics> {
     let references = References::new(document);
     let sweep = ExperimentSpec::decode(&document.root, &mut Findings::default()).sweep;
@@ -341,6 +345,9 @@ pub fn put_together(
         return Err(Diagnostics(resolved.diagnostics));
     }
     drop_unused_values(&mut resolved.root);
+    if let Some(folder) = folder {
+        references.move_to(&mut resolved.root, folder);
+    }
     Ok((resolved.root, axes))
 }
 
