@@ -57,7 +57,7 @@ fn table(account: &Account, sources: &Sources) -> String {
             table.add_row([
                 what.to_owned(),
                 number(rule.num, "-"),
-                rule.span.map_or(String::new(), |span| sources.place(span)),
+                rule.span.map_or(String::new(), |span| sources.line(span)),
                 rule.rule.clone(),
                 rule.first.clone(),
             ]);

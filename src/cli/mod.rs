@@ -8,6 +8,7 @@ mod explain;
 mod list;
 mod output;
 mod prepare;
+mod render;
 mod run;
 mod verbs;
 
@@ -76,6 +77,8 @@ enum Verb {
     },
     /// Show the network: layers, shapes, parameters, multiply-adds, memory
     Describe(DescribeArgs),
+    /// Print an experiment file with its layers, references and edits put together, and where each value is from
+    Render(RenderArgs),
     /// Train the runs of an experiment file that are not completed yet, and report
     Run(RunArgs),
     /// Rebuild the report of a results folder and show it
@@ -151,6 +154,18 @@ struct DescribeArgs {
 }
 
 #[derive(Args)]
+struct RenderArgs {
+    #[command(flatten)]
+    spec: SpecArgs,
+    /// Print one trial with its values in place, such as `learning_rate=0.01`
+    #[arg(long, value_name = "ID")]
+    trial: Option<String>,
+    /// Print the keys that are not written as well, with their defaults
+    #[arg(long)]
+    defaults: bool,
+}
+
+#[derive(Args)]
 struct RunArgs {
     #[command(flatten)]
     spec: SpecArgs,
@@ -219,6 +234,7 @@ pub fn main() -> ExitCode {
         } => explain::explain(&spec, json, &mut output),
         Verb::Plan { spec, json, .. } => verbs::plan(&spec, json, &mut output),
         Verb::Describe(args) => describe::describe(&args, &mut output),
+        Verb::Render(args) => render::render(&args, &mut output),
         Verb::Run(args) => run::run(&args, &cli.logging, &mut output),
         Verb::Report { folder, json } => verbs::report(&folder, json, &mut output),
         Verb::List { folder, json } => list::list(&folder, json, &mut output),

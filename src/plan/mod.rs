@@ -5,6 +5,7 @@
 mod schedule;
 pub mod sweep;
 
+use std::path::Path;
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,7 @@ use crate::check;
 use crate::check::network::{Network, Shape, lay_out};
 use crate::check::task::Goal;
 use crate::data::{DataError, DataPlan, Dataset, Located, sha256_hex};
-use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity, nearest};
 use crate::spec::backend::{DeviceName, Precision};
 use crate::spec::data::{AugmentSpec, DataSpec, Scale, SplitSpec};
 use crate::spec::document::{Document, Table};
@@ -22,8 +23,10 @@ use crate::spec::loss::LossSpec;
 use crate::spec::metric::Objective;
 use crate::spec::model::layer_spec::LayerSpec;
 use crate::spec::optimizer::OptimizerSpec;
+use crate::spec::reference::{References, drop_unused_values, unused_values};
 use crate::spec::scheduler::SchedulerSpec;
 use crate::spec::section::{Choice, Findings};
+use crate::spec::sweep::SweepSpec;
 use crate::spec::task::TaskSpec;
 use crate::spec::train::TrainSpec;
 use crate::spec::{CheckpointSpec, ExperimentSpec};
@@ -195,25 +198,23 @@ pub fn plan(
     default_name: &str,
     locate: Locate<'_>,
 ) -> Result<(Plan, Diagnostics), Diagnostics> {
-    let mut findings = Findings::default();
-    let written = ExperimentSpec::decode(&document.root, &mut findings);
     let mut diagnostics = Diagnostics::default();
+    let references = References::new(document);
+    let (root, written, mut findings) = read_as_written(document, &references);
     let expansion = sweep::expand(document, written.experiment.seeds.len(), &mut diagnostics);
     let Some(expansion) = expansion else {
         // Trials of a wrong sweep would only repeat what is wrong with the file itself.
         let wrong = diagnostics.0.into_iter();
         wrong.for_each(|d| findings.diagnostics.push(d));
         let mut planner = Planner::new(locate);
-        planner.check_trial(&document.root, written, &mut findings);
+        planner.check_trial(&root, written, &mut findings);
         return Err(findings.diagnostics);
     };
     let mut planner = Planner::new(locate);
     let mut runs = Vec::new();
     let (num_trials, mut num_refused) = (expansion.points.len(), 0);
     for point in &expansion.points {
-        let root = expansion.tree(point);
-        let mut findings = Findings::default();
-        let spec = ExperimentSpec::decode(&root, &mut findings);
+        let (root, spec, mut findings) = read(&references, expansion.tree(point), &[]);
         let trial = planner.check_trial(&root, spec, &mut findings);
         let is_refused = findings.diagnostics.has_errors();
         num_refused += is_refused as usize;
@@ -229,7 +230,13 @@ pub fn plan(
             break;
         }
         if let Some(trial) = trial {
-            let values = expansion.values(point);
+            let mut values = expansion.values(point);
+            for (key, value) in &mut values {
+                // What a reference came to, not the reference.
+                if let Some(entry) = root.at(key) {
+                    *value = entry.node.value.to_json();
+                }
+            }
             trial.add_runs(default_name, point.id.clone(), values, &mut runs);
         }
     }
@@ -248,6 +255,20 @@ pub fn plan(
         .experiment
         .name
         .unwrap_or_else(|| default_name.to_owned());
+    if let Some(run) = runs.iter().find(|run| run.experiment != experiment) {
+        let message = format!(
+            "`experiment.name` is `{}` in trial `{}`, and one name holds for all trials",
+            run.experiment, run.trial
+        );
+        let place = document.root.at("experiment.name");
+        let mut diagnostic = Diagnostic::error("sweep", message)
+            .help("refer to no key that an axis sets; trials are named by their values anyway");
+        diagnostic.span = place.map(|entry| entry.node.span);
+        return Err(Diagnostics(vec![diagnostic]));
+    }
+    for warning in unused_values(document) {
+        diagnostics.push(warning);
+    }
     let plan = Plan {
         format: FORMAT,
         experiment,
@@ -315,25 +336,92 @@ fn one_objective(runs: &[RunPlan], root: &Table) -> Result<Objective, Box<Diagno
 /// The spec of every trial with the trial's id, or what is wrong with the document's model or sweep.
 /// Rules and shapes are not looked at.
 pub fn specs(document: &Document) -> Result<Vec<(String, ExperimentSpec)>, Diagnostics> {
-    let mut findings = Findings::default();
-    let written = ExperimentSpec::decode(&document.root, &mut findings);
-    if findings.is_poisoned("model") {
-        return Err(findings.diagnostics);
-    }
-    let mut diagnostics = Diagnostics::default();
-    let num_seeds = written.experiment.seeds.len();
-    let expansion = sweep::expand(document, num_seeds, &mut diagnostics);
-    let expansion = expansion.ok_or(diagnostics)?;
+    let references = References::new(document);
     let mut specs = Vec::new();
-    for point in &expansion.points {
-        let mut findings = Findings::default();
-        let spec = ExperimentSpec::decode(&expansion.tree(point), &mut findings);
+    for (id, root) in trials(document)? {
+        let (_, spec, findings) = read(&references, root, &[]);
         if findings.is_poisoned("model") {
             return Err(findings.diagnostics);
         }
-        specs.push((point.id.clone(), spec));
+        specs.push((id, spec));
     }
     Ok(specs)
+}
+
+/// The tree of every trial with the trial's id, references still in it, or what is wrong with the sweep.
+pub fn trials(document: &Document) -> Result<Vec<(String, Table)>, Diagnostics> {
+    let mut diagnostics = Diagnostics::default();
+    let expansion = sweep::expand(document, 1, &mut diagnostics).ok_or(diagnostics)?;
+    let trials = expansion.points.iter();
+    Ok(trials
+        .map(|point| (point.id.clone(), expansion.tree(point)))
+        .collect())
+}
+
+/// A document, or one of its trials, put together for [`crate::spec::render`]: with the keys that the
+/// sweep sets. References to those are left open where the tree is that of no trial. With a `folder`,
+/// paths that are relative to the file are put below it.
+pub fn put_together(
+    document: &Document,
+    trial: Option<&str>,
+    folder: Option<&Path>,
+) -> Result<(Table, Vec<String>), Diagnostics> {
+    let references = References::new(document);
+    let axes = SweepSpec::read(&document.root, &mut Findings::default()).keys();
+    let mut resolved = match trial {
+        None => references.resolve_as_text(document.root.clone(), &axes),
+        Some(wanted) => {
+            let trials = trials(document)?;
+            let ids = || trials.iter().map(|(id, _)| id.as_str());
+            let Some((_, root)) = trials.iter().find(|(id, _)| id == wanted) else {
+                let message = format!("there is no trial `{wanted}`");
+                let diagnostic = Diagnostic::error("usage", message);
+                let diagnostic = match nearest(wanted, ids()) {
+                    Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+                    None => {
+                        let first = ids().next().unwrap_or_default().to_owned();
+                        diagnostic.help(format!(
+                            "trials are named like `{first}`; `runner plan` shows the runs, named by trial and seed"
+                        ))
+                    }
+                };
+                return Err(Diagnostics(vec![diagnostic]));
+            };
+            let mut root = root.clone();
+            root.entries.retain(|entry| entry.key != "sweep");
+            references.resolve_as_text(root, &[])
+        }
+    };
+    if !resolved.diagnostics.is_empty() {
+        return Err(Diagnostics(resolved.diagnostics));
+    }
+    drop_unused_values(&mut resolved.root);
+    if let Some(folder) = folder {
+        references.move_to(&mut resolved.root, folder);
+    }
+    Ok((resolved.root, axes))
+}
+
+/// Decodes the tree of a trial with its references resolved.
+fn read(
+    references: &References<'_>,
+    root: Table,
+    open: &[String],
+) -> (Table, ExperimentSpec, Findings) {
+    let mut resolved = references.resolve(root, open);
+    let mut findings = resolved.findings();
+    let spec = ExperimentSpec::decode(&resolved.root, &mut findings);
+    resolved.report(&mut findings);
+    (resolved.root, spec, findings)
+}
+
+/// Decodes the document itself, in which references to keys that axes set are left open.
+fn read_as_written(
+    document: &Document,
+    references: &References<'_>,
+) -> (Table, ExperimentSpec, Findings) {
+    let sweep = SweepSpec::read(&document.root, &mut Findings::default());
+    read(references, document.root.clone(), &sweep.keys())
 }
 
 /// What became of the points of a document's sweep; none when the sweep is wrong.

@@ -3,6 +3,7 @@
 //! ```text
 //! results/<experiment>/
 //!   experiment.toml        byte copy of the input
+//!   resolved.toml          the input put together, if it has more layers than one
 //!   plan.json              every run, resolved
 //!   .lock                  held by the `runner run` that writes here
 //!   runs/<trial>-s<seed>/
@@ -55,6 +56,11 @@ impl ExperimentFolder {
     /// The copy of the input.
     pub fn experiment_toml(&self) -> PathBuf {
         self.0.join("experiment.toml")
+    }
+
+    /// The input with the files that it extends, its edits and what it took from the environment.
+    pub fn resolved_toml(&self) -> PathBuf {
+        self.0.join("resolved.toml")
     }
 
     /// Every run, resolved.

@@ -1,5 +1,7 @@
 //! What a person most likely meant by a key that is wrong or missing, from the keys that there are.
 
+use serde_json::Value as Json;
+
 use super::section::{KeyDoc, Shape};
 
 /// The keys that a table must have, with a value each.
@@ -91,6 +93,7 @@ pub fn home_of(key: &str) -> Option<String> {
                 | Shape::Distributions
                 | Shape::Trials
                 | Shape::Values
+                | Shape::Free
                 | Shape::Layers
                 | Shape::Blocks => None,
             };
@@ -124,4 +127,26 @@ pub fn key_paths() -> Vec<String> {
     let mut paths = Vec::new();
     collect(&super::describe(), "", &mut paths);
     paths
+}
+
+/// The value, as TOML, that the key at a dotted path has when it is not written.
+pub fn default_of(path: &str) -> Option<String> {
+    fn find(keys: &[KeyDoc], path: &str) -> Option<String> {
+        let (head, rest) = match path.split_once('.') {
+            None => (path, None),
+            Some((head, rest)) => (head, Some(rest)),
+        };
+        keys.iter().find_map(|doc| match (&doc.shape, rest) {
+            (Shape::Table(inner), Some(rest)) if doc.key == head => find(inner, rest),
+            (Shape::Variants(_), None) if doc.key == head => {
+                doc.default.as_ref().map(Json::to_string)
+            }
+            (Shape::Variants(all), _) => all.iter().find_map(|v| find(&v.keys, path)),
+            (Shape::Scalar(_), None) if doc.key == head => {
+                doc.default.as_ref().map(Json::to_string)
+            }
+            _ => None,
+        })
+    }
+    find(&super::describe(), path)
 }

@@ -8,6 +8,8 @@ pub mod data;
 pub mod distribution;
 pub mod document;
 pub mod expression;
+mod extends;
+mod functions;
 pub mod generate;
 mod hints;
 pub mod kind;
@@ -16,18 +18,22 @@ pub mod method;
 pub mod metric;
 pub mod model;
 pub mod optimizer;
+pub mod reference;
+pub mod render;
 pub mod scheduler;
 pub mod schema;
 pub mod section;
 pub mod sweep;
 pub mod task;
+mod template;
 pub mod train;
 
 use serde::{Deserialize, Serialize};
 
+use crate::diagnostic::Diagnostic;
 use backend::BackendSpec;
 use data::DataSpec;
-use document::Table;
+use document::{Table, Value};
 pub use hints::key_paths;
 use kind::{Bytes, Kind};
 use loss::LossSpec;
@@ -35,7 +41,7 @@ use metric::Objective;
 use model::ModelSpec;
 use optimizer::OptimizerSpec;
 use scheduler::SchedulerSpec;
-use section::{Findings, KeyDoc, Section};
+use section::{Findings, KeyDoc, Section, Shape};
 use sweep::SweepSpec;
 use task::TaskTable;
 use train::TrainSpec;
@@ -131,6 +137,7 @@ pub fn describe() -> Vec<KeyDoc> {
 fn decode(s: &mut Section<'_>) -> ExperimentSpec {
     // `SweepSpec::read` gives it by itself, since a trial has none.
     sweep(s);
+    read_layers(s);
     ExperimentSpec {
         experiment: s.table("experiment", "What is asked, and with how many seeds.", false, |s| ExperimentTable {
             name: s
@@ -183,5 +190,30 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
                 )
                 .optional(),
         }),
+    }
+}
+
+/// Keys that were dealt with before there was a tree to decode: `extends` and `[values]`.
+fn read_layers(s: &mut Section<'_>) {
+    let paths = Kind::Either(Box::new(Kind::Path), Box::new(Kind::list(Kind::Path, 1)));
+    s.raw(
+        "extends",
+        "Files that this one is a layer over, relative to it; later ones win over earlier ones.",
+        Shape::Scalar(paths),
+    );
+    let values = s.raw(
+        "values",
+        "Values under names of your own, for `${values.name}` in other tables; may be axes.",
+        Shape::Free,
+    );
+    if let Some(entry) = values
+        && !matches!(entry.node.value, Value::Table(_))
+        && let Some((_, findings)) = s.reading()
+    {
+        let found = entry.node.value.kind();
+        let message = format!("`values` must be a table, found {found}");
+        let help = "write `[values]` on a line of its own, and its keys below";
+        let wrong = Diagnostic::error("wrong-type", message).at(entry.node.span);
+        findings.diagnostics.push(wrong.help(help));
     }
 }

@@ -84,6 +84,7 @@ fn object_schema(keys: &[KeyDoc], doc: &str, mut properties: Map<String, Json>) 
                 json!({ "type": "array", "minItems": 1, "items": { "$ref": "#/definitions/layer" } })
             }
             Shape::Blocks => blocks_schema(),
+            Shape::Free => json!({ "type": "object" }),
             Shape::Variants(_) => continue,
         };
         schema["description"] = key.doc.into();

@@ -44,6 +44,8 @@ pub struct KeyDoc {
     pub default: Option<Json>,
     /// Whether it must be written.
     pub required: bool,
+    /// Whether a table that is not written is not there, instead of being one of defaults.
+    pub is_optional: bool,
 }
 
 /// What a key holds.
@@ -69,6 +71,8 @@ pub enum Shape {
     Layers,
     /// Tables of layers by name.
     Blocks,
+    /// A table of any keys.
+    Free,
 }
 
 /// One type of a table with a `type` key.
@@ -227,6 +231,7 @@ impl<'a> Section<'a> {
                     shape: Shape::Tables(inner),
                     default: None,
                     required,
+                    is_optional: false,
                 });
                 return vec![value];
             }
@@ -314,6 +319,7 @@ impl<'a> Section<'a> {
                     shape: Shape::Table(inner),
                     default: None,
                     required,
+                    is_optional: false,
                 });
                 value
             }
@@ -379,7 +385,15 @@ impl<'a> Section<'a> {
         decode: impl Fn(&mut Section<'_>) -> T,
     ) -> Option<T> {
         match self.is_written(key) {
-            true => Some(self.table(key, doc, false, decode)),
+            true => {
+                let value = self.table(key, doc, false, decode);
+                if let Mode::Describe(keys) = &mut self.mode
+                    && let Some(doc) = keys.last_mut()
+                {
+                    doc.is_optional = true;
+                }
+                Some(value)
+            }
             false => {
                 self.known.push(key);
                 None
@@ -439,6 +453,7 @@ impl<'a> Section<'a> {
                     shape,
                     default: None,
                     required: false,
+                    is_optional: false,
                 });
                 None
             }
@@ -506,6 +521,7 @@ impl<'a> Section<'a> {
                 shape: Shape::Variants(variants),
                 default: default.map(|d| d.name().into()),
                 required: default.is_none(),
+                is_optional: false,
             });
             return first.expect("a choice has at least one value");
         }
@@ -690,6 +706,7 @@ impl<T: Scalar> Field<'_, '_, T> {
                     shape: Shape::Scalar(self.kind),
                     default,
                     required,
+                    is_optional: false,
                 });
                 None
             }

@@ -84,6 +84,21 @@ choices! {
 }
 
 impl SweepSpec {
+    /// The keys that differ between trials.
+    pub fn keys(&self) -> Vec<String> {
+        let axes = self.grid.iter().chain(&self.zip).map(|axis| &axis.key);
+        let drawn = self.random.iter().flat_map(|random| &random.axes);
+        let listed = self.list.iter().flatten().map(|(key, _)| key);
+        let keys = axes.chain(drawn.map(|axis| &axis.key)).chain(listed);
+        let mut all: Vec<String> = keys
+            .flat_map(|key| key.split(','))
+            .map(|key| key.trim().to_owned())
+            .collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
         let grid = "Keys with their values; every combination is a trial. `{ values = […], when = \"…\" }` sets the key only in trials for which the condition holds.";
         let zip = "Keys with lists of one length, which are walked together.";
