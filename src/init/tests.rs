@@ -35,19 +35,17 @@ fn holds(text: &str) {
     assert!(explained, "{text}");
 }
 
-fn numbers(
-    name: &str,
-    value: impl Fn(usize) -> f64 + 'static,
-) -> (Column, Box<dyn Fn(usize) -> Vec<u8>>) {
+/// A value's bytes by its row.
+type Bytes = Box<dyn Fn(usize) -> Vec<u8>>;
+/// A column with its values.
+type Made = (Column, Bytes);
+
+fn numbers(name: &str, value: impl Fn(usize) -> f64 + 'static) -> Made {
     let bytes = move |row| value(row).to_le_bytes().to_vec();
     (Column::scalar(name, ColumnKind::Doubles), Box::new(bytes))
 }
 
-fn categories(
-    name: &str,
-    names: &[&str],
-    code: impl Fn(usize) -> i32 + 'static,
-) -> (Column, Box<dyn Fn(usize) -> Vec<u8>>) {
+fn categories(name: &str, names: &[&str], code: impl Fn(usize) -> i32 + 'static) -> Made {
     let names = names.iter().map(|name| (*name).to_owned()).collect();
     let bytes = move |row| code(row).to_le_bytes().to_vec();
     (
@@ -57,12 +55,7 @@ fn categories(
 }
 
 /// What a reader would have made of some columns.
-fn found(
-    kind: DataKind,
-    path: &str,
-    num: usize,
-    columns: Vec<(Column, Box<dyn Fn(usize) -> Vec<u8>>)>,
-) -> Found {
+fn found(kind: DataKind, path: &str, num: usize, columns: Vec<Made>) -> Found {
     let mut writer = Writer::in_memory();
     writer.begin(columns.iter().map(|(column, _)| column.clone()).collect());
     for row in 0..num {
@@ -163,17 +156,15 @@ fn every_kind_of_item_and_task_has_a_file() {
             kind,
             shape: shape.to_vec(),
         };
-        let bytes: Box<dyn Fn(usize) -> Vec<u8>> = Box::new(move |row| vec![row as u8; num]);
+        let bytes: Bytes = Box::new(move |row| vec![row as u8; num]);
         (column, bytes)
     };
     let whole = |name: &str| {
-        let bytes: Box<dyn Fn(usize) -> Vec<u8>> =
-            Box::new(|row| (row as i32 % 10).to_le_bytes().to_vec());
+        let bytes: Bytes = Box::new(|row| (row as i32 % 10).to_le_bytes().to_vec());
         (Column::scalar(name, ColumnKind::Whole), bytes)
     };
     let texts = |name: &str| {
-        let bytes: Box<dyn Fn(usize) -> Vec<u8>> =
-            Box::new(|row| format!("text {row}").into_bytes());
+        let bytes: Bytes = Box::new(|row| format!("text {row}").into_bytes());
         (Column::scalar(name, ColumnKind::Text), bytes)
     };
     let label = |name: &str, every: usize| numbers(name, move |row| f64::from(row % every == 0));
