@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::record::{Field, List as Values, ListAccessor, Row as Record};
+use parquet::record::{Field, List as Values, Row as Record};
 
 use super::cell::{Cell, Cells, List};
 use super::{Rows, Table};

@@ -27,6 +27,7 @@ pub fn open(path: &Path, seen: &Arc<AtomicU64>) -> Result<Limited, DataError> {
     Ok(Limited {
         inner,
         taken: Arc::new(AtomicU64::new(0)),
+        quotes: Arc::new(AtomicU64::new(0)),
     })
 }
 
@@ -48,11 +49,15 @@ pub struct Limited {
     inner: Box<dyn Read>,
     /// Bytes since the row began; set to 0 by who reads rows.
     pub taken: Arc<AtomicU64>,
+    /// Quotes in all.
+    pub quotes: Arc<AtomicU64>,
 }
 
 impl Read for Limited {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let num = self.inner.read(buffer)?;
+        let quotes = buffer[..num].iter().filter(|byte| **byte == b'"').count();
+        self.quotes.fetch_add(quotes as u64, Ordering::Relaxed);
         if self.taken.fetch_add(num as u64, Ordering::Relaxed) > MAX_ROW {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,

@@ -146,7 +146,11 @@ fn zipped_csv_in_parts() {
     fs::write(at("b.csv"), "y,x\nc,3\n").unwrap();
     let mut files = spec(csv(',', true), &at("a.csv.gz"));
     files.test_path = vec![at("b.csv").display().to_string()];
-    insta::assert_snapshot!(show(load(&files)), @r#""#);
+    insta::assert_snapshot!(show(load(&files)), @r#"
+    x: doubles = 1 2 3
+    y: categories ["a", "b", "c"] = 1 0 2
+    parts: [2, 0, 1]
+    "#);
 }
 
 #[test]
@@ -252,6 +256,7 @@ fn csv_that_is_refused() {
         "a,b\n1,2\n\"x\ny\",2\n1,2,3\n",
         "a,b\n1,2\n3,inf\n",
         "a,b\n1,\"2\n3,4\n",
+        "a,b\n5\" pipe,\"2\n3\"\n",
     ] {
         writeln!(shown, "{text:?}\n  {}", read_csv(text).trim_end()).unwrap();
     }
