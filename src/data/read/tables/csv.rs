@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use csv::{ByteRecord, ErrorKind, Reader, ReaderBuilder};
 
@@ -41,6 +41,7 @@ impl Table for Csv<'_> {
             path: path.to_owned(),
             taken,
             quotes,
+            end: Arc::clone(&limited.end),
             last: None,
             reader: ReaderBuilder::new()
                 .delimiter(self.delimiter as u8)
@@ -191,8 +192,9 @@ struct Lines {
     path: PathBuf,
     taken: Arc<AtomicU64>,
     quotes: Arc<AtomicU64>,
-    /// The line of the row that was read last, if its last value goes over several lines.
-    last: Option<u64>,
+    end: Arc<AtomicU8>,
+    /// The line of the row that was read last and its last value, if that goes over several lines.
+    last: Option<(u64, Vec<u8>)>,
     reader: Reader<Limited>,
 }
 
@@ -204,7 +206,7 @@ impl Lines {
         let error = match self.reader.read_byte_record(&mut record) {
             Ok(true) => {
                 let last = record.iter().last().unwrap_or_default();
-                self.last = last.contains(&b'\n').then_some(line);
+                self.last = last.contains(&b'\n').then(|| (line, last.to_vec()));
                 return Ok(Some(record));
             }
             Ok(false) => return self.check_quotes().map(|()| None),
@@ -227,12 +229,16 @@ impl Lines {
     /// Refuses a file whose last value takes in all rows behind a quote that was left open.
     fn check_quotes(&self) -> Result<(), DataError> {
         let is_odd = self.quotes.load(Ordering::Relaxed) % 2 == 1;
-        match self.last {
-            Some(line) if is_odd => Err(DataError::new(format!(
-                "`{}:{line}`: a quote that opens in this row is not closed",
-                self.path.display()
-            ))
-            .help("close it; a quote within a value that stands in quotes is written twice")),
+        // Quotes also stand within values without quotes around them; then the value ends before the file does.
+        let ends = [b'\n', b'\r', b'"'].contains(&self.end.load(Ordering::Relaxed));
+        match &self.last {
+            Some((line, value)) if is_odd && (value.ends_with(b"\n") || !ends) => {
+                Err(DataError::new(format!(
+                    "`{}:{line}`: a quote that opens in this row is not closed",
+                    self.path.display()
+                ))
+                .help("close it; a quote within a value that stands in quotes is written twice"))
+            }
             _ => Ok(()),
         }
     }
