@@ -153,7 +153,7 @@ impl Columns {
     ) -> Result<(), DataError> {
         let place = &array.place;
         let Some((num, shape)) = array.shape.split_first() else {
-            return Err(single_value(place));
+            return Err(single_value(place).help("save it with the items as its first dimension"));
         };
         if *num == 0 {
             return Err(DataError::new(format!("{place} holds no items"))
@@ -248,9 +248,7 @@ fn wrong_length(place: &str, expected: Option<u64>, found: Option<u64>) -> DataE
 
 /// An array without dimensions.
 fn single_value(place: &str) -> DataError {
-    DataError::new(format!("{place} is a single value, not a list of items")).help(
-        "the first dimension must be that of the items; name an array that has none in `ignore`",
-    )
+    DataError::new(format!("{place} is a single value, not a list of items"))
 }
 
 /// A file that is damaged, in words.

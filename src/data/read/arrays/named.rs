@@ -158,7 +158,7 @@ fn select<'a>(
         _ => {}
     }
     if let Some((_, single)) = arrays.iter().find(|(_, array)| array.shape.is_empty()) {
-        return Err(single_value(&single.place));
+        return Err(single_value(&single.place).help("name it in `ignore`"));
     }
     let differs = |(_, array): &&(String, Array<'_>)| array.shape.first().copied() != num;
     if let Some((_, other)) = arrays.iter().find(differs) {

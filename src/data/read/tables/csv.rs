@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use csv::{ByteRecord, ErrorKind, Reader, ReaderBuilder};
 
@@ -36,10 +36,13 @@ impl Table for Csv<'_> {
 
     fn open(&self, path: &Path, seen: &Arc<AtomicU64>) -> Result<Rows<Row>, DataError> {
         let limited = source::open(path, seen)?;
-        let taken = Arc::clone(&limited.taken);
+        let (taken, quotes) = (Arc::clone(&limited.taken), Arc::clone(&limited.quotes));
         let mut lines = Lines {
             path: path.to_owned(),
             taken,
+            quotes,
+            end: Arc::clone(&limited.end),
+            last: None,
             reader: ReaderBuilder::new()
                 .delimiter(self.delimiter as u8)
                 .has_headers(false)
@@ -188,6 +191,10 @@ fn is_numbers(row: &ByteRecord) -> bool {
 struct Lines {
     path: PathBuf,
     taken: Arc<AtomicU64>,
+    quotes: Arc<AtomicU64>,
+    end: Arc<AtomicU8>,
+    /// The line of the row that was read last and its last value, if that goes over several lines.
+    last: Option<(u64, Vec<u8>)>,
     reader: Reader<Limited>,
 }
 
@@ -197,8 +204,12 @@ impl Lines {
         let mut record = ByteRecord::new();
         let line = self.reader.position().line();
         let error = match self.reader.read_byte_record(&mut record) {
-            Ok(true) => return Ok(Some(record)),
-            Ok(false) => return Ok(None),
+            Ok(true) => {
+                let last = record.iter().last().unwrap_or_default();
+                self.last = last.contains(&b'\n').then(|| (line, last.to_vec()));
+                return Ok(Some(record));
+            }
+            Ok(false) => return self.check_quotes().map(|()| None),
             Err(error) => error,
         };
         let error = match error.into_kind() {
@@ -211,6 +222,25 @@ impl Lines {
                 .help("close the quotes: a quote that is left open takes in all rows behind it"),
             false => broken(&self.path, &error),
         })
+    }
+}
+
+impl Lines {
+    /// Refuses a file whose last value takes in all rows behind a quote that was left open.
+    fn check_quotes(&self) -> Result<(), DataError> {
+        let is_odd = self.quotes.load(Ordering::Relaxed) % 2 == 1;
+        // Quotes also stand within values without quotes around them; then the value ends before the file does.
+        let ends = [b'\n', b'\r', b'"'].contains(&self.end.load(Ordering::Relaxed));
+        match &self.last {
+            Some((line, value)) if is_odd && (value.ends_with(b"\n") || !ends) => {
+                Err(DataError::new(format!(
+                    "`{}:{line}`: a quote that opens in this row is not closed",
+                    self.path.display()
+                ))
+                .help("close it; a quote within a value that stands in quotes is written twice"))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -168,7 +168,7 @@ impl Encoded {
                 .iter()
                 .find(|value| (**value as f32).is_infinite())
         {
-            return Err(format!("{large} is too large for a number of 32 bits"));
+            return Err(format!("{large:e} is too large for a number of 32 bits"));
         }
         // Numbers that are missing are NaN already.
         if is_whole {

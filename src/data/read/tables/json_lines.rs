@@ -57,10 +57,10 @@ impl Table for JsonLines<'_> {
     }
 
     fn cells<'r>(&self, row: &'r Vec<u8>) -> Result<Cells<'r>, String> {
-        let entries: Entries = serde_json::from_slice(row).map_err(|error| {
+        let text = std::str::from_utf8(row).map_err(|_| "it is not UTF-8 text")?;
+        let entries: Entries = serde_json::from_str(text).map_err(|error| {
             let reason = error.to_string();
             let reason = reason.split(" at line").next().unwrap_or_default();
-            let text = String::from_utf8_lossy(row);
             match ["NaN", "Infinity"]
                 .into_iter()
                 .find(|word| text.contains(word))
@@ -69,6 +69,9 @@ impl Table for JsonLines<'_> {
                     format!("it is not JSON: write `null` in place of {word}")
                 }
                 _ if error.is_data() => reason.to_owned(),
+                _ if text == "{" => {
+                    "it is not a whole JSON object; write each on one line".to_owned()
+                }
                 _ => format!(
                     "it is not a whole JSON object: {reason} at column {}",
                     error.column()

@@ -182,6 +182,12 @@ fn look<T: Table>(
             return Err(DataError::new(format!("`{}` has {rows}", path.display()))
                 .help("give a file with a row for each item"));
         }
+        if own.names().next().is_none() {
+            return Err(DataError::new(format!(
+                "`{}` has rows without values",
+                path.display()
+            )));
+        }
         let mut names: Vec<_> = own.names().map(str::to_owned).collect();
         names.retain(|name| !files.roles.ignore.contains(name));
         match &first {

@@ -3,13 +3,15 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::record::{Field, List as Values, ListAccessor, Row as Record};
+use parquet::record::{Field, List as Values};
 
 use super::cell::{Cell, Cells, List};
 use super::{Rows, Table};
@@ -46,7 +48,8 @@ impl Table for Parquet<'_> {
                     .help("make or copy the file again")
             }
         };
-        let reader = SerializedFileReader::new(file).map_err(&broken)?;
+        let reader = guard(|| SerializedFileReader::new(file)).map_err(&broken)?;
+        check_places(reader.metadata(), metadata.len()).map_err(&broken)?;
         let schema = reader.metadata().file_metadata().schema_descr_ptr();
         let mut names = BTreeSet::new();
         for field in schema.root_schema().get_fields() {
@@ -61,11 +64,18 @@ impl Table for Parquet<'_> {
         let num = u64::try_from(reader.metadata().file_metadata().num_rows()).unwrap_or(0);
         let share = metadata.len() / num.max(1);
         let seen = Arc::clone(seen);
-        let rows = reader.into_iter().zip(1..);
-        Ok(Box::new(rows.map(move |(row, number)| {
+        let mut rows = reader.into_iter();
+        let mut number = 0;
+        let mut is_broken = false;
+        Ok(Box::new(std::iter::from_fn(move || {
+            if is_broken {
+                return None;
+            }
+            number += 1;
             seen.fetch_add(share, Ordering::Relaxed);
-            let row: Record = row.map_err(&broken)?;
-            Ok((number, row.into_columns()))
+            let row = guard(|| rows.next().transpose()).transpose()?;
+            is_broken = row.is_err();
+            Some(row.map(|row| (number, row.into_columns())).map_err(&broken))
         })))
     }
 
@@ -98,6 +108,41 @@ impl Table for Parquet<'_> {
     fn place(path: &Path, number: u64) -> String {
         format!("`{}`, row {number}", path.display())
     }
+}
+
+/// The crate panics on some files that are damaged.
+fn guard<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(ParquetError::General(
+            text.unwrap_or("it contradicts itself").to_owned(),
+        ))
+    })
+}
+
+/// Refuses columns that are said to stand outside the file.
+fn check_places(metadata: &ParquetMetaData, len: u64) -> Result<(), ParquetError> {
+    let columns = metadata
+        .row_groups()
+        .iter()
+        .flat_map(|group| group.columns());
+    for column in columns {
+        let start = column
+            .dictionary_page_offset()
+            .unwrap_or(column.data_page_offset());
+        let end = start.checked_add(column.compressed_size());
+        let is_inside =
+            start >= 0 && column.compressed_size() >= 0 && end.is_some_and(|end| end as u64 <= len);
+        if !is_inside {
+            let reason = format!(
+                "the column {} stands outside the file",
+                column.column_path()
+            );
+            return Err(ParquetError::General(reason));
+        }
+    }
+    Ok(())
 }
 
 fn cell(field: &Field) -> Result<Cell<'_>, String> {

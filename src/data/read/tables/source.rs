@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use crate::data::DataError;
 use crate::data::read::unreadable;
@@ -27,6 +27,8 @@ pub fn open(path: &Path, seen: &Arc<AtomicU64>) -> Result<Limited, DataError> {
     Ok(Limited {
         inner,
         taken: Arc::new(AtomicU64::new(0)),
+        quotes: Arc::new(AtomicU64::new(0)),
+        end: Arc::new(AtomicU8::new(0)),
     })
 }
 
@@ -48,11 +50,20 @@ pub struct Limited {
     inner: Box<dyn Read>,
     /// Bytes since the row began; set to 0 by who reads rows.
     pub taken: Arc<AtomicU64>,
+    /// Quotes in all.
+    pub quotes: Arc<AtomicU64>,
+    /// The last byte.
+    pub end: Arc<AtomicU8>,
 }
 
 impl Read for Limited {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let num = self.inner.read(buffer)?;
+        let quotes = buffer[..num].iter().filter(|byte| **byte == b'"').count();
+        if let Some(last) = buffer[..num].last() {
+            self.end.store(*last, Ordering::Relaxed);
+        }
+        self.quotes.fetch_add(quotes as u64, Ordering::Relaxed);
         if self.taken.fetch_add(num as u64, Ordering::Relaxed) > MAX_ROW {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,

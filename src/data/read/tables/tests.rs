@@ -146,7 +146,11 @@ fn zipped_csv_in_parts() {
     fs::write(at("b.csv"), "y,x\nc,3\n").unwrap();
     let mut files = spec(csv(',', true), &at("a.csv.gz"));
     files.test_path = vec![at("b.csv").display().to_string()];
-    insta::assert_snapshot!(show(load(&files)), @r#""#);
+    insta::assert_snapshot!(show(load(&files)), @r#"
+    x: doubles = 1 2 3
+    y: categories ["a", "b", "c"] = 1 0 2
+    parts: [2, 0, 1]
+    "#);
 }
 
 #[test]
@@ -252,6 +256,8 @@ fn csv_that_is_refused() {
         "a,b\n1,2\n\"x\ny\",2\n1,2,3\n",
         "a,b\n1,2\n3,inf\n",
         "a,b\n1,\"2\n3,4\n",
+        "a,b\n1,\"2\n3,4",
+        "a,b\n5\" pipe,\"2\n3\"\n",
     ] {
         writeln!(shown, "{text:?}\n  {}", read_csv(text).trim_end()).unwrap();
     }
@@ -554,4 +560,37 @@ fn parquet_of_every_kind() {
         shown.push_str(&read_text(Format::Parquet, bytes, |_| {}));
     }
     insta::assert_snapshot!(shown);
+}
+
+/// Run by hand: `cargo test --release --lib large_tables -- --ignored --nocapture`.
+#[test]
+#[ignore = "takes 1 GiB of disk"]
+fn large_tables_go_through_in_little_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.csv");
+    let mut file = std::io::BufWriter::new(fs::File::create(&path).unwrap());
+    writeln!(file, "a,b,c,d,name,note").unwrap();
+    for at in 0..4_000_000 {
+        let x = f64::from(at) / 7.0;
+        writeln!(
+            file,
+            "{at},{x},{},{},n{},some words {at}",
+            x * 3.0,
+            -x,
+            at % 9
+        )
+        .unwrap();
+    }
+    drop(file);
+    let size = fs::metadata(&path).unwrap().len() >> 20;
+    let mut writer = Writer::in_folder(folder.path()).unwrap();
+    let start = std::time::Instant::now();
+    read(&spec(csv(',', true), &path), &mut writer, &|_, _| {}).unwrap();
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status
+        .lines()
+        .find(|line| line.starts_with("VmHWM"))
+        .unwrap();
+    println!("{:?} for {size} MiB; {peak}", start.elapsed());
+    assert_eq!(writer.num_items(), 4_000_000);
 }
