@@ -1,10 +1,11 @@
 //! The command line: one function for each verb, which wires the layers and holds no logic of its own.
 
+mod data;
 mod describe;
 mod exec;
 mod experiment;
-mod init;
 mod explain;
+mod init;
 mod list;
 mod output;
 mod prepare;
@@ -75,6 +76,8 @@ enum Verb {
         #[arg(long)]
         explain: bool,
     },
+    /// Show the data: columns, splits, missing values, a few items
+    Data(DataArgs),
     /// Show the network: layers, shapes, parameters, multiply-adds, memory
     Describe(DescribeArgs),
     /// Print an experiment file with its layers, references and edits put together, and where each value is from
@@ -139,6 +142,15 @@ struct InitArgs {
     /// Write over a file that is there
     #[arg(long)]
     force: bool,
+}
+
+#[derive(Args)]
+struct DataArgs {
+    #[command(flatten)]
+    spec: SpecArgs,
+    /// Write a page with pictures of each split
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -233,6 +245,7 @@ pub fn main() -> ExitCode {
             explain: true,
         } => explain::explain(&spec, json, &mut output),
         Verb::Plan { spec, json, .. } => verbs::plan(&spec, json, &mut output),
+        Verb::Data(args) => data::data(&args, &mut output),
         Verb::Describe(args) => describe::describe(&args, &mut output),
         Verb::Render(args) => render::render(&args, &mut output),
         Verb::Run(args) => run::run(&args, &cli.logging, &mut output),

@@ -78,9 +78,10 @@ pub fn plan_in(folder: Option<&Path>, name: &str, text: &str) -> Result<(Plan, S
     };
     let document =
         Document::compose(name, text, folder).map_err(|(sources, d)| d.render(&sources, false))?;
+    let cache = tempfile::tempdir().expect("a temporary folder");
     let folders = Folders {
-        base: PathBuf::from("nowhere"),
-        cache: PathBuf::from("nowhere"),
+        base: folder.unwrap_or(Path::new("nowhere")).to_owned(),
+        cache: cache.path().to_owned(),
     };
     match plan::plan(&document, "spec", &mut |spec| {
         data::locate(spec, &folders, None, &|_, _| {})
