@@ -108,7 +108,7 @@ fn hold(records: &Records, has_big: bool) {
     );
     assert_eq!(
         column(records, "h"),
-        [0.0999755859375, -2.0, 65504.0, 5.9604644775390625e-8]
+        [0.0999755859375, -2.0, 65504.0, 2_f64.powi(-24)]
     );
     let d = column(records, "d");
     assert_eq!(&d[..3], [0.1, 1e300, -1e-300]);

@@ -162,12 +162,11 @@ fn what_columns_are_found_to_be() {
                 files.roles.target = vec!["c".into()];
             }
         });
-        let kind = shown
+        shown
             .split([' ', '\n'])
             .nth(1)
             .unwrap_or_default()
-            .to_owned();
-        kind
+            .to_owned()
     };
     let texts =
         |num: usize, different: usize| (0..num).map(move |at| format!("v{}", at % different));
