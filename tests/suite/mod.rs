@@ -11,6 +11,7 @@ mod recipe;
 mod refusals;
 mod results;
 mod runs;
+mod schema;
 pub mod support;
 mod sweeps;
 mod tasks;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use runner::data::{self, Folders};
-use runner::diagnostic::Diagnostics;
+use runner::diagnostic::{Diagnostic, Diagnostics};
 use runner::plan::{self, Plan};
 use runner::spec::document::Document;
 use serde_json::Value as Json;
@@ -69,6 +69,24 @@ batch_size = 16
 /// Plans a text without looking at the disk.
 pub fn plan(name: &str, text: &str) -> Result<(Plan, String), String> {
     plan_in(None, name, text)
+}
+
+/// What is wrong with a text; empty when nothing is.
+pub fn diagnostics(name: &str, text: &str) -> Vec<Diagnostic> {
+    let document = match Document::parse(name, text) {
+        Ok(document) => document,
+        Err((_, diagnostics)) => return diagnostics.0,
+    };
+    let cache = tempfile::tempdir().expect("a temporary folder");
+    let folders = Folders {
+        base: PathBuf::from("nowhere"),
+        cache: cache.path().to_owned(),
+    };
+    let locate = &mut |spec: &_| data::locate(spec, &folders, None, &|_, _| {});
+    match plan::plan(&document, "spec", locate) {
+        Ok((_, warnings)) => warnings.0,
+        Err(diagnostics) => diagnostics.0,
+    }
 }
 
 /// Plans a text that may extend files below a folder.
