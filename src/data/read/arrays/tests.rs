@@ -481,25 +481,3 @@ fn damaged_files_never_panic() {
         }
     }
 }
-
-/// Run by hand: `cargo test --release --lib large_arrays -- --ignored --nocapture`.
-#[test]
-#[ignore = "takes 4 GiB of disk"]
-fn large_arrays_go_through_in_little_memory() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.npy");
-    let header = npy("<f4", "(524288, 1024)", &[]);
-    fs::write(&path, &header).unwrap();
-    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
-    file.set_len(header.len() as u64 + (2 << 30)).unwrap();
-    let mut writer = Writer::in_folder(folder.path()).unwrap();
-    let start = std::time::Instant::now();
-    read(&npy_spec(&[&path], &[]), &mut writer, &|_, _| {}).unwrap();
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let peak = status
-        .lines()
-        .find(|line| line.starts_with("VmHWM"))
-        .unwrap();
-    println!("{:?} for 2 GiB; {peak}", start.elapsed());
-    assert_eq!(writer.num_items(), 524_288);
-}
