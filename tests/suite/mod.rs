@@ -3,6 +3,7 @@
 mod arrows;
 mod data;
 mod experiments;
+mod files;
 mod generated;
 mod init;
 mod models;
