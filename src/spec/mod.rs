@@ -18,6 +18,7 @@ pub mod metric;
 pub mod model;
 pub mod optimizer;
 pub mod reference;
+mod relaxed;
 pub mod render;
 pub mod scheduler;
 pub mod schema;

@@ -128,13 +128,16 @@ impl<'a> References<'a> {
     }
 
     /// Whether a key holds a path of the user's machine.
-    pub fn is_path(&self, path: &str) -> bool {
-        let keys = self.path_keys.get_or_init(|| {
+    fn is_path(&self, path: &str) -> bool {
+        self.path_keys().contains(&unnumbered(path))
+    }
+
+    fn path_keys(&self) -> &BTreeSet<String> {
+        self.path_keys.get_or_init(|| {
             let mut keys = BTreeSet::new();
             collect_paths(&super::describe(), "", &mut keys);
             keys
-        });
-        keys.contains(&unnumbered(path))
+        })
     }
 
     /// Puts `folder` in front of the paths of a resolved tree.
@@ -281,7 +284,7 @@ impl Resolver<'_> {
                 drop(state);
                 let result = self.resolved(path, text, node);
                 self.state.borrow_mut().chain.pop();
-                result.and_then(|(node, fate)| self.grown(text, node, fate))
+                result.and_then(|found| self.grown(text, node.span, found))
             }
         };
         let mut state = self.state.borrow_mut();
@@ -303,21 +306,25 @@ impl Resolver<'_> {
         entry.or_insert(known).clone()
     }
 
-    /// Refuses what grows without measure.
-    fn grown(&self, text: &str, node: Node, fate: Fate) -> Result<(Node, Fate), Failure> {
+    /// Refuses what grows without measure, once.
+    fn grown(
+        &self,
+        text: &str,
+        span: Span,
+        (node, fate): (Node, Fate),
+    ) -> Result<(Node, Fate), Failure> {
         let mut state = self.state.borrow_mut();
+        let was_too_large = state.size > MAX_SIZE;
         state.size += size(&node);
-        match state.size <= MAX_SIZE {
-            true => Ok((node, fate)),
-            false => {
-                let message = format!("`{}` makes the file too large", head(text));
-                let diagnostic = Diagnostic::error("reference", message)
-                    .at(node.span)
-                    .note("references that hold references multiply")
-                    .help("write the value itself");
-                Err(Some(Box::new(diagnostic)))
-            }
+        if state.size <= MAX_SIZE {
+            return Ok((node, fate));
         }
+        let message = format!("`{}` makes the file too large", head(text));
+        let diagnostic = Diagnostic::error("reference", message)
+            .at(span)
+            .note("references to references multiply")
+            .help("write the value itself");
+        Err((!was_too_large).then(|| Box::new(diagnostic)))
     }
 
     /// What is wrong with resolving a text because of itself.
@@ -485,9 +492,19 @@ impl Resolver<'_> {
                 true => String::new(),
                 false => format!(", or give it with `--set {path}=…`"),
             };
+            let keys = self
+                .references
+                .path_keys()
+                .iter()
+                .filter(|key| *key != "extends");
+            let keys: Vec<_> = keys.map(|key| format!("`{key}`")).collect();
+            let note = format!(
+                "environment variables are for paths alone ({}): the same file must mean the same work on every machine",
+                keys.join(", ")
+            );
             return Err(Box::new(
                 refuse(format!("`{path}` cannot come from the environment"))
-                    .note("environment variables are for paths of data alone: the same file must mean the same work on every machine")
+                    .note(note)
                     .help(format!("write the value here{set}")),
             ));
         }

@@ -1,6 +1,8 @@
 //! The whole file as one text: every layer put in, every reference resolved, and behind each value a
 //! comment that says where it was written.
 
+use std::path::Path;
+
 use serde_json::Value as Json;
 
 use super::document::{Document, Entry, Node, Table, Value, key_to_toml};
@@ -22,6 +24,12 @@ const NOWHERE: Span = Span {
     via: None,
 };
 
+/// The place of the name that comes from the file's.
+const FILE_NAME: Span = Span {
+    start: 1,
+    ..NOWHERE
+};
+
 /// The tree of a document, or of one of its trials, as TOML with origins. `axes` are the keys that the
 /// sweep sets, `name` the experiment's when the tree does not name it.
 pub fn render(document: &Document, root: &Table, axes: &[String], name: &str) -> String {
@@ -33,7 +41,13 @@ pub fn render(document: &Document, root: &Table, axes: &[String], name: &str) ->
         blocks: Vec::new(),
         lines: Vec::new(),
     };
-    let order: Vec<_> = super::describe().iter().map(|doc| doc.key).collect();
+    let mut order: Vec<_> = super::describe().iter().map(|doc| doc.key).collect();
+    // What others refer to stands before them, but for what is asked.
+    order.sort_by_key(|key| match *key {
+        "experiment" => 0,
+        "values" => 1,
+        _ => 2,
+    });
     let place = |entry: &Entry| order.iter().position(|key| *key == entry.key);
     root.entries
         .sort_by_key(|entry| place(entry).unwrap_or(order.len()));
@@ -53,13 +67,11 @@ fn layers(document: &Document) -> String {
     let files: Vec<_> = files
         .filter(|(at, source)| *at == 0 || source.extended_by.is_some())
         .collect();
-    // Files are read from the top down.
-    for (at, source) in files.into_iter().rev() {
+    for (_, source) in files.into_iter().rev() {
         let by = source
             .extended_by
             .map(|by| &document.sources.0[by as usize].name);
-        let by = by.map_or(String::new(), |by| format!(", which `{by}` extends"));
-        let _ = at;
+        let by = by.map_or(String::new(), |by| format!(", which {by} extends"));
         text.push_str(&format!("#   {}{by}\n", source.name));
     }
     for assignment in &document.overrides {
@@ -70,26 +82,20 @@ fn layers(document: &Document) -> String {
 
 /// A file under another name must still be the same experiment.
 fn name_experiment(root: &mut Table, name: &str) {
-    if root.at("experiment.name").is_none() {
-        let node = Node {
-            span: NOWHERE,
-            value: Value::Str(name.to_owned()),
-        };
-        root.set("experiment.name", NOWHERE, node);
-        if let Some(Entry {
-            node:
-                Node {
-                    value: Value::Table(table),
-                    ..
-                },
-            ..
-        }) = root
-            .entries
-            .iter_mut()
-            .find(|entry| entry.key == "experiment")
-        {
-            table.entries.sort_by_key(|entry| entry.key != "name");
-        }
+    if root.at("experiment.name").is_some() {
+        return;
+    }
+    let node = Node {
+        span: FILE_NAME,
+        value: Value::Str(name.to_owned()),
+    };
+    root.set("experiment.name", FILE_NAME, node);
+    let experiment = root
+        .entries
+        .iter_mut()
+        .find(|entry| entry.key == "experiment");
+    if let Some(Value::Table(table)) = experiment.map(|entry| &mut entry.node.value) {
+        table.entries.sort_by_key(|entry| entry.key != "name");
     }
 }
 
@@ -343,8 +349,19 @@ impl Renderer<'_> {
 
     fn line(&self, span: Span) -> String {
         match span {
-            NOWHERE => "default".into(),
-            span => self.sources.line(span),
+            NOWHERE => return "default".into(),
+            FILE_NAME => return "the file's".into(),
+            _ => {}
+        }
+        // Files are named as seen from the first one; the head of the text has the rest.
+        let line = self.sources.line(span);
+        let first = self.sources.0.first().map(|source| Path::new(&source.name));
+        let folder = first
+            .and_then(Path::parent)
+            .filter(|folder| !folder.as_os_str().is_empty());
+        match folder.and_then(|folder| Path::new(&line).strip_prefix(folder).ok()) {
+            Some(inner) => inner.display().to_string(),
+            None => line,
         }
     }
 
