@@ -359,7 +359,7 @@ impl Resolver<'_> {
     }
 
     fn resolved(&self, path: &str, text: &str, node: &Node) -> Result<(Node, Fate), Failure> {
-        let in_layers = path.starts_with("model.layers") || path.starts_with("model.blocks");
+        let in_layers = is_in_layers(path);
         let Some(parts) = parts(text) else {
             return match in_layers {
                 true => Ok((node.clone(), Fate::default())),
@@ -561,8 +561,10 @@ impl Resolver<'_> {
         let root = self.root.get(segments[0]).map(|entry| &entry.node);
         match root.and_then(|node| self.below(segments[0], node, &segments[1..])) {
             Some((path, node, fate)) => {
-                let is_in_block = path.starts_with("model.") && has_template(&node);
-                match is_in_block && !fate.is_wrong && !fate.is_kept {
+                let is_read_again = self.as_text || is_in_layers(&path);
+                let is_done = fate == Fate::default();
+                match is_done && has_expression(&node) && is_read_again {
+                    false if is_done && is_read_again => Ok((unescape(node), fate)),
                     false => Ok((node, fate)),
                     true => Err((
                         format!("`{name}` holds `${{…}}` with parameters of a block"),
@@ -692,15 +694,43 @@ fn reached(node: Node, reference: Span) -> Node {
     Node { span, value }
 }
 
+/// Whether names without a dot mean parameters there.
+fn is_in_layers(path: &str) -> bool {
+    path.starts_with("model.layers") || path.starts_with("model.blocks")
+}
+
+/// A value as it is written in a text that is read again.
 fn escape(node: Node) -> Node {
+    each_text(node, &|text| escaped(&text))
+}
+
+/// A value as it is once it was read.
+fn unescape(node: Node) -> Node {
+    each_text(node, &|text| match parts(&text) {
+        Some(parts) if is_template(&text) => {
+            let parts = parts.into_iter().map(|part| match part {
+                Part::Text(text) => text,
+                _ => "${",
+            });
+            parts.collect()
+        }
+        _ => text,
+    })
+}
+
+fn each_text(node: Node, change: &dyn Fn(String) -> String) -> Node {
     let span = node.span;
     let value = match node.value {
-        Value::Str(text) => Value::Str(escaped(&text)),
-        Value::Array(items) => Value::Array(items.into_iter().map(escape).collect()),
+        Value::Str(text) => Value::Str(change(text)),
+        Value::Array(items) => {
+            let items = items.into_iter().map(|item| each_text(item, change));
+            Value::Array(items.collect())
+        }
         Value::Table(table) => {
             let entries = table.entries.into_iter().map(|entry| Entry {
-                node: escape(entry.node),
-                ..entry
+                key: entry.key,
+                key_span: entry.key_span,
+                node: each_text(entry.node, change),
             });
             let entries = entries.collect();
             Value::Table(Table { entries })
@@ -708,6 +738,17 @@ fn escape(node: Node) -> Node {
         other => other,
     };
     Node { span, value }
+}
+
+/// Whether there is something in a value that is left to resolve.
+fn has_expression(node: &Node) -> bool {
+    match &node.value {
+        Value::Str(text) => parts(text)
+            .is_none_or(|parts| parts.iter().any(|part| matches!(part, Part::Expression(_)))),
+        Value::Array(items) => items.iter().any(has_expression),
+        Value::Table(table) => table.entries.iter().any(|e| has_expression(&e.node)),
+        _ => false,
+    }
 }
 
 /// How many values there are, a long text counting as several.

@@ -23,7 +23,7 @@ fn take_required(schema: &mut Json) -> Option<Json> {
         taken.insert("required".into(), required);
     }
     let mut properties = Map::new();
-    for (key, inner) in schema["properties"].as_object_mut().into_iter().flatten() {
+    for (key, inner) in properties_of(schema) {
         if let Some(required) = take_required(inner) {
             properties.insert(key.clone(), required);
         }
@@ -34,6 +34,11 @@ fn take_required(schema: &mut Json) -> Option<Json> {
     (!taken.is_empty()).then(|| taken.into())
 }
 
+fn properties_of(schema: &mut Json) -> impl Iterator<Item = (&String, &mut Json)> {
+    let properties = schema.get_mut("properties").and_then(Json::as_object_mut);
+    properties.into_iter().flatten()
+}
+
 /// The branches of a table with a `type`: without one that is written, any of them may be meant.
 fn take_from_branches(schema: &mut Json, mut branches: Json) -> Option<Json> {
     let mut conditions = Vec::new();
@@ -42,7 +47,8 @@ fn take_from_branches(schema: &mut Json, mut branches: Json) -> Option<Json> {
         let Some(mut required) = take_required(branch) else {
             continue;
         };
-        let is_named = required["required"].as_array_mut().is_some_and(|keys| {
+        let keys = required.get_mut("required").and_then(Json::as_array_mut);
+        let is_named = keys.is_some_and(|keys| {
             let num = keys.len();
             keys.retain(|key| key != "type");
             keys.len() < num
@@ -80,7 +86,7 @@ fn take_from_branches(schema: &mut Json, mut branches: Json) -> Option<Json> {
 
 /// Lets every value be a reference, with the checks of other values as they are.
 pub(super) fn allow_references(schema: &mut Json) {
-    for (key, inner) in schema["properties"].as_object_mut().into_iter().flatten() {
+    for (key, inner) in properties_of(schema) {
         // These are read before references are resolved.
         if !["extends", "values", "sweep"].contains(&key.as_str()) {
             allow_reference(inner);

@@ -14,7 +14,7 @@ use crate::diagnostic::{Sources, Span};
 const WIDTH: usize = 96;
 
 /// Comments stand at most this far to the right, but behind longer lines.
-const COLUMN: usize = 56;
+const COLUMN: usize = 64;
 
 /// The place of what nobody wrote.
 const NOWHERE: Span = Span {
@@ -99,8 +99,8 @@ fn name_experiment(root: &mut Table, name: &str) {
     }
 }
 
-/// The tree with the keys that are not written, where they have a value then. Tables whose type an axis
-/// sets are left as they are.
+/// The tree with the keys that are not written, where they have a value then; they are rendered as
+/// comments. Tables whose type an axis sets are left as they are.
 pub fn with_defaults(root: &Table, axes: &[String]) -> Table {
     let mut root = root.clone();
     add_defaults(&mut root, &super::describe(), "", axes);
@@ -151,16 +151,8 @@ fn add_defaults(table: &mut Table, keys: &[KeyDoc], path: &str, axes: &[String])
                     }
                 }
             }
-            Shape::Tables(keys) => {
-                let found = table.entries.iter_mut().find(|entry| entry.key == doc.key);
-                if let Some(Value::Array(items)) = found.map(|entry| &mut entry.node.value) {
-                    for (at, item) in items.iter_mut().enumerate() {
-                        if let Value::Table(table) = &mut item.value {
-                            add_defaults(table, keys, &format!("{inner}.{at}"), axes);
-                        }
-                    }
-                }
-            }
+            // Items of lists stand in one line each, which has no room for what is not written.
+            Shape::Tables(_) => {}
             _ => add_default(table, doc),
         }
     }
@@ -252,6 +244,11 @@ impl Renderer<'_> {
                 }
                 return;
             }
+        }
+        if entry.node.span == NOWHERE {
+            // Writing a default may be a mistake of its own, so it stands there to be read.
+            let line = format!("# {key} = {}", entry.node.value.to_toml());
+            return self.lines.push((line, "default".into()));
         }
         self.value(&format!("{key} = "), &entry.node, "", 0, &self.mark(path));
     }
@@ -412,22 +409,21 @@ fn collect_leaves(key: &str, node: &Node, leaves: &mut Vec<(String, Node)>) {
     }
 }
 
-/// Lines with their comments in one column.
+/// Lines with the comments of those that follow each other in one column.
 fn aligned(lines: &[Line]) -> String {
-    let len = |text: &str| text.chars().count();
-    let fitting = lines.iter().filter(|(_, comment)| !comment.is_empty());
-    let fitting = fitting
-        .map(|(line, _)| len(line))
-        .filter(|len| *len <= COLUMN);
-    let column = fitting.max().unwrap_or(0);
+    let len = |line: &str| line.chars().count();
     let mut text = String::new();
-    for (line, comment) in lines {
-        text.push_str(line);
-        if !comment.is_empty() {
-            let gap = 2 + column.saturating_sub(len(line));
-            text.push_str(&format!("{}# {comment}", " ".repeat(gap)));
+    for group in lines.chunk_by(|a, b| a.1.is_empty() == b.1.is_empty()) {
+        let fitting = group.iter().map(|(line, _)| len(line));
+        let column = fitting.filter(|len| *len <= COLUMN).max().unwrap_or(0);
+        for (line, comment) in group {
+            text.push_str(line);
+            if !comment.is_empty() {
+                let gap = 2 + column.saturating_sub(len(line));
+                text.push_str(&format!("{}# {comment}", " ".repeat(gap)));
+            }
+            text.push('\n');
         }
-        text.push('\n');
     }
     text
 }
