@@ -173,6 +173,10 @@ fn an_axis_is_the_same_axis_however_it_is_spelled() {
             "epochs=2,learning_rate=0.3-s1"
         ]
     );
+    let mut document = Document::read(&folder.path().join("spec.toml")).unwrap();
+    let set = "sweep.grid.optimizer.learning_rate=[0.4, 0.5]";
+    document.set(set).unwrap();
+    assert_eq!(plan::trials(&document).unwrap().len(), 4);
 }
 
 #[test]
