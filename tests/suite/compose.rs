@@ -350,7 +350,6 @@ fn paths_may_come_from_the_environment_and_are_relative_to_their_file() {
 #[test]
 fn the_schema_accepts_layers_and_references_and_still_refuses_what_is_wrong() {
     let schema = serde_json::from_str(&runner::spec::schema::experiment_schema()).unwrap();
-    let schema = jsonschema::validator_for(&schema).unwrap();
     let accepts = |text: &str| {
         // Read without its files, `extends` is a key like any other.
         let text = text.replace("extends", "extendz");
@@ -358,7 +357,7 @@ fn the_schema_accepts_layers_and_references_and_still_refuses_what_is_wrong() {
         for entry in &mut root.entries {
             entry.key = entry.key.replace("extendz", "extends");
         }
-        schema.is_valid(&Value::Table(root).to_json())
+        super::schema::accepts(&schema, &Value::Table(root).to_json())
     };
     for accepted in [
         IRIS,
