@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::document::{Document, Entry, Node, Table, Value, key_to_toml};
 use super::template::{Part, is_template, parts};
-use crate::diagnostic::{Sources, Span};
+use crate::diagnostic::{Source, Sources, Span};
 
 pub use defaults::with_defaults;
 
@@ -64,14 +64,11 @@ pub fn render(document: &Document, root: &Table, axes: &[String], name: &str) ->
 /// What was put together, as a comment.
 fn layers(document: &Document) -> String {
     let mut text = String::from("# Layers, each over those before:\n");
-    let files = document.sources.0.iter().enumerate();
-    let files: Vec<_> = files
-        .filter(|(at, source)| *at == 0 || source.extended_by.is_some())
-        .collect();
-    for (_, source) in files.into_iter().rev() {
-        let by = source
-            .extended_by
-            .map(|by| &document.sources.0[by as usize].name);
+    let sources = &document.sources.0;
+    let mut order = Vec::new();
+    collect_layers(sources, 0, &mut order);
+    for source in order {
+        let by = source.extended_by.map(|by| &sources[by as usize].name);
         let by = by.map_or(String::new(), |by| format!(", which {by} extends"));
         text.push_str(&format!("#   {}{by}\n", source.name));
     }
@@ -79,6 +76,16 @@ fn layers(document: &Document) -> String {
         text.push_str(&format!("#   --set {}\n", assignment.replace('\n', " ")));
     }
     text
+}
+
+/// A file behind those that it extends.
+fn collect_layers<'a>(sources: &'a [Source], at: usize, order: &mut Vec<&'a Source>) {
+    for (below, source) in sources.iter().enumerate() {
+        if source.extended_by == Some(at as u16) {
+            collect_layers(sources, below, order);
+        }
+    }
+    order.extend(sources.get(at));
 }
 
 /// A file under another name must still be the same experiment.
