@@ -35,6 +35,10 @@ pub fn split_leaves_items(point: &Point<'_>) -> Option<Diagnostic> {
         );
     }
     let data = point.data?;
+    if split.folds.is_some_and(|folds| split.fold >= folds) {
+        // Refused by itself.
+        return None;
+    }
     let empty = [
         ("train", data.num_train, true),
         ("valid", data.num_valid, true),

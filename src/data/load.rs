@@ -498,23 +498,25 @@ fn dropped(files: &FilesSpec, records: &Records, uses: &Uses) -> Result<Vec<bool
             _ => !is_filled(at),
         })
         .collect();
-    if let Some(first) = refused.first() {
-        let filled = refused.iter().all(is_filled);
-        let error = DataError::new(format!(
+    if !refused.is_empty() {
+        let mut error = DataError::new(format!(
             "{} items: values are missing in {}",
             records.len(),
             show(&refused)
         ))
         .key("data.missing");
-        let name = &records.columns()[*first].name;
-        return Err(match filled {
-            true => error.help(
+        if refused.iter().any(is_filled) {
+            error = error.help(
                 "write `missing = \"mean\"`, `\"median\"`, `\"most_common\"`, `\"zero\"` or `\"drop\"` under `[data]`, or in `[[data.columns]]` for one column",
-            ),
-            false => error.help(format!(
+            );
+        }
+        if let Some(at) = refused.iter().find(|at| !is_filled(at)) {
+            let name = &records.columns()[*at].name;
+            error = error.help(format!(
                 "what is to be learned or ordered by cannot be filled in: write `[[data.columns]]` with `name = \"{name}\"` and `missing = \"drop\"` to leave such items out"
-            )),
-        });
+            ));
+        }
+        return Err(error);
     }
     let drops: Vec<usize> = used
         .into_iter()

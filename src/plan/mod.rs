@@ -534,8 +534,12 @@ impl<'a> Planner<'a> {
             false => match self.data_of(&spec.data) {
                 Ok(data) => Some(data),
                 Err(error) => {
+                    let usual = match root.at("data.path") {
+                        Some(_) => "data.path",
+                        None => "data.type",
+                    };
                     let key = if error.key.is_empty() {
-                        "data.type"
+                        usual
                     } else {
                         &error.key
                     };

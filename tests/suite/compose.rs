@@ -485,6 +485,9 @@ fn what_is_rendered_plans_to_the_same_runs() {
             fs::copy(entry.path(), folder.path().join(entry.file_name())).unwrap();
         }
     }
+    // Files that experiments name are found where they are.
+    std::os::unix::fs::symlink(root().join("experiments/data"), folder.path().join("data"))
+        .unwrap();
     let mut specs: Vec<_> = fs::read_dir(folder.path())
         .unwrap()
         .flatten()

@@ -161,7 +161,7 @@ fn items_that_cannot_be_decoded_are_left_out_when_the_file_says_so() {
     let (code, _, stderr) = run(folder.path(), &["check", "spec.toml"]);
     assert_eq!(code, 2);
     assert!(
-        stderr.contains("line 62") && stderr.contains("on_bad_item"),
+        stderr.contains("rows.csv:62") && stderr.contains("on_bad_item"),
         "{stderr}"
     );
     let skip = ["data", "spec.toml", "--set", "data.on_bad_item=skip"];

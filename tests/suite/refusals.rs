@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::support::{IRIS, folder_with, plan_in, root, run, runner, texts};
+use super::support::{IRIS, cache, folder_with, plan_in, root, run, runner, texts};
 
 /// Files whose message depends on the features of the build.
 const DEPENDS_ON_BUILD: [&str; 1] = ["device_not_compiled"];
@@ -28,8 +28,9 @@ fn wrong_files_are_refused_with_place_reason_and_remedy() {
         match plan_in(Some(&folder), &format!("{name}.toml"), &text) {
             Ok(_) => panic!("{name} was accepted"),
             Err(message) => {
-                let folder = root().display().to_string();
-                insta::assert_snapshot!(name, message.replace(&folder, "[ROOT]"));
+                let cache = cache().display().to_string();
+                let message = message.replace(&root().display().to_string(), "[ROOT]");
+                insta::assert_snapshot!(name, message.replace(&cache, "[CACHE]"));
             }
         }
     }

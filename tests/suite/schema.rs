@@ -52,6 +52,12 @@ fn takes(root: &Json, schema: &Json, value: &Json) -> bool {
             "const" => rule == value,
             "enum" => rule.as_array().unwrap().contains(value),
             "not" => !fits(rule),
+            "if" => {
+                let branch = if fits(rule) { "then" } else { "else" };
+                keywords.get(branch).is_none_or(fits)
+            }
+            "then" | "else" => true,
+            "allOf" => all(rule, &fits) == rule.as_array().unwrap().len(),
             "anyOf" => all(rule, &fits) > 0,
             "oneOf" => all(rule, &fits) == 1,
             "minimum" => value.as_f64().is_none_or(|v| v >= number(rule)),

@@ -71,16 +71,20 @@ pub fn plan(name: &str, text: &str) -> Result<(Plan, String), String> {
     plan_in(None, name, text)
 }
 
+/// Where decoded files of tests are kept.
+pub fn cache() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache")
+}
+
 /// What is wrong with a text; empty when nothing is.
 pub fn diagnostics(name: &str, text: &str) -> Vec<Diagnostic> {
     let document = match Document::parse(name, text) {
         Ok(document) => document,
         Err((_, diagnostics)) => return diagnostics.0,
     };
-    let cache = tempfile::tempdir().expect("a temporary folder");
     let folders = Folders {
         base: PathBuf::from("nowhere"),
-        cache: cache.path().to_owned(),
+        cache: cache(),
     };
     let locate = &mut |spec: &_| data::locate(spec, &folders, None, &|_, _| {});
     match plan::plan(&document, "spec", locate) {
@@ -96,10 +100,9 @@ pub fn plan_in(folder: Option<&Path>, name: &str, text: &str) -> Result<(Plan, S
     };
     let document =
         Document::compose(name, text, folder).map_err(|(sources, d)| d.render(&sources, false))?;
-    let cache = tempfile::tempdir().expect("a temporary folder");
     let folders = Folders {
         base: folder.unwrap_or(Path::new("nowhere")).to_owned(),
-        cache: cache.path().to_owned(),
+        cache: cache(),
     };
     match plan::plan(&document, "spec", &mut |spec| {
         data::locate(spec, &folders, None, &|_, _| {})

@@ -179,7 +179,8 @@ fn value_labels(values: &[Node]) -> Vec<String> {
 
 fn value_label(value: &Value) -> String {
     match value {
-        Value::Str(text) => text.clone(),
+        // Of an expression, what stands in it.
+        Value::Str(text) => text.replace("${", "").replace([' ', '}'], ""),
         Value::Array(items) if items.is_empty() => "none".into(),
         Value::Array(items) => {
             let items: Vec<_> = items.iter().map(|n| value_label(&n.value)).collect();

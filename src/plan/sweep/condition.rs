@@ -8,7 +8,7 @@
 use super::axis::Axis;
 use crate::diagnostic::{Diagnostic, nearest};
 use crate::spec::document::{Node, Table, Value};
-use crate::spec::expression::{Names, Wrong, evaluate, names};
+use crate::spec::expression::{Names, Wrong, evaluate, names_in};
 use crate::spec::key_paths;
 use crate::spec::sweep::Text;
 
@@ -268,7 +268,9 @@ impl Formula {
             }
             Self::Not(part) => part.collect_names(found),
             Self::IsSet(name) => add(name, true),
-            Self::Leaf(source) => names(source).into_iter().for_each(|name| add(name, false)),
+            Self::Leaf(source) => names_in(source)
+                .into_iter()
+                .for_each(|name| add(name, false)),
         }
     }
 

@@ -1,14 +1,15 @@
 //! The whole file as one text: every layer put in, every reference resolved, and behind each value a
 //! comment that says where it was written.
 
+mod defaults;
+
 use std::path::Path;
 
-use serde_json::Value as Json;
-
 use super::document::{Document, Entry, Node, Table, Value, key_to_toml};
-use super::section::{KeyDoc, Shape};
 use super::template::{Part, is_template, parts};
-use crate::diagnostic::{Sources, Span};
+use crate::diagnostic::{Source, Sources, Span};
+
+pub use defaults::with_defaults;
 
 /// Lines longer than this are broken where TOML allows it.
 const WIDTH: usize = 96;
@@ -63,14 +64,11 @@ pub fn render(document: &Document, root: &Table, axes: &[String], name: &str) ->
 /// What was put together, as a comment.
 fn layers(document: &Document) -> String {
     let mut text = String::from("# Layers, each over those before:\n");
-    let files = document.sources.0.iter().enumerate();
-    let files: Vec<_> = files
-        .filter(|(at, source)| *at == 0 || source.extended_by.is_some())
-        .collect();
-    for (_, source) in files.into_iter().rev() {
-        let by = source
-            .extended_by
-            .map(|by| &document.sources.0[by as usize].name);
+    let sources = &document.sources.0;
+    let mut order = Vec::new();
+    collect_layers(sources, 0, &mut order);
+    for source in order {
+        let by = source.extended_by.map(|by| &sources[by as usize].name);
         let by = by.map_or(String::new(), |by| format!(", which {by} extends"));
         text.push_str(&format!("#   {}{by}\n", source.name));
     }
@@ -78,6 +76,16 @@ fn layers(document: &Document) -> String {
         text.push_str(&format!("#   --set {}\n", assignment.replace('\n', " ")));
     }
     text
+}
+
+/// A file behind those that it extends.
+fn collect_layers<'a>(sources: &'a [Source], at: usize, order: &mut Vec<&'a Source>) {
+    for (below, source) in sources.iter().enumerate() {
+        if source.extended_by == Some(at as u16) {
+            collect_layers(sources, below, order);
+        }
+    }
+    order.extend(sources.get(at));
 }
 
 /// A file under another name must still be the same experiment.
@@ -97,101 +105,6 @@ fn name_experiment(root: &mut Table, name: &str) {
     if let Some(Value::Table(table)) = experiment.map(|entry| &mut entry.node.value) {
         table.entries.sort_by_key(|entry| entry.key != "name");
     }
-}
-
-/// The tree with the keys that are not written, where they have a value then; they are rendered as
-/// comments. Tables whose type an axis sets are left as they are.
-pub fn with_defaults(root: &Table, axes: &[String]) -> Table {
-    let mut root = root.clone();
-    add_defaults(&mut root, &super::describe(), "", axes);
-    root
-}
-
-fn add_defaults(table: &mut Table, keys: &[KeyDoc], path: &str, axes: &[String]) {
-    let kind = match path {
-        "" => "type".to_owned(),
-        _ => format!("{path}.type"),
-    };
-    if axes.iter().any(|axis| *axis == kind || axis == path) {
-        return;
-    }
-    for doc in keys {
-        let inner = match path {
-            "" => doc.key.to_owned(),
-            _ => format!("{path}.{}", doc.key),
-        };
-        match &doc.shape {
-            Shape::Variants(variants) => {
-                add_default(table, doc);
-                let name = table.get(doc.key).map(|entry| entry.node.value.to_json());
-                let variant = variants.iter().find(|v| name == Some(v.name.into()));
-                if let Some(variant) = variant {
-                    add_defaults(table, &variant.keys, path, axes);
-                }
-            }
-            Shape::Table(keys) => {
-                let found = table.entries.iter_mut().find(|entry| entry.key == doc.key);
-                match found.map(|entry| &mut entry.node.value) {
-                    Some(Value::Table(table)) => add_defaults(table, keys, &inner, axes),
-                    Some(_) => {}
-                    None if doc.is_optional => {}
-                    None => {
-                        let mut added = Table::default();
-                        add_defaults(&mut added, keys, &inner, axes);
-                        if !added.entries.is_empty() {
-                            table.entries.push(Entry {
-                                key: doc.key.to_owned(),
-                                key_span: NOWHERE,
-                                node: Node {
-                                    span: NOWHERE,
-                                    value: Value::Table(added),
-                                },
-                            });
-                        }
-                    }
-                }
-            }
-            // Items of lists stand in one line each, which has no room for what is not written.
-            Shape::Tables(_) => {}
-            _ => add_default(table, doc),
-        }
-    }
-}
-
-fn add_default(table: &mut Table, doc: &KeyDoc) {
-    let value = doc.default.as_ref().and_then(from_json);
-    if let (Some(value), None) = (value, table.get(doc.key)) {
-        table.entries.push(Entry {
-            key: doc.key.to_owned(),
-            key_span: NOWHERE,
-            node: Node {
-                span: NOWHERE,
-                value,
-            },
-        });
-    }
-}
-
-fn from_json(json: &Json) -> Option<Value> {
-    Some(match json {
-        Json::Bool(value) => Value::Bool(*value),
-        Json::Number(number) => match number.as_i64() {
-            Some(value) => Value::Int(value),
-            None => Value::Float(number.as_f64()?),
-        },
-        Json::String(text) => Value::Str(text.clone()),
-        Json::Array(items) => {
-            let items = items.iter().map(|item| {
-                let value = from_json(item)?;
-                Some(Node {
-                    span: NOWHERE,
-                    value,
-                })
-            });
-            Value::Array(items.collect::<Option<_>>()?)
-        }
-        Json::Null | Json::Object(_) => return None,
-    })
 }
 
 /// A line and the comment behind it.

@@ -1,0 +1,120 @@
+//! The value that a dotted name stands for, or what to write instead of the name.
+
+use super::joined;
+use super::resolver::{Fate, Resolver};
+use super::texts::{has_expression, is_in_layers, unescape};
+use crate::diagnostic::{Span, nearest};
+use crate::spec::document::{Node, Table, Value, item_at};
+use crate::spec::expression::Wrong;
+use crate::spec::hints::default_of;
+use crate::spec::template::is_template;
+
+impl Resolver<'_> {
+    /// The value at a dotted path, resolved.
+    pub(super) fn find(&self, name: &str) -> Result<(Node, Fate), Wrong> {
+        let segments: Vec<_> = name.split('.').collect();
+        if segments[0] == "sweep" {
+            return Err((
+                "`sweep` holds the values of all trials".into(),
+                "refer to the key that is varied: in each trial it has one value".into(),
+            ));
+        }
+        let number = self.root.numbered(name);
+        let inside = |a: &str, b: &str| a == b || a.starts_with(b) && a[b.len()..].starts_with('.');
+        if self
+            .open
+            .iter()
+            .any(|key| inside(key, &number) || inside(&number, key))
+        {
+            let node = Node {
+                span: Span::default(),
+                value: Value::Bool(false),
+            };
+            let is_kept = true;
+            let fate = Fate {
+                is_kept,
+                ..Fate::default()
+            };
+            return Ok((node, fate));
+        }
+        let root = self.root.get(segments[0]).map(|entry| &entry.node);
+        match root.and_then(|node| self.below(segments[0], node, &segments[1..])) {
+            Some((path, node, fate)) => {
+                let is_read_again = self.as_text || is_in_layers(&path);
+                let is_done = fate == Fate::default();
+                match is_done && has_expression(&node) && is_read_again {
+                    false if is_done && is_read_again => Ok((unescape(node), fate)),
+                    false => Ok((node, fate)),
+                    true => Err((
+                        format!("`{name}` holds `${{…}}` with parameters of a block"),
+                        "refer to what the block is given".into(),
+                    )),
+                }
+            }
+            None => Err(self.not_written(name)),
+        }
+    }
+
+    /// The value below a node, which is resolved only where that is needed.
+    fn below(&self, path: &str, node: &Node, rest: &[&str]) -> Option<(String, Node, Fate)> {
+        let Some((head, rest)) = rest.split_first() else {
+            let (node, fate) = self.node(path, node);
+            return Some((path.to_owned(), node, fate));
+        };
+        match &node.value {
+            Value::Table(table) => {
+                let entry = table.get(head)?;
+                self.below(&joined(path, head), &entry.node, rest)
+            }
+            Value::Array(items) => {
+                let at = item_at(items, head)?;
+                self.below(&format!("{path}[{at}]"), &items[at], rest)
+            }
+            Value::Str(text) if is_template(text) => {
+                let (node, fate) = self.text(path, text, node);
+                match fate == Fate::default() {
+                    true if node.value != Value::Str(text.clone()) => {
+                        self.below(path, &node, &[&[*head], rest].concat())
+                    }
+                    true => None,
+                    false => Some((path.to_owned(), node, fate)),
+                }
+            }
+            _ => None,
+        }
+    }
+
+    fn not_written(&self, name: &str) -> Wrong {
+        let message = format!("`{name}` is not written in this file");
+        let (table, key) = name.rsplit_once('.').unwrap_or(("", name));
+        if let Some(default) = default_of(name) {
+            return (
+                message,
+                format!("write `{key} = {default}` in `[{table}]`: that is its default"),
+            );
+        }
+        let mut written = Vec::new();
+        collect_written(self.root, "", &mut written);
+        let help = match nearest(name, written.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if table.starts_with("values") => format!("write `{key} = …` in `[{table}]`"),
+            None => {
+                "refer to a key that is written, or write the value in `[values]`: `values.name`"
+                    .into()
+            }
+        };
+        (message, help)
+    }
+}
+
+fn collect_written(table: &Table, above: &str, written: &mut Vec<String>) {
+    for entry in &table.entries {
+        let path = joined(above, &entry.key);
+        if path != "sweep" {
+            if let Value::Table(inner) = &entry.node.value {
+                collect_written(inner, &path, written);
+            }
+            written.push(path);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Which values are referred to at all.
+
+use std::collections::BTreeSet;
+
+use super::joined;
+use crate::diagnostic::{Diagnostic, Span};
+use crate::spec::document::{Document, Node, Table, Value};
+use crate::spec::expression::names_in;
+use crate::spec::template::{Part, is_template, parts};
+
+/// Takes out of `[values]` what no reference in the tree needs.
+pub fn drop_unused_values(root: &mut Table) {
+    let used = used_names(root);
+    let Some(at) = root.entries.iter().position(|entry| entry.key == "values") else {
+        return;
+    };
+    if let Value::Table(values) = &mut root.entries[at].node.value {
+        keep_used(values, "values", &used);
+        if values.entries.is_empty() {
+            root.entries.remove(at);
+        }
+    }
+}
+
+fn keep_used(table: &mut Table, above: &str, used: &BTreeSet<String>) {
+    table.entries.retain_mut(|entry| {
+        let path = joined(above, &entry.key);
+        if used
+            .iter()
+            .any(|name| *name == path || path.starts_with(&format!("{name}.")))
+        {
+            return true;
+        }
+        let is_below = used
+            .iter()
+            .any(|name| name.starts_with(&format!("{path}.")));
+        if let Value::Table(inner) = &mut entry.node.value {
+            keep_used(inner, &path, used);
+        }
+        is_below
+    });
+}
+
+/// Warns of values that nothing refers to. Those of a file that others extend may be for others.
+pub fn unused_values(document: &Document) -> Vec<Diagnostic> {
+    let root = &document.root;
+    let Some(Value::Table(values)) = root.get("values").map(|entry| &entry.node.value) else {
+        return Vec::new();
+    };
+    let used = used_names(root);
+    let mut warnings = Vec::new();
+    let is_base = |span: Span| {
+        let source = document.sources.0.get(span.source as usize);
+        source.is_some_and(|source| source.extended_by.is_some())
+    };
+    warn_of_unused(values, "values", &used, &is_base, &mut warnings);
+    warnings
+}
+
+fn warn_of_unused(
+    table: &Table,
+    above: &str,
+    used: &BTreeSet<String>,
+    is_base: &dyn Fn(Span) -> bool,
+    warnings: &mut Vec<Diagnostic>,
+) {
+    for entry in &table.entries {
+        let path = joined(above, &entry.key);
+        let reaches = |name: &String| *name == path || path.starts_with(&format!("{name}."));
+        if used.iter().any(reaches) || is_base(entry.key_span) {
+            continue;
+        }
+        let below = |name: &String| name.starts_with(&format!("{path}."));
+        match &entry.node.value {
+            Value::Table(inner) => warn_of_unused(inner, &path, used, is_base, warnings),
+            _ if used.iter().any(below) => {}
+            _ => warnings.push(
+                Diagnostic::warning("unused-value", format!("nothing refers to `{path}`"))
+                    .at(entry.key_span)
+                    .help(format!(
+                        "write `\"${{{path}}}\"` where it is meant, or remove it"
+                    )),
+            ),
+        }
+    }
+}
+
+/// The names in all expressions of a tree.
+fn used_names(root: &Table) -> BTreeSet<String> {
+    let mut used: BTreeSet<String> = BTreeSet::new();
+    let mut see = |inner: &str| used.extend(names_in(inner).into_iter().map(str::to_owned));
+    expressions(root, &mut see);
+    // Conditions of a sweep are expressions without `${`.
+    if let Some(Value::Table(sweep)) = root.get("sweep").map(|entry| &entry.node.value) {
+        bare_texts(sweep, &mut see);
+    }
+    used
+}
+
+/// Calls `see` with every `${…}` below a table.
+pub(super) fn expressions(table: &Table, see: &mut dyn FnMut(&str)) {
+    fn inside(node: &Node, see: &mut dyn FnMut(&str)) {
+        match &node.value {
+            Value::Str(text) => {
+                for part in parts(text).unwrap_or_default() {
+                    if let Part::Expression(inner) = part {
+                        see(inner);
+                    }
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| inside(item, see)),
+            Value::Table(table) => expressions(table, see),
+            _ => {}
+        }
+    }
+    table
+        .entries
+        .iter()
+        .for_each(|entry| inside(&entry.node, see));
+}
+
+fn bare_texts(table: &Table, see: &mut dyn FnMut(&str)) {
+    fn inside(node: &Node, see: &mut dyn FnMut(&str)) {
+        match &node.value {
+            Value::Str(text) if !is_template(text) => see(text),
+            Value::Array(items) => items.iter().for_each(|item| inside(item, see)),
+            Value::Table(table) => bare_texts(table, see),
+            _ => {}
+        }
+    }
+    table
+        .entries
+        .iter()
+        .for_each(|entry| inside(&entry.node, see));
+}
