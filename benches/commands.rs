@@ -1,4 +1,5 @@
-//! What the program costs around the training: `check`, `plan` of 10,000 runs, and a worker's start.
+//! What the program costs around the training: `check`, `plan` of 10,000 runs and 100,000 points,
+//! and a worker's start.
 //!
 //! Whole processes, timed from outside, medians of 11. Run with `cargo bench --bench commands`.
 
@@ -53,6 +54,19 @@ fn main() {
         widths.join(", ")
     );
     fs::write(path.join("large.toml"), large).expect("the spec is written");
+    // 100,000 points: by a grid, of which 400 are left, and drawn, which are all left.
+    let sieved = format!(
+        "{SPEC}\n[sweep]\nexclude = [\"optimizer.learning_rate * train.batch_size > 1.05e-4\", \"model.dropout > 0.5 and train.batch_size != 7\"]\n[sweep.grid]\noptimizer.learning_rate = [{}]\ntrain.batch_size = {:?}\nmodel.dropout = {:?}\noptimizer.weight_decay = {{ values = {:?}, when = \"model.dropout > 0.4\" }}\n",
+        rates.join(", "),
+        (1..=10).collect::<Vec<_>>(),
+        (0..10).map(|i| f64::from(i) / 10.0).collect::<Vec<_>>(),
+        (0..10).map(|i| f64::from(i) / 100.0).collect::<Vec<_>>(),
+    );
+    fs::write(path.join("sieved.toml"), sieved).expect("the spec is written");
+    let drawn = format!(
+        "{SPEC}\n[sweep.grid]\nmodel.dropout = [0.0, 0.5]\n[sweep.random]\nnum_trials = 50000\n[sweep.random.axes]\noptimizer.learning_rate = {{ type = \"log_uniform\", min = 1e-4, max = 1e-1 }}\noptimizer.weight_decay = {{ type = \"uniform\", min = 0.0, max = 1.0 }}\n"
+    );
+    fs::write(path.join("drawn.toml"), drawn).expect("the spec is written");
     let time = |arguments: &[&str]| {
         let times = (0..11).map(|_| runner(path, arguments));
         1e3 * median(times.collect())
@@ -68,6 +82,14 @@ fn main() {
     println!(
         "plan of 10,000 runs, JSON  {:7.1} ms",
         time(&["plan", "large.toml", "--json"])
+    );
+    println!(
+        "100,000 points, most left out{:5.1} ms",
+        time(&["plan", "sieved.toml"])
+    );
+    println!(
+        "100,000 points, all left   {:7.1} ms",
+        time(&["check", "drawn.toml"])
     );
     let starts = (0..11).map(|round| {
         let results = format!("results-{round}");

@@ -93,15 +93,17 @@ fn cnn(device: &Device) -> Cnn {
 /// Seconds of each epoch of the hand-written loop.
 fn by_hand<M: Model>(mut model: M, run: &RunPlan, num_epochs: usize) -> Vec<f64> {
     let device = Device::flex().autodiff();
-    let split = data::load(&run.data).expect("the data loads").train;
+    let split = data::load(&run.data, &|_, _| {})
+        .expect("the data loads")
+        .train;
     let loss = CrossEntropyLossConfig::new().init(&device);
     let mut optimizer = AdamConfig::new().with_epsilon(1e-8).init();
     let mut secs = Vec::new();
     for epoch in 1..=num_epochs {
         let started = Instant::now();
-        let order = permutation(split.num_items, run.seed, Purpose::Order, epoch as u64);
+        let order = permutation(split.num_items(), run.seed, Purpose::Order, epoch as u64);
         for indices in order.chunks(BATCH) {
-            let items = split.gather(indices);
+            let items = split.serve(indices, None);
             let (Values::Floats(values), TargetValues::Classes(classes)) =
                 (items.values, items.targets)
             else {
@@ -170,7 +172,7 @@ fn planned(model: &str, num_epochs: usize) -> RunPlan {
         cache: ".".into(),
     };
     let planned = plan(&document, "bench", &mut |spec| {
-        data::locate(spec, &folders, None)
+        data::locate(spec, &folders, None, &|_, _| {})
     });
     let (plan, _) = planned.unwrap_or_else(|d| panic!("{}", d.render(&document.sources, false)));
     println!(

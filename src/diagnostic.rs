@@ -3,6 +3,8 @@
 //! Knows texts and byte ranges, and nothing of what the texts mean. Rendering is deterministic, so
 //! that every message can be pinned by a snapshot.
 
+use std::path::PathBuf;
+
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
 /// A byte range in one of the texts that an experiment was read from.
@@ -14,6 +16,41 @@ pub struct Span {
     pub start: u32,
     /// One past the last byte.
     pub end: u32,
+    /// Where a reference stands that brought the text elsewhere: what is wrong may be wrong only there.
+    pub via: Option<Use>,
+}
+
+/// The byte range of a reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Use {
+    /// Index into [`Sources`].
+    pub source: u16,
+    /// First byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+}
+
+impl Span {
+    /// The same place, reached by a reference that stands at `reference`.
+    pub fn used_at(self, reference: Span) -> Self {
+        let Span {
+            source, start, end, ..
+        } = reference;
+        let via = Some(Use { source, start, end });
+        Self { via, ..self }
+    }
+
+    /// Where the reference stands that brought the text elsewhere.
+    pub fn use_span(self) -> Option<Span> {
+        let Use { source, start, end } = self.via?;
+        Some(Span {
+            source,
+            start,
+            end,
+            via: None,
+        })
+    }
 }
 
 /// A text and the name that messages give it.
@@ -23,6 +60,10 @@ pub struct Source {
     pub name: String,
     /// The whole text.
     pub text: String,
+    /// The text that asked for this one with `extends`.
+    pub extended_by: Option<u16>,
+    /// What its relative paths are relative to, seen from the folder of the first text.
+    pub folder: PathBuf,
 }
 
 /// The texts that spans point into, in the order in which they were read.
@@ -35,8 +76,48 @@ impl Sources {
         self.0.push(Source {
             name: name.into(),
             text: text.into(),
+            extended_by: None,
+            folder: PathBuf::new(),
         });
         (self.0.len() - 1) as u16
+    }
+
+    /// The text at a place; empty where there is none.
+    pub fn text(&self, span: Span) -> &str {
+        let source = self.0.get(span.source as usize);
+        source.map_or("", |source| &source.text[range(span, &source.text)])
+    }
+
+    /// A place as `file:line`, or the name alone for what is no file.
+    pub fn line(&self, span: Span) -> String {
+        let Some(source) = self.0.get(span.source as usize) else {
+            return String::new();
+        };
+        let before = &source.text[..range(span, &source.text).start];
+        match source.name.starts_with("--") {
+            true => source.name.clone(),
+            false => format!("{}:{}", source.name, 1 + before.matches('\n').count()),
+        }
+    }
+
+    /// How a text came to be read: which file extends it, down from the first.
+    pub fn chain(&self, source: u16) -> Option<String> {
+        let mut names = Vec::new();
+        let mut next = Some(source);
+        while let Some(at) = next {
+            let source = self.0.get(at as usize)?;
+            names.push(format!("`{}`", source.name));
+            next = source.extended_by;
+        }
+        names.reverse();
+        let [first, second, rest @ ..] = names.as_slice() else {
+            return None;
+        };
+        let rest: String = rest
+            .iter()
+            .map(|name| format!(", which extends {name}"))
+            .collect();
+        Some(format!("{first} extends {second}{rest}"))
     }
 }
 
@@ -130,6 +211,11 @@ impl Diagnostic {
             Severity::Warning => Level::WARNING,
         };
         let title = level.primary_title(self.message.as_str());
+        let used = self.span.and_then(Span::use_span);
+        let used = used.map(|span| (span, "used here".to_owned()));
+        let related: Vec<_> = self.related.iter().cloned().chain(used).collect();
+        // Every message names the layer that a text came from: the flag, or how a file came to be read.
+        let chain = self.span.and_then(|span| sources.chain(span.source));
         let mut group = match self.span {
             None => return self.render_without_place(color),
             Some(span) => {
@@ -139,14 +225,14 @@ impl Diagnostic {
                     primary = primary.label(self.label.as_str());
                 }
                 let mut snippet = snippet(source).annotation(primary);
-                for (other, label) in &self.related {
+                for (other, label) in &related {
                     if other.source == span.source {
                         let mark = AnnotationKind::Context.span(range(*other, &source.text));
                         snippet = snippet.annotation(mark.label(label.as_str()));
                     }
                 }
                 let mut group = title.element(snippet);
-                for (other, label) in &self.related {
+                for (other, label) in &related {
                     if other.source != span.source {
                         let source = &sources.0[other.source as usize];
                         let mark = AnnotationKind::Context.span(range(*other, &source.text));
@@ -156,7 +242,7 @@ impl Diagnostic {
                 group
             }
         };
-        for note in &self.notes {
+        for note in self.notes.iter().chain(&chain) {
             group = group.element(Level::NOTE.message(note.as_str()));
         }
         for help in &self.helps {

@@ -13,6 +13,7 @@ pub mod data;
 pub mod diagnostic;
 pub mod dispatch;
 pub mod event;
+pub mod init;
 pub mod plan;
 pub mod record;
 pub mod report;

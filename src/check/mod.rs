@@ -3,6 +3,7 @@
 //! [`RULES`] is the whole list. A rule is a pure function of a [`Point`]; it names the keys it reads,
 //! and is passed over when one of them was already refused, so that one mistake makes one message.
 
+mod data;
 mod groups;
 pub mod network;
 mod recipe;
@@ -57,19 +58,39 @@ pub struct Rule {
 pub const RULES: &[Rule] = &[
     Rule {
         reads: &["data"],
-        check: task::data_settings_fit,
+        check: data::settings_fit,
     },
     Rule {
         reads: &["data", "model", "loss", "task"],
         check: task::one_softmax,
     },
     Rule {
+        reads: &["data", "task"],
+        check: data::target_is_named,
+    },
+    Rule {
         reads: &["data.split"],
-        check: rules::split_leaves_items,
+        check: data::split_leaves_items,
     },
     Rule {
         reads: &["data"],
-        check: rules::one_test_split,
+        check: data::one_test_split,
+    },
+    Rule {
+        reads: &["data"],
+        check: data::one_valid_split,
+    },
+    Rule {
+        reads: &["data.split"],
+        check: data::fold_is_there,
+    },
+    Rule {
+        reads: &["data"],
+        check: data::split_is_one_way,
+    },
+    Rule {
+        reads: &["data"],
+        check: data::augment_changes_pictures,
     },
     Rule {
         reads: &["data", "train.batch_size"],

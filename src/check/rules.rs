@@ -5,59 +5,8 @@ use crate::check::network::Network;
 use crate::data::DataPlan;
 use crate::diagnostic::Diagnostic;
 use crate::spec::ExperimentSpec;
-use crate::spec::data::{DataSource, MnistPart};
 use crate::spec::kind::show_bytes;
 use crate::spec::section::Choice;
-
-pub fn split_leaves_items(point: &Point<'_>) -> Option<Diagnostic> {
-    let split = &point.spec.data.split;
-    if split.valid + split.test >= 1.0 {
-        let message = format!(
-            "`data.split` holds out {} for valid and {} for test, which leaves nothing to train on",
-            split.valid, split.test
-        );
-        return Some(
-            Diagnostic::error("contradiction", message)
-                .at(point.span("data.split.valid"))
-                .help("the two fractions must add up to less than 1"),
-        );
-    }
-    let data = point.data?;
-    let empty = [
-        ("train", data.num_train, true),
-        ("valid", data.num_valid, true),
-        ("test", data.num_test, split.test > 0.0),
-    ];
-    let (name, _, _) = empty
-        .into_iter()
-        .find(|(_, num, wanted)| *wanted && *num == 0)?;
-    let key = if name == "train" { "valid" } else { name };
-    Some(
-        Diagnostic::error("contradiction", format!("the {name} split has no items"))
-            .at(point.span(&format!("data.split.{key}")))
-            .note(sizes(data))
-            .help("choose a larger fraction for it"),
-    )
-}
-
-pub fn one_test_split(point: &Point<'_>) -> Option<Diagnostic> {
-    let split = &point.spec.data.split;
-    let official = matches!(
-        point.spec.data.source,
-        DataSource::Mnist {
-            part: MnistPart::All,
-            ..
-        }
-    );
-    (official && split.test > 0.0).then(|| {
-        Diagnostic::error(
-            "contradiction",
-            "`data.split.test` is set, and MNIST has a test part of its own",
-        )
-        .at(point.span("data.split.test"))
-        .help("remove `test`, or write `part = \"train\"` to split the 60,000 images alone")
-    })
-}
 
 pub fn batch_fits_split(point: &Point<'_>) -> Option<Diagnostic> {
     let data = point.data?;
@@ -78,7 +27,7 @@ pub fn batch_fits_split(point: &Point<'_>) -> Option<Diagnostic> {
     })
 }
 
-fn sizes(data: &DataPlan) -> String {
+pub(super) fn sizes(data: &DataPlan) -> String {
     let test = match data.num_test {
         0 => "no test split".into(),
         num => format!("{num} test items"),
@@ -128,13 +77,12 @@ pub fn memory_suffices(point: &Point<'_>) -> Option<Diagnostic> {
     })
 }
 
-/// The bytes that a run cannot do without: its items, its weights with their gradients and optimizer
+/// The bytes that a run cannot do without: its items where they are not in a mapped file, its weights with their gradients and optimizer
 /// state, and one batch with the activations that the backward pass needs. What the program itself and
 /// its allocator hold comes on top.
 pub fn least_memory(spec: &ExperimentSpec, data: &DataPlan, network: &Network) -> u64 {
     let float = spec.backend.precision.num_bytes();
     let item: u64 = data.input.shape.iter().product::<usize>() as u64;
-    let num_items = (data.num_train + data.num_valid + data.num_test) as u64;
     let train = &spec.train;
     let is_in_pieces = train.micro_batch_size < train.batch_size;
     let tensors_per_parameter =
@@ -144,7 +92,7 @@ pub fn least_memory(spec: &ExperimentSpec, data: &DataPlan, network: &Network) -
         .num_parameters
         .saturating_mul(tensors_per_parameter * float);
     let activations = item.saturating_add(network.activations_per_item);
-    (num_items * item * 4)
+    data.held_bytes()
         .saturating_add(parameters)
         .saturating_add(activations.saturating_mul(batch * float))
 }

@@ -4,7 +4,6 @@
 use super::Point;
 use crate::data::{DataPlan, Dataset, TargetPlan};
 use crate::diagnostic::Diagnostic;
-use crate::spec::document::Value;
 use crate::spec::generate::{Generator, RegressionTarget};
 use crate::spec::loss::{LossFunction, LossKind, LossSpec};
 use crate::spec::metric::{Metric, Objective};
@@ -86,13 +85,14 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
 /// The tasks that data can be used for, the usual one first.
 fn fitting_tasks(data: &DataPlan) -> Vec<TaskKind> {
     let mut tasks = vec![match (&data.target, data.input.vocabulary) {
+        (TargetPlan::None, _) => TaskKind::Autoencoding,
         (TargetPlan::Class { .. }, _) => TaskKind::Classification,
         (TargetPlan::Labels { .. }, _) => TaskKind::MultiLabel,
         (TargetPlan::Values { .. }, _) => TaskKind::Regression,
         (TargetPlan::Classes { .. }, Some(_)) => TaskKind::NextToken,
         (TargetPlan::Classes { .. }, None) => TaskKind::Segmentation,
     }];
-    if data.input.vocabulary.is_none() {
+    if data.input.vocabulary.is_none() && data.target != TargetPlan::None {
         tasks.push(TaskKind::Autoencoding);
     }
     tasks
@@ -110,6 +110,7 @@ pub fn output_shape(task: TaskKind, data: &DataPlan, loss: &LossSpec) -> Vec<usi
         return data.input.shape.clone();
     }
     match &data.target {
+        TargetPlan::None => data.input.shape.clone(),
         TargetPlan::Class { num_classes } => vec![*num_classes],
         TargetPlan::Labels { num_labels } => vec![*num_labels],
         TargetPlan::Classes { shape, num_classes } => match task {
@@ -170,36 +171,6 @@ pub fn one_softmax(point: &Point<'_>) -> Option<Diagnostic> {
     })
 }
 
-/// Settings that the data has no use for, where they are written.
-pub fn data_settings_fit(point: &Point<'_>) -> Option<Diagnostic> {
-    let data = point.data?;
-    let is_written = |path: &str| {
-        let entry = point.root.at(path)?;
-        (entry.node.value == Value::Bool(true)).then_some(entry.node.span)
-    };
-    let refuse = |message: &str, span, help: &str| {
-        Some(
-            Diagnostic::error("contradiction", message)
-                .at(span)
-                .help(help),
-        )
-    };
-    if let (Some(span), Some(_)) = (is_written("data.standardize"), data.input.vocabulary) {
-        return refuse(
-            "`data.standardize` is true, and the items are tokens",
-            span,
-            "remove `standardize`",
-        );
-    }
-    if let Some(span) = is_written("data.split.stratified")
-        && !matches!(data.target, TargetPlan::Class { .. })
-    {
-        let message = "`data.split.stratified` is true, and the items have no class each";
-        return refuse(message, span, "remove `stratified`");
-    }
-    None
-}
-
 fn weights_fit_targets(point: &Point<'_>, goal: &Goal, data: &DataPlan) -> Option<Diagnostic> {
     let (key, weights, what) = match &goal.loss.function {
         LossFunction::CrossEntropy { class_weights, .. } => {
@@ -213,7 +184,7 @@ fn weights_fit_targets(point: &Point<'_>, goal: &Goal, data: &DataPlan) -> Optio
     let num = match &data.target {
         TargetPlan::Class { num_classes } | TargetPlan::Classes { num_classes, .. } => *num_classes,
         TargetPlan::Labels { num_labels } => *num_labels,
-        TargetPlan::Values { .. } => return None,
+        TargetPlan::Values { .. } | TargetPlan::None => return None,
     };
     (!weights.is_empty() && weights.len() != num).then(|| {
         let message = format!(

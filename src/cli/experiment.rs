@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::output::Output;
 use super::{SpecArgs, WRONG};
-use crate::console::{Download, Mode};
+use crate::console::{Fetching, Mode};
 use crate::data::{self, Folders};
 use crate::diagnostic::{Diagnostic, Diagnostics, Sources};
 use crate::plan::{self, Plan};
@@ -18,23 +18,21 @@ pub fn plan(
     output: &mut Output,
 ) -> Result<(Document, Plan), u8> {
     let document = open(args, output)?;
-    let stem = args
-        .spec
-        .file_stem()
-        .map(|stem| stem.to_string_lossy().into_owned());
-    let name = folder_name(&stem.unwrap_or_default());
+    let name = default_name(&args.spec);
     let folders = Folders {
         base: args.spec.parent().unwrap_or(Path::new(".")).to_owned(),
         cache: dirs::cache_dir()
             .unwrap_or_else(std::env::temp_dir)
             .join("burn-runner"),
     };
+    let decoding = Fetching::decoding(download.unwrap_or(Mode::Normal));
+    let watch = |done, total| decoding.show("reading data", done, Some(total));
     let mut locate = |spec: &crate::spec::data::DataSpec| match download {
-        None => data::locate(spec, &folders, None),
+        None => data::locate(spec, &folders, None, &watch),
         Some(mode) => {
-            let bar = Download::new(mode);
+            let bar = Fetching::download(mode);
             let mut progress = |file: &str, received, total| bar.show(file, received, total);
-            data::locate(spec, &folders, Some(&mut progress))
+            data::locate(spec, &folders, Some(&mut progress), &watch)
         }
     };
     match plan::plan(&document, &name, &mut locate) {
@@ -51,6 +49,13 @@ pub fn plan(
     }
 }
 
+/// What an experiment is called that does not name itself.
+pub fn default_name(path: &Path) -> String {
+    let stem = path.file_stem();
+    let stem = stem.map(|stem| stem.to_string_lossy().into_owned());
+    folder_name(&stem.unwrap_or_default())
+}
+
 /// Reads an experiment file with its edits. A refusal was shown when the exit code comes back.
 pub fn open(args: &SpecArgs, output: &mut Output) -> Result<Document, u8> {
     read(args).map_err(|(sources, diagnostics)| show(&sources, &diagnostics, output))
@@ -64,6 +69,7 @@ fn read(args: &SpecArgs) -> Result<Document, (Sources, Diagnostics)> {
             diagnostics.push(*diagnostic);
         }
     }
+    document.look_up(&|name| std::env::var(name).ok());
     match diagnostics.has_errors() {
         true => Err((document.sources, diagnostics)),
         false => Ok(document),

@@ -1,11 +1,15 @@
 //! The command line: one function for each verb, which wires the layers and holds no logic of its own.
 
+mod data;
 mod describe;
 mod exec;
 mod experiment;
+mod explain;
+mod init;
 mod list;
 mod output;
 mod prepare;
+mod render;
 mod run;
 mod verbs;
 
@@ -17,6 +21,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::spec::task::TaskKind;
 use output::Output;
 
 /// Everything was done.
@@ -56,6 +61,8 @@ pub struct Logging {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Write a first experiment file for data of yours, every line explained
+    Init(InitArgs),
     /// Check an experiment file: every mistake at once, nothing written
     Check(SpecArgs),
     /// Show the runs of an experiment file
@@ -65,9 +72,16 @@ enum Verb {
         /// Print the plan as JSON
         #[arg(long)]
         json: bool,
+        /// Say what became of every point of the sweep, and which rule dropped it
+        #[arg(long)]
+        explain: bool,
     },
+    /// Show the data: columns, splits, missing values, a few items
+    Data(DataArgs),
     /// Show the network: layers, shapes, parameters, multiply-adds, memory
     Describe(DescribeArgs),
+    /// Print an experiment file with its layers, references and edits put together, and where each value is from
+    Render(RenderArgs),
     /// Train the runs of an experiment file that are not completed yet, and report
     Run(RunArgs),
     /// Rebuild the report of a results folder and show it
@@ -115,6 +129,31 @@ struct SpecArgs {
 }
 
 #[derive(Args)]
+struct InitArgs {
+    /// A file or folder of data; without it, the iris flowers inside this program
+    #[arg(long, value_name = "PATH")]
+    data: Option<PathBuf>,
+    /// What is to be learned; guessed from the data when not given
+    #[arg(long, value_name = "TASK", value_parser = init::task)]
+    task: Option<TaskKind>,
+    /// Where to write; by default the data's name with `.toml`, in this folder; `-` for standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Write over a file that is there
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Args)]
+struct DataArgs {
+    #[command(flatten)]
+    spec: SpecArgs,
+    /// Write a page with pictures of each split
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+#[derive(Args)]
 struct DescribeArgs {
     #[command(flatten)]
     spec: SpecArgs,
@@ -124,6 +163,18 @@ struct DescribeArgs {
     /// Print the network as the layers of an experiment file, to be copied and changed
     #[arg(long)]
     as_layers: bool,
+}
+
+#[derive(Args)]
+struct RenderArgs {
+    #[command(flatten)]
+    spec: SpecArgs,
+    /// Print one trial with its values in place, such as `learning_rate=0.01`
+    #[arg(long, value_name = "ID")]
+    trial: Option<String>,
+    /// Print the keys that are not written as well, with their defaults
+    #[arg(long)]
+    defaults: bool,
 }
 
 #[derive(Args)]
@@ -186,9 +237,17 @@ pub fn main() -> ExitCode {
         }
     }
     let code = match cli.verb {
+        Verb::Init(args) => init::init(&args, &mut output),
         Verb::Check(args) => verbs::check(&args, &mut output),
-        Verb::Plan { spec, json } => verbs::plan(&spec, json, &mut output),
+        Verb::Plan {
+            spec,
+            json,
+            explain: true,
+        } => explain::explain(&spec, json, &mut output),
+        Verb::Plan { spec, json, .. } => verbs::plan(&spec, json, &mut output),
+        Verb::Data(args) => data::data(&args, &mut output),
         Verb::Describe(args) => describe::describe(&args, &mut output),
+        Verb::Render(args) => render::render(&args, &mut output),
         Verb::Run(args) => run::run(&args, &cli.logging, &mut output),
         Verb::Report { folder, json } => verbs::report(&folder, json, &mut output),
         Verb::List { folder, json } => list::list(&folder, json, &mut output),

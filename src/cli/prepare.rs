@@ -10,12 +10,13 @@ use super::output::Output;
 use crate::console::Mode;
 use crate::data::{self, DataPlan};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::plan::{Plan, RunPlan};
+use crate::plan::{Plan, RunPlan, put_together};
 use crate::record::{
     ExperimentFolder, RunFolder, Status, leftovers, status, total_memory, write_json, write_whole,
 };
 use crate::spec::document::{Document, plain_io_error};
 use crate::spec::kind::show_bytes;
+use crate::spec::render::render;
 
 /// Reads every data set once, so that a damaged one is refused before anything is written.
 pub fn verify_data(document: &Document, plan: &Plan, output: &mut Output) -> Result<(), u8> {
@@ -24,7 +25,7 @@ pub fn verify_data(document: &Document, plan: &Plan, output: &mut Output) -> Res
         if verified.contains(&&run.data) {
             continue;
         }
-        if let Err(error) = data::load(&run.data) {
+        if let Err(error) = data::load(&run.data, &|_, _| {}) {
             return Err(refuse_at(
                 document,
                 "data.type",
@@ -127,6 +128,7 @@ pub fn prepare(
             &folder.experiment_toml(),
             document.sources.0[0].text.as_bytes(),
         )?;
+        write_resolved(folder, document, plan)?;
         write_json(&folder.plan_json(), plan)?;
         for (run, status) in plan.runs.iter().zip(&statuses) {
             // A completed run keeps the file that it was made from. Others get the present one: it is
@@ -171,6 +173,29 @@ pub fn prepare(
         output.say(&format!("{}: {}", folder.0.display(), words.join(", ")));
     }
     Ok(todo)
+}
+
+/// An input of several layers is no use by its copy alone: beside it stands what they come to, which can
+/// be run by itself.
+fn write_resolved(
+    folder: &ExperimentFolder,
+    document: &Document,
+    plan: &Plan,
+) -> std::io::Result<()> {
+    let path = folder.resolved_toml();
+    let is_alone = document.sources.0.len() == 1 && document.environment.is_empty();
+    let base = Path::new(&plan.source).parent().unwrap_or(Path::new(""));
+    let base = std::path::absolute(Path::new(".").join(base))?;
+    match put_together(document, None, Some(&base)) {
+        Ok((root, axes)) if !is_alone => {
+            let text = render(document, &root, &axes, &plan.experiment);
+            write_whole(&path, text.as_bytes())
+        }
+        _ => match std::fs::remove_file(path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
+            _ => Ok(()),
+        },
+    }
 }
 
 fn refuse_other_plan(

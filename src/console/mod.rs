@@ -292,19 +292,28 @@ fn style(rest: &str) -> ProgressStyle {
 }
 
 /// A bar for a download, or lines where there is no terminal.
-pub struct Download {
+pub struct Fetching {
     bar: ProgressBar,
 }
 
-impl Download {
-    /// A bar that shows itself with the first bytes.
-    pub fn new(mode: Mode) -> Self {
+impl Fetching {
+    /// A bar over the bytes of a download. It shows itself with the first of them.
+    pub fn download(mode: Mode) -> Self {
+        Self::new(mode, "{bytes}/{total_bytes}  {wide_msg}")
+    }
+
+    /// A bar over what is decoded, in the reader's unit.
+    pub fn decoding(mode: Mode) -> Self {
+        Self::new(mode, "{percent} %  {wide_msg}")
+    }
+
+    fn new(mode: Mode, template: &str) -> Self {
         let target = match mode {
             Mode::Normal => ProgressDrawTarget::stderr(),
             Mode::Quiet => ProgressDrawTarget::hidden(),
         };
         let bar = ProgressBar::with_draw_target(None, target);
-        bar.set_style(style("{bytes}/{total_bytes}  {wide_msg}"));
+        bar.set_style(style(template));
         Self { bar }
     }
 
@@ -318,7 +327,7 @@ impl Download {
     }
 }
 
-impl Drop for Download {
+impl Drop for Fetching {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

@@ -1,4 +1,4 @@
-//! The IDX format of the MNIST files: a magic number, big-endian sizes, and bytes; gzipped or not.
+//! The IDX format of the MNIST files: a magic number, big-endian sizes, and values; gzipped or not.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -12,6 +12,40 @@ use crate::spec::document::plain_io_error;
 pub struct Header {
     /// Size of each dimension; the first is the number of items.
     pub sizes: Vec<usize>,
+    /// What its values are.
+    pub values: Type,
+}
+
+/// What the values of a file are, highest byte first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// Bytes without a sign.
+    UnsignedByte,
+    /// Bytes.
+    SignedByte,
+    /// Whole numbers of 16 bits.
+    Short,
+    /// Whole numbers of 32 bits.
+    Int,
+    /// Numbers of 32 bits.
+    Float,
+    /// Numbers of 64 bits.
+    Double,
+}
+
+impl Type {
+    /// The type with a code, and the bytes of a value.
+    fn by_code(code: u8) -> Option<(Self, usize)> {
+        Some(match code {
+            0x08 => (Type::UnsignedByte, 1),
+            0x09 => (Type::SignedByte, 1),
+            0x0b => (Type::Short, 2),
+            0x0c => (Type::Int, 4),
+            0x0d => (Type::Float, 4),
+            0x0e => (Type::Double, 8),
+            _ => return None,
+        })
+    }
 }
 
 /// The path of `name` in `folder`, gzipped or not, if there is such a file.
@@ -63,6 +97,65 @@ pub fn read(path: &Path, num_dims: u8) -> Result<(Header, Vec<u8>), DataError> {
     }
 }
 
+/// Opens a file of any dimensions and type; what is left to read are its values. The values of a
+/// gzipped file may turn out to be fewer or more than its header says.
+pub fn open_any(path: &Path) -> Result<(Header, Box<dyn Read>), DataError> {
+    let mut reader = open(path)?;
+    let mut magic = [0; 4];
+    let filled = fill(path, &mut reader, &mut magic)?;
+    let kind = Type::by_code(magic[2]).filter(|_| magic[..2] == [0; 2] && magic[3] > 0);
+    let Some((values, size)) = kind.filter(|_| filled == 4) else {
+        let message = match filled {
+            0 => format!("`{}` is empty", path.display()),
+            _ => format!(
+                "`{}` is not an IDX file: its first bytes are {:02x?}",
+                path.display(),
+                &magic[..filled]
+            ),
+        };
+        return Err(DataError::new(message)
+            .help("IDX files begin with 00 00, a type such as 08, and the number of dimensions"));
+    };
+    let mut bytes = vec![0; 4 * usize::from(magic[3])];
+    if fill(path, &mut reader, &mut bytes)? < bytes.len() {
+        return Err(ends_in_header(path));
+    }
+    let header = Header {
+        sizes: sizes(&bytes),
+        values,
+    };
+    let is_plain = path.extension().is_none_or(|e| e != "gz");
+    let promised = header
+        .sizes
+        .iter()
+        .try_fold(size, |all, size| all.checked_mul(*size));
+    let found = std::fs::metadata(path).map_or(0, |file| file.len()) as usize;
+    let found = found.saturating_sub(4 + bytes.len());
+    if promised.is_none() || is_plain && promised != Some(found) {
+        let promised = promised.map_or("more".to_owned(), |bytes| bytes.to_string());
+        let message = format!(
+            "`{}` is damaged: its header promises {promised} bytes of data, found {found}",
+            path.display()
+        );
+        return Err(DataError::new(message).help("delete the file and download or copy it again"));
+    }
+    Ok((header, reader))
+}
+
+fn sizes(bytes: &[u8]) -> Vec<usize> {
+    let sizes = bytes.chunks_exact(4);
+    let sizes = sizes.map(|b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]) as usize);
+    sizes.collect()
+}
+
+fn ends_in_header(path: &Path) -> DataError {
+    let message = format!(
+        "`{}` is truncated: it ends within its header",
+        path.display()
+    );
+    DataError::new(message).help("delete the file and download or copy it again")
+}
+
 fn open(path: &Path) -> Result<Box<dyn Read>, DataError> {
     let unreadable = |e: std::io::Error| {
         DataError::new(format!(
@@ -81,6 +174,29 @@ fn open(path: &Path) -> Result<Box<dyn Read>, DataError> {
 
 fn header_of(path: &Path, num_dims: u8, reader: &mut dyn Read) -> Result<Header, DataError> {
     let mut bytes = vec![0; 4 + 4 * num_dims as usize];
+    let filled = fill(path, reader, &mut bytes)?;
+    let magic = [0, 0, 8, num_dims];
+    if filled >= 4 && bytes[..4] != magic {
+        let message = format!(
+            "`{}` is not an IDX file of {} dimensions: its first bytes are {:02x?}, expected {magic:02x?}",
+            path.display(),
+            num_dims,
+            &bytes[..4]
+        );
+        return Err(DataError::new(message)
+            .help("images have 3 dimensions and labels 1: is this the right file?"));
+    }
+    if filled < bytes.len() {
+        return Err(ends_in_header(path));
+    }
+    Ok(Header {
+        sizes: sizes(&bytes[4..]),
+        values: Type::UnsignedByte,
+    })
+}
+
+/// Reads bytes until a buffer is full or the file ends; how many there were.
+fn fill(path: &Path, reader: &mut dyn Read, bytes: &mut [u8]) -> Result<usize, DataError> {
     let mut filled = 0;
     while filled < bytes.len() {
         match reader.read(&mut bytes[filled..]) {
@@ -99,27 +215,5 @@ fn header_of(path: &Path, num_dims: u8, reader: &mut dyn Read) -> Result<Header,
             }
         }
     }
-    let magic = [0, 0, 8, num_dims];
-    if filled >= 4 && bytes[..4] != magic {
-        let message = format!(
-            "`{}` is not an IDX file of {} dimensions: its first bytes are {:02x?}, expected {magic:02x?}",
-            path.display(),
-            num_dims,
-            &bytes[..4]
-        );
-        return Err(DataError::new(message)
-            .help("images have 3 dimensions and labels 1: is this the right file?"));
-    }
-    if filled < bytes.len() {
-        let message = format!(
-            "`{}` is truncated: it ends within its header",
-            path.display()
-        );
-        return Err(DataError::new(message).help("delete the file and download or copy it again"));
-    }
-    let sizes = bytes[4..].chunks_exact(4);
-    let sizes = sizes.map(|b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]) as usize);
-    Ok(Header {
-        sizes: sizes.collect(),
-    })
+    Ok(filled)
 }

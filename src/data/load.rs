@@ -1,66 +1,26 @@
-//! From a plan to items in memory: read, checked, split, scaled and digested.
+//! From a plan to the items of its splits: read, assigned, fitted and digested.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
+use rayon::prelude::*;
 
+use super::encode::{Encoder, Fitting, InputEncoder, TargetEncoder, array_scaling, fit};
+use super::read::Watch;
+use super::records::{ColumnKind, Records};
+use super::serve::{Set, Split};
+use super::split::{Assigned, Known, assign, ordered};
+use super::uses::Uses;
 use super::{
-    DataError, DataPlan, Dataset, Inputs, Items, TargetPlan, TargetValues, embedded, generate, hex,
-    mnist, split,
+    DataError, DataPlan, Dataset, Inputs, Items, TargetPlan, TargetValues, cache, embedded,
+    generate, mnist,
+};
+use crate::spec::data::{
+    AugmentSpec, FilesSpec, Missing, Scale, SplitOrder, SplitSpec, WindowSpec,
 };
 
-/// The items of one split, ready to be trained on.
-#[derive(Clone, Debug)]
-pub struct Split {
-    /// All items in order: `num_items` times the product of the item's shape.
-    pub values: Values,
-    /// The target of each item in order.
-    pub targets: TargetValues,
-    /// Number of items.
-    pub num_items: usize,
-}
-
-/// What a network is given.
-#[derive(Clone, Debug)]
-pub enum Values {
-    /// Numbers.
-    Floats(Vec<f32>),
-    /// Tokens.
-    Tokens(Vec<i32>),
-}
-
-impl Split {
-    /// The items at some indices, in their order.
-    pub fn gather(&self, indices: &[u32]) -> Self {
-        Self {
-            values: match &self.values {
-                Values::Floats(all) => Values::Floats(rows(all, self.num_items, indices)),
-                Values::Tokens(all) => Values::Tokens(rows(all, self.num_items, indices)),
-            },
-            targets: match &self.targets {
-                TargetValues::Classes(all) => {
-                    TargetValues::Classes(rows(all, self.num_items, indices))
-                }
-                TargetValues::Floats(all) => {
-                    TargetValues::Floats(rows(all, self.num_items, indices))
-                }
-            },
-            num_items: indices.len(),
-        }
-    }
-}
-
-fn rows<T: Copy>(all: &[T], num_items: usize, indices: &[u32]) -> Vec<T> {
-    let size = all.len() / num_items.max(1);
-    let mut gathered = Vec::with_capacity(indices.len() * size);
-    for index in indices {
-        let at = *index as usize;
-        gathered.extend_from_slice(&all[at * size..(at + 1) * size]);
-    }
-    gathered
-}
-
-/// A data set in memory.
+/// A data set, ready to be trained on.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// The items that are trained on.
@@ -75,193 +35,504 @@ pub struct Loaded {
     pub digests: BTreeMap<String, String>,
 }
 
+/// The splits of a data set, not measured and not digested yet.
+pub(super) struct Splits {
+    pub(super) train: Split,
+    pub(super) valid: Split,
+    pub(super) test: Option<Split>,
+}
+
 /// Reads, checks and splits the items of a plan.
-pub fn load(plan: &DataPlan) -> Result<Loaded, DataError> {
-    let (items, official_test) = match &plan.dataset {
-        Dataset::Iris => (embedded::iris()?, None),
-        Dataset::Digits { image_size } => (embedded::digits(*image_size)?, None),
-        Dataset::Mnist { folder, part } => mnist::load(folder, *part)?,
-        Dataset::Synthetic(generated) => (generate::generate(generated), None),
-    };
-    let classes = match (&items.target, &items.targets) {
-        (TargetPlan::Class { .. }, TargetValues::Classes(classes)) => Some(classes.as_slice()),
-        _ => None,
-    };
-    let assigned = split::assign(items.len(), classes, &plan.split);
-    let scaling = match plan.standardize {
-        true => Scaling::standard(&items, &assigned.train),
-        false => Scaling::plain(&items),
-    };
-    let whole = |items: &Items| Split {
-        values: scaling.values(items),
-        targets: items.targets.clone(),
-        num_items: items.len(),
-    };
-    let mut digests = BTreeMap::new();
-    let mut gather = |name: &str, items: &Items, all: &Split, indices: &[u32]| {
-        digests.insert(name.to_owned(), digest(items, indices));
-        all.gather(indices)
-    };
-    let all = whole(&items);
-    let train = gather("train", &items, &all, &assigned.train);
-    let valid = gather("valid", &items, &all, &assigned.valid);
-    let test = match &official_test {
-        Some(test) => {
-            let indices: Vec<u32> = (0..test.len() as u32).collect();
-            Some(gather("test", test, &whole(test), &indices))
+pub fn load(plan: &DataPlan, watch: Watch<'_>) -> Result<Loaded, DataError> {
+    let splits = match &plan.dataset {
+        Dataset::Files {
+            files,
+            digest,
+            cache,
+        } => {
+            let now = cache::digest(files, cache)?;
+            if now != *digest {
+                return Err(changed("its files hold something else"));
+            }
+            let reading = Reading {
+                split: &plan.split,
+                scale: plan.scale,
+                augment: plan.augment.as_ref(),
+                measure: true,
+            };
+            reading.files(files, digest, cache, watch)?
         }
-        None if assigned.test.is_empty() => None,
-        None => Some(gather("test", &items, &all, &assigned.test)),
+        Dataset::Iris => of_items(embedded::iris()?, None, plan),
+        Dataset::Digits { image_size } => of_items(embedded::digits(*image_size)?, None, plan),
+        Dataset::Mnist { folder, part } => {
+            let (items, official_test) = mnist::load(folder, *part)?;
+            of_items(items, official_test, plan)
+        }
+        Dataset::Synthetic(generated) => of_items(generate::generate(generated), None, plan),
     };
     let expected = (plan.num_train, plan.num_valid);
-    let found = (train.num_items, valid.num_items);
+    let found = (splits.train.num_items(), splits.valid.num_items());
     if expected != found {
-        let message = format!(
-            "the data changed since it was planned: {} train and {} valid items were expected, found {} and {}",
+        return Err(changed(&format!(
+            "{} train and {} valid items were expected, found {} and {}",
             expected.0, expected.1, found.0, found.1
-        );
-        return Err(DataError::new(message).help("run `runner run` on the experiment again"));
+        )));
+    }
+    let mut digests = BTreeMap::new();
+    let named = [
+        ("train", Some(&splits.train)),
+        ("valid", Some(&splits.valid)),
+        ("test", splits.test.as_ref()),
+    ];
+    for (name, split) in named {
+        if let Some(split) = split {
+            digests.insert(name.to_owned(), split.digest());
+        }
     }
     Ok(Loaded {
-        to_pixels: scaling.inverse(&items),
-        train,
-        valid,
-        test,
+        to_pixels: to_pixels(&splits.train.set().encoder.input),
+        train: splits.train,
+        valid: splits.valid,
+        test: splits.test,
         digests,
     })
 }
 
-/// sha256 over the inputs and targets of items as they are stored.
-fn digest(items: &Items, indices: &[u32]) -> String {
-    let mut hasher = Sha256::new();
-    let (size, target_size) = (items.item_size(), items.target.size());
-    if let Inputs::Bytes { scale, .. } = &items.inputs {
-        hasher.update(scale.to_le_bytes());
-    }
-    for index in indices {
-        let at = *index as usize;
-        let range = at * size..(at + 1) * size;
-        match &items.inputs {
-            Inputs::Bytes { bytes, .. } => hasher.update(&bytes[range]),
-            Inputs::Floats(values) => {
-                values[range]
-                    .iter()
-                    .for_each(|value| hasher.update(value.to_le_bytes()));
-            }
-            Inputs::Tokens(tokens) => {
-                tokens[range]
-                    .iter()
-                    .for_each(|token| hasher.update(token.to_le_bytes()));
-            }
-        }
-        let range = at * target_size..(at + 1) * target_size;
-        match &items.targets {
-            TargetValues::Classes(classes) => {
-                classes[range]
-                    .iter()
-                    .for_each(|class| hasher.update(class.to_le_bytes()));
-            }
-            TargetValues::Floats(values) => {
-                values[range]
-                    .iter()
-                    .for_each(|value| hasher.update(value.to_le_bytes()));
-            }
-        }
-    }
-    hex(&hasher.finalize())
+fn changed(how: &str) -> DataError {
+    DataError::new(format!("the data changed since it was planned: {how}"))
+        .help("run `runner run` on the experiment again")
 }
 
-/// How items become values.
-struct Scaling {
-    /// What is subtracted and what is multiplied by: one pair for all values, or one for each column.
-    columns: Vec<(f32, f32)>,
+/// What brings values of images back to what the data holds.
+fn to_pixels(input: &InputEncoder) -> (f32, f32) {
+    match input {
+        InputEncoder::Array { scaling, unit, .. } => {
+            let (shift, factor) = (scaling[0].shift as f32, scaling[0].factor as f32);
+            (unit / factor, shift * unit)
+        }
+        _ => (1.0, 0.0),
+    }
 }
 
-impl Scaling {
-    fn plain(items: &Items) -> Self {
-        let scale = match items.inputs {
-            Inputs::Bytes { scale, .. } => scale,
-            Inputs::Floats(_) | Inputs::Tokens(_) => 1.0,
-        };
-        Self {
-            columns: vec![(0.0, scale)],
+/// Items of the binary or made up as records of one input and one target.
+fn of_items(items: Items, official_test: Option<Items>, plan: &DataPlan) -> Splits {
+    let classes = match (&items.target, &items.targets) {
+        (TargetPlan::Class { .. }, TargetValues::Classes(classes)) => Some(classes.clone()),
+        _ => None,
+    };
+    let num = items.len();
+    let known = Known {
+        classes: classes.as_deref(),
+        ..Known::default()
+    };
+    let mut assigned = assign(num, known, &plan.split);
+    if let Some(test) = &official_test {
+        assigned.test = (num as u32..(num + test.len()) as u32).collect();
+    }
+    let (shape, target_shape) = (items.input.shape.clone(), items.target.clone());
+    let unit = match items.inputs {
+        Inputs::Bytes { scale, .. } => scale,
+        Inputs::Floats(_) | Inputs::Tokens(_) => 1.0,
+    };
+    let vocabulary = items.input.vocabulary;
+    let records = items.into_records(official_test);
+    let input = match vocabulary {
+        Some(vocabulary) => InputEncoder::Tokens {
+            column: 0,
+            shape,
+            vocabulary,
+            shift: 0,
+        },
+        None => InputEncoder::Array {
+            column: 0,
+            shape,
+            scaling: array_scaling(&records, 0, &assigned.train, plan.scale, unit),
+            unit,
+            normalize: plan.scale == Scale::Normalize,
+        },
+    };
+    let target = match target_shape {
+        TargetPlan::None => TargetEncoder::None,
+        TargetPlan::Class { num_classes } => TargetEncoder::Class {
+            column: 1,
+            num_classes,
+        },
+        TargetPlan::Classes { shape, num_classes } => TargetEncoder::Classes {
+            column: 1,
+            shape,
+            num_classes,
+            one: None,
+        },
+        TargetPlan::Labels { num_labels } => TargetEncoder::Labels {
+            columns: vec![1],
+            num_labels,
+        },
+        TargetPlan::Values { shape } => TargetEncoder::Values {
+            columns: vec![(1, vec![super::encode::Scaling::NONE])],
+            shape,
+        },
+    };
+    let set = Arc::new(Set {
+        records,
+        encoder: Encoder { input, target },
+    });
+    let split = |rows: Vec<u32>| Split::of_rows(set.clone(), rows);
+    Splits {
+        train: split(assigned.train).augmented(plan.augment.clone()),
+        valid: split(assigned.valid),
+        test: (!assigned.test.is_empty()).then(|| split(assigned.test)),
+    }
+}
+
+/// How files become splits.
+pub(super) struct Reading<'a> {
+    pub(super) split: &'a SplitSpec,
+    pub(super) scale: Scale,
+    pub(super) augment: Option<&'a AugmentSpec>,
+    /// Whether numbers are measured, or shapes alone asked for.
+    pub(super) measure: bool,
+}
+
+impl Reading<'_> {
+    /// Reads, assigns and fits resolved files.
+    pub(super) fn files(
+        &self,
+        files: &FilesSpec,
+        digest: &str,
+        cache: &Path,
+        watch: Watch<'_>,
+    ) -> Result<Splits, DataError> {
+        let records = cache::open(files, digest, cache, watch)?;
+        let uses = Uses::new(files, self.split, &records)?;
+        refuse_infinite(&records, &uses)?;
+        if let [column] = uses.features[..]
+            && records.columns()[column].kind == ColumnKind::Text
+            && uses.targets.is_empty()
+        {
+            return self.running_text(files, records, uses);
         }
+        let dropped = dropped(files, &records, &uses)?;
+        let mut assigned = self.assign(files, &records, &uses, &dropped)?;
+        let windows = files.roles.window.as_ref();
+        let fitting = Fitting {
+            records: &records,
+            uses: &uses,
+            roles: &files.roles,
+            scale: self.scale,
+            tokens: &files.tokens,
+            train: &assigned.train,
+            running_text: None,
+            measure: self.measure,
+        };
+        let encoder = fit(&fitting)?;
+        let groups = |row: u32| {
+            uses.group_by
+                .map_or(0.0, |at| records.number(row as usize, at, 0))
+        };
+        let starts =
+            |rows: &mut Vec<u32>| windows.map(|window| window_starts(rows, window, groups));
+        let train_starts = starts(&mut assigned.train);
+        let valid_starts = starts(&mut assigned.valid);
+        let test_starts = starts(&mut assigned.test);
+        let set = Arc::new(Set { records, encoder });
+        let split = |rows: Vec<u32>, starts: Option<Vec<u32>>| match starts {
+            Some(starts) => Split::of_windows(set.clone(), rows, starts),
+            None => Split::of_rows(set.clone(), rows),
+        };
+        let has_test = !assigned.test.is_empty();
+        Ok(Splits {
+            train: split(assigned.train, train_starts).augmented(self.augment.cloned()),
+            valid: split(assigned.valid, valid_starts),
+            test: has_test.then(|| split(assigned.test, test_starts)),
+        })
     }
 
-    /// To mean 0 and deviation 1 over `train`, images as a whole and rows by column. Sums of bytes are
-    /// whole numbers, so that they are exact in any order; those of numbers are made in the order of
-    /// items. A column that does not vary is only shifted.
-    fn standard(items: &Items, train: &[u32]) -> Self {
-        let size = items.item_size();
-        let num_columns = if items.input.shape.len() == 1 {
-            size
-        } else {
-            1
+    /// Which rows go where: those of files for a split as they are, the others by the fractions.
+    fn assign(
+        &self,
+        files: &FilesSpec,
+        records: &Records,
+        uses: &Uses,
+        dropped: &[bool],
+    ) -> Result<Assigned, DataError> {
+        let [num_train, num_valid, num_test] = records.header.parts;
+        let kept = |start: usize, num: usize| -> Vec<u32> {
+            let rows = start..start + num;
+            rows.filter(|row| !dropped.get(*row).is_some_and(|is| *is))
+                .map(|row| row as u32)
+                .collect()
         };
-        let rows = train.iter().map(|at| {
-            let at = *at as usize;
-            at * size..(at + 1) * size
+        let rows = kept(0, num_train);
+        let valid = kept(num_train, num_valid);
+        let test = kept(num_train + num_valid, num_test);
+        let numbers = |column: usize| -> Vec<f64> {
+            let rows = rows.iter();
+            rows.map(|row| records.number(*row as usize, column, 0))
+                .collect()
+        };
+        let keys = uses.order_by.map(numbers);
+        let groups = uses.group_by.map(|column| {
+            let codes = numbers(column);
+            codes
+                .iter()
+                .map(|code| code.to_bits() as i64)
+                .collect::<Vec<_>>()
         });
-        let num = (train.len() * size / num_columns).max(1) as f64;
-        let mut sums = vec![(0.0f64, 0.0f64); num_columns];
-        let mut add = |at: usize, value: f64| {
-            let (sum, squares) = &mut sums[at % num_columns];
-            *sum += value;
-            *squares += value * value;
-        };
-        match &items.inputs {
-            Inputs::Bytes { bytes, .. } => {
-                rows.flatten().for_each(|at| add(at, f64::from(bytes[at])));
-            }
-            Inputs::Floats(values) => {
-                rows.flatten().for_each(|at| add(at, f64::from(values[at])));
-            }
-            Inputs::Tokens(_) => return Self::plain(items),
+        let mut split = self.split.clone();
+        // Files of a split take the place of its fraction.
+        if num_valid > 0 {
+            split.valid = 0.0;
         }
-        let column = |(sum, squares): (f64, f64)| {
-            let mean = sum / num;
-            let deviation = (squares / num - mean * mean).max(0.0).sqrt();
-            let factor = if deviation > 0.0 {
-                1.0 / deviation
-            } else {
-                1.0
-            };
-            (mean as f32, factor as f32)
-        };
-        Self {
-            columns: sums.into_iter().map(column).collect(),
+        if num_test > 0 {
+            split.test = 0.0;
         }
+        if files.roles.window.is_some() && split.group_by.is_none() {
+            // Windows of rows that were drawn at random would be windows of nothing.
+            split.order = SplitOrder::Time;
+        }
+        let target = match uses.targets[..] {
+            [column] if records.columns()[column].len() == 1 => Some(column),
+            _ => None,
+        };
+        let is_class = |column: &usize| {
+            !matches!(
+                records.columns()[*column].kind,
+                ColumnKind::Numbers | ColumnKind::Doubles | ColumnKind::Text
+            ) && records.header.extents[*column].min >= Some(0.0)
+        };
+        let classes: Option<Vec<i32>> = target.filter(is_class).map(|column| {
+            let codes = numbers(column);
+            codes.iter().map(|code| *code as i32).collect()
+        });
+        let known = Known {
+            classes: classes.as_deref(),
+            groups: groups.as_deref(),
+            keys: keys.as_deref(),
+        };
+        let mut assigned = assign(rows.len(), known, &split);
+        for places in [&mut assigned.train, &mut assigned.valid, &mut assigned.test] {
+            for place in places.iter_mut() {
+                *place = rows[*place as usize];
+            }
+        }
+        let in_time = |mut rows: Vec<u32>| {
+            if let Some(column) = uses.order_by {
+                let keys: Vec<_> = rows
+                    .iter()
+                    .map(|row| records.number(*row as usize, column, 0))
+                    .collect();
+                let order = ordered(rows.len(), Some(&keys));
+                rows = order.iter().map(|at| rows[*at as usize]).collect();
+            }
+            rows
+        };
+        if num_valid > 0 {
+            assigned.valid = in_time(valid);
+        }
+        if num_test > 0 {
+            assigned.test = in_time(test);
+        }
+        Ok(assigned)
     }
 
-    fn values(&self, items: &Items) -> Values {
-        match &items.inputs {
-            Inputs::Bytes { bytes, .. } => {
-                Values::Floats(self.scaled(bytes.iter().map(|byte| f32::from(*byte))))
-            }
-            Inputs::Floats(values) => Values::Floats(self.scaled(values.iter().copied())),
-            Inputs::Tokens(tokens) => Values::Tokens(tokens.clone()),
+    /// Texts without a target follow each other; the splits are pieces of them, test last.
+    fn running_text(
+        &self,
+        files: &FilesSpec,
+        records: Records,
+        uses: Uses,
+    ) -> Result<Splits, DataError> {
+        if self.split.folds.is_some() || self.split.group_by.is_some() {
+            return Err(DataError::new("running text is split in its order alone")
+                .key("data.split")
+                .help("remove `folds` and `group_by`"));
         }
-    }
-
-    fn scaled(&self, values: impl Iterator<Item = f32>) -> Vec<f32> {
-        match self.columns.as_slice() {
-            [(shift, factor)] => values.map(|value| (value - shift) * factor).collect(),
-            columns => {
-                let scaled = values.zip(columns.iter().cycle());
-                scaled
-                    .map(|(value, (shift, factor))| (value - shift) * factor)
-                    .collect()
-            }
-        }
-    }
-
-    /// What brings values of images back to what the data holds.
-    fn inverse(&self, items: &Items) -> (f32, f32) {
-        let (shift, factor) = self.columns[0];
-        let scale = match items.inputs {
-            Inputs::Bytes { scale, .. } => scale,
-            Inputs::Floats(_) | Inputs::Tokens(_) => 1.0,
+        let column = uses.features[0];
+        let [num_train, num_valid, num_test] = records.header.parts;
+        let texts = |rows: std::ops::Range<usize>| -> Vec<&str> {
+            rows.filter_map(|row| records.text(row, column)).collect()
         };
-        (scale / factor, shift * scale)
+        let all = texts(0..num_train);
+        let share = |num: usize, fraction: f64| if num > 0 { 0.0 } else { fraction };
+        let valid_share = share(num_valid, self.split.valid);
+        let test_share = share(num_test, self.split.test);
+        let num_bytes: usize = all.iter().map(|text| text.len()).sum();
+        let cut = |fraction: f64| (num_bytes as f64 * fraction).round() as usize;
+        let first = cut(1.0 - valid_share - test_share);
+        let second = cut(1.0 - test_share);
+        let mut pieces = [
+            piece(&all, 0, first),
+            piece(&all, first, second),
+            piece(&all, second, num_bytes),
+        ];
+        if num_valid > 0 {
+            pieces[1] = texts(num_train..num_train + num_valid);
+        }
+        if num_test > 0 {
+            pieces[2] = texts(num_train + num_valid..records.len());
+        }
+        let fitting = Fitting {
+            records: &records,
+            uses: &uses,
+            roles: &files.roles,
+            scale: self.scale,
+            tokens: &files.tokens,
+            train: &[],
+            running_text: Some(&pieces[0]),
+            measure: self.measure,
+        };
+        let encoder = fit(&fitting)?;
+        let InputEncoder::Stream {
+            tokenizer,
+            length,
+            stride,
+            ..
+        } = &encoder.input
+        else {
+            unreachable!("running text is a stream");
+        };
+        let streams = pieces.map(|texts| {
+            let tokens: Vec<Vec<i32>> = texts
+                .par_iter()
+                .map(|text| tokenizer.encode(text))
+                .collect();
+            let tokens = tokens.concat();
+            let starts: Vec<u32> = (0..tokens.len().saturating_sub(*length))
+                .step_by(*stride)
+                .map(|at| at as u32)
+                .collect();
+            (tokens, starts)
+        });
+        let set = Arc::new(Set { records, encoder });
+        let [train, valid, test] =
+            streams.map(|(tokens, starts)| Split::of_tokens(set.clone(), tokens, starts));
+        Ok(Splits {
+            train,
+            valid,
+            test: (test.num_items() > 0).then_some(test),
+        })
     }
+}
+
+/// The texts from one byte to another of all of them, at the ends of characters.
+fn piece<'a>(texts: &[&'a str], start: usize, end: usize) -> Vec<&'a str> {
+    let mut pieces = Vec::new();
+    let mut before = 0;
+    for text in texts {
+        let place = |at: usize| {
+            let mut at = at.clamp(before, before + text.len()) - before;
+            while !text.is_char_boundary(at) {
+                at += 1;
+            }
+            at
+        };
+        let part = &text[place(start)..place(end)];
+        if !part.is_empty() {
+            pieces.push(part);
+        }
+        before += text.len();
+    }
+    pieces
+}
+
+/// The first row of each window, as its place in `rows`, which are brought into the order of groups.
+/// No window reaches over the end of a group.
+fn window_starts(rows: &mut [u32], window: &WindowSpec, group: impl Fn(u32) -> f64) -> Vec<u32> {
+    rows.sort_by(|a, b| group(*a).total_cmp(&group(*b)));
+    let mut starts = Vec::new();
+    let mut before = 0;
+    for series in rows.chunk_by(|a, b| group(*a).to_bits() == group(*b).to_bits()) {
+        let reach = window.length + window.horizon;
+        let num = (series.len() + 1).saturating_sub(reach);
+        starts.extend(
+            (0..num)
+                .step_by(window.stride)
+                .map(|at| (before + at) as u32),
+        );
+        before += series.len();
+    }
+    starts
+}
+
+fn refuse_infinite(records: &Records, uses: &Uses) -> Result<(), DataError> {
+    let found = uses
+        .used()
+        .find(|at| records.header.extents[*at].infinite > 0);
+    let Some(at) = found else { return Ok(()) };
+    let num = records.header.extents[at].infinite;
+    let name = &records.columns()[at].name;
+    Err(DataError::new(format!(
+        "column `{name}` holds infinite numbers in {num} of {} items",
+        records.len()
+    ))
+    .help("mend the file, or leave the column out with `ignore`"))
+}
+
+/// Which rows are left out because a value is missing; empty when none is. Refuses missing values that
+/// the file says nothing about.
+fn dropped(files: &FilesSpec, records: &Records, uses: &Uses) -> Result<Vec<bool>, DataError> {
+    let missing = |at: usize| records.header.extents[at].missing;
+    let policy = |at: usize| files.roles.missing_of(&records.columns()[at].name);
+    let show = |columns: &[usize]| {
+        let shown: Vec<_> = columns
+            .iter()
+            .map(|at| format!("`{}` {}", records.columns()[*at].name, missing(*at)))
+            .collect();
+        shown.join(", ")
+    };
+    let mut used: Vec<usize> = uses
+        .used()
+        .chain(uses.order_by)
+        .chain(uses.group_by)
+        .collect();
+    used.sort_unstable();
+    used.dedup();
+    used.retain(|at| missing(*at) > 0);
+    let is_filled = |at: &usize| uses.features.contains(at) && !uses.targets.contains(at);
+    let refused: Vec<usize> = used
+        .iter()
+        .copied()
+        .filter(|at| match policy(*at) {
+            Missing::Refuse => true,
+            Missing::Drop => false,
+            _ => !is_filled(at),
+        })
+        .collect();
+    if let Some(first) = refused.first() {
+        let filled = refused.iter().all(is_filled);
+        let error = DataError::new(format!(
+            "{} items: values are missing in {}",
+            records.len(),
+            show(&refused)
+        ))
+        .key("data.missing");
+        let name = &records.columns()[*first].name;
+        return Err(match filled {
+            true => error.help(
+                "write `missing = \"mean\"`, `\"median\"`, `\"most_common\"`, `\"zero\"` or `\"drop\"` under `[data]`, or in `[[data.columns]]` for one column",
+            ),
+            false => error.help(format!(
+                "what is to be learned or ordered by cannot be filled in: write `[[data.columns]]` with `name = \"{name}\"` and `missing = \"drop\"` to leave such items out"
+            )),
+        });
+    }
+    let drops: Vec<usize> = used
+        .into_iter()
+        .filter(|at| policy(*at) == Missing::Drop)
+        .collect();
+    if drops.is_empty() {
+        return Ok(Vec::new());
+    }
+    let is_missing = |row: usize| {
+        drops.iter().any(|at| match records.columns()[*at].kind {
+            ColumnKind::Text => records.text(row, *at).is_none(),
+            ColumnKind::Categories { .. } => records.category(row, *at).is_none(),
+            _ => {
+                let mut found = false;
+                records.numbers(row, *at, |value| found |= value.is_nan());
+                found
+            }
+        })
+    };
+    Ok((0..records.len()).into_par_iter().map(is_missing).collect())
 }

@@ -3,6 +3,7 @@
 //! Knows bytes, labels and splits, and nothing of tensors or runs. [`locate`] looks only as far as
 //! planning needs; [`load`] reads and checks everything.
 
+pub mod cache;
 pub mod embedded;
 pub mod encode;
 pub mod generate;
@@ -10,12 +11,16 @@ pub mod idx;
 mod load;
 pub mod mnist;
 pub mod order;
+pub mod profile;
 pub mod read;
 pub mod records;
+pub mod serve;
 pub mod sheet;
 pub mod split;
+pub mod uses;
 
-pub use load::{Loaded, Split, Values, load};
+pub use load::{Loaded, load};
+pub use serve::{Moment, Served, Split, Values};
 
 use std::path::PathBuf;
 
@@ -23,8 +28,13 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::diagnostic::Diagnostic;
-use crate::spec::data::{DataSource, DataSpec, Fallback, ImageSize, MnistPart, SplitSpec};
+use crate::spec::data::{
+    AugmentSpec, DataSource, DataSpec, Fallback, FilesSpec, ImageSize, MnistPart, Scale, SplitSpec,
+};
 use crate::spec::generate::Generated;
+use crate::spec::section::Choice;
+use read::Watch;
+use records::{Column, ColumnKind, Part, Records, Writer};
 
 /// A data set that cannot be used, in words for the user.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +45,8 @@ pub struct DataError {
     pub notes: Vec<String>,
     /// What to do about it.
     pub helps: Vec<String>,
+    /// The key of the experiment file that it comes from, `data.type` when empty.
+    pub key: String,
 }
 
 impl DataError {
@@ -44,7 +56,14 @@ impl DataError {
             message: message.into(),
             notes: Vec::new(),
             helps: Vec::new(),
+            key: String::new(),
         }
+    }
+
+    /// Says which key of the experiment file it comes from.
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = key.into();
+        self
     }
 
     /// Adds what to do about it.
@@ -154,12 +173,73 @@ impl Items {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+
+    /// The items as records of a column `input` and a column `target`, with those of a test part behind.
+    fn into_records(self, test: Option<Items>) -> Records {
+        let (input, target) = (
+            match &self.inputs {
+                Inputs::Bytes { .. } => ColumnKind::Bytes,
+                Inputs::Floats(_) => ColumnKind::Numbers,
+                Inputs::Tokens(_) => ColumnKind::Whole,
+            },
+            match &self.targets {
+                TargetValues::Classes(_) => ColumnKind::Whole,
+                TargetValues::Floats(_) => ColumnKind::Numbers,
+            },
+        );
+        let (size, target_size) = (self.item_size(), self.target.size());
+        let mut writer = Writer::in_memory();
+        writer.begin(vec![
+            Column {
+                name: "input".into(),
+                kind: input,
+                shape: self.input.shape.clone(),
+            },
+            Column {
+                name: "target".into(),
+                kind: target,
+                shape: vec![target_size],
+            },
+        ]);
+        let parts = [(Part::Train, Some(&self)), (Part::Test, test.as_ref())];
+        let mut record = Vec::new();
+        for (part, items) in parts {
+            let Some(items) = items else { continue };
+            writer.part(part);
+            for at in 0..items.len() {
+                record.clear();
+                let range = at * size..(at + 1) * size;
+                match &items.inputs {
+                    Inputs::Bytes { bytes, .. } => record.extend(&bytes[range]),
+                    Inputs::Floats(all) => all[range]
+                        .iter()
+                        .for_each(|value| record.extend(value.to_le_bytes())),
+                    Inputs::Tokens(all) => all[range]
+                        .iter()
+                        .for_each(|value| record.extend(value.to_le_bytes())),
+                }
+                let range = at * target_size..(at + 1) * target_size;
+                match &items.targets {
+                    TargetValues::Classes(all) => all[range]
+                        .iter()
+                        .for_each(|value| record.extend(value.to_le_bytes())),
+                    TargetValues::Floats(all) => all[range]
+                        .iter()
+                        .for_each(|value| record.extend(value.to_le_bytes())),
+                }
+                // Memory takes all that it is given.
+                let _ = writer.push(&record);
+            }
+        }
+        writer.into_records()
+    }
 }
 
 impl TargetPlan {
     /// Numbers of one target.
     pub fn size(&self) -> usize {
         match self {
+            TargetPlan::None => 0,
             TargetPlan::Class { .. } => 1,
             TargetPlan::Classes { shape, .. } | TargetPlan::Values { shape } => {
                 shape.iter().product()
@@ -171,6 +251,7 @@ impl TargetPlan {
     /// In words, for reports.
     pub fn show(&self) -> String {
         match self {
+            TargetPlan::None => "no targets".to_owned(),
             TargetPlan::Class { num_classes } => format!("{num_classes} classes"),
             TargetPlan::Classes { shape, num_classes } => {
                 format!("{num_classes} classes for each of {shape:?} positions")
@@ -189,8 +270,10 @@ pub struct DataPlan {
     pub dataset: Dataset,
     /// What was asked for, when `dataset` stands in for it.
     pub stands_in_for: Option<String>,
-    /// Whether values are brought to mean 0 and deviation 1 over the train split.
-    pub standardize: bool,
+    /// How numbers are scaled, where a column does not say.
+    pub scale: Scale,
+    /// How pictures of the train split are changed.
+    pub augment: Option<AugmentSpec>,
     /// What an item is.
     pub input: InputPlan,
     /// What the network is to give for it.
@@ -203,6 +286,20 @@ pub struct DataPlan {
     pub num_valid: usize,
     /// Items of the test split; 0 when there is none.
     pub num_test: usize,
+}
+
+impl DataPlan {
+    /// Bytes of the items that a run holds in memory; those of files are mapped and can be dropped.
+    pub fn held_bytes(&self) -> u64 {
+        let size = match self.dataset {
+            Dataset::Mnist { .. } | Dataset::Digits { .. } | Dataset::Iris => 1,
+            Dataset::Synthetic(_) => 4,
+            Dataset::Files { .. } => 0,
+        };
+        let num = (self.num_train + self.num_valid + self.num_test) as u64;
+        let item = self.input.shape.iter().product::<usize>() as u64;
+        num.saturating_mul(item).saturating_mul(size)
+    }
 }
 
 /// What an item is.
@@ -219,6 +316,8 @@ pub struct InputPlan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TargetPlan {
+    /// Nothing: items are their own targets.
+    None,
     /// A class.
     Class {
         /// Number of classes.
@@ -263,6 +362,15 @@ pub enum Dataset {
     Iris,
     /// Made up.
     Synthetic(Generated),
+    /// Files of the user.
+    Files {
+        /// Where they are and how they are read.
+        files: FilesSpec,
+        /// sha256 of what they hold and of how they are read.
+        digest: String,
+        /// The folder of decoded files.
+        cache: PathBuf,
+    },
 }
 
 impl Dataset {
@@ -273,6 +381,7 @@ impl Dataset {
             Dataset::Digits { .. } => "digits",
             Dataset::Iris => "iris",
             Dataset::Synthetic(generated) => generated.name(),
+            Dataset::Files { files, .. } => files.kind().name(),
         }
     }
 }
@@ -304,6 +413,7 @@ pub fn locate(
     spec: &DataSpec,
     folders: &Folders,
     download: Option<DownloadProgress<'_>>,
+    watch: Watch<'_>,
 ) -> Result<Located, DataError> {
     let split = &spec.split;
     let plan = |dataset, shape, num_classes, num, num_test, split: &SplitSpec| {
@@ -312,14 +422,7 @@ pub fn locate(
             vocabulary: None,
         };
         let target = TargetPlan::Class { num_classes };
-        plan(
-            dataset,
-            input,
-            target,
-            (num, num_test),
-            split,
-            (spec.scale == crate::spec::data::Scale::Standardize),
-        )
+        plan(dataset, input, target, (num, num_test), split, spec)
     };
     let digits = |image_size: ImageSize, stands_in_for: Option<&str>, split: SplitSpec| {
         let side = if image_size == ImageSize::Eight {
@@ -341,7 +444,7 @@ pub fn locate(
     };
     let plain = |plan: DataPlan| Ok(Located { plan, notice: None });
     match &spec.source {
-        DataSource::Files(_) => Err(DataError::new("files are not read yet")),
+        DataSource::Files(files) => plain(files_plan(files, spec, folders, watch)?),
         DataSource::Iris => plain(plan(
             Dataset::Iris,
             vec![4],
@@ -355,14 +458,7 @@ pub fn locate(
             let dataset = Dataset::Synthetic(generated.clone());
             let sizes = (generated.num_items, 0);
             Ok(Located {
-                plan: self::plan(
-                    dataset,
-                    input,
-                    target,
-                    sizes,
-                    split,
-                    (spec.scale == crate::spec::data::Scale::Standardize),
-                ),
+                plan: self::plan(dataset, input, target, sizes, split, spec),
                 notice: Some(format!(
                     "`{}` is synthetic: generated, not collected",
                     generated.name()
@@ -446,19 +542,60 @@ pub fn locate(
     }
 }
 
+/// Reads files, or opens what was read of them before.
+fn files_plan(
+    files: &FilesSpec,
+    spec: &DataSpec,
+    folders: &Folders,
+    watch: Watch<'_>,
+) -> Result<DataPlan, DataError> {
+    let files = cache::resolve(files, &folders.base)?;
+    let cache = folders.cache.join("data");
+    let digest = cache::digest(&files, &cache)?;
+    let reading = load::Reading {
+        split: &spec.split,
+        scale: spec.scale,
+        augment: spec.augment.as_ref(),
+        measure: false,
+    };
+    let splits = reading.files(&files, &digest, &cache, watch)?;
+    let encoder = &splits.train.set().encoder;
+    let input = encoder.input.plan();
+    Ok(DataPlan {
+        target: encoder.target.plan(&input),
+        input,
+        stands_in_for: None,
+        scale: spec.scale,
+        augment: spec.augment.clone(),
+        split: spec.split.clone(),
+        num_train: splits.train.num_items(),
+        num_valid: splits.valid.num_items(),
+        num_test: splits.test.as_ref().map_or(0, Split::num_items),
+        dataset: Dataset::Files {
+            files,
+            digest,
+            cache,
+        },
+    })
+}
+
 fn plan(
     dataset: Dataset,
     input: InputPlan,
     target: TargetPlan,
     (num_items, num_official_test): (usize, usize),
     split: &SplitSpec,
-    standardize: bool,
+    spec: &DataSpec,
 ) -> DataPlan {
     let sizes = split::Sizes::new(num_items, split);
     DataPlan {
         dataset,
         stands_in_for: None,
-        standardize: standardize && input.vocabulary.is_none(),
+        scale: match input.vocabulary {
+            Some(_) => Scale::None,
+            None => spec.scale,
+        },
+        augment: spec.augment.clone(),
         // Only items with a class can keep its share.
         split: SplitSpec {
             stratified: split.stratified && matches!(target, TargetPlan::Class { .. }),

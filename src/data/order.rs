@@ -17,8 +17,10 @@ pub enum Purpose {
     Step = 4,
     /// Data that is made up.
     Generate = 5,
-    /// How a picture is changed in an epoch.
+    /// Changes of pictures in training.
     Augment = 6,
+    /// The values of a random sweep.
+    Sweep = 7,
 }
 
 /// The seed of one stream, mixed by the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).

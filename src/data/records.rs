@@ -126,6 +126,21 @@ pub struct Header {
     pub text_bytes: u64,
     /// Items that were left out.
     pub skipped: Vec<Skipped>,
+    /// What each column's values reach from and to.
+    pub extents: Vec<Extent>,
+}
+
+/// What the values of a column reach from and to, over all items.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Extent {
+    /// The smallest number; for texts and where there is none, `None`.
+    pub min: Option<f64>,
+    /// The largest number.
+    pub max: Option<f64>,
+    /// Items of which a value is missing.
+    pub missing: u64,
+    /// Items of which a number is infinite.
+    pub infinite: u64,
 }
 
 impl Header {
@@ -290,6 +305,42 @@ impl Records {
     }
 }
 
+impl Extent {
+    /// Takes in the values of one item.
+    fn see(&mut self, kind: &ColumnKind, bytes: &[u8]) {
+        let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
+        let (mut is_missing, mut is_infinite) = (false, false);
+        match kind {
+            ColumnKind::Text => is_missing = bytes == NO_TEXT,
+            // The same as below, eight times as fast: pictures are large.
+            ColumnKind::Bytes => {
+                min = bytes.iter().min().map_or(min, |byte| f64::from(*byte));
+                max = bytes.iter().max().map_or(max, |byte| f64::from(*byte));
+            }
+            _ => {
+                for value in bytes.chunks_exact(kind.size()) {
+                    let value = number(kind, value);
+                    let is_none = matches!(kind, ColumnKind::Categories { .. }) && value < 0.0;
+                    if value.is_nan() || is_none {
+                        is_missing = true;
+                    } else if value.is_infinite() {
+                        is_infinite = true;
+                    } else {
+                        min = min.min(value);
+                        max = max.max(value);
+                    }
+                }
+            }
+        }
+        self.missing += u64::from(is_missing);
+        self.infinite += u64::from(is_infinite);
+        if min <= max {
+            self.min = Some(self.min.map_or(min, |known| known.min(min)));
+            self.max = Some(self.max.map_or(max, |known| known.max(max)));
+        }
+    }
+}
+
 fn number(kind: &ColumnKind, bytes: &[u8]) -> f64 {
     let word = || {
         let mut word = [0; 4];
@@ -322,6 +373,7 @@ const MAGIC: &[u8] = b"runner-records-1";
 #[derive(Debug)]
 pub struct Writer {
     header: Header,
+    ranges: Vec<Range<usize>>,
     record_size: usize,
     part: usize,
     out: Out,
@@ -362,6 +414,7 @@ impl Writer {
     fn new(out: Out) -> Self {
         Self {
             header: Header::default(),
+            ranges: Vec::new(),
             record_size: 0,
             part: 0,
             out,
@@ -371,7 +424,15 @@ impl Writer {
     /// States the columns.
     pub fn begin(&mut self, columns: Vec<Column>) {
         self.header.columns = columns;
-        self.record_size = self.header.ranges().last().map_or(0, |range| range.end);
+        self.ranges = self.header.ranges();
+        self.record_size = self.ranges.last().map_or(0, |range| range.end);
+        let none = Extent {
+            min: None,
+            max: None,
+            missing: 0,
+            infinite: 0,
+        };
+        self.header.extents = vec![none; self.header.columns.len()];
     }
 
     /// The columns that were stated, empty before.
@@ -389,6 +450,12 @@ impl Writer {
         let num = records.len() / self.record_size.max(1);
         debug_assert_eq!(num * self.record_size, records.len());
         self.header.parts[self.part] += num;
+        for record in records.chunks_exact(self.record_size.max(1)) {
+            let columns = self.header.columns.iter().zip(&self.ranges);
+            for ((column, range), extent) in columns.zip(&mut self.header.extents) {
+                extent.see(&column.kind, &record[range.clone()]);
+            }
+        }
         match &mut self.out {
             Out::Memory { records: all, .. } => {
                 all.extend_from_slice(records);
@@ -414,6 +481,11 @@ impl Writer {
     /// Notes an item that is left out.
     pub fn skip(&mut self, skipped: Skipped) {
         self.header.skipped.push(skipped);
+    }
+
+    /// The items that were left out so far.
+    pub fn skipped(&self) -> &[Skipped] {
+        &self.header.skipped
     }
 
     /// Items so far.
@@ -476,7 +548,7 @@ mod tests {
         writer.begin(columns());
         for (part, num) in [(Part::Train, 3), (Part::Test, 1)] {
             writer.part(part);
-            for at in 0..num {
+            for at in 0_i32..num {
                 let note = match at {
                     1 => NO_TEXT,
                     _ => writer.text(&format!("täg {at}")).unwrap(),

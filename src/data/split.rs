@@ -1,7 +1,8 @@
-//! Which item goes into which split: disjoint, seeded, stratified where asked.
+//! Which item goes into which split: disjoint, seeded; stratified, grouped, in order or in folds where
+//! asked.
 
 use super::order::{Purpose, permutation, shuffle};
-use crate::spec::data::SplitSpec;
+use crate::spec::data::{SplitOrder, SplitSpec};
 
 /// How many items each split gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,17 @@ impl Sizes {
     /// The sizes for `num` items: fractions are rounded, and the train split takes what is left.
     pub fn new(num: usize, split: &SplitSpec) -> Self {
         let share = |fraction: f64| (num as f64 * fraction).round() as usize;
+        if let Some(folds) = split.folds {
+            let test = share(split.test).min(num);
+            let rest = num - test;
+            // Items are dealt like cards: the first folds get one more.
+            let valid = (rest + folds - 1).saturating_sub(split.fold) / folds;
+            return Self {
+                train: rest - valid,
+                valid,
+                test,
+            };
+        }
         let valid = share(split.valid).min(num);
         let test = share(split.test).min(num - valid);
         Self {
@@ -28,7 +40,7 @@ impl Sizes {
     }
 }
 
-/// Indices of the items of each split, ascending.
+/// Items of each split: ascending, or in their order where they have one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assigned {
     /// The train split.
@@ -39,8 +51,51 @@ pub struct Assigned {
     pub test: Vec<u32>,
 }
 
-/// Assigns `num_items` items; where the split is stratified, by the class of each.
-pub fn assign(num_items: usize, classes: Option<&[i32]>, split: &SplitSpec) -> Assigned {
+/// What is known of items when they are assigned, each by the item's place.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Known<'a> {
+    /// The class of each, for stratified splits.
+    pub classes: Option<&'a [i32]>,
+    /// What is kept together.
+    pub groups: Option<&'a [i64]>,
+    /// What they are ordered by; equal ones stay in their order.
+    pub keys: Option<&'a [f64]>,
+}
+
+/// Assigns `num_items` items.
+pub fn assign(num_items: usize, known: Known<'_>, split: &SplitSpec) -> Assigned {
+    match (known.groups, split.order) {
+        (Some(groups), _) => by_groups(groups, split),
+        (None, SplitOrder::Time) => in_order(num_items, known.keys, split),
+        (None, SplitOrder::Random) => at_random(num_items, known.classes, split),
+    }
+}
+
+/// The places of items in their order.
+pub fn ordered(num_items: usize, keys: Option<&[f64]>) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..num_items as u32).collect();
+    if let Some(keys) = keys {
+        order.sort_by(|a, b| keys[*a as usize].total_cmp(&keys[*b as usize]));
+    }
+    order
+}
+
+fn in_order(num_items: usize, keys: Option<&[f64]>, split: &SplitSpec) -> Assigned {
+    let sizes = Sizes::new(num_items, split);
+    let mut train = ordered(num_items, keys);
+    let test = train.split_off(num_items - sizes.test);
+    let Some(folds) = split.folds else {
+        let valid = train.split_off(sizes.train);
+        return Assigned { train, valid, test };
+    };
+    // Folds in order are blocks.
+    let rest = train.len();
+    let (start, end) = (rest * split.fold / folds, rest * (split.fold + 1) / folds);
+    let valid = train.drain(start..end).collect();
+    Assigned { train, valid, test }
+}
+
+fn at_random(num_items: usize, classes: Option<&[i32]>, split: &SplitSpec) -> Assigned {
     let sizes = Sizes::new(num_items, split);
     let mut groups: Vec<Vec<u32>> = match classes.filter(|_| split.stratified) {
         None => vec![permutation(num_items, split.seed, Purpose::Split, 0)],
@@ -66,12 +121,79 @@ pub fn assign(num_items: usize, classes: Option<&[i32]>, split: &SplitSpec) -> A
         taken.sort_unstable();
         taken
     };
+    if let Some(folds) = split.folds {
+        let test = take(sizes.test);
+        let (mut train, mut valid) = (Vec::new(), Vec::new());
+        for (at, item) in groups.into_iter().flatten().enumerate() {
+            match at % folds == split.fold {
+                true => valid.push(item),
+                false => train.push(item),
+            }
+        }
+        train.sort_unstable();
+        valid.sort_unstable();
+        return Assigned { train, valid, test };
+    }
     let valid = take(sizes.valid);
     let test = take(sizes.test);
     let train = take(sizes.train);
     Assigned { train, valid, test }
 }
 
+/// Whole groups in a drawn order go to the test split, then to the valid split, as long as each comes
+/// nearer to its share; folds take the largest groups first, each into the fold with the fewest items.
+fn by_groups(groups: &[i64], split: &SplitSpec) -> Assigned {
+    let mut members: Vec<(i64, Vec<u32>)> = Vec::new();
+    let mut order = ordered(groups.len(), None);
+    order.sort_by_key(|at| groups[*at as usize]);
+    for at in order {
+        let group = groups[at as usize];
+        match members.last_mut() {
+            Some((last, items)) if *last == group => items.push(at),
+            _ => members.push((group, vec![at])),
+        }
+    }
+    let drawn = permutation(members.len(), split.seed, Purpose::Split, 0);
+    let mut waiting: Vec<Vec<u32>> = drawn
+        .iter()
+        .map(|at| std::mem::take(&mut members[*at as usize].1))
+        .collect();
+    let wanted = |fraction: f64| (groups.len() as f64 * fraction).round() as usize;
+    let take = |num: usize, waiting: &mut Vec<Vec<u32>>| {
+        let mut taken: Vec<u32> = Vec::new();
+        while let Some(next) = waiting.last() {
+            let after = taken.len() + next.len();
+            let is_nearer = after.abs_diff(num) < taken.len().abs_diff(num);
+            // One group has to be left to train on.
+            if !is_nearer || waiting.len() == 1 {
+                break;
+            }
+            taken.extend(waiting.pop().unwrap_or_default());
+        }
+        taken.sort_unstable();
+        taken
+    };
+    let test = take(wanted(split.test), &mut waiting);
+    let (mut train, valid) = match split.folds {
+        None => {
+            let valid = take(wanted(split.valid), &mut waiting);
+            (waiting.concat(), valid)
+        }
+        Some(folds) => {
+            waiting.sort_by_key(|group| std::cmp::Reverse(group.len()));
+            let mut parts: Vec<Vec<u32>> = vec![Vec::new(); folds];
+            for group in waiting {
+                let smallest = parts.iter_mut().min_by_key(|part| part.len());
+                smallest.into_iter().for_each(|part| part.extend(&group));
+            }
+            let mut valid = std::mem::take(&mut parts[split.fold.min(folds - 1)]);
+            valid.sort_unstable();
+            (parts.concat(), valid)
+        }
+    };
+    train.sort_unstable();
+    Assigned { train, valid, test }
+}
 /// Splits `num` over groups in proportion to their sizes, by the method of largest remainders; ties go
 /// to the first. No group gives more than it has.
 fn apportion(num: usize, sizes: &[usize]) -> Vec<usize> {
@@ -105,38 +227,142 @@ mod tests {
             test,
             stratified,
             seed: 3,
+            ..SplitSpec::default()
+        }
+    }
+
+    fn all(assigned: &Assigned) -> Vec<u32> {
+        let Assigned { train, valid, test } = assigned;
+        let mut all = [train.as_slice(), valid, test].concat();
+        all.sort_unstable();
+        all
+    }
+
+    fn of_classes(classes: &[i32]) -> Known<'_> {
+        Known {
+            classes: Some(classes),
+            ..Known::default()
         }
     }
 
     #[test]
     fn splits_are_disjoint_and_complete() {
-        let labels: Vec<i32> = (0..103).map(|i| i % 7).collect();
-        for stratified in [false, true] {
-            let assigned = assign(103, Some(&labels), &spec(0.2, 0.1, stratified));
-            let mut all = [assigned.train, assigned.valid, assigned.test].concat();
-            assert_eq!(all.len(), 103);
-            all.sort_unstable();
-            all.dedup();
-            assert_eq!(all.len(), 103);
+        let classes: Vec<i32> = (0..103).map(|i| i % 7).collect();
+        let groups: Vec<i64> = (0..103).map(|i| i % 10).collect();
+        let everything: Vec<u32> = (0..103).collect();
+        let known = Known {
+            groups: Some(&groups),
+            ..of_classes(&classes)
+        };
+        for (stratified, order) in [
+            (false, SplitOrder::Random),
+            (true, SplitOrder::Random),
+            (false, SplitOrder::Time),
+        ] {
+            for folds in [None, Some(4)] {
+                let split = SplitSpec {
+                    order,
+                    folds,
+                    ..spec(0.2, 0.1, stratified)
+                };
+                let plain = assign(103, of_classes(&classes), &split);
+                assert_eq!(all(&plain), everything);
+                let sizes = Sizes::new(103, &split);
+                if order == SplitOrder::Random {
+                    let found = (plain.train.len(), plain.valid.len(), plain.test.len());
+                    assert_eq!(found, (sizes.train, sizes.valid, sizes.test));
+                }
+                assert_eq!(all(&assign(103, known, &split)), everything);
+            }
         }
     }
 
     #[test]
+    fn every_item_is_valid_in_one_fold() {
+        let classes: Vec<i32> = (0..50).map(|i| i32::from(i < 10)).collect();
+        let mut seen = Vec::new();
+        for fold in 0..5 {
+            let split = SplitSpec {
+                folds: Some(5),
+                fold,
+                ..spec(0.2, 0.0, true)
+            };
+            let valid = assign(50, of_classes(&classes), &split).valid;
+            assert_eq!(
+                (valid.len(), valid.iter().filter(|at| **at < 10).count()),
+                (10, 2)
+            );
+            seen.extend(valid);
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, (0..50).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn groups_stay_together() {
+        let groups: Vec<i64> = (0..100).map(|i| i / 7).collect();
+        let known = Known {
+            groups: Some(&groups),
+            ..Known::default()
+        };
+        for folds in [None, Some(3)] {
+            let split = SplitSpec {
+                folds,
+                ..spec(0.25, 0.2, false)
+            };
+            let assigned = assign(100, known, &split);
+            let of = |items: &[u32]| -> std::collections::BTreeSet<i64> {
+                items.iter().map(|at| groups[*at as usize]).collect()
+            };
+            let (train, valid, test) =
+                (of(&assigned.train), of(&assigned.valid), of(&assigned.test));
+            assert!(
+                train.is_disjoint(&valid) && train.is_disjoint(&test) && valid.is_disjoint(&test)
+            );
+            assert!(
+                (14..=28).contains(&assigned.test.len()),
+                "{}",
+                assigned.test.len()
+            );
+            assert!(assigned.valid.len() >= 18, "{}", assigned.valid.len());
+        }
+    }
+
+    #[test]
+    fn the_last_items_in_time_are_held_out() {
+        let keys: Vec<f64> = (0..10).map(|at| f64::from((at * 7) % 10)).collect();
+        let split = SplitSpec {
+            order: SplitOrder::Time,
+            ..spec(0.2, 0.1, true)
+        };
+        let known = Known {
+            keys: Some(&keys),
+            ..Known::default()
+        };
+        let assigned = assign(10, known, &split);
+        let times =
+            |items: &[u32]| -> Vec<f64> { items.iter().map(|at| keys[*at as usize]).collect() };
+        assert_eq!(times(&assigned.train), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        assert_eq!(times(&assigned.valid), [7.0, 8.0]);
+        assert_eq!(times(&assigned.test), [9.0]);
+    }
+
+    #[test]
     fn stratified_splits_keep_the_shares_of_classes() {
-        let labels: Vec<i32> = (0..200).map(|i| i32::from(i % 4 == 0)).collect();
-        let assigned = assign(200, Some(&labels), &spec(0.2, 0.0, true));
+        let classes: Vec<i32> = (0..200).map(|i| i32::from(i % 4 == 0)).collect();
+        let assigned = assign(200, of_classes(&classes), &spec(0.2, 0.0, true));
         let ones = assigned
             .valid
             .iter()
-            .filter(|at| labels[**at as usize] == 1)
+            .filter(|at| classes[**at as usize] == 1)
             .count();
         assert_eq!((assigned.valid.len(), ones), (40, 10));
     }
 
     #[test]
     fn the_seed_decides_the_split() {
-        let labels = vec![0; 50];
-        let assign = |split: &SplitSpec| assign(50, Some(&labels), split);
+        let classes = vec![0; 50];
+        let assign = |split: &SplitSpec| assign(50, of_classes(&classes), split);
         let first = assign(&spec(0.5, 0.0, true));
         assert_eq!(first, assign(&spec(0.5, 0.0, true)));
         let other = SplitSpec {

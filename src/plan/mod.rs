@@ -5,25 +5,32 @@
 mod schedule;
 pub mod sweep;
 
+use std::path::Path;
+use std::rc::Rc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
+use crate::check;
 use crate::check::network::{Network, Shape, lay_out};
 use crate::check::task::Goal;
-use crate::check::{self, Point};
 use crate::data::{DataError, DataPlan, Dataset, Located, sha256_hex};
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity, nearest};
 use crate::spec::backend::{DeviceName, Precision};
-use crate::spec::data::DataSpec;
+use crate::spec::data::{AugmentSpec, DataSpec, Scale, SplitSpec};
 use crate::spec::document::{Document, Table};
 use crate::spec::loss::LossSpec;
 use crate::spec::metric::Objective;
+use crate::spec::model::layer_spec::LayerSpec;
 use crate::spec::optimizer::OptimizerSpec;
+use crate::spec::reference::{References, drop_unused_values, unused_values};
 use crate::spec::scheduler::SchedulerSpec;
-use crate::spec::section::Findings;
+use crate::spec::section::{Choice, Findings};
+use crate::spec::sweep::SweepSpec;
 use crate::spec::task::TaskSpec;
 use crate::spec::train::TrainSpec;
 use crate::spec::{CheckpointSpec, ExperimentSpec};
+use sweep::{Account, Expansion, Point};
 
 /// The version of `plan.json` and `run.toml`.
 pub const FORMAT: u32 = 1;
@@ -121,31 +128,64 @@ impl RunPlan {
         Some(spec.metric.unwrap_or(self.objective))
     }
 
-    fn compute_fingerprint(&self) -> String {
+    /// `network` is the text of the network's work.
+    fn compute_fingerprint(&self, network: &str) -> String {
         // The folder of the files is left out: the same files elsewhere are the same work.
         let dataset = match &self.data.dataset {
             Dataset::Mnist { part, .. } => json!({ "type": "mnist", "part": part }),
+            Dataset::Files { files, digest, .. } => json!({
+                "type": files.kind().name(),
+                "digest": digest,
+                "roles": files.roles,
+                "tokens": files.tokens,
+            }),
             other => json!(other),
         };
-        let work = json!({
-            "format": self.format,
-            "seed": self.seed,
-            "objective": self.objective,
-            "device": self.device,
-            "precision": self.precision,
-            "dataset": dataset,
-            "split": self.data.split,
-            "standardize": self.data.standardize,
-            "items": [self.data.num_train, self.data.num_valid, self.data.num_test],
-            "train": self.train,
-            "task": self.task,
-            "loss": self.loss,
-            "optimizer": self.optimizer,
-            "scheduler": self.scheduler,
-            "network": self.network.work(),
-        });
-        sha256_hex(work.to_string().as_bytes())[..16].to_owned()
+        let work = Work {
+            format: self.format,
+            seed: self.seed,
+            objective: self.objective,
+            device: self.device,
+            precision: self.precision,
+            dataset,
+            split: &self.data.split,
+            scale: self.data.scale,
+            augment: self.data.augment.as_ref(),
+            items: [self.data.num_train, self.data.num_valid, self.data.num_test],
+            train: &self.train,
+            task: &self.task,
+            loss: &self.loss,
+            optimizer: &self.optimizer,
+            scheduler: &self.scheduler,
+        };
+        let mut text = serde_json::to_string(&work).unwrap_or_default();
+        // The network's text is shared by the trials of a sweep, and goes in as it is.
+        text.truncate(text.len().saturating_sub(1));
+        text.push_str(",\"network\":");
+        text.push_str(network);
+        text.push('}');
+        sha256_hex(text.as_bytes())[..16].to_owned()
     }
+}
+
+/// What a fingerprint is the hash of, but for the network.
+#[derive(Serialize)]
+struct Work<'a> {
+    format: u32,
+    seed: u64,
+    objective: Objective,
+    device: DeviceName,
+    precision: Precision,
+    dataset: Json,
+    split: &'a SplitSpec,
+    scale: Scale,
+    augment: Option<&'a AugmentSpec>,
+    items: [usize; 3],
+    train: &'a TrainSpec,
+    task: &'a TaskSpec,
+    loss: &'a LossSpec,
+    optimizer: &'a OptimizerSpec,
+    scheduler: &'a SchedulerSpec,
 }
 
 /// Finds the data of a spec, as [`crate::data::locate`] does.
@@ -159,55 +199,52 @@ pub fn plan(
     locate: Locate<'_>,
 ) -> Result<(Plan, Diagnostics), Diagnostics> {
     let mut diagnostics = Diagnostics::default();
-    let mut findings = Findings::default();
-    let written = ExperimentSpec::decode(&document.root, &mut findings);
-    let num_before = findings.diagnostics.0.len();
-    let axes = sweep::axes(
-        &written.sweep,
-        written.experiment.seeds.len(),
-        &mut findings.diagnostics,
-    );
-    sweep::refuse_wrong_items(&axes, &document.root, &mut findings.diagnostics);
-    sweep::refuse_overridden(&axes, &document.overrides, &mut findings.diagnostics);
-    if findings.is_poisoned("sweep") || findings.diagnostics.0.len() > num_before {
+    let references = References::new(document);
+    let (root, written, mut findings) = read_as_written(document, &references);
+    let expansion = sweep::expand(document, written.experiment.seeds.len(), &mut diagnostics);
+    let Some(expansion) = expansion else {
         // Trials of a wrong sweep would only repeat what is wrong with the file itself.
+        let wrong = diagnostics.0.into_iter();
+        wrong.for_each(|d| findings.diagnostics.push(d));
         let mut planner = Planner::new(locate);
-        planner.check_trial(&document.root, written, &mut findings);
+        planner.check_trial(&root, written, &mut findings);
         return Err(findings.diagnostics);
-    }
+    };
     let mut planner = Planner::new(locate);
     let mut runs = Vec::new();
-    let (mut num_trials, mut num_refused) = (0, 0);
-    for indices in sweep::combinations(&axes) {
-        num_trials += 1;
-        let root = sweep::apply(&document.root, &axes, &indices);
-        let mut findings = Findings::default();
-        let spec = ExperimentSpec::decode(&root, &mut findings);
+    let (num_trials, mut num_refused) = (expansion.points.len(), 0);
+    for point in &expansion.points {
+        let (root, spec, mut findings) = read(&references, expansion.tree(point), &[]);
         let trial = planner.check_trial(&root, spec, &mut findings);
-        let id = sweep::trial_id(&axes, &indices);
-        num_refused += findings.diagnostics.has_errors() as usize;
+        let is_refused = findings.diagnostics.has_errors();
+        num_refused += is_refused as usize;
         for diagnostic in findings.diagnostics.0 {
-            let in_trial = match axes.is_empty() {
-                true => diagnostic,
-                false => diagnostic.note(format!("first found in trial `{id}`")),
-            };
-            diagnostics.push(in_trial);
+            if let Some(diagnostic) = in_trial(diagnostic, &expansion, point, &diagnostics) {
+                diagnostics.push(diagnostic);
+            }
+        }
+        if is_refused && diagnostics.num(Severity::Error) >= MAX_REFUSALS {
+            let last = diagnostics.0.last_mut();
+            let note = "there may be more: trials after this one were not looked at";
+            last.into_iter().for_each(|d| d.notes.push(note.into()));
+            break;
         }
         if let Some(trial) = trial {
-            let values = axes.iter().zip(&indices);
-            let values: Map<_, _> = values
-                .map(|(axis, index)| (axis.key.clone(), axis.values()[*index].value.to_json()))
-                .collect();
-            trial.add_runs(default_name, id, values, &mut runs);
+            let mut values = expansion.values(point);
+            for (key, value) in &mut values {
+                // What a reference came to, not the reference.
+                if let Some(entry) = root.at(key) {
+                    *value = entry.node.value.to_json();
+                }
+            }
+            trial.add_runs(default_name, point.id.clone(), values, &mut runs);
         }
     }
     if diagnostics.has_errors() {
         if num_refused == num_trials {
             // What is wrong in every trial is wrong with the file.
             for diagnostic in &mut diagnostics.0 {
-                diagnostic
-                    .notes
-                    .retain(|note| !note.starts_with("first found in trial"));
+                diagnostic.notes.retain(|note| !note.starts_with(IN_TRIAL));
             }
         }
         return Err(diagnostics);
@@ -218,6 +255,20 @@ pub fn plan(
         .experiment
         .name
         .unwrap_or_else(|| default_name.to_owned());
+    if let Some(run) = runs.iter().find(|run| run.experiment != experiment) {
+        let message = format!(
+            "`experiment.name` is `{}` in trial `{}`, and one name holds for all trials",
+            run.experiment, run.trial
+        );
+        let place = document.root.at("experiment.name");
+        let mut diagnostic = Diagnostic::error("sweep", message)
+            .help("refer to no key that an axis sets; trials are named by their values anyway");
+        diagnostic.span = place.map(|entry| entry.node.span);
+        return Err(Diagnostics(vec![diagnostic]));
+    }
+    for warning in unused_values(document) {
+        diagnostics.push(warning);
+    }
     let plan = Plan {
         format: FORMAT,
         experiment,
@@ -226,11 +277,42 @@ pub fn plan(
         overrides: document.overrides.clone(),
         objective,
         notices: planner.notices(),
-        axes: axes.into_iter().map(|axis| axis.key).collect(),
+        axes: expansion.keys(),
         runs,
     };
     Ok((plan, diagnostics))
 }
+
+/// What is wrong with a trial, with the trial's name; none when a drawn value is wrong as an earlier one
+/// was.
+fn in_trial(
+    diagnostic: Diagnostic,
+    expansion: &Expansion,
+    point: &Point,
+    earlier: &Diagnostics,
+) -> Option<Diagnostic> {
+    if expansion.is_plain() {
+        return Some(diagnostic);
+    }
+    let drawn = diagnostic
+        .span
+        .and_then(|span| expansion.drawn_at(point, span));
+    let in_trial = format!("{IN_TRIAL} `{}`", point.id);
+    let Some(drawn) = drawn else {
+        return Some(diagnostic.note(in_trial));
+    };
+    let known = |d: &Diagnostic| d.span == diagnostic.span && d.code == diagnostic.code;
+    match earlier.0.iter().any(known) {
+        true => None,
+        false => Some(diagnostic.note(drawn).note(in_trial)),
+    }
+}
+
+/// Nobody reads more refusals than this, and a sweep could have very many.
+const MAX_REFUSALS: usize = 100;
+
+/// How the note begins that names a trial.
+const IN_TRIAL: &str = "first found in trial";
 
 /// Trials with different tasks have different usual objectives, and could not be ranked.
 fn one_objective(runs: &[RunPlan], root: &Table) -> Result<Objective, Box<Diagnostic>> {
@@ -254,33 +336,123 @@ fn one_objective(runs: &[RunPlan], root: &Table) -> Result<Objective, Box<Diagno
 /// The spec of every trial with the trial's id, or what is wrong with the document's model or sweep.
 /// Rules and shapes are not looked at.
 pub fn specs(document: &Document) -> Result<Vec<(String, ExperimentSpec)>, Diagnostics> {
-    let mut findings = Findings::default();
-    let written = ExperimentSpec::decode(&document.root, &mut findings);
-    if findings.is_poisoned("model") || findings.is_poisoned("sweep") {
-        return Err(findings.diagnostics);
-    }
-    let mut diagnostics = Diagnostics::default();
-    let axes = sweep::axes(&written.sweep, 1, &mut diagnostics);
-    if diagnostics.has_errors() {
-        return Err(diagnostics);
-    }
+    let references = References::new(document);
     let mut specs = Vec::new();
-    for indices in sweep::combinations(&axes) {
-        let root = sweep::apply(&document.root, &axes, &indices);
-        let mut findings = Findings::default();
-        let spec = ExperimentSpec::decode(&root, &mut findings);
+    for (id, root) in trials(document)? {
+        let (_, spec, findings) = read(&references, root, &[]);
         if findings.is_poisoned("model") {
             return Err(findings.diagnostics);
         }
-        specs.push((sweep::trial_id(&axes, &indices), spec));
+        specs.push((id, spec));
     }
     Ok(specs)
+}
+
+/// The tree of every trial with the trial's id, references still in it, or what is wrong with the sweep.
+pub fn trials(document: &Document) -> Result<Vec<(String, Table)>, Diagnostics> {
+    let mut diagnostics = Diagnostics::default();
+    let expansion = sweep::expand(document, 1, &mut diagnostics).ok_or(diagnostics)?;
+    let trials = expansion.points.iter();
+    Ok(trials
+        .map(|point| (point.id.clone(), expansion.tree(point)))
+        .collect())
+}
+
+/// A document, or one of its trials, put together for [`crate::spec::render`]: with the keys that the
+/// sweep sets. References to those are left open where the tree is that of no trial. With a `folder`,
+/// paths that are relative to the file are put below it.
+pub fn put_together(
+    document: &Document,
+    trial: Option<&str>,
+    folder: Option<&Path>,
+) -> Result<(Table, Vec<String>), Diagnostics> {
+    let references = References::new(document);
+    let axes = SweepSpec::read(&document.root, &mut Findings::default()).keys();
+    let mut resolved = match trial {
+        None => references.resolve_as_text(document.root.clone(), &axes),
+        Some(wanted) => {
+            let trials = trials(document)?;
+            let ids = || trials.iter().map(|(id, _)| id.as_str());
+            let Some((_, root)) = trials.iter().find(|(id, _)| id == wanted) else {
+                let message = format!("there is no trial `{wanted}`");
+                let diagnostic = Diagnostic::error("usage", message);
+                let diagnostic = match nearest(wanted, ids()) {
+                    Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+                    None => {
+                        let first = ids().next().unwrap_or_default().to_owned();
+                        diagnostic.help(format!(
+                            "trials are named like `{first}`; `runner plan` shows the runs, named by trial and seed"
+                        ))
+                    }
+                };
+                return Err(Diagnostics(vec![diagnostic]));
+            };
+            let mut root = root.clone();
+            root.entries.retain(|entry| entry.key != "sweep");
+            references.resolve_as_text(root, &[])
+        }
+    };
+    if !resolved.diagnostics.is_empty() {
+        return Err(Diagnostics(resolved.diagnostics));
+    }
+    drop_unused_values(&mut resolved.root);
+    if let Some(folder) = folder {
+        references.move_to(&mut resolved.root, folder);
+    }
+    Ok((resolved.root, axes))
+}
+
+/// Decodes the tree of a trial with its references resolved.
+fn read(
+    references: &References<'_>,
+    root: Table,
+    open: &[String],
+) -> (Table, ExperimentSpec, Findings) {
+    let mut resolved = references.resolve(root, open);
+    let mut findings = resolved.findings();
+    let spec = ExperimentSpec::decode(&resolved.root, &mut findings);
+    resolved.report(&mut findings);
+    (resolved.root, spec, findings)
+}
+
+/// Decodes the document itself, in which references to keys that axes set are left open.
+fn read_as_written(
+    document: &Document,
+    references: &References<'_>,
+) -> (Table, ExperimentSpec, Findings) {
+    let sweep = SweepSpec::read(&document.root, &mut Findings::default());
+    read(references, document.root.clone(), &sweep.keys())
+}
+
+/// What became of the points of a document's sweep; none when the sweep is wrong.
+pub fn account(document: &Document) -> Option<Account> {
+    let written = ExperimentSpec::decode(&document.root, &mut Findings::default());
+    let num_seeds = written.experiment.seeds.len();
+    let mut unused = Diagnostics::default();
+    let expansion = sweep::expand(document, num_seeds, &mut unused)?;
+    Some(expansion.account)
 }
 
 /// Checks trials one after the other and remembers what they share.
 struct Planner<'a> {
     locate: Locate<'a>,
     located: Vec<(DataSpec, Result<Located, DataError>)>,
+    /// The last network, since neighbours mostly have the same.
+    last: Option<(Blueprint, Rc<LaidOut>)>,
+}
+
+/// What a network is laid out from.
+#[derive(PartialEq)]
+struct Blueprint {
+    layers: Vec<LayerSpec>,
+    items: Shape,
+    output: Vec<usize>,
+}
+
+/// A network with the text of its work.
+struct LaidOut {
+    network: Network,
+    work: String,
 }
 
 /// A trial that nothing is wrong with.
@@ -288,7 +460,7 @@ struct Trial {
     spec: ExperimentSpec,
     data: DataPlan,
     goal: Goal,
-    network: Network,
+    laid_out: Rc<LaidOut>,
 }
 
 impl<'a> Planner<'a> {
@@ -296,7 +468,26 @@ impl<'a> Planner<'a> {
         Self {
             locate,
             located: Vec::new(),
+            last: None,
         }
+    }
+
+    fn lay_out(&mut self, blueprint: Blueprint) -> Result<Rc<LaidOut>, Box<Diagnostic>> {
+        if let Some((last, laid_out)) = &self.last
+            && *last == blueprint
+        {
+            return Ok(laid_out.clone());
+        }
+        let Blueprint {
+            layers,
+            items,
+            output,
+        } = &blueprint;
+        let network = lay_out(layers, items, output)?;
+        let work = network.work().to_string();
+        let laid_out = Rc::new(LaidOut { network, work });
+        self.last = Some((blueprint, laid_out.clone()));
+        Ok(laid_out)
     }
 
     fn notices(&self) -> Vec<String> {
@@ -328,7 +519,7 @@ impl<'a> Planner<'a> {
         spec: ExperimentSpec,
         findings: &mut Findings,
     ) -> Option<Trial> {
-        let point = |data, network| Point {
+        let point = |data, network| check::Point {
             root,
             spec: &spec,
             data,
@@ -339,7 +530,12 @@ impl<'a> Planner<'a> {
             false => match self.data_of(&spec.data) {
                 Ok(data) => Some(data),
                 Err(error) => {
-                    let at = point(None, None).span("data.type");
+                    let key = if error.key.is_empty() {
+                        "data.type"
+                    } else {
+                        &error.key
+                    };
+                    let at = point(None, None).span(key);
                     findings.diagnostics.push(error.to_diagnostic().at(at));
                     None
                 }
@@ -355,18 +551,23 @@ impl<'a> Planner<'a> {
                 Err(wrong) => wrong.into_iter().for_each(|d| findings.diagnostics.push(d)),
             }
         }
-        let mut network = None;
+        let mut laid_out = None;
         if let (Some(data), Some(goal), false) = (&data, &goal, findings.is_poisoned("model")) {
-            let items = Shape {
-                dims: data.input.shape.clone(),
-                vocabulary: data.input.vocabulary,
+            let blueprint = Blueprint {
+                layers: spec.model.layers.clone(),
+                items: Shape {
+                    dims: data.input.shape.clone(),
+                    vocabulary: data.input.vocabulary,
+                },
+                output: goal.output_shape.clone(),
             };
-            match lay_out(&spec.model.layers, &items, &goal.output_shape) {
-                Ok(laid_out) => network = Some(laid_out),
+            match self.lay_out(blueprint) {
+                Ok(found) => laid_out = Some(found),
                 Err(diagnostic) => findings.diagnostics.push(*diagnostic),
             }
         }
-        check::check(&point(data.as_ref(), network.as_ref()), findings);
+        let network = laid_out.as_deref().map(|laid_out| &laid_out.network);
+        check::check(&point(data.as_ref(), network), findings);
         if findings.diagnostics.has_errors() {
             return None;
         }
@@ -374,7 +575,7 @@ impl<'a> Planner<'a> {
             spec,
             data: data?,
             goal: goal?,
-            network: network?,
+            laid_out: laid_out?,
         })
     }
 }
@@ -388,7 +589,7 @@ impl Trial {
         runs: &mut Vec<RunPlan>,
     ) {
         let spec = self.spec;
-        let least_memory_bytes = check::least_memory(&spec, &self.data, &self.network);
+        let least_memory_bytes = check::least_memory(&spec, &self.data, &self.laid_out.network);
         let name = spec
             .experiment
             .name
@@ -415,9 +616,9 @@ impl Trial {
                 loss: self.goal.loss.clone(),
                 optimizer: spec.optimizer.clone(),
                 scheduler: spec.scheduler.clone(),
-                network: self.network.clone(),
+                network: self.laid_out.network.clone(),
             };
-            run.fingerprint = run.compute_fingerprint();
+            run.fingerprint = run.compute_fingerprint(&self.laid_out.work);
             runs.push(run);
         }
     }

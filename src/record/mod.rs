@@ -3,12 +3,14 @@
 //! ```text
 //! results/<experiment>/
 //!   experiment.toml        byte copy of the input
+//!   resolved.toml          the input put together, if it has more layers than one
 //!   plan.json              every run, resolved
 //!   .lock                  held by the `runner run` that writes here
 //!   runs/<trial>-s<seed>/
 //!     .lock                held by the worker
 //!     run.toml             the run, resolved and self-contained
 //!     environment.json     versions, host, device, data digests, clock
+//!     transforms.json      how items become numbers: what was measured on the train split
 //!     events.jsonl         what happened, append-only: the source of truth
 //!     metrics.csv          one line for each epoch, derived
 //!     summary.json         the outcome, derived; absent while the run is incomplete
@@ -54,6 +56,11 @@ impl ExperimentFolder {
     /// The copy of the input.
     pub fn experiment_toml(&self) -> PathBuf {
         self.0.join("experiment.toml")
+    }
+
+    /// The input with the files that it extends, its edits and what it took from the environment.
+    pub fn resolved_toml(&self) -> PathBuf {
+        self.0.join("resolved.toml")
     }
 
     /// Every run, resolved.
@@ -123,6 +130,11 @@ impl RunFolder {
     /// Where the run was computed.
     pub fn environment_json(&self) -> PathBuf {
         self.0.join("environment.json")
+    }
+
+    /// How items become numbers.
+    pub fn transforms_json(&self) -> PathBuf {
+        self.0.join("transforms.json")
     }
 
     /// What happened.

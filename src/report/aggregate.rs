@@ -8,6 +8,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::plan::{FORMAT, Plan, RunPlan};
 use crate::record::{Environment, ExperimentFolder, RunRecord, Summary, leftovers};
+use crate::spec::data::Scale;
 
 /// `report.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -256,22 +257,18 @@ impl Provenance {
             None => String::new(),
         };
         let line = format!(
-            "`{}`{stands_in}: {} train, {} valid{test} items of shape {:?}, {}, split with seed {}{}{}",
+            "`{}`{stands_in}: {} train, {} valid{test} items of shape {:?}, {}, {}{}",
             data.dataset.name(),
             data.num_train,
             data.num_valid,
             data.input.shape,
             data.target.show(),
-            data.split.seed,
-            if data.split.stratified {
-                ", stratified"
-            } else {
-                ""
-            },
-            if data.standardize {
-                ", standardized"
-            } else {
-                ""
+            data.split.show(),
+            match data.scale {
+                Scale::None => "",
+                Scale::Standardize => ", standardized",
+                Scale::MinMax => ", scaled from 0 to 1",
+                Scale::Normalize => ", scaled to length 1",
             }
         );
         let text = std::fs::read(folder.environment_json()).unwrap_or_default();

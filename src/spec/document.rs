@@ -1,18 +1,17 @@
 //! The experiment file as a tree of values that remember where they were written.
 //!
 //! Knows TOML and nothing of experiments. The text is parsed once; every later message points back
-//! into it. `--set` and sweep points are edits of this tree, so that a value from them is reported at
-//! the place where the user wrote it.
+//! into it. Files that it extends, `--set` and sweep points are layers of this tree, so that a value from
+//! them is reported at the place where the user wrote it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::{extends, reference};
 use crate::diagnostic::{Diagnostic, Diagnostics, Sources, Span};
-
-/// Larger files are not experiments but data given by mistake.
-pub const MAX_BYTES: u64 = 1 << 20;
 
 /// A value and where it was written.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,17 +78,18 @@ impl Value {
         match self {
             Value::Bool(v) => v.to_string(),
             Value::Int(v) => v.to_string(),
-            Value::Float(v) => format!("{v:?}"),
-            Value::Str(v) => format!("{v:?}"),
+            Value::Float(v) => format!("{v:?}").to_lowercase(),
+            Value::Str(v) => quoted(v),
             Value::Datetime(v) => v.clone(),
             Value::Array(items) => {
                 let items: Vec<_> = items.iter().map(|n| n.value.to_toml()).collect();
                 format!("[{}]", items.join(", "))
             }
+            Value::Table(table) if table.entries.is_empty() => "{}".into(),
             Value::Table(table) => {
                 let entries = table.entries.iter();
                 let entries: Vec<_> = entries
-                    .map(|e| format!("{} = {}", e.key, e.node.value.to_toml()))
+                    .map(|e| format!("{} = {}", key_to_toml(&e.key), e.node.value.to_toml()))
                     .collect();
                 format!("{{ {} }}", entries.join(", "))
             }
@@ -114,6 +114,38 @@ impl Value {
             }
         }
     }
+}
+
+impl Entry {
+    /// Whether the value is a table in braces: one value, and no keys of its own lines.
+    pub fn is_inline(&self) -> bool {
+        // The place of a table of dotted keys is its key's, and that of `[a.table]` begins before it.
+        matches!(self.node.value, Value::Table(_)) && self.node.span.start > self.key_span.start
+    }
+}
+
+/// A key as TOML: in quotes where it must be.
+pub fn key_to_toml(key: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    match !key.is_empty() && key.chars().all(is_bare) {
+        true => key.to_owned(),
+        false => quoted(key),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            '\r' => quoted.push_str("\\r"),
+            c if c.is_control() => quoted.push_str(&format!("\\u{:04X}", c as u32)),
+            c => quoted.push(c),
+        }
+    }
+    quoted + "\""
 }
 
 impl Table {
@@ -231,7 +263,16 @@ impl Table {
             None => (path, None),
             Some((head, rest)) => (head, Some(rest)),
         };
-        let at = match self.entries.iter().position(|e| e.key == head) {
+        // A quoted key may have dots in it, as those of axes have.
+        let quoted = |e: &Entry| {
+            let rest = path.strip_prefix(e.key.as_str());
+            e.key.contains('.') && rest.is_some_and(|r| r.is_empty() || r.starts_with('.'))
+        };
+        let (at, rest) = match self.entries.iter().position(quoted) {
+            Some(at) => (Some(at), path.get(self.entries[at].key.len() + 1..)),
+            None => (self.entries.iter().position(|e| e.key == head), rest),
+        };
+        let at = match at {
             Some(at) => at,
             None => {
                 self.entries.push(Entry {
@@ -277,7 +318,7 @@ impl Table {
 }
 
 /// The place of an item in a list of tables, by its number or its `name`.
-fn item_at(items: &[Node], item: &str) -> Option<usize> {
+pub(super) fn item_at(items: &[Node], item: &str) -> Option<usize> {
     let is_named = |node: &Node| match &node.value {
         Value::Table(table) => {
             table.get("name").map(|entry| &entry.node.value) == Some(&Value::Str(item.to_owned()))
@@ -297,66 +338,55 @@ pub struct Document {
     pub root: Table,
     /// The edits, as the user wrote them.
     pub overrides: Vec<String>,
+    /// The environment variables that it asks for; `None` for those that are not set.
+    pub environment: BTreeMap<String, Option<String>>,
 }
 
 impl Document {
-    /// Reads and parses a file. `path` is how the user wrote it and how messages name it.
+    /// Reads and parses a file and those that it extends. `path` is how the user wrote it and how messages
+    /// name it.
     pub fn read(path: &Path) -> Result<Self, (Sources, Diagnostics)> {
         let name = path.display().to_string();
-        let refuse = |diagnostic: Diagnostic| (Sources::default(), Diagnostics(vec![diagnostic]));
-        let unreadable = |reason: String| {
-            refuse(
-                Diagnostic::error("unreadable-file", format!("cannot read `{name}`: {reason}"))
-                    .help("give the path of an experiment file, such as `experiments/mnist_sweep.toml`"),
-            )
+        let text = match extends::read_text(path) {
+            Ok(text) => text,
+            Err(reason) => {
+                let diagnostic = reason.diagnostic(&name).help(reason.help());
+                return Err((Sources::default(), Diagnostics(vec![diagnostic])));
+            }
         };
-        let meta = std::fs::metadata(path).map_err(|e| unreadable(plain_io_error(&e)))?;
-        if meta.is_dir() {
-            return Err(unreadable("it is a directory".into()));
-        }
-        if meta.len() > MAX_BYTES {
-            return Err(refuse(
-                Diagnostic::error(
-                    "file-too-large",
-                    format!(
-                        "`{name}` has {:.1} MiB, and an experiment file at most {} MiB",
-                        meta.len() as f64 / (1 << 20) as f64,
-                        MAX_BYTES >> 20
-                    ),
-                )
-                .help("is this a data file? name data files under `[data]` of an experiment file"),
-            ));
-        }
-        let bytes = std::fs::read(path).map_err(|e| unreadable(plain_io_error(&e)))?;
-        let text = String::from_utf8(bytes).map_err(|e| {
-            let at = e.utf8_error().valid_up_to();
-            let line = 1 + e.as_bytes()[..at].iter().filter(|b| **b == b'\n').count();
-            refuse(
-                Diagnostic::error(
-                    "not-utf8",
-                    format!("`{name}` is not text: line {line} is not valid UTF-8 (byte {at})"),
-                )
-                .help("an experiment file is TOML saved as UTF-8"),
-            )
-        })?;
-        Self::parse(&name, &text)
+        Self::compose(&name, &text, path.parent())
     }
 
-    /// Parses a text. Of several syntax errors the first of each line is kept, three at most, because
-    /// the later ones are mostly consequences.
+    /// Parses a text that extends no others.
     pub fn parse(name: &str, text: &str) -> Result<Self, (Sources, Diagnostics)> {
-        let mut sources = Sources::default();
-        let source = sources.add(name, text);
-        let mut diagnostics = Diagnostics::default();
-        let root = parse_table(text, source, &mut diagnostics);
-        match diagnostics.has_errors() {
-            true => Err((sources, diagnostics)),
-            false => Ok(Self {
-                sources,
-                root,
-                overrides: Vec::new(),
-            }),
-        }
+        Self::compose(name, text, None)
+    }
+
+    /// Parses a text, and reads the files that it extends, seen from `folder`.
+    pub fn compose(
+        name: &str,
+        text: &str,
+        folder: Option<&Path>,
+    ) -> Result<Self, (Sources, Diagnostics)> {
+        let (sources, root) = extends::compose(name, text, folder)?;
+        Ok(Self {
+            sources,
+            root,
+            overrides: Vec::new(),
+            environment: BTreeMap::new(),
+        })
+    }
+
+    /// Looks up the environment variables that the document asks for. Who reads a document decides whether
+    /// it may see the environment; without this, none is set.
+    pub fn look_up(&mut self, variable: &dyn Fn(&str) -> Option<String>) {
+        let mut names = BTreeSet::new();
+        reference::environment_names(&self.root, &mut names);
+        let looked_up = names.into_iter().map(|name| {
+            let value = variable(&name);
+            (name, value)
+        });
+        self.environment = looked_up.collect();
     }
 
     /// Applies one `--set key=value`. The value is TOML; a bare word is taken as a string.
@@ -371,6 +401,14 @@ impl Document {
         if key.is_empty() || key.split('.').any(str::is_empty) {
             let message = format!("`--set {assignment}` names no key");
             return Err(refuse(message));
+        }
+        if key.split('.').next() == Some("extends") {
+            let message =
+                format!("`--set {assignment}` comes too late: the files were read before");
+            let help = "write `extends` in the file, or make a small file that extends others";
+            return Err(Box::new(
+                Diagnostic::error("bad-override", message).help(help),
+            ));
         }
         let parses = |value: &str| {
             let parsed = toml::from_str::<toml::Table>(&format!("v = {value}"));
@@ -388,7 +426,7 @@ impl Document {
         }
         let value = match parses(value) {
             true => value.to_owned(),
-            false => format!("{value:?}"),
+            false => quoted(value),
         };
         if !parses(&value) {
             let message = format!("the value of `--set {assignment}` is not a TOML value");
@@ -400,6 +438,7 @@ impl Document {
             source,
             start: 0,
             end: key.len() as u32,
+            via: None,
         };
         let offset = key.len() as u32 + 3;
         let parsed = parse_table(&format!("v = {value}"), source, &mut Diagnostics::default());
@@ -418,10 +457,11 @@ fn shift(node: &mut Node, by: i64) {
     node.span.end = (node.span.end as i64 + by) as u32;
     match &mut node.value {
         Value::Array(items) => items.iter_mut().for_each(|n| shift(n, by)),
-        Value::Table(table) => table
-            .entries
-            .iter_mut()
-            .for_each(|e| shift(&mut e.node, by)),
+        Value::Table(table) => table.entries.iter_mut().for_each(|e| {
+            e.key_span.start = (e.key_span.start as i64 + by) as u32;
+            e.key_span.end = (e.key_span.end as i64 + by) as u32;
+            shift(&mut e.node, by);
+        }),
         _ => {}
     }
 }
@@ -435,7 +475,9 @@ pub fn plain_io_error(error: &std::io::Error) -> String {
     }
 }
 
-fn parse_table(text: &str, source: u16, diagnostics: &mut Diagnostics) -> Table {
+/// Parses a text. Of several syntax errors the first of each line is kept, three at most, because the
+/// later ones are mostly consequences.
+pub(super) fn parse_table(text: &str, source: u16, diagnostics: &mut Diagnostics) -> Table {
     let (root, errors) = DeTable::parse_recoverable(text);
     let mut lines_seen = Vec::new();
     for error in errors {
@@ -465,6 +507,7 @@ fn to_span(source: u16, range: std::ops::Range<usize>) -> Span {
         source,
         start: range.start as u32,
         end: range.end as u32,
+        via: None,
     }
 }
 

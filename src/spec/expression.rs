@@ -2,9 +2,12 @@
 //!
 //! Names are parameters in the layers of a block, and dotted keys elsewhere: who calls says what they stand for.
 //! A string that is one `${…}` takes the value with its type; inside a longer string the value becomes
-//! text. There are numbers, `true` and `false`, names, `'text'`, `+ - * / %`, comparisons, `and`, `or`, `not`,
-//! `min(…)`, `max(…)`, `first(list)` and parentheses. Whole numbers stay whole where the result is.
+//! text. There are numbers, `true` and `false`, names, `'text'`, `[lists]`, `+ - * / % **`, comparisons, `in`,
+//! `and`, `or`, `not`, the functions of `functions.rs` and parentheses. Whole numbers stay whole where the
+//! result is, and results are the same on every machine. `$${` stands for `${` itself.
 
+use super::functions::{self, FUNCTIONS, arithmetic, number, power, same};
+use super::template::{Part, is_template, parts};
 use crate::diagnostic::{Diagnostic, Span, nearest};
 use crate::spec::document::{Entry, Node, Table, Value};
 
@@ -49,6 +52,21 @@ pub fn evaluate(source: &str, span: Span, names: &dyn Names) -> Result<Value, Bo
     })
 }
 
+/// The names in an expression, functions left out.
+pub fn names(source: &str) -> Vec<&str> {
+    const WORDS: [&str; 6] = ["and", "or", "not", "in", "true", "false"];
+    let tokens = tokens(source);
+    let is_called = |at: usize| tokens.get(at + 1) == Some(&Token::Sign("("));
+    let names = tokens
+        .iter()
+        .enumerate()
+        .filter_map(|(at, token)| match token {
+            Token::Name(name) if !WORDS.contains(name) && !is_called(at) => Some(*name),
+            _ => None,
+        });
+    names.collect()
+}
+
 /// The head of a long expression.
 fn shown(source: &str) -> String {
     const SHOWN: usize = 60;
@@ -62,7 +80,7 @@ fn shown(source: &str) -> String {
 /// `node` with every `${…}` in it replaced.
 pub fn substitute(node: &Node, names: &dyn Names) -> Result<Node, Box<Diagnostic>> {
     let value = match &node.value {
-        Value::Str(text) if text.contains("${") => return substitute_text(text, node, names),
+        Value::Str(text) if is_template(text) => return substitute_text(text, node, names),
         Value::Array(items) => {
             let items = items.iter().map(|item| substitute(item, names));
             Value::Array(items.collect::<Result<_, _>>()?)
@@ -94,48 +112,123 @@ pub fn substitute_table(table: &Table, names: &dyn Names) -> Result<Table, Box<D
     })
 }
 
-fn substitute_text(text: &str, node: &Node, names: &dyn Names) -> Result<Node, Box<Diagnostic>> {
-    let wrong = |message: String| Diagnostic::error("expression", message).at(node.span);
-    let evaluate = |source: &str| {
-        let result = Parser::new(source, names).whole();
-        result.map_err(|(message, help)| {
-            Box::new(wrong(format!("`${{{}}}`: {message}", shown(source))).help(help))
-        })
+/// A text with every `${…}` in it replaced.
+pub(super) fn substitute_text(
+    text: &str,
+    node: &Node,
+    names: &dyn Names,
+) -> Result<Node, Box<Diagnostic>> {
+    let Some(parts) = parts(text) else {
+        return Err(Box::new(unclosed(text, node.span)));
     };
-    if let Some(inner) = text.strip_prefix("${").and_then(|t| t.strip_suffix('}'))
-        && !inner.contains("${")
-    {
+    if let [Part::Expression(inner)] = parts[..] {
         // A name alone keeps the place of its value, which is what a later message has to point at.
         if let [Token::Name(name)] = tokens(inner)[..]
             && let Ok(node) = names.value(name)
         {
             return Ok(node);
         }
-        let value = evaluate(inner)?;
-        return Ok(Node {
-            span: node.span,
-            value,
-        });
+        let value = evaluate_part(inner, node.span, names)?;
+        return Ok(placed(value, node.span));
     }
-    let (mut result, mut rest) = (String::new(), text);
-    while let Some((before, after)) = rest.split_once("${") {
-        let Some((inner, behind)) = after.split_once('}') else {
-            let help = "close it with `}`";
-            return Err(Box::new(
-                wrong(format!("`${{` without `}}` in `{text}`")).help(help),
-            ));
-        };
-        result.push_str(before);
-        match evaluate(inner)? {
-            Value::Str(text) => result.push_str(&text),
-            other => result.push_str(&other.to_toml()),
+    let mut result = String::new();
+    for part in parts {
+        match part {
+            Part::Text(text) => result.push_str(text),
+            Part::Escape => result.push_str("${"),
+            Part::Expression(inner) => {
+                result.push_str(&as_text(&evaluate_part(inner, node.span, names)?))
+            }
         }
-        rest = behind;
     }
-    result.push_str(rest);
     Ok(Node {
         span: node.span,
         value: Value::Str(result),
+    })
+}
+
+/// The value of what stands between `${` and `}`.
+pub(super) fn evaluate_part(
+    source: &str,
+    span: Span,
+    names: &dyn Names,
+) -> Result<Value, Box<Diagnostic>> {
+    let result = Parser::new(source, names).whole();
+    result.map_err(|(message, help)| {
+        let message = format!("`${{{}}}`: {message}", shown(source));
+        Box::new(Diagnostic::error("expression", message).at(span).help(help))
+    })
+}
+
+pub(super) fn unclosed(text: &str, span: Span) -> Diagnostic {
+    let message = format!("`${{` without `}}` in `{text}`");
+    Diagnostic::error("expression", message)
+        .at(span)
+        .help("close it with `}`; for `${` itself write `$${`")
+}
+
+/// A value inside a longer text.
+pub(super) fn as_text(value: &Value) -> String {
+    match value {
+        Value::Str(text) => text.clone(),
+        other => other.to_toml(),
+    }
+}
+
+/// A computed value at the place of its expression.
+pub(super) fn placed(value: Value, span: Span) -> Node {
+    let value = match value {
+        Value::Array(items) => {
+            let items = items.into_iter().map(|item| placed(item.value, span));
+            Value::Array(items.collect())
+        }
+        other => other,
+    };
+    Node { span, value }
+}
+
+/// The names in an expression.
+pub(super) fn names_in(source: &str) -> Vec<&str> {
+    let tokens = tokens(source);
+    let is_call = |at: usize| tokens.get(at + 1) == Some(&Token::Sign("("));
+    let names = tokens
+        .iter()
+        .enumerate()
+        .filter_map(|(at, token)| match token {
+            Token::Name(name) if !WORDS.contains(name) && !is_call(at) => Some(*name),
+            _ => None,
+        });
+    names.collect()
+}
+
+/// The expression with some names written out as their values.
+pub(super) fn written_out(source: &str, value: &dyn Fn(&str) -> Option<String>) -> String {
+    let (mut text, mut rest) = (String::new(), source);
+    for name in names_in(source) {
+        // Names are slices of the source, in order.
+        let at = name.as_ptr() as usize - rest.as_ptr() as usize;
+        text.push_str(&rest[..at]);
+        text.push_str(&value(name).unwrap_or_else(|| name.to_owned()));
+        rest = &rest[at + name.len()..];
+    }
+    text + rest
+}
+
+/// A value as an expression; `None` for what expressions cannot hold.
+pub(super) fn literal(value: &Value) -> Option<String> {
+    Some(match value {
+        Value::Bool(value) => value.to_string(),
+        Value::Int(value) if *value < 0 => format!("({value})"),
+        Value::Int(value) => value.to_string(),
+        Value::Float(value) if !value.is_finite() => return None,
+        Value::Float(value) if *value < 0.0 => format!("({value:?})"),
+        Value::Float(value) => format!("{value:?}"),
+        Value::Str(text) if !text.contains('\'') && !text.contains('}') => format!("'{text}'"),
+        Value::Array(items) => {
+            let items: Option<Vec<_>> = items.iter().map(|item| literal(&item.value)).collect();
+            format!("[{}]", items?.join(", "))
+        }
+        Value::Str(_) | Value::Datetime(_) | Value::Table(_) => return None,
     })
 }
 
@@ -229,6 +322,18 @@ impl<'a> Parser<'a> {
             return Ok(Value::Bool(!truth(&value)?));
         }
         let left = self.sum()?;
+        if self.accept(&["in"]).is_some() {
+            return match self.sum()? {
+                Value::Array(items) => {
+                    let found = items.iter().any(|item| same(&item.value, &left));
+                    Ok(Value::Bool(found))
+                }
+                other => Err((
+                    format!("`in` takes a list, found {}", other.to_toml()),
+                    "for example: `${model.type in ['mlp', 'cnn']}`".into(),
+                )),
+            };
+        }
         let Some(sign) = self.accept(&["==", "!=", "<=", ">=", "<", ">"]) else {
             return Ok(left);
         };
@@ -257,29 +362,42 @@ impl<'a> Parser<'a> {
     }
 
     fn product(&mut self) -> Result<Value, Wrong> {
-        let mut left = self.atom()?;
+        let mut left = self.factor()?;
         while let Some(sign) = self.accept(&["*", "/", "%"]) {
-            let right = self.atom()?;
+            let right = self.factor()?;
             left = arithmetic(&left, sign, &right)?;
         }
         Ok(left)
     }
 
-    fn atom(&mut self) -> Result<Value, Wrong> {
-        self.nested(Self::plain_atom)
+    fn factor(&mut self) -> Result<Value, Wrong> {
+        self.nested(Self::plain_factor)
     }
 
-    fn plain_atom(&mut self) -> Result<Value, Wrong> {
+    fn plain_factor(&mut self) -> Result<Value, Wrong> {
         if self.accept(&["-"]).is_some() {
-            let value = self.atom()?;
+            let value = self.factor()?;
             return arithmetic(&Value::Int(0), "-", &value);
         }
+        let base = self.atom()?;
+        match self.accept(&["**"]) {
+            Some(_) => power(&base, &self.factor()?),
+            None => Ok(base),
+        }
+    }
+
+    fn atom(&mut self) -> Result<Value, Wrong> {
         if self.accept(&["("]).is_some() {
             let value = self.any_of()?;
             return match self.accept(&[")"]) {
                 Some(_) => Ok(value),
                 None => Err(("`(` is not closed".into(), "add `)`".into())),
             };
+        }
+        if self.accept(&["["]).is_some() {
+            let items = self.items("[", "]")?;
+            let items = items.into_iter().map(|item| placed(item, Span::default()));
+            return Ok(Value::Array(items.collect()));
         }
         let token = self.peek();
         self.at += 1;
@@ -292,45 +410,39 @@ impl<'a> Parser<'a> {
             Some(Token::Text(text)) => Ok(Value::Str(text.to_owned())),
             Some(Token::Name("true")) => Ok(Value::Bool(true)),
             Some(Token::Name("false")) => Ok(Value::Bool(false)),
-            Some(Token::Name(name @ ("min" | "max"))) if self.accept(&["("]).is_some() => {
-                self.least_or_largest(name)
+            Some(Token::Name(name)) if self.accept(&["("]).is_some() => {
+                if !FUNCTIONS.contains(&name) {
+                    return Err(functions::unknown(name));
+                }
+                let arguments = self.items(&format!("{name}("), ")")?;
+                functions::call(name, &arguments)
             }
-            Some(Token::Name("first")) if self.accept(&["("]).is_some() => self.first(),
             Some(Token::Name(name)) => Ok(self.names.value(name)?.value),
             Some(sign) => Err(unexpected(sign)),
             None => Err(("the expression ends too early".into(), EXAMPLE.into())),
         }
     }
 
-    fn least_or_largest(&mut self, name: &str) -> Result<Value, Wrong> {
-        let mut found = self.any_of()?;
-        while self.accept(&[","]).is_some() {
-            let other = self.any_of()?;
-            let is_less = number(&other)? < number(&found)?;
-            if is_less == (name == "min") {
-                found = other;
+    /// Values with commas between them, up to `close`.
+    fn items(&mut self, open: &str, close: &str) -> Result<Vec<Value>, Wrong> {
+        let mut items = Vec::new();
+        while self.accept(&[close]).is_none() {
+            if !items.is_empty() && self.accept(&[","]).is_none() {
+                return Err((format!("`{open}` is not closed"), format!("add `{close}`")));
             }
+            if !items.is_empty() && self.accept(&[close]).is_some() {
+                break;
+            }
+            items.push(self.any_of()?);
         }
-        match self.accept(&[")"]) {
-            Some(_) => Ok(found),
-            None => Err((format!("`{name}(` is not closed"), "add `)`".into())),
-        }
-    }
-
-    fn first(&mut self) -> Result<Value, Wrong> {
-        let list = self.any_of()?;
-        match (self.accept(&[")"]), &list) {
-            (None, _) => Err(("`first(` is not closed".into(), "add `)`".into())),
-            (_, Value::Array(items)) if !items.is_empty() => Ok(items[0].value.clone()),
-            _ => Err((
-                format!("`first` takes a list, found {}", list.to_toml()),
-                "give it a parameter that is a list".into(),
-            )),
-        }
+        Ok(items)
     }
 }
 
-const EXAMPLE: &str = "there are parameters, numbers, `+ - * / %`, comparisons, `and`, `or`, `not`, `min(a, b)`, `max(a, b)`, `first(list)`: for example `${2 * channels}`";
+/// Names that mean something in an expression.
+const WORDS: [&str; 6] = ["and", "or", "not", "in", "true", "false"];
+
+const EXAMPLE: &str = "there are names, numbers, `+ - * / % **`, comparisons, `and`, `or`, `not`, functions such as `min(a, b)` or `round(x)`: for example `${2 * channels}`";
 
 fn unexpected(token: Token<'_>) -> Wrong {
     let (Token::Number(text) | Token::Name(text) | Token::Text(text) | Token::Sign(text)) = token;
@@ -362,7 +474,9 @@ fn tokens(source: &str) -> Vec<Token<'_>> {
                 Token::Name,
             )
         } else {
-            let double = ["==", "!=", "<=", ">="].iter().any(|s| rest.starts_with(s));
+            let double = ["==", "!=", "<=", ">=", "**"]
+                .iter()
+                .any(|s| rest.starts_with(s));
             (if double { 2 } else { first.len_utf8() }, Token::Sign)
         };
         tokens.push(make(&rest[..len]));
@@ -379,45 +493,6 @@ fn truth(value: &Value) -> Result<bool, Wrong> {
             "compare it, as in `${num_layers > 1}`".into(),
         )),
     }
-}
-
-fn number(value: &Value) -> Result<f64, Wrong> {
-    match value {
-        Value::Int(value) => Ok(*value as f64),
-        Value::Float(value) => Ok(*value),
-        other => Err((
-            format!("{} is not a number", other.to_toml()),
-            "arithmetic takes numbers".into(),
-        )),
-    }
-}
-
-fn arithmetic(left: &Value, sign: &str, right: &Value) -> Result<Value, Wrong> {
-    let (a, b) = (number(left)?, number(right)?);
-    if b == 0.0 && "/%".contains(sign) {
-        let help = "divide by a number that is not 0".into();
-        return Err((format!("{} is divided by 0", left.to_toml()), help));
-    }
-    if let (Value::Int(a), Value::Int(b)) = (left, right) {
-        let whole = match sign {
-            "+" => a.checked_add(*b),
-            "-" => a.checked_sub(*b),
-            "*" => a.checked_mul(*b),
-            "%" => Some(a.rem_euclid(*b)),
-            _ if a % b == 0 => a.checked_div(*b),
-            _ => None,
-        };
-        if let Some(whole) = whole {
-            return Ok(Value::Int(whole));
-        }
-    }
-    Ok(Value::Float(match sign {
-        "+" => a + b,
-        "-" => a - b,
-        "*" => a * b,
-        "%" => a.rem_euclid(b),
-        _ => a / b,
-    }))
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! What a person most likely meant by a key that is wrong or missing, from the keys that there are.
 
+use serde_json::Value as Json;
+
 use super::section::{KeyDoc, Shape};
 
 /// The keys that a table must have, with a value each.
@@ -88,6 +90,10 @@ pub fn home_of(key: &str) -> Option<String> {
                 Shape::Scalar(_)
                 | Shape::Tables(_)
                 | Shape::Axes
+                | Shape::Distributions
+                | Shape::Trials
+                | Shape::Values
+                | Shape::Free
                 | Shape::Layers
                 | Shape::Blocks => None,
             };
@@ -98,4 +104,49 @@ pub fn home_of(key: &str) -> Option<String> {
         None
     }
     find(&super::describe(), "", key)
+}
+
+/// The dotted paths of all keys outside of lists, tables included.
+pub fn key_paths() -> Vec<String> {
+    fn collect(keys: &[KeyDoc], prefix: &str, paths: &mut Vec<String>) {
+        for doc in keys {
+            let path = match prefix.is_empty() {
+                true => doc.key.to_owned(),
+                false => format!("{prefix}.{}", doc.key),
+            };
+            match &doc.shape {
+                Shape::Table(keys) => collect(keys, &path, paths),
+                Shape::Variants(all) => all.iter().for_each(|v| collect(&v.keys, prefix, paths)),
+                _ => {}
+            }
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+    }
+    let mut paths = Vec::new();
+    collect(&super::describe(), "", &mut paths);
+    paths
+}
+
+/// The value, as TOML, that the key at a dotted path has when it is not written.
+pub fn default_of(path: &str) -> Option<String> {
+    fn find(keys: &[KeyDoc], path: &str) -> Option<String> {
+        let (head, rest) = match path.split_once('.') {
+            None => (path, None),
+            Some((head, rest)) => (head, Some(rest)),
+        };
+        keys.iter().find_map(|doc| match (&doc.shape, rest) {
+            (Shape::Table(inner), Some(rest)) if doc.key == head => find(inner, rest),
+            (Shape::Variants(_), None) if doc.key == head => {
+                doc.default.as_ref().map(Json::to_string)
+            }
+            (Shape::Variants(all), _) => all.iter().find_map(|v| find(&v.keys, path)),
+            (Shape::Scalar(_), None) if doc.key == head => {
+                doc.default.as_ref().map(Json::to_string)
+            }
+            _ => None,
+        })
+    }
+    find(&super::describe(), path)
 }

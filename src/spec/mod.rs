@@ -5,8 +5,11 @@
 
 pub mod backend;
 pub mod data;
+pub mod distribution;
 pub mod document;
 pub mod expression;
+mod extends;
+mod functions;
 pub mod generate;
 mod hints;
 pub mod kind;
@@ -15,24 +18,31 @@ pub mod method;
 pub mod metric;
 pub mod model;
 pub mod optimizer;
+pub mod reference;
+pub mod render;
 pub mod scheduler;
 pub mod schema;
 pub mod section;
+pub mod sweep;
 pub mod task;
+mod template;
 pub mod train;
 
 use serde::{Deserialize, Serialize};
 
+use crate::diagnostic::Diagnostic;
 use backend::BackendSpec;
 use data::DataSpec;
-use document::{Entry, Table};
+use document::{Table, Value};
+pub use hints::key_paths;
 use kind::{Bytes, Kind};
 use loss::LossSpec;
 use metric::Objective;
 use model::ModelSpec;
 use optimizer::OptimizerSpec;
 use scheduler::SchedulerSpec;
-use section::{Findings, KeyDoc, Section};
+use section::{Findings, KeyDoc, Section, Shape};
+use sweep::SweepSpec;
 use task::TaskTable;
 use train::TrainSpec;
 
@@ -63,8 +73,6 @@ pub struct ExperimentSpec {
     pub backend: BackendSpec,
     /// `[memory]`
     pub memory: MemorySpec,
-    /// `[sweep]`
-    pub sweep: SweepSpec,
 }
 
 /// The `[experiment]` table.
@@ -101,13 +109,6 @@ pub struct ObjectiveSpec {
     pub metric: Option<Objective>,
 }
 
-/// The `[sweep]` table.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SweepSpec {
-    /// Dotted keys with the entry that lists their values, in file order.
-    pub grid: Vec<(String, Entry)>,
-}
-
 impl ExperimentSpec {
     /// Decodes the root table. A value that is wrong or missing is reported in `findings` and replaced
     /// by a stand-in, so that everything wrong is found at once.
@@ -116,12 +117,27 @@ impl ExperimentSpec {
     }
 }
 
+impl SweepSpec {
+    /// Decodes the `[sweep]` table of the root table alone.
+    pub fn read(root: &Table, findings: &mut Findings) -> Self {
+        let entries = root.get("sweep").cloned().into_iter().collect();
+        section::read(&Table { entries }, findings, sweep)
+    }
+}
+
+fn sweep(s: &mut Section<'_>) -> SweepSpec {
+    s.table("sweep", "Which keys are varied.", false, SweepSpec::decode)
+}
+
 /// All keys of the experiment file, for the schema and for messages.
 pub fn describe() -> Vec<KeyDoc> {
     section::describe(decode)
 }
 
 fn decode(s: &mut Section<'_>) -> ExperimentSpec {
+    // `SweepSpec::read` gives it by itself, since a trial has none.
+    sweep(s);
+    read_layers(s);
     ExperimentSpec {
         experiment: s.table("experiment", "What is asked, and with how many seeds.", false, |s| ExperimentTable {
             name: s
@@ -174,8 +190,30 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
                 )
                 .optional(),
         }),
-        sweep: s.table("sweep", "Which keys are varied.", false, |s| SweepSpec {
-            grid: s.axes("grid", "Keys with their values; every combination is a trial."),
-        }),
+    }
+}
+
+/// Keys that were dealt with before there was a tree to decode: `extends` and `[values]`.
+fn read_layers(s: &mut Section<'_>) {
+    let paths = Kind::Either(Box::new(Kind::Path), Box::new(Kind::list(Kind::Path, 1)));
+    s.raw(
+        "extends",
+        "Files that this one is a layer over, relative to it; later ones win over earlier ones.",
+        Shape::Scalar(paths),
+    );
+    let values = s.raw(
+        "values",
+        "Values under names of your own, for `${values.name}` in other tables; may be axes.",
+        Shape::Free,
+    );
+    if let Some(entry) = values
+        && !matches!(entry.node.value, Value::Table(_))
+        && let Some((_, findings)) = s.reading()
+    {
+        let found = entry.node.value.kind();
+        let message = format!("`values` must be a table, found {found}");
+        let help = "write `[values]` on a line of its own, and its keys below";
+        let wrong = Diagnostic::error("wrong-type", message).at(entry.node.span);
+        findings.diagnostics.push(wrong.help(help));
     }
 }

@@ -5,6 +5,7 @@ use serde_json::{Map, Value as Json, json};
 use super::model::expand::decode_layer;
 use super::model::layer::LayerType;
 use super::section::{self, Choice, KeyDoc, Shape, Variant};
+use super::sweep::{describe_distribution, describe_long_axis};
 
 /// The schema as it is committed, with a final newline.
 pub fn experiment_schema() -> String {
@@ -74,10 +75,16 @@ fn object_schema(keys: &[KeyDoc], doc: &str, mut properties: Map<String, Json>) 
                 json!({ "type": "array", "minItems": key.required as u8, "items": items })
             }
             Shape::Axes => axes_schema(),
+            Shape::Distributions => distributions_schema(),
+            Shape::Trials => {
+                json!({ "type": "array", "minItems": 1, "items": { "type": "object" } })
+            }
+            Shape::Values => json!({ "type": "array", "minItems": 1 }),
             Shape::Layers => {
                 json!({ "type": "array", "minItems": 1, "items": { "$ref": "#/definitions/layer" } })
             }
             Shape::Blocks => blocks_schema(),
+            Shape::Free => json!({ "type": "object" }),
             Shape::Variants(_) => continue,
         };
         schema["description"] = key.doc.into();
@@ -140,15 +147,35 @@ fn blocks_schema() -> Json {
     })
 }
 
-/// Axes are lists under dotted or nested keys.
+/// Axes are lists under dotted or nested keys, or lists with a condition.
 fn axes_schema() -> Json {
     json!({
         "type": "object",
         "additionalProperties": {
             "anyOf": [
-                { "type": "array", "minItems": 1, "uniqueItems": true },
-                { "type": "object" }
+                { "type": "array", "minItems": 1 },
+                table_schema(&describe_long_axis(), "An axis with a condition."),
+                nested_schema(),
             ]
         }
     })
+}
+
+/// Distributions stand under dotted or nested keys.
+fn distributions_schema() -> Json {
+    json!({
+        "type": "object",
+        "additionalProperties": {
+            "anyOf": [
+                table_schema(&describe_distribution(), "What values are drawn from."),
+                { "type": "object", "additionalProperties": { "type": "object" } },
+            ]
+        }
+    })
+}
+
+/// The part of a dotted key that is written without quotes.
+fn nested_schema() -> Json {
+    let inner = json!({ "anyOf": [{ "type": "array", "minItems": 1 }, { "type": "object" }] });
+    json!({ "type": "object", "additionalProperties": inner })
 }

@@ -44,6 +44,8 @@ pub struct KeyDoc {
     pub default: Option<Json>,
     /// Whether it must be written.
     pub required: bool,
+    /// Whether a table that is not written is not there, instead of being one of defaults.
+    pub is_optional: bool,
 }
 
 /// What a key holds.
@@ -59,10 +61,18 @@ pub enum Shape {
     Variants(Vec<Variant>),
     /// A table whose keys are dotted paths of other keys and whose values are lists for them.
     Axes,
+    /// A table whose keys are dotted paths of other keys and whose values are distributions.
+    Distributions,
+    /// A list of tables of dotted paths with a value each.
+    Trials,
+    /// A list of values of any type.
+    Values,
     /// A list of layers.
     Layers,
     /// Tables of layers by name.
     Blocks,
+    /// A table of any keys.
+    Free,
 }
 
 /// One type of a table with a `type` key.
@@ -221,6 +231,7 @@ impl<'a> Section<'a> {
                     shape: Shape::Tables(inner),
                     default: None,
                     required,
+                    is_optional: false,
                 });
                 return vec![value];
             }
@@ -308,6 +319,7 @@ impl<'a> Section<'a> {
                     shape: Shape::Table(inner),
                     default: None,
                     required,
+                    is_optional: false,
                 });
                 value
             }
@@ -373,7 +385,15 @@ impl<'a> Section<'a> {
         decode: impl Fn(&mut Section<'_>) -> T,
     ) -> Option<T> {
         match self.is_written(key) {
-            true => Some(self.table(key, doc, false, decode)),
+            true => {
+                let value = self.table(key, doc, false, decode);
+                if let Mode::Describe(keys) = &mut self.mode
+                    && let Some(doc) = keys.last_mut()
+                {
+                    doc.is_optional = true;
+                }
+                Some(value)
+            }
             false => {
                 self.known.push(key);
                 None
@@ -433,6 +453,7 @@ impl<'a> Section<'a> {
                     shape,
                     default: None,
                     required: false,
+                    is_optional: false,
                 });
                 None
             }
@@ -451,6 +472,23 @@ impl<'a> Section<'a> {
                 ..
             } => Some((*span, findings)),
             _ => None,
+        }
+    }
+
+    /// Whether the value of a key was refused.
+    pub fn is_refused(&self, key: &str) -> bool {
+        match &self.mode {
+            Mode::Describe(_) => false,
+            Mode::Read { findings, .. } => findings.is_poisoned(&self.path_of(key)),
+        }
+    }
+
+    /// Refuses the value of a key for more than its kind.
+    pub fn refuse(&mut self, key: &str, diagnostic: Diagnostic) {
+        let path = self.path_of(key);
+        if let Some((_, findings)) = self.reading() {
+            findings.diagnostics.push(diagnostic);
+            findings.poisoned.push(path);
         }
     }
 
@@ -483,6 +521,7 @@ impl<'a> Section<'a> {
                 shape: Shape::Variants(variants),
                 default: default.map(|d| d.name().into()),
                 required: default.is_none(),
+                is_optional: false,
             });
             return first.expect("a choice has at least one value");
         }
@@ -510,45 +549,35 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The entries of a table of axes: dotted paths, or nested tables, that end in lists.
-    pub fn axes(&mut self, key: &'static str, doc: &'static str) -> Vec<(String, Entry)> {
-        self.known.push(key);
+    /// The entries of a table of axes: dotted paths, or nested tables, that end in what is no table, or
+    /// in a table that `is_axis`.
+    pub fn axes(
+        &mut self,
+        key: &'static str,
+        doc: &'static str,
+        shape: Shape,
+        example: &str,
+        is_axis: impl Fn(&Entry, &Table) -> bool,
+    ) -> Vec<(String, Entry)> {
         let path = self.path_of(key);
-        match &mut self.mode {
-            Mode::Describe(keys) => {
-                keys.push(KeyDoc {
-                    key,
-                    doc,
-                    shape: Shape::Axes,
-                    default: None,
-                    required: false,
-                });
-                Vec::new()
+        let Some(entry) = self.raw(key, doc, shape) else {
+            return Vec::new();
+        };
+        let mut axes = Vec::new();
+        match (&entry.node.value, self.reading()) {
+            (Value::Table(table), _) => collect_axes(table, "", &is_axis, &mut axes),
+            (other, Some((_, findings))) => {
+                let message = format!("`{path}` must be a table of axes, found {}", other.kind());
+                findings.diagnostics.push(
+                    Diagnostic::error("wrong-type", message)
+                        .at(entry.node.span)
+                        .help(format!("write `[{path}]`, and below it `{example}`")),
+                );
+                findings.poisoned.push(path);
             }
-            Mode::Read {
-                table, findings, ..
-            } => match table.and_then(|t| t.get(key)) {
-                None => Vec::new(),
-                Some(entry) => match &entry.node.value {
-                    Value::Table(table) => {
-                        let mut axes = Vec::new();
-                        collect_axes(table, "", &mut axes);
-                        axes
-                    }
-                    other => {
-                        let message =
-                            format!("`{path}` must be a table of axes, found {}", other.kind());
-                        findings.diagnostics.push(
-                            Diagnostic::error("wrong-type", message)
-                                .at(entry.node.span)
-                                .help(format!("write `[{path}]`, and below it `\"optimizer.learning_rate\" = [1e-3, 1e-2]`")),
-                        );
-                        findings.poisoned.push(path);
-                        Vec::new()
-                    }
-                },
-            },
+            _ => {}
         }
+        axes
     }
 
     fn path_of(&self, key: &str) -> String {
@@ -604,14 +633,21 @@ impl<'a> Section<'a> {
     }
 }
 
-fn collect_axes(table: &Table, prefix: &str, axes: &mut Vec<(String, Entry)>) {
+fn collect_axes(
+    table: &Table,
+    prefix: &str,
+    is_axis: &dyn Fn(&Entry, &Table) -> bool,
+    axes: &mut Vec<(String, Entry)>,
+) {
     for entry in &table.entries {
         let path = match prefix.is_empty() {
             true => entry.key.clone(),
             false => format!("{prefix}.{}", entry.key),
         };
         match &entry.node.value {
-            Value::Table(inner) => collect_axes(inner, &path, axes),
+            Value::Table(inner) if !is_axis(entry, inner) => {
+                collect_axes(inner, &path, is_axis, axes)
+            }
             _ => axes.push((path, entry.clone())),
         }
     }
@@ -650,6 +686,16 @@ impl<T: Scalar> Field<'_, '_, T> {
     }
 
     fn take(self, default: Option<Json>, required: bool) -> Option<T> {
+        if let Mode::Read { table, .. } = &self.section.mode {
+            // Most values are right or not written, and a sweep reads very many: nothing is put into words for those.
+            match table.and_then(|table| table.get(self.key)) {
+                Some(entry) if self.kind.check("", &entry.node).is_empty() => {
+                    return Some(T::from_value(&entry.node.value));
+                }
+                None if !required => return None,
+                _ => {}
+            }
+        }
         let path = self.section.path_of(self.key);
         let place = self.section.place();
         match &mut self.section.mode {
@@ -660,6 +706,7 @@ impl<T: Scalar> Field<'_, '_, T> {
                     shape: Shape::Scalar(self.kind),
                     default,
                     required,
+                    is_optional: false,
                 });
                 None
             }
@@ -671,9 +718,6 @@ impl<T: Scalar> Field<'_, '_, T> {
             } => match table.and_then(|t| t.get(self.key)) {
                 Some(entry) => {
                     let wrong = self.kind.check(&path, &entry.node);
-                    if wrong.is_empty() {
-                        return Some(T::from_value(&entry.node.value));
-                    }
                     wrong.into_iter().for_each(|d| findings.diagnostics.push(d));
                     findings.poisoned.push(path);
                     None

@@ -20,7 +20,7 @@ use burn::train::{
 
 use super::checkpoint::{Best, Checkpoints, State};
 use super::loader::{Batch, Cursor};
-use super::memory::resident_bytes;
+use super::memory::held_bytes;
 use super::metrics::{SharedSums, Sums};
 use super::network::{Network, Outputs};
 use super::norms::NormLog;
@@ -337,7 +337,7 @@ impl Epochs {
             metrics,
             train_secs,
             valid_secs,
-            memory_bytes: resident_bytes(),
+            memory_bytes: held_bytes(),
         };
         (self.emit)(Event::EpochFinished(epoch.clone()));
         state.history.push(epoch);
@@ -379,7 +379,7 @@ impl Epochs {
         let Some(limit) = self.plan.memory_limit_bytes else {
             return false;
         };
-        let held = resident_bytes();
+        let held = held_bytes();
         if held > limit {
             self.result
                 .lock()

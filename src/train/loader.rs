@@ -10,7 +10,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use super::targets::Targets;
 use super::tensor::DynTensor;
 use crate::data::order::{Purpose, permutation};
-use crate::data::{Split, TargetValues, Values};
+use crate::data::{Moment, Served, Split, TargetValues, Values};
 use crate::plan::RunPlan;
 use crate::spec::task::TaskKind;
 
@@ -80,7 +80,7 @@ impl Loader {
     }
 
     /// Puts items on the device.
-    fn batch(&self, items: Split) -> Batch {
+    fn batch(&self, items: Served) -> Batch {
         let (num, device) = (items.num_items, &self.device);
         let shape = [&[num], &*self.item_shape].concat();
         let inputs = match items.values {
@@ -107,12 +107,17 @@ impl Loader {
 impl DataLoader<Batch> for Loader {
     fn iter<'a>(&'a self) -> Box<dyn DataLoaderIterator<Batch> + 'a> {
         let num = self.num_items();
-        let (order, first_step) = match &self.shuffled {
-            None => ((0..num as u32).collect(), 0),
+        let (order, first_step, moment) = match &self.shuffled {
+            None => ((0..num as u32).collect(), 0, None),
             Some((seed, cursor)) => {
                 let epoch = cursor.epoch.load(Ordering::Relaxed) as u64;
                 let order = permutation(num, *seed, Purpose::Order, epoch);
-                (order, cursor.first_step.load(Ordering::Relaxed))
+                let moment = Moment { seed: *seed, epoch };
+                (
+                    order,
+                    cursor.first_step.load(Ordering::Relaxed),
+                    Some(moment),
+                )
             }
         };
         let first = (first_step * self.batch_size).min(num);
@@ -124,7 +129,7 @@ impl DataLoader<Batch> for Loader {
             let batches = order[first..].chunks(batch_size);
             batches
                 .flat_map(|batch| batch.chunks(piece_size))
-                .map(|indices| split.gather(indices))
+                .map(|places| split.serve(places, moment))
                 .try_for_each(|batch| sender.send(batch))
         });
         Box::new(Batches {
@@ -135,7 +140,7 @@ impl DataLoader<Batch> for Loader {
     }
 
     fn num_items(&self) -> usize {
-        self.split.num_items
+        self.split.num_items()
     }
 
     fn to_device(&self, device: &Device) -> Arc<dyn DataLoader<Batch>> {
@@ -146,9 +151,8 @@ impl DataLoader<Batch> for Loader {
     }
 
     fn slice(&self, start: usize, end: usize) -> Arc<dyn DataLoader<Batch>> {
-        let indices: Vec<u32> = (start as u32..end as u32).collect();
         Arc::new(Self {
-            split: Arc::new(self.split.gather(&indices)),
+            split: Arc::new(self.split.slice(start..end)),
             ..self.clone()
         })
     }
@@ -158,7 +162,7 @@ impl DataLoader<Batch> for Loader {
 /// not depend on time.
 struct Batches<'a> {
     loader: &'a Loader,
-    receiver: mpsc::Receiver<Split>,
+    receiver: mpsc::Receiver<Served>,
     served: usize,
 }
 

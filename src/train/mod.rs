@@ -47,7 +47,7 @@ use crate::data::order::{Purpose, stream_seed};
 use crate::data::{self, Loaded, Split};
 use crate::event::{Event, FailureClass, Metrics, Outcome, Started};
 use crate::plan::RunPlan;
-use crate::record::RunFolder;
+use crate::record::{RunFolder, write_json};
 use crate::spec::kind::show_bytes;
 use checkpoint::{Always, Checkpoints, State};
 use epochs::{Epochs, Progressed};
@@ -122,8 +122,13 @@ pub fn panic_text(payload: &(dyn Any + Send)) -> String {
 
 fn run(job: &Job) -> Result<Executed, Outcome> {
     let plan = &job.plan;
-    let loaded =
-        data::load(&plan.data).map_err(|e| Outcome::failed(FailureClass::Data, e.to_string()))?;
+    let loaded = data::load(&plan.data, &|_, _| {})
+        .map_err(|e| Outcome::failed(FailureClass::Data, e.to_string()))?;
+    let encoder = &loaded.train.set().encoder;
+    if let Err(error) = write_json(&job.folder.transforms_json(), encoder) {
+        let message = format!("transforms.json cannot be written: {error}");
+        return Err(Outcome::failed(FailureClass::Disk, message));
+    }
     let device = device::open(plan.device, plan.precision)
         .map_err(|reason| Outcome::failed(FailureClass::Device, reason))?;
     let checkpoints = Checkpoints::new(plan, &job.folder, &loaded.digests, job.emit.clone());

@@ -29,7 +29,7 @@ pub(super) fn planned(text: &str) -> RunPlan {
         base: PathBuf::from("nowhere"),
         cache: PathBuf::from("nowhere"),
     };
-    let located = &mut |spec: &_| data::locate(spec, &folders, None);
+    let located = &mut |spec: &_| data::locate(spec, &folders, None, &|_, _| {});
     match plan::plan(&document, "spec", located) {
         Ok((plan, _)) => plan.runs.into_iter().next().expect("it has a run"),
         Err(refused) => panic!("{}", refused.render(&document.sources, false)),

@@ -68,16 +68,22 @@ batch_size = 16
 
 /// Plans a text without looking at the disk.
 pub fn plan(name: &str, text: &str) -> Result<(Plan, String), String> {
+    plan_in(None, name, text)
+}
+
+/// Plans a text that may extend files below a folder.
+pub fn plan_in(folder: Option<&Path>, name: &str, text: &str) -> Result<(Plan, String), String> {
     let rendered = |document: &Document, diagnostics: &Diagnostics| {
         diagnostics.render(&document.sources, false)
     };
-    let document = Document::parse(name, text).map_err(|(sources, d)| d.render(&sources, false))?;
+    let document =
+        Document::compose(name, text, folder).map_err(|(sources, d)| d.render(&sources, false))?;
     let folders = Folders {
         base: PathBuf::from("nowhere"),
         cache: PathBuf::from("nowhere"),
     };
     match plan::plan(&document, "spec", &mut |spec| {
-        data::locate(spec, &folders, None)
+        data::locate(spec, &folders, None, &|_, _| {})
     }) {
         Ok((plan, warnings)) => Ok((plan, rendered(&document, &warnings))),
         Err(diagnostics) => Err(rendered(&document, &diagnostics)),

@@ -145,7 +145,7 @@ fn counts_are_predicted() {
 #[test]
 fn items_are_given_back() {
     let text = spec(
-        "type = \"digits\"\nstandardize = false\n[task]\ntype = \"autoencoding\"\nmetrics = [\"mse\", \"mae\", \"psnr\"]\n",
+        "type = \"digits\"\nscale = \"none\"\n[task]\ntype = \"autoencoding\"\nmetrics = [\"mse\", \"mae\", \"psnr\"]\n",
     )
     .replace(
         "type = \"mlp\"\nhidden = [64]",

@@ -1,4 +1,443 @@
-//! From records to what a network is given: fitted on the train split alone.
+//! From records to what a network is given and is to give: fitted on the train split alone, saved with
+//! the run.
 
 pub mod augment;
+mod fit;
+mod statistics;
 pub mod tokenizer;
+
+pub use fit::{Fitting, array_scaling, fit};
+
+use serde::{Deserialize, Serialize};
+
+use super::records::{ColumnKind, Records};
+use super::{InputPlan, TargetPlan};
+use crate::spec::data::WindowSpec;
+use tokenizer::Tokenizer;
+
+/// How records become items.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Encoder {
+    /// What a network is given.
+    pub input: InputEncoder,
+    /// What it is to give.
+    pub target: TargetEncoder,
+}
+
+/// How records become what a network is given.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum InputEncoder {
+    /// Numbers of several columns, one behind the other.
+    Features {
+        /// The columns.
+        features: Vec<Feature>,
+        /// Whether each item is brought to length 1 then.
+        normalize: bool,
+        /// Where an item is a window of rows, which.
+        window: Option<WindowSpec>,
+    },
+    /// The array of one column.
+    Array {
+        /// The column.
+        column: usize,
+        /// Its shape.
+        shape: Vec<usize>,
+        /// How it is scaled: once for all values, or for each.
+        scaling: Vec<Scaling>,
+        /// What a byte is worth where it is not scaled.
+        unit: f32,
+        /// Whether each item is brought to length 1 then.
+        normalize: bool,
+    },
+    /// Tokens as they stand in a column.
+    Tokens {
+        /// The column.
+        column: usize,
+        /// Its shape.
+        shape: Vec<usize>,
+        /// The number that all tokens are below.
+        vocabulary: usize,
+        /// What is added to each: 1 where -1 stands for padding.
+        shift: i32,
+    },
+    /// A text, cut or filled up to a length.
+    Text {
+        /// The column.
+        column: usize,
+        /// Makes tokens of it.
+        tokenizer: Tokenizer,
+        /// Tokens of an item.
+        length: usize,
+    },
+    /// A piece of running text.
+    Stream {
+        /// The column of texts, which follow each other.
+        column: usize,
+        /// Makes tokens of them.
+        tokenizer: Tokenizer,
+        /// Tokens of an item.
+        length: usize,
+        /// Tokens from one item's start to the next one's.
+        stride: usize,
+    },
+}
+
+/// How records become what a network is to give.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum TargetEncoder {
+    /// Nothing: the items are their own targets.
+    None,
+    /// The class in a column.
+    Class {
+        /// The column.
+        column: usize,
+        /// Number of classes.
+        num_classes: usize,
+    },
+    /// A class for each position of a column.
+    Classes {
+        /// The column.
+        column: usize,
+        /// The positions.
+        shape: Vec<usize>,
+        /// Number of classes.
+        num_classes: usize,
+        /// The byte that stands for class 1, where bytes do not stand for themselves: masks of 0 and 255.
+        one: Option<u8>,
+    },
+    /// Labels that are 0 or 1, in one column or several.
+    Labels {
+        /// The columns.
+        columns: Vec<usize>,
+        /// Number of labels.
+        num_labels: usize,
+    },
+    /// Numbers of one column or several.
+    Values {
+        /// The columns, each with the scaling of all its values or of each.
+        columns: Vec<(usize, Vec<Scaling>)>,
+        /// The shape of a target.
+        shape: Vec<usize>,
+    },
+    /// The token behind each token of a piece of text.
+    NextTokens,
+}
+
+/// A column as numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Feature {
+    /// The column.
+    pub column: usize,
+    /// Its name.
+    pub name: String,
+    /// How its values become numbers.
+    pub form: Form,
+}
+
+/// How a column's values become numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "form", rename_all = "snake_case")]
+pub enum Form {
+    /// They are numbers.
+    Numbers {
+        /// What stands for missing ones, for each value.
+        fill: Vec<f64>,
+        /// What they are brought between first.
+        clip: Option<[f64; 2]>,
+        /// How each is scaled.
+        scaling: Vec<Scaling>,
+    },
+    /// A number for each category.
+    OneHot {
+        /// The place of each category of the column; `None` for one that the train split lacks.
+        places: Vec<Option<usize>>,
+        /// Number of places.
+        width: usize,
+        /// The place that missing ones take.
+        fill: Option<usize>,
+    },
+    /// One number for all categories.
+    Ordinal {
+        /// The number of each category of the column.
+        numbers: Vec<f64>,
+        /// The number of missing ones.
+        fill: f64,
+        /// How it is scaled.
+        scaling: Scaling,
+    },
+}
+
+/// (value - shift) * factor.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scaling {
+    /// What is subtracted.
+    pub shift: f64,
+    /// What is multiplied by then.
+    pub factor: f64,
+}
+
+impl Scaling {
+    /// Leaves values as they are.
+    pub const NONE: Self = Self {
+        shift: 0.0,
+        factor: 1.0,
+    };
+
+    fn apply(&self, value: f64) -> f32 {
+        ((value - self.shift) * self.factor) as f32
+    }
+}
+
+/// The scaling of a value: one for all, or one for each.
+fn of<T: Copy>(all: &[T], at: usize) -> T {
+    match all {
+        [one] => *one,
+        each => each[at],
+    }
+}
+
+impl Feature {
+    /// How many numbers it becomes.
+    pub fn width(&self) -> usize {
+        match &self.form {
+            Form::Numbers { fill, .. } => fill.len(),
+            Form::OneHot { width, .. } => *width,
+            Form::Ordinal { .. } => 1,
+        }
+    }
+
+    fn encode(&self, records: &Records, item: usize, out: &mut Vec<f32>) {
+        match &self.form {
+            Form::Numbers {
+                fill,
+                clip,
+                scaling,
+            } => {
+                let mut at = 0;
+                records.numbers(item, self.column, |value| {
+                    let mut value = if value.is_nan() { fill[at] } else { value };
+                    if let Some([low, high]) = clip {
+                        value = value.clamp(*low, *high);
+                    }
+                    out.push(of(scaling, at).apply(value));
+                    at += 1;
+                });
+            }
+            Form::OneHot {
+                places,
+                width,
+                fill,
+            } => {
+                let place = match records.category(item, self.column) {
+                    Some(code) => places[code],
+                    None => *fill,
+                };
+                let start = out.len();
+                out.resize(start + width, 0.0);
+                if let Some(place) = place {
+                    out[start + place] = 1.0;
+                }
+            }
+            Form::Ordinal {
+                numbers,
+                fill,
+                scaling,
+            } => {
+                let number = records.category(item, self.column);
+                out.push(scaling.apply(number.map_or(*fill, |code| numbers[code])));
+            }
+        }
+    }
+}
+
+/// Brings values to length 1, unless all are 0.
+fn to_unit_length(values: &mut [f32]) {
+    let squares: f64 = values.iter().map(|v| f64::from(*v) * f64::from(*v)).sum();
+    if squares > 0.0 {
+        let factor = 1.0 / squares.sqrt();
+        for value in values {
+            *value = (f64::from(*value) * factor) as f32;
+        }
+    }
+}
+
+impl InputEncoder {
+    /// What an item is.
+    pub fn plan(&self) -> InputPlan {
+        let (shape, vocabulary) = match self {
+            InputEncoder::Features {
+                features, window, ..
+            } => {
+                let width = features.iter().map(Feature::width).sum();
+                (
+                    window
+                        .iter()
+                        .map(|window| window.length)
+                        .chain([width])
+                        .collect(),
+                    None,
+                )
+            }
+            InputEncoder::Array { shape, .. } => (shape.clone(), None),
+            InputEncoder::Tokens {
+                shape, vocabulary, ..
+            } => (shape.clone(), Some(*vocabulary)),
+            InputEncoder::Text {
+                tokenizer, length, ..
+            }
+            | InputEncoder::Stream {
+                tokenizer, length, ..
+            } => (vec![*length], Some(tokenizer.vocabulary())),
+        };
+        InputPlan { shape, vocabulary }
+    }
+
+    /// Whether items are tokens, and not numbers.
+    pub fn is_tokens(&self) -> bool {
+        !matches!(
+            self,
+            InputEncoder::Features { .. } | InputEncoder::Array { .. }
+        )
+    }
+
+    /// Adds the numbers of one record.
+    ///
+    /// # Panics
+    /// When items are tokens.
+    pub fn numbers(&self, records: &Records, item: usize, out: &mut Vec<f32>) {
+        let start = out.len();
+        let normalize = match self {
+            InputEncoder::Features {
+                features,
+                normalize,
+                ..
+            } => {
+                for feature in features {
+                    feature.encode(records, item, out);
+                }
+                normalize
+            }
+            InputEncoder::Array {
+                column,
+                scaling,
+                normalize,
+                ..
+            } => {
+                array(records, item, *column, scaling, out);
+                normalize
+            }
+            _ => unreachable!("tokens are no numbers"),
+        };
+        if *normalize {
+            to_unit_length(&mut out[start..]);
+        }
+    }
+}
+
+/// Adds the scaled values of an array. Most of the time of serving pictures is spent here.
+fn array(records: &Records, item: usize, column: usize, scaling: &[Scaling], out: &mut Vec<f32>) {
+    let bytes = records.bytes(item, column);
+    let singles = |scaling: &Scaling| (scaling.shift as f32, scaling.factor as f32);
+    match (&records.columns()[column].kind, scaling) {
+        (ColumnKind::Bytes, [one]) => {
+            let (shift, factor) = singles(one);
+            out.extend(bytes.iter().map(|byte| (f32::from(*byte) - shift) * factor));
+        }
+        (ColumnKind::Numbers, [one]) => {
+            let (shift, factor) = singles(one);
+            let values = bytes.chunks_exact(4);
+            out.extend(values.map(|b| {
+                let value = f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+                // Only `missing = "zero"` lets numbers through that are none.
+                let value = if value.is_nan() { 0.0 } else { value };
+                (value - shift) * factor
+            }));
+        }
+        _ => {
+            let mut at = 0;
+            records.numbers(item, column, |value| {
+                let (shift, factor) = singles(&of(scaling, at));
+                let value = if value.is_nan() { 0.0 } else { value as f32 };
+                out.push((value - shift) * factor);
+                at += 1;
+            });
+        }
+    }
+}
+
+impl TargetEncoder {
+    /// What a target is; `input` is what an item is.
+    pub fn plan(&self, input: &InputPlan) -> TargetPlan {
+        match self {
+            TargetEncoder::None => TargetPlan::None,
+            TargetEncoder::Class { num_classes, .. } => TargetPlan::Class {
+                num_classes: *num_classes,
+            },
+            TargetEncoder::Classes {
+                shape, num_classes, ..
+            } => TargetPlan::Classes {
+                shape: shape.clone(),
+                num_classes: *num_classes,
+            },
+            TargetEncoder::Labels { num_labels, .. } => TargetPlan::Labels {
+                num_labels: *num_labels,
+            },
+            TargetEncoder::Values { shape, .. } => TargetPlan::Values {
+                shape: shape.clone(),
+            },
+            TargetEncoder::NextTokens => TargetPlan::Classes {
+                shape: input.shape.clone(),
+                num_classes: input.vocabulary.unwrap_or(0),
+            },
+        }
+    }
+
+    /// Whether targets are classes, and not numbers.
+    pub fn is_classes(&self) -> bool {
+        !matches!(
+            self,
+            TargetEncoder::Labels { .. } | TargetEncoder::Values { .. }
+        )
+    }
+
+    /// Adds the classes of one record.
+    pub fn classes(&self, records: &Records, item: usize, out: &mut Vec<i32>) {
+        match self {
+            TargetEncoder::Class { column, .. } => {
+                out.push(records.number(item, *column, 0) as i32);
+            }
+            TargetEncoder::Classes { column, one, .. } => {
+                records.numbers(item, *column, |value| {
+                    out.push(match one {
+                        Some(one) => i32::from(value == f64::from(*one)),
+                        None => value as i32,
+                    });
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds the numbers of one record.
+    pub fn numbers(&self, records: &Records, item: usize, out: &mut Vec<f32>) {
+        match self {
+            TargetEncoder::Labels { columns, .. } => {
+                for column in columns {
+                    records.numbers(item, *column, |value| out.push(value as f32));
+                }
+            }
+            TargetEncoder::Values { columns, .. } => {
+                for (column, scaling) in columns {
+                    let mut at = 0;
+                    records.numbers(item, *column, |value| {
+                        out.push(of(scaling, at).apply(value));
+                        at += 1;
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}

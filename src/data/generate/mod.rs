@@ -80,7 +80,7 @@ pub fn generate(generated: &Generated) -> Items {
     };
     let mut targets = match target {
         TargetPlan::Class { .. } | TargetPlan::Classes { .. } => TargetValues::Classes(Vec::new()),
-        TargetPlan::Labels { .. } | TargetPlan::Values { .. } => TargetValues::Floats(Vec::new()),
+        _ => TargetValues::Floats(Vec::new()),
     };
     for at in 0..generated.num_items {
         let mut item = Item {

@@ -8,9 +8,9 @@ pub mod images;
 pub mod tables;
 pub mod text;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::DataError;
 use super::records::{Part, Skipped, Writer};
@@ -67,6 +67,14 @@ pub fn unreadable(path: &Path, error: &io::Error) -> DataError {
         .help("check that the file exists and that you may read it")
 }
 
+/// `1 row`, `2 rows`.
+fn counted(num: usize, what: &str) -> String {
+    match num {
+        1 => format!("1 {what}"),
+        _ => format!("{num} {what}s"),
+    }
+}
+
 /// What is written to the cache and cannot be.
 pub fn unwritable(error: &io::Error) -> DataError {
     let reason = plain_io_error(error);
@@ -85,4 +93,29 @@ pub fn open(path: &Path) -> Result<Box<dyn Read>, DataError> {
         ))),
         false => Ok(Box::new(reader)),
     }
+}
+
+/// All files below a folder, sorted by path; hidden ones are passed over.
+pub fn files_of(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(&folder).map_err(|e| unreadable(&folder, &e))?;
+        for entry in entries {
+            let entry = entry.map_err(|e| unreadable(&folder, &e))?;
+            let path = entry.path();
+            if entry.file_name().to_string_lossy().starts_with('.') {
+                continue;
+            }
+            // Links to folders are not followed: they may lead in a circle.
+            let kind = entry.file_type().map_err(|e| unreadable(&path, &e))?;
+            if kind.is_dir() {
+                folders.push(path);
+            } else if path.is_file() {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
 }

@@ -1,11 +1,378 @@
 //! Plain text files: one record of text for each.
+//!
+//! What is kept is the text as Unicode: a byte order mark is left out, and a line ends in one character on
+//! every system (`\r\n` becomes `\n`), so that the same text is the same data wherever it was saved.
 
-use super::Watch;
+use std::fs;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+
+use super::{Watch, bad_item, open, parts, unreadable, unwritable};
 use crate::data::DataError;
-use crate::data::records::Writer;
+use crate::data::records::{Column, ColumnKind, Writer};
 use crate::spec::data::FilesSpec;
 
+/// The column that texts are in.
+pub const COLUMN: &str = "text";
+/// Bytes of files that are in memory at once, where they are not one file.
+const AT_ONCE: u64 = 64 << 20;
+/// Bytes between two looks at how far reading is.
+const STEP: u64 = 1 << 20;
+
 /// Reads the files into the writer.
-pub fn read(_files: &FilesSpec, _writer: &mut Writer, _watch: Watch<'_>) -> Result<(), DataError> {
-    Err(DataError::new("this format is not read yet"))
+pub fn read(files: &FilesSpec, writer: &mut Writer, watch: Watch<'_>) -> Result<(), DataError> {
+    writer.begin(vec![Column::scalar(COLUMN, ColumnKind::Text)]);
+    let mut sizes = Vec::new();
+    for (part, paths) in parts(files) {
+        for path in paths {
+            sizes.push((part, Path::new(path), size(Path::new(path))?));
+        }
+    }
+    let total = sizes.iter().map(|(_, _, size)| size).sum();
+    let done = AtomicU64::new(0);
+    let mut rest = sizes.as_slice();
+    while !rest.is_empty() {
+        let mut left = AT_ONCE;
+        let fits = rest.iter().take_while(|(_, _, size)| {
+            let fits = *size <= left;
+            left = left.saturating_sub(*size);
+            fits
+        });
+        let (group, behind) = rest.split_at(fits.count().max(1));
+        rest = behind;
+        let texts: Vec<_> = group
+            .par_iter()
+            .map(|(_, path, size)| {
+                let mut before = 0;
+                text(path, |bytes| {
+                    // Of a packed file only its end is known.
+                    let here = bytes.map_or(*size, |bytes| bytes.min(*size));
+                    let so_far = done.fetch_add(here - before, Ordering::Relaxed) + here - before;
+                    before = here;
+                    watch(so_far, total);
+                })
+            })
+            .collect();
+        for ((part, path, _), text) in group.iter().zip(texts) {
+            writer.part(*part);
+            match text? {
+                Ok(text) => {
+                    let place = writer.text(&text).map_err(|e| unwritable(&e))?;
+                    writer.push(&place).map_err(|e| unwritable(&e))?;
+                }
+                Err(Bad { place, reason }) => bad_item(
+                    files,
+                    writer,
+                    format!("`{}`{place}", path.display()),
+                    reason,
+                )?,
+            }
+        }
+    }
+    match writer.num_items() {
+        0 => Err(none_left(writer)),
+        _ => Ok(()),
+    }
+}
+
+/// A file that is no text.
+struct Bad {
+    place: String,
+    reason: String,
+}
+
+/// The bytes of a file as they are on the disk. What is no file is refused, because reading a pipe or a
+/// device may never end.
+fn size(path: &Path) -> Result<u64, DataError> {
+    let meta = fs::metadata(path).map_err(|e| unreadable(path, &e))?;
+    match meta.is_file() {
+        true => Ok(meta.len()),
+        false if meta.is_dir() => Err(DataError::new(format!(
+            "cannot read `{}`: it is a folder",
+            path.display()
+        ))
+        .help(format!(
+            "for the files in it, write `path = \"{}/*.txt\"`",
+            path.display()
+        ))),
+        false => Err(
+            DataError::new(format!("cannot read `{}`: it is no file", path.display()))
+                .help("name a file, or copy the data into one"),
+        ),
+    }
+}
+
+/// The text of a file; `step` is told of its bytes so far, and at the end of nothing.
+fn text(path: &Path, mut step: impl FnMut(Option<u64>)) -> Result<Result<String, Bad>, DataError> {
+    let mut reader = open(path)?;
+    let mut bytes = Vec::new();
+    loop {
+        match reader.by_ref().take(STEP).read_to_end(&mut bytes) {
+            Ok(0) => break,
+            Ok(_) => step(Some(bytes.len() as u64)),
+            Err(e) => return Err(broken(path, &e)),
+        }
+    }
+    step(None);
+    if bytes.starts_with(b"\xef\xbb\xbf") {
+        bytes.drain(..3);
+    }
+    Ok(decode(bytes))
+}
+
+fn decode(bytes: Vec<u8>) -> Result<String, Bad> {
+    let text = String::from_utf8(bytes).map_err(|e| {
+        let at = e.utf8_error().valid_up_to();
+        let bytes = e.as_bytes();
+        let start = bytes[..at]
+            .iter()
+            .rposition(|b| *b == b'\n')
+            .map_or(0, |end| end + 1);
+        let line = 1 + bytes[..at].iter().filter(|b| **b == b'\n').count();
+        Bad {
+            place: format!(", line {line}, byte {}", at - start + 1),
+            reason: format!("{} is no UTF-8{}", hex(bytes[at]), kind_of(bytes)),
+        }
+    })?;
+    if text.trim().is_empty() {
+        let reason = match text.is_empty() {
+            true => "it is empty",
+            false => "there is nothing but white space in it",
+        };
+        return Err(Bad {
+            place: String::new(),
+            reason: reason.into(),
+        });
+    }
+    Ok(match text.contains('\r') {
+        true => text.replace("\r\n", "\n"),
+        false => text,
+    })
+}
+
+fn hex(byte: u8) -> String {
+    format!("0x{byte:02x}")
+}
+
+/// What bytes that are no UTF-8 look like.
+fn kind_of(bytes: &[u8]) -> &'static str {
+    match bytes {
+        [0x1f, 0x8b, ..] => "; the file is gzipped, and its name must then end in `.gz`",
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "; the file is UTF-16, and must be saved as UTF-8",
+        _ if bytes[..bytes.len().min(1024)].contains(&0) => "; the file does not look like a text",
+        _ => "; if the file is in an older encoding, save it as UTF-8",
+    }
+}
+
+/// A file that ends or breaks off in reading. What was packed is then damaged; else it is the disk.
+fn broken(path: &Path, error: &std::io::Error) -> DataError {
+    let is_packed = path.extension().is_some_and(|e| e == "gz");
+    let reason = match error.kind() {
+        ErrorKind::UnexpectedEof => "it ends too early".to_owned(),
+        ErrorKind::InvalidData | ErrorKind::InvalidInput => error.to_string(),
+        _ => return unreadable(path, error),
+    };
+    let message = format!("`{}` cannot be unpacked: {reason}", path.display());
+    match is_packed {
+        true => DataError::new(message).help("fetch or make the file again; `gzip -t` tests it"),
+        false => unreadable(path, error),
+    }
+}
+
+fn none_left(writer: &Writer) -> DataError {
+    let error = DataError::new("no text is left: all files were left out");
+    let notes = writer.skipped().iter().take(3);
+    notes.fold(error, |error, skipped| {
+        error.note(format!("{}: {}", skipped.place, skipped.reason))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::Mutex;
+
+    use rand::{RngExt, SeedableRng};
+
+    use super::*;
+    use crate::data::records::Records;
+    use crate::spec::data::{Format, OnBadItem, RolesSpec, TokensSpec};
+
+    fn spec(path: &[String], on_bad_item: OnBadItem) -> FilesSpec {
+        FilesSpec {
+            format: Format::Text,
+            path: path.to_vec(),
+            valid_path: Vec::new(),
+            test_path: Vec::new(),
+            on_bad_item,
+            roles: RolesSpec::default(),
+            tokens: TokensSpec::default(),
+        }
+    }
+
+    fn read_all(files: &FilesSpec) -> Result<Records, DataError> {
+        let mut writer = Writer::in_memory();
+        read(files, &mut writer, &|_, _| {})?;
+        Ok(writer.into_records())
+    }
+
+    fn packed(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    struct Files(tempfile::TempDir);
+
+    impl Files {
+        fn new() -> Self {
+            Self(tempfile::tempdir().unwrap())
+        }
+
+        fn write(&self, name: &str, bytes: &[u8]) -> String {
+            let path = self.0.path().join(name);
+            fs::write(&path, bytes).unwrap();
+            path.display().to_string()
+        }
+
+        /// What a single file is refused with, without its folder.
+        fn refusal(&self, name: &str, bytes: &[u8]) -> String {
+            let path = self.write(name, bytes);
+            let error = read_all(&spec(&[path], OnBadItem::Refuse)).unwrap_err();
+            let folder = format!("{}/", self.0.path().display());
+            error.to_string().replace(&folder, "")
+        }
+    }
+
+    #[test]
+    fn a_file_is_a_record_in_the_order_given() {
+        let files = Files::new();
+        let b = files.write("b.txt", "Zwei\r\nZeilen\rhier\n".as_bytes());
+        let a = files.write("a.txt", b"\xef\xbb\xbfone");
+        let c = files.write("c.txt.gz", &packed("drei \u{feff}🦀".as_bytes()));
+        let mut spec = spec(&[b, a.clone()], OnBadItem::Refuse);
+        spec.test_path = vec![c];
+        let seen = Mutex::new(Vec::new());
+        let mut writer = Writer::in_memory();
+        read(&spec, &mut writer, &|done, total| {
+            seen.lock().unwrap().push((done, total))
+        })
+        .unwrap();
+        let records = writer.into_records();
+        assert_eq!(records.header.parts, [2, 0, 1]);
+        let text = |item| records.text(item, 0).unwrap();
+        assert_eq!(text(0), "Zwei\nZeilen\rhier\n");
+        assert_eq!((text(1), text(2)), ("one", "drei \u{feff}🦀"));
+        let seen = seen.into_inner().unwrap();
+        let (last, total) = *seen.iter().max().unwrap();
+        assert_eq!(last, total);
+        assert!(seen.iter().all(|(done, all)| done <= all));
+    }
+
+    #[test]
+    fn many_and_large_files_keep_their_order() {
+        let files = Files::new();
+        let text = |at: usize| format!("{at} ").repeat(1 + (at % 7) * 60_000);
+        let paths: Vec<_> = (0..40)
+            .map(|at| files.write(&format!("{at}.txt"), text(at).as_bytes()))
+            .collect();
+        let records = read_all(&spec(&paths, OnBadItem::Refuse)).unwrap();
+        for at in 0..40 {
+            assert!(records.text(at, 0) == Some(&text(at)), "{at}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_is_refused_with_its_place() {
+        let files = Files::new();
+        let mut gzip = packed(&b"some text that is long enough to be packed".repeat(20));
+        let whole = gzip.clone();
+        gzip.truncate(30);
+        let wrong = [
+            ("latin.txt", b"first\nsch\xf6n\n".to_vec()),
+            ("cut.txt", "täg".as_bytes()[..2].to_vec()),
+            ("wide.txt", b"\xff\xfeh\0i\0".to_vec()),
+            ("packed.txt", whole),
+            ("binary.txt", b"\x89PNG\0\0\0".to_vec()),
+            ("empty.txt", Vec::new()),
+            ("mark.txt", b"\xef\xbb\xbf".to_vec()),
+            ("blank.txt", b" \n\t\r\n".to_vec()),
+            ("short.gz", gzip),
+            ("no.gz", b"a text that is not packed".to_vec()),
+            ("empty.gz", Vec::new()),
+        ];
+        let said = wrong.map(|(name, bytes)| files.refusal(name, &bytes));
+        insta::assert_snapshot!(said.join("\n"));
+    }
+
+    #[test]
+    fn folders_and_devices_and_missing_files_are_refused() {
+        let files = Files::new();
+        let folder = files.0.path().display().to_string();
+        let refusal = |path: &str| {
+            let error = read_all(&spec(&[path.to_owned()], OnBadItem::Skip)).unwrap_err();
+            error.to_string().replace(&folder, "[FOLDER]")
+        };
+        let missing = format!("{folder}/missing.txt");
+        let said = [folder.as_str(), &missing, "/dev/zero"].map(refusal);
+        insta::assert_snapshot!(said.join("\n"));
+    }
+
+    #[test]
+    fn bad_files_are_left_out_where_the_spec_says_so() {
+        let files = Files::new();
+        let good = files.write("good.txt", b"good");
+        let bad = files.write("bad.txt", b"a\n\xff");
+        let empty = files.write("empty.txt", b"");
+        let paths = [bad, good, empty];
+        let records = read_all(&spec(&paths, OnBadItem::Skip)).unwrap();
+        assert_eq!((records.len(), records.text(0, 0)), (1, Some("good")));
+        let skipped = &records.header.skipped;
+        assert!(
+            skipped[0].place.ends_with("bad.txt`, line 2, byte 1"),
+            "{skipped:?}"
+        );
+        assert!(skipped[1].place.ends_with("empty.txt`"), "{skipped:?}");
+        let error = read_all(&spec(&[paths[2].clone()], OnBadItem::Skip)).unwrap_err();
+        assert!(error.message.starts_with("no text is left"), "{error}");
+    }
+
+    #[test]
+    fn damaged_files_never_panic() {
+        let files = Files::new();
+        let text = "Täglich 語 🦀, a line.\r\n".repeat(40);
+        let mut rng = rand::rngs::ChaCha8Rng::seed_from_u64(3);
+        for (name, whole) in [
+            ("a.txt", text.clone().into_bytes()),
+            ("a.gz", packed(text.as_bytes())),
+        ] {
+            for _ in 0..300 {
+                let mut bytes = whole.clone();
+                match rng.random_range(0..3) {
+                    0 => bytes.truncate(rng.random_range(0..whole.len())),
+                    1 => {
+                        for _ in 0..rng.random_range(1..5) {
+                            let at = rng.random_range(0..whole.len());
+                            bytes[at] ^= 1 << rng.random_range(0..8);
+                        }
+                    }
+                    _ => {
+                        bytes = (0..rng.random_range(0..200))
+                            .map(|_| rng.random())
+                            .collect()
+                    }
+                }
+                let path = files.write(name, &bytes);
+                if let Err(error) = read_all(&spec(&[path], OnBadItem::Refuse)) {
+                    assert!(
+                        error.message.contains(name) && !error.helps.is_empty(),
+                        "{error}"
+                    );
+                }
+            }
+        }
+    }
 }

@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::{DataKind, RolesSpec, TokensSpec};
+use crate::diagnostic::Span;
+use crate::spec::document::{Entry, Node, Table, Value};
 use crate::spec::kind::Kind;
-use crate::spec::section::{Section, choices};
+use crate::spec::section::{self, Findings, Section, choices};
 
 /// Files and how they are read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -207,6 +209,21 @@ impl FilesSpec {
                 OnBadItem::Refuse,
             ),
         }
+    }
+
+    /// A file, or a pattern of files, of which nothing else is said.
+    pub fn usual(kind: DataKind, path: String) -> Self {
+        let span = Span::default();
+        let value = Value::Str(path);
+        let entry = Entry {
+            key: "path".into(),
+            key_span: span,
+            node: Node { span, value },
+        };
+        let table = Table {
+            entries: vec![entry],
+        };
+        section::read(&table, &mut Findings::default(), |s| Self::decode(s, kind))
     }
 
     /// The name in the experiment file.

@@ -131,7 +131,7 @@ impl DataSpec {
         let source = s.variant("Where the items come from.", None, |s, kind| match kind {
             DataKind::Mnist => DataSource::Mnist {
                 root: s
-                    .field("root", Kind::Text, "Folder of the IDX files, relative to this file; the cache folder is looked in next.")
+                    .field("root", Kind::Path, "Folder of the IDX files, relative to this file; the cache folder is looked in next.")
                     .optional(),
                 part: s.choice("part", "Which published part to use.", MnistPart::All),
                 download: s

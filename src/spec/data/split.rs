@@ -29,7 +29,7 @@ pub struct SplitSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folds: Option<usize>,
     /// The part that is the valid split now.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_first")]
     pub fold: usize,
 }
 
@@ -50,21 +50,46 @@ impl SplitOrder {
     }
 }
 
+fn is_first(fold: &usize) -> bool {
+    *fold == 0
+}
+
+impl Default for SplitSpec {
+    fn default() -> Self {
+        Self {
+            valid: 0.2,
+            test: 0.0,
+            stratified: true,
+            seed: 0,
+            order: SplitOrder::Random,
+            order_by: None,
+            group_by: None,
+            folds: None,
+            fold: 0,
+        }
+    }
+}
+
 impl SplitSpec {
-    /// Whether the fraction of the valid split is the items of one fold.
-    pub fn has_folds(&self) -> bool {
-        self.folds.is_some()
+    /// In words, for reports.
+    pub fn show(&self) -> String {
+        let mut words = match (&self.group_by, self.order, &self.order_by) {
+            (Some(column), ..) => format!("split by `{column}` with seed {}", self.seed),
+            (None, SplitOrder::Time, Some(column)) => format!("split in the order of `{column}`"),
+            (None, SplitOrder::Time, None) => "split in their order".to_owned(),
+            (None, SplitOrder::Random, _) if self.stratified => {
+                format!("split with seed {}, stratified", self.seed)
+            }
+            (None, SplitOrder::Random, _) => format!("split with seed {}", self.seed),
+        };
+        if let Some(folds) = self.folds {
+            words.push_str(&format!(", fold {} of {folds}", self.fold + 1));
+        }
+        words
     }
 
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
-        let order_by: Option<String> = s
-            .field(
-                "order_by",
-                Kind::Text,
-                "The column that items are ordered by, such as a date; it is no feature.",
-            )
-            .optional();
-        Self {
+        let split = Self {
             valid: s
                 .field(
                     "valid",
@@ -98,15 +123,14 @@ impl SplitSpec {
                     "Seed of the split; all runs of the experiment share it.",
                 )
                 .or(0),
-            order: s.choice(
-                "order",
-                "Which items are held out.",
-                match order_by {
-                    Some(_) => SplitOrder::Time,
-                    None => SplitOrder::Random,
-                },
-            ),
-            order_by,
+            order: s.choice("order", "Which items are held out; \"time\" where `order_by` is written.", SplitOrder::Random),
+            order_by: s
+                .field(
+                    "order_by",
+                    Kind::Text,
+                    "The column that items are ordered by, such as a date; it is no feature.",
+                )
+                .optional(),
             group_by: s
                 .field(
                     "group_by",
@@ -124,6 +148,13 @@ impl SplitSpec {
             fold: s
                 .field("fold", Kind::Int(0, 999), "The part that is the valid split, from 0.")
                 .or(0),
+        };
+        match split.order_by {
+            Some(_) => Self {
+                order: SplitOrder::Time,
+                ..split
+            },
+            None => split,
         }
     }
 }

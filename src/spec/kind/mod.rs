@@ -33,6 +33,9 @@ pub enum Kind {
     Text,
     /// A string, which may be empty.
     AnyText,
+    /// The path of a file or folder, relative to the file that it is written in. Paths alone may hold
+    /// `${env:NAME}`.
+    Path,
     /// A pattern over names, in which `*` stands for any text.
     Pattern,
     /// One of these names, each with what it means.
@@ -160,6 +163,16 @@ impl Kind {
         Kind::OneOf(T::ALL.iter().map(|(_, name, doc)| (*name, *doc)).collect())
     }
 
+    /// Whether it is a path, or holds paths.
+    pub fn is_path(&self) -> bool {
+        match self {
+            Kind::Path => true,
+            Kind::List { item, .. } | Kind::Tuple { item, .. } => item.is_path(),
+            Kind::Either(first, second) => first.is_path() || second.is_path(),
+            _ => false,
+        }
+    }
+
     /// The phrase for messages: `an integer of at least 1`.
     pub fn expected(&self) -> String {
         match self {
@@ -185,6 +198,7 @@ impl Kind {
                 format!("a number{lower}{upper}")
             }
             Kind::Text | Kind::AnyText => "a string".into(),
+            Kind::Path => "a path".into(),
             Kind::Pattern => "a pattern".into(),
             Kind::OneOf(names) | Kind::Indexed(names) => {
                 let quoted: Vec<_> = names.iter().map(|(name, _)| format!("`{name}`")).collect();
@@ -225,6 +239,7 @@ impl Kind {
                     .to_string()
             }
             Kind::Text | Kind::AnyText => "\"some words\"".into(),
+            Kind::Path => "\"data\"".into(),
             Kind::Pattern => "\"*.bias\"".into(),
             Kind::OneOf(names) | Kind::Indexed(names) => {
                 format!("\"{}\"", names.first().map_or("", |(name, _)| name))
@@ -325,8 +340,8 @@ impl Kind {
                 Box::new(wrong_type().help(format!("write {s} without quotes"))),
             ),
             (Kind::AnyText, Value::Str(_)) => Ok(()),
-            (Kind::Text | Kind::Pattern, Value::Str(s)) if !s.trim().is_empty() => Ok(()),
-            (Kind::Text | Kind::Pattern, Value::Str(_)) => {
+            (Kind::Text | Kind::Path | Kind::Pattern, Value::Str(s)) if !s.trim().is_empty() => Ok(()),
+            (Kind::Text | Kind::Path | Kind::Pattern, Value::Str(_)) => {
                 let message = format!("`{path}` is empty");
                 Err(Box::new(
                     Diagnostic::error("out-of-range", message)
@@ -493,7 +508,7 @@ impl Kind {
                 schema
             }
             Kind::AnyText => json!({ "type": "string" }),
-            Kind::Text | Kind::Pattern => json!({ "type": "string", "minLength": 1 }),
+            Kind::Text | Kind::Path | Kind::Pattern => json!({ "type": "string", "minLength": 1 }),
             Kind::OneOf(names) => {
                 let names: Vec<_> = names.iter().map(|(name, _)| *name).collect();
                 json!({ "type": "string", "enum": names })

@@ -63,7 +63,7 @@ impl Scores {
                     num_classes
                 }
                 TargetPlan::Labels { num_labels } => num_labels,
-                TargetPlan::Values { .. } => 0,
+                TargetPlan::Values { .. } | TargetPlan::None => 0,
             },
         }
     }

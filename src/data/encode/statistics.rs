@@ -1,0 +1,194 @@
+//! What is measured on the train split: in chunks of items, on all cores, put together in the order of
+//! items, so that it does not depend on the number of threads.
+
+use rayon::prelude::*;
+
+use super::Scaling;
+use crate::spec::data::Scale;
+
+/// Items that are summed up by one thread at a time.
+const CHUNK: usize = 1024;
+
+/// What is known of one value over the items that have it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moments {
+    /// Items that have it.
+    pub count: u64,
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation, with all items as the population.
+    pub deviation: f64,
+    /// The smallest.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+#[derive(Clone, Copy)]
+struct Sums {
+    count: u64,
+    sum: f64,
+    squares: f64,
+    min: f64,
+    max: f64,
+}
+
+const EMPTY: Sums = Sums {
+    count: 0,
+    sum: 0.0,
+    squares: 0.0,
+    min: f64::INFINITY,
+    max: f64::NEG_INFINITY,
+};
+
+/// The moments of `width` values over some rows; `read` gives the values of a row in turn, as often as
+/// it likes: value `at` counts for `at % width`. NaN stands for none.
+///
+/// Sums are taken of differences to the first value (Chan, Golub and LeVeque, 1983, on shifted data), so
+/// that a deviation that is small beside the mean is not lost.
+pub fn moments(
+    rows: &[u32],
+    width: usize,
+    read: impl Fn(usize, &mut Vec<f64>) + Sync,
+) -> Vec<Moments> {
+    let mut shifts = vec![f64::NAN; width];
+    let mut values = Vec::new();
+    for row in rows.iter().take(CHUNK) {
+        if shifts.iter().all(|shift| !shift.is_nan()) {
+            break;
+        }
+        values.clear();
+        read(*row as usize, &mut values);
+        for (at, value) in values.iter().enumerate() {
+            if shifts[at % width].is_nan() {
+                shifts[at % width] = *value;
+            }
+        }
+    }
+    for shift in &mut shifts {
+        if shift.is_nan() {
+            *shift = 0.0;
+        }
+    }
+    let chunks: Vec<Vec<Sums>> = rows
+        .par_chunks(CHUNK)
+        .map(|rows| {
+            let mut sums = vec![EMPTY; width];
+            let mut values = Vec::new();
+            for row in rows {
+                values.clear();
+                read(*row as usize, &mut values);
+                for values in values.chunks(width) {
+                    for ((value, sum), shift) in values.iter().zip(&mut sums).zip(&shifts) {
+                        if value.is_nan() {
+                            continue;
+                        }
+                        let apart = value - shift;
+                        sum.count += 1;
+                        sum.sum += apart;
+                        sum.squares += apart * apart;
+                        sum.min = sum.min.min(*value);
+                        sum.max = sum.max.max(*value);
+                    }
+                }
+            }
+            sums
+        })
+        .collect();
+    let mut total = vec![EMPTY; width];
+    for chunk in chunks {
+        for (total, sums) in total.iter_mut().zip(chunk) {
+            total.count += sums.count;
+            total.sum += sums.sum;
+            total.squares += sums.squares;
+            total.min = total.min.min(sums.min);
+            total.max = total.max.max(sums.max);
+        }
+    }
+    let moments = |(sums, shift): (Sums, f64)| {
+        let num = sums.count.max(1) as f64;
+        let apart = sums.sum / num;
+        Moments {
+            count: sums.count,
+            mean: shift + apart,
+            deviation: (sums.squares / num - apart * apart).max(0.0).sqrt(),
+            min: sums.min,
+            max: sums.max,
+        }
+    };
+    total.into_iter().zip(shifts).map(moments).collect()
+}
+
+impl Moments {
+    /// How values are scaled by what was measured; what does not vary is only shifted. `unit` is what a
+    /// value is multiplied by where it is not scaled.
+    pub fn scaling(&self, scale: Scale, unit: f64) -> Scaling {
+        let factor = |spread: f64| if spread > 0.0 { 1.0 / spread } else { 1.0 };
+        match scale {
+            Scale::None | Scale::Normalize => Scaling {
+                shift: 0.0,
+                factor: unit,
+            },
+            _ if self.count == 0 => Scaling::NONE,
+            Scale::Standardize => Scaling {
+                shift: self.mean,
+                factor: factor(self.deviation),
+            },
+            Scale::MinMax => Scaling {
+                shift: self.min,
+                factor: factor(self.max - self.min),
+            },
+        }
+    }
+}
+
+/// The median of values, NaN left out; the mean of the two in the middle where their number is even.
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.retain(|value| !value.is_nan());
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        num if num % 2 == 1 => Some(values[middle]),
+        _ => Some((values[middle - 1] + values[middle]) / 2.0),
+    }
+}
+
+/// The most common value, the smallest of equally common ones; NaN left out.
+pub fn most_common(mut values: Vec<f64>) -> Option<f64> {
+    values.retain(|value| !value.is_nan());
+    values.sort_by(f64::total_cmp);
+    let mut best: Option<(usize, f64)> = None;
+    for run in values.chunk_by(|a, b| a == b) {
+        if best.is_none_or(|(num, _)| run.len() > num) {
+            best = Some((run.len(), run[0]));
+        }
+    }
+    best.map(|(_, value)| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_do_not_lose_small_deviations() {
+        let rows: Vec<u32> = (0..5000).collect();
+        let found = moments(&rows, 2, |row, out| {
+            out.push(1e9 + (row % 2) as f64);
+            out.push(if row % 5 == 0 { f64::NAN } else { 3.0 });
+        });
+        assert_eq!((found[0].mean, found[0].deviation), (1e9 + 0.5, 0.5));
+        assert_eq!((found[1].count, found[1].deviation), (4000, 0.0));
+        assert_eq!(found[1].scaling(Scale::Standardize, 1.0).factor, 1.0);
+        assert_eq!((found[0].min, found[0].max), (1e9, 1e9 + 1.0));
+    }
+
+    #[test]
+    fn medians_and_most_common_values_leave_missing_ones_out() {
+        let values = vec![3.0, f64::NAN, 1.0, 3.0, 2.0];
+        assert_eq!(median(values.clone()), Some(2.5));
+        assert_eq!(most_common(values), Some(3.0));
+        assert_eq!(median(vec![f64::NAN]), None);
+    }
+}

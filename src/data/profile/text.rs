@@ -1,0 +1,204 @@
+//! A profile as text for the terminal.
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+
+use super::{ColumnProfile, Profile, Role, SplitProfile, ValueProfile};
+
+/// Categories of a column, or classes of a split, that are named.
+const NAMED: usize = 8;
+/// Items left out that are listed.
+const LISTED: usize = 10;
+
+impl Profile {
+    /// The profile as a text of several lines, its tables no wider than `width` where that can be.
+    pub fn show(&self, width: u16) -> String {
+        let mut blocks = vec![self.source.join("\n")];
+        if !self.columns.is_empty() {
+            blocks.push(columns(&self.columns, width));
+        }
+        if !self.splits.is_empty() {
+            blocks.push(splits(&self.splits, width));
+        }
+        if !self.skipped.is_empty() {
+            let num = self.skipped.len();
+            let shown = self.skipped.iter().take(LISTED);
+            let mut lines = vec![match num {
+                1 => "1 item was left out:".to_owned(),
+                _ => format!("{num} items were left out:"),
+            }];
+            lines.extend(shown.map(|skipped| format!("  {}: {}", skipped.place, skipped.reason)));
+            if num > LISTED {
+                lines.push(format!("  and {} more", num - LISTED));
+            }
+            blocks.push(lines.join("\n"));
+        }
+        if !self.items.is_empty() {
+            let lines = self.items.iter().map(|item| format!("\n  {item}"));
+            blocks.push(format!("items:{}", lines.collect::<String>()));
+        }
+        blocks.retain(|block| !block.is_empty());
+        blocks.join("\n\n")
+    }
+}
+
+impl Role {
+    /// In a word.
+    pub fn show(self) -> &'static str {
+        match self {
+            Role::Feature => "feature",
+            Role::Target => "target",
+            Role::OrderBy => "order",
+            Role::GroupBy => "group",
+            Role::Unused => "-",
+        }
+    }
+}
+
+impl ColumnProfile {
+    /// Kind and shape: `numbers`, `bytes [1, 28, 28]`.
+    pub fn show_kind(&self) -> String {
+        let kind = self.column.kind.show();
+        match self.column.shape.is_empty() {
+            true => kind.to_owned(),
+            false => format!("{kind} {:?}", self.column.shape),
+        }
+    }
+}
+
+impl ValueProfile {
+    /// In one line.
+    pub fn show(&self) -> String {
+        match self {
+            ValueProfile::Nothing => String::new(),
+            ValueProfile::Numbers(numbers) => {
+                let range = match numbers.min == numbers.max {
+                    true => short(numbers.min),
+                    false => format!(
+                        "{} to {}, mean {}, deviation {}",
+                        short(numbers.min),
+                        short(numbers.max),
+                        short(numbers.mean),
+                        short(numbers.deviation)
+                    ),
+                };
+                match &numbers.different {
+                    Some(all) if numbers.is_whole && all.len() > 1 && all.len() <= NAMED => {
+                        let counts = all.iter().map(|(value, num)| (short(*value), *num));
+                        format!("{range}; {}", counted(counts, all.len()))
+                    }
+                    _ => range,
+                }
+            }
+            ValueProfile::Categories(counts) => {
+                let all = counted(counts.iter().cloned(), counts.len());
+                format!("{}: {all}", counts.len())
+            }
+            ValueProfile::Texts {
+                num,
+                shortest,
+                longest,
+                total,
+            } => match num {
+                1 => format!("{longest} characters"),
+                _ => format!(
+                    "{shortest} to {longest} characters, mean {}",
+                    short(*total as f64 / *num as f64)
+                ),
+            },
+        }
+    }
+}
+
+/// `a 5, b 3 and 7 more`
+fn counted(counts: impl Iterator<Item = (String, u64)>, num: usize) -> String {
+    let named: Vec<_> = counts
+        .take(NAMED)
+        .map(|(name, num)| format!("{name} {num}"))
+        .collect();
+    match num > NAMED {
+        true => format!("{} and {} more", named.join(", "), num - NAMED),
+        false => named.join(", "),
+    }
+}
+
+fn columns(columns: &[ColumnProfile], width: u16) -> String {
+    let has_roles = columns.iter().any(|column| column.role.is_some());
+    let has_missing = columns.iter().any(|column| column.missing > 0);
+    let has_notes = columns.iter().any(|column| !column.notes.is_empty());
+    let mut head = vec!["column", "type"];
+    head.extend(has_roles.then_some("for"));
+    head.extend(has_missing.then_some("missing"));
+    head.push("values");
+    head.extend(has_notes.then_some("notes"));
+    let mut table = plain(width);
+    table.set_header(&head);
+    for column in columns {
+        let mut row = vec![column.column.name.clone(), column.show_kind()];
+        if has_roles {
+            row.push(column.role.map_or("", Role::show).to_owned());
+        }
+        if has_missing {
+            row.push(column.missing.to_string());
+        }
+        row.push(column.values.show());
+        if has_notes {
+            row.push(column.notes.join(", "));
+        }
+        table.add_row(row);
+    }
+    let missing = head.iter().position(|name| *name == "missing");
+    if let Some(column) = missing.and_then(|at| table.column_mut(at)) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.trim_fmt()
+}
+
+fn splits(splits: &[SplitProfile], width: u16) -> String {
+    let has_classes = splits.iter().any(|split| !split.classes.is_empty());
+    let mut table = plain(width);
+    let mut head = vec!["split", "items", "digest"];
+    head.extend(has_classes.then_some("classes"));
+    table.set_header(head);
+    for split in splits {
+        let mut row = vec![
+            split.name.clone(),
+            split.num_items.to_string(),
+            split.digest.chars().take(12).collect(),
+        ];
+        if has_classes {
+            let counts = split.classes.iter();
+            let counts = counts.map(|(name, num)| (name.clone(), *num as u64));
+            row.push(counted(counts, split.classes.len()));
+        }
+        table.add_row(row);
+    }
+    if let Some(column) = table.column_mut(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.trim_fmt()
+}
+
+fn plain(width: u16) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(width);
+    table
+}
+
+/// A number to four digits, whole ones as they are.
+pub(crate) fn short(value: f64) -> String {
+    if value.fract() == 0.0 && value.abs() < 1e15 {
+        return format!("{value}");
+    }
+    let magnitude = value.abs().log10().floor();
+    if !(-4.0..15.0).contains(&magnitude) {
+        return format!("{value:.3e}");
+    }
+    let digits = (3.0 - magnitude).clamp(0.0, 7.0) as usize;
+    let text = format!("{value:.digits$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}

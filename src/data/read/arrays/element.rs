@@ -1,0 +1,218 @@
+//! The values of arrays: how files hold them, and what they become in a record.
+
+use crate::data::records::{ColumnKind, NO_NUMBER};
+
+/// What a value of an array is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Element {
+    /// 0 or 1, in a byte.
+    Bool,
+    /// A whole number without a sign, of some bytes.
+    Unsigned(usize),
+    /// A whole number, of some bytes.
+    Signed(usize),
+    /// A number of 2, 4 or 8 bytes.
+    Float(usize),
+    /// The upper half of a number of 4 bytes.
+    BFloat16,
+}
+
+/// How a file holds the values of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// What they are.
+    pub element: Element,
+    /// Whether the highest byte comes first.
+    pub big_endian: bool,
+}
+
+impl Element {
+    /// Bytes of a value.
+    pub fn size(self) -> usize {
+        match self {
+            Element::Bool => 1,
+            Element::BFloat16 => 2,
+            Element::Unsigned(size) | Element::Signed(size) | Element::Float(size) => size,
+        }
+    }
+
+    /// What a column of such values is. Bytes stay bytes, such as pixels, but for targets: theirs are classes.
+    pub fn kind(self, is_target: bool) -> ColumnKind {
+        match self {
+            Element::Unsigned(1) if !is_target => ColumnKind::Bytes,
+            Element::Bool | Element::Unsigned(_) | Element::Signed(_) => ColumnKind::Whole,
+            Element::Float(8) => ColumnKind::Doubles,
+            Element::Float(_) | Element::BFloat16 => ColumnKind::Numbers,
+        }
+    }
+}
+
+impl Layout {
+    /// Writes the values of an item as those of a column; says what is wrong with one that cannot be.
+    pub fn convert(self, raw: &[u8], is_target: bool, out: &mut [u8]) -> Result<(), String> {
+        let values = raw.chunks_exact(self.element.size());
+        match self.element.kind(is_target) {
+            ColumnKind::Bytes => out.copy_from_slice(raw),
+            ColumnKind::Doubles => {
+                for (out, value) in out.chunks_exact_mut(8).zip(values) {
+                    let value = f64::from_bits(self.word(value));
+                    check(value)?;
+                    out.copy_from_slice(&value.to_le_bytes());
+                }
+            }
+            ColumnKind::Numbers => {
+                for (out, value) in out.chunks_exact_mut(4).zip(values) {
+                    let value = self.float(value);
+                    check(f64::from(value))?;
+                    out.copy_from_slice(&value.to_le_bytes());
+                }
+            }
+            _ => {
+                for (out, value) in out.chunks_exact_mut(4).zip(values) {
+                    out.copy_from_slice(&self.whole(value)?.to_le_bytes());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes of a value as a word, the lowest bits those of the value.
+    fn word(self, bytes: &[u8]) -> u64 {
+        let push = |word: u64, byte: &u8| word << 8 | u64::from(*byte);
+        match self.big_endian {
+            true => bytes.iter().fold(0, push),
+            false => bytes.iter().rev().fold(0, push),
+        }
+    }
+
+    fn float(self, bytes: &[u8]) -> f32 {
+        let word = self.word(bytes) as u32;
+        match self.element {
+            Element::Float(2) => half(word as u16),
+            Element::BFloat16 => f32::from_bits(word << 16),
+            _ => f32::from_bits(word),
+        }
+    }
+
+    fn whole(self, bytes: &[u8]) -> Result<i32, String> {
+        let word = self.word(bytes);
+        let value = match self.element {
+            Element::Bool => i128::from(word != 0),
+            Element::Signed(size) => {
+                let unused = 64 - 8 * size as u32;
+                i128::from((word << unused) as i64 >> unused)
+            }
+            _ => i128::from(word),
+        };
+        match i32::try_from(value) {
+            Ok(value) if value != NO_NUMBER => Ok(value),
+            _ => Err(format!(
+                "{value} is beyond the whole numbers of 32 bits; store such numbers as f64"
+            )),
+        }
+    }
+}
+
+fn check(value: f64) -> Result<(), String> {
+    match value.is_infinite() {
+        true => Err(format!("it holds {value}, which is not a finite number")),
+        false => Ok(()),
+    }
+}
+
+/// A number of 16 bits: a sign, 5 bits of exponent, 10 of fraction.
+fn half(bits: u16) -> f32 {
+    let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
+    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f32::from(bits & 1023));
+    let size = match exponent {
+        0 => fraction * 2_f32.powi(-24),
+        31 if fraction == 0.0 => f32::INFINITY,
+        31 => f32::NAN,
+        _ => (1024.0 + fraction) * 2_f32.powi(exponent - 25),
+    };
+    sign * size
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn convert(element: Element, big_endian: bool, raw: &[u8]) -> Result<Vec<u8>, String> {
+        let num = raw.len() / element.size();
+        let mut out = vec![0; num * element.kind(false).size()];
+        let layout = Layout {
+            element,
+            big_endian,
+        };
+        layout.convert(raw, false, &mut out).map(|()| out)
+    }
+
+    #[test]
+    fn halves_are_exact() {
+        let cases = [
+            (0x0000, 0.0),
+            (0x0001, 5.960_464_5e-8),
+            (0x03ff, 6.097_555e-5),
+            (0x0400, 6.103_515_6e-5),
+            (0x3c00, 1.0),
+            (0x3555, 0.333_251_95),
+            (0xc000, -2.0),
+            (0x7bff, 65504.0),
+        ];
+        for (bits, value) in cases {
+            assert_eq!(half(bits), value, "{bits:04x}");
+        }
+        assert!(half(0x7c01).is_nan() && half(0xfc00) == f32::NEG_INFINITY);
+    }
+
+    #[test]
+    fn every_type_in_either_order() {
+        for big in [false, true] {
+            let bytes = |le: &[u8]| match big {
+                true => le.iter().rev().copied().collect::<Vec<u8>>(),
+                false => le.to_vec(),
+            };
+            let whole = |element, le: &[u8]| {
+                convert(element, big, &bytes(le))
+                    .map(|out| i32::from_le_bytes(out.try_into().unwrap()))
+            };
+            assert_eq!(whole(Element::Bool, &[1]), Ok(1));
+            assert_eq!(whole(Element::Signed(1), &[0xff]), Ok(-1));
+            assert_eq!(
+                whole(Element::Signed(2), &(-300_i16).to_le_bytes()),
+                Ok(-300)
+            );
+            assert_eq!(
+                whole(Element::Unsigned(2), &60_000_u16.to_le_bytes()),
+                Ok(60_000)
+            );
+            assert_eq!(whole(Element::Signed(4), &(-7_i32).to_le_bytes()), Ok(-7));
+            assert_eq!(whole(Element::Signed(8), &(-7_i64).to_le_bytes()), Ok(-7));
+            assert_eq!(whole(Element::Unsigned(8), &7_u64.to_le_bytes()), Ok(7));
+            for too_large in [i64::MAX, i64::MIN, 1 << 31, -(1 << 31)] {
+                assert!(whole(Element::Signed(8), &too_large.to_le_bytes()).is_err());
+            }
+            assert!(whole(Element::Unsigned(4), &u32::MAX.to_le_bytes()).is_err());
+            assert!(whole(Element::Unsigned(8), &u64::MAX.to_le_bytes()).is_err());
+            let float = |element, le: &[u8]| {
+                convert(element, big, &bytes(le))
+                    .map(|out| f32::from_le_bytes(out.try_into().unwrap()))
+            };
+            assert_eq!(float(Element::Float(4), &0.1_f32.to_le_bytes()), Ok(0.1));
+            assert_eq!(float(Element::BFloat16, &[0x80, 0xbf]), Ok(-1.0));
+            assert_eq!(float(Element::Float(2), &[0x00, 0x3c]), Ok(1.0));
+            assert!(
+                float(Element::Float(4), &f32::NAN.to_le_bytes())
+                    .unwrap()
+                    .is_nan()
+            );
+            assert!(float(Element::Float(4), &f32::INFINITY.to_le_bytes()).is_err());
+            let double = convert(Element::Float(8), big, &bytes(&0.1_f64.to_le_bytes()));
+            assert_eq!(double, Ok(0.1_f64.to_le_bytes().to_vec()));
+        }
+        assert_eq!(
+            convert(Element::Unsigned(1), false, &[3, 200]),
+            Ok(vec![3, 200])
+        );
+    }
+}

@@ -1,0 +1,285 @@
+//! Arrays: npy, npz, safetensors, idx. An item is an index of the first dimension.
+//!
+//! Bytes stay bytes, other whole numbers and truth values become whole numbers of 32 bits, f16, bf16
+//! and f32 become numbers of 32 bits and f64 stays as it is. Targets that are bytes become whole numbers,
+//! because they are classes. Columns stand in the order of `features` and `target`, or else of the file.
+//!
+//! Headers are read and compared first. The values then go through in pieces of some MiB, whatever the
+//! files' sizes, and no size that a header states is believed before as many bytes have come.
+
+mod element;
+mod idx;
+mod named;
+mod npy;
+mod npz;
+mod safetensors;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::{Watch, unreadable};
+use crate::data::DataError;
+use crate::data::records::{Column, Part, Writer};
+use crate::spec::data::{FilesSpec, Format, Targets};
+use element::Layout;
+use stream::{Progress, Stream};
+
+/// An array whose header was read.
+struct Array<'a> {
+    /// The file, and the array where it has several.
+    place: String,
+    /// How its values are stored.
+    layout: Layout,
+    /// Its sizes; the first is the number of items.
+    shape: Vec<usize>,
+    /// Its values, one item after the other.
+    data: Box<dyn Read + 'a>,
+}
+
+/// Opens the file of an array; told whether it holds targets.
+type Open = fn(&Path, bool) -> Result<Array<'static>, DataError>;
+
+/// Reads the files into the writer.
+pub fn read(files: &FilesSpec, writer: &mut Writer, watch: Watch<'_>) -> Result<(), DataError> {
+    match &files.format {
+        Format::Npy { targets } => read_pairs(files, targets, npy::open, writer, watch),
+        Format::Idx { targets } => read_pairs(files, targets, idx::open, writer, watch),
+        Format::Safetensors => named::read(files, safetensors::visit, writer, watch),
+        _ => named::read(files, npz::visit, writer, watch),
+    }
+}
+
+/// Files of one array each: those of inputs become the column `input`, those of targets `target`.
+fn read_pairs(
+    files: &FilesSpec,
+    targets: &Targets,
+    open: Open,
+    writer: &mut Writer,
+    watch: Watch<'_>,
+) -> Result<(), DataError> {
+    let mut columns = Columns::default();
+    let mut parts = Vec::new();
+    for (part, inputs) in super::parts(files) {
+        let (key, targets) = match part {
+            Part::Train => ("target_path", &targets.path),
+            Part::Valid => ("valid_target_path", &targets.valid_path),
+            Part::Test => ("test_target_path", &targets.test_path),
+        };
+        let mut streams = Vec::new();
+        let mut nums = Vec::new();
+        for (at, paths) in [inputs, targets.as_slice()].into_iter().enumerate() {
+            let paths: VecDeque<_> = paths.iter().map(PathBuf::from).collect();
+            let mut num: usize = 0;
+            for path in &paths {
+                let array = open(path, at == 1)?;
+                columns.agree(at, ["input", "target"][at], at == 1, &array)?;
+                num = num.saturating_add(array.shape[0]);
+            }
+            if !paths.is_empty() {
+                streams.push((paths, at == 1));
+                nums.push(num);
+            }
+        }
+        let expected = parts
+            .first()
+            .map_or(streams.len(), |(_, _, streams): &(_, _, Vec<_>)| {
+                streams.len()
+            });
+        if streams.len() != expected {
+            let (has, lacks) = match streams.len() {
+                1 => (
+                    "other files have",
+                    format!("`{}` has no targets beside it", inputs[0]),
+                ),
+                _ => (
+                    "other files have not",
+                    format!("`{}` has targets beside it", inputs[0]),
+                ),
+            };
+            return Err(DataError::new(format!("{lacks}, and {has}")).help(format!(
+                "write `{key}` for either all of the splits or none"
+            )));
+        }
+        if let [inputs_num, targets_num] = nums[..]
+            && inputs_num != targets_num
+        {
+            return Err(DataError::new(format!(
+                "there are {} and {}",
+                super::counted(inputs_num, "input"),
+                super::counted(targets_num, "target"),
+            ))
+            .note(format!("inputs: {}", show_paths(inputs)))
+            .note(format!("targets: {}", show_paths(targets)))
+            .help("give files whose arrays have the same first dimension"));
+        }
+        parts.push((part, nums[0], streams));
+    }
+    let columns = columns.columns;
+    let total = parts.iter().map(|(_, num, _)| *num).sum();
+    let mut progress = Progress::new(watch, total);
+    writer.begin(columns);
+    for (part, num, streams) in parts {
+        writer.part(part);
+        let streams = streams
+            .into_iter()
+            .map(|(paths, is_target)| Stream::of_files(paths, is_target, open))
+            .collect::<Result<_, _>>()?;
+        stream::pump(files, writer, streams, num, &mut progress)?;
+    }
+    Ok(())
+}
+
+/// Columns that all files must agree in.
+#[derive(Default)]
+struct Columns {
+    columns: Vec<Column>,
+    /// The array that each was seen in first.
+    places: Vec<String>,
+}
+
+impl Columns {
+    /// Adds the column that comes next, or compares one with what it was before.
+    fn agree(
+        &mut self,
+        at: usize,
+        name: &str,
+        is_target: bool,
+        array: &Array<'_>,
+    ) -> Result<(), DataError> {
+        let place = &array.place;
+        let Some((num, shape)) = array.shape.split_first() else {
+            return Err(single_value(place).help("save it with the items as its first dimension"));
+        };
+        if *num == 0 {
+            return Err(DataError::new(format!("{place} holds no items"))
+                .note(format!("its shape is {:?}", array.shape)));
+        }
+        if array.item_size().is_none_or(|size| size == 0) {
+            return Err(DataError::new(format!("{place} has items without values"))
+                .note(format!("its shape is {:?}", array.shape)));
+        }
+        let column = Column {
+            name: name.to_owned(),
+            kind: array.layout.element.kind(is_target),
+            shape: shape.to_vec(),
+        };
+        let Some(first) = self.columns.get(at) else {
+            self.columns.push(column);
+            self.places.push(place.clone());
+            return Ok(());
+        };
+        if *first == column {
+            return Ok(());
+        }
+        let show = |column: &Column| format!("{} of shape {:?}", column.kind.show(), column.shape);
+        let message = match (
+            first.shape != column.shape,
+            first.kind.show() != column.kind.show(),
+        ) {
+            (false, false) => {
+                let bits = |column: &Column| format!("numbers of {} bits", 8 * column.kind.size());
+                format!(
+                    "{place} has {}, but {} has {}",
+                    bits(&column),
+                    self.places[at],
+                    bits(first)
+                )
+            }
+            _ => format!(
+                "{place} has items that are {}, but those of {} are {}",
+                show(&column),
+                self.places[at],
+                show(first)
+            ),
+        };
+        Err(DataError::new(message)
+            .help("all files of a data set hold items of one shape and type"))
+    }
+}
+
+impl Array<'_> {
+    /// Bytes of an item; `None` where they cannot be counted.
+    fn item_size(&self) -> Option<usize> {
+        let sizes = self.shape.iter().skip(1);
+        sizes
+            .copied()
+            .try_fold(self.layout.element.size(), usize::checked_mul)
+    }
+
+    /// Bytes of all items; `None` where they cannot be counted.
+    fn size(&self) -> Option<u64> {
+        let num = self.shape.first().copied().unwrap_or(1);
+        u64::try_from(self.item_size()?.checked_mul(num)?).ok()
+    }
+
+    /// Compares the bytes that follow the header with those that it promises.
+    fn check_length(&self, found: u64) -> Result<(), DataError> {
+        match self.size() {
+            Some(expected) if expected == found => Ok(()),
+            expected => Err(wrong_length(&self.place, expected, Some(found))),
+        }
+    }
+}
+
+/// An array that has other bytes than its header says; `found` is `None` where there are more, uncounted.
+fn wrong_length(place: &str, expected: Option<u64>, found: Option<u64>) -> DataError {
+    let message = match (expected, found) {
+        (None, _) => {
+            format!("{place} is damaged: its header promises more values than can be counted")
+        }
+        (Some(expected), Some(found)) if found < expected => {
+            format!(
+                "{place} is truncated: its header promises {expected} bytes of values, found {found}"
+            )
+        }
+        (Some(expected), _) => {
+            format!(
+                "{place} is longer than the {expected} bytes of values that its header promises"
+            )
+        }
+    };
+    DataError::new(message).help("make or copy the file again")
+}
+
+/// An array without dimensions.
+fn single_value(place: &str) -> DataError {
+    DataError::new(format!("{place} is a single value, not a list of items"))
+}
+
+/// A file that is damaged, in words.
+fn damaged(place: &str, reason: impl std::fmt::Display) -> DataError {
+    DataError::new(format!("{place} is damaged: {reason}")).help("make or copy the file again")
+}
+
+/// Opens a file that must be no folder, with its length.
+fn open_plain(path: &Path) -> Result<(File, u64), DataError> {
+    let file = File::open(path).map_err(|e| unreadable(path, &e))?;
+    let metadata = file.metadata().map_err(|e| unreadable(path, &e))?;
+    if metadata.is_dir() {
+        let error = std::io::Error::from(std::io::ErrorKind::IsADirectory);
+        return Err(unreadable(path, &error));
+    }
+    Ok((file, metadata.len()))
+}
+
+/// A path, as messages show it.
+fn show(path: &Path) -> String {
+    format!("`{}`", path.display())
+}
+
+fn show_paths(paths: &[String]) -> String {
+    let shown: Vec<_> = paths
+        .iter()
+        .take(3)
+        .map(|path| format!("`{path}`"))
+        .collect();
+    match paths.len().saturating_sub(3) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}

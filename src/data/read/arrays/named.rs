@@ -1,0 +1,183 @@
+//! Files of several arrays with names, each a column: npz and safetensors.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::stream::{self, Progress, Stream};
+use super::{Array, Columns, show, single_value};
+use crate::data::DataError;
+use crate::data::read::{Watch, parts};
+use crate::data::records::Writer;
+use crate::spec::data::{FilesSpec, RolesSpec};
+
+/// An array of a file; one of a type that is not read is wrong only when it is wanted.
+pub struct Found<'a> {
+    /// Its name.
+    pub name: String,
+    /// The array.
+    pub array: Result<Array<'a>, DataError>,
+}
+
+/// Told of the arrays of a file while it is open.
+pub type Visit<'a> = &'a mut dyn FnMut(Vec<Found<'_>>) -> Result<(), DataError>;
+
+/// Opens a file and shows its arrays.
+type Open = fn(&Path, Visit<'_>) -> Result<(), DataError>;
+
+/// Reads the files into the writer.
+pub fn read(
+    files: &FilesSpec,
+    open: Open,
+    writer: &mut Writer,
+    watch: Watch<'_>,
+) -> Result<(), DataError> {
+    let mut columns = Columns::default();
+    let is_target = |name: &String| files.roles.target.contains(name);
+    let mut names: Option<(Vec<String>, String)> = None;
+    let mut total: usize = 0;
+    for path in parts(files).flat_map(|(_, paths)| paths) {
+        let path = Path::new(path);
+        open(path, &mut |found| {
+            let arrays = select(&files.roles, &show(path), names.as_ref(), found)?;
+            for (at, (name, array)) in arrays.iter().enumerate() {
+                columns.agree(at, name, is_target(name), array)?;
+            }
+            total = total.saturating_add(arrays[0].1.shape[0]);
+            if names.is_none() {
+                let all = arrays.into_iter().map(|(name, _)| name).collect();
+                names = Some((all, show(path)));
+            }
+            Ok(())
+        })?;
+    }
+    writer.begin(columns.columns);
+    let mut progress = Progress::new(watch, total);
+    for (part, paths) in parts(files) {
+        writer.part(part);
+        for path in paths.iter().map(Path::new) {
+            open(path, &mut |found| {
+                let arrays = select(&files.roles, &show(path), names.as_ref(), found)?;
+                let num = arrays[0].1.shape[0];
+                let streams = arrays.into_iter();
+                let streams = streams.map(|(name, array)| Stream::new(array, is_target(&name)));
+                stream::pump(files, writer, streams.collect(), num, &mut progress)
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// The arrays of a file that are read, in the order of the columns, all with the same number of items.
+///
+/// Where the features are named, these and the targets are; besides, single values of each item are,
+/// for they may say how items are split.
+fn select<'a>(
+    roles: &RolesSpec,
+    place: &str,
+    first: Option<&(Vec<String>, String)>,
+    mut found: Vec<Found<'a>>,
+) -> Result<Vec<(String, Array<'a>)>, DataError> {
+    let mut seen = BTreeSet::new();
+    if let Some(twice) = found.iter().find(|array| !seen.insert(array.name.clone())) {
+        return Err(
+            DataError::new(format!("{place} holds two arrays `{}`", twice.name))
+                .help("give each array a name of its own"),
+        );
+    }
+    let all: Vec<_> = found.iter().map(|array| array.name.clone()).collect();
+    if all.is_empty() {
+        return Err(DataError::new(format!("{place} holds no arrays")));
+    }
+    found.retain(|array| !roles.ignore.contains(&array.name));
+    let mut take = |name: &String| {
+        let at = found.iter().position(|array| array.name == *name);
+        let Some(at) = at else {
+            let error = DataError::new(format!("{place} has no array `{name}`"));
+            let error = match first {
+                Some((names, first)) if names.contains(name) => error.note(format!(
+                    "{first} has one; all files of a data set have the same"
+                )),
+                _ => error,
+            };
+            return Err(error.note(format!("its arrays: {}", quoted(&all))));
+        };
+        let Found { name, array } = found.remove(at);
+        array.map(|array| (name, array))
+    };
+    let wanted = match (first, &roles.features) {
+        (Some((names, _)), _) => names.clone(),
+        (None, Some(features)) => {
+            let mut wanted: Vec<String> = Vec::new();
+            for name in features.iter().chain(&roles.target) {
+                if !wanted.contains(name) {
+                    wanted.push(name.clone());
+                }
+            }
+            wanted
+        }
+        (None, None) => all
+            .iter()
+            .filter(|name| !roles.ignore.contains(name))
+            .cloned()
+            .collect(),
+    };
+    for name in &roles.target {
+        if !wanted.contains(name) {
+            take(name)?;
+        }
+    }
+    let mut arrays = wanted
+        .iter()
+        .map(&mut take)
+        .collect::<Result<Vec<_>, _>>()?;
+    let Some((_, leading)) = arrays.first() else {
+        return Err(DataError::new(format!("{place} has no array that is used"))
+            .note(format!("its arrays: {}", quoted(&all)))
+            .help("name fewer of them in `ignore`"));
+    };
+    let num = leading.shape.first().copied();
+    match (first, &roles.features) {
+        (None, Some(_)) => {
+            for Found { name, array } in found {
+                if let Ok(array) = array
+                    && array.shape.as_slice() == num.as_slice()
+                {
+                    arrays.push((name, array));
+                }
+            }
+        }
+        (Some((_, first)), None) => {
+            if let Some(more) = found.first() {
+                return Err(DataError::new(format!(
+                    "{place} has an array `{}`, which {first} has not",
+                    more.name
+                ))
+                .help("all files of a data set have the same arrays; name others in `ignore`"));
+            }
+        }
+        _ => {}
+    }
+    if let Some((_, single)) = arrays.iter().find(|(_, array)| array.shape.is_empty()) {
+        return Err(single_value(&single.place).help("name it in `ignore`"));
+    }
+    let differs = |(_, array): &&(String, Array<'_>)| array.shape.first().copied() != num;
+    if let Some((_, other)) = arrays.iter().find(differs) {
+        let (_, leading) = &arrays[0];
+        return Err(DataError::new(format!(
+            "{} and {} do not have the same number of items",
+            leading.place, other.place
+        ))
+        .note(format!("their shapes are {:?} and {:?}", leading.shape, other.shape))
+        .help("the first dimension of every array is that of the items; name others in `ignore`, or the ones to read in `features` and `target`"));
+    }
+    Ok(arrays)
+}
+
+fn quoted(names: &[String]) -> String {
+    let names: Vec<_> = names
+        .iter()
+        .take(20)
+        .map(|name| format!("`{name}`"))
+        .collect();
+    names.join(", ")
+}

@@ -1,0 +1,70 @@
+//! NumPy's `.npz`: a zip archive of `.npy` files, stored or deflated.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use npyz::npz::{NpzArchive, array_name_from_file_name};
+
+use super::named::{Found, Visit};
+use super::{Array, damaged, npy, open_plain, show};
+use crate::data::DataError;
+
+/// Shows the arrays of an archive, in their order there.
+pub fn visit(path: &Path, visit: Visit<'_>) -> Result<(), DataError> {
+    let place = show(path);
+    let names = names(path, &place)?;
+    // An archive serves one file at a time, so each array gets a handle of its own.
+    let mut archives = names
+        .iter()
+        .map(|_| open(path, &place))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut found = Vec::new();
+    for (archive, (name, at)) in archives.iter_mut().zip(names) {
+        let place = format!("{place}, array `{name}`");
+        let array = archive
+            .zip_archive()
+            .by_index(at)
+            .map_err(|e| damaged(&place, e.to_string().to_lowercase()))
+            .and_then(|mut entry| {
+                let header = npy::header(&mut entry, &place)?;
+                Ok(Array {
+                    place,
+                    layout: header.layout,
+                    shape: header.shape,
+                    data: Box::new(entry),
+                })
+            });
+        found.push(Found { name, array });
+    }
+    visit(found)
+}
+
+fn open(path: &Path, place: &str) -> Result<NpzArchive<BufReader<File>>, DataError> {
+    let (file, len) = open_plain(path)?;
+    if len == 0 {
+        return Err(DataError::new(format!("{place} is empty")));
+    }
+    NpzArchive::new(BufReader::with_capacity(1 << 16, file)).map_err(|e| {
+        let reason = e.to_string();
+        let reason = reason
+            .trim_start_matches("invalid Zip archive: ")
+            .to_lowercase();
+        damaged(place, format!("it is no archive of arrays ({reason})"))
+    })
+}
+
+/// The arrays' names, with their numbers in the archive.
+fn names(path: &Path, place: &str) -> Result<Vec<(String, usize)>, DataError> {
+    let mut archive = open(path, place)?;
+    let zip = archive.zip_archive();
+    let mut names: Vec<(String, usize)> = Vec::new();
+    for at in 0..zip.len() {
+        let entry = zip.by_index_raw(at);
+        let entry = entry.map_err(|e| damaged(place, e.to_string().to_lowercase()))?;
+        if let Some(name) = array_name_from_file_name(entry.name()) {
+            names.push((name.to_owned(), at));
+        }
+    }
+    Ok(names)
+}

@@ -1,0 +1,382 @@
+//! What the values of each column are, found out over all rows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::cell::{Cell, Cells, is_date, is_whole};
+use crate::data::DataError;
+use crate::data::records::{Column, ColumnKind};
+use crate::spec::data::{ColumnType, RolesSpec};
+
+/// The most different texts that make categories without being asked.
+const MAX_NAMES: usize = 1000;
+/// So few different texts make categories, however few rows there are; and whole numbers classes.
+const FEW: usize = 20;
+/// The longest text, in bytes, that is a name of a category without being asked.
+const MAX_NAME_LEN: usize = 100;
+/// The most categories of a column that is said to have them, and the most different dates.
+const MAX_CATEGORIES: usize = 1 << 20;
+/// The most columns.
+const MAX_COLUMNS: usize = 1 << 16;
+/// The most shapes that the lists of a column are counted by.
+const MAX_SHAPES: usize = 1000;
+
+/// The columns in the order in which they were seen first.
+#[derive(Debug, Default)]
+pub struct Columns {
+    /// Rows that were seen.
+    pub rows: u64,
+    names: Names,
+    seen: Vec<Seen>,
+}
+
+/// Names of columns with their places.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    names: Vec<String>,
+    places: BTreeMap<String, usize>,
+}
+
+impl Names {
+    /// The place of a name; `guess` is where it may be.
+    pub fn place(&self, name: &str, guess: usize) -> Option<usize> {
+        match self.names.get(guess) {
+            Some(there) if there == name => Some(guess),
+            _ => self.places.get(name).copied(),
+        }
+    }
+
+    /// Adds a name that is not there yet.
+    pub fn push(&mut self, name: &str) {
+        self.places.insert(name.to_owned(), self.names.len());
+        self.names.push(name.to_owned());
+    }
+}
+
+/// What was seen of a column.
+#[derive(Debug)]
+struct Seen {
+    /// Values that are there.
+    present: u64,
+    /// Single values that are not numbers.
+    texts: u64,
+    /// Whether all single values are whole numbers.
+    all_whole: bool,
+    all_dates: bool,
+    longest: usize,
+    /// The different single values; `None` when there are too many.
+    names: Option<BTreeSet<String>>,
+    /// Rows of the first list and the first single value.
+    first_list: Option<u64>,
+    first_single: Option<u64>,
+    /// Lists by shape; lists of one dimension by an empty one.
+    shapes: BTreeMap<Vec<usize>, u64>,
+    longest_list: usize,
+    shortest_list: usize,
+    lists_are_whole: bool,
+}
+
+/// A column and how its values become part of a record.
+#[derive(Debug)]
+pub struct Decided {
+    /// The column.
+    pub column: Column,
+    /// Whether lists that are shorter are filled up.
+    pub is_padded: bool,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self {
+            present: 0,
+            texts: 0,
+            all_whole: true,
+            all_dates: true,
+            longest: 0,
+            names: Some(BTreeSet::new()),
+            first_list: None,
+            first_single: None,
+            shapes: BTreeMap::new(),
+            longest_list: 0,
+            shortest_list: usize::MAX,
+            lists_are_whole: true,
+        }
+    }
+}
+
+impl Columns {
+    /// The names of the columns.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.names.iter().map(String::as_str)
+    }
+
+    /// Of rows that follow: what cannot change by them is not looked at again.
+    pub fn follow(&self) -> Self {
+        let follow = |seen: &Seen| Seen {
+            all_dates: seen.all_dates,
+            names: seen.names.as_ref().map(|_| BTreeSet::new()),
+            ..Seen::default()
+        };
+        Self {
+            rows: 0,
+            names: self.names.clone(),
+            seen: self.seen.iter().map(follow).collect(),
+        }
+    }
+
+    fn column(&mut self, name: &str, guess: usize) -> usize {
+        self.names.place(name, guess).unwrap_or_else(|| {
+            self.names.push(name);
+            self.seen.push(Seen::default());
+            self.seen.len() - 1
+        })
+    }
+
+    /// Takes a row into account.
+    pub fn see(&mut self, roles: &RolesSpec, cells: Cells<'_>, number: u64) {
+        self.rows += 1;
+        for (guess, (name, cell)) in cells.into_iter().enumerate() {
+            let at = self.column(&name, guess);
+            let forced = kind_of(roles, &name) == Some(ColumnType::Category);
+            self.seen[at].see(&cell, number, forced);
+        }
+    }
+
+    /// Takes into account what was seen of rows that follow.
+    pub fn merge(&mut self, other: Self, roles: &RolesSpec) {
+        self.rows += other.rows;
+        for (guess, (name, seen)) in other.names.names.iter().zip(other.seen).enumerate() {
+            let at = self.column(name, guess);
+            let forced = kind_of(roles, name) == Some(ColumnType::Category);
+            self.seen[at].merge(seen, forced);
+        }
+    }
+
+    /// Refuses more columns than can be meant.
+    pub fn check_number(&self, path: &Path) -> Result<(), DataError> {
+        match self.seen.len() > MAX_COLUMNS {
+            true => Err(DataError::new(format!(
+                "`{}` has more than {MAX_COLUMNS} columns",
+                path.display()
+            ))
+            .help(
+                "give keys that all rows share; many numbers of a row may be a list under one key",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses columns of a file that hold both lists and single values.
+    pub fn check_lists(&self, place: impl Fn(u64) -> String) -> Result<(), DataError> {
+        for (name, seen) in self.names.names.iter().zip(&self.seen) {
+            if let (Some(list), Some(single)) = (seen.first_list, seen.first_single) {
+                return Err(DataError::new(format!(
+                    "the column `{name}` holds a list at {} and a single value at {}",
+                    place(list),
+                    place(single)
+                ))
+                .help("write lists in all rows, or in none"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides what each column is.
+    pub fn decide(self, roles: &RolesSpec) -> Result<Vec<Decided>, DataError> {
+        let names = self.names.names.into_iter().zip(self.seen);
+        names
+            .map(|(name, seen)| {
+                let is_target = roles.target.contains(&name);
+                seen.decide(kind_of(roles, &name), is_target, name)
+            })
+            .collect()
+    }
+}
+
+/// What the experiment says that a column is.
+fn kind_of(roles: &RolesSpec, name: &str) -> Option<ColumnType> {
+    let column = roles.columns.iter().find(|column| column.name == name);
+    column.and_then(|column| column.kind)
+}
+
+impl Seen {
+    fn see(&mut self, cell: &Cell<'_>, number: u64, forced: bool) {
+        let (is_number, whole) = match cell {
+            Cell::Missing => return,
+            Cell::List(list) => {
+                self.present += 1;
+                self.first_list.get_or_insert(number);
+                let shape = match list.shape[..] {
+                    [len] => {
+                        self.longest_list = self.longest_list.max(len);
+                        self.shortest_list = self.shortest_list.min(len);
+                        Vec::new()
+                    }
+                    _ => list.shape.clone(),
+                };
+                if self.shapes.len() < MAX_SHAPES || self.shapes.contains_key(&shape) {
+                    *self.shapes.entry(shape).or_default() += 1;
+                }
+                self.lists_are_whole &= list.is_whole;
+                return;
+            }
+            Cell::Plain(text) => (text.parse::<f64>().is_ok(), is_whole(text)),
+            Cell::Whole(_) => (true, true),
+            Cell::Float(_) => (true, false),
+            Cell::Text(_) | Cell::Bool(_) => (false, false),
+        };
+        self.present += 1;
+        self.first_single.get_or_insert(number);
+        self.texts += u64::from(!is_number);
+        self.all_whole &= whole;
+        let limit = match forced || self.all_dates {
+            true => MAX_CATEGORIES,
+            false => MAX_NAMES,
+        };
+        if !self.all_dates && self.names.is_none() {
+            return;
+        }
+        let Some(text) = cell.text() else {
+            return;
+        };
+        self.all_dates &= is_date(&text);
+        self.longest = self.longest.max(text.len());
+        if let Some(names) = &mut self.names {
+            if !names.contains(text.as_ref()) {
+                names.insert(text.into_owned());
+            }
+            if names.len() > limit || self.longest > MAX_NAME_LEN && !forced {
+                self.names = None;
+            }
+        }
+    }
+
+    fn merge(&mut self, other: Self, forced: bool) {
+        // Before any value is there, what holds for all values holds.
+        self.present += other.present;
+        self.texts += other.texts;
+        self.all_whole &= other.all_whole;
+        self.all_dates &= other.all_dates;
+        self.longest = self.longest.max(other.longest);
+        self.first_list = self.first_list.or(other.first_list);
+        self.first_single = self.first_single.or(other.first_single);
+        for (shape, num) in other.shapes {
+            if self.shapes.len() < MAX_SHAPES || self.shapes.contains_key(&shape) {
+                *self.shapes.entry(shape).or_default() += num;
+            }
+        }
+        self.longest_list = self.longest_list.max(other.longest_list);
+        self.shortest_list = self.shortest_list.min(other.shortest_list);
+        self.lists_are_whole &= other.lists_are_whole;
+        self.names = match (self.names.take(), other.names) {
+            (Some(mut names), Some(mut others)) => {
+                names.append(&mut others);
+                Some(names)
+            }
+            _ => None,
+        };
+        let limit = match forced || self.all_dates {
+            true => MAX_CATEGORIES,
+            false => MAX_NAMES,
+        };
+        if self.names.as_ref().is_some_and(|names| names.len() > limit) {
+            self.names = None;
+        }
+    }
+
+    fn decide(
+        self,
+        forced: Option<ColumnType>,
+        is_target: bool,
+        name: String,
+    ) -> Result<Decided, DataError> {
+        if self.first_list.is_some() {
+            return self.decide_list(forced, name);
+        }
+        let kind = match forced {
+            Some(ColumnType::Number) => ColumnKind::Doubles,
+            Some(ColumnType::Text) => ColumnKind::Text,
+            Some(ColumnType::Category) => {
+                let Some(names) = self.names else {
+                    return Err(DataError::new(format!(
+                        "the column `{name}` has more than {MAX_CATEGORIES} different values, which are too many for categories"
+                    ))
+                    .help("write `type = \"number\"` or `\"text\"` for it, or name it in `ignore`"));
+                };
+                categories(names)
+            }
+            None => self.find_out(is_target),
+        };
+        Ok(Decided {
+            column: Column::scalar(name, kind),
+            is_padded: false,
+        })
+    }
+
+    fn find_out(self, is_target: bool) -> ColumnKind {
+        let num = self.names.as_ref().map_or(usize::MAX, BTreeSet::len);
+        let are_categories = match (self.present, self.texts) {
+            (0, _) => false,
+            (_, 0) => is_target && self.all_whole && num <= FEW,
+            (present, _) => {
+                let are_repeated = is_target || num as u64 <= present / 2;
+                num <= FEW || num <= MAX_NAMES && are_repeated || self.all_dates
+            }
+        };
+        match self.names {
+            Some(names) if are_categories => categories(names),
+            _ if self.texts == 0 => ColumnKind::Doubles,
+            _ => ColumnKind::Text,
+        }
+    }
+
+    fn decide_list(self, forced: Option<ColumnType>, name: String) -> Result<Decided, DataError> {
+        if let Some(ColumnType::Category | ColumnType::Text) = forced {
+            return Err(DataError::new(format!(
+                "the column `{name}` holds lists, which are numbers"
+            ))
+            .help("leave out its `type`, or write single values"));
+        }
+        // The most common shape; of two, that with fewer dimensions.
+        let most = self.shapes.values().max().copied();
+        let shape = self.shapes.iter().find(|(_, num)| Some(**num) == most);
+        let shape = shape.map(|(shape, _)| shape.clone()).unwrap_or_default();
+        let (shape, is_padded) = match shape.is_empty() {
+            true => (
+                vec![self.longest_list],
+                self.longest_list != self.shortest_list,
+            ),
+            false => (shape, false),
+        };
+        if shape.contains(&0) {
+            return Err(
+                DataError::new(format!("the lists of the column `{name}` are empty"))
+                    .help("name the column in `ignore` and take it out of the file"),
+            );
+        }
+        let is_whole = self.lists_are_whole && forced.is_none();
+        let kind = match is_whole {
+            true => ColumnKind::Whole,
+            false => ColumnKind::Numbers,
+        };
+        Ok(Decided {
+            column: Column { name, kind, shape },
+            is_padded,
+        })
+    }
+}
+
+/// Names in their order as numbers, if they are, or else as texts.
+fn categories(names: BTreeSet<String>) -> ColumnKind {
+    let mut names: Vec<_> = names.into_iter().collect();
+    let numbers: Option<Vec<f64>> = names
+        .iter()
+        .map(|name| name.parse().ok().filter(|number: &f64| !number.is_nan()))
+        .collect();
+    if let Some(numbers) = numbers {
+        let mut pairs: Vec<_> = numbers.into_iter().zip(names).collect();
+        pairs.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        names = pairs.into_iter().map(|(_, name)| name).collect();
+    }
+    ColumnKind::Categories { names }
+}

@@ -1,0 +1,306 @@
+//! Tables: CSV, JSON lines, Parquet. An item is a row, and every key or column a column.
+//!
+//! Files are read twice: first to find out what the values of each column are, over all rows of all
+//! files, then into records. A column whose values are all numbers is one of numbers. Others are of
+//! categories where there are few different texts (at most 20, or at most 1,000 and half as many as
+//! rows) and all of them are short, and else texts; dates and times that begin with year and month are
+//! always categories, so that they can be ordered. A target is of categories too when it holds at most
+//! 20 different whole numbers, or at most 1,000 short texts. What the experiment says of a column goes
+//! before all that. Names of categories are sorted, as numbers if all of them are numbers.
+//!
+//! Rows are parsed and encoded by all threads and pushed in their order. Memory holds some MiB of rows
+//! and the names of categories, whatever the files' sizes.
+
+mod cell;
+mod csv;
+mod encode;
+mod infer;
+mod json_lines;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod source;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+
+use super::{Watch, bad_item, counted, parts, unreadable, unwritable};
+use crate::data::DataError;
+use crate::data::records::Writer;
+use crate::spec::data::{FilesSpec, Format, OnBadItem};
+use cell::Cells;
+use encode::Encoder;
+use infer::Columns;
+
+/// Rows that are read before they are parsed together.
+const BATCH_ROWS: usize = 1 << 14;
+/// Bytes of rows after which no more are read before they are parsed.
+const BATCH_BYTES: usize = 8 << 20;
+/// Rows that one thread takes at a time.
+const CHUNK: usize = 512;
+
+/// A format of tables.
+trait Table: Sync {
+    /// A row as it is in the file, to be parsed by any thread.
+    type Row: Send + Sync;
+
+    /// The rows of a file; `seen` counts the file's bytes that were read.
+    fn open(&self, path: &Path, seen: &Arc<AtomicU64>) -> Result<Rows<Self::Row>, DataError>;
+
+    /// The cells of a row, or why it has none.
+    fn cells<'r>(&self, row: &'r Self::Row) -> Result<Cells<'r>, String>;
+
+    /// Bytes of memory of a row, about.
+    fn size(row: &Self::Row) -> usize;
+
+    /// A row in words; `number` is that of its line, or of the row from 1.
+    fn place(path: &Path, number: u64) -> String {
+        format!("`{}:{number}`", path.display())
+    }
+}
+
+/// Rows with the number that their place is named by.
+type Rows<R> = Box<dyn Iterator<Item = Result<(u64, R), DataError>>>;
+
+/// Reads the files into the writer.
+pub fn read(files: &FilesSpec, writer: &mut Writer, watch: Watch<'_>) -> Result<(), DataError> {
+    match &files.format {
+        Format::Csv {
+            delimiter,
+            header,
+            missing_values,
+        } => {
+            let table = csv::Csv {
+                delimiter: *delimiter,
+                header: *header,
+                missing_values,
+            };
+            read_table(&table, files, writer, watch)
+        }
+        #[cfg(feature = "parquet")]
+        Format::Parquet => {
+            let table = parquet::Parquet {
+                ignore: &files.roles.ignore,
+            };
+            read_table(&table, files, writer, watch)
+        }
+        #[cfg(not(feature = "parquet"))]
+        Format::Parquet => Err(DataError::new("this build of runner does not read Parquet")
+            .help("build it with `--features parquet`, or save the table as CSV")),
+        _ => {
+            let table = json_lines::JsonLines {
+                ignore: &files.roles.ignore,
+            };
+            read_table(&table, files, writer, watch)
+        }
+    }
+}
+
+fn read_table<T: Table>(
+    table: &T,
+    files: &FilesSpec,
+    writer: &mut Writer,
+    watch: Watch<'_>,
+) -> Result<(), DataError> {
+    let mut total = 0;
+    for path in parts(files).flat_map(|(_, paths)| paths) {
+        let metadata = std::fs::metadata(path).map_err(|e| unreadable(Path::new(path), &e))?;
+        // Each file is read twice.
+        total += 2 * metadata.len();
+    }
+    let seen = Arc::new(AtomicU64::new(0));
+    let progress = || watch(seen.load(Ordering::Relaxed).min(total), total);
+    let columns = look(table, files, writer, &seen, &progress)?;
+    let encoder = Encoder::new(columns.decide(&files.roles)?);
+    writer.begin(encoder.columns());
+    for (part, paths) in parts(files) {
+        writer.part(part);
+        for path in paths.iter().map(Path::new) {
+            batches(table, path, &seen, |rows| {
+                encode_rows(table, files, &encoder, writer, path, rows)?;
+                progress();
+                Ok(())
+            })?;
+        }
+    }
+    watch(total, total);
+    Ok(())
+}
+
+/// Finds out what the columns of all files are.
+fn look<T: Table>(
+    table: &T,
+    files: &FilesSpec,
+    writer: &mut Writer,
+    seen: &Arc<AtomicU64>,
+    progress: &dyn Fn(),
+) -> Result<Columns, DataError> {
+    let mut all = Columns::default();
+    let mut first: Option<(&Path, Vec<String>)> = None;
+    for path in parts(files).flat_map(|(_, paths)| paths).map(Path::new) {
+        let mut own = Columns::default();
+        let mut any_wrong = false;
+        batches(table, path, seen, |rows| {
+            let chunks: Vec<_> = rows
+                .par_chunks(CHUNK)
+                .map(|rows| {
+                    let mut columns = own.follow();
+                    let mut wrong = None;
+                    for (number, row) in rows {
+                        match table.cells(row) {
+                            Ok(cells) => columns.see(&files.roles, cells, *number),
+                            Err(reason) => wrong = wrong.or(Some((*number, reason))),
+                        }
+                    }
+                    (columns, wrong)
+                })
+                .collect();
+            for (columns, wrong) in chunks {
+                any_wrong |= wrong.is_some();
+                // Rows that are left out are noted when the others are encoded.
+                if let Some((number, reason)) =
+                    wrong.filter(|_| files.on_bad_item == OnBadItem::Refuse)
+                {
+                    bad_item(files, writer, T::place(path, number), reason)?;
+                }
+                own.merge(columns, &files.roles);
+            }
+            own.check_number(path)?;
+            progress();
+            Ok(())
+        })?;
+        own.check_lists(|number| T::place(path, number))?;
+        if own.rows == 0 {
+            let rows = match any_wrong {
+                true => "no row that can be decoded",
+                false => "no rows",
+            };
+            return Err(DataError::new(format!("`{}` has {rows}", path.display()))
+                .help("give a file with a row for each item"));
+        }
+        if own.names().next().is_none() {
+            return Err(DataError::new(format!(
+                "`{}` has rows without values",
+                path.display()
+            )));
+        }
+        let mut names: Vec<_> = own.names().map(str::to_owned).collect();
+        names.retain(|name| !files.roles.ignore.contains(name));
+        match &first {
+            None => first = Some((path, names)),
+            Some((other, others)) => agree((path, &names), (other, others))?,
+        }
+        all.merge(own, &files.roles);
+    }
+    Ok(all)
+}
+
+/// Refuses files whose columns are not the same.
+fn agree(
+    (path, names): (&Path, &[String]),
+    (first, first_names): (&Path, &[String]),
+) -> Result<(), DataError> {
+    let lacking = |of: &[String], among: &[String]| {
+        let names = of.iter().filter(|name| !among.contains(name));
+        names.cloned().collect::<Vec<_>>()
+    };
+    let (missing, more) = (lacking(first_names, names), lacking(names, first_names));
+    let (has, lacks, names) = match (missing.is_empty(), more.is_empty()) {
+        (true, true) => return Ok(()),
+        (false, _) => (first, path, missing),
+        (true, false) => (path, first, more),
+    };
+    let quoted: Vec<_> = names
+        .iter()
+        .take(8)
+        .map(|name| format!("`{name}`"))
+        .collect();
+    Err(DataError::new(format!(
+        "`{}` lacks {} of `{}`: {}{}",
+        lacks.display(),
+        counted(names.len(), "column"),
+        has.display(),
+        quoted.join(", "),
+        if names.len() > quoted.len() {
+            ", …"
+        } else {
+            ""
+        }
+    ))
+    .help(
+        "all files of a data set have the same columns; name those that are not used in `ignore`",
+    ))
+}
+
+/// Shows the rows of a file, some at a time.
+fn batches<T: Table>(
+    table: &T,
+    path: &Path,
+    seen: &Arc<AtomicU64>,
+    mut show: impl FnMut(Vec<(u64, T::Row)>) -> Result<(), DataError>,
+) -> Result<(), DataError> {
+    let mut batch = Vec::new();
+    let mut bytes = 0;
+    for row in table.open(path, seen)? {
+        let row = row?;
+        bytes += T::size(&row.1);
+        batch.push(row);
+        if batch.len() == BATCH_ROWS || bytes >= BATCH_BYTES {
+            show(std::mem::take(&mut batch))?;
+            bytes = 0;
+        }
+    }
+    match batch.is_empty() {
+        true => Ok(()),
+        false => show(batch),
+    }
+}
+
+fn encode_rows<T: Table>(
+    table: &T,
+    files: &FilesSpec,
+    encoder: &Encoder,
+    writer: &mut Writer,
+    path: &Path,
+    rows: Vec<(u64, T::Row)>,
+) -> Result<(), DataError> {
+    // Records can be much larger than rows, where lists are filled up.
+    let at_once = (4 * BATCH_BYTES / encoder.record_size().max(1)).max(1);
+    for rows in rows.chunks(at_once) {
+        let chunks: Vec<_> = rows
+            .par_chunks(CHUNK)
+            .map(|rows| {
+                let mut chunk = encode::Chunk::default();
+                for (number, row) in rows {
+                    let result = table
+                        .cells(row)
+                        .and_then(|cells| encoder.encode(cells, &mut chunk));
+                    if let Err(reason) = result {
+                        chunk.bad.push((T::place(path, *number), reason));
+                    }
+                }
+                chunk
+            })
+            .collect();
+        for chunk in chunks {
+            let encode::Chunk {
+                mut records,
+                texts,
+                bad,
+            } = chunk;
+            for (place, reason) in bad {
+                bad_item(files, writer, place, reason)?;
+            }
+            for (at, text) in texts {
+                let place = writer.text(&text).map_err(|e| unwritable(&e))?;
+                records[at..at + place.len()].copy_from_slice(&place);
+            }
+            writer.push(&records).map_err(|e| unwritable(&e))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! Bytes of a file with a count of them, and a limit to how many a row may take.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+use crate::data::DataError;
+use crate::data::read::unreadable;
+
+/// The most bytes of a row; more are taken for a quote that was not closed, or for a file of another format.
+pub const MAX_ROW: u64 = 256 << 20;
+
+/// Opens a file, unpacked when its name ends in `.gz`; `seen` counts the file's own bytes.
+pub fn open(path: &Path, seen: &Arc<AtomicU64>) -> Result<Limited, DataError> {
+    let file = File::open(path).map_err(|e| unreadable(path, &e))?;
+    let counted = Counted {
+        file,
+        seen: Arc::clone(seen),
+    };
+    let reader = BufReader::with_capacity(1 << 18, counted);
+    let inner: Box<dyn Read> = match path.extension().is_some_and(|e| e == "gz") {
+        true => Box::new(flate2::bufread::MultiGzDecoder::new(reader)),
+        false => Box::new(reader),
+    };
+    Ok(Limited {
+        inner,
+        taken: Arc::new(AtomicU64::new(0)),
+        quotes: Arc::new(AtomicU64::new(0)),
+        end: Arc::new(AtomicU8::new(0)),
+    })
+}
+
+struct Counted {
+    file: File,
+    seen: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let num = self.file.read(buffer)?;
+        self.seen.fetch_add(num as u64, Ordering::Relaxed);
+        Ok(num)
+    }
+}
+
+/// A reader that fails once a row has taken too much.
+pub struct Limited {
+    inner: Box<dyn Read>,
+    /// Bytes since the row began; set to 0 by who reads rows.
+    pub taken: Arc<AtomicU64>,
+    /// Quotes in all.
+    pub quotes: Arc<AtomicU64>,
+    /// The last byte.
+    pub end: Arc<AtomicU8>,
+}
+
+impl Read for Limited {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let num = self.inner.read(buffer)?;
+        let quotes = buffer[..num].iter().filter(|byte| **byte == b'"').count();
+        if let Some(last) = buffer[..num].last() {
+            self.end.store(*last, Ordering::Relaxed);
+        }
+        self.quotes.fetch_add(quotes as u64, Ordering::Relaxed);
+        if self.taken.fetch_add(num as u64, Ordering::Relaxed) > MAX_ROW {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("a row of more than {} MiB", MAX_ROW >> 20),
+            ));
+        }
+        Ok(num)
+    }
+}
+
+/// A file that cannot be read to its end.
+pub fn broken(path: &Path, error: &io::Error) -> DataError {
+    let shown = path.display();
+    match error.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
+            DataError::new(format!("`{shown}` is damaged: {error}"))
+                .help("make or copy the file again")
+        }
+        _ => unreadable(path, error),
+    }
+}

@@ -1,0 +1,285 @@
+//! The items of a split as they are asked for: out of the records, through the encoder.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+
+use super::encode::augment::augment;
+use super::encode::tokenizer::{PADDING, UNKNOWN};
+use super::encode::{Encoder, InputEncoder, TargetEncoder};
+use super::order::{Purpose, stream_seed};
+use super::records::{ColumnKind, Records};
+use super::{TargetValues, hex};
+use crate::spec::data::AugmentSpec;
+
+/// The items of all splits and how they are encoded.
+#[derive(Debug)]
+pub struct Set {
+    /// The records of all splits.
+    pub records: Records,
+    /// What they become.
+    pub encoder: Encoder,
+}
+
+/// The items of one split.
+#[derive(Clone, Debug)]
+pub struct Split {
+    set: Arc<Set>,
+    /// Records in their order.
+    rows: Arc<[u32]>,
+    /// Where each item starts, in `rows` or in `tokens`; without it each row is an item.
+    starts: Option<Arc<[u32]>>,
+    /// Running text.
+    tokens: Arc<[i32]>,
+    augment: Option<AugmentSpec>,
+}
+
+/// Items that were asked for, in contiguous memory.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// What the network is given: `num_items` times the product of the item's shape.
+    pub values: Values,
+    /// What it is to give.
+    pub targets: TargetValues,
+    /// Number of items.
+    pub num_items: usize,
+}
+
+/// What a network is given.
+#[derive(Clone, Debug)]
+pub enum Values {
+    /// Numbers.
+    Floats(Vec<f32>),
+    /// Tokens.
+    Tokens(Vec<i32>),
+}
+
+/// When items are drawn: changes of pictures are a function of it and of the item.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// The seed of the run.
+    pub seed: u64,
+    /// The epoch from 1.
+    pub epoch: u64,
+}
+
+impl Split {
+    /// Rows that are an item each.
+    pub fn of_rows(set: Arc<Set>, rows: Vec<u32>) -> Self {
+        Self {
+            set,
+            rows: rows.into(),
+            starts: None,
+            tokens: Arc::new([]),
+            augment: None,
+        }
+    }
+
+    /// Windows of rows, by the place of their first row.
+    pub fn of_windows(set: Arc<Set>, rows: Vec<u32>, starts: Vec<u32>) -> Self {
+        Self {
+            starts: Some(starts.into()),
+            ..Self::of_rows(set, rows)
+        }
+    }
+
+    /// Pieces of running text, by the place of their first token.
+    pub fn of_tokens(set: Arc<Set>, tokens: Vec<i32>, starts: Vec<u32>) -> Self {
+        Self {
+            tokens: tokens.into(),
+            ..Self::of_windows(set, Vec::new(), starts)
+        }
+    }
+
+    /// Changes its pictures when they are served with a moment.
+    pub fn augmented(self, augment: Option<AugmentSpec>) -> Self {
+        Self { augment, ..self }
+    }
+
+    /// Number of items.
+    pub fn num_items(&self) -> usize {
+        self.starts
+            .as_ref()
+            .map_or(self.rows.len(), |starts| starts.len())
+    }
+
+    /// The items and their encoder.
+    pub fn set(&self) -> &Set {
+        &self.set
+    }
+
+    /// The records of the items, in order; empty for running text.
+    pub fn rows(&self) -> &[u32] {
+        &self.rows
+    }
+
+    /// The items of a range.
+    pub fn slice(&self, items: Range<usize>) -> Self {
+        let mut part = self.clone();
+        match &self.starts {
+            Some(starts) => part.starts = Some(starts[items].into()),
+            None => part.rows = self.rows[items].into(),
+        }
+        part
+    }
+
+    /// The items at some places, in their order. With a moment, pictures are changed as it says.
+    pub fn serve(&self, places: &[u32], moment: Option<Moment>) -> Served {
+        let Set { records, encoder } = &*self.set;
+        let mut floats = Vec::new();
+        let mut tokens = Vec::new();
+        let (mut classes, mut numbers) = (Vec::new(), Vec::new());
+        for place in places {
+            let at = *place as usize;
+            let start = match &self.starts {
+                Some(starts) => starts[at] as usize,
+                None => at,
+            };
+            let row = |at: usize| self.rows[at] as usize;
+            // The row that the target is of.
+            let mut asked = start;
+            match &encoder.input {
+                InputEncoder::Features {
+                    window: Some(window),
+                    ..
+                } => {
+                    for at in start..start + window.length {
+                        encoder.input.numbers(records, row(at), &mut floats);
+                    }
+                    asked = start + window.length - 1 + window.horizon;
+                }
+                InputEncoder::Features { .. } | InputEncoder::Array { .. } => {
+                    encoder.input.numbers(records, row(start), &mut floats);
+                }
+                InputEncoder::Tokens { column, shift, .. } => {
+                    records.numbers(row(start), *column, |token| {
+                        tokens.push(token as i32 + shift)
+                    });
+                }
+                InputEncoder::Text {
+                    column,
+                    tokenizer,
+                    length,
+                } => {
+                    let text = records.text(row(start), *column).unwrap_or("");
+                    let from = tokens.len();
+                    tokens.extend(tokenizer.encode(text).into_iter().take(*length));
+                    if tokens.len() == from {
+                        // A text of nothing but padding would say nothing at all.
+                        tokens.push(UNKNOWN);
+                    }
+                    tokens.resize(from + length, PADDING);
+                }
+                InputEncoder::Stream { length, .. } => {
+                    tokens.extend(&self.tokens[start..start + length]);
+                    classes.extend(&self.tokens[start + 1..start + length + 1]);
+                }
+            }
+            match &encoder.target {
+                TargetEncoder::None | TargetEncoder::NextTokens => {}
+                TargetEncoder::Values { .. } | TargetEncoder::Labels { .. } => {
+                    encoder.target.numbers(records, row(asked), &mut numbers);
+                }
+                TargetEncoder::Class { .. } | TargetEncoder::Classes { .. } => {
+                    encoder.target.classes(records, row(asked), &mut classes);
+                }
+            }
+            if let (Some(spec), Some(moment)) = (&self.augment, moment) {
+                let item = self.rows[start];
+                self.change(spec, moment, item, &mut floats, &mut classes);
+            }
+        }
+        Served {
+            values: match encoder.input.is_tokens() {
+                true => Values::Tokens(tokens),
+                false => Values::Floats(floats),
+            },
+            targets: match encoder.target.is_classes() {
+                true => TargetValues::Classes(classes),
+                false => TargetValues::Floats(numbers),
+            },
+            num_items: places.len(),
+        }
+    }
+
+    /// Changes the picture, and its mask, at the end of what was served so far.
+    fn change(
+        &self,
+        spec: &AugmentSpec,
+        moment: Moment,
+        item: u32,
+        floats: &mut [f32],
+        classes: &mut [i32],
+    ) {
+        let InputEncoder::Array { shape, scaling, .. } = &self.set.encoder.input else {
+            return;
+        };
+        let [channels, height, width] = shape[..] else {
+            return;
+        };
+        let size = channels * height * width;
+        let from = floats.len() - size;
+        let mask = match &self.set.encoder.target {
+            TargetEncoder::Classes { shape, .. } if shape[..] == [height, width] => {
+                let from = classes.len() - height * width;
+                Some(&mut classes[from..])
+            }
+            _ => None,
+        };
+        let epoch = stream_seed(moment.seed, Purpose::Augment, moment.epoch);
+        let seed = stream_seed(epoch, Purpose::Augment, u64::from(item));
+        let black = ((0.0 - scaling[0].shift) * scaling[0].factor) as f32;
+        augment(
+            spec,
+            seed,
+            &mut floats[from..],
+            [channels, height, width],
+            black,
+            mask,
+        );
+    }
+
+    /// sha256 over what the items are made of, as it is stored, in order: of chunks on all cores, and of
+    /// their sums.
+    pub fn digest(&self) -> String {
+        const CHUNK: usize = 1024;
+        let records = &self.set.records;
+        let texts: Vec<usize> = (0..records.columns().len())
+            .filter(|at| records.columns()[*at].kind == ColumnKind::Text)
+            .collect();
+        let of_rows = |rows: &[u32]| {
+            let mut hasher = Sha256::new();
+            for row in rows {
+                let row = *row as usize;
+                if texts.is_empty() {
+                    hasher.update(records.record(row..row + 1));
+                    continue;
+                }
+                for (at, column) in records.columns().iter().enumerate() {
+                    match column.kind {
+                        // Where a text lies says nothing of it.
+                        ColumnKind::Text => {
+                            let text = records.text(row, at).unwrap_or("");
+                            hasher.update((text.len() as u64).to_le_bytes());
+                            hasher.update(text);
+                        }
+                        _ => hasher.update(records.bytes(row, at)),
+                    }
+                }
+            }
+            hasher.finalize()
+        };
+        let chunks: Vec<_> = self.rows.par_chunks(CHUNK).map(of_rows).collect();
+        let mut hasher = Sha256::new();
+        chunks.iter().for_each(|chunk| hasher.update(chunk));
+        for token in self.tokens.iter() {
+            hasher.update(token.to_le_bytes());
+        }
+        for start in self.starts.iter().flat_map(|starts| starts.iter()) {
+            hasher.update(start.to_le_bytes());
+        }
+        hex(&hasher.finalize())
+    }
+}

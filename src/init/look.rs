@@ -1,0 +1,377 @@
+//! What a path holds: the format by name and content, the columns by the format's reader.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::{Found, Line, pictures};
+use crate::data::DataError;
+use crate::data::profile::ColumnProfile;
+use crate::data::read::{open, read, unreadable, unwritable};
+use crate::data::records::{Records, Writer};
+use crate::spec::data::{DataKind, FilesSpec, Format};
+use crate::spec::section::Choice;
+
+/// Bytes that a format is told by.
+const HEAD: u64 = 1 << 16;
+/// Larger files are read into a file of records instead of into memory.
+const IN_MEMORY: u64 = 64 << 20;
+
+/// Looks at a file or folder; paths in what is found are relative to `base`, the experiment file's folder.
+pub fn look(path: &Path, base: &Path) -> Result<Found, DataError> {
+    let meta = fs::metadata(path).map_err(|e| unreadable(path, &e))?;
+    if meta.is_dir() {
+        return match pictures::look(path, base)? {
+            Some(found) => Ok(found),
+            None => folder(path, base),
+        };
+    }
+    if !meta.is_file() {
+        let message = format!("`{}` is neither a file nor a folder", path.display());
+        return Err(DataError::new(message).help("copy the data into a file"));
+    }
+    files(&[path.to_owned()], relative(path, base)?, base)
+}
+
+/// A folder of files of one kind.
+fn folder(path: &Path, base: &Path) -> Result<Found, DataError> {
+    let entries = fs::read_dir(path).map_err(|e| unreadable(path, &e))?;
+    let mut inside: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    let is_hidden = |path: &Path| name_of(path).starts_with('.');
+    inside.retain(|path| path.is_file() && !is_hidden(path));
+    inside.sort();
+    let extension = |path: &Path| {
+        let name = name_of(path);
+        let (_, extension) = name.split_once('.')?;
+        Some(extension.to_owned())
+    };
+    let first = inside.first().and_then(|path| extension(path));
+    let is_one_kind = inside.iter().all(|path| extension(path) == first);
+    let (Some(first), true) = (first, is_one_kind) else {
+        return Err(DataError::new(format!(
+            "`{}` is no folder of pictures, and its files are not all of one kind",
+            path.display()
+        ))
+        .note("a folder of pictures holds a folder for each class, or the folders `images` and `masks`")
+        .help("name a file in it"));
+    };
+    let pattern = format!("{}/*.{first}", relative(path, base)?);
+    files(&inside, pattern, base)
+}
+
+fn files(paths: &[PathBuf], written: String, base: &Path) -> Result<Found, DataError> {
+    let first = &paths[0];
+    let head = head(first)?;
+    let kind = kind_of(first, &head)?;
+    let mut files = FilesSpec::usual(kind, written.clone());
+    files.path = Vec::new();
+    for path in paths {
+        let path = fs::canonicalize(path).map_err(|e| unreadable(path, &e))?;
+        files.path.push(path.display().to_string());
+    }
+    let mut found = Found {
+        kind,
+        path: written,
+        keys: Vec::new(),
+        columns: Vec::new(),
+        num_items: 0,
+    };
+    match &mut files.format {
+        Format::Csv {
+            delimiter, header, ..
+        } => {
+            let head = String::from_utf8_lossy(&head);
+            (*delimiter, *header) = dialect(&head);
+            if *delimiter != ',' {
+                let meaning = "what stands between two values";
+                let text = delimiter.to_string();
+                found.keys.push(Line::text("delimiter", &text, meaning));
+            }
+            if !*header {
+                let meaning = "the first row holds values, not names";
+                found.keys.push(Line::new("header", "false", meaning));
+            }
+        }
+        Format::Npy { targets } | Format::Idx { targets } => {
+            if let ([inputs], Some(path)) = (paths, targets_beside(first)) {
+                let written = relative(&path, base)?;
+                let path = fs::canonicalize(&path).map_err(|e| unreadable(&path, &e))?;
+                targets.path = vec![path.display().to_string()];
+                let meaning = format!("the targets, one for each item of {}", name_of(inputs));
+                found
+                    .keys
+                    .push(Line::text("target_path", &written, meaning));
+            }
+        }
+        _ => {}
+    }
+    let records = records(&files)?;
+    found.columns = ColumnProfile::all(&records);
+    found.num_items = records.len();
+    Ok(found)
+}
+
+fn records(files: &FilesSpec) -> Result<Records, DataError> {
+    let sizes = files.path.iter().map(fs::metadata);
+    let size: u64 = sizes.flatten().map(|meta| meta.len()).sum();
+    if size <= IN_MEMORY {
+        let mut writer = Writer::in_memory();
+        read(files, &mut writer, &|_, _| {})?;
+        return Ok(writer.into_records());
+    }
+    let folder = tempfile::tempdir().map_err(|e| unwritable(&e))?;
+    let mut writer = Writer::in_folder(folder.path()).map_err(|e| unwritable(&e))?;
+    read(files, &mut writer, &|_, _| {})?;
+    let path = folder.path().join("records");
+    writer.persist(&path).map_err(|e| unwritable(&e))?;
+    // The map outlives the folder's names.
+    let records = Records::open(&path).map_err(|e| unreadable(&path, &e))?;
+    records.ok_or_else(|| DataError::new("what was read cannot be read again"))
+}
+
+fn head(path: &Path) -> Result<Vec<u8>, DataError> {
+    let mut head = Vec::new();
+    let read = open(path)?.take(HEAD).read_to_end(&mut head);
+    read.map_err(|e| unreadable(path, &e))?;
+    Ok(head)
+}
+
+pub(super) fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// The format of a file, by the end of its name or else by its first bytes.
+fn kind_of(path: &Path, head: &[u8]) -> Result<DataKind, DataError> {
+    let name = name_of(path).to_lowercase();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let refuse = |reason: &str, help: &str| {
+        let message = format!("`{}` {reason}", path.display());
+        Err(DataError::new(message).help(help))
+    };
+    let starts = |magic: &[u8]| head.starts_with(magic);
+    Ok(match extension {
+        "csv" | "tsv" | "tab" => DataKind::Csv,
+        "jsonl" | "ndjson" => DataKind::JsonLines,
+        "npy" => DataKind::Npy,
+        "npz" => DataKind::Npz,
+        "safetensors" => DataKind::Safetensors,
+        "parquet" | "pq" => DataKind::Parquet,
+        "png" | "jpg" | "jpeg" => {
+            return refuse(
+                "is a single picture",
+                "name the folder that holds a folder of pictures for each class",
+            );
+        }
+        _ if starts(b"\x93NUMPY") => DataKind::Npy,
+        _ if starts(b"PAR1") => DataKind::Parquet,
+        _ if starts(b"PK\x03\x04") => DataKind::Npz,
+        _ if matches!(head, [0, 0, 8..=14, 1..=4, ..]) => DataKind::Idx,
+        _ => {
+            let text = match std::str::from_utf8(head) {
+                Ok(text) => text,
+                // The head may end inside a character.
+                Err(e) if e.error_len().is_none() => &String::from_utf8_lossy(head),
+                Err(_) => {
+                    let kinds = DataKind::ALL.iter().filter(|(kind, _, _)| kind.is_files());
+                    let names: Vec<_> = kinds.map(|(_, name, _)| format!("`{name}`")).collect();
+                    let help = format!("the formats are {}", names.join(", "));
+                    return refuse(
+                        "is of no format that is known by its name or content",
+                        &help,
+                    );
+                }
+            };
+            match text.trim_start().chars().next() {
+                None => return refuse("is empty", "name a file with data in it"),
+                Some('{') => DataKind::JsonLines,
+                Some('[') if extension == "json" => {
+                    return refuse(
+                        "is one JSON array",
+                        "write one object a line: `jq -c '.[]' FILE > FILE.jsonl`",
+                    );
+                }
+                _ if is_table(text) => DataKind::Csv,
+                _ => DataKind::Text,
+            }
+        }
+    })
+}
+
+const DELIMITERS: [char; 4] = [',', ';', '\t', '|'];
+
+/// Lines that are whole, as many as tell a table.
+fn lines(text: &str) -> Vec<&str> {
+    const LINES: usize = 20;
+    let whole = match text.len() as u64 + 4 > HEAD {
+        true => text.rsplit_once('\n').map_or(text, |(whole, _)| whole),
+        false => text,
+    };
+    let lines = whole.lines().filter(|line| !line.trim().is_empty());
+    lines.take(LINES).collect()
+}
+
+/// How often a delimiter stands outside of quotes.
+fn separators(line: &str, delimiter: char) -> usize {
+    let mut is_quoted = false;
+    let counted = line.chars().filter(|c| {
+        is_quoted ^= *c == '"';
+        *c == delimiter && !is_quoted
+    });
+    counted.count()
+}
+
+/// Whether every line has the same number of one delimiter.
+fn is_table(text: &str) -> bool {
+    let lines = lines(text);
+    lines.len() >= 3 && DELIMITERS.iter().any(|d| is_even(&lines, *d))
+}
+
+fn is_even(lines: &[&str], delimiter: char) -> bool {
+    let mut counts = lines.iter().map(|line| separators(line, delimiter));
+    let first = counts.next().unwrap_or(0);
+    first > 0 && counts.all(|count| count == first)
+}
+
+/// The delimiter, and whether the first row names the columns: it then holds no number.
+fn dialect(text: &str) -> (char, bool) {
+    let lines = lines(text.trim_start_matches('\u{feff}'));
+    let first = lines.first().copied().unwrap_or("");
+    let most = |delimiter: &&char| {
+        (
+            is_even(&lines, **delimiter),
+            separators(first, **delimiter),
+            // The first of equals.
+            **delimiter == ',',
+        )
+    };
+    let delimiter = DELIMITERS.iter().max_by_key(most).copied().unwrap_or(',');
+    let mut values = first.split(delimiter);
+    let is_number = |value: &str| value.trim().trim_matches('"').parse::<f64>().is_ok();
+    (delimiter, !values.any(is_number))
+}
+
+/// The file of targets beside a file of inputs, by the usual pairs of names.
+fn targets_beside(inputs: &Path) -> Option<PathBuf> {
+    const PAIRS: [(&str, &str); 9] = [
+        ("images-idx3", "labels-idx1"),
+        ("images", "labels"),
+        ("inputs", "targets"),
+        ("input", "target"),
+        ("features", "labels"),
+        ("features", "targets"),
+        ("data", "labels"),
+        ("X", "y"),
+        ("x", "y"),
+    ];
+    let name = name_of(inputs);
+    let other = PAIRS.iter().filter_map(|(from, to)| {
+        let at = name.rfind(from)?;
+        // `x` is a name of its own, not a letter of another word.
+        let apart = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
+        let (before, behind) = (&name[..at], &name[at + from.len()..]);
+        let is_word = apart(before.chars().next_back()) && apart(behind.chars().next());
+        (is_word).then(|| inputs.with_file_name(format!("{before}{to}{behind}")))
+    });
+    other.into_iter().find(|path| path.is_file())
+}
+
+/// A path from a folder, or the whole path where there is none.
+pub(super) fn relative(path: &Path, base: &Path) -> Result<String, DataError> {
+    let whole = |path: &Path| {
+        let path = match path.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => path,
+        };
+        fs::canonicalize(path).map_err(|e| unreadable(path, &e))
+    };
+    let (path, base) = (whole(path)?, whole(base)?);
+    let shared = path.components().zip(base.components());
+    let shared = shared.take_while(|(a, b)| a == b).count();
+    let up = base.components().count() - shared;
+    // A way over the root says less than the whole path.
+    if shared <= 1 && up > 0 {
+        return Ok(path.display().to_string());
+    }
+    let mut parts = vec!["..".to_owned(); up];
+    let down = path.components().skip(shared);
+    parts.extend(down.map(|part| part.as_os_str().to_string_lossy().into_owned()));
+    match parts.is_empty() {
+        true => Ok(".".into()),
+        false => Ok(parts.join("/")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_a_table_is_written_is_found_out() {
+        assert_eq!(dialect("a,b\n1,2\n"), (',', true));
+        assert_eq!(dialect("a;b\n1,5;2\n1;2,5\n"), (';', true));
+        assert_eq!(dialect("a\tb c\n1\t2, 3\n"), ('\t', true));
+        assert_eq!(dialect("1|2\n3|4\n"), ('|', false));
+        assert_eq!(dialect("\"a;b;c\",d\n\"1;2\",3\n"), (',', true));
+        assert_eq!(dialect("\u{feff}\"1.5\",x\n"), (',', false));
+        assert_eq!(dialect("name\nAnn\n"), (',', true));
+        assert_eq!(dialect(""), (',', true));
+        assert!(is_table("a|b\n1|2\n3|4\n"));
+        assert!(!is_table(
+            "Well, this is a text.\nAnd it goes on.\nTo here, and on, and on.\n"
+        ));
+        // The last line of a head may be cut.
+        let long = format!("a,b\n{}", "1,2\n".repeat(20_000));
+        assert!(is_table(&long[..HEAD as usize - 1]));
+    }
+
+    #[test]
+    fn formats_are_told_by_names_then_by_content() {
+        let kind = |name: &str, head: &[u8]| kind_of(Path::new(name), head).unwrap();
+        assert_eq!(kind("A.CSV.gz", b""), DataKind::Csv);
+        assert_eq!(kind("a.tsv", b""), DataKind::Csv);
+        assert_eq!(kind("a.json", b"\n {\"a\": 1}"), DataKind::JsonLines);
+        assert_eq!(kind("a", b"\x93NUMPY\x01"), DataKind::Npy);
+        assert_eq!(kind("a.zip", b"PK\x03\x04"), DataKind::Npz);
+        assert_eq!(
+            kind("t10k-images-idx3-ubyte", &[0, 0, 8, 3, 0]),
+            DataKind::Idx
+        );
+        assert_eq!(kind("a.pq", b""), DataKind::Parquet);
+        assert_eq!(kind("a.txt", b"a;b\n1;2\n3;4"), DataKind::Csv);
+        assert_eq!(kind("a.md", "A täxt".as_bytes()), DataKind::Text);
+        assert_eq!(kind("a.txt", &"täg".as_bytes()[..2]), DataKind::Text);
+    }
+
+    #[test]
+    fn targets_stand_beside_their_inputs() {
+        let folder = tempfile::tempdir().unwrap();
+        let pairs = [
+            ("iris_x.npy", "iris_y.npy"),
+            ("X_train.npy", "y_train.npy"),
+            ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"),
+            ("inputs.npy", "targets.npy"),
+        ];
+        for (inputs, targets) in pairs {
+            let (inputs, targets) = (folder.path().join(inputs), folder.path().join(targets));
+            assert_eq!(targets_beside(&inputs), None);
+            fs::write(&targets, "").unwrap();
+            assert_eq!(targets_beside(&inputs), Some(targets));
+        }
+        fs::write(folder.path().join("bo_y.npy"), "").unwrap();
+        assert_eq!(targets_beside(&folder.path().join("box.npy")), None);
+    }
+
+    #[test]
+    fn paths_start_from_the_experiments_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir_all(at("a/b")).unwrap();
+        fs::write(at("a/d.csv"), "").unwrap();
+        assert_eq!(relative(&at("a/d.csv"), &at("a/b")).unwrap(), "../d.csv");
+        assert_eq!(relative(&at("a/b/../d.csv"), &at("a")).unwrap(), "d.csv");
+        assert_eq!(relative(&at("a"), &at("a")).unwrap(), ".");
+        assert_eq!(relative(&at("a/d.csv"), folder.path()).unwrap(), "a/d.csv");
+    }
+}

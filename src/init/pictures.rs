@@ -1,0 +1,152 @@
+//! Folders of pictures: classes by the names of folders, shapes by the heads of some files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use image::{ImageDecoder, ImageReader};
+
+use super::look::{name_of, relative};
+use super::{Found, Line};
+use crate::data::DataError;
+use crate::data::profile::{ColumnProfile, ValueProfile};
+use crate::data::read::unreadable;
+use crate::data::records::{Column, ColumnKind};
+use crate::spec::data::DataKind;
+
+/// Pictures whose heads are read.
+const LOOKED_AT: usize = 256;
+/// The side that pictures are brought to, where they differ or are large.
+const SIDE: usize = 32;
+
+/// A folder of pictures; `None` where there are none.
+pub fn look(path: &Path, base: &Path) -> Result<Option<Found>, DataError> {
+    let mut keys = Vec::new();
+    let pairs = [("images", "masks"), ("image", "mask"), ("imgs", "masks")];
+    let mut folder = path.to_owned();
+    let mut masks = None;
+    for (images, of) in pairs {
+        let beside = path.with_file_name(of);
+        if path.join(images).is_dir() && path.join(of).is_dir() {
+            (folder, masks) = (path.join(images), Some(path.join(of)));
+        } else if name_of(path) == images && beside.is_dir() {
+            masks = Some(beside);
+        }
+    }
+    let mut pictures = Vec::new();
+    let mut classes = Vec::new();
+    match &masks {
+        Some(masks) => {
+            collect(&folder, &mut pictures)?;
+            let written = relative(masks, base)?;
+            let meaning =
+                "the masks, under the names of their pictures: a pixel's value is its class";
+            keys.push(Line::text("target_path", &written, meaning));
+        }
+        None => {
+            for inside in sorted(&folder)?.into_iter().filter(|path| path.is_dir()) {
+                let before = pictures.len();
+                collect(&inside, &mut pictures)?;
+                let num = (pictures.len() - before) as u64;
+                if num > 0 {
+                    classes.push((name_of(&inside), num));
+                }
+            }
+        }
+    }
+    if pictures.is_empty() {
+        return Ok(None);
+    }
+    let shape = shape(&pictures, &mut keys);
+    let column = |name: &str, kind, shape, values| ColumnProfile {
+        column: Column {
+            name: name.into(),
+            kind,
+            shape,
+        },
+        role: None,
+        missing: 0,
+        values,
+        notes: Vec::new(),
+    };
+    let target = match masks {
+        Some(_) => {
+            let shape = shape[1..].to_vec();
+            column("mask", ColumnKind::Bytes, shape, ValueProfile::Nothing)
+        }
+        None => {
+            let names = classes.iter().map(|(name, _)| name.clone()).collect();
+            let kind = ColumnKind::Categories { names };
+            column("class", kind, Vec::new(), ValueProfile::Categories(classes))
+        }
+    };
+    let image = column("image", ColumnKind::Bytes, shape, ValueProfile::Nothing);
+    Ok(Some(Found {
+        kind: DataKind::ImageFolder,
+        path: relative(&folder, base)?,
+        keys,
+        num_items: pictures.len(),
+        columns: vec![image, target],
+    }))
+}
+
+/// The entries of a folder but for hidden ones.
+fn sorted(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
+    let entries = fs::read_dir(folder).map_err(|e| unreadable(folder, &e))?;
+    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| !name_of(path).starts_with('.'));
+    paths.sort();
+    Ok(paths)
+}
+
+/// The pictures in a folder and in those below. Links are not followed: they may lead in circles.
+fn collect(folder: &Path, pictures: &mut Vec<PathBuf>) -> Result<(), DataError> {
+    for path in sorted(folder)? {
+        if path.is_dir() {
+            if !path.is_symlink() {
+                collect(&path, pictures)?;
+            }
+            continue;
+        }
+        let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase());
+        if matches!(extension.as_deref(), Some("png" | "jpg" | "jpeg")) {
+            pictures.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// The shape that pictures are read at, and the keys that it takes. A picture that cannot be read is passed
+/// over here: the reader will name it.
+fn shape(pictures: &[PathBuf], keys: &mut Vec<Line>) -> Vec<usize> {
+    let step = pictures.len().div_ceil(LOOKED_AT);
+    let heads = pictures.iter().step_by(step).filter_map(|path| {
+        let reader = ImageReader::open(path).ok()?.with_guessed_format().ok()?;
+        let decoder = reader.into_decoder().ok()?;
+        Some((decoder.dimensions(), decoder.color_type().has_color()))
+    });
+    let heads: Vec<_> = heads.collect();
+    let has_color = heads.is_empty() || heads.iter().any(|(_, has_color)| *has_color);
+    let mut sizes: Vec<_> = heads.iter().map(|(size, _)| *size).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let channels = match has_color {
+        true => 3,
+        false => {
+            let meaning = "the pictures have no colours";
+            keys.push(Line::text("channels", "gray", meaning));
+            1
+        }
+    };
+    let side = |side: u32| side as usize;
+    let meaning = match sizes[..] {
+        [(width, height)] if width.max(height) as usize <= 2 * SIDE => {
+            return vec![channels, side(height), side(width)];
+        }
+        [(width, height)] => format!(
+            "height and width that pictures of {height}x{width} are brought to, so that a first run is quick"
+        ),
+        _ => "height and width that all pictures are brought to: they differ in size".to_owned(),
+    };
+    keys.push(Line::new("size", format!("[{SIDE}, {SIDE}]"), meaning));
+    vec![channels, SIDE, SIDE]
+}

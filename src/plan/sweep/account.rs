@@ -1,0 +1,107 @@
+//! What became of every point of a sweep, for people who wonder where a trial is.
+
+use serde::Serialize;
+
+use super::Factor;
+use crate::diagnostic::Span;
+use crate::spec::sweep::Text;
+
+/// How many points there are and what was dropped by what.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Account {
+    /// The factors of the product with their options.
+    pub factors: Vec<(String, usize)>,
+    /// Points of the product.
+    pub num_points: usize,
+    /// Points for which a condition of `exclude` holds, by the first that does.
+    pub excluded: Vec<Dropped>,
+    /// Points equal to earlier ones, by the conditions that make them so.
+    pub merged: Vec<Dropped>,
+    /// Points behind the limit.
+    pub cut: Vec<Dropped>,
+    /// What is left.
+    pub num_trials: usize,
+    /// Runs of each trial.
+    pub num_seeds: usize,
+    /// All runs.
+    pub num_runs: usize,
+}
+
+/// Points that one rule dropped.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Dropped {
+    /// The rule, as written or in words.
+    pub rule: String,
+    /// Where it is written.
+    #[serde(skip)]
+    pub span: Option<Span>,
+    /// How many.
+    pub num: usize,
+    /// The first of them.
+    pub first: String,
+}
+
+impl Account {
+    /// Of a sweep with `num_points` points.
+    pub(super) fn new(factors: &[Factor], num_points: usize) -> Self {
+        let factors = factors.iter().map(|f| (f.name.clone(), f.num));
+        Self {
+            factors: factors.collect(),
+            num_points,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn excluded(&mut self, rule: &Text, point: impl FnOnce() -> String) {
+        count(&mut self.excluded, &rule.source, Some(rule.span), point);
+    }
+
+    /// `rules` are the conditions of `when` that do not hold at the point.
+    pub(super) fn merged(&mut self, rules: &[&Text], point: impl FnOnce() -> String) {
+        let (rule, span) = match rules {
+            [] => ("as an earlier point".to_owned(), None),
+            several => {
+                let sources: Vec<_> = several.iter().map(|t| t.source.as_str()).collect();
+                let rule = format!(
+                    "as an earlier point where not {}",
+                    sources.join(", and not ")
+                );
+                (rule, Some(several[0].span))
+            }
+        };
+        count(&mut self.merged, &rule, span, point);
+    }
+
+    pub(super) fn cut(&mut self, limit: usize, span: Span, point: impl FnOnce() -> String) {
+        let rule = format!("the first {limit} are kept");
+        count(&mut self.cut, &rule, Some(span), point);
+    }
+
+    pub(super) fn finish(&mut self, num_trials: usize, num_seeds: usize) {
+        // As they stand in the file.
+        self.excluded.sort_by_key(|rule| rule.span);
+        self.num_trials = num_trials;
+        self.num_seeds = num_seeds;
+        self.num_runs = num_trials * num_seeds;
+    }
+}
+
+fn count(
+    dropped: &mut Vec<Dropped>,
+    rule: &str,
+    span: Option<Span>,
+    point: impl FnOnce() -> String,
+) {
+    match dropped
+        .iter_mut()
+        .find(|d| d.span == span && d.rule == rule)
+    {
+        Some(known) => known.num += 1,
+        None => dropped.push(Dropped {
+            rule: rule.to_owned(),
+            span,
+            num: 1,
+            first: point(),
+        }),
+    }
+}

@@ -1,0 +1,203 @@
+//! A varied key with the values that it takes, and what run ids call both.
+
+use std::collections::BTreeMap;
+
+use crate::diagnostic::Span;
+use crate::spec::document::{Node, Table, Value};
+use crate::spec::sweep::Text;
+
+/// The table of the file that an axis is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `[sweep.grid]`
+    Grid,
+    /// `[sweep.zip]`
+    Zip,
+    /// `[[sweep.list]]`
+    List,
+    /// `[sweep.random]`
+    Random,
+}
+
+/// A varied key as written, before anything is known of the others.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// The dotted key.
+    pub key: String,
+    /// Where it is written.
+    pub key_span: Span,
+    /// In which table.
+    pub form: Form,
+    /// The factor that it is walked with.
+    pub factor: usize,
+    /// When it is set.
+    pub when: Option<Text>,
+    /// Its value for each option of the factor; none where the option leaves the key alone.
+    pub nodes: Vec<Option<Node>>,
+}
+
+/// A varied key.
+#[derive(Clone, Debug)]
+pub struct Axis {
+    /// The dotted key.
+    pub key: String,
+    /// Where it is written.
+    pub key_span: Span,
+    /// In which table.
+    pub form: Form,
+    /// The factor that it is walked with.
+    pub factor: usize,
+    /// The condition under which it is set, by its index.
+    pub when: Option<usize>,
+    /// What run ids call the key.
+    label: String,
+    /// What run ids call its values.
+    value_labels: Vec<String>,
+    /// One for each option of the factor; none where the option leaves the key alone.
+    pub settings: Vec<Option<Setting>>,
+}
+
+/// A value of an axis.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// The value where it is written.
+    pub node: Node,
+    /// Equal for equal values of the axis; 0 for the value that the file has anyway.
+    pub id: u32,
+    /// Its place in the labels.
+    label: u32,
+}
+
+impl Axis {
+    /// `key=value`, as run ids have it.
+    pub fn show(&self, option: usize) -> Option<String> {
+        let setting = self.settings[option].as_ref()?;
+        let value = &self.value_labels[setting.label as usize];
+        Some(format!("{}={value}", self.label))
+    }
+
+    /// Whether every option sets the key, whatever the others are.
+    pub fn is_always_set(&self) -> bool {
+        self.when.is_none() && self.settings.iter().all(Option::is_some)
+    }
+}
+
+/// Gives labels and ids to columns; `base` is the file without its sweep.
+pub fn axes(columns: Vec<Column>, base: &Table) -> Vec<Axis> {
+    let keys: Vec<_> = columns.iter().map(|column| column.key.clone()).collect();
+    let mut labels: Vec<_> = keys.iter().map(|key| key_label(key, &keys)).collect();
+    for at in 0..labels.len() {
+        if labels[..at].contains(&labels[at]) {
+            labels[at] = sanitize(&keys[at]);
+        }
+    }
+    let named = columns.into_iter().zip(labels);
+    named
+        .map(|(column, label)| axis(column, label, base))
+        .collect()
+}
+
+fn axis(column: Column, label: String, base: &Table) -> Axis {
+    let written = base.at(&column.key).map(|entry| text_of(&entry.node.value));
+    let mut known: BTreeMap<String, u32> = BTreeMap::new();
+    let mut distinct: Vec<Node> = Vec::new();
+    let settings = column.nodes.into_iter().map(|node| {
+        let node = node?;
+        let text = text_of(&node.value);
+        let is_written = written.as_ref() == Some(&text);
+        let label = *known.entry(text).or_insert_with(|| {
+            distinct.push(node.clone());
+            distinct.len() as u32 - 1
+        });
+        let id = if is_written { 0 } else { label + 1 };
+        Some(Setting { node, id, label })
+    });
+    Axis {
+        settings: settings.collect(),
+        value_labels: value_labels(&distinct),
+        key: column.key,
+        key_span: column.key_span,
+        form: column.form,
+        factor: column.factor,
+        when: None,
+        label,
+    }
+}
+
+/// Equal for values that mean the same, wherever they are written: `1` is `1.0`.
+pub fn text_of(value: &Value) -> String {
+    match value {
+        Value::Float(v) if v.fract() == 0.0 && v.abs() < 1e15 => (*v as i64).to_string(),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(|n| text_of(&n.value)).collect();
+            format!("[{}]", items.join(","))
+        }
+        Value::Table(table) => {
+            let mut entries: Vec<_> = table
+                .entries
+                .iter()
+                .map(|e| format!("{:?}={}", e.key, text_of(&e.node.value)))
+                .collect();
+            entries.sort();
+            format!("{{{}}}", entries.join(","))
+        }
+        other => other.to_toml(),
+    }
+}
+
+/// The shortest end of a dotted key that no other axis shares; `optimizer.type` is called `optimizer`.
+fn key_label(key: &str, keys: &[String]) -> String {
+    let short = |key: &str| key.strip_suffix(".type").unwrap_or(key).to_owned();
+    let own = short(key);
+    let segments: Vec<_> = own.split('.').collect();
+    let suffix_of = |num: usize| segments[segments.len() - num..].join(".");
+    let shared = |suffix: &str| {
+        let ends = |other: &String| {
+            let other = short(other);
+            other == suffix || other.ends_with(&format!(".{suffix}"))
+        };
+        keys.iter().filter(|other| ends(other)).count() > 1
+    };
+    let num = (1..=segments.len()).find(|num| !shared(&suffix_of(*num)));
+    sanitize(&suffix_of(num.unwrap_or(segments.len())))
+}
+
+/// Different labels for different values.
+fn value_labels(values: &[Node]) -> Vec<String> {
+    let mut taken = std::collections::BTreeSet::new();
+    let mut labels = Vec::with_capacity(values.len());
+    for (at, node) in values.iter().enumerate() {
+        let mut label = sanitize(&value_label(&node.value));
+        while label.is_empty() || taken.contains(&label) {
+            label = format!("{label}.{}", at + 1);
+        }
+        taken.insert(label.clone());
+        labels.push(label);
+    }
+    labels
+}
+
+fn value_label(value: &Value) -> String {
+    match value {
+        Value::Str(text) => text.clone(),
+        Value::Array(items) if items.is_empty() => "none".into(),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(|n| value_label(&n.value)).collect();
+            items.join("x")
+        }
+        Value::Table(table) => match table.get("type").map(|e| &e.node.value) {
+            Some(Value::Str(name)) => name.clone(),
+            _ => "table".into(),
+        },
+        other => other.to_toml(),
+    }
+}
+
+/// Keeps what is safe in a folder's name on every system.
+fn sanitize(text: &str) -> String {
+    let keep = |c: char| match c.is_ascii_alphanumeric() || "._+-".contains(c) {
+        true => c,
+        false => '-',
+    };
+    text.chars().map(keep).collect()
+}

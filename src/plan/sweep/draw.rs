@@ -1,0 +1,223 @@
+//! Values drawn from distributions.
+//!
+//! A draw is a function of seed, sampler, the axis' place and the point's number alone: more points
+//! leave the earlier ones as they are, and so does a new axis at the end. Numbers are rounded, so
+//! that ids and files can be read, and so that a last bit in which two machines' logarithms differ changes nothing.
+
+use rand::rngs::ChaCha8Rng;
+use rand::{Rng, SeedableRng};
+
+use crate::data::order::{Purpose, stream_seed};
+use crate::diagnostic::Span;
+use crate::spec::distribution::{Distribution, Range};
+use crate::spec::document::{Node, Value};
+use crate::spec::sweep::{RandomSpec, Sampler};
+
+/// The Sobol sequence has so many dimensions.
+pub const MAX_SOBOL_AXES: usize = sobol_burley::NUM_DIMENSIONS as usize;
+
+/// The values of the axis with index `axis`, one for each point; they take the place `span`.
+pub fn draw(
+    random: &RandomSpec,
+    axis: usize,
+    distribution: &Distribution,
+    span: Span,
+) -> Vec<Node> {
+    let seed = random.seed;
+    let mut stream = ChaCha8Rng::seed_from_u64(stream_seed(seed, Purpose::Sweep, axis as u64));
+    let points = 0..random.num_trials as u32;
+    let values = points.map(|point| {
+        let at = match random.sampler {
+            Sampler::Sobol => sobol_burley::sample(point, axis as u32, seed as u32).into(),
+            // The 53 bits that a float between 0 and 1 can hold.
+            Sampler::Uniform => (stream.next_u64() >> 11) as f64 / (1u64 << 53) as f64,
+        };
+        match value(distribution, at) {
+            // A chosen value is written somewhere itself.
+            Drawn::Choice(node) => node.clone(),
+            Drawn::Number(value) => Node { span, value },
+        }
+    });
+    values.collect()
+}
+
+enum Drawn<'a> {
+    Choice(&'a Node),
+    Number(Value),
+}
+
+/// The value at `at` of the way through a distribution, from 0 to below 1.
+fn value(distribution: &Distribution, at: f64) -> Drawn<'_> {
+    Drawn::Number(match distribution {
+        Distribution::Uniform(range) => Value::Float(match range.step {
+            None => rounded(range.min + at * (range.max - range.min), range),
+            Some(step) => stepped((at * num_steps(range, step)).floor(), range, step),
+        }),
+        Distribution::LogUniform(range) => {
+            let drawn = range.min * (range.max / range.min).powf(at);
+            Value::Float(match range.step {
+                None => rounded(drawn, range),
+                Some(step) => {
+                    let last = num_steps(range, step) - 1.0;
+                    let nearest = ((drawn - range.min) / step).round();
+                    stepped(nearest.min(last), range, step)
+                }
+            })
+        }
+        Distribution::Integer {
+            min,
+            max,
+            step,
+            log: false,
+        } => {
+            let num = (max - min) / step + 1;
+            let place = (at * num as f64).floor() as i64;
+            Value::Int(min + place.min(num - 1) * step)
+        }
+        Distribution::Integer {
+            min,
+            max,
+            step,
+            log: true,
+        } => {
+            // The bounds are as wide as the other numbers.
+            let (low, high) = (*min as f64 - 0.5, *max as f64 + 0.5);
+            let drawn = low * (high / low).powf(at);
+            let last = (max - min) / step;
+            let nearest = ((drawn - *min as f64) / *step as f64).round() as i64;
+            Value::Int(min + nearest.clamp(0, last) * step)
+        }
+        Distribution::Choice { values, weights } => {
+            let mut left = at * weights.iter().sum::<f64>();
+            let chosen = weights.iter().position(|weight| {
+                left -= weight;
+                left < 0.0
+            });
+            return Drawn::Choice(&values[chosen.unwrap_or(values.len() - 1)]);
+        }
+    })
+}
+
+/// How many values a step allows; a last one that is short of `max` by a rounding error counts.
+fn num_steps(range: &Range, step: f64) -> f64 {
+    ((range.max - range.min) / step + 1e-9).floor() + 1.0
+}
+
+fn stepped(place: f64, range: &Range, step: f64) -> f64 {
+    to_digits(range.min + place * step, 12).clamp(range.min, range.max)
+}
+
+/// To 4 significant digits of the number or of the range's width, whichever are finer.
+fn rounded(value: f64, range: &Range) -> f64 {
+    let finer = exponent(value) - exponent(range.max - range.min);
+    let digits = 4 + finer.clamp(0, 12) as usize;
+    to_digits(value, digits).clamp(range.min, range.max)
+}
+
+/// Rounded by its decimal form, which is exact on every machine.
+fn to_digits(value: f64, digits: usize) -> f64 {
+    let text = format!("{value:.*e}", digits - 1);
+    text.parse().unwrap_or(value)
+}
+
+fn exponent(value: f64) -> i32 {
+    let text = format!("{value:e}");
+    let exponent = text.split_once('e').map_or("0", |(_, exponent)| exponent);
+    exponent.parse().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(distribution: &Distribution, sampler: Sampler, num_trials: usize) -> Vec<String> {
+        let random = RandomSpec {
+            num_trials,
+            seed: 1,
+            sampler,
+            axes: Vec::new(),
+            span: Span::default(),
+        };
+        let nodes = draw(&random, 2, distribution, Span::default());
+        nodes.iter().map(|node| node.value.to_toml()).collect()
+    }
+
+    fn range(min: f64, max: f64, step: Option<f64>) -> Range {
+        Range { min, max, step }
+    }
+
+    fn all() -> Vec<Distribution> {
+        let value = |value| Node {
+            span: Span::default(),
+            value,
+        };
+        let integer = |min, max, step, log| Distribution::Integer {
+            min,
+            max,
+            step,
+            log,
+        };
+        vec![
+            Distribution::Uniform(range(0.8, 0.99, None)),
+            Distribution::Uniform(range(1000.0, 1001.0, None)),
+            Distribution::Uniform(range(0.0, 0.5, Some(0.1))),
+            Distribution::LogUniform(range(1e-5, 1e-1, None)),
+            Distribution::LogUniform(range(0.001, 0.1, Some(0.001))),
+            integer(-3, 3, 1, false),
+            integer(16, 128, 16, false),
+            integer(1, 1000, 1, true),
+            Distribution::Choice {
+                values: ["a", "b"].map(|t| value(Value::Str(t.into()))).to_vec(),
+                weights: vec![1.0, 3.0],
+            },
+        ]
+    }
+
+    #[test]
+    fn draws_are_pinned() {
+        // They decide what published experiments tried.
+        let mut text = String::new();
+        for sampler in [Sampler::Sobol, Sampler::Uniform] {
+            for distribution in all() {
+                let values = drawn(&distribution, sampler, 8).join(" ");
+                text.push_str(&format!("{values}\n"));
+            }
+        }
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn more_points_leave_the_earlier_ones() {
+        for sampler in [Sampler::Sobol, Sampler::Uniform] {
+            for distribution in all() {
+                let many = drawn(&distribution, sampler, 20);
+                assert_eq!(drawn(&distribution, sampler, 7), many[..7]);
+            }
+        }
+    }
+
+    #[test]
+    fn sobol_points_fill_the_range_evenly() {
+        let values = drawn(&all()[5], Sampler::Sobol, 7 * 64);
+        for number in -3..=3 {
+            let num = values.iter().filter(|v| **v == number.to_string()).count();
+            assert!((62..=66).contains(&num), "{number}: {num}");
+        }
+        let choices = drawn(&all()[8], Sampler::Sobol, 256);
+        assert_eq!(choices.iter().filter(|v| *v == "\"a\"").count(), 64);
+    }
+
+    #[test]
+    fn ends_of_ranges_are_kept() {
+        for distribution in all() {
+            for at in [0.0, 1.0 - f64::EPSILON] {
+                let (Drawn::Number(Value::Float(drawn)), Distribution::Uniform(range)) =
+                    (value(&distribution, at), &distribution)
+                else {
+                    continue;
+                };
+                assert!(drawn >= range.min && drawn <= range.max);
+            }
+        }
+    }
+}

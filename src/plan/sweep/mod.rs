@@ -1,0 +1,520 @@
+//! Expansion of the sweep into trials.
+//!
+//! A sweep is a product of *factors*. A factor is a row of options, and an option sets some keys: each
+//! axis of `[sweep.grid]` is a factor, and `[sweep.zip]`, `[[sweep.list]]` and `[sweep.random]` are one each, in
+//! this order, the last fastest. An *axis* is one key over the options of its factor. A *point* takes an
+//! option of each factor. Then, for every point in order:
+//!
+//! 1. `when`: an axis whose condition does not hold leaves its key as the file has it;
+//! 2. `exclude`: a point for which a condition holds is dropped;
+//! 3. a point that sets the same values as an earlier one is merged into it;
+//! 4. `limit`: of what is left, the first ones are kept.
+//!
+//! All of this looks at the values of axes alone, so that very many points cost little; what is left is
+//! decoded and checked, each as a file of its own ([`Expansion::tree`]).
+
+mod account;
+mod axis;
+mod condition;
+mod draw;
+mod read;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value as Json};
+
+pub use account::{Account, Dropped};
+use axis::{Axis, Form};
+use condition::{Condition, View, is_inside};
+use read::Reader;
+
+use crate::diagnostic::{Diagnostic, Diagnostics, Span};
+use crate::spec::document::{Document, Table};
+use crate::spec::section::Findings;
+use crate::spec::sweep::{SweepSpec, Text};
+
+/// More runs than this are a mistake in the file.
+const MAX_RUNS: usize = 100_000;
+
+/// More points than this, before anything is left out, are a mistake too.
+const MAX_POINTS: usize = 1_000_000;
+
+/// Options that are walked side by side.
+#[derive(Clone, Debug)]
+pub struct Factor {
+    /// Its axis' key, or the table of the file.
+    pub name: String,
+    /// How many options it has.
+    pub num: usize,
+}
+
+impl Factor {
+    fn new(name: impl Into<String>, num: usize) -> Self {
+        let name = name.into();
+        Self { name, num }
+    }
+}
+
+/// One trial, as an option for each axis.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// What it is called: `learning_rate=0.01,hidden=128`, or `base` where no axis is set.
+    pub id: String,
+    /// For each axis the option that sets it; none where it is not set.
+    set: Vec<Option<u32>>,
+}
+
+/// A sweep expanded.
+#[derive(Debug)]
+pub struct Expansion {
+    base: Table,
+    axes: Vec<Axis>,
+    /// The trials in order.
+    pub points: Vec<Point>,
+    /// What became of the points that are no trials.
+    pub account: Account,
+}
+
+/// A sweep, read and ready to be expanded.
+struct Sweep {
+    base: Table,
+    axes: Vec<Axis>,
+    factors: Vec<Factor>,
+    conditions: Vec<Condition>,
+    /// Axes with a condition, each after those that its condition looks at.
+    order: Vec<usize>,
+    /// The conditions of `exclude`, by index.
+    excludes: Vec<usize>,
+    limit: Option<(usize, Span)>,
+}
+
+/// Expands the sweep of a document. What is wrong with it, or does nothing, goes into `diagnostics`;
+/// nothing comes back when it is wrong.
+pub fn expand(
+    document: &Document,
+    num_seeds: usize,
+    diagnostics: &mut Diagnostics,
+) -> Option<Expansion> {
+    let mut findings = Findings::default();
+    let spec = SweepSpec::read(&document.root, &mut findings);
+    if findings.diagnostics.has_errors() {
+        let wrong = findings.diagnostics.0.into_iter();
+        wrong.for_each(|diagnostic| diagnostics.push(diagnostic));
+        return None;
+    }
+    let sweep = Sweep::read(document, &spec, diagnostics)?;
+    let num_points = sweep.factors.iter().map(|factor| factor.num);
+    let num_points = num_points.chain([1]).try_fold(1, usize::checked_mul);
+    let only_grid = spec.exclude.is_empty() && spec.limit.is_none() && sweep.order.is_empty();
+    let num_runs = num_points.and_then(|num| num.checked_mul(num_seeds));
+    let too_many = |what: String| {
+        let first = sweep.axes.first()?;
+        let diagnostic = Diagnostic::error("sweep", what).at(first.key_span);
+        Some(diagnostic.help("take values out of the axes, or seeds"))
+    };
+    if only_grid && num_runs.is_none_or(|num| num > MAX_RUNS) {
+        let refusal = too_many(format!("the sweep has more than {MAX_RUNS} runs"));
+        refusal.into_iter().for_each(|d| diagnostics.push(d));
+        return None;
+    }
+    let Some(num_points) = num_points.filter(|num| *num <= MAX_POINTS) else {
+        let refusal = too_many(format!(
+            "the sweep has more than {MAX_POINTS} points before any is left out"
+        ));
+        refusal.into_iter().for_each(|d| diagnostics.push(d));
+        return None;
+    };
+    let (points, account) = sweep.points(num_points, num_seeds, diagnostics)?;
+    if account.num_runs > MAX_RUNS {
+        let refusal = too_many(format!(
+            "the sweep has {} runs, and {MAX_RUNS} are the most",
+            account.num_runs
+        ));
+        let refusal = refusal.map(|d| d.help("or keep the first trials with `limit` in `[sweep]`"));
+        refusal.into_iter().for_each(|d| diagnostics.push(d));
+        return None;
+    }
+    Some(Expansion {
+        base: sweep.base,
+        axes: sweep.axes,
+        points,
+        account,
+    })
+}
+
+impl Expansion {
+    /// Whether there is nothing to vary.
+    pub fn is_plain(&self) -> bool {
+        self.axes.is_empty()
+    }
+
+    /// The varied keys.
+    pub fn keys(&self) -> Vec<String> {
+        self.axes.iter().map(|axis| axis.key.clone()).collect()
+    }
+
+    /// The file of a trial: the document without its sweep and with the values of the trial in place.
+    pub fn tree(&self, point: &Point) -> Table {
+        let mut root = self.base.clone();
+        for (axis, option) in self.axes.iter().zip(&point.set) {
+            let setting = option.and_then(|option| axis.settings[option as usize].as_ref());
+            if let Some(setting) = setting {
+                root.set(&axis.key, axis.key_span, setting.node.clone());
+            }
+        }
+        root
+    }
+
+    /// The values that a trial sets, by their keys.
+    pub fn values(&self, point: &Point) -> Map<String, Json> {
+        let axes = self.axes.iter().zip(&point.set);
+        let values = axes.filter_map(|(axis, option)| {
+            let setting = axis.settings[(*option)? as usize].as_ref()?;
+            Some((axis.key.clone(), setting.node.value.to_json()))
+        });
+        values.collect()
+    }
+
+    /// The drawn value of a trial at a place of the file, in words.
+    pub fn drawn_at(&self, point: &Point, span: Span) -> Option<String> {
+        let mut axes = self.axes.iter().zip(&point.set);
+        axes.find_map(|(axis, option)| {
+            let setting = axis.settings[(*option)? as usize].as_ref()?;
+            (axis.form == Form::Random && setting.node.span == span).then(|| {
+                let value = setting.node.value.to_toml();
+                format!(
+                    "{value} was drawn for `{}` from this distribution",
+                    axis.key
+                )
+            })
+        })
+    }
+}
+
+impl Sweep {
+    fn read(document: &Document, spec: &SweepSpec, diagnostics: &mut Diagnostics) -> Option<Self> {
+        let mut base = document.root.clone();
+        base.entries.retain(|entry| entry.key != "sweep");
+        let mut found = Diagnostics::default();
+        let mut reader = Reader {
+            base: &base,
+            columns: Vec::new(),
+            factors: Vec::new(),
+            diagnostics: &mut found,
+        };
+        reader.read(spec);
+        let (columns, factors) = (reader.columns, reader.factors);
+        let whens: Vec<_> = columns.iter().map(|column| column.when.clone()).collect();
+        let mut sweep = Self {
+            axes: axis::axes(columns, &base),
+            base,
+            factors,
+            conditions: Vec::new(),
+            order: Vec::new(),
+            excludes: Vec::new(),
+            limit: spec.limit,
+        };
+        refuse_overridden(&sweep.axes, &document.overrides, &mut found);
+        // An axis that is wrong is not there, and conditions that name it would be refused for that.
+        if !found.has_errors() {
+            sweep.read_conditions(spec, &whens, &mut found);
+        }
+        let is_right = !found.has_errors();
+        found.0.into_iter().for_each(|d| diagnostics.push(d));
+        is_right.then_some(sweep)
+    }
+
+    fn read_conditions(
+        &mut self,
+        spec: &SweepSpec,
+        whens: &[Option<Text>],
+        diagnostics: &mut Diagnostics,
+    ) {
+        for (at, when) in whens.iter().enumerate() {
+            let Some(when) = when else { continue };
+            // The keys of one axis share its condition.
+            let known = self.conditions.iter().position(|c| c.text == *when);
+            self.axes[at].when = match known {
+                Some(known) => Some(known),
+                None => self.read_condition(when, diagnostics),
+            };
+        }
+        for text in &spec.exclude {
+            let read = self.read_condition(text, diagnostics);
+            self.excludes.extend(read);
+        }
+        let conditional = |at: &usize| self.axes[*at].when.is_some();
+        let mut left: Vec<usize> = (0..self.axes.len()).filter(conditional).collect();
+        while !left.is_empty() {
+            let waits = |at: &usize| {
+                let condition = &self.conditions[self.axes[*at].when.unwrap_or(0)];
+                condition.axes.iter().any(|other| left.contains(other))
+            };
+            let (waiting, ready): (Vec<_>, Vec<_>) = left.iter().copied().partition(waits);
+            if ready.is_empty() {
+                let keys: Vec<_> = waiting
+                    .iter()
+                    .map(|at| self.axes[*at].key.as_str())
+                    .collect();
+                let condition = &self.conditions[self.axes[waiting[0]].when.unwrap_or(0)];
+                let message = match keys.as_slice() {
+                    [key] => format!("whether `{key}` is set depends on its own value"),
+                    _ => format!(
+                        "whether `{}` are set depends on each other",
+                        keys.join("`, `")
+                    ),
+                };
+                diagnostics.push(
+                    Diagnostic::error("sweep", message)
+                        .at(condition.text.span)
+                        .help("write conditions over keys that are set anyway"),
+                );
+                return;
+            }
+            self.order.extend(ready);
+            left = waiting;
+        }
+    }
+
+    fn read_condition(&mut self, text: &Text, diagnostics: &mut Diagnostics) -> Option<usize> {
+        match Condition::new(text, &self.base, &self.axes) {
+            Ok(condition) => {
+                self.conditions.push(condition);
+                Some(self.conditions.len() - 1)
+            }
+            Err(diagnostic) => {
+                diagnostics.push(*diagnostic);
+                None
+            }
+        }
+    }
+
+    /// The points that are trials.
+    fn points(
+        &self,
+        num_points: usize,
+        num_seeds: usize,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<(Vec<Point>, Account)> {
+        let mut judge = Judge::new(self);
+        let mut account = Account::new(&self.factors, num_points);
+        let mut seen: BTreeSet<Vec<u32>> = BTreeSet::new();
+        let mut ids: BTreeSet<String> = BTreeSet::new();
+        let mut points = Vec::new();
+        for at in 0..num_points {
+            let mut set = self.options(at);
+            let mut off = Vec::new();
+            for axis in &self.order {
+                let when = self.axes[*axis].when.unwrap_or(0);
+                if !judge.holds(when, &set) {
+                    set[*axis] = None;
+                    off.push(when);
+                }
+            }
+            // Each is looked at for every point, so that one that never holds is found.
+            let holding = self
+                .excludes
+                .iter()
+                .filter(|rule| judge.holds(**rule, &set));
+            let holding: Vec<usize> = holding.copied().collect();
+            if let Some(rule) = holding.first() {
+                let text = &self.conditions[*rule].text;
+                account.excluded(text, || self.id(&set));
+            } else if !seen.insert(self.ids(&set)) {
+                off.sort_unstable();
+                off.dedup();
+                let rules: Vec<_> = off.iter().map(|at| &self.conditions[*at].text).collect();
+                account.merged(&rules, || self.id(&set));
+            } else if let Some((limit, span)) =
+                self.limit.filter(|(limit, _)| points.len() >= *limit)
+            {
+                account.cut(limit, span, || self.id(&set));
+            } else {
+                let mut id = self.id(&set);
+                while !ids.insert(id.clone()) {
+                    id = format!("{id}.{}", points.len() + 1);
+                }
+                points.push(Point { id, set });
+            }
+        }
+        account.finish(points.len(), num_seeds);
+        let is_right = judge.report(diagnostics);
+        if let (true, true, Some(rule)) = (is_right, points.is_empty(), self.excludes.first()) {
+            let message = "these conditions together exclude every point";
+            diagnostics.push(
+                Diagnostic::error("sweep", message)
+                    .at(self.conditions[*rule].text.span)
+                    .help("correct one of them, or remove it"),
+            );
+            return None;
+        }
+        is_right.then_some((points, account))
+    }
+
+    /// The option of each axis at a place of the product; the last factor varies fastest.
+    fn options(&self, at: usize) -> Vec<Option<u32>> {
+        let mut at = at;
+        let mut options = vec![0; self.factors.len()];
+        for (option, factor) in options.iter_mut().zip(&self.factors).rev() {
+            *option = at % factor.num;
+            at /= factor.num;
+        }
+        let axes = self.axes.iter();
+        axes.map(|axis| {
+            let option = options[axis.factor];
+            axis.settings[option].as_ref().map(|_| option as u32)
+        })
+        .collect()
+    }
+
+    /// Equal for points that set the same values.
+    fn ids(&self, set: &[Option<u32>]) -> Vec<u32> {
+        let axes = self.axes.iter().zip(set);
+        let id = |axis: &Axis, option| axis.settings[option as usize].as_ref().map(|s| s.id);
+        axes.map(|(axis, option)| option.and_then(|o| id(axis, o)).unwrap_or(0))
+            .collect()
+    }
+
+    /// What a trial is called.
+    fn id(&self, set: &[Option<u32>]) -> String {
+        const MAX_LEN: usize = 96;
+        let axes = self.axes.iter().zip(set);
+        let parts = axes.filter_map(|(axis, option)| axis.show((*option)? as usize));
+        let parts: Vec<_> = parts.collect();
+        let id = match parts.is_empty() {
+            true => "base".to_owned(),
+            false => parts.join(","),
+        };
+        match id.len() <= MAX_LEN {
+            true => id,
+            // Ids are folders' names: a long one keeps its head and is made unique by its hash.
+            false => format!(
+                "{}~{}",
+                &id[..MAX_LEN - 9],
+                &crate::data::sha256_hex(id.as_bytes())[..8]
+            ),
+        }
+    }
+}
+
+/// Evaluates conditions, each once for the values that it looks at.
+struct Judge<'a> {
+    sweep: &'a Sweep,
+    verdicts: Vec<Verdicts>,
+}
+
+/// What one condition came to.
+#[derive(Clone, Default)]
+struct Verdicts {
+    known: BTreeMap<Vec<Option<u32>>, bool>,
+    num_true: usize,
+    num_false: usize,
+    wrong: Option<Box<Diagnostic>>,
+}
+
+impl<'a> Judge<'a> {
+    fn new(sweep: &'a Sweep) -> Self {
+        Self {
+            sweep,
+            verdicts: vec![Verdicts::default(); sweep.conditions.len()],
+        }
+    }
+
+    fn holds(&mut self, rule: usize, set: &[Option<u32>]) -> bool {
+        let condition = &self.sweep.conditions[rule];
+        let verdicts = &mut self.verdicts[rule];
+        let axes = &self.sweep.axes;
+        let value = |at: &usize| {
+            let setting = axes[*at].settings[set[*at]? as usize].as_ref();
+            setting.map(|setting| setting.id)
+        };
+        let looked_at: Vec<_> = condition.axes.iter().map(value).collect();
+        let holds = match verdicts.known.get(&looked_at) {
+            Some(holds) => *holds,
+            None => {
+                let view = View {
+                    base: &self.sweep.base,
+                    axes,
+                    set,
+                };
+                let holds = condition.holds(&view).unwrap_or_else(|wrong| {
+                    let id = self.sweep.id(set);
+                    let note = format!("first found at the point `{id}`");
+                    verdicts.wrong.get_or_insert(Box::new(wrong.note(note)));
+                    false
+                });
+                verdicts.known.insert(looked_at, holds);
+                holds
+            }
+        };
+        match holds {
+            true => verdicts.num_true += 1,
+            false => verdicts.num_false += 1,
+        }
+        holds
+    }
+
+    /// Reports conditions that are wrong or decide nothing; whether the sweep can be used.
+    fn report(self, diagnostics: &mut Diagnostics) -> bool {
+        let mut is_right = true;
+        let mut excluded_all = None;
+        for (at, verdicts) in self.verdicts.into_iter().enumerate() {
+            let text = &self.sweep.conditions[at].text;
+            let is_exclude = self.sweep.excludes.contains(&at);
+            if let Some(wrong) = verdicts.wrong {
+                diagnostics.push(*wrong);
+                is_right = false;
+                continue;
+            }
+            let warn = |message: String| Diagnostic::warning("sweep", message).at(text.span);
+            match (is_exclude, verdicts.num_true, verdicts.num_false) {
+                (true, 0, _) => diagnostics.push(
+                    warn("this condition holds for no point, and excludes nothing".into())
+                        .help("correct it, or remove it"),
+                ),
+                (false, 0, _) => diagnostics.push(
+                    warn("this condition holds for no point, so the axis is never set".into())
+                        .help("correct it, or remove the axis"),
+                ),
+                (false, _, 0) => diagnostics.push(
+                    warn("this condition holds for every point".into())
+                        .help("remove it, or correct it"),
+                ),
+                (true, _, 0) => excluded_all = Some(text),
+                _ => {}
+            }
+        }
+        if let Some(text) = excluded_all {
+            is_right = false;
+            let message = "this condition holds for every point, which leaves no trial";
+            let diagnostic = Diagnostic::error("sweep", message).at(text.span);
+            diagnostics.push(diagnostic.help("correct it, or remove it"));
+        }
+        is_right
+    }
+}
+
+/// Refuses a `--set` of a key that an axis sets anyway.
+fn refuse_overridden(axes: &[Axis], overrides: &[String], diagnostics: &mut Diagnostics) {
+    for assignment in overrides {
+        let key = assignment.split('=').next().unwrap_or(assignment).trim();
+        let covers =
+            |axis: &&Axis| axis.is_always_set() && (key == axis.key || is_inside(key, &axis.key));
+        if let Some(axis) = axes.iter().find(covers) {
+            let message = format!(
+                "`--set {assignment}` has no effect: `{}` is an axis",
+                axis.key
+            );
+            let diagnostic = Diagnostic::error("bad-override", message).at(axis.key_span);
+            let key = &axis.key;
+            diagnostics.push(diagnostic.help(match axis.form {
+                Form::Grid => format!("set the axis instead: --set 'sweep.grid.{key}=[…]'"),
+                Form::Zip => format!("set the axis instead: --set 'sweep.zip.{key}=[…]'"),
+                Form::List => format!("set it in a trial instead: --set 'sweep.list.0.{key}=…'"),
+                Form::Random => {
+                    format!("set the axis instead: --set 'sweep.random.axes.{key}={{ type = … }}'")
+                }
+            }));
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! From the tables of `[sweep]` to columns: one for each varied key. What cannot be an axis is refused.
+
+use std::collections::BTreeMap;
+
+use super::Factor;
+use super::axis::{Column, Form, text_of};
+use super::condition::{is_inside, touch};
+use super::draw::{MAX_SOBOL_AXES, draw};
+use crate::diagnostic::{Diagnostic, Diagnostics, Span, nearest};
+use crate::spec::distribution::Distribution;
+use crate::spec::document::{Entry, Node, Table, Value};
+use crate::spec::sweep::{AxisSpec, RandomSpec, Sampler, SweepSpec};
+
+/// Tables that say what is asked, not how a run is computed.
+const NOT_SWEPT: [&str; 3] = ["experiment", "sweep", "objective"];
+
+/// Reads columns and factors.
+pub struct Reader<'a> {
+    /// The file without its sweep.
+    pub base: &'a Table,
+    /// The columns so far.
+    pub columns: Vec<Column>,
+    /// The factors so far.
+    pub factors: Vec<Factor>,
+    /// What is wrong.
+    pub diagnostics: &'a mut Diagnostics,
+}
+
+impl Reader<'_> {
+    /// Reads all forms: the grid's axes are a factor each, and the other forms one.
+    pub fn read(&mut self, sweep: &SweepSpec) {
+        for axis in &sweep.grid {
+            if let Some((keys, rows)) = self.rows(axis, Form::Grid) {
+                self.factors.push(Factor::new(keys.join(", "), rows.len()));
+                self.add(axis, Form::Grid, keys, rows);
+            }
+        }
+        self.read_zip(&sweep.zip);
+        self.read_list(&sweep.list);
+        if let Some(random) = &sweep.random {
+            self.read_random(random);
+        }
+    }
+
+    fn read_zip(&mut self, axes: &[AxisSpec]) {
+        let mut first: Option<(&AxisSpec, usize)> = None;
+        for axis in axes {
+            let Some((keys, rows)) = self.rows(axis, Form::Zip) else {
+                continue;
+            };
+            match first {
+                None => {
+                    first = Some((axis, rows.len()));
+                    self.factors.push(Factor::new("zip", rows.len()));
+                }
+                Some((other, num)) if num != rows.len() => {
+                    let message = format!(
+                        "`{}` has {num} values and `{}` has {}: they cannot be walked together",
+                        other.key,
+                        axis.key,
+                        rows.len()
+                    );
+                    self.diagnostics.push(
+                        Diagnostic::error("sweep", message)
+                            .at(axis.values.span)
+                            .related(other.values.span, format!("{num} values"))
+                            .help("write lists of one length, or move an axis to `[sweep.grid]`"),
+                    );
+                    continue;
+                }
+                Some(_) => {}
+            }
+            self.add(axis, Form::Zip, keys, rows);
+        }
+    }
+
+    fn read_list(&mut self, trials: &[Vec<(String, Entry)>]) {
+        if trials.is_empty() {
+            return;
+        }
+        let num = trials.len();
+        let first = self.columns.len();
+        for (at, trial) in trials.iter().enumerate() {
+            let mut own: Vec<(&str, Span)> = Vec::new();
+            for (key, entry) in trial {
+                if let Some((other, span)) = own.iter().find(|(other, _)| touch(other, key)) {
+                    let diagnostic = overlap(other, *span, key, entry.key_span);
+                    self.diagnostics.push(diagnostic);
+                    continue;
+                }
+                own.push((key, entry.key_span));
+                let known = self.columns[first..].iter().position(|c| c.key == *key);
+                let column = match known {
+                    Some(at) => first + at,
+                    None if self.refuse_key(key, entry.key_span, Form::List, first) => continue,
+                    None => {
+                        self.columns.push(Column {
+                            key: key.clone(),
+                            key_span: entry.key_span,
+                            form: Form::List,
+                            factor: self.factors.len(),
+                            when: None,
+                            nodes: vec![None; num],
+                        });
+                        self.columns.len() - 1
+                    }
+                };
+                self.columns[column].nodes[at] = Some(entry.node.clone());
+            }
+        }
+        self.factors.push(Factor::new("list", num));
+    }
+
+    fn read_random(&mut self, random: &RandomSpec) {
+        if random.sampler == Sampler::Sobol && random.axes.len() > MAX_SOBOL_AXES {
+            let message = format!(
+                "the Sobol sequence has {MAX_SOBOL_AXES} dimensions, and there are {} random axes",
+                random.axes.len()
+            );
+            self.diagnostics.push(
+                Diagnostic::error("sweep", message)
+                    .at(random.span)
+                    .help("write `sampler = \"uniform\"`"),
+            );
+            return;
+        }
+        let factor = self.factors.len();
+        let mut dimension = 0;
+        for axis in &random.axes {
+            let keys = split_keys(&axis.key);
+            let is_refused = self.refuse_keys(&keys, axis.key_span, Form::Random);
+            if keys.len() > 1 && !matches!(axis.distribution, Distribution::Choice { .. }) {
+                let message = format!("the axis `{}` sets {} keys at once", axis.key, keys.len());
+                self.diagnostics.push(
+                    Diagnostic::error("sweep", message)
+                        .at(axis.span)
+                        .help("draw from a `choice` of lists, with a value for each key"),
+                );
+                continue;
+            }
+            if is_refused {
+                continue;
+            }
+            let nodes = draw(random, dimension, &axis.distribution, axis.span);
+            dimension += 1;
+            let Some(rows) = self.split_rows(&axis.key, &keys, nodes) else {
+                continue;
+            };
+            for (at, key) in keys.into_iter().enumerate() {
+                self.columns.push(Column {
+                    key,
+                    key_span: axis.key_span,
+                    form: Form::Random,
+                    factor,
+                    when: axis.when.clone(),
+                    nodes: rows.iter().map(|row| Some(row[at].clone())).collect(),
+                });
+            }
+        }
+        self.factors.push(Factor::new("random", random.num_trials));
+    }
+
+    /// Adds the columns of an axis of the last factor.
+    fn add(&mut self, axis: &AxisSpec, form: Form, keys: Vec<String>, rows: Vec<Vec<Node>>) {
+        for (at, key) in keys.into_iter().enumerate() {
+            self.columns.push(Column {
+                key,
+                key_span: axis.key_span,
+                form,
+                factor: self.factors.len() - 1,
+                when: axis.when.clone(),
+                nodes: rows.iter().map(|row| Some(row[at].clone())).collect(),
+            });
+        }
+    }
+
+    /// The keys of an axis, and for each of its values the value of each key.
+    fn rows(&mut self, axis: &AxisSpec, form: Form) -> Option<(Vec<String>, Vec<Vec<Node>>)> {
+        let keys = split_keys(&axis.key);
+        if self.refuse_keys(&keys, axis.key_span, form) {
+            return None;
+        }
+        let key = &axis.key;
+        let Value::Array(values) = &axis.values.value else {
+            let found = axis.values.value.kind();
+            let message = format!("the axis `{key}` must be a list of values, found {found}");
+            self.diagnostics.push(
+                Diagnostic::error("sweep", message)
+                    .at(axis.values.span)
+                    .help(format!("write [{}]", axis.values.value.to_toml())),
+            );
+            return None;
+        };
+        if values.is_empty() {
+            let message = format!("the axis `{key}` has no values");
+            self.diagnostics.push(
+                Diagnostic::error("sweep", message)
+                    .at(axis.values.span)
+                    .help("write at least one value, or remove the axis"),
+            );
+            return None;
+        }
+        let mut known: BTreeMap<String, Span> = BTreeMap::new();
+        for node in values.iter().filter(|_| form == Form::Grid) {
+            if let Some(first) = known.insert(text_of(&node.value), node.span) {
+                let message = format!("the axis `{key}` holds {} twice", node.value.to_toml());
+                self.diagnostics.push(
+                    Diagnostic::error("repeated-value", message)
+                        .at(node.span)
+                        .related(first, "first written here")
+                        .help("remove one of them"),
+                );
+                return None;
+            }
+        }
+        let rows = self.split_rows(key, &keys, values.clone())?;
+        Some((keys, rows))
+    }
+
+    /// The values of an axis by its keys. Those of several keys are lists with a value for each.
+    fn split_rows(
+        &mut self,
+        axis: &str,
+        keys: &[String],
+        nodes: Vec<Node>,
+    ) -> Option<Vec<Vec<Node>>> {
+        if keys.len() == 1 {
+            return Some(nodes.into_iter().map(|node| vec![node]).collect());
+        }
+        let num = keys.len();
+        let mut rows = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            let found = match node.value {
+                Value::Array(items) if items.len() == num => {
+                    rows.push(items);
+                    continue;
+                }
+                Value::Array(items) => format!("a list of {}", items.len()),
+                other => other.kind().to_owned(),
+            };
+            let message = format!("the axis `{axis}` sets {num} keys, and this value is {found}");
+            self.diagnostics.push(
+                Diagnostic::error("sweep", message)
+                    .at(node.span)
+                    .help(format!(
+                        "write a list with a value for each key: [[{}], …]",
+                        keys.join(", ")
+                    )),
+            );
+            return None;
+        }
+        Some(rows)
+    }
+
+    fn refuse_keys(&mut self, keys: &[String], span: Span, form: Form) -> bool {
+        for (at, key) in keys.iter().enumerate() {
+            if let Some(other) = keys[..at].iter().find(|other| touch(other, key)) {
+                self.diagnostics.push(overlap(other, span, key, span));
+                return true;
+            }
+        }
+        let all = self.columns.len();
+        keys.iter().any(|key| self.refuse_key(key, span, form, all))
+    }
+
+    /// Refuses what cannot be an axis beside the first `num` columns.
+    fn refuse_key(&mut self, key: &str, span: Span, form: Form, num: usize) -> bool {
+        let others = &self.columns[..num];
+        let wrong = refuse_table(key, span)
+            .or_else(|| refuse_twin(key, span, form, others, self.base))
+            .or_else(|| refuse_missing_item(key, span, self.base));
+        let is_wrong = wrong.is_some();
+        wrong.into_iter().for_each(|d| self.diagnostics.push(d));
+        is_wrong
+    }
+}
+
+/// `"a, b"` are two keys.
+fn split_keys(keys: &str) -> Vec<String> {
+    keys.split(',').map(|key| key.trim().to_owned()).collect()
+}
+
+/// A key of no table at all is reported here once, and not for each trial.
+fn refuse_table(key: &str, span: Span) -> Option<Diagnostic> {
+    let table = key.split('.').next().unwrap_or(key);
+    if NOT_SWEPT.contains(&table) {
+        let diagnostic = Diagnostic::error("sweep", format!("`{key}` cannot be an axis"));
+        return Some(diagnostic.at(span).help(match key {
+            "experiment.seeds" => {
+                "every trial runs once for each of `experiment.seeds` already".to_owned()
+            }
+            _ => format!("`[{table}]` holds for the whole experiment"),
+        }));
+    }
+    let keys = crate::spec::describe();
+    if keys.iter().any(|doc| doc.key == table) {
+        return None;
+    }
+    let message = format!("the axis `{key}` names no key of the experiment file");
+    let diagnostic = Diagnostic::error("unknown-key", message).at(span);
+    Some(match nearest(table, keys.iter().map(|doc| doc.key)) {
+        Some(near) => diagnostic.help(format!("did you mean `{}`?", key.replacen(table, near, 1))),
+        None => {
+            diagnostic.help("write the dotted path of a key, such as `\"optimizer.learning_rate\"`")
+        }
+    })
+}
+
+/// Refuses two axes over the same key, by whatever names for items of lists.
+fn refuse_twin(
+    key: &str,
+    span: Span,
+    form: Form,
+    others: &[Column],
+    base: &Table,
+) -> Option<Diagnostic> {
+    let numbered = base.numbered(key);
+    let touching = |other: &&Column| touch(&base.numbered(&other.key), &numbered);
+    let other = others.iter().find(touching)?;
+    if other.key == key {
+        let message = format!("the axis `{key}` is written twice");
+        return Some(
+            Diagnostic::error("sweep", message)
+                .at(span)
+                .related(other.key_span, "first written here")
+                .help(match other.form == form {
+                    true => "put all values into one list",
+                    false => "keep one of the two",
+                }),
+        );
+    }
+    Some(overlap(&other.key, other.key_span, key, span))
+}
+
+fn overlap(other: &str, other_span: Span, key: &str, span: Span) -> Diagnostic {
+    let message = match other == key {
+        true => format!("`{key}` is set twice"),
+        false => format!("the axes `{other}` and `{key}` set the same key"),
+    };
+    let diagnostic = Diagnostic::error("sweep", message).at(span);
+    let diagnostic = match other_span == span {
+        true => diagnostic,
+        false => diagnostic.related(other_span, "the other axis"),
+    };
+    diagnostic.help(match is_inside(other, key) || is_inside(key, other) {
+        true => "sweep the table or the key in it, not both",
+        false => "put all values into one list",
+    })
+}
+
+/// Refuses axes over items of a list, such as layers, that are not there.
+fn refuse_missing_item(key: &str, span: Span, base: &Table) -> Option<Diagnostic> {
+    let (item, names) = base.missing_item(key)?;
+    let message = format!("the axis `{key}`: there is no item `{item}` in the list");
+    let diagnostic = Diagnostic::error("sweep", message).at(span);
+    let near = nearest(&item, names.iter().map(String::as_str));
+    Some(match near {
+        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+        None => diagnostic.help(format!(
+            "its items are {}, by name or number from 0",
+            names.join(", ")
+        )),
+    })
+}

@@ -1,0 +1,370 @@
+//! `extends`: files as layers under a file.
+//!
+//! `extends = ["base.toml", "more.toml"]` at the top of a file, with paths relative to that file. Later
+//! files win over earlier ones, the file itself over all of them. Tables are merged key by key; arrays
+//! and single values are replaced. A table that writes another `type` than the one below it starts anew:
+//! the settings of one optimizer mean nothing to another.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+
+use super::document::{Entry, Node, Table, Value, parse_table, plain_io_error};
+use crate::diagnostic::{Diagnostic, Diagnostics, Sources, Span, nearest};
+
+/// Larger files are not experiments but data given by mistake.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// A longer chain of files is one that nobody can follow.
+const MAX_DEPTH: usize = 16;
+
+const KEY: &str = "extends";
+
+/// Parses a text and puts the files that it extends under it. Without a `folder` it may extend none.
+pub(super) fn compose(
+    name: &str,
+    text: &str,
+    folder: Option<&Path>,
+) -> Result<(Sources, Table), (Sources, Diagnostics)> {
+    let mut reader = Reader::default();
+    let source = reader.sources.add(name, text);
+    let file = folder.map(|folder| {
+        let folder = match folder.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => folder,
+        };
+        folder.join(Path::new(name).file_name().unwrap_or_default())
+    });
+    let root = reader.layer(source, file);
+    match reader.diagnostics.has_errors() {
+        true => Err((reader.sources, reader.diagnostics)),
+        false => Ok((reader.sources, root)),
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    sources: Sources,
+    diagnostics: Diagnostics,
+    /// The files that are being read, each because of the one before.
+    chain: Vec<(PathBuf, u16)>,
+    /// What was read, whole: two files may extend the same one.
+    layers: BTreeMap<PathBuf, Table>,
+}
+
+impl Reader {
+    /// The table of a text over those of the files that it extends.
+    fn layer(&mut self, source: u16, file: Option<PathBuf>) -> Table {
+        let text = self.sources.0[source as usize].text.clone();
+        let mut own = parse_table(&text, source, &mut self.diagnostics);
+        let Some(at) = own.entries.iter().position(|entry| entry.key == KEY) else {
+            return own;
+        };
+        let bases = self.bases(own.entries.remove(at));
+        let Some(file) = file else {
+            if let Some((_, span)) = bases.first() {
+                let message = "only a file can extend others: this text has no folder";
+                self.diagnostics
+                    .push(Diagnostic::error("extends", message).at(*span));
+            }
+            return own;
+        };
+        self.chain.push((identity(&file), source));
+        let mut table = Table::default();
+        for (base, span) in bases {
+            if let Some(base) = self.base(&base, span, &file) {
+                merge(&mut table, base);
+            }
+        }
+        self.chain.pop();
+        merge(&mut table, own);
+        table
+    }
+
+    /// The paths of an `extends` with their places.
+    fn bases(&mut self, entry: Entry) -> Vec<(String, Span)> {
+        let items = match entry.node.value {
+            Value::Array(items) => items,
+            value => vec![Node {
+                span: entry.node.span,
+                value,
+            }],
+        };
+        let mut bases: Vec<(String, Span)> = Vec::new();
+        for item in items {
+            let refuse = |message: String| Diagnostic::error("extends", message).at(item.span);
+            let help = "for example: `extends = [\"base.toml\"]`";
+            match item.value {
+                Value::Str(path) if path.contains("${") => self.diagnostics.push(
+                    refuse(format!(
+                        "`extends` names files, and `{path}` is an expression"
+                    ))
+                    .note(
+                        "what an experiment is must not depend on the machine or on its own values",
+                    )
+                    .help("write the path itself, relative to this file"),
+                ),
+                Value::Str(path) if path.trim().is_empty() => self
+                    .diagnostics
+                    .push(refuse("`extends` holds an empty path".into()).help(help)),
+                Value::Str(path) => {
+                    match bases.iter().find(|(known, _)| *known == path) {
+                        Some((_, first)) => self.diagnostics.push(
+                            refuse(format!("`extends` holds `{path}` twice"))
+                                .related(*first, "first written here")
+                                .help("remove one of them"),
+                        ),
+                        None => bases.push((path, item.span)),
+                    };
+                }
+                other => {
+                    let message = format!("`extends` holds paths of files, found {}", other.kind());
+                    self.diagnostics.push(refuse(message).help(help));
+                }
+            }
+        }
+        bases
+    }
+
+    /// The table of a file that `from` extends; `None` when it was refused.
+    fn base(&mut self, path: &str, span: Span, from: &Path) -> Option<Table> {
+        let above = &self.sources.0[span.source as usize];
+        let name = beside(Path::new(&above.name), path).display().to_string();
+        let folder = above.folder.join(path);
+        let folder = folder.parent().unwrap_or(Path::new("")).to_owned();
+        let file = from.parent().unwrap_or(Path::new(".")).join(path);
+        let identity = identity(&file);
+        if let Some(at) = self.chain.iter().position(|(known, _)| *known == identity) {
+            let names = self.chain[at..]
+                .iter()
+                .map(|(_, source)| self.sources.0[*source as usize].name.as_str());
+            let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+            let message = match names.as_slice() {
+                [only] => format!("{only} extends itself"),
+                _ => format!(
+                    "{} extends itself: {} -> {}",
+                    names[0],
+                    names.join(" -> "),
+                    names[0]
+                ),
+            };
+            self.diagnostics.push(
+                Diagnostic::error("extends", message)
+                    .at(span)
+                    .label("this closes the circle")
+                    .help("take one of these files out of `extends`; put what they share into a file of its own"),
+            );
+            return None;
+        }
+        if let Some(known) = self.layers.get(&identity) {
+            return Some(known.clone());
+        }
+        if self.chain.len() >= MAX_DEPTH {
+            let message = format!("files extend each other more than {MAX_DEPTH} deep");
+            self.diagnostics.push(
+                Diagnostic::error("extends", message)
+                    .at(span)
+                    .help("list the files in one `extends`"),
+            );
+            return None;
+        }
+        let text = match read_text(&file) {
+            Ok(text) => text,
+            Err(reason) => {
+                let diagnostic = reason.diagnostic(&name).at(span);
+                self.diagnostics.push(match near(&file, path) {
+                    Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+                    None => diagnostic.help(reason.help_for_base()),
+                });
+                return None;
+            }
+        };
+        let source = self.sources.add(name, text);
+        let added = &mut self.sources.0[source as usize];
+        added.extended_by = Some(span.source);
+        added.folder = folder;
+        let table = self.layer(source, Some(file));
+        self.layers.insert(identity, table.clone());
+        Some(table)
+    }
+}
+
+/// What tells one file from another, however it is named.
+fn identity(file: &Path) -> PathBuf {
+    std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned())
+}
+
+/// A path seen from the folder of `file`, without steps that cancel out.
+fn beside(file: &Path, path: &str) -> PathBuf {
+    let mut clean = PathBuf::new();
+    for component in file
+        .parent()
+        .unwrap_or(Path::new(""))
+        .join(path)
+        .components()
+    {
+        let last = clean.components().next_back();
+        match (component, last) {
+            (Component::CurDir, _) => {}
+            (Component::ParentDir, Some(Component::Normal(_))) => {
+                clean.pop();
+            }
+            (component, _) => clean.push(component),
+        }
+    }
+    clean
+}
+
+/// The path of a file that is there and is named much like the one that is not.
+fn near(file: &Path, path: &str) -> Option<String> {
+    let wanted = file.file_name()?.to_str()?;
+    if file.exists() {
+        return None;
+    }
+    let entries = std::fs::read_dir(file.parent()?).ok()?.flatten();
+    let mut names: Vec<_> = entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| name.ends_with(".toml"))
+        .collect();
+    names.sort();
+    let near = nearest(wanted, names.iter().map(String::as_str))?;
+    Some(format!("{}{near}", path.strip_suffix(wanted)?))
+}
+
+/// Puts the entries of `over` into `base`.
+pub(super) fn merge(base: &mut Table, over: Table) {
+    let sweep = base.entries.iter_mut().find(|entry| entry.key == "sweep");
+    if let (Some(below), Some(over)) = (sweep, over.get("sweep"))
+        && let (Value::Table(below), Value::Table(over)) = (&mut below.node.value, &over.node.value)
+    {
+        let mut spellings = Vec::new();
+        collect_spellings(over, &[], &mut spellings);
+        drop_respelled(below, &[], &spellings);
+    }
+    for entry in over.entries {
+        put(base, entry);
+    }
+}
+
+/// The keys of all entries, from the root of the table down.
+fn collect_spellings(table: &Table, above: &[String], spellings: &mut Vec<Vec<String>>) {
+    for entry in &table.entries {
+        let keys = [above, std::slice::from_ref(&entry.key)].concat();
+        if let Value::Table(inner) = &entry.node.value {
+            collect_spellings(inner, &keys, spellings);
+        }
+        spellings.push(keys);
+    }
+}
+
+/// An axis is written `optimizer.type` or `"optimizer.type"`. One that is written the other way in the
+/// file above is the same axis.
+fn drop_respelled(table: &mut Table, above: &[String], spellings: &[Vec<String>]) {
+    table.entries.retain_mut(|entry| {
+        let keys = [above, std::slice::from_ref(&entry.key)].concat();
+        let path = keys.join(".");
+        let mut same = spellings.iter().filter(|other| other.join(".") == path);
+        if same.clone().count() > 0 && !same.any(|other| *other == keys) {
+            return false;
+        }
+        if let Value::Table(inner) = &mut entry.node.value {
+            drop_respelled(inner, &keys, spellings);
+        }
+        true
+    });
+}
+
+fn put(base: &mut Table, entry: Entry) {
+    let Some(known) = base.entries.iter_mut().find(|known| known.key == entry.key) else {
+        return base.entries.push(entry);
+    };
+    known.key_span = entry.key_span;
+    match (&mut known.node.value, entry.node) {
+        (
+            Value::Table(below),
+            Node {
+                span,
+                value: Value::Table(over),
+            },
+        ) if !is_another(below, &over) => {
+            known.node.span = span;
+            over.entries.into_iter().for_each(|entry| put(below, entry));
+        }
+        (_, node) => known.node = node,
+    }
+}
+
+/// Whether a table says that it is of another type than the one below it.
+fn is_another(below: &Table, over: &Table) -> bool {
+    let name = |table: &Table| match table.get("type").map(|entry| &entry.node.value) {
+        Some(Value::Str(name)) => Some(name.clone()),
+        _ => None,
+    };
+    name(over).is_some_and(|over| name(below) != Some(over))
+}
+
+/// Why a file cannot be read as text.
+pub(super) enum Unreadable {
+    Io(String),
+    TooLarge(u64),
+    NotUtf8 { line: usize, byte: usize },
+}
+
+/// The text of an experiment file.
+pub(super) fn read_text(path: &Path) -> Result<String, Unreadable> {
+    let io = |e: std::io::Error| Unreadable::Io(plain_io_error(&e));
+    let meta = std::fs::metadata(path).map_err(io)?;
+    if meta.is_dir() {
+        return Err(Unreadable::Io("it is a directory".into()));
+    }
+    if meta.len() > MAX_BYTES {
+        return Err(Unreadable::TooLarge(meta.len()));
+    }
+    let bytes = std::fs::read(path).map_err(io)?;
+    String::from_utf8(bytes).map_err(|e| {
+        let byte = e.utf8_error().valid_up_to();
+        let line = 1 + e.as_bytes()[..byte].iter().filter(|b| **b == b'\n').count();
+        Unreadable::NotUtf8 { line, byte }
+    })
+}
+
+impl Unreadable {
+    pub(super) fn diagnostic(&self, name: &str) -> Diagnostic {
+        match self {
+            Unreadable::Io(reason) => {
+                Diagnostic::error("unreadable-file", format!("cannot read `{name}`: {reason}"))
+            }
+            Unreadable::TooLarge(bytes) => Diagnostic::error(
+                "file-too-large",
+                format!(
+                    "`{name}` has {:.1} MiB, and an experiment file at most {} MiB",
+                    *bytes as f64 / (1 << 20) as f64,
+                    MAX_BYTES >> 20
+                ),
+            ),
+            Unreadable::NotUtf8 { line, byte } => Diagnostic::error(
+                "not-utf8",
+                format!("`{name}` is not text: line {line} is not valid UTF-8 (byte {byte})"),
+            ),
+        }
+    }
+
+    /// What to do about a file that was named on the command line.
+    pub(super) fn help(&self) -> &'static str {
+        match self {
+            Unreadable::Io(_) => {
+                "give the path of an experiment file, such as `experiments/mnist_sweep.toml`"
+            }
+            other => other.help_for_base(),
+        }
+    }
+
+    fn help_for_base(&self) -> &'static str {
+        match self {
+            Unreadable::Io(_) => "paths in `extends` are relative to the file that they stand in",
+            Unreadable::TooLarge(_) => {
+                "is this a data file? name data files under `[data]` of an experiment file"
+            }
+            Unreadable::NotUtf8 { .. } => "an experiment file is TOML saved as UTF-8",
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What expressions compute with: arithmetic and functions over values.
+//!
+//! Everything here gives the same result on every machine: there are whole numbers, the operations that
+//! IEEE 754 rounds in one way, and what is made of them. A result that is whole is an integer where its
+//! operands are.
+
+use super::document::{Node, Value};
+use super::expression::Wrong;
+use crate::diagnostic::nearest;
+
+/// The functions, as messages list them.
+pub(super) const FUNCTIONS: [&str; 12] = [
+    "abs", "ceil", "first", "floor", "int", "len", "log2", "max", "min", "pow", "round", "sqrt",
+];
+
+/// There is no such function.
+pub(super) fn unknown(name: &str) -> Wrong {
+    let help = match nearest(name, FUNCTIONS) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!(
+            "the functions are {}",
+            FUNCTIONS.map(|f| format!("`{f}`")).join(", ")
+        ),
+    };
+    (format!("there is no function `{name}`"), help)
+}
+
+/// The value of a function of [`FUNCTIONS`].
+pub(super) fn call(name: &str, arguments: &[Value]) -> Result<Value, Wrong> {
+    let wanted = match name {
+        "min" | "max" => {
+            let mut found = None;
+            for value in arguments {
+                number(value)?;
+                let is_better = |best: &Value| {
+                    let (a, b) = (number(value).unwrap_or(0.0), number(best).unwrap_or(0.0));
+                    if name == "min" { a < b } else { a > b }
+                };
+                if found.as_ref().is_none_or(is_better) {
+                    found = Some(value.clone());
+                }
+            }
+            return found.ok_or_else(|| wrong_number(name, "at least one value", 0));
+        }
+        "pow" => 2,
+        _ => 1,
+    };
+    let [value, more @ ..] = arguments else {
+        return Err(wrong_number(name, "a value", 0));
+    };
+    if arguments.len() != wanted {
+        let wanted = if wanted == 1 {
+            "one value"
+        } else {
+            "two values"
+        };
+        return Err(wrong_number(name, wanted, arguments.len()));
+    }
+    match (name, value) {
+        ("first", Value::Array(items)) if !items.is_empty() => Ok(items[0].value.clone()),
+        ("len", Value::Array(items)) => Ok(Value::Int(items.len() as i64)),
+        ("first" | "len", other) => Err((
+            format!("`{name}` takes a list, found {}", other.to_toml()),
+            "give it a list".into(),
+        )),
+        ("pow", _) => power(value, &more[0]),
+        ("abs", Value::Int(value)) => Ok(value
+            .checked_abs()
+            .map_or_else(|| Value::Float((*value as f64).abs()), Value::Int)),
+        ("abs", _) => Ok(Value::Float(number(value)?.abs())),
+        ("round" | "floor" | "ceil" | "int", Value::Int(value)) => Ok(Value::Int(*value)),
+        ("round", _) => whole(name, number(value)?.round()),
+        ("floor", _) => whole(name, number(value)?.floor()),
+        ("ceil", _) => whole(name, number(value)?.ceil()),
+        ("int", _) => whole(name, number(value)?.trunc()),
+        ("sqrt", _) => match number(value)? {
+            number if number < 0.0 => Err((
+                format!("there is no `sqrt` of {}", value.to_toml()),
+                "give it a number of at least 0".into(),
+            )),
+            number => Ok(like(&[value], number.sqrt())),
+        },
+        _ => log2(value),
+    }
+}
+
+fn wrong_number(name: &str, wanted: &str, found: usize) -> Wrong {
+    let message = format!("`{name}` takes {wanted}, found {found}");
+    (
+        message,
+        format!(
+            "write `{name}({})`",
+            if name == "pow" { "x, 2" } else { "x" }
+        ),
+    )
+}
+
+/// A float that is whole as an integer.
+fn whole(name: &str, value: f64) -> Result<Value, Wrong> {
+    match value.abs() < 2f64.powi(63) {
+        true => Ok(Value::Int(value as i64)),
+        false => Err((
+            format!("`{name}` of {value:?} is no 64-bit integer"),
+            "give it a smaller number".into(),
+        )),
+    }
+}
+
+/// A whole result of integers as an integer.
+fn like(operands: &[&Value], result: f64) -> Value {
+    let are_whole = operands.iter().all(|value| matches!(value, Value::Int(_)));
+    match are_whole && result.fract() == 0.0 && result.abs() < 2f64.powi(53) {
+        true => Value::Int(result as i64),
+        false => Value::Float(result),
+    }
+}
+
+/// The logarithm to base 2, to 10 digits: more would depend on the machine.
+fn log2(value: &Value) -> Result<Value, Wrong> {
+    let number = number(value)?;
+    if number <= 0.0 {
+        return Err((
+            format!("there is no `log2` of {}", value.to_toml()),
+            "give it a number above 0".into(),
+        ));
+    }
+    let rounded = (number.log2() * 1e10).round() / 1e10;
+    Ok(like(&[value], rounded))
+}
+
+/// `base ** exponent` by repeated multiplication.
+pub(super) fn power(base: &Value, exponent: &Value) -> Result<Value, Wrong> {
+    let (a, b) = (number(base)?, number(exponent)?);
+    if b.fract() != 0.0 || b.abs() > 1024.0 {
+        return Err((
+            format!(
+                "the exponent {} is not a whole number up to 1024",
+                exponent.to_toml()
+            ),
+            "write a whole one; a square root is `sqrt(x)`".into(),
+        ));
+    }
+    if a == 0.0 && b < 0.0 {
+        let help = "divide by a number that is not 0".into();
+        return Err((format!("{} is divided by 0", Value::Int(1).to_toml()), help));
+    }
+    let mut result = Value::Int(1);
+    for _ in 0..b.abs() as usize {
+        result = arithmetic(&result, "*", base)?;
+    }
+    match b < 0.0 {
+        true => arithmetic(&Value::Int(1), "/", &result),
+        false => Ok(result),
+    }
+}
+
+/// A value as a number.
+pub(super) fn number(value: &Value) -> Result<f64, Wrong> {
+    match value {
+        Value::Int(value) => Ok(*value as f64),
+        Value::Float(value) => Ok(*value),
+        other => Err((
+            format!("{} is not a number", other.to_toml()),
+            "arithmetic takes numbers".into(),
+        )),
+    }
+}
+
+/// Whether two values are the same: `1` is `1.0`.
+pub(super) fn same(a: &Value, b: &Value) -> bool {
+    let both = |a: &[Node], b: &[Node]| {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(&a.value, &b.value))
+    };
+    match (a, b) {
+        (Value::Int(int), Value::Float(float)) | (Value::Float(float), Value::Int(int)) => {
+            *int as f64 == *float
+        }
+        (Value::Array(a), Value::Array(b)) => both(a, b),
+        _ => a == b,
+    }
+}
+
+/// `left sign right` for one of `+ - * / %`.
+pub(super) fn arithmetic(left: &Value, sign: &str, right: &Value) -> Result<Value, Wrong> {
+    let (a, b) = (number(left)?, number(right)?);
+    if b == 0.0 && "/%".contains(sign) {
+        let help = "divide by a number that is not 0".into();
+        return Err((format!("{} is divided by 0", left.to_toml()), help));
+    }
+    if let (Value::Int(a), Value::Int(b)) = (left, right) {
+        let whole = match sign {
+            "+" => a.checked_add(*b),
+            "-" => a.checked_sub(*b),
+            "*" => a.checked_mul(*b),
+            "%" => a.checked_rem_euclid(*b),
+            _ if a.checked_rem(*b) == Some(0) => a.checked_div(*b),
+            _ => None,
+        };
+        if let Some(whole) = whole {
+            return Ok(Value::Int(whole));
+        }
+    }
+    Ok(Value::Float(match sign {
+        "+" => a + b,
+        "-" => a - b,
+        "*" => a * b,
+        "%" => a.rem_euclid(b),
+        _ => a / b,
+    }))
+}

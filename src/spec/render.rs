@@ -1,0 +1,423 @@
+//! The whole file as one text: every layer put in, every reference resolved, and behind each value a
+//! comment that says where it was written.
+
+use serde_json::Value as Json;
+
+use super::document::{Document, Entry, Node, Table, Value, key_to_toml};
+use super::section::{KeyDoc, Shape};
+use super::template::{Part, is_template, parts};
+use crate::diagnostic::{Sources, Span};
+
+/// Lines longer than this are broken where TOML allows it.
+const WIDTH: usize = 96;
+
+/// Comments stand at most this far to the right, but behind longer lines.
+const COLUMN: usize = 56;
+
+/// The place of what nobody wrote.
+const NOWHERE: Span = Span {
+    source: u16::MAX,
+    start: 0,
+    end: 0,
+    via: None,
+};
+
+/// The tree of a document, or of one of its trials, as TOML with origins. `axes` are the keys that the
+/// sweep sets, `name` the experiment's when the tree does not name it.
+pub fn render(document: &Document, root: &Table, axes: &[String], name: &str) -> String {
+    let mut root = root.clone();
+    name_experiment(&mut root, name);
+    let mut renderer = Renderer {
+        sources: &document.sources,
+        axes,
+        blocks: Vec::new(),
+        lines: Vec::new(),
+    };
+    let order: Vec<_> = super::describe().iter().map(|doc| doc.key).collect();
+    let place = |entry: &Entry| order.iter().position(|key| *key == entry.key);
+    root.entries
+        .sort_by_key(|entry| place(entry).unwrap_or(order.len()));
+    renderer.table(&mut Vec::new(), &root);
+    let mut text = String::new();
+    for block in renderer.blocks {
+        text.push('\n');
+        text.push_str(&aligned(&block));
+    }
+    format!("{}{text}", layers(document))
+}
+
+/// What was put together, as a comment.
+fn layers(document: &Document) -> String {
+    let mut text = String::from("# Layers, each over those before:\n");
+    let files = document.sources.0.iter().enumerate();
+    let files: Vec<_> = files
+        .filter(|(at, source)| *at == 0 || source.extended_by.is_some())
+        .collect();
+    // Files are read from the top down.
+    for (at, source) in files.into_iter().rev() {
+        let by = source
+            .extended_by
+            .map(|by| &document.sources.0[by as usize].name);
+        let by = by.map_or(String::new(), |by| format!(", which `{by}` extends"));
+        let _ = at;
+        text.push_str(&format!("#   {}{by}\n", source.name));
+    }
+    for assignment in &document.overrides {
+        text.push_str(&format!("#   --set {}\n", assignment.replace('\n', " ")));
+    }
+    text
+}
+
+/// A file under another name must still be the same experiment.
+fn name_experiment(root: &mut Table, name: &str) {
+    if root.at("experiment.name").is_none() {
+        let node = Node {
+            span: NOWHERE,
+            value: Value::Str(name.to_owned()),
+        };
+        root.set("experiment.name", NOWHERE, node);
+        if let Some(Entry {
+            node:
+                Node {
+                    value: Value::Table(table),
+                    ..
+                },
+            ..
+        }) = root
+            .entries
+            .iter_mut()
+            .find(|entry| entry.key == "experiment")
+        {
+            table.entries.sort_by_key(|entry| entry.key != "name");
+        }
+    }
+}
+
+/// The tree with the keys that are not written, where they have a value then. Tables whose type an axis
+/// sets are left as they are.
+pub fn with_defaults(root: &Table, axes: &[String]) -> Table {
+    let mut root = root.clone();
+    add_defaults(&mut root, &super::describe(), "", axes);
+    root
+}
+
+fn add_defaults(table: &mut Table, keys: &[KeyDoc], path: &str, axes: &[String]) {
+    let kind = match path {
+        "" => "type".to_owned(),
+        _ => format!("{path}.type"),
+    };
+    if axes.iter().any(|axis| *axis == kind || axis == path) {
+        return;
+    }
+    for doc in keys {
+        let inner = match path {
+            "" => doc.key.to_owned(),
+            _ => format!("{path}.{}", doc.key),
+        };
+        match &doc.shape {
+            Shape::Variants(variants) => {
+                add_default(table, doc);
+                let name = table.get(doc.key).map(|entry| entry.node.value.to_json());
+                let variant = variants.iter().find(|v| name == Some(v.name.into()));
+                if let Some(variant) = variant {
+                    add_defaults(table, &variant.keys, path, axes);
+                }
+            }
+            Shape::Table(keys) => {
+                let found = table.entries.iter_mut().find(|entry| entry.key == doc.key);
+                match found.map(|entry| &mut entry.node.value) {
+                    Some(Value::Table(table)) => add_defaults(table, keys, &inner, axes),
+                    Some(_) => {}
+                    None if doc.is_optional => {}
+                    None => {
+                        let mut added = Table::default();
+                        add_defaults(&mut added, keys, &inner, axes);
+                        if !added.entries.is_empty() {
+                            table.entries.push(Entry {
+                                key: doc.key.to_owned(),
+                                key_span: NOWHERE,
+                                node: Node {
+                                    span: NOWHERE,
+                                    value: Value::Table(added),
+                                },
+                            });
+                        }
+                    }
+                }
+            }
+            Shape::Tables(keys) => {
+                let found = table.entries.iter_mut().find(|entry| entry.key == doc.key);
+                if let Some(Value::Array(items)) = found.map(|entry| &mut entry.node.value) {
+                    for (at, item) in items.iter_mut().enumerate() {
+                        if let Value::Table(table) = &mut item.value {
+                            add_defaults(table, keys, &format!("{inner}.{at}"), axes);
+                        }
+                    }
+                }
+            }
+            _ => add_default(table, doc),
+        }
+    }
+}
+
+fn add_default(table: &mut Table, doc: &KeyDoc) {
+    let value = doc.default.as_ref().and_then(from_json);
+    if let (Some(value), None) = (value, table.get(doc.key)) {
+        table.entries.push(Entry {
+            key: doc.key.to_owned(),
+            key_span: NOWHERE,
+            node: Node {
+                span: NOWHERE,
+                value,
+            },
+        });
+    }
+}
+
+fn from_json(json: &Json) -> Option<Value> {
+    Some(match json {
+        Json::Bool(value) => Value::Bool(*value),
+        Json::Number(number) => match number.as_i64() {
+            Some(value) => Value::Int(value),
+            None => Value::Float(number.as_f64()?),
+        },
+        Json::String(text) => Value::Str(text.clone()),
+        Json::Array(items) => {
+            let items = items.iter().map(|item| {
+                let value = from_json(item)?;
+                Some(Node {
+                    span: NOWHERE,
+                    value,
+                })
+            });
+            Value::Array(items.collect::<Option<_>>()?)
+        }
+        Json::Null | Json::Object(_) => return None,
+    })
+}
+
+/// A line and the comment behind it.
+type Line = (String, String);
+
+struct Renderer<'a> {
+    sources: &'a Sources,
+    axes: &'a [String],
+    blocks: Vec<Vec<Line>>,
+    lines: Vec<Line>,
+}
+
+impl Renderer<'_> {
+    /// The keys of a table, then the tables in it under headers of their own.
+    fn table(&mut self, path: &mut Vec<String>, table: &Table) {
+        let is_below = |entry: &&Entry| {
+            matches!(entry.node.value, Value::Table(_)) && !(path.len() > 1 && path[0] == "sweep")
+        };
+        let (below, own): (Vec<_>, Vec<_>) = table.entries.iter().partition(is_below);
+        if !path.is_empty() && (below.is_empty() || !own.is_empty()) {
+            let keys: Vec<_> = path.iter().map(|key| key_to_toml(key)).collect();
+            self.lines
+                .push((format!("[{}]", keys.join(".")), String::new()));
+        }
+        for entry in own {
+            let above = path.join(".");
+            self.entry(&key_to_toml(&entry.key), &joined(&above, &entry.key), entry);
+        }
+        if !self.lines.is_empty() {
+            self.blocks.push(std::mem::take(&mut self.lines));
+        }
+        for entry in below {
+            if let Value::Table(table) = &entry.node.value {
+                path.push(entry.key.clone());
+                self.table(path, table);
+                path.pop();
+            }
+        }
+    }
+
+    fn entry(&mut self, key: &str, path: &str, entry: &Entry) {
+        if let Value::Table(table) = &entry.node.value {
+            // Axes under nested keys stay lists under dotted keys.
+            let is_nested =
+                |entry: &Entry| matches!(entry.node.value, Value::Table(_) | Value::Array(_));
+            if !table.entries.is_empty() && table.entries.iter().all(is_nested) {
+                for entry in &table.entries {
+                    let key = format!("{key}.{}", key_to_toml(&entry.key));
+                    self.entry(&key, &joined(path, &entry.key), entry);
+                }
+                return;
+            }
+        }
+        self.value(&format!("{key} = "), &entry.node, "", 0, &self.mark(path));
+    }
+
+    /// What is said of a key that an axis sets.
+    fn mark(&self, path: &str) -> String {
+        match self.axes.iter().any(|axis| axis == path) {
+            true => ", an axis".into(),
+            false => String::new(),
+        }
+    }
+
+    /// A value between `before` and `after`, in one line if it fits and is no list of tables.
+    fn value(&mut self, before: &str, node: &Node, after: &str, indent: usize, mark: &str) {
+        let margin = " ".repeat(indent);
+        let line = format!("{margin}{before}{}{after}", node.value.to_toml());
+        let is_tables = |value: &Value| matches!(value, Value::Array(items) if items.iter().any(|item| matches!(item.value, Value::Table(_))));
+        let fits = line.chars().count() <= WIDTH;
+        match &node.value {
+            Value::Array(items) if is_tables(&node.value) || (!fits && items.len() > 1) => {
+                self.lines
+                    .push((format!("{margin}{before}["), String::new()));
+                for item in items {
+                    self.value("", item, ",", indent + 4, mark);
+                }
+                self.lines
+                    .push((format!("{margin}]{after}"), String::new()));
+            }
+            Value::Table(table)
+                if !fits && table.entries.iter().any(|e| is_tables(&e.node.value)) =>
+            {
+                // Only lists may be broken inside of a table.
+                let mut open = format!("{margin}{before}{{ ");
+                let mut comment = String::new();
+                for (at, entry) in table.entries.iter().enumerate() {
+                    let comma = if at > 0 { ", " } else { "" };
+                    open.push_str(&format!("{comma}{} = ", key_to_toml(&entry.key)));
+                    match &entry.node.value {
+                        Value::Array(items) if is_tables(&entry.node.value) => {
+                            self.lines
+                                .push((format!("{open}["), std::mem::take(&mut comment)));
+                            for item in items {
+                                self.value("", item, ",", indent + 4, mark);
+                            }
+                            open = format!("{margin}]");
+                        }
+                        value => {
+                            if comment.is_empty() {
+                                comment = self.origin(&entry.node);
+                            }
+                            open.push_str(&value.to_toml());
+                        }
+                    }
+                }
+                self.lines.push((format!("{open} }}{after}"), comment));
+            }
+            _ => {
+                let origin = self.origin(node);
+                self.lines.push((line, format!("{origin}{mark}")));
+            }
+        }
+    }
+
+    /// Where a value was written, and what else was put into it.
+    fn origin(&self, node: &Node) -> String {
+        let mut leaves = Vec::new();
+        collect_leaves("", node, &mut leaves);
+        let first = leaves.first().map_or(node.span, |(_, leaf)| leaf.span);
+        let own = match node.value {
+            Value::Table(_) => first,
+            _ => node.span,
+        };
+        let mut words = vec![self.line(own)];
+        for (key, leaf) in leaves {
+            let Some(more) = self.reference(&leaf) else {
+                if leaf.span.source != own.source {
+                    words.push(format!("{key}{}", self.line(leaf.span)));
+                }
+                continue;
+            };
+            let is_here = leaf.span == own || leaf.span.source == own.source;
+            words.push(match is_here {
+                true => more,
+                false => format!("{key}{} {more}", self.line(leaf.span)),
+            });
+        }
+        let mut seen: Vec<String> = Vec::new();
+        for word in words {
+            if !seen.contains(&word) {
+                seen.push(word);
+            }
+        }
+        seen.join(", ")
+    }
+
+    fn line(&self, span: Span) -> String {
+        match span {
+            NOWHERE => "default".into(),
+            span => self.sources.line(span),
+        }
+    }
+
+    /// The reference or expression that a value came from.
+    fn reference(&self, leaf: &Node) -> Option<String> {
+        if let Value::Str(text) = &leaf.value
+            && leaf.span.via.is_none()
+            && is_open(text)
+        {
+            return Some("by trial".into());
+        }
+        let text = match leaf.span.use_span() {
+            Some(reference) => self.sources.text(reference),
+            None => self.sources.text(leaf.span),
+        };
+        let text = text.trim_matches(['"', '\'']);
+        if !is_template(text) || text.contains('\n') {
+            return None;
+        }
+        const SHOWN: usize = 48;
+        Some(match text.char_indices().nth(SHOWN) {
+            Some((at, _)) => format!("{}…", &text[..at]),
+            None => text.to_owned(),
+        })
+    }
+}
+
+/// Whether a text still holds references to keys.
+fn is_open(text: &str) -> bool {
+    let parts = parts(text).unwrap_or_default();
+    let mut parts = parts.iter();
+    parts.any(|part| matches!(part, Part::Expression(inner) if inner.contains('.')))
+}
+
+fn collect_leaves(key: &str, node: &Node, leaves: &mut Vec<(String, Node)>) {
+    match &node.value {
+        Value::Array(items) if !items.is_empty() => {
+            items
+                .iter()
+                .for_each(|item| collect_leaves(key, item, leaves));
+        }
+        Value::Table(table) if !table.entries.is_empty() => {
+            for entry in &table.entries {
+                collect_leaves(&format!("{} ", entry.key), &entry.node, leaves);
+            }
+        }
+        _ => leaves.push((key.to_owned(), node.clone())),
+    }
+}
+
+/// Lines with their comments in one column.
+fn aligned(lines: &[Line]) -> String {
+    let len = |text: &str| text.chars().count();
+    let fitting = lines.iter().filter(|(_, comment)| !comment.is_empty());
+    let fitting = fitting
+        .map(|(line, _)| len(line))
+        .filter(|len| *len <= COLUMN);
+    let column = fitting.max().unwrap_or(0);
+    let mut text = String::new();
+    for (line, comment) in lines {
+        text.push_str(line);
+        if !comment.is_empty() {
+            let gap = 2 + column.saturating_sub(len(line));
+            text.push_str(&format!("{}# {comment}", " ".repeat(gap)));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn joined(above: &str, key: &str) -> String {
+    match above.is_empty() {
+        true => key.to_owned(),
+        false => format!("{above}.{key}"),
+    }
+}

@@ -1,0 +1,364 @@
+//! `[sweep]`: which keys are varied, and how.
+
+use super::distribution::Distribution;
+use super::document::{Entry, Node, Table, Value};
+use super::kind::Kind;
+use super::section::{Findings, KeyDoc, Section, Shape, choices, read_at};
+use crate::diagnostic::{Diagnostic, Span};
+
+/// The `[sweep]` table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SweepSpec {
+    /// Every combination of these, in file order.
+    pub grid: Vec<AxisSpec>,
+    /// These side by side.
+    pub zip: Vec<AxisSpec>,
+    /// Trials as they are; keys with their values.
+    pub list: Vec<Vec<(String, Entry)>>,
+    /// Drawn values.
+    pub random: Option<RandomSpec>,
+    /// Points for which one of these holds are no trials.
+    pub exclude: Vec<Text>,
+    /// The most trials, and where that is written.
+    pub limit: Option<(usize, Span)>,
+}
+
+/// A varied key, or several that are set together, with its values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AxisSpec {
+    /// The dotted key as written, or several with commas between them.
+    pub key: String,
+    /// Where the key is written.
+    pub key_span: Span,
+    /// What should be a list of values.
+    pub values: Node,
+    /// When it is set; always when not written.
+    pub when: Option<Text>,
+}
+
+/// The `[sweep.random]` table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RandomSpec {
+    /// Points to draw.
+    pub num_trials: usize,
+    /// Decides what is drawn.
+    pub seed: u64,
+    /// How points are spread.
+    pub sampler: Sampler,
+    /// What is drawn.
+    pub axes: Vec<RandomAxisSpec>,
+    /// Where the table is written.
+    pub span: Span,
+}
+
+/// A varied key, or several, with what its values are drawn from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RandomAxisSpec {
+    /// As in [`AxisSpec`].
+    pub key: String,
+    /// Where the key is written.
+    pub key_span: Span,
+    /// Where the distribution is written.
+    pub span: Span,
+    /// The distribution.
+    pub distribution: Distribution,
+    /// When it is set; always when not written.
+    pub when: Option<Text>,
+}
+
+/// A condition as written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Text {
+    /// The text.
+    pub source: String,
+    /// Where it is written.
+    pub span: Span,
+}
+
+choices! {
+    /// How random points are spread.
+    pub enum Sampler {
+        Sobol "sobol" "A Sobol sequence with Owen scrambling (Burley, 2020): points that cover the space evenly.",
+        Uniform "uniform" "Points that know nothing of each other.",
+    }
+}
+
+impl SweepSpec {
+    /// The keys that differ between trials.
+    pub fn keys(&self) -> Vec<String> {
+        let axes = self.grid.iter().chain(&self.zip).map(|axis| &axis.key);
+        let drawn = self.random.iter().flat_map(|random| &random.axes);
+        let listed = self.list.iter().flatten().map(|(key, _)| key);
+        let keys = axes.chain(drawn.map(|axis| &axis.key)).chain(listed);
+        let mut all: Vec<String> = keys
+            .flat_map(|key| key.split(','))
+            .map(|key| key.trim().to_owned())
+            .collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    pub(super) fn decode(s: &mut Section<'_>) -> Self {
+        let grid = "Keys with their values; every combination is a trial. `{ values = […], when = \"…\" }` sets the key only in trials for which the condition holds.";
+        let zip = "Keys with lists of one length, which are walked together.";
+        let exclude = "Conditions over dotted keys, such as \"optimizer.type == 'sgd' and train.batch_size > 64\"; points for which one holds are no trials.";
+        Self {
+            grid: axes(s, "grid", grid),
+            zip: axes(s, "zip", zip),
+            list: list(s),
+            random: s.optional_table(
+                "random",
+                "Trials with drawn values; the same draws for every combination of the other axes.",
+                RandomSpec::decode,
+            ),
+            exclude: {
+                let kind = Kind::List {
+                    item: Box::new(Kind::Text),
+                    min_items: 0,
+                    unique: true,
+                };
+                let read: Option<Value> = s.field("exclude", kind, exclude).optional();
+                let text = |node: Node| match node.value {
+                    Value::Str(source) => Some(Text {
+                        source,
+                        span: node.span,
+                    }),
+                    _ => None,
+                };
+                match read {
+                    Some(Value::Array(items)) => items.into_iter().filter_map(text).collect(),
+                    _ => Vec::new(),
+                }
+            },
+            limit: {
+                let doc = "The most trials; the first ones are kept.";
+                let limit: Option<usize> = s.field("limit", Kind::at_least(1), doc).optional();
+                limit.zip(s.written_at("limit"))
+            },
+        }
+    }
+}
+
+impl Text {
+    /// The `when` key of an axis.
+    pub(super) fn when(s: &mut Section<'_>) -> Option<Self> {
+        let doc = "A condition over dotted keys, such as \"optimizer.type == 'sgd'\": where it does not hold, the key stays as the file has it.";
+        let source: Option<String> = s.field("when", Kind::Text, doc).optional();
+        let span = s.written_at("when")?;
+        source.map(|source| Self { source, span })
+    }
+}
+
+/// The axes of `grid` or `zip`.
+fn axes(s: &mut Section<'_>, key: &'static str, doc: &'static str) -> Vec<AxisSpec> {
+    let is_axis = |_: &Entry, table: &Table| {
+        let condition = table.get("when").map(|entry| &entry.node.value);
+        table.get("values").is_some() || matches!(condition, Some(Value::Str(_)))
+    };
+    let example = "\"optimizer.learning_rate\" = [1e-3, 1e-2]";
+    let entries = s.axes(key, doc, Shape::Axes, example, is_axis);
+    let mut axes = Vec::new();
+    for (path, entry) in entries {
+        let mut read = (Some(entry.node.clone()), None);
+        if let (Value::Table(table), Some((_, findings))) = (&entry.node.value, s.reading()) {
+            let at = format!("sweep.{key}.{path}");
+            let (values, when) = read_at(table, at, entry.key_span, findings, long_axis);
+            read = (values.map(|entry| entry.node), when);
+        }
+        let (Some(values), when) = read else {
+            continue;
+        };
+        axes.push(AxisSpec {
+            key: path,
+            key_span: entry.key_span,
+            values,
+            when,
+        });
+    }
+    axes
+}
+
+fn long_axis(s: &mut Section<'_>) -> (Option<Entry>, Option<Text>) {
+    let values = s.raw("values", "The values.", Shape::Values);
+    let when = Text::when(s);
+    let place = s.reading().map(|(span, _)| span);
+    if let (None, Some(place)) = (&values, place) {
+        let missing = Diagnostic::error("missing-key", "missing key `values` of an axis").at(place);
+        let help = "add `values = […]`, the values that the axis takes";
+        s.refuse("values", missing.help(help));
+    }
+    (values, when)
+}
+
+/// The keys of the long form of an axis, for the schema.
+pub fn describe_long_axis() -> Vec<KeyDoc> {
+    super::section::describe(long_axis)
+}
+
+/// The keys of a distribution, for the schema.
+pub fn describe_distribution() -> Vec<KeyDoc> {
+    super::section::describe(Distribution::decode)
+}
+
+/// `[[sweep.list]]`: a table sets the keys that it names; an inline table is the value of its key.
+fn list(s: &mut Section<'_>) -> Vec<Vec<(String, Entry)>> {
+    let doc = "Trials as they are: tables of dotted keys with a value each.";
+    let Some(entry) = s.raw("list", doc, Shape::Trials) else {
+        return Vec::new();
+    };
+    let Some((_, findings)) = s.reading() else {
+        return Vec::new();
+    };
+    let help = "write `[[sweep.list]]` on a line of its own for each trial, and below it keys such as `optimizer.type = \"sgd\"`";
+    let mut refuse = |message: String, at| {
+        let wrong = Diagnostic::error("wrong-type", message).at(at);
+        findings.diagnostics.push(wrong.help(help));
+        findings.poisoned.push("sweep.list".into());
+    };
+    let found = entry.node.value.kind();
+    let Value::Array(items) = entry.node.value else {
+        refuse(
+            format!("`sweep.list` must be a list of tables, found {found}"),
+            entry.key_span,
+        );
+        return Vec::new();
+    };
+    if items.is_empty() {
+        refuse("`sweep.list` is empty".into(), entry.node.span);
+    }
+    let mut trials = Vec::new();
+    for (at, item) in items.into_iter().enumerate() {
+        let Value::Table(table) = &item.value else {
+            let found = item.value.kind();
+            refuse(
+                format!("`sweep.list[{at}]` must be a table, found {found}"),
+                item.span,
+            );
+            continue;
+        };
+        let mut keys = Vec::new();
+        collect(table, "", &mut keys);
+        trials.push(keys);
+    }
+    trials
+}
+
+fn collect(table: &Table, prefix: &str, keys: &mut Vec<(String, Entry)>) {
+    for entry in &table.entries {
+        let path = match prefix.is_empty() {
+            true => entry.key.clone(),
+            false => format!("{prefix}.{}", entry.key),
+        };
+        match &entry.node.value {
+            Value::Table(inner) if !entry.is_inline() => collect(inner, &path, keys),
+            _ => keys.push((path, entry.clone())),
+        }
+    }
+}
+
+impl RandomSpec {
+    fn decode(s: &mut Section<'_>) -> Self {
+        // As many points and seeds as the Sobol sequence has.
+        let num_trials = s
+            .field("num_trials", Kind::Int(1, 1 << 16), "How many are drawn.")
+            .required();
+        let doc = "Decides what is drawn.";
+        let seed = s.field("seed", Kind::Int(0, u32::MAX.into()), doc).or(0);
+        let doc = "How they are spread.";
+        let sampler = s.choice("sampler", doc, Sampler::Sobol);
+        let doc = "Keys with what their values are drawn from. The order counts: a new axis at the end leaves the draws of the others as they are.";
+        let example =
+            "\"optimizer.learning_rate\" = { type = \"log_uniform\", min = 1e-4, max = 1e-1 }";
+        let entries = s.axes(
+            "axes",
+            doc,
+            Shape::Distributions,
+            example,
+            |entry, table| {
+                let is_value = |entry: &Entry| !matches!(entry.node.value, Value::Table(_));
+                let kind = table.get("type").map(|kind| &kind.node.value);
+                let has_values = table.entries.iter().any(is_value);
+                matches!(kind, Some(Value::Str(_))) || entry.is_inline() && has_values
+            },
+        );
+        let Some((span, findings)) = s.reading() else {
+            return Self::stand_in();
+        };
+        if entries.is_empty() && !findings.is_poisoned("sweep.random.axes") {
+            let message = "`[sweep.random]` has no axes to draw";
+            findings
+                .diagnostics
+                .push(
+                    Diagnostic::error("missing-table", message)
+                        .at(span)
+                        .help(format!(
+                            "write `[sweep.random.axes]`, and below it `{example}`"
+                        )),
+                );
+            findings.poisoned.push("sweep.random".into());
+        }
+        let mut axes = Vec::new();
+        for (key, entry) in entries {
+            match &entry.node.value {
+                Value::Table(table) => {
+                    axes.push(RandomAxisSpec::read(key, &entry, table, findings))
+                }
+                other => {
+                    let help = match other {
+                        Value::Array(_) => format!(
+                            "write {{ type = \"choice\", values = {} }}, or move the axis to `[sweep.grid]`",
+                            other.to_toml()
+                        ),
+                        _ => format!("write `{example}`"),
+                    };
+                    let message = format!(
+                        "the random axis `{key}` must be a distribution, found {}",
+                        other.kind()
+                    );
+                    findings.diagnostics.push(
+                        Diagnostic::error("wrong-type", message)
+                            .at(entry.node.span)
+                            .help(help),
+                    );
+                    findings.poisoned.push("sweep.random".into());
+                }
+            }
+        }
+        Self {
+            num_trials,
+            seed,
+            sampler,
+            axes,
+            span,
+        }
+    }
+
+    fn stand_in() -> Self {
+        Self {
+            num_trials: 1,
+            seed: 0,
+            sampler: Sampler::Sobol,
+            axes: Vec::new(),
+            span: Span::default(),
+        }
+    }
+}
+
+impl RandomAxisSpec {
+    fn read(key: String, entry: &Entry, table: &Table, findings: &mut Findings) -> Self {
+        let at = format!("sweep.random.axes.{key}");
+        let (distribution, when) =
+            read_at(table, at, entry.key_span, findings, Distribution::decode);
+        Self {
+            key,
+            key_span: entry.key_span,
+            span: match entry.is_inline() {
+                true => entry.node.span,
+                false => entry.key_span,
+            },
+            distribution,
+            when,
+        }
+    }
+}
