@@ -567,7 +567,10 @@ fn files_plan(
         stands_in_for: None,
         scale: spec.scale,
         augment: spec.augment.clone(),
-        split: spec.split.clone(),
+        split: SplitSpec {
+            stratified: spec.split.stratified && encoder.target.is_class(),
+            ..spec.split.clone()
+        },
         num_train: splits.train.num_items(),
         num_valid: splits.valid.num_items(),
         num_test: splits.test.as_ref().map_or(0, Split::num_items),

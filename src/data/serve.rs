@@ -204,6 +204,28 @@ impl Split {
         }
     }
 
+    /// The classes of the items at some places, where each has one.
+    pub fn classes(&self, places: &[u32]) -> Vec<i32> {
+        let Set { records, encoder } = &*self.set;
+        let ahead = match &encoder.input {
+            InputEncoder::Features {
+                window: Some(window),
+                ..
+            } => window.length - 1 + window.horizon,
+            _ => 0,
+        };
+        let mut classes = Vec::with_capacity(places.len());
+        for place in places {
+            let start = match &self.starts {
+                Some(starts) => starts[*place as usize] as usize,
+                None => *place as usize,
+            };
+            let row = self.rows[start + ahead] as usize;
+            encoder.target.classes(records, row, &mut classes);
+        }
+        classes
+    }
+
     /// Changes the picture, and its mask, at the end of what was served so far.
     fn change(
         &self,

@@ -1,6 +1,8 @@
 //! Which item goes into which split: disjoint, seeded; stratified, grouped, in order or in folds where
 //! asked.
 
+use std::collections::BTreeMap;
+
 use super::order::{Purpose, permutation, shuffle};
 use crate::spec::data::{SplitOrder, SplitSpec};
 
@@ -100,15 +102,14 @@ fn at_random(num_items: usize, classes: Option<&[i32]>, split: &SplitSpec) -> As
     let mut groups: Vec<Vec<u32>> = match classes.filter(|_| split.stratified) {
         None => vec![permutation(num_items, split.seed, Purpose::Split, 0)],
         Some(classes) => {
-            let num_classes = classes.iter().max().map_or(0, |last| *last as usize + 1);
-            let mut groups = vec![Vec::new(); num_classes];
+            let mut groups: BTreeMap<i32, Vec<u32>> = BTreeMap::new();
             for (at, class) in classes.iter().enumerate() {
-                groups[*class as usize].push(at as u32);
+                groups.entry(*class).or_default().push(at as u32);
             }
-            for (class, group) in groups.iter_mut().enumerate() {
-                shuffle(group, split.seed, Purpose::Split, class as u64);
+            for (class, group) in &mut groups {
+                shuffle(group, split.seed, Purpose::Split, *class as u64);
             }
-            groups
+            groups.into_values().collect()
         }
     };
     let mut take = |num: usize| {

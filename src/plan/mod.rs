@@ -495,9 +495,13 @@ impl<'a> Planner<'a> {
             .located
             .iter()
             .filter_map(|(_, result)| result.as_ref().ok());
-        located
-            .filter_map(|located| located.notice.clone())
-            .collect()
+        let mut notices: Vec<String> = Vec::new();
+        for notice in located.filter_map(|located| located.notice.clone()) {
+            if !notices.contains(&notice) {
+                notices.push(notice);
+            }
+        }
+        notices
     }
 
     fn data_of(&mut self, spec: &DataSpec) -> Result<DataPlan, DataError> {

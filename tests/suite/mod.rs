@@ -12,6 +12,7 @@ mod recipe;
 mod refusals;
 mod results;
 mod runs;
+mod schema;
 pub mod support;
 mod sweeps;
 mod tasks;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use runner::data::{self, Folders};
-use runner::diagnostic::Diagnostics;
+use runner::diagnostic::{Diagnostic, Diagnostics};
 use runner::plan::{self, Plan};
 use runner::spec::document::Document;
 use serde_json::Value as Json;
@@ -71,6 +71,24 @@ pub fn plan(name: &str, text: &str) -> Result<(Plan, String), String> {
     plan_in(None, name, text)
 }
 
+/// What is wrong with a text; empty when nothing is.
+pub fn diagnostics(name: &str, text: &str) -> Vec<Diagnostic> {
+    let document = match Document::parse(name, text) {
+        Ok(document) => document,
+        Err((_, diagnostics)) => return diagnostics.0,
+    };
+    let cache = tempfile::tempdir().expect("a temporary folder");
+    let folders = Folders {
+        base: PathBuf::from("nowhere"),
+        cache: cache.path().to_owned(),
+    };
+    let locate = &mut |spec: &_| data::locate(spec, &folders, None, &|_, _| {});
+    match plan::plan(&document, "spec", locate) {
+        Ok((_, warnings)) => warnings.0,
+        Err(diagnostics) => diagnostics.0,
+    }
+}
+
 /// Plans a text that may extend files below a folder.
 pub fn plan_in(folder: Option<&Path>, name: &str, text: &str) -> Result<(Plan, String), String> {
     let rendered = |document: &Document, diagnostics: &Diagnostics| {
@@ -78,9 +96,10 @@ pub fn plan_in(folder: Option<&Path>, name: &str, text: &str) -> Result<(Plan, S
     };
     let document =
         Document::compose(name, text, folder).map_err(|(sources, d)| d.render(&sources, false))?;
+    let cache = tempfile::tempdir().expect("a temporary folder");
     let folders = Folders {
-        base: PathBuf::from("nowhere"),
-        cache: PathBuf::from("nowhere"),
+        base: folder.unwrap_or(Path::new("nowhere")).to_owned(),
+        cache: cache.path().to_owned(),
     };
     match plan::plan(&document, "spec", &mut |spec| {
         data::locate(spec, &folders, None, &|_, _| {})

@@ -371,12 +371,10 @@ proptest! {
 fn the_schema_takes_every_form() {
     let schema = runner::spec::schema::experiment_schema();
     let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
     let search = std::fs::read_to_string(root().join("experiments/random_search.toml")).unwrap();
     for text in [format!("{IRIS}\n{ALL_FORMS}"), search] {
         let experiment: serde_json::Value = toml::from_str(&text).unwrap();
-        let errors: Vec<_> = validator.iter_errors(&experiment).collect();
-        assert!(errors.is_empty(), "{errors:?}");
+        assert!(super::schema::accepts(&schema, &experiment));
     }
 }
 

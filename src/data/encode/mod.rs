@@ -394,6 +394,11 @@ impl TargetEncoder {
         }
     }
 
+    /// Whether each item has one class.
+    pub fn is_class(&self) -> bool {
+        matches!(self, TargetEncoder::Class { .. })
+    }
+
     /// Whether targets are classes, and not numbers.
     pub fn is_classes(&self) -> bool {
         !matches!(

@@ -3,7 +3,10 @@
 //! Columns are measured in chunks of records that the cores share. The chunks do not depend on the number
 //! of threads and are summed up in order, so that the numbers are the same on every machine.
 
+mod of;
 mod text;
+
+pub use of::pictures;
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -17,16 +17,18 @@ mod account;
 mod axis;
 mod condition;
 mod draw;
+mod judge;
 mod read;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value as Json};
 
 pub use account::{Account, Dropped};
 use axis::{Axis, Form};
-use condition::{Condition, View, is_inside};
-use read::Reader;
+use condition::Condition;
+use judge::Judge;
+use read::{Reader, refuse_overridden};
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Span};
 use crate::spec::document::{Document, Table};
@@ -393,128 +395,6 @@ impl Sweep {
                 &id[..MAX_LEN - 9],
                 &crate::data::sha256_hex(id.as_bytes())[..8]
             ),
-        }
-    }
-}
-
-/// Evaluates conditions, each once for the values that it looks at.
-struct Judge<'a> {
-    sweep: &'a Sweep,
-    verdicts: Vec<Verdicts>,
-}
-
-/// What one condition came to.
-#[derive(Clone, Default)]
-struct Verdicts {
-    known: BTreeMap<Vec<Option<u32>>, bool>,
-    num_true: usize,
-    num_false: usize,
-    wrong: Option<Box<Diagnostic>>,
-}
-
-impl<'a> Judge<'a> {
-    fn new(sweep: &'a Sweep) -> Self {
-        Self {
-            sweep,
-            verdicts: vec![Verdicts::default(); sweep.conditions.len()],
-        }
-    }
-
-    fn holds(&mut self, rule: usize, set: &[Option<u32>]) -> bool {
-        let condition = &self.sweep.conditions[rule];
-        let verdicts = &mut self.verdicts[rule];
-        let axes = &self.sweep.axes;
-        let value = |at: &usize| {
-            let setting = axes[*at].settings[set[*at]? as usize].as_ref();
-            setting.map(|setting| setting.id)
-        };
-        let looked_at: Vec<_> = condition.axes.iter().map(value).collect();
-        let holds = match verdicts.known.get(&looked_at) {
-            Some(holds) => *holds,
-            None => {
-                let view = View {
-                    base: &self.sweep.base,
-                    axes,
-                    set,
-                };
-                let holds = condition.holds(&view).unwrap_or_else(|wrong| {
-                    let id = self.sweep.id(set);
-                    let note = format!("first found at the point `{id}`");
-                    verdicts.wrong.get_or_insert(Box::new(wrong.note(note)));
-                    false
-                });
-                verdicts.known.insert(looked_at, holds);
-                holds
-            }
-        };
-        match holds {
-            true => verdicts.num_true += 1,
-            false => verdicts.num_false += 1,
-        }
-        holds
-    }
-
-    /// Reports conditions that are wrong or decide nothing; whether the sweep can be used.
-    fn report(self, diagnostics: &mut Diagnostics) -> bool {
-        let mut is_right = true;
-        let mut excluded_all = None;
-        for (at, verdicts) in self.verdicts.into_iter().enumerate() {
-            let text = &self.sweep.conditions[at].text;
-            let is_exclude = self.sweep.excludes.contains(&at);
-            if let Some(wrong) = verdicts.wrong {
-                diagnostics.push(*wrong);
-                is_right = false;
-                continue;
-            }
-            let warn = |message: String| Diagnostic::warning("sweep", message).at(text.span);
-            match (is_exclude, verdicts.num_true, verdicts.num_false) {
-                (true, 0, _) => diagnostics.push(
-                    warn("this condition holds for no point, and excludes nothing".into())
-                        .help("correct it, or remove it"),
-                ),
-                (false, 0, _) => diagnostics.push(
-                    warn("this condition holds for no point, so the axis is never set".into())
-                        .help("correct it, or remove the axis"),
-                ),
-                (false, _, 0) => diagnostics.push(
-                    warn("this condition holds for every point".into())
-                        .help("remove it, or correct it"),
-                ),
-                (true, _, 0) => excluded_all = Some(text),
-                _ => {}
-            }
-        }
-        if let Some(text) = excluded_all {
-            is_right = false;
-            let message = "this condition holds for every point, which leaves no trial";
-            let diagnostic = Diagnostic::error("sweep", message).at(text.span);
-            diagnostics.push(diagnostic.help("correct it, or remove it"));
-        }
-        is_right
-    }
-}
-
-/// Refuses a `--set` of a key that an axis sets anyway.
-fn refuse_overridden(axes: &[Axis], overrides: &[String], diagnostics: &mut Diagnostics) {
-    for assignment in overrides {
-        let key = assignment.split('=').next().unwrap_or(assignment).trim();
-        let covers =
-            |axis: &&Axis| axis.is_always_set() && (key == axis.key || is_inside(key, &axis.key));
-        if let Some(axis) = axes.iter().find(covers) {
-            let message = format!(
-                "`--set {assignment}` has no effect: `{}` is an axis",
-                axis.key
-            );
-            let diagnostic = Diagnostic::error("bad-override", message).at(axis.key_span);
-            let key = &axis.key;
-            diagnostics.push(diagnostic.help(match axis.form {
-                Form::Grid => format!("set the axis instead: --set 'sweep.grid.{key}=[…]'"),
-                Form::Zip => format!("set the axis instead: --set 'sweep.zip.{key}=[…]'"),
-                Form::List => format!("set it in a trial instead: --set 'sweep.list.0.{key}=…'"),
-                Form::Random => {
-                    format!("set the axis instead: --set 'sweep.random.axes.{key}={{ type = … }}'")
-                }
-            }));
         }
     }
 }

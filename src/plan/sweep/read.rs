@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Factor;
-use super::axis::{Column, Form, text_of};
+use super::axis::{Axis, Column, Form, text_of};
 use super::condition::{is_inside, touch};
 use super::draw::{MAX_SOBOL_AXES, draw};
 use crate::diagnostic::{Diagnostic, Diagnostics, Span, nearest};
@@ -361,4 +361,29 @@ fn refuse_missing_item(key: &str, span: Span, base: &Table) -> Option<Diagnostic
             names.join(", ")
         )),
     })
+}
+
+/// Refuses a `--set` of a key that an axis sets anyway.
+pub fn refuse_overridden(axes: &[Axis], overrides: &[String], diagnostics: &mut Diagnostics) {
+    for assignment in overrides {
+        let key = assignment.split('=').next().unwrap_or(assignment).trim();
+        let covers =
+            |axis: &&Axis| axis.is_always_set() && (key == axis.key || is_inside(key, &axis.key));
+        if let Some(axis) = axes.iter().find(covers) {
+            let message = format!(
+                "`--set {assignment}` has no effect: `{}` is an axis",
+                axis.key
+            );
+            let diagnostic = Diagnostic::error("bad-override", message).at(axis.key_span);
+            let key = &axis.key;
+            diagnostics.push(diagnostic.help(match axis.form {
+                Form::Grid => format!("set the axis instead: --set 'sweep.grid.{key}=[…]'"),
+                Form::Zip => format!("set the axis instead: --set 'sweep.zip.{key}=[…]'"),
+                Form::List => format!("set it in a trial instead: --set 'sweep.list.0.{key}=…'"),
+                Form::Random => {
+                    format!("set the axis instead: --set 'sweep.random.axes.{key}={{ type = … }}'")
+                }
+            }));
+        }
+    }
 }

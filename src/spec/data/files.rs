@@ -103,7 +103,7 @@ choices! {
 }
 
 fn paths(s: &mut Section<'_>, key: &'static str, doc: &'static str, required: bool) -> Vec<String> {
-    let kind = Kind::one_or_many(Kind::Text);
+    let kind = Kind::one_or_many(Kind::Path);
     match required {
         true => s.field(key, kind, doc).required(),
         false => s.field(key, kind, doc).optional().unwrap_or_default(),

@@ -108,7 +108,7 @@ fn hold(records: &Records, has_big: bool) {
     );
     assert_eq!(
         column(records, "h"),
-        [0.0999755859375, -2.0, 65504.0, 5.9604644775390625e-8]
+        [0.0999755859375, -2.0, 65504.0, 2_f64.powi(-24)]
     );
     let d = column(records, "d");
     assert_eq!(&d[..3], [0.1, 1e300, -1e-300]);
@@ -480,26 +480,4 @@ fn damaged_files_never_panic() {
             }
         }
     }
-}
-
-/// Run by hand: `cargo test --release --lib large_arrays -- --ignored --nocapture`.
-#[test]
-#[ignore = "takes 4 GiB of disk"]
-fn large_arrays_go_through_in_little_memory() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.npy");
-    let header = npy("<f4", "(524288, 1024)", &[]);
-    fs::write(&path, &header).unwrap();
-    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
-    file.set_len(header.len() as u64 + (2 << 30)).unwrap();
-    let mut writer = Writer::in_folder(folder.path()).unwrap();
-    let start = std::time::Instant::now();
-    read(&npy_spec(&[&path], &[]), &mut writer, &|_, _| {}).unwrap();
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let peak = status
-        .lines()
-        .find(|line| line.starts_with("VmHWM"))
-        .unwrap();
-    println!("{:?} for 2 GiB; {peak}", start.elapsed());
-    assert_eq!(writer.num_items(), 524_288);
 }

@@ -43,6 +43,7 @@ impl Table for Csv<'_> {
             quotes,
             end: Arc::clone(&limited.end),
             last: None,
+            record: ByteRecord::new(),
             reader: ReaderBuilder::new()
                 .delimiter(self.delimiter as u8)
                 .has_headers(false)
@@ -195,19 +196,22 @@ struct Lines {
     end: Arc<AtomicU8>,
     /// The line of the row that was read last and its last value, if that goes over several lines.
     last: Option<(u64, Vec<u8>)>,
+    /// Takes in one row after the other; a copy of it is just as large as the row.
+    record: ByteRecord,
     reader: Reader<Limited>,
 }
 
 impl Lines {
     fn next_record(&mut self) -> Result<Option<ByteRecord>, DataError> {
         self.taken.store(0, Ordering::Relaxed);
-        let mut record = ByteRecord::new();
         let line = self.reader.position().line();
-        let error = match self.reader.read_byte_record(&mut record) {
+        let error = match self.reader.read_byte_record(&mut self.record) {
             Ok(true) => {
-                let last = record.iter().last().unwrap_or_default();
+                let record = &self.record;
+                let last = record.len().checked_sub(1).and_then(|at| record.get(at));
+                let last = last.unwrap_or_default();
                 self.last = last.contains(&b'\n').then(|| (line, last.to_vec()));
-                return Ok(Some(record));
+                return Ok(Some(record.clone()));
             }
             Ok(false) => return self.check_quotes().map(|()| None),
             Err(error) => error,

@@ -162,12 +162,11 @@ fn what_columns_are_found_to_be() {
                 files.roles.target = vec!["c".into()];
             }
         });
-        let kind = shown
+        shown
             .split([' ', '\n'])
             .nth(1)
             .unwrap_or_default()
-            .to_owned();
-        kind
+            .to_owned()
     };
     let texts =
         |num: usize, different: usize| (0..num).map(move |at| format!("v{}", at % different));
@@ -560,37 +559,4 @@ fn parquet_of_every_kind() {
         shown.push_str(&read_text(Format::Parquet, bytes, |_| {}));
     }
     insta::assert_snapshot!(shown);
-}
-
-/// Run by hand: `cargo test --release --lib large_tables -- --ignored --nocapture`.
-#[test]
-#[ignore = "takes 1 GiB of disk"]
-fn large_tables_go_through_in_little_memory() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.csv");
-    let mut file = std::io::BufWriter::new(fs::File::create(&path).unwrap());
-    writeln!(file, "a,b,c,d,name,note").unwrap();
-    for at in 0..4_000_000 {
-        let x = f64::from(at) / 7.0;
-        writeln!(
-            file,
-            "{at},{x},{},{},n{},some words {at}",
-            x * 3.0,
-            -x,
-            at % 9
-        )
-        .unwrap();
-    }
-    drop(file);
-    let size = fs::metadata(&path).unwrap().len() >> 20;
-    let mut writer = Writer::in_folder(folder.path()).unwrap();
-    let start = std::time::Instant::now();
-    read(&spec(csv(',', true), &path), &mut writer, &|_, _| {}).unwrap();
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let peak = status
-        .lines()
-        .find(|line| line.starts_with("VmHWM"))
-        .unwrap();
-    println!("{:?} for {size} MiB; {peak}", start.elapsed());
-    assert_eq!(writer.num_items(), 4_000_000);
 }

@@ -1,0 +1,87 @@
+//! `runner data`: what a run will be given, in numbers, in words, and as a sheet of pictures.
+
+use super::experiment::{plan as plan_experiment, refuse};
+use super::output::Output;
+use super::{DataArgs, OK};
+use crate::data::profile::{Profile, pictures};
+use crate::data::{self, DataPlan, sheet};
+use crate::diagnostic::Diagnostic;
+use crate::record::write_whole;
+use crate::spec::document::plain_io_error;
+
+/// Pictures of each split on a sheet.
+const PICTURES: usize = 24;
+
+/// `runner data`
+pub fn data(args: &DataArgs, output: &mut Output) -> u8 {
+    let plan = match plan_experiment(&args.spec, None, output) {
+        Ok((_, plan)) => plan,
+        Err(code) => return code,
+    };
+    // Trials that differ in other things than the data are shown once.
+    let mut seen: Vec<(&DataPlan, Vec<&str>)> = Vec::new();
+    for run in &plan.runs {
+        match seen.iter_mut().find(|(known, _)| **known == run.data) {
+            Some((_, trials)) if trials.last() != Some(&run.trial.as_str()) => {
+                trials.push(&run.trial);
+            }
+            Some(_) => {}
+            None => seen.push((&run.data, vec![&run.trial])),
+        }
+    }
+    let several = seen.len() > 1;
+    let mut all = Vec::new();
+    for (at, (data, trials)) in seen.iter().enumerate() {
+        let loaded = match data::load(data, &|_, _| {}) {
+            Ok(loaded) => loaded,
+            Err(error) => return refuse(error.to_diagnostic(), output),
+        };
+        if at > 0 {
+            output.print("");
+        }
+        if several {
+            let more = match trials.len() {
+                1 => String::new(),
+                num => format!(" and {} more trials", num - 1),
+            };
+            output.print(&format!("trial {}{more}", trials[0]));
+        }
+        output.print(&Profile::of(data, &loaded).show(Output::width()));
+        if args.html.is_some() {
+            let splits = [
+                ("train", Some(&loaded.train)),
+                ("valid", Some(&loaded.valid)),
+                ("test", loaded.test.as_ref()),
+            ];
+            for (name, split) in splits {
+                all.extend(
+                    split
+                        .into_iter()
+                        .flat_map(|split| pictures(name, split, PICTURES)),
+                );
+            }
+        }
+    }
+    let Some(path) = &args.html else { return OK };
+    if all.is_empty() {
+        let error = Diagnostic::error(
+            "usage",
+            "there are no pictures to show: the items are of other shapes",
+        );
+        return refuse(error.help("leave `--html` out"), output);
+    }
+    let page = sheet::sheet(&plan.experiment, &all);
+    if let Err(error) = write_whole(path, page.as_bytes()) {
+        let reason = plain_io_error(&error);
+        let error = Diagnostic::error(
+            "unwritable",
+            format!("cannot write `{}`: {reason}", path.display()),
+        );
+        return refuse(
+            error.help("name a file in a folder that you may write to"),
+            output,
+        );
+    }
+    output.say(&format!("wrote {}", path.display()));
+    OK
+}

@@ -1,0 +1,241 @@
+//! The profile of data that is loaded: its columns, its splits and a few items.
+
+use super::{ColumnProfile, Profile, Role, SplitProfile};
+use crate::data::encode::{Encoder, InputEncoder, TargetEncoder};
+use crate::data::records::{ColumnKind, Records};
+use crate::data::serve::{Split, Values};
+use crate::data::sheet::Picture;
+use crate::data::{DataPlan, Dataset, Loaded, TargetValues};
+use crate::spec::document::Value;
+
+/// Items that are shown in words.
+const SHOWN: u32 = 3;
+/// Values of an item, or characters of its text, that are shown.
+const SHOWN_VALUES: usize = 12;
+const SHOWN_CHARS: usize = 60;
+
+impl Encoder {
+    /// What a column is for, as far as the encoder knows.
+    fn role(&self, column: usize) -> Option<Role> {
+        let features = match &self.input {
+            InputEncoder::Features { features, .. } => features.iter().map(|f| f.column).collect(),
+            InputEncoder::Array { column, .. }
+            | InputEncoder::Tokens { column, .. }
+            | InputEncoder::Text { column, .. }
+            | InputEncoder::Stream { column, .. } => vec![*column],
+        };
+        let targets = match &self.target {
+            TargetEncoder::None | TargetEncoder::NextTokens => Vec::new(),
+            TargetEncoder::Class { column, .. } | TargetEncoder::Classes { column, .. } => {
+                vec![*column]
+            }
+            TargetEncoder::Labels { columns, .. } => columns.clone(),
+            TargetEncoder::Values { columns, .. } => columns.iter().map(|(at, _)| *at).collect(),
+        };
+        if targets.contains(&column) {
+            return Some(Role::Target);
+        }
+        features.contains(&column).then_some(Role::Feature)
+    }
+}
+
+impl Profile {
+    /// Measures loaded data.
+    pub fn of(plan: &DataPlan, loaded: &Loaded) -> Self {
+        let set = loaded.train.set();
+        let records = &set.records;
+        let mut columns = ColumnProfile::all(records);
+        for (at, profile) in columns.iter_mut().enumerate() {
+            let named = |name: &Option<String>| name.as_ref() == Some(&profile.column.name);
+            profile.role = Some(if named(&plan.split.order_by) {
+                Role::OrderBy
+            } else if named(&plan.split.group_by) {
+                Role::GroupBy
+            } else {
+                set.encoder.role(at).unwrap_or(Role::Unused)
+            });
+        }
+        let splits = [
+            ("train", Some(&loaded.train)),
+            ("valid", Some(&loaded.valid)),
+            ("test", loaded.test.as_ref()),
+        ];
+        let splits = splits.into_iter().filter_map(|(name, split)| {
+            let split = split?;
+            Some(SplitProfile {
+                name: name.to_owned(),
+                num_items: split.num_items(),
+                classes: classes(split),
+                digest: loaded.digests.get(name).cloned().unwrap_or_default(),
+            })
+        });
+        let num = SHOWN.min(loaded.train.num_items() as u32);
+        Self {
+            source: source(plan, records),
+            columns,
+            splits: splits.collect(),
+            skipped: records.header.skipped.clone(),
+            items: (0..num).map(|at| item(&loaded.train, at)).collect(),
+        }
+    }
+}
+
+/// What the data is, a line each.
+fn source(plan: &DataPlan, records: &Records) -> Vec<String> {
+    let mut lines = vec![format!(
+        "`{}`: {} items, {}",
+        plan.dataset.name(),
+        records.len(),
+        plan.split.show()
+    )];
+    if let Dataset::Files { files, digest, .. } = &plan.dataset {
+        let all = [&files.path, &files.valid_path, &files.test_path];
+        lines.extend(all.into_iter().flatten().map(|path| format!("  {path}")));
+        lines.push(format!("  content {}", &digest[..16.min(digest.len())]));
+    }
+    let vocabulary = match plan.input.vocabulary {
+        Some(num) => format!(" of {num} tokens"),
+        None => String::new(),
+    };
+    lines.push(format!(
+        "an item is of shape {:?}{vocabulary}, with {}",
+        plan.input.shape,
+        plan.target.show()
+    ));
+    lines
+}
+
+/// The names of the classes of a column, where it has names.
+fn class_name(records: &Records, column: usize, class: usize) -> String {
+    match &records.columns()[column].kind {
+        ColumnKind::Categories { names } => names.get(class).cloned().unwrap_or_default(),
+        _ => class.to_string(),
+    }
+}
+
+/// How many items of each class a split has.
+fn classes(split: &Split) -> Vec<(String, usize)> {
+    let set = split.set();
+    let TargetEncoder::Class {
+        column,
+        num_classes,
+    } = set.encoder.target
+    else {
+        return Vec::new();
+    };
+    let mut counts = vec![0; num_classes];
+    for start in (0..split.num_items() as u32).step_by(1024) {
+        let places: Vec<u32> = (start..(start + 1024).min(split.num_items() as u32)).collect();
+        for class in split.classes(&places) {
+            if let Some(count) = counts.get_mut(class as usize) {
+                *count += 1;
+            }
+        }
+    }
+    let named = counts.into_iter().enumerate();
+    named
+        .map(|(class, count)| (class_name(&set.records, column, class), count))
+        .collect()
+}
+
+/// One item in words: what a network is given, and what it is to give.
+fn item(split: &Split, at: u32) -> String {
+    let set = split.set();
+    let served = split.serve(&[at], None);
+    let given = match (&served.values, &set.encoder.input) {
+        (
+            Values::Tokens(tokens),
+            InputEncoder::Text { tokenizer, .. } | InputEncoder::Stream { tokenizer, .. },
+        ) => {
+            let text = tokenizer.decode(tokens);
+            let shown: String = text.chars().take(SHOWN_CHARS).collect();
+            let more = if shown.len() < text.len() { "…" } else { "" };
+            format!("{}{more}", Value::Str(shown).to_toml())
+        }
+        (Values::Tokens(tokens), _) => listed(tokens.iter().map(ToString::to_string)),
+        (Values::Floats(values), _) => listed(values.iter().map(|value| short(*value))),
+    };
+    let asked = match (&served.targets, &set.encoder.target) {
+        (_, TargetEncoder::None) => return given,
+        (_, TargetEncoder::NextTokens) => "the next tokens".to_owned(),
+        (TargetValues::Classes(classes), TargetEncoder::Class { column, .. }) => {
+            class_name(&set.records, *column, classes[0] as usize)
+        }
+        (TargetValues::Classes(classes), _) => listed(classes.iter().map(ToString::to_string)),
+        (TargetValues::Floats(values), _) => listed(values.iter().map(|value| short(*value))),
+    };
+    format!("{given} -> {asked}")
+}
+
+fn short(value: f32) -> String {
+    let text = format!("{value:.4}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+fn listed(values: impl ExactSizeIterator<Item = String>) -> String {
+    let num = values.len();
+    let mut shown: Vec<String> = values.take(SHOWN_VALUES).collect();
+    if num > SHOWN_VALUES {
+        shown.push(format!("… {num} in all"));
+    }
+    match num {
+        1 => shown.concat(),
+        _ => format!("[{}]", shown.join(", ")),
+    }
+}
+
+/// Pictures of a split for a sheet, as they are stored; none when items are no pictures.
+pub fn pictures(name: &str, split: &Split, num: usize) -> Vec<Picture> {
+    let set = split.set();
+    let InputEncoder::Array { column, shape, .. } = &set.encoder.input else {
+        return Vec::new();
+    };
+    let &[channels, height, width] = shape.as_slice() else {
+        return Vec::new();
+    };
+    if channels != 1 && channels != 3 {
+        return Vec::new();
+    }
+    let extent = set.records.header.extents[*column];
+    let is_bytes = set.records.columns()[*column].kind == ColumnKind::Bytes;
+    let (low, high) = match (is_bytes, extent.min, extent.max) {
+        // Bytes of the binary may stay below 255.
+        (true, _, Some(max)) => (0.0, max.max(1.0)),
+        (false, Some(min), Some(max)) if max > min => (min, max),
+        _ => (0.0, 1.0),
+    };
+    let rows = split.rows().iter().take(num);
+    let picture = |row: &u32| {
+        let mut pixels = Vec::with_capacity(channels * height * width);
+        set.records.numbers(*row as usize, *column, |value| {
+            pixels.push(
+                ((value - low) / (high - low) * 255.0)
+                    .round()
+                    .clamp(0.0, 255.0) as u8,
+            );
+        });
+        let mut classes = Vec::new();
+        let target = &set.encoder.target;
+        target.classes(&set.records, *row as usize, &mut classes);
+        let (caption, mask) = match target {
+            TargetEncoder::Class { column, .. } => {
+                let class = class_name(&set.records, *column, classes[0] as usize);
+                (format!("{name}: {class}"), None)
+            }
+            TargetEncoder::Classes { shape, .. } if shape[..] == [height, width] => {
+                (name.to_owned(), Some(classes))
+            }
+            _ => (name.to_owned(), None),
+        };
+        Picture {
+            caption,
+            shape: [channels, height, width],
+            pixels,
+            mask,
+        }
+    };
+    rows.map(picture).collect()
+}

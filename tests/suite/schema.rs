@@ -1,0 +1,149 @@
+//! The schema and `check` agree on what a file may look like.
+
+use std::fs;
+
+use runner::spec::document::Document;
+use runner::spec::schema::experiment_schema;
+use serde_json::Value as Json;
+
+use super::support::{diagnostics, root};
+
+/// What is wrong with the shape of a file, and not with what its values mean together.
+const STRUCTURE: [&str; 5] = [
+    "unknown-key",
+    "unknown-type",
+    "missing-key",
+    "missing-table",
+    "wrong-type",
+];
+
+/// Whether the committed schema takes a file. The keywords are those of draft 7 that our schema uses;
+/// `pattern` is left to the editors' tools, and an unknown keyword is a mistake here.
+pub fn accepts(schema: &Json, instance: &Json) -> bool {
+    takes(schema, schema, instance)
+}
+
+fn takes(root: &Json, schema: &Json, value: &Json) -> bool {
+    let Json::Object(keywords) = schema else {
+        return schema != &Json::Bool(false);
+    };
+    let number = |json: &Json| json.as_f64().unwrap();
+    let all = |list: &Json, test: &dyn Fn(&Json) -> bool| -> usize {
+        list.as_array().unwrap().iter().filter(|s| test(s)).count()
+    };
+    let fits = |s: &Json| takes(root, s, value);
+    keywords
+        .iter()
+        .all(|(keyword, rule)| match keyword.as_str() {
+            "$schema" | "title" | "description" | "default" | "definitions" | "pattern" => true,
+            "$ref" => {
+                let path = rule.as_str().unwrap().trim_start_matches('#');
+                takes(root, root.pointer(path).unwrap(), value)
+            }
+            "type" => match rule {
+                Json::Array(types) => types.iter().any(|t| is_of(t.as_str().unwrap(), value)),
+                one => is_of(one.as_str().unwrap(), value),
+            },
+            "const" => rule == value,
+            "enum" => rule.as_array().unwrap().contains(value),
+            "not" => !fits(rule),
+            "anyOf" => all(rule, &fits) > 0,
+            "oneOf" => all(rule, &fits) == 1,
+            "minimum" => value.as_f64().is_none_or(|v| v >= number(rule)),
+            "maximum" => value.as_f64().is_none_or(|v| v <= number(rule)),
+            "exclusiveMinimum" => value.as_f64().is_none_or(|v| v > number(rule)),
+            "exclusiveMaximum" => value.as_f64().is_none_or(|v| v < number(rule)),
+            "minLength" => value
+                .as_str()
+                .is_none_or(|v| v.chars().count() as f64 >= number(rule)),
+            "minItems" => value
+                .as_array()
+                .is_none_or(|v| v.len() as f64 >= number(rule)),
+            "maxItems" => value
+                .as_array()
+                .is_none_or(|v| v.len() as f64 <= number(rule)),
+            "uniqueItems" => value.as_array().is_none_or(|items| {
+                let mut seen = items.iter().enumerate();
+                seen.all(|(at, item)| !items[..at].contains(item))
+            }),
+            "items" => value
+                .as_array()
+                .is_none_or(|items| items.iter().all(|item| takes(root, rule, item))),
+            "required" => value.as_object().is_none_or(|table| {
+                let mut keys = rule.as_array().unwrap().iter();
+                keys.all(|key| table.contains_key(key.as_str().unwrap()))
+            }),
+            "properties" => value.as_object().is_none_or(|table| {
+                let mut keys = table.iter();
+                keys.all(|(key, value)| rule.get(key).is_none_or(|rule| takes(root, rule, value)))
+            }),
+            "additionalProperties" => value.as_object().is_none_or(|table| {
+                let known = keywords.get("properties").and_then(Json::as_object);
+                let mut others = table
+                    .iter()
+                    .filter(|(key, _)| known.is_none_or(|known| !known.contains_key(*key)));
+                others.all(|(_, value)| takes(root, rule, value))
+            }),
+            other => panic!("the schema uses `{other}`, which this test does not know"),
+        })
+}
+
+fn is_of(name: &str, value: &Json) -> bool {
+    match name {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "number" => value.is_number(),
+        "integer" => value.is_i64() || value.is_u64(),
+        other => panic!("the schema uses the type `{other}`"),
+    }
+}
+
+fn files(folder: &str) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(root().join(folder)).unwrap().flatten();
+    let mut files: Vec<_> = entries.map(|entry| entry.path()).collect();
+    files.retain(|path| path.extension().is_some_and(|e| e == "toml"));
+    files.sort();
+    files
+}
+
+#[test]
+fn the_schema_refuses_what_check_refuses_for_structure() {
+    let schema: Json = serde_json::from_str(&experiment_schema()).unwrap();
+    let mut disagree = Vec::new();
+    for path in files("tests/bad") {
+        let text = fs::read_to_string(&path).unwrap();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let (Ok(instance), Ok(_)) = (toml::from_str::<Json>(&text), Document::parse(&name, &text))
+        else {
+            continue;
+        };
+        let wrong = diagnostics(&name, &text);
+        // What stands inside a sweep is checked as the value of another key.
+        let structure = wrong.iter().find(|d| {
+            STRUCTURE.contains(&d.code)
+                && !d.message.contains("axis")
+                && !d.message.contains("sweep")
+        });
+        if let Some(diagnostic) = structure
+            && accepts(&schema, &instance)
+        {
+            disagree.push(format!("{name}: {}", diagnostic.message));
+        }
+    }
+    assert!(
+        disagree.is_empty(),
+        "the schema accepts:\n{}",
+        disagree.join("\n")
+    );
+}
+
+#[test]
+fn the_schema_takes_the_shipped_experiments() {
+    let schema: Json = serde_json::from_str(&experiment_schema()).unwrap();
+    for path in files("experiments") {
+        let instance: Json = toml::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        assert!(accepts(&schema, &instance), "{}", path.display());
+    }
+}
