@@ -64,6 +64,8 @@ pub struct Source {
     pub extended_by: Option<u16>,
     /// What its relative paths are relative to, seen from the folder of the first text.
     pub folder: PathBuf,
+    /// Tables that take nothing over from the ones below them in other files, with those.
+    pub restarts: Vec<(Span, Span)>,
 }
 
 /// The texts that spans point into, in the order in which they were read.
@@ -78,6 +80,7 @@ impl Sources {
             text: text.into(),
             extended_by: None,
             folder: PathBuf::new(),
+            restarts: Vec::new(),
         });
         (self.0.len() - 1) as u16
     }
@@ -98,6 +101,16 @@ impl Sources {
             true => source.name.clone(),
             false => format!("{}:{}", source.name, 1 + before.matches('\n').count()),
         }
+    }
+
+    /// What is to be known of a table that starts anew.
+    fn restart(&self, table: Span) -> Option<String> {
+        let source = self.0.get(table.source as usize)?;
+        let (_, below) = source.restarts.iter().find(|(anew, _)| *anew == table)?;
+        let below = self.line(*below);
+        Some(format!(
+            "the table at {below} has another `type`, so nothing is taken over from it"
+        ))
     }
 
     /// How a text came to be read: which file extends it, down from the first.
@@ -214,6 +227,9 @@ impl Diagnostic {
         let used = self.span.and_then(Span::use_span);
         let used = used.map(|span| (span, "used here".to_owned()));
         let related: Vec<_> = self.related.iter().cloned().chain(used).collect();
+        // A key that a file below has is missed all the more.
+        let restart = self.span.filter(|_| self.code == "missing-key");
+        let restart = restart.and_then(|span| sources.restart(span));
         // Every message names the layer that a text came from: the flag, or how a file came to be read.
         let chain = self.span.and_then(|span| sources.chain(span.source));
         let mut group = match self.span {
@@ -242,7 +258,7 @@ impl Diagnostic {
                 group
             }
         };
-        for note in self.notes.iter().chain(&chain) {
+        for note in self.notes.iter().chain(&restart).chain(&chain) {
             group = group.element(Level::NOTE.message(note.as_str()));
         }
         for help in &self.helps {

@@ -48,6 +48,15 @@ impl Uses {
         };
         for (at, column) in roles.columns.iter().enumerate() {
             find(&column.name, &format!("data.columns[{at}].name"))?;
+            if roles.columns[..at]
+                .iter()
+                .any(|other| other.name == column.name)
+            {
+                let message = format!("`[[data.columns]]` names `{}` twice", column.name);
+                return Err(DataError::new(message)
+                    .key(format!("data.columns[{at}].name"))
+                    .help("put all that is said of a column into one table"));
+            }
         }
         let named = matches!(
             files.format,

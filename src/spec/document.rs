@@ -259,6 +259,12 @@ impl Table {
     /// Puts `node` at a dotted path, creating tables on the way. What stands in the way and is not a
     /// table is replaced. The keys take `key_span`.
     pub fn set(&mut self, path: &str, key_span: Span, node: Node) {
+        // A key with dots in it, as axes have.
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.key == path) {
+            entry.key_span = key_span;
+            entry.node = node;
+            return;
+        }
         let (head, rest) = match path.split_once('.') {
             None => (path, None),
             Some((head, rest)) => (head, Some(rest)),

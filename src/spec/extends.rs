@@ -72,12 +72,19 @@ impl Reader {
         let mut table = Table::default();
         for (base, span) in bases {
             if let Some(base) = self.base(&base, span, &file) {
-                merge(&mut table, base);
+                self.put(&mut table, base);
             }
         }
         self.chain.pop();
-        merge(&mut table, own);
+        self.put(&mut table, own);
         table
+    }
+
+    fn put(&mut self, base: &mut Table, over: Table) {
+        for (anew, below) in merge(base, over) {
+            let source = &mut self.sources.0[anew.source as usize];
+            source.restarts.push((anew, below));
+        }
     }
 
     /// The paths of an `extends` with their places.
@@ -231,7 +238,9 @@ fn near(file: &Path, path: &str) -> Option<String> {
 }
 
 /// Puts the entries of `over` into `base`.
-pub(super) fn merge(base: &mut Table, over: Table) {
+/// Returns where a table starts anew, with the one that it replaces.
+pub(super) fn merge(base: &mut Table, over: Table) -> Vec<(Span, Span)> {
+    let mut restarts = Vec::new();
     let sweep = base.entries.iter_mut().find(|entry| entry.key == "sweep");
     if let (Some(below), Some(over)) = (sweep, over.get("sweep"))
         && let (Value::Table(below), Value::Table(over)) = (&mut below.node.value, &over.node.value)
@@ -241,8 +250,9 @@ pub(super) fn merge(base: &mut Table, over: Table) {
         drop_respelled(below, &[], &spellings);
     }
     for entry in over.entries {
-        put(base, entry);
+        put(base, entry, &mut restarts);
     }
+    restarts
 }
 
 /// The keys of all entries, from the root of the table down.
@@ -266,31 +276,35 @@ fn drop_respelled(table: &mut Table, above: &[String], spellings: &[Vec<String>]
         if same.clone().count() > 0 && !same.any(|other| *other == keys) {
             return false;
         }
-        if let Value::Table(inner) = &mut entry.node.value {
-            drop_respelled(inner, &keys, spellings);
+        match &mut entry.node.value {
+            Value::Table(inner) => {
+                drop_respelled(inner, &keys, spellings);
+                !inner.entries.is_empty()
+            }
+            _ => true,
         }
-        true
     });
 }
 
-fn put(base: &mut Table, entry: Entry) {
+fn put(base: &mut Table, entry: Entry, restarts: &mut Vec<(Span, Span)>) {
     let Some(known) = base.entries.iter_mut().find(|known| known.key == entry.key) else {
         return base.entries.push(entry);
     };
-    known.key_span = entry.key_span;
-    match (&mut known.node.value, entry.node) {
-        (
-            Value::Table(below),
-            Node {
-                span,
-                value: Value::Table(over),
-            },
-        ) if !is_another(below, &over) => {
-            known.node.span = span;
-            over.entries.into_iter().for_each(|entry| put(below, entry));
+    match (&mut known.node.value, entry.node.value) {
+        (Value::Table(below), Value::Table(over)) if !is_another(below, &over) => {
+            for entry in over.entries {
+                put(below, entry, restarts);
+            }
         }
-        (_, node) => known.node = node,
+        (below, over) => {
+            if matches!((&*below, &over), (Value::Table(_), Value::Table(_))) {
+                restarts.push((entry.key_span, known.key_span));
+            }
+            *below = over;
+        }
     }
+    known.key_span = entry.key_span;
+    known.node.span = entry.node.span;
 }
 
 /// Whether a table says that it is of another type than the one below it.

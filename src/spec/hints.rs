@@ -129,24 +129,30 @@ pub fn key_paths() -> Vec<String> {
     paths
 }
 
-/// The value, as TOML, that the key at a dotted path has when it is not written.
+/// The value, as TOML, that the key at a dotted path has when it is not written, where that does not
+/// depend on a `type`.
 pub fn default_of(path: &str) -> Option<String> {
-    fn find(keys: &[KeyDoc], path: &str) -> Option<String> {
+    fn collect(keys: &[KeyDoc], path: &str, found: &mut Vec<String>) {
         let (head, rest) = match path.split_once('.') {
             None => (path, None),
             Some((head, rest)) => (head, Some(rest)),
         };
-        keys.iter().find_map(|doc| match (&doc.shape, rest) {
-            (Shape::Table(inner), Some(rest)) if doc.key == head => find(inner, rest),
-            (Shape::Variants(_), None) if doc.key == head => {
-                doc.default.as_ref().map(Json::to_string)
+        for doc in keys {
+            match (&doc.shape, rest) {
+                (Shape::Table(inner), Some(rest)) if doc.key == head => collect(inner, rest, found),
+                (Shape::Variants(_) | Shape::Scalar(_), None) if doc.key == head => {
+                    found.extend(doc.default.as_ref().map(Json::to_string));
+                }
+                (Shape::Variants(all), _) => all.iter().for_each(|v| collect(&v.keys, path, found)),
+                _ => {}
             }
-            (Shape::Variants(all), _) => all.iter().find_map(|v| find(&v.keys, path)),
-            (Shape::Scalar(_), None) if doc.key == head => {
-                doc.default.as_ref().map(Json::to_string)
-            }
-            _ => None,
-        })
+        }
     }
-    find(&super::describe(), path)
+    let mut found = Vec::new();
+    collect(&super::describe(), path, &mut found);
+    found.dedup();
+    match found.as_slice() {
+        [default] => Some(default.clone()),
+        _ => None,
+    }
 }

@@ -19,6 +19,7 @@ pub mod metric;
 pub mod model;
 pub mod optimizer;
 pub mod reference;
+mod relaxed;
 pub mod render;
 pub mod scheduler;
 pub mod schema;
@@ -195,7 +196,7 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
 
 /// Keys that were dealt with before there was a tree to decode: `extends` and `[values]`.
 fn read_layers(s: &mut Section<'_>) {
-    let paths = Kind::Either(Box::new(Kind::Path), Box::new(Kind::list(Kind::Path, 1)));
+    let paths = Kind::Either(Box::new(Kind::Path), Box::new(Kind::list(Kind::Path, 0)));
     s.raw(
         "extends",
         "Files that this one is a layer over, relative to it; later ones win over earlier ones.",

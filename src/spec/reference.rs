@@ -128,13 +128,16 @@ impl<'a> References<'a> {
     }
 
     /// Whether a key holds a path of the user's machine.
-    pub fn is_path(&self, path: &str) -> bool {
-        let keys = self.path_keys.get_or_init(|| {
+    fn is_path(&self, path: &str) -> bool {
+        self.path_keys().contains(&unnumbered(path))
+    }
+
+    fn path_keys(&self) -> &BTreeSet<String> {
+        self.path_keys.get_or_init(|| {
             let mut keys = BTreeSet::new();
             collect_paths(&super::describe(), "", &mut keys);
             keys
-        });
-        keys.contains(&unnumbered(path))
+        })
     }
 
     /// Puts `folder` in front of the paths of a resolved tree.
@@ -281,7 +284,7 @@ impl Resolver<'_> {
                 drop(state);
                 let result = self.resolved(path, text, node);
                 self.state.borrow_mut().chain.pop();
-                result.and_then(|(node, fate)| self.grown(text, node, fate))
+                result.and_then(|found| self.grown(text, node.span, found))
             }
         };
         let mut state = self.state.borrow_mut();
@@ -303,21 +306,25 @@ impl Resolver<'_> {
         entry.or_insert(known).clone()
     }
 
-    /// Refuses what grows without measure.
-    fn grown(&self, text: &str, node: Node, fate: Fate) -> Result<(Node, Fate), Failure> {
+    /// Refuses what grows without measure, once.
+    fn grown(
+        &self,
+        text: &str,
+        span: Span,
+        (node, fate): (Node, Fate),
+    ) -> Result<(Node, Fate), Failure> {
         let mut state = self.state.borrow_mut();
+        let was_too_large = state.size > MAX_SIZE;
         state.size += size(&node);
-        match state.size <= MAX_SIZE {
-            true => Ok((node, fate)),
-            false => {
-                let message = format!("`{}` makes the file too large", head(text));
-                let diagnostic = Diagnostic::error("reference", message)
-                    .at(node.span)
-                    .note("references that hold references multiply")
-                    .help("write the value itself");
-                Err(Some(Box::new(diagnostic)))
-            }
+        if state.size <= MAX_SIZE {
+            return Ok((node, fate));
         }
+        let message = format!("`{}` makes the file too large", head(text));
+        let diagnostic = Diagnostic::error("reference", message)
+            .at(span)
+            .note("references to references multiply")
+            .help("write the value itself");
+        Err((!was_too_large).then(|| Box::new(diagnostic)))
     }
 
     /// What is wrong with resolving a text because of itself.
@@ -352,7 +359,7 @@ impl Resolver<'_> {
     }
 
     fn resolved(&self, path: &str, text: &str, node: &Node) -> Result<(Node, Fate), Failure> {
-        let in_layers = path.starts_with("model.layers") || path.starts_with("model.blocks");
+        let in_layers = is_in_layers(path);
         let Some(parts) = parts(text) else {
             return match in_layers {
                 true => Ok((node.clone(), Fate::default())),
@@ -485,9 +492,19 @@ impl Resolver<'_> {
                 true => String::new(),
                 false => format!(", or give it with `--set {path}=…`"),
             };
+            let keys = self
+                .references
+                .path_keys()
+                .iter()
+                .filter(|key| *key != "extends");
+            let keys: Vec<_> = keys.map(|key| format!("`{key}`")).collect();
+            let note = format!(
+                "environment variables are for paths alone ({}): the same file must mean the same work on every machine",
+                keys.join(", ")
+            );
             return Err(Box::new(
                 refuse(format!("`{path}` cannot come from the environment"))
-                    .note("environment variables are for paths of data alone: the same file must mean the same work on every machine")
+                    .note(note)
                     .help(format!("write the value here{set}")),
             ));
         }
@@ -544,8 +561,10 @@ impl Resolver<'_> {
         let root = self.root.get(segments[0]).map(|entry| &entry.node);
         match root.and_then(|node| self.below(segments[0], node, &segments[1..])) {
             Some((path, node, fate)) => {
-                let is_in_block = path.starts_with("model.") && has_template(&node);
-                match is_in_block && !fate.is_wrong && !fate.is_kept {
+                let is_read_again = self.as_text || is_in_layers(&path);
+                let is_done = fate == Fate::default();
+                match is_done && has_expression(&node) && is_read_again {
+                    false if is_done && is_read_again => Ok((unescape(node), fate)),
                     false => Ok((node, fate)),
                     true => Err((
                         format!("`{name}` holds `${{…}}` with parameters of a block"),
@@ -675,15 +694,43 @@ fn reached(node: Node, reference: Span) -> Node {
     Node { span, value }
 }
 
+/// Whether names without a dot mean parameters there.
+fn is_in_layers(path: &str) -> bool {
+    path.starts_with("model.layers") || path.starts_with("model.blocks")
+}
+
+/// A value as it is written in a text that is read again.
 fn escape(node: Node) -> Node {
+    each_text(node, &|text| escaped(&text))
+}
+
+/// A value as it is once it was read.
+fn unescape(node: Node) -> Node {
+    each_text(node, &|text| match parts(&text) {
+        Some(parts) if is_template(&text) => {
+            let parts = parts.into_iter().map(|part| match part {
+                Part::Text(text) => text,
+                _ => "${",
+            });
+            parts.collect()
+        }
+        _ => text,
+    })
+}
+
+fn each_text(node: Node, change: &dyn Fn(String) -> String) -> Node {
     let span = node.span;
     let value = match node.value {
-        Value::Str(text) => Value::Str(escaped(&text)),
-        Value::Array(items) => Value::Array(items.into_iter().map(escape).collect()),
+        Value::Str(text) => Value::Str(change(text)),
+        Value::Array(items) => {
+            let items = items.into_iter().map(|item| each_text(item, change));
+            Value::Array(items.collect())
+        }
         Value::Table(table) => {
             let entries = table.entries.into_iter().map(|entry| Entry {
-                node: escape(entry.node),
-                ..entry
+                key: entry.key,
+                key_span: entry.key_span,
+                node: each_text(entry.node, change),
             });
             let entries = entries.collect();
             Value::Table(Table { entries })
@@ -691,6 +738,17 @@ fn escape(node: Node) -> Node {
         other => other,
     };
     Node { span, value }
+}
+
+/// Whether there is something in a value that is left to resolve.
+fn has_expression(node: &Node) -> bool {
+    match &node.value {
+        Value::Str(text) => parts(text)
+            .is_none_or(|parts| parts.iter().any(|part| matches!(part, Part::Expression(_)))),
+        Value::Array(items) => items.iter().any(has_expression),
+        Value::Table(table) => table.entries.iter().any(|e| has_expression(&e.node)),
+        _ => false,
+    }
 }
 
 /// How many values there are, a long text counting as several.

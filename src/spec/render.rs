@@ -1,6 +1,8 @@
 //! The whole file as one text: every layer put in, every reference resolved, and behind each value a
 //! comment that says where it was written.
 
+use std::path::Path;
+
 use serde_json::Value as Json;
 
 use super::document::{Document, Entry, Node, Table, Value, key_to_toml};
@@ -12,7 +14,7 @@ use crate::diagnostic::{Sources, Span};
 const WIDTH: usize = 96;
 
 /// Comments stand at most this far to the right, but behind longer lines.
-const COLUMN: usize = 56;
+const COLUMN: usize = 64;
 
 /// The place of what nobody wrote.
 const NOWHERE: Span = Span {
@@ -20,6 +22,12 @@ const NOWHERE: Span = Span {
     start: 0,
     end: 0,
     via: None,
+};
+
+/// The place of the name that comes from the file's.
+const FILE_NAME: Span = Span {
+    start: 1,
+    ..NOWHERE
 };
 
 /// The tree of a document, or of one of its trials, as TOML with origins. `axes` are the keys that the
@@ -33,7 +41,13 @@ pub fn render(document: &Document, root: &Table, axes: &[String], name: &str) ->
         blocks: Vec::new(),
         lines: Vec::new(),
     };
-    let order: Vec<_> = super::describe().iter().map(|doc| doc.key).collect();
+    let mut order: Vec<_> = super::describe().iter().map(|doc| doc.key).collect();
+    // What others refer to stands before them, but for what is asked.
+    order.sort_by_key(|key| match *key {
+        "experiment" => 0,
+        "values" => 1,
+        _ => 2,
+    });
     let place = |entry: &Entry| order.iter().position(|key| *key == entry.key);
     root.entries
         .sort_by_key(|entry| place(entry).unwrap_or(order.len()));
@@ -53,13 +67,11 @@ fn layers(document: &Document) -> String {
     let files: Vec<_> = files
         .filter(|(at, source)| *at == 0 || source.extended_by.is_some())
         .collect();
-    // Files are read from the top down.
-    for (at, source) in files.into_iter().rev() {
+    for (_, source) in files.into_iter().rev() {
         let by = source
             .extended_by
             .map(|by| &document.sources.0[by as usize].name);
-        let by = by.map_or(String::new(), |by| format!(", which `{by}` extends"));
-        let _ = at;
+        let by = by.map_or(String::new(), |by| format!(", which {by} extends"));
         text.push_str(&format!("#   {}{by}\n", source.name));
     }
     for assignment in &document.overrides {
@@ -70,31 +82,25 @@ fn layers(document: &Document) -> String {
 
 /// A file under another name must still be the same experiment.
 fn name_experiment(root: &mut Table, name: &str) {
-    if root.at("experiment.name").is_none() {
-        let node = Node {
-            span: NOWHERE,
-            value: Value::Str(name.to_owned()),
-        };
-        root.set("experiment.name", NOWHERE, node);
-        if let Some(Entry {
-            node:
-                Node {
-                    value: Value::Table(table),
-                    ..
-                },
-            ..
-        }) = root
-            .entries
-            .iter_mut()
-            .find(|entry| entry.key == "experiment")
-        {
-            table.entries.sort_by_key(|entry| entry.key != "name");
-        }
+    if root.at("experiment.name").is_some() {
+        return;
+    }
+    let node = Node {
+        span: FILE_NAME,
+        value: Value::Str(name.to_owned()),
+    };
+    root.set("experiment.name", FILE_NAME, node);
+    let experiment = root
+        .entries
+        .iter_mut()
+        .find(|entry| entry.key == "experiment");
+    if let Some(Value::Table(table)) = experiment.map(|entry| &mut entry.node.value) {
+        table.entries.sort_by_key(|entry| entry.key != "name");
     }
 }
 
-/// The tree with the keys that are not written, where they have a value then. Tables whose type an axis
-/// sets are left as they are.
+/// The tree with the keys that are not written, where they have a value then; they are rendered as
+/// comments. Tables whose type an axis sets are left as they are.
 pub fn with_defaults(root: &Table, axes: &[String]) -> Table {
     let mut root = root.clone();
     add_defaults(&mut root, &super::describe(), "", axes);
@@ -145,16 +151,8 @@ fn add_defaults(table: &mut Table, keys: &[KeyDoc], path: &str, axes: &[String])
                     }
                 }
             }
-            Shape::Tables(keys) => {
-                let found = table.entries.iter_mut().find(|entry| entry.key == doc.key);
-                if let Some(Value::Array(items)) = found.map(|entry| &mut entry.node.value) {
-                    for (at, item) in items.iter_mut().enumerate() {
-                        if let Value::Table(table) = &mut item.value {
-                            add_defaults(table, keys, &format!("{inner}.{at}"), axes);
-                        }
-                    }
-                }
-            }
+            // Items of lists stand in one line each, which has no room for what is not written.
+            Shape::Tables(_) => {}
             _ => add_default(table, doc),
         }
     }
@@ -246,6 +244,11 @@ impl Renderer<'_> {
                 }
                 return;
             }
+        }
+        if entry.node.span == NOWHERE {
+            // Writing a default may be a mistake of its own, so it stands there to be read.
+            let line = format!("# {key} = {}", entry.node.value.to_toml());
+            return self.lines.push((line, "default".into()));
         }
         self.value(&format!("{key} = "), &entry.node, "", 0, &self.mark(path));
     }
@@ -343,8 +346,19 @@ impl Renderer<'_> {
 
     fn line(&self, span: Span) -> String {
         match span {
-            NOWHERE => "default".into(),
-            span => self.sources.line(span),
+            NOWHERE => return "default".into(),
+            FILE_NAME => return "the file's".into(),
+            _ => {}
+        }
+        // Files are named as seen from the first one; the head of the text has the rest.
+        let line = self.sources.line(span);
+        let first = self.sources.0.first().map(|source| Path::new(&source.name));
+        let folder = first
+            .and_then(Path::parent)
+            .filter(|folder| !folder.as_os_str().is_empty());
+        match folder.and_then(|folder| Path::new(&line).strip_prefix(folder).ok()) {
+            Some(inner) => inner.display().to_string(),
+            None => line,
         }
     }
 
@@ -395,22 +409,21 @@ fn collect_leaves(key: &str, node: &Node, leaves: &mut Vec<(String, Node)>) {
     }
 }
 
-/// Lines with their comments in one column.
+/// Lines with the comments of those that follow each other in one column.
 fn aligned(lines: &[Line]) -> String {
-    let len = |text: &str| text.chars().count();
-    let fitting = lines.iter().filter(|(_, comment)| !comment.is_empty());
-    let fitting = fitting
-        .map(|(line, _)| len(line))
-        .filter(|len| *len <= COLUMN);
-    let column = fitting.max().unwrap_or(0);
+    let len = |line: &str| line.chars().count();
     let mut text = String::new();
-    for (line, comment) in lines {
-        text.push_str(line);
-        if !comment.is_empty() {
-            let gap = 2 + column.saturating_sub(len(line));
-            text.push_str(&format!("{}# {comment}", " ".repeat(gap)));
+    for group in lines.chunk_by(|a, b| a.1.is_empty() == b.1.is_empty()) {
+        let fitting = group.iter().map(|(line, _)| len(line));
+        let column = fitting.filter(|len| *len <= COLUMN).max().unwrap_or(0);
+        for (line, comment) in group {
+            text.push_str(line);
+            if !comment.is_empty() {
+                let gap = 2 + column.saturating_sub(len(line));
+                text.push_str(&format!("{}# {comment}", " ".repeat(gap)));
+            }
+            text.push('\n');
         }
-        text.push('\n');
     }
     text
 }

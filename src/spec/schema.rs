@@ -4,6 +4,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::model::expand::decode_layer;
 use super::model::layer::LayerType;
+use super::relaxed::{allow_references, relax_required};
 use super::section::{self, Choice, KeyDoc, Shape, Variant};
 use super::sweep::{describe_distribution, describe_long_axis};
 
@@ -19,9 +20,24 @@ pub fn experiment_schema() -> String {
     );
     object.insert("title".into(), "runner experiment".into());
     let mut layer = table_schema(&section::describe(decode_layer), "A layer.");
-    let initializer = share_initializer(&mut layer);
-    let definitions = json!({ "initializer": initializer, "layer": layer_schema(layer) });
+    let mut initializer = share_initializer(&mut layer);
+    for definition in [&mut layer, &mut initializer] {
+        for branch in definition["oneOf"].as_array_mut().into_iter().flatten() {
+            allow_references(branch);
+        }
+    }
+    let definitions = json!({
+        "initializer": initializer,
+        "layer": layer_schema(layer),
+        "reference": {
+            "description": "`${path.to.key}`, or an expression over keys.",
+            "type": "string",
+            "pattern": "\\$\\{",
+        },
+    });
     object.insert("definitions".into(), definitions);
+    relax_required(&mut schema);
+    allow_references(&mut schema);
     let mut text = serde_json::to_string_pretty(&schema).expect("a JSON value serializes");
     text.push('\n');
     text

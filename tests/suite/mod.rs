@@ -1,8 +1,10 @@
 //! The tests by what they hold runner to.
 
 mod arrows;
+mod compose;
 mod data;
 mod experiments;
+mod files;
 mod generated;
 mod init;
 mod models;

@@ -16,6 +16,7 @@ seeds = [1, 2]
 type = "digits"
 image_size = "28x28"
 split.test = 0.1
+augment = { crop = 2, flip = 0.1, shift = 0.05, rotate = 10.0, erase = 0.2 }
 
 [[model.layers]]
 type = "flatten"

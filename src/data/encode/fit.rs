@@ -6,7 +6,7 @@ use super::{Encoder, Feature, Form, InputEncoder, Scaling, TargetEncoder, array}
 use crate::data::DataError;
 use crate::data::records::{Column, ColumnKind, Records};
 use crate::data::uses::Uses;
-use crate::spec::data::{ColumnType, Encode, Missing, RolesSpec, Scale, TokensSpec};
+use crate::spec::data::{ColumnSpec, ColumnType, Encode, Missing, RolesSpec, Scale, TokensSpec};
 
 /// What an encoder is fitted to.
 pub struct Fitting<'a> {
@@ -169,6 +169,9 @@ impl Fitting<'_> {
         let said = self.roles.of(&column.name);
         let scale = said.and_then(|said| said.scale).unwrap_or(self.scale);
         let missing = self.roles.missing_of(&column.name);
+        if let Some(said) = said {
+            refuse_unfit(column, said)?;
+        }
         let form = match &column.kind {
             ColumnKind::Categories { names } => {
                 let counts = self.counts(at, names.len());
@@ -411,6 +414,64 @@ impl Fitting<'_> {
             },
         })
     }
+}
+
+/// Refuses what is said of a column that its values have no use for.
+fn refuse_unfit(column: &Column, said: &ColumnSpec) -> Result<(), DataError> {
+    let is_category = matches!(column.kind, ColumnKind::Categories { .. });
+    let name = &column.name;
+    let (message, help) = match (is_category, said) {
+        (true, ColumnSpec { clip: Some(_), .. }) => (
+            format!("`clip` is written for `{name}`, which holds categories"),
+            "remove `clip`",
+        ),
+        (
+            true,
+            ColumnSpec {
+                scale: Some(_),
+                encode: Encode::OneHot,
+                ..
+            },
+        ) => (
+            format!("`scale` is written for `{name}`, which becomes a 0 or 1 for each category"),
+            "remove `scale`, or write `encode = \"ordinal\"`",
+        ),
+        (
+            false,
+            ColumnSpec {
+                encode: Encode::Ordinal,
+                ..
+            },
+        ) => (
+            format!(
+                "`encode` is written for `{name}`, which holds {}",
+                column.kind.show()
+            ),
+            "remove `encode`, or write `type = \"category\"`",
+        ),
+        (
+            _,
+            ColumnSpec {
+                scale: Some(Scale::Normalize),
+                ..
+            },
+        ) => (
+            format!("`{name}` cannot be brought to length 1 by itself"),
+            "write `scale = \"normalize\"` under `[data]` for whole items",
+        ),
+        (
+            _,
+            ColumnSpec {
+                clip: Some([low, high]),
+                ..
+            },
+        ) if low >= high => (
+            format!("`clip` of `{name}` is from {low} to {high}"),
+            "write the smaller number first",
+        ),
+        _ => return Ok(()),
+    };
+    Err(DataError::new(message).key("data.columns").help(help))
 }
 
 fn needs_moments(scale: Scale) -> bool {
