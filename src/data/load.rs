@@ -161,7 +161,6 @@ fn of_items(items: Items, official_test: Option<Items>, plan: &DataPlan) -> Spli
             column: 1,
             shape,
             num_classes,
-            one: None,
         },
         TargetPlan::Labels { num_labels } => TargetEncoder::Labels {
             columns: vec![1],

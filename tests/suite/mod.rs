@@ -8,6 +8,7 @@ mod files;
 mod generated;
 mod init;
 mod models;
+mod pictures;
 mod plans;
 mod recipe;
 mod refusals;

@@ -346,14 +346,10 @@ impl Fitting<'_> {
                     });
                 }
                 (ColumnKind::Bytes | ColumnKind::Whole, 2..) if !is_number && min >= -1.0 => {
-                    // The usual masks of one class are black and white.
-                    let one = (spec.kind == ColumnKind::Bytes && max == 255.0).then_some(255);
-                    let num_classes = one.map_or(max as usize + 1, |_| 2);
                     return Ok(TargetEncoder::Classes {
                         column,
                         shape: spec.shape.clone(),
-                        num_classes,
-                        one,
+                        num_classes: max as usize + 1,
                     });
                 }
                 _ => {}

@@ -104,8 +104,6 @@ pub enum TargetEncoder {
         shape: Vec<usize>,
         /// Number of classes.
         num_classes: usize,
-        /// The byte that stands for class 1, where bytes do not stand for themselves: masks of 0 and 255.
-        one: Option<u8>,
     },
     /// Labels that are 0 or 1, in one column or several.
     Labels {
@@ -413,13 +411,8 @@ impl TargetEncoder {
             TargetEncoder::Class { column, .. } => {
                 out.push(records.number(item, *column, 0) as i32);
             }
-            TargetEncoder::Classes { column, one, .. } => {
-                records.numbers(item, *column, |value| {
-                    out.push(match one {
-                        Some(one) => i32::from(value == f64::from(*one)),
-                        None => value as i32,
-                    });
-                });
+            TargetEncoder::Classes { column, .. } => {
+                records.numbers(item, *column, |value| out.push(value as i32));
             }
             _ => {}
         }

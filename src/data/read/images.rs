@@ -23,10 +23,10 @@ const CHUNK_BYTES: usize = 32 << 20;
 const CHUNK_ITEMS: usize = 1024;
 
 /// Reads the folders into the writer: columns `image` \[channels, height, width\] of bytes, and `class`, or
-/// `mask` \[height, width\] of bytes.
+/// `mask` \[height, width\] of classes.
 ///
-/// What a byte of a mask means: a class, 255 for a pixel that does not count. Where all masks hold
-/// nothing but 0 and 255, these are the classes 0 and 1.
+/// The value of a mask's pixel is its class, and 255 says that it does not count, which becomes -1. But
+/// where all masks hold nothing but 0 and 255, these are the classes 0 and 1.
 pub fn read(files: &FilesSpec, writer: &mut Writer, watch: Watch<'_>) -> Result<(), DataError> {
     let Format::ImageFolder {
         masks,
@@ -129,7 +129,10 @@ impl Decoder {
         let mut record = picture.pixels;
         match (&item.label, mask) {
             (Label::Class(class), _) => record.extend(class.to_le_bytes()),
-            (_, Some(mask)) => record.extend(mask.pixels),
+            (_, Some(mask)) => {
+                let classes = mask.pixels.iter().map(|value| self.class_of(*value));
+                record.extend(classes.flat_map(i32::to_le_bytes));
+            }
             (_, None) => {}
         }
         Ok(Decoded {
@@ -140,18 +143,22 @@ impl Decoder {
 
     fn mask(&self, path: &Path, picture: &Picture) -> Result<Picture, String> {
         let in_mask = |reason| format!("its mask `{}` {reason}", path.display());
-        let mut mask = decode::mask(path).map_err(in_mask)?;
+        let mask = decode::mask(path).map_err(in_mask)?;
         if mask.size != picture.size {
             let ([height, width], [of_height, of_width]) = (mask.size, picture.size);
             return Err(in_mask(format!(
                 "has {height} x {width} pixels, and the picture {of_height} x {of_width}"
             )));
         }
-        if self.is_binary {
-            let ones = mask.pixels.iter_mut();
-            ones.for_each(|value| *value = u8::from(*value != 0));
-        }
         Ok(mask)
+    }
+
+    fn class_of(&self, value: u8) -> i32 {
+        match (self.is_binary, value) {
+            (true, _) => i32::from(value != 0),
+            (false, 255) => -1,
+            (false, _) => i32::from(value),
+        }
     }
 }
 
@@ -251,7 +258,7 @@ impl Decoder {
             }
             None => Column {
                 name: "mask".into(),
-                kind: ColumnKind::Bytes,
+                kind: ColumnKind::Whole,
                 shape: vec![height, width],
             },
         };
