@@ -38,9 +38,37 @@ pub fn experiment_schema() -> String {
     object.insert("definitions".into(), definitions);
     relax_required(&mut schema);
     allow_references(&mut schema);
+    say_what_is_open(&mut schema);
     let mut text = serde_json::to_string_pretty(&schema).expect("a JSON value serializes");
     text.push('\n');
     text
+}
+
+/// Says of every part that speaks of tables whether they may hold other keys. Draft 7 takes silence for
+/// yes, and Tombi takes it for no.
+fn say_what_is_open(schema: &mut Json) {
+    const NESTED: [&str; 6] = ["items", "additionalProperties", "not", "if", "then", "else"];
+    let Json::Object(keywords) = schema else {
+        return;
+    };
+    let speaks = ["properties", "required", "not", "allOf"];
+    let is_of_tables = speaks.iter().any(|keyword| keywords.contains_key(*keyword))
+        || keywords.get("type") == Some(&"object".into());
+    if is_of_tables && !keywords.contains_key("additionalProperties") {
+        keywords.insert("additionalProperties".into(), true.into());
+    }
+    for (keyword, rule) in keywords.iter_mut() {
+        match (keyword.as_str(), rule) {
+            ("properties" | "definitions", Json::Object(all)) => {
+                all.values_mut().for_each(say_what_is_open);
+            }
+            ("anyOf" | "oneOf" | "allOf", Json::Array(all)) => {
+                all.iter_mut().for_each(say_what_is_open);
+            }
+            (keyword, rule) if NESTED.contains(&keyword) => say_what_is_open(rule),
+            _ => {}
+        }
+    }
 }
 
 fn table_schema(keys: &[KeyDoc], doc: &str) -> Json {
