@@ -201,8 +201,10 @@ pub fn settings_fit(point: &Point<'_>) -> Option<Diagnostic> {
                 .help("remove `scale`"),
         );
     }
-    let tokens = written(point, "data.tokens").filter(|_| data.input.vocabulary.is_none());
-    if tokens.is_some() {
+    let says_something = point.root.at("data.tokens").is_some_and(
+        |entry| matches!(&entry.node.value, Value::Table(table) if !table.entries.is_empty()),
+    );
+    if says_something && data.input.vocabulary.is_none() {
         return Some(
             contradiction("`[data.tokens]` is written, and the items are numbers")
                 .at(point.root.span_at("data.tokens").unwrap_or_default())

@@ -365,7 +365,7 @@ pub enum Dataset {
     /// Files of the user.
     Files {
         /// Where they are and how they are read.
-        files: FilesSpec,
+        files: Box<FilesSpec>,
         /// sha256 of what they hold and of how they are read.
         digest: String,
         /// The folder of decoded files.
@@ -444,7 +444,7 @@ pub fn locate(
     };
     let plain = |plan: DataPlan| Ok(Located { plan, notice: None });
     match &spec.source {
-        DataSource::Files(files) => plain(files_plan(files, spec, folders, watch)?),
+        DataSource::Files(files) => files_plan(files, spec, folders, watch),
         DataSource::Iris => plain(plan(
             Dataset::Iris,
             vec![4],
@@ -548,7 +548,7 @@ fn files_plan(
     spec: &DataSpec,
     folders: &Folders,
     watch: Watch<'_>,
-) -> Result<DataPlan, DataError> {
+) -> Result<Located, DataError> {
     let files = cache::resolve(files, &folders.base)?;
     let cache = folders.cache.join("data");
     let digest = cache::digest(&files, &cache)?;
@@ -561,7 +561,15 @@ fn files_plan(
     let splits = reading.files(&files, &digest, &cache, watch)?;
     let encoder = &splits.train.set().encoder;
     let input = encoder.input.plan();
-    Ok(DataPlan {
+    let skipped = splits.train.set().records.header.skipped.len();
+    let notice = (skipped > 0).then(|| {
+        let (num, are) = match skipped {
+            1 => ("1 item".to_owned(), "was"),
+            num => (format!("{num} items"), "were"),
+        };
+        format!("{num} could not be decoded and {are} left out; `runner data` lists them")
+    });
+    let plan = DataPlan {
         target: encoder.target.plan(&input),
         input,
         stands_in_for: None,
@@ -575,11 +583,12 @@ fn files_plan(
         num_valid: splits.valid.num_items(),
         num_test: splits.test.as_ref().map_or(0, Split::num_items),
         dataset: Dataset::Files {
-            files,
+            files: Box::new(files),
             digest,
             cache,
         },
-    })
+    };
+    Ok(Located { plan, notice })
 }
 
 fn plan(

@@ -168,6 +168,17 @@ fn items_that_cannot_be_decoded_are_left_out_when_the_file_says_so() {
     let (code, stdout, stderr) = run(folder.path(), &skip);
     assert_eq!(code, 0, "{stderr}");
     assert!(stdout.contains("1 item was left out"), "{stdout}");
+    let (code, _, stderr) = run(
+        folder.path(),
+        &["run", "spec.toml", "--set", "data.on_bad_item=skip"],
+    );
+    assert_eq!(code, 0, "{stderr}");
+    assert!(
+        stderr.contains("note: 1 item could not be decoded"),
+        "{stderr}"
+    );
+    let report = fs::read_to_string(folder.path().join("results/spec/report.md")).unwrap();
+    assert!(report.contains("1 item could not be decoded"), "{report}");
 }
 
 #[test]

@@ -17,7 +17,7 @@ const STRUCTURE: [&str; 5] = [
     "wrong-type",
 ];
 
-/// What only an expansion shows: values of axes are checked as those of other keys, blocks and
+/// What only an expansion shows: axes may be tables in tables, values of axes are checked as those of other keys, blocks and
 /// references with what they come to, conditions as a language of their own.
 const BEYOND: [&str; 6] = [
     "axis_",
@@ -25,7 +25,7 @@ const BEYOND: [&str; 6] = [
     "exclude_",
     "reference_",
     "layers_size_forgotten",
-    "random_choices",
+    "random_",
 ];
 
 /// Whether a schema takes a file. The keywords are those of draft 7 that our schema uses; another one is a

@@ -56,7 +56,7 @@ pub enum DataSource {
     /// Made up.
     Generated(Generated),
     /// Files of the user.
-    Files(FilesSpec),
+    Files(Box<FilesSpec>),
 }
 
 choices! {
@@ -143,7 +143,7 @@ impl DataSpec {
                 image_size: s.choice("image_size", "The size that the images are served at.", ImageSize::Eight),
             },
             DataKind::Iris => DataSource::Iris,
-            kind if kind.is_files() => DataSource::Files(FilesSpec::decode(s, kind)),
+            kind if kind.is_files() => DataSource::Files(Box::new(FilesSpec::decode(s, kind))),
             generated => DataSource::Generated(Generated::decode(s, generated)),
         });
         let scale = s.choice(
