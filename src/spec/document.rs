@@ -87,10 +87,8 @@ impl Value {
             }
             Value::Table(table) if table.entries.is_empty() => "{}".into(),
             Value::Table(table) => {
-                let entries = table.entries.iter();
-                let entries: Vec<_> = entries
-                    .map(|e| format!("{} = {}", key_to_toml(&e.key), e.node.value.to_toml()))
-                    .collect();
+                let mut entries = Vec::new();
+                table.collect_toml("", &mut entries);
                 format!("{{ {} }}", entries.join(", "))
             }
         }
@@ -149,6 +147,20 @@ fn quoted(text: &str) -> String {
 }
 
 impl Table {
+    /// Adds each entry as TOML. What was not written in braces keeps dotted keys: in a trial of
+    /// `[[sweep.list]]` that is another thing than a table.
+    fn collect_toml(&self, above: &str, lines: &mut Vec<String>) {
+        for entry in &self.entries {
+            let key = format!("{above}{}", key_to_toml(&entry.key));
+            match &entry.node.value {
+                Value::Table(inner) if !entry.is_inline() && !inner.entries.is_empty() => {
+                    inner.collect_toml(&format!("{key}."), lines);
+                }
+                value => lines.push(format!("{key} = {}", value.to_toml())),
+            }
+        }
+    }
+
     /// The entry of `key`.
     pub fn get(&self, key: &str) -> Option<&Entry> {
         self.entries.iter().find(|e| e.key == key)
