@@ -87,8 +87,10 @@ impl Value {
             }
             Value::Table(table) if table.entries.is_empty() => "{}".into(),
             Value::Table(table) => {
-                let mut entries = Vec::new();
-                table.collect_toml("", &mut entries);
+                let entries = table.entries.iter();
+                let entries: Vec<_> = entries
+                    .map(|e| format!("{} = {}", key_to_toml(&e.key), e.node.value.to_toml()))
+                    .collect();
                 format!("{{ {} }}", entries.join(", "))
             }
         }
@@ -147,17 +149,25 @@ fn quoted(text: &str) -> String {
 }
 
 impl Table {
-    /// Adds each entry as TOML. What was not written in braces keeps dotted keys: in a trial of
+    /// The table as one line of TOML, with dotted keys for what was not written in braces: in a trial of
     /// `[[sweep.list]]` that is another thing than a table.
-    fn collect_toml(&self, above: &str, lines: &mut Vec<String>) {
-        for entry in &self.entries {
-            let key = format!("{above}{}", key_to_toml(&entry.key));
-            match &entry.node.value {
-                Value::Table(inner) if !entry.is_inline() && !inner.entries.is_empty() => {
-                    inner.collect_toml(&format!("{key}."), lines);
+    pub fn to_dotted_toml(&self) -> String {
+        fn collect(table: &Table, above: &str, lines: &mut Vec<String>) {
+            for entry in &table.entries {
+                let key = format!("{above}{}", key_to_toml(&entry.key));
+                match &entry.node.value {
+                    Value::Table(inner) if !entry.is_inline() && !inner.entries.is_empty() => {
+                        collect(inner, &format!("{key}."), lines);
+                    }
+                    value => lines.push(format!("{key} = {}", value.to_toml())),
                 }
-                value => lines.push(format!("{key} = {}", value.to_toml())),
             }
+        }
+        let mut lines = Vec::new();
+        collect(self, "", &mut lines);
+        match lines.is_empty() {
+            true => "{}".into(),
+            false => format!("{{ {} }}", lines.join(", ")),
         }
     }
 

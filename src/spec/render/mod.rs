@@ -163,7 +163,24 @@ impl Renderer<'_> {
             let line = format!("# {key} = {}", entry.node.value.to_toml());
             return self.lines.push((line, "default".into()));
         }
+        if let (Value::Array(trials), "sweep.list") = (&entry.node.value, path) {
+            return self.trials(key, trials);
+        }
         self.value(&format!("{key} = "), &entry.node, "", 0, &self.mark(path));
+    }
+
+    /// The trials of `[[sweep.list]]`, a line each, in which dotted keys stay dotted.
+    fn trials(&mut self, key: &str, trials: &[Node]) {
+        self.lines.push((format!("{key} = ["), String::new()));
+        for trial in trials {
+            let text = match &trial.value {
+                Value::Table(table) => table.to_dotted_toml(),
+                other => other.to_toml(),
+            };
+            let line = format!("    {text},");
+            self.lines.push((line, self.origin(trial)));
+        }
+        self.lines.push(("]".into(), String::new()));
     }
 
     /// What is said of a key that an axis sets.
