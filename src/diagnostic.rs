@@ -370,6 +370,14 @@ impl Diagnostics {
     }
 }
 
+/// `1 run`, `2 runs`.
+pub fn counted(num: usize, what: &str) -> String {
+    match num {
+        1 => format!("1 {what}"),
+        _ => format!("{num} {what}s"),
+    }
+}
+
 /// The candidate that a person most likely meant by `word`, if one is close enough to offer.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();

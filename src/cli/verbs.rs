@@ -7,7 +7,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 use super::experiment::{plan as plan_experiment, refuse};
 use super::output::Output;
 use super::{FAILED, OK, SpecArgs, WRONG};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, counted};
 use crate::plan::Plan;
 use crate::record::{ExperimentFolder, write_whole};
 use crate::spec::kind::show_bytes;
@@ -33,14 +33,6 @@ pub fn check(args: &SpecArgs, output: &mut Output) -> u8 {
             OK
         }
         Err(code) => code,
-    }
-}
-
-/// `1 run`, `2 runs`.
-fn counted(num: usize, what: &str) -> String {
-    match num {
-        1 => format!("1 {what}"),
-        _ => format!("{num} {what}s"),
     }
 }
 

@@ -213,17 +213,7 @@ impl Reading<'_> {
         let dropped = dropped(files, &records, &uses)?;
         let mut assigned = self.assign(files, &records, &uses, &dropped)?;
         let windows = files.roles.window.as_ref();
-        let fitting = Fitting {
-            records: &records,
-            uses: &uses,
-            roles: &files.roles,
-            scale: self.scale,
-            tokens: &files.tokens,
-            train: &assigned.train,
-            running_text: None,
-            measure: self.measure,
-        };
-        let encoder = fit(&fitting)?;
+        let encoder = fit(&self.fitting(files, &records, &uses, &assigned.train, None))?;
         let groups = |row: u32| {
             uses.group_by
                 .map_or(0.0, |at| records.number(row as usize, at, 0))
@@ -244,6 +234,27 @@ impl Reading<'_> {
             valid: split(assigned.valid, valid_starts),
             test: has_test.then(|| split(assigned.test, test_starts)),
         })
+    }
+
+    /// What an encoder of the files is fitted to.
+    fn fitting<'a>(
+        &self,
+        files: &'a FilesSpec,
+        records: &'a Records,
+        uses: &'a Uses,
+        train: &'a [u32],
+        running_text: Option<&'a [&'a str]>,
+    ) -> Fitting<'a> {
+        Fitting {
+            records,
+            uses,
+            roles: &files.roles,
+            scale: self.scale,
+            tokens: &files.tokens,
+            train,
+            running_text,
+            measure: self.measure,
+        }
     }
 
     /// Which rows go where: those of files for a split as they are, the others by the fractions.
@@ -370,17 +381,7 @@ impl Reading<'_> {
         if num_test > 0 {
             pieces[2] = texts(num_train + num_valid..records.len());
         }
-        let fitting = Fitting {
-            records: &records,
-            uses: &uses,
-            roles: &files.roles,
-            scale: self.scale,
-            tokens: &files.tokens,
-            train: &[],
-            running_text: Some(&pieces[0]),
-            measure: self.measure,
-        };
-        let encoder = fit(&fitting)?;
+        let encoder = fit(&self.fitting(files, &records, &uses, &[], Some(&pieces[0])))?;
         let InputEncoder::Stream {
             tokenizer,
             length,

@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, counted};
 use crate::spec::data::{
     AugmentSpec, DataSource, DataSpec, Fallback, FilesSpec, ImageSize, MnistPart, Scale, SplitSpec,
 };
@@ -563,10 +563,8 @@ fn files_plan(
     let input = encoder.input.plan();
     let skipped = splits.train.set().records.header.skipped.len();
     let notice = (skipped > 0).then(|| {
-        let (num, are) = match skipped {
-            1 => ("1 item".to_owned(), "was"),
-            num => (format!("{num} items"), "were"),
-        };
+        let are = if skipped == 1 { "was" } else { "were" };
+        let num = counted(skipped, "item");
         format!("{num} could not be decoded and {are} left out; `runner data` lists them")
     });
     let plan = DataPlan {

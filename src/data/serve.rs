@@ -131,15 +131,12 @@ impl Split {
         let mut floats = Vec::new();
         let mut tokens = Vec::new();
         let (mut classes, mut numbers) = (Vec::new(), Vec::new());
+        let ahead = self.ahead();
         for place in places {
-            let at = *place as usize;
-            let start = match &self.starts {
-                Some(starts) => starts[at] as usize,
-                None => at,
-            };
+            let start = self.start(*place);
             let row = |at: usize| self.rows[at] as usize;
             // The row that the target is of.
-            let mut asked = start;
+            let asked = start + ahead;
             match &encoder.input {
                 InputEncoder::Features {
                     window: Some(window),
@@ -148,7 +145,6 @@ impl Split {
                     for at in start..start + window.length {
                         encoder.input.numbers(records, row(at), &mut floats);
                     }
-                    asked = start + window.length - 1 + window.horizon;
                 }
                 InputEncoder::Features { .. } | InputEncoder::Array { .. } => {
                     encoder.input.numbers(records, row(start), &mut floats);
@@ -207,23 +203,32 @@ impl Split {
     /// The classes of the items at some places, where each has one.
     pub fn classes(&self, places: &[u32]) -> Vec<i32> {
         let Set { records, encoder } = &*self.set;
-        let ahead = match &encoder.input {
+        let ahead = self.ahead();
+        let mut classes = Vec::with_capacity(places.len());
+        for place in places {
+            let row = self.rows[self.start(*place) + ahead] as usize;
+            encoder.target.classes(records, row, &mut classes);
+        }
+        classes
+    }
+
+    /// Where the item at a place starts, in `rows` or in `tokens`.
+    fn start(&self, place: u32) -> usize {
+        match &self.starts {
+            Some(starts) => starts[place as usize] as usize,
+            None => place as usize,
+        }
+    }
+
+    /// Rows from an item's start to the one that its target is of.
+    fn ahead(&self) -> usize {
+        match &self.set.encoder.input {
             InputEncoder::Features {
                 window: Some(window),
                 ..
             } => window.length - 1 + window.horizon,
             _ => 0,
-        };
-        let mut classes = Vec::with_capacity(places.len());
-        for place in places {
-            let start = match &self.starts {
-                Some(starts) => starts[*place as usize] as usize,
-                None => *place as usize,
-            };
-            let row = self.rows[start + ahead] as usize;
-            encoder.target.classes(records, row, &mut classes);
         }
-        classes
     }
 
     /// Changes the picture, and its mask, at the end of what was served so far.

@@ -27,6 +27,21 @@ pub struct Guess {
     pub item: Item,
 }
 
+impl Guess {
+    /// A task over rows, with nothing found out yet.
+    pub fn of_rows(task: TaskKind) -> Self {
+        Self {
+            task,
+            target: Vec::new(),
+            features: None,
+            ignored: Vec::new(),
+            columns: Vec::new(),
+            missing: None,
+            item: Item::Row,
+        }
+    }
+}
+
 /// What an item is to a network.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
@@ -99,15 +114,7 @@ impl Found {
             (None, Some(target)) => usual_task(target),
             (None, None) => TaskKind::Autoencoding,
         };
-        let mut guess = Guess {
-            task,
-            target: Vec::new(),
-            features: None,
-            ignored: Vec::new(),
-            columns: Vec::new(),
-            missing: None,
-            item: Item::Row,
-        };
+        let mut guess = Guess::of_rows(task);
         let is_target = |column: &&ColumnProfile| targets.contains(column);
         let features: Vec<_> = self.columns.iter().filter(|c| !is_target(c)).collect();
         if !has_roles {

@@ -300,22 +300,18 @@ impl Found {
                     "how much it remembers",
                 )
             }
-            Item::Text => {
-                out.text(
-                    "type",
-                    "transformer_lm",
-                    "a transformer that foretells the next token",
-                );
-                out.line("d_model", "64", "the width of every position");
-                out.line("num_layers", "2", "layers, one on the other");
-                both("model.d_model", "32".into(), "64".into(), "narrow or wide")
-            }
-            Item::Note => {
-                out.text(
-                    "type",
-                    "transformer_classifier",
-                    "a transformer that reads the whole text",
-                );
+            Item::Text | Item::Note => {
+                let (preset, what) = match guess.item {
+                    Item::Text => (
+                        "transformer_lm",
+                        "a transformer that foretells the next token",
+                    ),
+                    _ => (
+                        "transformer_classifier",
+                        "a transformer that reads the whole text",
+                    ),
+                };
+                out.text("type", preset, what);
                 out.line("d_model", "64", "the width of every position");
                 out.line("num_layers", "2", "layers, one on the other");
                 both("model.d_model", "32".into(), "64".into(), "narrow or wide")
@@ -409,19 +405,7 @@ pub fn starter_on_iris(wishes: &Wishes) -> Result<String, DataError> {
         "the widths of the layers between input and output",
     );
     let axis = Line::new("model.hidden", "[[16], [32]]", "narrow or wide");
-    out.training(
-        120,
-        &Guess {
-            task: TaskKind::Classification,
-            target: Vec::new(),
-            features: None,
-            ignored: Vec::new(),
-            columns: Vec::new(),
-            missing: None,
-            item: Item::Row,
-        },
-        Some(axis),
-    );
+    out.training(120, &Guess::of_rows(TaskKind::Classification), Some(axis));
     Ok(out.finish())
 }
 

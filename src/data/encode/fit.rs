@@ -253,22 +253,12 @@ impl Fitting<'_> {
             ColumnKind::Bytes => BYTE,
             _ => 1.0,
         };
-        let plain = Form::Numbers {
-            fill: vec![0.0; width],
-            clip,
-            scaling: vec![
-                Scaling {
-                    shift: 0.0,
-                    factor: unit,
-                };
-                width
-            ],
+        let plain = Scaling {
+            shift: 0.0,
+            factor: unit,
         };
-        if !self.measure {
-            return plain;
-        }
         let mut fill = vec![0.0; width];
-        if self.records.header.extents[at].missing > 0 {
+        if self.measure && self.records.header.extents[at].missing > 0 {
             let all = |value: usize| {
                 let rows = self.train.iter();
                 rows.map(|row| self.records.number(*row as usize, at, value))
@@ -288,14 +278,11 @@ impl Fitting<'_> {
                 *fill = found.unwrap_or(0.0);
             }
         }
-        if !needs_moments(scale) {
-            return match plain {
-                Form::Numbers { clip, scaling, .. } => Form::Numbers {
-                    fill,
-                    clip,
-                    scaling,
-                },
-                other => other,
+        if !self.measure || !needs_moments(scale) {
+            return Form::Numbers {
+                fill,
+                clip,
+                scaling: vec![plain; width],
             };
         }
         // Measured as it will be used: filled and clipped.

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use super::DataError;
 use super::records::{Part, Skipped, Writer};
+use crate::diagnostic::counted;
 use crate::spec::data::{FilesSpec, Format, OnBadItem};
 use crate::spec::document::plain_io_error;
 
@@ -65,14 +66,6 @@ pub fn unreadable(path: &Path, error: &io::Error) -> DataError {
     let reason = plain_io_error(error);
     DataError::new(format!("cannot read `{}`: {reason}", path.display()))
         .help("check that the file exists and that you may read it")
-}
-
-/// `1 row`, `2 rows`.
-fn counted(num: usize, what: &str) -> String {
-    match num {
-        1 => format!("1 {what}"),
-        _ => format!("{num} {what}s"),
-    }
 }
 
 /// What is written to the cache and cannot be.
