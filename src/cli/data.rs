@@ -4,7 +4,9 @@ use super::experiment::{plan as plan_experiment, refuse};
 use super::output::Output;
 use super::{DataArgs, OK};
 use crate::data::profile::{Profile, pictures};
-use crate::data::{self, DataPlan, sheet};
+use crate::data::serve::{Moment, Split};
+use crate::data::sheet::{self, Section};
+use crate::data::{self, DataPlan, Loaded};
 use crate::diagnostic::Diagnostic;
 use crate::record::write_whole;
 use crate::spec::document::plain_io_error;
@@ -19,19 +21,19 @@ pub fn data(args: &DataArgs, output: &mut Output) -> u8 {
         Err(code) => return code,
     };
     // Trials that differ in other things than the data are shown once.
-    let mut seen: Vec<(&DataPlan, Vec<&str>)> = Vec::new();
+    let mut seen: Vec<(&DataPlan, u64, Vec<&str>)> = Vec::new();
     for run in &plan.runs {
-        match seen.iter_mut().find(|(known, _)| **known == run.data) {
-            Some((_, trials)) if trials.last() != Some(&run.trial.as_str()) => {
+        match seen.iter_mut().find(|(known, ..)| **known == run.data) {
+            Some((.., trials)) if trials.last() != Some(&run.trial.as_str()) => {
                 trials.push(&run.trial);
             }
             Some(_) => {}
-            None => seen.push((&run.data, vec![&run.trial])),
+            None => seen.push((&run.data, run.seed, vec![&run.trial])),
         }
     }
     let several = seen.len() > 1;
-    let mut all = Vec::new();
-    for (at, (data, trials)) in seen.iter().enumerate() {
+    let mut sections = Vec::new();
+    for (at, (data, seed, trials)) in seen.iter().enumerate() {
         let loaded = match data::load(data, &|_, _| {}) {
             Ok(loaded) => loaded,
             Err(error) => return refuse(error.to_diagnostic(), output),
@@ -47,30 +49,23 @@ pub fn data(args: &DataArgs, output: &mut Output) -> u8 {
             output.print(&format!("trial {}{more}", trials[0]));
         }
         output.print(&Profile::of(data, &loaded).show(Output::width()));
+        let of = match several {
+            true => format!(", trial {}", trials[0]),
+            false => String::new(),
+        };
         if args.html.is_some() {
-            let splits = [
-                ("train", Some(&loaded.train)),
-                ("valid", Some(&loaded.valid)),
-                ("test", loaded.test.as_ref()),
-            ];
-            for (name, split) in splits {
-                all.extend(
-                    split
-                        .into_iter()
-                        .flat_map(|split| pictures(name, split, PICTURES)),
-                );
-            }
+            sections.extend(sections_of(&loaded, *seed, &of));
         }
     }
     let Some(path) = &args.html else { return OK };
-    if all.is_empty() {
+    if sections.is_empty() {
         let error = Diagnostic::error(
             "usage",
             "there are no pictures to show: the items are of other shapes",
         );
         return refuse(error.help("leave `--html` out"), output);
     }
-    let page = sheet::sheet(&plan.experiment, &all);
+    let page = sheet::sheet(&plan.experiment, &sections);
     if let Err(error) = write_whole(path, page.as_bytes()) {
         let reason = plain_io_error(&error);
         let error = Diagnostic::error(
@@ -84,4 +79,26 @@ pub fn data(args: &DataArgs, output: &mut Output) -> u8 {
     }
     output.say(&format!("wrote {}", path.display()));
     OK
+}
+
+/// The pictures of each split, as they are in the first epoch of a run with a seed.
+fn sections_of(loaded: &Loaded, seed: u64, of: &str) -> Vec<Section> {
+    let splits = [
+        ("train", Some(&loaded.train)),
+        ("valid", Some(&loaded.valid)),
+        ("test", loaded.test.as_ref()),
+    ];
+    let section = |(name, split): (&str, Option<&Split>)| {
+        let split = split?;
+        let changed = match split.is_augmented() {
+            true => format!(", as changed in epoch 1 of seed {seed}"),
+            false => String::new(),
+        };
+        Some(Section {
+            heading: format!("{name}{changed}{of}"),
+            pictures: pictures(split, PICTURES, Moment { seed, epoch: 1 }),
+        })
+    };
+    let sections = splits.into_iter().filter_map(section);
+    sections.filter(|s| !s.pictures.is_empty()).collect()
 }

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
-use super::encode::augment::augment;
+use super::encode::augment::{augment, augment_seed};
 use super::encode::tokenizer::{PADDING, UNKNOWN};
 use super::encode::{Encoder, InputEncoder, TargetEncoder};
-use super::order::{Purpose, stream_seed};
 use super::records::{ColumnKind, Records};
 use super::{TargetValues, hex};
 use crate::spec::data::AugmentSpec;
@@ -113,6 +112,11 @@ impl Split {
     /// The records of the items, in order; empty for running text.
     pub fn rows(&self) -> &[u32] {
         &self.rows
+    }
+
+    /// Whether pictures are changed when they are served with a moment.
+    pub fn is_augmented(&self) -> bool {
+        self.augment.is_some()
     }
 
     /// The items of a range.
@@ -255,8 +259,7 @@ impl Split {
             }
             _ => None,
         };
-        let epoch = stream_seed(moment.seed, Purpose::Augment, moment.epoch);
-        let seed = stream_seed(epoch, Purpose::Augment, u64::from(item));
+        let seed = augment_seed(moment.seed, moment.epoch, u64::from(item));
         let black = ((0.0 - scaling[0].shift) * scaling[0].factor) as f32;
         augment(
             spec,

@@ -21,10 +21,20 @@ pub struct Picture {
     pub mask: Option<Vec<i32>>,
 }
 
+/// Pictures that belong together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Section {
+    /// What they are of.
+    pub heading: String,
+    /// The pictures.
+    pub pictures: Vec<Picture>,
+}
+
 /// The page. Masks stand beside their pictures, and over them when the page's box is ticked.
-pub fn sheet(title: &str, pictures: &[Picture]) -> String {
+pub fn sheet(title: &str, sections: &[Section]) -> String {
     let title = escaped(title);
-    let has_masks = pictures.iter().any(|picture| picture.mask.is_some());
+    let pictures = || sections.iter().flat_map(|section| &section.pictures);
+    let has_masks = pictures().any(|picture| picture.mask.is_some());
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
@@ -33,20 +43,24 @@ pub fn sheet(title: &str, pictures: &[Picture]) -> String {
     if has_masks {
         page +=
             "<p><label><input type=\"checkbox\" id=\"over\"> masks over the pictures</label></p>\n";
-        page += &legend(pictures);
+        page += &legend(pictures());
     }
-    page += "<main>\n";
-    for picture in pictures {
-        page += &figure(picture);
+    for section in sections {
+        let _ = writeln!(page, "<h2>{}</h2>\n<section>", escaped(&section.heading));
+        for picture in &section.pictures {
+            page += &figure(picture);
+        }
+        page += "</section>\n";
     }
-    page + "</main>\n</body>\n</html>\n"
+    page + "</body>\n</html>\n"
 }
 
 const STYLE: &str = "\
 :root { color-scheme: light dark; font: 14px/1.4 system-ui, sans-serif; }
 body { margin: 1.5rem; background: light-dark(#fff, #16181c); color: light-dark(#1b1d21, #e6e6e6); }
 h1 { font-size: 1.3rem; font-weight: 600; }
-main { display: flex; flex-wrap: wrap; gap: 1rem; align-items: flex-end; }
+h2 { font-size: 1rem; font-weight: 600; margin: 1.6rem 0 0.6rem; }
+section { display: flex; flex-wrap: wrap; gap: 1rem; align-items: flex-end; }
 figure { margin: 0; }
 .pair { display: flex; gap: 4px; }
 .stack { position: relative; display: block; }
@@ -60,10 +74,8 @@ figcaption { margin-top: 0.25rem; overflow-wrap: anywhere; color: light-dark(#44
 ";
 
 /// The colours of the classes that occur.
-fn legend(pictures: &[Picture]) -> String {
-    let classes = pictures
-        .iter()
-        .flat_map(|picture| picture.mask.iter().flatten());
+fn legend<'a>(pictures: impl Iterator<Item = &'a Picture>) -> String {
+    let classes = pictures.flat_map(|picture| picture.mask.iter().flatten());
     let mut classes: Vec<i32> = classes.copied().collect();
     classes.sort_unstable();
     classes.dedup();
@@ -249,7 +261,7 @@ mod tests {
         with_mask.mask = Some((-1..23).collect());
         let mut broken = picture([3, 5, 5]);
         broken.pixels.pop();
-        let pictures = [
+        let pictures = vec![
             picture([1, 4, 6]),
             picture([3, 400, 2]),
             picture([5, 2, 2]),
@@ -258,7 +270,12 @@ mod tests {
             picture([0, 2, 2]),
             picture([1, 0, 0]),
         ];
-        let page = sheet("<digits>", &pictures);
+        let section = |heading: &str, pictures| Section {
+            heading: heading.into(),
+            pictures,
+        };
+        let page = sheet("<digits>", &[section("train & more", pictures.clone())]);
+        assert!(page.contains("<h2>train &amp; more</h2>"));
         assert_eq!(page.matches("<figure>").count(), 7);
         assert_eq!(page.matches("data:image/png;base64,iVBORw0KGgo").count(), 6);
         assert_eq!(page.matches(": no picture").count(), 3);
@@ -267,7 +284,7 @@ mod tests {
         assert!(page.contains("train, &lt;cat&gt; &amp; &quot;dog&quot;"));
         assert!(!page.contains("<cat>") && !page.contains("<script") && !page.contains("http"));
         assert!(page.contains("width=\"144\" height=\"96\""));
-        assert!(!sheet("", &pictures[..1]).contains("checkbox"));
+        assert!(!sheet("", &[section("", pictures[..1].to_vec())]).contains("checkbox"));
     }
 
     #[test]

@@ -186,10 +186,18 @@ impl Scaling {
     fn apply(&self, value: f64) -> f32 {
         ((value - self.shift) * self.factor) as f32
     }
+
+    /// What a scaled value was; the shift where all values were scaled to one.
+    pub fn undo(&self, scaled: f32) -> f64 {
+        match self.factor {
+            0.0 => self.shift,
+            factor => f64::from(scaled) / factor + self.shift,
+        }
+    }
 }
 
 /// The scaling of a value: one for all, or one for each.
-fn of<T: Copy>(all: &[T], at: usize) -> T {
+pub fn of<T: Copy>(all: &[T], at: usize) -> T {
     match all {
         [one] => *one,
         each => each[at],

@@ -1,9 +1,9 @@
 //! The profile of data that is loaded: its columns, its splits and a few items.
 
 use super::{ColumnProfile, Profile, Role, SplitProfile};
-use crate::data::encode::{Encoder, InputEncoder, TargetEncoder};
+use crate::data::encode::{self, Encoder, InputEncoder, TargetEncoder};
 use crate::data::records::{ColumnKind, Records};
-use crate::data::serve::{Split, Values};
+use crate::data::serve::{Moment, Split, Values};
 use crate::data::sheet::Picture;
 use crate::data::{DataPlan, Dataset, Loaded, TargetValues};
 use crate::spec::document::Value;
@@ -187,18 +187,22 @@ fn listed(values: impl ExactSizeIterator<Item = String>) -> String {
     }
 }
 
-/// Pictures of a split for a sheet, as they are stored; none when items are no pictures.
-pub fn pictures(name: &str, split: &Split, num: usize) -> Vec<Picture> {
+/// Pictures of a split for a sheet, evenly spread over it and as a network is given them at a moment, but for
+/// the scaling; none when items are no pictures.
+pub fn pictures(split: &Split, num: usize, moment: Moment) -> Vec<Picture> {
     let set = split.set();
-    let InputEncoder::Array { column, shape, .. } = &set.encoder.input else {
+    let InputEncoder::Array {
+        column,
+        shape,
+        scaling,
+        ..
+    } = &set.encoder.input
+    else {
         return Vec::new();
     };
-    let &[channels, height, width] = shape.as_slice() else {
+    let &[channels @ (1 | 3), height, width] = shape.as_slice() else {
         return Vec::new();
     };
-    if channels != 1 && channels != 3 {
-        return Vec::new();
-    }
     let extent = set.records.header.extents[*column];
     let is_bytes = set.records.columns()[*column].kind == ColumnKind::Bytes;
     let (low, high) = match (is_bytes, extent.min, extent.max) {
@@ -207,35 +211,38 @@ pub fn pictures(name: &str, split: &Split, num: usize) -> Vec<Picture> {
         (false, Some(min), Some(max)) if max > min => (min, max),
         _ => (0.0, 1.0),
     };
-    let rows = split.rows().iter().take(num);
-    let picture = |row: &u32| {
-        let mut pixels = Vec::with_capacity(channels * height * width);
-        set.records.numbers(*row as usize, *column, |value| {
-            pixels.push(
-                ((value - low) / (high - low) * 255.0)
-                    .round()
-                    .clamp(0.0, 255.0) as u8,
-            );
-        });
-        let mut classes = Vec::new();
-        let target = &set.encoder.target;
-        target.classes(&set.records, *row as usize, &mut classes);
-        let (caption, mask) = match target {
-            TargetEncoder::Class { column, .. } => {
-                let class = class_name(&set.records, *column, classes[0] as usize);
-                (format!("{name}: {class}"), None)
-            }
-            TargetEncoder::Classes { shape, .. } if shape[..] == [height, width] => {
-                (name.to_owned(), Some(classes))
-            }
-            _ => (name.to_owned(), None),
+    let picture = |place: usize| {
+        let served = split.serve(&[place as u32], Some(moment));
+        let Values::Floats(values) = served.values else {
+            return None;
         };
-        Picture {
+        let pixel = |(at, value): (usize, f32)| {
+            let value = encode::of(scaling, at).undo(value);
+            let part = (value - low) / (high - low);
+            (part * 255.0).round().clamp(0.0, 255.0) as u8
+        };
+        let (caption, mask) = match (&set.encoder.target, served.targets) {
+            (TargetEncoder::Class { column, .. }, TargetValues::Classes(classes)) => {
+                let class = class_name(&set.records, *column, classes[0] as usize);
+                (class, None)
+            }
+            (TargetEncoder::Classes { shape, .. }, TargetValues::Classes(classes))
+                if shape[..] == [height, width] =>
+            {
+                (format!("item {place}"), Some(classes))
+            }
+            _ => (format!("item {place}"), None),
+        };
+        Some(Picture {
             caption,
             shape: [channels, height, width],
-            pixels,
+            pixels: values.into_iter().enumerate().map(pixel).collect(),
             mask,
-        }
+        })
     };
-    rows.map(picture).collect()
+    let num_items = split.num_items();
+    let num = num.min(num_items);
+    (0..num)
+        .filter_map(|at| picture(at * num_items / num))
+        .collect()
 }
