@@ -143,6 +143,7 @@ fn by_runner(run: &RunPlan) -> Vec<f64> {
         interrupter: Interrupter::new(),
         threads: rayon::current_num_threads(),
         started: Instant::now(),
+        last_step: None,
         fault: None,
     };
     let executed = execute(&job);

@@ -14,7 +14,7 @@ use crate::diagnostic::Diagnostic;
 use crate::event::{Event, FailureClass, Outcome};
 use crate::record::RunFolder;
 use crate::spec::document::plain_io_error;
-use crate::train::{self, Executed, Fault, Interrupter, Job, panic_text};
+use crate::train::{self, Executed, Interrupter, Job, panic_text};
 
 /// Executes the run of a folder.
 pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
@@ -68,7 +68,8 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
         interrupter,
         threads,
         started,
-        fault: args.inject_fault.map(|epoch| Fault { epoch }),
+        last_step: args.last_step,
+        fault: args.inject_fault.clone(),
     };
     tracing::info!(run = job.plan.id, threads, "worker started");
     let Executed {

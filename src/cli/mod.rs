@@ -22,6 +22,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::spec::task::TaskKind;
+use crate::train::Fault;
 use output::Output;
 
 /// Everything was done.
@@ -75,6 +76,9 @@ enum Verb {
         /// Say what became of every point of the sweep, and which rule dropped it
         #[arg(long)]
         explain: bool,
+        /// The folder that experiments' folders are in: what is there says what is left to do
+        #[arg(long, value_name = "DIR", default_value = "results")]
+        results: PathBuf,
     },
     /// Show the data: columns, splits, missing values, a few items
     Data(DataArgs),
@@ -196,8 +200,8 @@ struct RunArgs {
     /// Print the events of all runs as JSON, one object a line
     #[arg(long)]
     json: bool,
-    /// Make matching runs panic: GLOB@EPOCH
-    #[arg(long, hide = true, value_name = "GLOB@EPOCH")]
+    /// Make matching runs fail: GLOB@FAULT
+    #[arg(long, hide = true, value_name = "GLOB@FAULT")]
     inject_fault: Option<String>,
 }
 
@@ -208,9 +212,12 @@ struct ExecArgs {
     /// Threads that the run may use; by default all cores
     #[arg(long)]
     threads: Option<usize>,
-    /// Panic in this epoch
+    /// End the training for good after so many updates
+    #[arg(long)]
+    last_step: Option<usize>,
+    /// Fail at this moment
     #[arg(long, hide = true)]
-    inject_fault: Option<usize>,
+    inject_fault: Option<Fault>,
 }
 
 /// Reads the arguments and runs the verb.
@@ -243,8 +250,14 @@ pub fn main() -> ExitCode {
             spec,
             json,
             explain: true,
+            ..
         } => explain::explain(&spec, json, &mut output),
-        Verb::Plan { spec, json, .. } => verbs::plan(&spec, json, &mut output),
+        Verb::Plan {
+            spec,
+            json,
+            results,
+            ..
+        } => verbs::plan(&spec, json, &results, &mut output),
         Verb::Data(args) => data::data(&args, &mut output),
         Verb::Describe(args) => describe::describe(&args, &mut output),
         Verb::Render(args) => render::render(&args, &mut output),

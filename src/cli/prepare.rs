@@ -122,8 +122,13 @@ pub fn prepare(
             output,
         )
     })?;
-    refuse_other_plan(folder, plan, &statuses, &orphans, output)?;
+    refuse_unrelated(folder, &statuses, &orphans, output)?;
     let write = || -> std::io::Result<()> {
+        for (run, status) in plan.runs.iter().zip(&statuses) {
+            if let Status::Different { .. } = status {
+                folder.replace(&run.id)?;
+            }
+        }
         write_whole(
             &folder.experiment_toml(),
             document.sources.0[0].text.as_bytes(),
@@ -143,6 +148,7 @@ pub fn prepare(
     let chosen: BTreeSet<&str> = selected.iter().map(|run| run.id.as_str()).collect();
     let mut todo = Vec::new();
     let (mut num_completed, mut num_begun, mut num_failed) = (0, 0, 0);
+    let (mut num_shorter, mut replaced) = (0, Vec::new());
     for (run, status) in plan.runs.iter().zip(&statuses) {
         if !chosen.contains(run.id.as_str()) {
             continue;
@@ -154,7 +160,9 @@ pub fn prepare(
             }
             Status::Begun { .. } => num_begun += 1,
             Status::Failed { .. } => num_failed += 1,
-            Status::New | Status::Different { .. } => {}
+            Status::Shorter { .. } => num_shorter += 1,
+            Status::Different { reasons } => replaced.push((&run.id, reasons)),
+            Status::New => {}
         }
         todo.push((run.clone(), folder.run(&run.id)));
     }
@@ -168,9 +176,12 @@ pub fn prepare(
         add(plan.runs.len() - selected.len(), "left out by --only");
         add(num_completed, "skipped as they are completed");
         add(num_begun, "go on from where they were stopped");
+        add(num_shorter, "go on to more epochs");
+        add(replaced.len(), "made anew");
         add(num_failed, "tried again after a failure");
         add(orphans.len(), "in the folder are not part of this plan");
         output.say(&format!("{}: {}", folder.0.display(), words.join(", ")));
+        say_replaced(folder, &replaced, output);
     }
     Ok(todo)
 }
@@ -198,44 +209,48 @@ fn write_resolved(
     }
 }
 
-fn refuse_other_plan(
+/// Says why runs are made anew, each reason once, and where the former ones are.
+fn say_replaced(
     folder: &ExperimentFolder,
-    plan: &Plan,
+    replaced: &[(&String, &Vec<String>)],
+    output: &mut Output,
+) {
+    const SHOWN: usize = 3;
+    let mut seen: Vec<&Vec<String>> = Vec::new();
+    for (id, reasons) in replaced {
+        if seen.contains(reasons) {
+            continue;
+        }
+        seen.push(reasons);
+        if seen.len() <= SHOWN {
+            output.say(&format!("`{id}` is made anew: {}", reasons.join("; ")));
+        }
+    }
+    if !replaced.is_empty() {
+        let place = folder.0.join("replaced");
+        output.say(&format!(
+            "what was there before is kept in {}",
+            place.display()
+        ));
+    }
+}
+
+/// A folder that holds other runs alone is most likely another experiment of the same name.
+fn refuse_unrelated(
+    folder: &ExperimentFolder,
     statuses: &[Status],
     orphans: &[String],
     output: &mut Output,
 ) -> Result<(), u8> {
-    let different = plan
-        .runs
-        .iter()
-        .zip(statuses)
-        .filter_map(|(run, status)| match status {
-            Status::Different { keys } => Some((run, keys)),
-            _ => None,
-        });
-    let different: Vec<_> = different.collect();
-    let unrelated = !orphans.is_empty() && statuses.iter().all(|status| *status == Status::New);
-    if different.is_empty() && !unrelated {
+    let is_unrelated = statuses.iter().all(|status| *status == Status::New);
+    let Some(first) = orphans.first().filter(|_| is_unrelated) else {
         return Ok(());
-    }
+    };
     let message = format!("`{}` was made by another plan", folder.0.display());
-    let mut diagnostic = Diagnostic::error("results", message);
-    if let Some((run, keys)) = different.first() {
-        let shown: Vec<_> = keys.iter().take(5).cloned().collect();
-        let more = match keys.len().saturating_sub(5) {
-            0 => String::new(),
-            num => format!(", and {num} more keys"),
-        };
-        diagnostic = diagnostic.note(format!("in run `{}`: {}{more}", run.id, shown.join(", ")));
-        if different.len() > 1 {
-            diagnostic = diagnostic.note(format!("{} runs differ", different.len()));
-        }
-    } else if let Some(first) = orphans.first() {
-        diagnostic = diagnostic.note(format!(
-            "it holds {} runs, such as `{first}`, none of them of this plan",
-            orphans.len()
-        ));
-    }
+    let diagnostic = Diagnostic::error("results", message).note(format!(
+        "it holds {} runs, such as `{first}`, none of them of this plan",
+        orphans.len()
+    ));
     Err(refuse(
         diagnostic
             .help("keep both: choose another folder with `--results DIR`, or another `experiment.name`")

@@ -18,6 +18,7 @@ use crate::event::Event;
 use crate::plan::{Plan, RunPlan};
 use crate::record::{Collector, Environment, ExperimentFolder, RunFolder};
 use crate::report::{self, Report};
+use crate::train::Fault;
 
 /// Runs by default at once, at most: more than this starves small machines of memory.
 const MAX_DEFAULT_JOBS: usize = 4;
@@ -79,14 +80,13 @@ fn parse_fault(text: Option<&str>, output: &mut Output) -> Result<Option<(WildMa
     let Some(text) = text else {
         return Ok(None);
     };
-    match text.rsplit_once('@') {
-        Some((glob, epoch)) if epoch.parse::<usize>().is_ok() => {
-            Ok(Some((WildMatch::new(glob), epoch.to_owned())))
-        }
-        _ => {
-            let message = format!("`--inject-fault {text}` is not of the form GLOB@EPOCH");
-            Err(refuse(Diagnostic::error("usage", message), output))
-        }
+    let Some((glob, fault)) = text.rsplit_once('@') else {
+        let message = format!("`--inject-fault {text}` is not of the form GLOB@FAULT");
+        return Err(refuse(Diagnostic::error("usage", message), output));
+    };
+    match fault.parse::<Fault>() {
+        Ok(_) => Ok(Some((WildMatch::new(glob), fault.to_owned()))),
+        Err(reason) => Err(refuse(Diagnostic::error("usage", reason), output)),
     }
 }
 
@@ -224,8 +224,8 @@ fn worker_arguments(logging: &Logging, fault: Option<&(WildMatch, String)>) -> V
     if let Some(filter) = &logging.log {
         arguments.extend(["--log".to_owned(), filter.clone()]);
     }
-    if let Some((_, epoch)) = fault {
-        arguments.extend(["--inject-fault".to_owned(), epoch.clone()]);
+    if let Some((_, fault)) = fault {
+        arguments.extend(["--inject-fault".to_owned(), fault.clone()]);
     }
     arguments
 }

@@ -9,7 +9,7 @@ use super::output::Output;
 use super::{FAILED, OK, SpecArgs, WRONG};
 use crate::diagnostic::{Diagnostic, counted};
 use crate::plan::Plan;
-use crate::record::{ExperimentFolder, write_whole};
+use crate::record::{ExperimentFolder, status, write_whole};
 use crate::spec::kind::show_bytes;
 use crate::spec::schema::experiment_schema;
 use crate::train::device;
@@ -37,29 +37,48 @@ pub fn check(args: &SpecArgs, output: &mut Output) -> u8 {
 }
 
 /// `runner plan`
-pub fn plan(args: &SpecArgs, json: bool, output: &mut Output) -> u8 {
+pub fn plan(args: &SpecArgs, json: bool, results: &Path, output: &mut Output) -> u8 {
     let plan = match plan_experiment(args, None, output) {
         Ok((_, plan)) => plan,
         Err(code) => return code,
     };
     match json {
         true => output.print(&serde_json::to_string_pretty(&plan).unwrap_or_default()),
-        false => output.print(&plan_table(&plan)),
+        false => match to_do(&plan, &ExperimentFolder(results.join(&plan.experiment))) {
+            Ok(to_do) => output.print(&plan_table(&plan, to_do)),
+            Err(error) => {
+                let error = Diagnostic::error("results", plain_io_error(&error));
+                let help = "delete that run's folder to train it anew";
+                return refuse(error.help(help), output);
+            }
+        },
     }
     output.say(&counted(plan.runs.len(), "run"));
     OK
 }
 
+/// What a results folder says is to be done for each run; nothing when there is no such folder.
+fn to_do(plan: &Plan, folder: &ExperimentFolder) -> std::io::Result<Option<Vec<String>>> {
+    if !folder.plan_json().exists() {
+        return Ok(None);
+    }
+    let runs = plan.runs.iter();
+    let to_do = runs.map(|run| Ok(status(run, &folder.run(&run.id))?.to_do()));
+    to_do.collect::<std::io::Result<_>>().map(Some)
+}
+
 /// The runs of a plan. Its columns are as wide as their contents: arranging them for a terminal's width
 /// takes seconds for ten thousand runs.
-fn plan_table(plan: &Plan) -> String {
+fn plan_table(plan: &Plan, to_do: Option<Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_content_arrangement(ContentArrangement::Disabled);
     let mut head = vec!["run".to_owned()];
     head.extend(plan.axes.iter().cloned());
     head.extend(["seed", "device", "parameters", "steps", "least memory"].map(str::to_owned));
+    head.extend(to_do.iter().map(|_| "to do".to_owned()));
     table.set_header(head);
+    let mut to_do = to_do.into_iter().flatten();
     for run in &plan.runs {
         let mut row = vec![run.id.clone()];
         let value = |key: &String| {
@@ -82,6 +101,7 @@ fn plan_table(plan: &Plan) -> String {
             run.num_steps().to_string(),
             show_bytes(run.least_memory_bytes),
         ]);
+        row.extend(to_do.next());
         table.add_row(row);
     }
     table.trim_fmt()

@@ -128,6 +128,32 @@ impl RunPlan {
         Some(spec.metric.unwrap_or(self.objective))
     }
 
+    /// Whether a checkpoint of `step` updates, written for a plan of this fingerprint and so many epochs, is one
+    /// of this plan too: when the plans differ in nothing but their length, and the learning rates do
+    /// not see it. The error is a phrase.
+    pub fn goes_on_from(
+        &self,
+        fingerprint: &str,
+        epochs: usize,
+        step: usize,
+    ) -> Result<(), String> {
+        let mut shorter = self.clone();
+        shorter.train.epochs = epochs;
+        if shorter.compute_fingerprint(&self.network.work().to_string()) != fingerprint {
+            return Err("more than its number of epochs is other".into());
+        }
+        let other = |at: &usize| self.learning_rate(*at) != shorter.learning_rate(*at);
+        match (0..step).find(other) {
+            None => Ok(()),
+            Some(at) => Err(format!(
+                "the schedule depends on the number of epochs: the learning rate of step {} was {:.4e}, is {:.4e}",
+                at + 1,
+                shorter.learning_rate(at),
+                self.learning_rate(at)
+            )),
+        }
+    }
+
     /// `network` is the text of the network's work.
     fn compute_fingerprint(&self, network: &str) -> String {
         // The folder of the files is left out: the same files elsewhere are the same work.

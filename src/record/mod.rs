@@ -15,9 +15,11 @@
 //!     metrics.csv          one line for each epoch, derived
 //!     summary.json         the outcome, derived; absent while the run is incomplete
 //!     run.log              the worker's log
+//!     trace/               losses.f64 and digests.csv: the loss of each update, the weights' digests
 //!     checkpoints/         model-<step>.bpk, optimizer-<step>.bpk, scheduler-<step>.bpk, and
 //!                          checkpoint-<step>.json, which makes the three of them complete
 //!     model/               final.bpk, best.bpk by the objective, and ema.bpk if weights are averaged
+//!   replaced/<run>@<fingerprint>/   runs that were other work under the same name
 //!   report.md report.csv report.json
 //! ```
 //!
@@ -28,11 +30,13 @@ mod collector;
 mod environment;
 mod fold;
 mod status;
+mod trace;
 
 pub use collector::{Collector, Recorded};
 pub use environment::{Environment, total_memory};
 pub use fold::{RunRecord, Summary};
 pub use status::{Status, leftovers, status};
+pub use trace::{Digests, OPTIMIZER, Trace, TraceWriter};
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -76,6 +80,25 @@ impl ExperimentFolder {
     /// The folder of a run.
     pub fn run(&self, id: &str) -> RunFolder {
         RunFolder(self.0.join("runs").join(id))
+    }
+
+    /// Puts what a run's folder holds aside, since another run of that name is to be made, and says where.
+    pub fn replace(&self, id: &str) -> io::Result<PathBuf> {
+        let there = self.run(id);
+        let plan = there.read_plan().ok().flatten();
+        let fingerprint = plan.map_or("unknown".into(), |plan| plan.fingerprint);
+        let aside = self.0.join("replaced");
+        fs::create_dir_all(&aside)?;
+        let name = format!("{id}@{}", &fingerprint[..8.min(fingerprint.len())]);
+        let mut place = aside.join(&name);
+        for number in 2.. {
+            if !place.exists() {
+                break;
+            }
+            place = aside.join(format!("{name}.{number}"));
+        }
+        fs::rename(&there.0, &place)?;
+        Ok(place)
     }
 
     /// The ids of the runs that have a folder, sorted.
@@ -155,6 +178,11 @@ impl RunFolder {
     /// The worker's log.
     pub fn run_log(&self) -> PathBuf {
         self.0.join("run.log")
+    }
+
+    /// What reproductions are held against.
+    pub fn trace(&self) -> PathBuf {
+        self.0.join("trace")
     }
 
     /// The checkpoints.

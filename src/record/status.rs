@@ -21,16 +21,40 @@ pub enum Status {
         /// Optimizer updates that need not be made again.
         step: usize,
     },
+    /// It was made for fewer epochs, and goes on from a checkpoint of this step to more.
+    Shorter {
+        /// Epochs that it was made for.
+        epochs: usize,
+        /// Optimizer updates that need not be made again; 0 for none.
+        step: usize,
+    },
     /// It failed, and is tried again.
     Failed {
         /// The kind of failure.
         class: String,
     },
-    /// The folder holds a run of the same name that is other work.
+    /// The folder holds a run of the same name that is other work; it is made anew.
     Different {
-        /// The keys that differ, with the value there and the value now.
-        keys: Vec<String>,
+        /// The keys that differ, with the value there and the value now, and why it cannot go on.
+        reasons: Vec<String>,
     },
+}
+
+impl Status {
+    /// What is to be done, in words.
+    pub fn to_do(&self) -> String {
+        match self {
+            Status::New => "new".into(),
+            Status::Completed => "done".into(),
+            Status::Begun { step: 0 } => "to begin anew".into(),
+            Status::Begun { step } => format!("to resume at step {step}"),
+            Status::Shorter { epochs, step } => {
+                format!("to extend from {epochs} epochs, at step {step}")
+            }
+            Status::Failed { class } => format!("failed ({class}), to retry"),
+            Status::Different { reasons } => format!("to rerun: {}", reasons.join("; ")),
+        }
+    }
 }
 
 /// Looks at one run's folder.
@@ -38,13 +62,11 @@ pub fn status(plan: &RunPlan, folder: &RunFolder) -> io::Result<Status> {
     let Some(there) = folder.read_plan()? else {
         return Ok(Status::New);
     };
+    let step = folder.checkpoint_steps().first().copied().unwrap_or(0);
     if there.fingerprint != plan.fingerprint {
-        return Ok(Status::Different {
-            keys: differences(&there, plan),
-        });
+        return Ok(of_other_work(&there, plan, step));
     }
     let record = RunRecord::read(folder)?;
-    let step = folder.checkpoint_steps().first().copied().unwrap_or(0);
     Ok(match record.outcome {
         Some(Outcome::Completed) => Status::Completed,
         Some(Outcome::Failed { class, .. }) => Status::Failed {
@@ -53,6 +75,26 @@ pub fn status(plan: &RunPlan, folder: &RunFolder) -> io::Result<Status> {
         _ if record.started.is_none() && step == 0 => Status::New,
         _ => Status::Begun { step },
     })
+}
+
+/// A run of another fingerprint may be the beginning of the plan's.
+fn of_other_work(there: &RunPlan, plan: &RunPlan, step: usize) -> Status {
+    let (before, now) = (there.train.epochs, plan.train.epochs);
+    let mut reasons = differences(there, plan);
+    if before < now {
+        match plan.goes_on_from(&there.fingerprint, before, there.num_steps()) {
+            Ok(()) => {
+                return Status::Shorter {
+                    epochs: before,
+                    step,
+                };
+            }
+            // Where more than the length differs, that is reason enough.
+            Err(reason) if reasons.len() <= 1 => reasons.push(reason),
+            Err(_) => {}
+        }
+    }
+    Status::Different { reasons }
 }
 
 /// The ids of runs that the folder holds and the plan does not.

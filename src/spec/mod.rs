@@ -92,8 +92,13 @@ pub struct ExperimentTable {
 pub struct CheckpointSpec {
     /// Epochs between two checkpoints.
     pub every_epochs: usize,
+    /// Optimizer updates between two checkpoints, if they are to be written within epochs too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every_steps: Option<usize>,
     /// How many of the newest are kept.
     pub keep_last: usize,
+    /// How many of the best epochs' are kept.
+    pub keep_best: usize,
 }
 
 /// The `[memory]` table.
@@ -168,8 +173,18 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
             every_epochs: s
                 .field("every_epochs", Kind::at_least(1), "Epochs between two checkpoints; a new best epoch is saved besides.")
                 .or(1),
+            every_steps: s
+                .field(
+                    "every_steps",
+                    Kind::at_least(1),
+                    "Optimizer updates between two checkpoints within epochs, besides one at the end of each, so that a kill in a long epoch loses little.",
+                )
+                .optional(),
             keep_last: s
                 .field("keep_last", Kind::at_least(1), "How many of the newest are kept, besides the best.")
+                .or(1),
+            keep_best: s
+                .field("keep_best", Kind::at_least(1), "How many of the best epochs' are kept, by the objective.")
                 .or(1),
         }),
         objective: s.table("objective", "What trials are ranked by.", false, |s| ObjectiveSpec {

@@ -5,6 +5,7 @@
 //! the sha256 of all three; a set without a sidecar, or with a wrong sum, is not a checkpoint. Older
 //! sets are removed only when a newer one is complete.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +19,7 @@ use burn::train::metric::store::EventStoreClient;
 use serde::{Deserialize, Serialize};
 
 use super::Emit;
+use super::fault::{Fault, Phase};
 use super::metrics::Sums;
 use crate::data::sha256_hex;
 use crate::event::{Epoch, Event};
@@ -81,6 +83,8 @@ impl State {
 struct Sidecar {
     format: u32,
     fingerprint: String,
+    /// Epochs of the plan that it was written for.
+    epochs: usize,
     data_digests: BTreeMap<String, String>,
     sha256: BTreeMap<String, String>,
     state: State,
@@ -88,11 +92,11 @@ struct Sidecar {
 
 /// The checkpoints of a run: those being written, and those on disk.
 pub struct Checkpoints {
+    plan: RunPlan,
     folder: RunFolder,
-    fingerprint: String,
     data_digests: BTreeMap<String, String>,
-    keep_last: usize,
     emit: Emit,
+    fault: Option<Fault>,
     /// States whose files are being written, with the number of files that are done.
     pending: Mutex<BTreeMap<usize, (State, usize)>>,
 }
@@ -113,13 +117,14 @@ impl Checkpoints {
         folder: &RunFolder,
         data_digests: &BTreeMap<String, String>,
         emit: Emit,
+        fault: Option<Fault>,
     ) -> Self {
         Self {
+            plan: plan.clone(),
             folder: folder.clone(),
-            fingerprint: plan.fingerprint.clone(),
             data_digests: data_digests.clone(),
-            keep_last: plan.checkpoint.keep_last,
             emit,
+            fault,
             pending: Mutex::default(),
         }
     }
@@ -167,7 +172,12 @@ impl Checkpoints {
                 sidecar.format
             ));
         }
-        if sidecar.fingerprint != self.fingerprint {
+        let is_ours = sidecar.fingerprint == self.plan.fingerprint
+            || self
+                .plan
+                .goes_on_from(&sidecar.fingerprint, sidecar.epochs, step)
+                .is_ok();
+        if !is_ours {
             return Err("it belongs to another plan".into());
         }
         if sidecar.data_digests != self.data_digests {
@@ -226,16 +236,19 @@ impl Checkpoints {
         };
         *num_done += 1;
         if *num_done < PARTS.len() {
+            Fault::reach(self.fault.as_ref(), Phase::Checkpointing(step));
             return Ok(());
         }
         let (state, _) = pending.remove(&step).unwrap_or_default();
+        drop(pending);
         let mut sums = BTreeMap::new();
         for part in PARTS {
             sums.insert(part.to_owned(), self.sum(part, step)?);
         }
         let sidecar = Sidecar {
             format: FORMAT,
-            fingerprint: self.fingerprint.clone(),
+            fingerprint: self.plan.fingerprint.clone(),
+            epochs: self.plan.train.epochs,
             data_digests: self.data_digests.clone(),
             sha256: sums,
             state,
@@ -247,6 +260,9 @@ impl Checkpoints {
     pub fn restate(&self, step: usize, state: State) -> Result<(), String> {
         let mut sidecar = self.read_sidecar(step)?;
         sidecar.state = state;
+        // It may have been written for fewer epochs.
+        sidecar.fingerprint = self.plan.fingerprint.clone();
+        sidecar.epochs = self.plan.train.epochs;
         self.write_sidecar(step, &sidecar)
     }
 
@@ -259,14 +275,41 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Removes all but the newest sets and the best one of each, without which a set is of no use. A
-    /// file that cannot be removed is no failure.
+    /// Removes all but the newest sets, the best one of each, without which a set is of no use, and the best
+    /// ones of all. A file that cannot be removed is no failure.
     fn prune(&self) {
         let steps = self.folder.checkpoint_steps();
-        let (newest, older) = steps.split_at(self.keep_last.min(steps.len()));
-        let best_of = |step: &usize| Some(self.read_sidecar(*step).ok()?.state.best?.step);
-        let bests: Vec<_> = newest.iter().filter_map(best_of).collect();
-        for step in older.iter().filter(|step| !bests.contains(step)) {
+        let spec = &self.plan.checkpoint;
+        let (newest, older) = steps.split_at(spec.keep_last.min(steps.len()));
+        if older.is_empty() {
+            return;
+        }
+        let states: BTreeMap<usize, State> = steps
+            .iter()
+            .filter_map(|step| Some((*step, self.read_sidecar(*step).ok()?.state)))
+            .collect();
+        let best_of = |step: &usize| Some(states.get(step)?.best?.step);
+        let mut kept: Vec<usize> = newest.iter().filter_map(best_of).collect();
+        let objective = self.plan.objective;
+        let value = |state: &State| {
+            let is_whole = state.steps_in_epoch == 0;
+            let last = state.history.last().filter(|_| is_whole)?;
+            last.metrics.get(&objective.name()).copied()
+        };
+        let mut ends: Vec<(usize, f64)> = states
+            .iter()
+            .filter_map(|(step, state)| Some((*step, value(state)?)))
+            .collect();
+        // The sort is stable: of equals the first is the best one.
+        ends.sort_by(|(_, a), (_, b)| {
+            match (objective.is_better(*a, *b), objective.is_better(*b, *a)) {
+                (true, _) => Ordering::Less,
+                (_, true) => Ordering::Greater,
+                _ => Ordering::Equal,
+            }
+        });
+        kept.extend(ends.iter().take(spec.keep_best).map(|(step, _)| *step));
+        for step in older.iter().filter(|step| !kept.contains(step)) {
             // The sidecar goes first, so that no set looks complete while it is taken apart.
             let _ = fs::remove_file(self.folder.checkpoint_json(*step));
             for part in PARTS {

@@ -4,8 +4,9 @@
 //! the order of items is set for each epoch, a stop saves a checkpoint in the middle of an epoch, and
 //! training goes on from there.
 
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use burn::data::dataloader::DataLoaderIterator;
 use burn::module::Module;
@@ -19,20 +20,23 @@ use burn::train::{
 };
 
 use super::checkpoint::{Best, Checkpoints, State};
+use super::diagnose::Watch;
+use super::digest::parameter_digests;
+use super::fault::{Fault, Phase};
 use super::loader::{Batch, Cursor};
 use super::memory::held_bytes;
-use super::metrics::{SharedSums, Sums};
+use super::metrics::{EpochSums, SharedSums, Sums};
 use super::network::{Network, Outputs};
 use super::norms::NormLog;
-use super::scores::{Ranked, Scores};
+use super::paths::Paths;
+use super::pulse::Pulse;
+use super::scores::Scores;
 use super::shared::SharedNetwork;
-use super::{Emit, Fault, all_finite, evaluate, gradients};
+use super::{Emit, all_finite, evaluate, gradients};
 use crate::data::order::{Purpose, stream_seed};
 use crate::event::{Epoch, Event, FailureClass, Metrics, Outcome, Progress};
 use crate::plan::RunPlan;
-
-/// How often a run says where it is and looks at its memory.
-const PULSE: Duration = Duration::from_millis(200);
+use crate::record::{Digests, TraceWriter};
 
 /// Trains epoch after epoch.
 pub struct Epochs {
@@ -52,6 +56,12 @@ pub struct Epochs {
     pub scores: Arc<Scores>,
     /// The checkpoints.
     pub checkpoints: Arc<Checkpoints>,
+    /// The trace, which nothing is added to when the training is only watched again.
+    pub trace: Option<Mutex<TraceWriter>>,
+    /// Looks for what was not finite first.
+    pub watch: Option<Watch>,
+    /// Updates after which the training ends, in the middle of an epoch or not.
+    pub last_step: Option<usize>,
     /// Takes events.
     pub emit: Emit,
     /// A failure to provoke, for tests.
@@ -84,24 +94,25 @@ impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
         _starting_epoch: usize,
     ) -> (SharedNetwork, Processor) {
         let mut state = self.start.clone();
+        if state.step(&self.plan) == 0 {
+            self.trace_digests(0, &learner);
+        }
         while state.epochs_done < self.plan.train.epochs && !state.is_stopped_early(&self.plan) {
             let epoch = state.epochs_done + 1;
-            {
-                let mut sums = self.sums.lock();
-                sums.train = std::mem::take(&mut state.train_sums);
-                sums.valid = Sums::default();
-                sums.ranked = Ranked::default();
-            }
-            if self
-                .fault
-                .as_ref()
-                .is_some_and(|fault| fault.epoch == epoch)
-            {
-                panic!("injected fault in epoch {epoch}");
-            }
+            *self.sums.lock() = EpochSums {
+                train: std::mem::take(&mut state.train_sums),
+                steps: state.steps_in_epoch,
+                ..EpochSums::default()
+            };
+            self.reach(Phase::Epoch(epoch));
             let train_started = Instant::now();
             self.train(epoch, &mut state, &mut parts, &mut learner, &train);
+            self.trace_losses();
             let train_secs = train_started.elapsed().as_secs_f64();
+            if self.is_last_step(&state) {
+                self.trace_digests(state.step(&self.plan), &learner);
+                break;
+            }
             let valid_started = Instant::now();
             if !parts.interrupter.should_stop() {
                 self.validate(epoch, &mut parts, &learner, &valid);
@@ -126,7 +137,10 @@ impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
                 break;
             }
             let improved = self.finish_epoch(&mut state, metrics, train_secs, valid_secs);
-            let due = epoch.is_multiple_of(self.plan.checkpoint.every_epochs);
+            let step = state.step(&self.plan);
+            self.trace_digests(step, &learner);
+            let spec = &self.plan.checkpoint;
+            let due = epoch.is_multiple_of(spec.every_epochs) || spec.every_steps.is_some();
             let is_last = epoch == self.plan.train.epochs || state.is_stopped_early(&self.plan);
             if improved || due || is_last {
                 self.save(&state, &mut parts, &learner);
@@ -149,31 +163,39 @@ impl Epochs {
         learner: &mut Learner<SharedNetwork>,
         loader: &TrainLoader<SharedNetwork>,
     ) {
-        let Components {
-            event_processor: processor,
-            interrupter,
-            ..
-        } = parts;
-        interrupter.fail_on_error(processor.process_train(LearnerEvent::StartSplit {
-            epoch_number: epoch,
-            total_items: loader.num_items(),
-        }));
+        let interrupter = parts.interrupter.clone();
+        let start = parts
+            .event_processor
+            .process_train(LearnerEvent::StartSplit {
+                epoch_number: epoch,
+                total_items: loader.num_items(),
+            });
+        interrupter.fail_on_error(start);
         self.cursor.set(epoch, state.steps_in_epoch);
         let mut pulse = Pulse::new(state.step(&self.plan));
-        let group = steps_per_group(&self.plan);
+        let group = match self.watch {
+            None => steps_per_group(&self.plan),
+            Some(_) => 1,
+        };
+        let mut saved = state.step(&self.plan);
         let mut staged: Option<Outputs> = None;
         let mut norms = NormLog::new(&self.plan);
         let mut batches = loader.iter();
-        while state.steps_in_epoch < self.plan.steps_per_epoch {
+        while state.steps_in_epoch < self.plan.steps_per_epoch && !self.is_last_step(state) {
             let step = state.step(&self.plan);
+            self.reach(Phase::Training(step + 1));
             self.device
                 .seed(stream_seed(self.plan.seed, Purpose::Step, step as u64));
-            let at = state.steps_in_epoch;
             let Some(gradients) =
-                self.backward(at, learner, &mut *batches, &mut staged, interrupter)
+                self.backward(step, learner, &mut *batches, &mut staged, &interrupter)
             else {
                 break;
             };
+            if let Some(watch) = &self.watch {
+                let look =
+                    |network: &Network| watch.look_at_gradients(step + 1, network, &gradients);
+                learner.model().look(look);
+            }
             let gradients = learner
                 .model()
                 .look(|network| norms.measure_and_clip(network, gradients));
@@ -184,15 +206,16 @@ impl Epochs {
             let progress = batches.progress();
             // Groups end at fixed steps, and a stop waits for the end of one: so sums do not depend on
             // where a training was stopped.
-            if !state.steps_in_epoch.is_multiple_of(group) && !progress.is_completed() {
+            let is_over = progress.is_completed() || self.is_last_step(state);
+            if !state.steps_in_epoch.is_multiple_of(group) && !is_over {
                 continue;
             }
             if let Some(outputs) = staged.take() {
                 let item = TrainingItem::new(outputs, progress, Some(state.steps_in_epoch), None);
-                interrupter
-                    .fail_on_error(processor.process_train(LearnerEvent::ProcessedItem(item)));
+                let processed = LearnerEvent::ProcessedItem(item);
+                interrupter.fail_on_error(parts.event_processor.process_train(processed));
             }
-            if let Err(error) = norms.read(&self.sums, interrupter) {
+            if let Err(error) = norms.read(state.steps_in_epoch, &self.sums, &interrupter) {
                 self.fail(Outcome::failed(FailureClass::Device, error));
                 interrupter.stop(Some("the device cannot be read"));
             }
@@ -210,12 +233,35 @@ impl Epochs {
             if interrupter.should_stop() {
                 break;
             }
+            let every = self.plan.checkpoint.every_steps.unwrap_or(usize::MAX);
+            if !is_over && (step + 1) / every > saved / every {
+                saved = step + 1;
+                self.save_within_epoch(state, parts, learner);
+            }
         }
+        let processor = &mut parts.event_processor;
         interrupter.fail_on_error(processor.process_train(LearnerEvent::EndSplit(epoch)));
         interrupter.fail_on_error(processor.flush());
     }
 
-    /// The gradients of a step of the epoch, piece by piece; `None` when a batch cannot be had.
+    /// Saves a checkpoint in the middle of an epoch, once all of its updates so far are summed up.
+    fn save_within_epoch(
+        &self,
+        state: &mut State,
+        parts: &mut Components,
+        learner: &Learner<SharedNetwork>,
+    ) {
+        let flushed = parts.event_processor.flush();
+        parts.interrupter.fail_on_error(flushed);
+        self.trace_losses();
+        if !parts.interrupter.should_stop() {
+            state.train_sums = self.sums.lock().train.clone();
+            self.save(state, parts, learner);
+            state.train_sums = Sums::default();
+        }
+    }
+
+    /// The gradients of a step, piece by piece; `None` when a batch cannot be had.
     fn backward(
         &self,
         step: usize,
@@ -224,11 +270,19 @@ impl Epochs {
         staged: &mut Option<Outputs>,
         interrupter: &Interrupter,
     ) -> Option<GradientsParams> {
-        let pieces: Vec<_> = self.plan.pieces(step).collect();
+        let pieces: Vec<_> = self.plan.pieces(step % self.plan.steps_per_epoch).collect();
         let num_items: usize = pieces.iter().sum();
         let mut sum = None;
         for piece in pieces {
-            let output = learner.train_step(next_batch(batches, interrupter)?);
+            let batch = next_batch(batches, interrupter)?;
+            if let Some(watch) = &self.watch {
+                let look = |network: &Network| watch.look_at_outputs(step + 1, network, &batch);
+                learner.model().look(look);
+                // What the layers drew just now is drawn again.
+                let seed = stream_seed(self.plan.seed, Purpose::Step, step as u64);
+                self.device.seed(seed);
+            }
+            let output = learner.train_step(batch);
             let weight = piece as f64 / num_items as f64;
             let add = |network: &Network| gradients::add(network, sum.take(), output.grads, weight);
             sum = Some(learner.model().look(add));
@@ -275,6 +329,7 @@ impl Epochs {
         while let Some(batch) = next_batch(&mut *batches, interrupter) {
             num_batches += 1;
             let output = InferenceStep::step(&model, batch);
+            self.reach(Phase::Validating(epoch));
             let item = TrainingItem::new(output, batches.progress(), Some(num_batches), None);
             interrupter.fail_on_error(processor.process_valid(LearnerEvent::ProcessedItem(item)));
             if interrupter.should_stop() {
@@ -365,6 +420,38 @@ impl Epochs {
         }
     }
 
+    fn reach(&self, phase: Phase) {
+        Fault::reach(self.fault.as_ref(), phase);
+    }
+
+    fn is_last_step(&self, state: &State) -> bool {
+        self.last_step
+            .is_some_and(|last| state.step(&self.plan) >= last)
+    }
+
+    /// Adds the losses that were seen to the trace, before a checkpoint says that they are there.
+    fn trace_losses(&self) {
+        let losses = std::mem::take(&mut self.sums.lock().losses);
+        self.trace(|trace| trace.add_losses(&losses));
+    }
+
+    fn trace_digests(&self, step: usize, learner: &Learner<SharedNetwork>) {
+        self.trace(|trace| {
+            let parameters = parameter_digests(&learner.model(), &Paths::new(&self.plan));
+            trace.add_digests(&Digests { step, parameters })
+        });
+    }
+
+    /// Writes to the trace; a disk that does not take it ends the run.
+    fn trace(&self, write: impl FnOnce(&mut TraceWriter) -> io::Result<()>) {
+        let Some(trace) = &self.trace else { return };
+        let mut trace = trace.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = write(&mut trace) {
+            let message = format!("the trace cannot be written: {error}");
+            self.fail(Outcome::failed(FailureClass::Disk, message));
+        }
+    }
+
     fn fail(&self, outcome: Outcome) {
         let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
         result.failure = Some(outcome);
@@ -410,29 +497,4 @@ fn steps_per_group(plan: &RunPlan) -> usize {
     let values_per_step = plan.network.num_parameters
         + plan.network.activations_per_item * plan.train.batch_size as u64;
     if values_per_step < 1 << 20 { 8 } else { 1 }
-}
-
-/// Says when it is time to report, and at what rate steps went since the last time.
-struct Pulse {
-    last: Instant,
-    last_step: usize,
-}
-
-impl Pulse {
-    fn new(step: usize) -> Self {
-        Self {
-            last: Instant::now(),
-            last_step: step,
-        }
-    }
-
-    fn beat(&mut self, step: usize) -> Option<f64> {
-        let passed = self.last.elapsed();
-        if passed < PULSE {
-            return None;
-        }
-        let rate = (step - self.last_step) as f64 / passed.as_secs_f64();
-        (self.last, self.last_step) = (Instant::now(), step);
-        Some(rate)
-    }
 }

@@ -41,12 +41,17 @@ impl Graph {
         }
     }
 
+    /// The name of a layer.
+    pub fn name(&self, at: usize) -> &str {
+        &self.plan.layers[at].name
+    }
+
     /// \[batch, item shape\] to \[batch, output shape\].
     pub fn forward(&self, items: DynTensor) -> DynTensor {
         self.outputs(items, |_, _| {})
     }
 
-    /// The same; `see` is shown every layer's output.
+    /// The same; `see` is shown every layer's place and output.
     pub fn outputs(&self, items: DynTensor, mut see: impl FnMut(usize, &DynTensor)) -> DynTensor {
         let mut outputs: Vec<Option<DynTensor>> = vec![None; self.layers.len()];
         for (at, (layer, plan)) in self.layers.iter().zip(&self.plan.layers).enumerate() {

@@ -45,20 +45,19 @@ impl Sums {
         mean.count += count as u64;
     }
 
-    /// Adds what a batch contributes; whether its loss is finite.
+    /// Adds what items contribute, and gives their losses.
     pub fn add_output(
         &mut self,
         scores: &Scores,
         output: &Output,
-    ) -> Result<bool, TensorReadError> {
+    ) -> Result<Vec<f64>, TensorReadError> {
         let losses = numbers(output.losses.clone())?;
-        let mean = losses.iter().sum::<f64>() / losses.len() as f64;
-        self.add("loss", mean, losses.len());
+        self.add("loss", mean(&losses), losses.len());
         let mut add = |name: &str, value: f64| {
             *self.totals.entry(name.to_owned()).or_default() += value;
         };
         scores.add(output.outputs.clone(), &output.targets, &mut add)?;
-        Ok(mean.is_finite())
+        Ok(losses)
     }
 
     /// Values by name. `ranked` holds the scores of the whole split, if they were kept.
@@ -81,17 +80,34 @@ impl Sums {
     }
 }
 
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Something that was infinite or not a number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NotFinite {
+    /// What.
+    pub what: &'static str,
+    /// The update of the epoch, from 1, if it was in one.
+    pub step: Option<usize>,
+}
+
 /// The sums of the epoch in progress, filled by Burn's metric thread.
 #[derive(Debug, Default)]
 pub struct EpochSums {
+    /// Updates of the epoch whose losses were seen.
+    pub steps: usize,
+    /// The losses of those that were not taken yet.
+    pub losses: Vec<f64>,
     /// Of the train split.
     pub train: Sums,
     /// Of the valid split.
     pub valid: Sums,
     /// The scores of the valid split, if a metric needs them.
     pub ranked: Ranked,
-    /// What was infinite or not a number, if something was.
-    pub not_finite: Option<&'static str>,
+    /// What was infinite or not a number first, if something was.
+    pub not_finite: Option<NotFinite>,
 }
 
 /// A handle to the sums.
@@ -112,16 +128,23 @@ pub struct Tap {
     sums: SharedSums,
     scores: Arc<Scores>,
     is_train: bool,
+    batch_size: usize,
     interrupter: Interrupter,
 }
 
 impl Tap {
     /// The metrics of the train and of the valid split.
-    pub fn pair(sums: &SharedSums, scores: &Arc<Scores>, interrupter: &Interrupter) -> [Self; 2] {
+    pub fn pair(
+        sums: &SharedSums,
+        scores: &Arc<Scores>,
+        batch_size: usize,
+        interrupter: &Interrupter,
+    ) -> [Self; 2] {
         [true, false].map(|is_train| Self {
             sums: sums.clone(),
             scores: scores.clone(),
             is_train,
+            batch_size,
             interrupter: interrupter.clone(),
         })
     }
@@ -144,12 +167,23 @@ impl Metric for Tap {
             true => &mut sums.train,
             false => &mut sums.valid,
         };
-        if !target.add_output(&self.scores, output)? && sums.not_finite.is_none() {
-            sums.not_finite = Some(if self.is_train {
-                "train loss"
-            } else {
-                "valid loss"
-            });
+        let losses = target.add_output(&self.scores, output)?;
+        let mut wrong = None;
+        if self.is_train {
+            // Several steps' items may come together; only the last step of an epoch may have fewer.
+            for losses in losses.chunks(self.batch_size) {
+                let loss = mean(losses);
+                sums.steps += 1;
+                sums.losses.push(loss);
+                if !loss.is_finite() && wrong.is_none() {
+                    wrong = Some(("train loss", Some(sums.steps)));
+                }
+            }
+        } else if !mean(&losses).is_finite() {
+            wrong = Some(("valid loss", None));
+        }
+        if let Some((what, step)) = wrong {
+            sums.not_finite.get_or_insert(NotFinite { what, step });
             self.interrupter.stop(Some("the loss is not finite"));
         }
         if !self.is_train && self.scores.needs_ranks() {

@@ -6,8 +6,10 @@
 
 mod checkpoint;
 pub mod device;
+mod diagnose;
 mod digest;
 mod epochs;
+mod fault;
 pub mod function;
 #[cfg(test)]
 mod golden;
@@ -23,6 +25,7 @@ mod network;
 mod norms;
 mod optimizer;
 mod paths;
+mod pulse;
 mod schedule;
 mod scores;
 mod shared;
@@ -47,12 +50,15 @@ use crate::data::order::{Purpose, stream_seed};
 use crate::data::{self, Loaded, Split};
 use crate::event::{Event, FailureClass, Metrics, Outcome, Started};
 use crate::plan::RunPlan;
-use crate::record::{RunFolder, write_json};
+use crate::record::{Digests, RunFolder, TraceWriter, write_json};
 use crate::spec::kind::show_bytes;
 use checkpoint::{Always, Checkpoints, State};
+use diagnose::Watch;
+use digest::optimizer_digests;
 use epochs::{Epochs, Progressed};
+pub use fault::{Fault, FaultKind, Phase};
 use loader::{Batch, Cursor, Loader};
-use metrics::{Nothing, SharedSums, Sums, Tap};
+use metrics::{NotFinite, Nothing, SharedSums, Sums, Tap};
 use network::Network;
 use paths::Paths;
 use scores::{Ranked, Scores};
@@ -60,13 +66,6 @@ use shared::SharedNetwork;
 
 /// Takes the events of a run, from any thread.
 pub type Emit = Arc<dyn Fn(Event) + Send + Sync>;
-
-/// A failure to provoke, for tests.
-#[derive(Clone, Debug)]
-pub struct Fault {
-    /// The epoch in which the run panics.
-    pub epoch: usize,
-}
 
 /// A run to execute.
 pub struct Job {
@@ -82,7 +81,9 @@ pub struct Job {
     pub threads: usize,
     /// When the process started.
     pub started: Instant,
-    /// A failure to provoke, for tests.
+    /// Updates after which the training ends for good, if it is to end before its plan says.
+    pub last_step: Option<usize>,
+    /// A fault to provoke, for tests.
     pub fault: Option<Fault>,
 }
 
@@ -122,6 +123,7 @@ pub fn panic_text(payload: &(dyn Any + Send)) -> String {
 
 fn run(job: &Job) -> Result<Executed, Outcome> {
     let plan = &job.plan;
+    Fault::reach(job.fault.as_ref(), Phase::Loading);
     let loaded = data::load(&plan.data, &|_, _| {})
         .map_err(|e| Outcome::failed(FailureClass::Data, e.to_string()))?;
     let encoder = &loaded.train.set().encoder;
@@ -131,7 +133,13 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     }
     let device = device::open(plan.device, plan.precision)
         .map_err(|reason| Outcome::failed(FailureClass::Device, reason))?;
-    let checkpoints = Checkpoints::new(plan, &job.folder, &loaded.digests, job.emit.clone());
+    let checkpoints = Checkpoints::new(
+        plan,
+        &job.folder,
+        &loaded.digests,
+        job.emit.clone(),
+        job.fault.clone(),
+    );
     checkpoints.remove_fragments();
     let found = checkpoints.newest();
     let (resumed_step, start) = found.state.unzip();
@@ -147,17 +155,24 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
         rejected_checkpoints: found.rejected,
         startup_secs: job.started.elapsed().as_secs_f64(),
     }));
-    let splits = Splits::new(plan, loaded, &device);
-    let checkpoints = Arc::new(checkpoints);
-    let (model, progressed) = train(
+    let (step, epoch_end) = (start.step(plan), start.epochs_done * plan.steps_per_epoch);
+    let trace = TraceWriter::open(&job.folder, step, epoch_end).map_err(trace_failure)?;
+    let training = Training {
         job,
-        network,
-        &device.clone().autodiff(),
-        &splits,
-        (resumed_step, start),
-        checkpoints.clone(),
-    )?;
-    finish(job, model, &progressed, &splits, &checkpoints)
+        splits: Splits::new(plan, loaded, &device),
+        device: device.autodiff(),
+        checkpoints: Arc::new(checkpoints),
+    };
+    let from = (resumed_step, start);
+    let (model, progressed) = training.train(network, from, Some(trace), None)?;
+    training.finish(model, &progressed)
+}
+
+fn trace_failure(error: std::io::Error) -> Outcome {
+    Outcome::failed(
+        FailureClass::Disk,
+        format!("the trace cannot be written: {error}"),
+    )
 }
 
 /// The network as training begins with it, on a device with autodiff.
@@ -195,105 +210,235 @@ impl Splits {
     }
 }
 
-fn train(
-    job: &Job,
-    network: Network,
-    device: &Device,
-    splits: &Splits,
-    (step, start): (Option<usize>, State),
+/// The training of a run.
+struct Training<'a> {
+    job: &'a Job,
+    /// With autodiff.
+    device: Device,
+    splits: Splits,
     checkpoints: Arc<Checkpoints>,
-) -> Result<(SharedNetwork, Progressed), Outcome> {
-    let plan = &job.plan;
-    let parameters = Paths::new(plan).parameters(&network);
-    let frozen = ParamGroup::from_paths(optimizer::frozen(plan, &parameters));
-    let network = network.set_require_grad_group(frozen, false);
-    let learner = Learner::new(
-        SharedNetwork::new(network, plan.train.ema.as_ref()),
-        optimizer::optimizer(plan, &parameters),
-        schedule::schedule(plan, &parameters),
-    );
-    let cursor = Arc::new(Cursor::default());
-    let train_loader = splits.train.clone().shuffled(plan.seed, cursor.clone());
-    let sums = SharedSums::default();
-    let result = Arc::new(Mutex::new(Progressed::default()));
-    let epochs = Epochs {
-        plan: plan.clone(),
-        device: device.clone(),
-        start,
-        started: job.started,
-        cursor,
-        sums: sums.clone(),
-        scores: splits.scores.clone(),
-        checkpoints: checkpoints.clone(),
-        emit: job.emit.clone(),
-        fault: job.fault.clone(),
-        result: result.clone(),
-    };
-    let [model, optimizer, scheduler] = checkpoints.parts();
-    let [train_tap, valid_tap] = Tap::pair(&sums, &splits.scores, &job.interrupter);
-    let training = SupervisedTraining::new(
-        &job.folder.0,
-        train_loader.to_device(device),
-        Arc::new(splits.valid.clone()),
-    )
-    .metric_train(train_tap)
-    .metric_valid(valid_tap)
-    .with_metric_logger(Nothing)
-    .with_application_logger(None)
-    .renderer(Box::new(Nothing))
-    .with_interrupter(job.interrupter.clone())
-    .with_custom_checkpointers(model, optimizer, scheduler)
-    .with_checkpointing_strategy(Always)
-    .num_epochs(plan.train.epochs)
-    .with_training_strategy(TrainingStrategy::Custom(Arc::new(epochs)));
-    let training = match step {
-        Some(step) => training.checkpoint(step),
-        None => training,
-    };
-    let trained = training.launch(learner);
-    if let Some(error) = trained.error {
-        return Err(training_failure(&error));
+}
+
+impl Training<'_> {
+    /// Trains from a checkpoint, or from the start, to the end. A training that is watched leaves nothing on disk.
+    fn train(
+        &self,
+        network: Network,
+        (step, start): (Option<usize>, State),
+        trace: Option<TraceWriter>,
+        watch: Option<Watch>,
+    ) -> Result<(SharedNetwork, Progressed), Outcome> {
+        let Self {
+            job,
+            device,
+            splits,
+            checkpoints,
+        } = self;
+        let plan = &job.plan;
+        let is_watched = watch.is_some();
+        let interrupter = match &watch {
+            Some(watch) => watch.interrupter.clone(),
+            None => job.interrupter.clone(),
+        };
+        let parameters = Paths::new(plan).parameters(&network);
+        let frozen = ParamGroup::from_paths(optimizer::frozen(plan, &parameters));
+        let network = network.set_require_grad_group(frozen, false);
+        let learner = Learner::new(
+            SharedNetwork::new(network, plan.train.ema.as_ref()),
+            optimizer::optimizer(plan, &parameters),
+            schedule::schedule(plan, &parameters),
+        );
+        let cursor = Arc::new(Cursor::default());
+        let train_loader = splits.train.clone().shuffled(plan.seed, cursor.clone());
+        let sums = SharedSums::default();
+        let result = Arc::new(Mutex::new(Progressed::default()));
+        let epochs = Epochs {
+            plan: plan.clone(),
+            device: device.clone(),
+            start,
+            started: job.started,
+            cursor,
+            sums: sums.clone(),
+            scores: splits.scores.clone(),
+            checkpoints: checkpoints.clone(),
+            trace: trace.map(Mutex::new),
+            watch: watch.clone(),
+            last_step: job.last_step,
+            emit: match is_watched {
+                true => Arc::new(|_| {}),
+                false => job.emit.clone(),
+            },
+            fault: job.fault.clone().filter(|_| !is_watched),
+            result: result.clone(),
+        };
+        let [model, optimizer, scheduler] = checkpoints.parts();
+        let batch_size = plan.train.batch_size;
+        let [train_tap, valid_tap] = Tap::pair(&sums, &splits.scores, batch_size, &interrupter);
+        let training = SupervisedTraining::new(
+            &job.folder.0,
+            train_loader.to_device(device),
+            Arc::new(splits.valid.clone()),
+        )
+        .metric_train(train_tap)
+        .metric_valid(valid_tap)
+        .with_metric_logger(Nothing)
+        .with_application_logger(None)
+        .renderer(Box::new(Nothing))
+        .with_interrupter(interrupter)
+        .with_custom_checkpointers(model, optimizer, scheduler)
+        .with_checkpointing_strategy(Always)
+        .num_epochs(plan.train.epochs)
+        .with_training_strategy(TrainingStrategy::Custom(Arc::new(epochs)));
+        let training = match step {
+            Some(step) => training.checkpoint(step),
+            None => training,
+        };
+        let trained = training.launch(learner);
+        if let Some(error) = trained.error {
+            return Err(training_failure(&error));
+        }
+        let progressed = result
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        if let Some(failure) = progressed.failure {
+            return Err(failure);
+        }
+        if is_watched {
+            return Ok((trained.model, progressed));
+        }
+        let epoch = progressed.state.epochs_done + 1;
+        let not_finite = sums.lock().not_finite;
+        if let Some(not_finite) = not_finite {
+            return Err(self.not_finite(not_finite, epoch));
+        }
+        if let (Some(held), Some(limit)) = (progressed.over_limit, plan.memory_limit_bytes) {
+            return Err(Outcome::failed(
+                FailureClass::OutOfMemory,
+                format!(
+                    "the process held {} in epoch {epoch}, and `memory.limit` is {}; raise the limit, or choose a smaller batch or model",
+                    show_bytes(held),
+                    show_bytes(limit)
+                ),
+            ));
+        }
+        let is_stopped_early = progressed.state.is_stopped_early(plan);
+        let is_last_step = job
+            .last_step
+            .is_some_and(|last| progressed.state.step(plan) >= last);
+        let is_done =
+            progressed.state.epochs_done >= plan.train.epochs || is_stopped_early || is_last_step;
+        if trained.interrupted.is_some() && !is_done {
+            // A stop that came when everything was trained leaves only little to do.
+            return Err(Outcome::Interrupted);
+        }
+        if let (Some(stopping), true) = (&plan.train.early_stopping, is_stopped_early) {
+            let metric = plan.watched().unwrap_or(plan.objective).name();
+            (job.emit)(Event::StoppedEarly {
+                epoch: progressed.state.epochs_done,
+                reason: format!("no better {metric} for {} epochs", stopping.patience),
+            });
+        }
+        Ok((trained.model, progressed))
     }
-    let progressed = result
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone();
-    if let Some(failure) = progressed.failure {
-        return Err(failure);
+
+    /// The failure of a training with a number that is none, and where that came from: found by making the last
+    /// updates again.
+    fn not_finite(&self, wrong: NotFinite, epoch: usize) -> Outcome {
+        let NotFinite { what, step } = wrong;
+        let plan = &self.job.plan;
+        let mut message = format!("the {what} became infinite or not a number in epoch {epoch}");
+        if let Some(step) = step {
+            let step = (epoch - 1) * plan.steps_per_epoch + step;
+            message += &format!(", step {step}");
+            let watch = Watch {
+                step,
+                paths: Paths::new(plan),
+                interrupter: Interrupter::new(),
+                found: Arc::default(),
+            };
+            let (from, start) = self.checkpoints.newest().state.unzip();
+            let network = initial_network(plan, &self.device);
+            let from = (from, start.unwrap_or_default());
+            let first = match self.train(network, from, None, Some(watch.clone())) {
+                Ok(_) => watch.found(),
+                Err(_) => None,
+            };
+            if let Some(first) = first {
+                message += &format!(": first {first}");
+            }
+        }
+        message += "; lower `optimizer.learning_rate`, or set `optimizer.clip`";
+        Outcome::failed(FailureClass::NotFinite, message)
     }
-    let epoch = progressed.state.epochs_done + 1;
-    if let Some(what) = sums.lock().not_finite {
-        return Err(Outcome::failed(
-            FailureClass::NotFinite,
-            format!(
-                "the {what} became infinite or not a number in epoch {epoch}; lower `optimizer.learning_rate`"
-            ),
-        ));
+
+    /// Saves the weights and evaluates the best ones on the test split.
+    fn finish(&self, model: SharedNetwork, progressed: &Progressed) -> Result<Executed, Outcome> {
+        let Self {
+            job,
+            splits,
+            checkpoints,
+            ..
+        } = self;
+        let disk = |e: &dyn std::fmt::Display| {
+            let message = format!(
+                "the weights cannot be saved below {}: {e}",
+                job.folder.0.display()
+            );
+            Outcome::failed(FailureClass::Disk, message)
+        };
+        let save = |network: Network, name: &str| {
+            let path = job.folder.model(name);
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder).map_err(|e| disk(&e))?;
+            }
+            network.into_record().save(&path).map_err(|e| disk(&e))
+        };
+        let weights_digest = digest::weights_digest(&model.network());
+        save(model.network(), "final")?;
+        if let Some(average) = model.average() {
+            save(average, "ema")?;
+        }
+        self.trace_optimizer(progressed.state.step(&job.plan))?;
+        Fault::reach(job.fault.as_ref(), Phase::Evaluating);
+        if let Some(epoch) = progressed.state.best {
+            let record = checkpoints.weights(epoch.step).map_err(|e| disk(&e))?;
+            let best = model.try_load_record(record).map_err(|e| disk(&e))?;
+            // The weights that the objective was measured with.
+            let chosen = best.average().filter(|_| job.plan.objective.is_of_ema());
+            save(chosen.unwrap_or(best.network()), "best")?;
+            let evaluated = [("test", Some(best.network())), ("test_ema", best.average())];
+            for (name, network) in evaluated {
+                if let (Some(test), Some(network)) = (&splits.test, network) {
+                    (job.emit)(Event::SplitEvaluated {
+                        split: name.into(),
+                        epoch: epoch.epoch,
+                        metrics: evaluate(&network, test, &splits.scores, name)?,
+                    });
+                }
+            }
+        }
+        Ok(Executed {
+            outcome: Outcome::Completed,
+            weights_digest,
+        })
     }
-    if let (Some(held), Some(limit)) = (progressed.over_limit, plan.memory_limit_bytes) {
-        return Err(Outcome::failed(
-            FailureClass::OutOfMemory,
-            format!(
-                "the process held {} in epoch {epoch}, and `memory.limit` is {}; raise the limit, or choose a smaller batch or model",
-                show_bytes(held),
-                show_bytes(limit)
-            ),
-        ));
+
+    /// Adds the digests of the optimizer's state to the trace, as the last checkpoint holds it.
+    fn trace_optimizer(&self, step: usize) -> Result<(), Outcome> {
+        let path = self.job.folder.checkpoint_part("optimizer", step);
+        if !path.exists() {
+            return Ok(());
+        }
+        let paths = Paths::new(&self.job.plan);
+        let parameters = optimizer_digests(&path, &paths)
+            .map_err(|reason| Outcome::failed(FailureClass::Disk, reason))?;
+        let digests = Digests { step, parameters };
+        // What is there of this step stays, but for what an attempt before this one put behind it.
+        TraceWriter::open(&self.job.folder, step, step)
+            .and_then(|mut trace| trace.add_digests(&digests))
+            .map_err(trace_failure)
     }
-    let is_stopped_early = progressed.state.is_stopped_early(plan);
-    let is_done = progressed.state.epochs_done >= plan.train.epochs || is_stopped_early;
-    if trained.interrupted.is_some() && !is_done {
-        // A stop that came when everything was trained leaves only little to do.
-        return Err(Outcome::Interrupted);
-    }
-    if let (Some(stopping), true) = (&plan.train.early_stopping, is_stopped_early) {
-        let metric = plan.watched().unwrap_or(plan.objective).name();
-        (job.emit)(Event::StoppedEarly {
-            epoch: progressed.state.epochs_done,
-            reason: format!("no better {metric} for {} epochs", stopping.patience),
-        });
-    }
-    Ok((trained.model, progressed))
 }
 
 fn training_failure(error: &TrainingError) -> Outcome {
@@ -304,56 +449,6 @@ fn training_failure(error: &TrainingError) -> Outcome {
         _ => FailureClass::Internal,
     };
     Outcome::failed(class, error.to_string())
-}
-
-/// Saves the weights and evaluates the best ones on the test split.
-fn finish(
-    job: &Job,
-    model: SharedNetwork,
-    progressed: &Progressed,
-    splits: &Splits,
-    checkpoints: &Checkpoints,
-) -> Result<Executed, Outcome> {
-    let disk = |e: &dyn std::fmt::Display| {
-        let message = format!(
-            "the weights cannot be saved below {}: {e}",
-            job.folder.0.display()
-        );
-        Outcome::failed(FailureClass::Disk, message)
-    };
-    let save = |network: Network, name: &str| {
-        let path = job.folder.model(name);
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(|e| disk(&e))?;
-        }
-        network.into_record().save(&path).map_err(|e| disk(&e))
-    };
-    let weights_digest = digest::weights_digest(&model.network());
-    save(model.network(), "final")?;
-    if let Some(average) = model.average() {
-        save(average, "ema")?;
-    }
-    if let Some(epoch) = progressed.state.best {
-        let record = checkpoints.weights(epoch.step).map_err(|e| disk(&e))?;
-        let best = model.try_load_record(record).map_err(|e| disk(&e))?;
-        // The weights that the objective was measured with.
-        let chosen = best.average().filter(|_| job.plan.objective.is_of_ema());
-        save(chosen.unwrap_or(best.network()), "best")?;
-        let evaluated = [("test", Some(best.network())), ("test_ema", best.average())];
-        for (name, network) in evaluated {
-            if let (Some(test), Some(network)) = (&splits.test, network) {
-                (job.emit)(Event::SplitEvaluated {
-                    split: name.into(),
-                    epoch: epoch.epoch,
-                    metrics: evaluate(&network, test, &splits.scores, name)?,
-                });
-            }
-        }
-    }
-    Ok(Executed {
-        outcome: Outcome::Completed,
-        weights_digest,
-    })
 }
 
 /// The metrics of a network over a whole split.
@@ -369,7 +464,8 @@ fn evaluate(
     for batch in loader.iter() {
         let batch = batch.map_err(|e| Outcome::failed(FailureClass::Data, e.to_string()))?;
         let output = InferenceStep::step(network, batch).adapt();
-        if !sums.add_output(scores, &output).map_err(unread)? {
+        let losses = sums.add_output(scores, &output).map_err(unread)?;
+        if !losses.iter().all(|loss| loss.is_finite()) {
             return Err(Outcome::failed(
                 FailureClass::NotFinite,
                 format!(

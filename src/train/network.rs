@@ -1,10 +1,11 @@
 //! The planned network with the loss that it is trained by, as Burn's learner wants it.
 
-use burn::module::Module;
+use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, ExecutionError, Int, Tensor};
 use burn::train::metric::Adaptor;
 use burn::train::{InferenceStep, ItemLazy, TrainOutput, TrainStep};
 
+use super::diagnose::is_finite;
 use super::graph::Graph;
 use super::loader::Batch;
 use super::loss::item_losses;
@@ -33,7 +34,8 @@ impl Network {
             task: plan.task.kind,
             loss: plan.loss.clone(),
         };
-        network.materialize()
+        network.visit(&mut Draw);
+        network
     }
 
     /// \[batch, item shape\] to \[batch, values\], or for a class at each position to
@@ -53,6 +55,23 @@ impl Network {
         }
     }
 
+    /// Where a batch gives something infinite or no number first, in words.
+    pub fn first_not_finite(&self, batch: &Batch) -> Option<String> {
+        if !batch.inputs.is_finite() {
+            return Some("the items".into());
+        }
+        let mut found = None;
+        self.graph.outputs(batch.inputs.clone(), |at, output| {
+            if found.is_none() && !output.is_finite() {
+                found = Some(format!("the output of layer `{}`", self.graph.name(at)));
+            }
+        });
+        found.or_else(|| {
+            let losses = self.output(batch.clone()).losses;
+            (!is_finite(losses)).then(|| "the loss".into())
+        })
+    }
+
     /// What a batch gives.
     fn output(&self, batch: Batch) -> Output {
         let outputs = self.forward(batch.inputs);
@@ -61,6 +80,16 @@ impl Network {
             outputs,
             targets: batch.targets,
         }
+    }
+}
+
+/// Draws each parameter that is visited. Burn draws them when they are first used, which would be in the
+/// middle of the first step, from the generator's state there; `materialize` does not draw them either.
+struct Draw;
+
+impl ModuleVisitor for Draw {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        param.val();
     }
 }
 

@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 use burn::train::Interrupter;
 
 use super::gradients::{self, Norms};
-use super::metrics::SharedSums;
+use super::metrics::{NotFinite, SharedSums};
 use super::network::Network;
 use super::paths::Paths;
 use crate::plan::RunPlan;
@@ -56,27 +56,36 @@ impl NormLog {
         gradients
     }
 
-    /// Adds the norms of the steps since the last time to the sums of the epoch, in one read.
-    /// A device that they cannot be read from is an error.
-    pub fn read(&mut self, sums: &SharedSums, interrupter: &Interrupter) -> Result<(), String> {
+    /// Adds the norms of the steps since the last time to the sums of the epoch, in one read; `step` is the
+    /// last of them in the epoch, from 1. A device that they cannot be read from is an error.
+    pub fn read(
+        &mut self,
+        step: usize,
+        sums: &SharedSums,
+        interrupter: &Interrupter,
+    ) -> Result<(), String> {
         if self.staged.is_empty() {
             return Ok(());
         }
         let (mut names, mut values) = (Vec::new(), Vec::new());
-        for Norms { global, parameters } in self.staged.drain(..) {
-            names.push("gradient_norm".to_owned());
+        let first = step + 1 - self.staged.len();
+        for (at, Norms { global, parameters }) in self.staged.drain(..).enumerate() {
+            names.push((first + at, "gradient_norm".to_owned()));
             values.push(global);
             for (path, norm) in parameters {
-                names.push(format!("gradient_norm/{path}"));
+                names.push((first + at, format!("gradient_norm/{path}")));
                 values.push(norm);
             }
         }
         let data = Tensor::cat(values, 0).try_into_data();
         let data = data.map_err(|error| format!("{error:?}"))?;
         let mut sums = sums.lock();
-        for (name, value) in names.iter().zip(data.iter::<f64>()) {
+        for ((step, name), value) in names.iter().zip(data.iter::<f64>()) {
             if !value.is_finite() {
-                sums.not_finite.get_or_insert("norm of the gradients");
+                sums.not_finite.get_or_insert(NotFinite {
+                    what: "norm of the gradients",
+                    step: Some(*step),
+                });
                 interrupter.stop(Some("a gradient is not finite"));
                 break;
             }

@@ -2,6 +2,7 @@
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
+use super::diagnose::is_finite;
 use super::function::Combine;
 
 /// A float tensor of rank 1 to 5, or tokens.
@@ -53,6 +54,18 @@ macro_rules! rank_getter {
 }
 
 impl DynTensor {
+    /// Whether all numbers are finite.
+    pub fn is_finite(&self) -> bool {
+        match self.clone() {
+            DynTensor::R1(tensor) => is_finite(tensor),
+            DynTensor::R2(tensor) => is_finite(tensor),
+            DynTensor::R3(tensor) => is_finite(tensor),
+            DynTensor::R4(tensor) => is_finite(tensor),
+            DynTensor::R5(tensor) => is_finite(tensor),
+            DynTensor::Tokens(_) => true,
+        }
+    }
+
     /// A tensor of `values` with `shape` on `device`, in the device's own precision.
     ///
     /// # Panics

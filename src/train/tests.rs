@@ -9,6 +9,7 @@ use burn::store::ModuleRecord;
 use burn::tensor::Tensor;
 use burn::train::Interrupter;
 
+use super::digest::weights_digest;
 use super::network::Network;
 use super::paths::Paths;
 use super::{Job, device, execute, initial_network};
@@ -53,6 +54,7 @@ fn trained(plan: &RunPlan, folder: &Path) -> RunFolder {
         interrupter: Interrupter::new(),
         threads: 1,
         started: Instant::now(),
+        last_step: None,
         fault: None,
     };
     assert_eq!(execute(&job).outcome, Outcome::Completed);
@@ -143,4 +145,16 @@ fn what_is_frozen_stays_as_it_was_to_the_bit() {
             );
         }
     }
+}
+
+#[test]
+fn weights_are_drawn_from_the_seed_before_anything_else() {
+    let _generator = generator();
+    let plan = planned(IRIS);
+    let device = device::open(plan.device, plan.precision).expect("it is here");
+    let network = initial_network(&plan, &device);
+    // What is drawn later, as dropout does in a step, has no part in them.
+    device.clone().autodiff().seed(1);
+    let other = initial_network(&plan, &device);
+    assert_eq!(weights_digest(&network), weights_digest(&other));
 }

@@ -3,6 +3,7 @@
 mod arrows;
 mod compose;
 mod data;
+mod exactness;
 mod experiments;
 mod files;
 mod generated;

@@ -25,7 +25,7 @@ fn every_optimizer_trains_and_goes_on_to_the_same_numbers() {
     let straight = completed(&spec, &[]);
     let metrics = numbers(straight.path());
     assert_eq!(metrics.len(), 10);
-    for (id, csv, _, _) in &metrics {
+    for (id, csv, ..) in &metrics {
         let rows: Vec<Vec<&str>> = csv.lines().map(|row| row.split(',').collect()).collect();
         let at = rows[0].iter().position(|name| *name == "train/loss");
         let loss = |row: &[&str]| row[at.unwrap()].parse::<f64>().unwrap();
@@ -109,7 +109,7 @@ fn training_that_gets_no_better_stops_early_and_says_so() {
     let folder = folder_with(&spec);
     let stderr = goes_on(folder.path());
     assert!(stderr.contains("stopped early after epoch 3"), "{stderr}");
-    let (_, csv, _, _) = &numbers(folder.path())[0];
+    let (_, csv, ..) = &numbers(folder.path())[0];
     assert_eq!(csv.lines().count(), 4, "{csv}");
     let report = std::fs::read_to_string(folder.path().join("results/spec/report.md")).unwrap();
     let line = "`base-s1` was stopped early after epoch 3 of 9: no better train/loss for 2 epochs";

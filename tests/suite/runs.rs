@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use super::support::{IRIS, completed, folder_with, goes_on, mnist, numbers, run, runner, summary};
 
 /// Long enough to be stopped in the middle, with everything on that resuming could lose.
-const STOPPABLE: &str = r#"
+pub const STOPPABLE: &str = r#"
 [experiment]
 seeds = [1, 2]
 
@@ -328,7 +328,7 @@ fn a_panicking_run_fails_alone_and_only_it_is_tried_again() {
         failed["failure"]["message"]
             .as_str()
             .unwrap()
-            .starts_with("injected fault in epoch 2 (src/train/epochs.rs:")
+            .starts_with("injected fault in epoch 2 (src/train/fault.rs:")
     );
     assert_eq!(summary(folder.path(), "base-s3")["outcome"], "completed");
     let report = fs::read_to_string(folder.path().join("results/spec/report.md")).unwrap();
@@ -374,21 +374,38 @@ fn a_run_above_its_memory_limit_is_ended() {
 }
 
 #[test]
-fn results_of_another_plan_are_refused() {
+fn runs_of_another_plan_are_made_anew() {
     let folder = completed(IRIS, &[]);
     let (code, _, stderr) = run(
         folder.path(),
         &["run", "spec.toml", "--set", "optimizer.learning_rate=0.5"],
     );
-    assert_eq!(code, 2);
-    insta::assert_snapshot!(stderr);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(
+        stderr.contains("`base-s1` is made anew: `optimizer.learning_rate` was 0.01, is 0.5"),
+        "{stderr}"
+    );
     // More seeds are no other plan: what is there stays.
     let (code, _, stderr) = run(
         folder.path(),
-        &["run", "spec.toml", "--set", "experiment.seeds=[1, 2]"],
+        &[
+            "run",
+            "spec.toml",
+            "--set",
+            "optimizer.learning_rate=0.5",
+            "--set",
+            "experiment.seeds=[1, 2]",
+        ],
     );
     assert_eq!(code, 0, "{stderr}");
     assert!(stderr.contains("1 of 2 runs to do, 1 skipped"), "{stderr}");
+    // None of the runs that are there: another experiment of the same name, by all signs.
+    let (code, _, stderr) = run(
+        folder.path(),
+        &["run", "spec.toml", "--set", "experiment.seeds=[7]"],
+    );
+    assert_eq!(code, 2);
+    insta::assert_snapshot!(stderr);
 }
 
 #[test]
@@ -411,7 +428,7 @@ fn precisions_and_losses_train() {
     )
     .replace("epochs = 3", "epochs = 20");
     let folder = completed(&spec, &[]);
-    for (id, _, metrics, _) in numbers(folder.path()) {
+    for (id, _, metrics, ..) in numbers(folder.path()) {
         assert!(
             metrics["valid/accuracy"].as_f64().unwrap() >= 0.8,
             "{id}: {metrics}"

@@ -201,8 +201,8 @@ pub fn summary(folder: &Path, run: &str) -> Json {
     )
 }
 
-/// What must be equal between two results: each run's metrics, weights and outcome.
-pub fn numbers(folder: &Path) -> Vec<(String, String, Json, Json)> {
+/// What must be equal between two results: each run's metrics, weights and trace.
+pub fn numbers(folder: &Path) -> Vec<(String, String, Json, Json, String)> {
     let runs = folder.join("results/spec/runs");
     let mut ids: Vec<_> = fs::read_dir(&runs)
         .unwrap()
@@ -211,13 +211,18 @@ pub fn numbers(folder: &Path) -> Vec<(String, String, Json, Json)> {
         .collect();
     ids.sort();
     let numbers = ids.into_iter().map(|id| {
-        let metrics = fs::read_to_string(runs.join(&id).join("metrics.csv")).unwrap();
+        let run = runs.join(&id);
+        let metrics = fs::read_to_string(run.join("metrics.csv")).unwrap();
         let summary = summary(folder, &id);
+        let losses = fs::read(run.join("trace/losses.f64")).unwrap();
+        let losses = losses.iter().map(|byte| format!("{byte:02x}"));
+        let digests = fs::read_to_string(run.join("trace/digests.csv")).unwrap();
         (
             id,
             metrics,
             summary["metrics"].clone(),
             summary["weights_digest"].clone(),
+            digests + &losses.collect::<String>(),
         )
     });
     numbers.collect()

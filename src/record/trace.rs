@@ -1,0 +1,184 @@
+//! The trace of a run: what a resumed run and a reproduction are held against, step by step.
+//!
+//! `trace/losses.f64` holds the loss of each update, in 8 bytes each, little-endian: the place is the step.
+//! `trace/digests.csv` holds a digest of each parameter when training begins and at the end of each
+//! epoch, and at last of the optimizer's state. A resumed run cuts both to the checkpoint that it goes on
+//! from, so that they are those of a run that was never stopped.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use super::{RunFolder, write_whole};
+
+/// What the paths of an optimizer's state begin with.
+pub const OPTIMIZER: &str = "optimizer/";
+
+/// The digests of all parameters after so many updates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Digests {
+    /// Updates before.
+    pub step: usize,
+    /// Path and digest of each, in the network's order.
+    pub parameters: Vec<(String, String)>,
+}
+
+/// A trace as it is on disk.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trace {
+    /// The loss of each update; no number for one that was lost.
+    pub losses: Vec<f64>,
+    /// In the order of their steps.
+    pub digests: Vec<Digests>,
+}
+
+impl Trace {
+    /// Reads the trace of a run; an empty one when there is none. A torn end is left out.
+    pub fn read(folder: &RunFolder) -> io::Result<Self> {
+        let losses = read_if_there(losses_path(folder))?;
+        let losses = losses
+            .chunks_exact(8)
+            .map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap_or_default()));
+        let text = read_if_there(digests_path(folder))?;
+        let text = String::from_utf8_lossy(&text);
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let mut digests: Vec<Digests> = Vec::new();
+        for line in whole.lines().skip(1) {
+            let mut cells = line.rsplitn(2, ',');
+            let (Some(digest), Some(rest)) = (cells.next(), cells.next()) else {
+                continue;
+            };
+            let Some((step, path)) = rest.split_once(',') else {
+                continue;
+            };
+            let Ok(step) = step.parse() else { continue };
+            let parameter = (path.to_owned(), digest.to_owned());
+            match digests.last_mut() {
+                Some(last) if last.step == step => last.parameters.push(parameter),
+                _ => digests.push(Digests {
+                    step,
+                    parameters: vec![parameter],
+                }),
+            }
+        }
+        Ok(Self {
+            losses: losses.collect(),
+            digests,
+        })
+    }
+}
+
+/// Writes the trace of a run that goes on.
+#[derive(Debug)]
+pub struct TraceWriter {
+    losses: File,
+    digests: File,
+}
+
+impl TraceWriter {
+    /// Opens the trace of a run that goes on after so many updates, the last of its finished epochs ending at
+    /// `epoch_end`: what lies behind is cut off.
+    pub fn open(folder: &RunFolder, step: usize, epoch_end: usize) -> io::Result<Self> {
+        fs::create_dir_all(folder.trace())?;
+        let append = |path| OpenOptions::new().create(true).append(true).open(path);
+        let mut losses = append(losses_path(folder))?;
+        let there = losses.metadata()?.len() / 8;
+        losses.set_len(8 * there.min(step as u64))?;
+        // Losses that somebody took away are not made up.
+        for _ in there..step as u64 {
+            losses.write_all(&f64::NAN.to_le_bytes())?;
+        }
+        let mut text = "step,parameter,sha256\n".to_owned();
+        if step > 0 {
+            let there = Trace::read(folder)?.digests.into_iter();
+            for mut digests in there.filter(|digests| digests.step <= epoch_end) {
+                // The optimizer's state is that of an end, which this is not any more.
+                let is_kept = |(path, _): &(String, String)| !path.starts_with(OPTIMIZER);
+                digests.parameters.retain(is_kept);
+                text += &lines(&digests);
+            }
+        }
+        write_whole(&digests_path(folder), text.as_bytes())?;
+        Ok(Self {
+            losses,
+            digests: append(digests_path(folder))?,
+        })
+    }
+
+    /// Adds the losses of the next updates.
+    pub fn add_losses(&mut self, losses: &[f64]) -> io::Result<()> {
+        let bytes: Vec<u8> = losses.iter().flat_map(|loss| loss.to_le_bytes()).collect();
+        self.losses.write_all(&bytes)
+    }
+
+    /// Adds the digests of a step.
+    pub fn add_digests(&mut self, digests: &Digests) -> io::Result<()> {
+        self.digests.write_all(lines(digests).as_bytes())
+    }
+}
+
+fn lines(digests: &Digests) -> String {
+    let each = digests.parameters.iter();
+    each.map(|(path, digest)| format!("{},{path},{digest}\n", digests.step))
+        .collect()
+}
+
+fn losses_path(folder: &RunFolder) -> PathBuf {
+    folder.trace().join("losses.f64")
+}
+
+fn digests_path(folder: &RunFolder) -> PathBuf {
+    folder.trace().join("digests.csv")
+}
+
+fn read_if_there(path: PathBuf) -> io::Result<Vec<u8>> {
+    match fs::read(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digests(step: usize, digest: &str) -> Digests {
+        let parameter = |path: &str| (path.to_owned(), digest.to_owned());
+        Digests {
+            step,
+            parameters: vec![parameter("linear.weight"), parameter("odd,name.bias")],
+        }
+    }
+
+    #[test]
+    fn a_trace_is_cut_to_where_a_run_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = RunFolder(folder.path().to_owned());
+        assert_eq!(Trace::read(&folder).unwrap(), Trace::default());
+        let mut writer = TraceWriter::open(&folder, 0, 0).unwrap();
+        writer.add_digests(&digests(0, "a")).unwrap();
+        writer.add_losses(&[1.5, -0.1]).unwrap();
+        writer.add_losses(&[0.25]).unwrap();
+        writer.add_digests(&digests(3, "b")).unwrap();
+        drop(writer);
+        // A kill tears the ends.
+        let mut torn = fs::read(digests_path(&folder)).unwrap();
+        torn.extend(b"6,linear.wei");
+        fs::write(digests_path(&folder), torn).unwrap();
+        let trace = Trace::read(&folder).unwrap();
+        assert_eq!(trace.losses, [1.5, -0.1, 0.25]);
+        assert_eq!(trace.digests, [digests(0, "a"), digests(3, "b")]);
+
+        let mut writer = TraceWriter::open(&folder, 2, 0).unwrap();
+        writer.add_losses(&[0.5]).unwrap();
+        let trace = Trace::read(&folder).unwrap();
+        assert_eq!(trace.losses, [1.5, -0.1, 0.5]);
+        assert_eq!(trace.digests, [digests(0, "a")]);
+
+        drop(TraceWriter::open(&folder, 5, 3).unwrap());
+        let losses = Trace::read(&folder).unwrap().losses;
+        assert!(losses.len() == 5 && losses[3].is_nan());
+        drop(TraceWriter::open(&folder, 0, 0).unwrap());
+        assert_eq!(Trace::read(&folder).unwrap(), Trace::default());
+    }
+}

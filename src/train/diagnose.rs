@@ -1,0 +1,121 @@
+//! What became infinite or not a number first.
+//!
+//! A loss is only read when several steps are done, and by then all weights are spoilt. Since updates can be
+//! made again exactly, the run goes back to its last checkpoint and makes them again, and is watched
+//! closely when it comes to the step: weights before it, the output of each layer, and gradients.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::optim::GradientsParams;
+use burn::tensor::Tensor;
+use burn::train::Interrupter;
+
+use super::loader::Batch;
+use super::network::Network;
+use super::paths::Paths;
+
+/// Watches a training that is made again.
+#[derive(Clone)]
+pub struct Watch {
+    /// The update whose loss was no number, from 1 over the whole training.
+    pub step: usize,
+    /// Names of parameters.
+    pub paths: Paths,
+    /// Stops the training when something was found.
+    pub interrupter: Interrupter,
+    /// What was found, as a phrase that follows "first".
+    pub found: Arc<Mutex<Option<String>>>,
+}
+
+impl Watch {
+    /// Looks at the weights before the update and at what its layers give. Draws random numbers where
+    /// layers do.
+    pub fn look_at_outputs(&self, step: usize, network: &Network, batch: &Batch) {
+        if step != self.step {
+            return;
+        }
+        let mut weights = Weights {
+            watch: self,
+            path: Vec::new(),
+            gradients: None,
+            found: None,
+        };
+        network.visit(&mut weights);
+        match weights.found {
+            Some(path) => self.find(format!("in `{path}`, as step {} left it", step - 1)),
+            None => {
+                if let Some(place) = network.first_not_finite(batch) {
+                    self.find(format!("in {place}"));
+                }
+            }
+        }
+    }
+
+    /// Looks at the gradients of the update and of the one before it.
+    pub fn look_at_gradients(&self, step: usize, network: &Network, gradients: &GradientsParams) {
+        if step + 1 < self.step {
+            return;
+        }
+        let mut weights = Weights {
+            watch: self,
+            path: Vec::new(),
+            gradients: Some(gradients),
+            found: None,
+        };
+        network.visit(&mut weights);
+        if let Some(path) = weights.found {
+            self.find(format!("in the gradient of `{path}` in step {step}"));
+        }
+        if step == self.step {
+            self.interrupter.stop(Some("the step was watched"));
+        }
+    }
+
+    /// What was found.
+    pub fn found(&self) -> Option<String> {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.take()
+    }
+
+    fn find(&self, what: String) {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.get_or_insert(what);
+        self.interrupter.stop(Some("what was not finite is found"));
+    }
+}
+
+/// Finds weights, or gradients, that are not finite: of gradients the last, since they come from behind.
+struct Weights<'a> {
+    watch: &'a Watch,
+    path: Vec<String>,
+    gradients: Option<&'a GradientsParams>,
+    found: Option<String>,
+}
+
+impl ModuleVisitor for Weights<'_> {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let tensor = match self.gradients {
+            None if self.found.is_some() => None,
+            None => Some(param.val()),
+            Some(gradients) => gradients.get::<D>(param.id),
+        };
+        if tensor.is_some_and(|tensor| !is_finite(tensor)) {
+            self.found = Some(self.watch.paths.of(&self.path));
+        }
+    }
+}
+
+/// Whether all numbers of a tensor are finite. One that cannot be read says nothing.
+pub fn is_finite<const D: usize>(tensor: Tensor<D>) -> bool {
+    let data = tensor.try_into_data();
+    data.is_ok_and(|data| data.iter::<f64>().all(f64::is_finite))
+}

@@ -1,0 +1,116 @@
+//! Faults that are provoked at a named moment of a run, for tests and for `runner prove`.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A moment of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// The data is being loaded.
+    Loading,
+    /// The epoch begins, counted from 1.
+    Epoch(usize),
+    /// The update is about to be made, counted from 1 over the whole training.
+    Training(usize),
+    /// A batch of the epoch's validation was computed.
+    Validating(usize),
+    /// One of the three files of a checkpoint of this many steps is on disk.
+    Checkpointing(usize),
+    /// The best weights are evaluated on the test split.
+    Evaluating,
+}
+
+/// What happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// A panic.
+    Panic,
+    /// The process is killed, as by `kill -9`.
+    Kill,
+    /// The process does nothing any more.
+    Hang,
+}
+
+/// A fault to provoke: written `PHASE:NUMBER=KIND`, such as `training:57=kill` or `loading=hang`. An epoch's
+/// number alone is a panic at its start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// When.
+    pub phase: Phase,
+    /// What.
+    pub kind: FaultKind,
+}
+
+impl Fault {
+    /// Happens, when this is the moment.
+    ///
+    /// # Panics
+    /// If it is to.
+    pub fn reach(fault: Option<&Self>, phase: Phase) {
+        let Some(fault) = fault.filter(|fault| fault.phase == phase) else {
+            return;
+        };
+        match fault.kind {
+            FaultKind::Panic => panic!("injected fault in {phase}"),
+            FaultKind::Kill => {
+                #[cfg(unix)]
+                let _ = signal_hook::low_level::raise(signal_hook::consts::SIGKILL);
+                std::process::abort()
+            }
+            FaultKind::Hang => loop {
+                std::thread::park();
+            },
+        }
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Phase::Loading => write!(f, "loading"),
+            Phase::Epoch(epoch) => write!(f, "epoch {epoch}"),
+            Phase::Training(step) => write!(f, "step {step}"),
+            Phase::Validating(epoch) => write!(f, "the validation of epoch {epoch}"),
+            Phase::Checkpointing(step) => write!(f, "the checkpoint of step {step}"),
+            Phase::Evaluating => write!(f, "the evaluation"),
+        }
+    }
+}
+
+impl FromStr for Fault {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(epoch) = text.parse() {
+            return Ok(Self {
+                phase: Phase::Epoch(epoch),
+                kind: FaultKind::Panic,
+            });
+        }
+        let parsed = text.split_once('=').and_then(|(phase, kind)| {
+            let (name, number) = phase.split_once(':').unwrap_or((phase, "0"));
+            let number = number.parse().ok()?;
+            let phase = match name {
+                "loading" => Phase::Loading,
+                "epoch" => Phase::Epoch(number),
+                "training" => Phase::Training(number),
+                "validating" => Phase::Validating(number),
+                "checkpointing" => Phase::Checkpointing(number),
+                "evaluating" => Phase::Evaluating,
+                _ => return None,
+            };
+            let kind = match kind {
+                "panic" => FaultKind::Panic,
+                "kill" => FaultKind::Kill,
+                "hang" => FaultKind::Hang,
+                _ => return None,
+            };
+            Some(Self { phase, kind })
+        });
+        parsed.ok_or_else(|| {
+            format!(
+                "`{text}` is no fault: write an epoch, or `PHASE:NUMBER=KIND` with a phase of loading, epoch, training, validating, checkpointing, evaluating and a kind of panic, kill, hang"
+            )
+        })
+    }
+}

@@ -1,0 +1,197 @@
+//! Runs that are killed at any moment, made longer, or changed: what is done stays done, and numbers are those
+//! of a run that was never stopped.
+
+use std::fs;
+use std::path::Path;
+
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+
+use super::runs::STOPPABLE;
+use super::support::{IRIS, completed, folder_with, goes_on, numbers, run, summary};
+
+/// One run with everything on, and checkpoints within epochs.
+fn one_run() -> String {
+    STOPPABLE
+        .replace("seeds = [1, 2]", "seeds = [1]")
+        .replace("epochs = 60", "epochs = 24")
+        .replace("epochs = 30", "epochs = 10")
+        .replace("[train]", "[checkpoint]\nevery_steps = 7\n\n[train]")
+}
+
+/// Runs until a fault happens; whether it did.
+fn killed_at(folder: &Path, fault: &str) -> bool {
+    let fault = format!("*@{fault}=kill");
+    let (code, ..) = run(
+        folder,
+        &["run", "spec.toml", "--quiet", "--inject-fault", &fault],
+    );
+    if code == 0 {
+        return false;
+    }
+    let summary = summary(folder, "base-s1");
+    assert_eq!(summary["failure"]["class"], "killed", "{summary}");
+    true
+}
+
+#[cfg(unix)]
+#[test]
+fn a_run_that_is_killed_at_twenty_moments_is_the_same_run() {
+    const STEPS_PER_EPOCH: usize = 26;
+    let straight = completed(&one_run(), &[]);
+    let killed = folder_with(&one_run());
+    let mut rng = ChaCha8Rng::seed_from_u64(20);
+    let mut moments: Vec<(usize, String)> = (0..20)
+        .map(|number| {
+            let epoch = rng.random_range(1..=24);
+            let step = (epoch - 1) * STEPS_PER_EPOCH + rng.random_range(1..=STEPS_PER_EPOCH);
+            match number % 4 {
+                0 => (epoch * STEPS_PER_EPOCH, format!("validating:{epoch}")),
+                1 => {
+                    let end = epoch * STEPS_PER_EPOCH;
+                    (end + 1, format!("checkpointing:{end}"))
+                }
+                _ => (step, format!("training:{step}")),
+            }
+        })
+        .collect();
+    moments.sort();
+    moments.dedup();
+    assert!(killed_at(killed.path(), "loading"));
+    for (_, moment) in &moments {
+        assert!(killed_at(killed.path(), moment), "{moment}");
+    }
+    assert!(killed_at(killed.path(), "evaluating"));
+    goes_on(killed.path());
+    assert_eq!(numbers(straight.path()), numbers(killed.path()));
+}
+
+#[test]
+fn more_epochs_are_added_to_those_that_are_there() {
+    let spec = STOPPABLE
+        .replace("seeds = [1, 2]", "seeds = [1]")
+        .replace("\"cosine\"\nfraction", "\"constant\"\nfraction")
+        .replace("epochs = 30", "epochs = 3")
+        .replace("period = 8", "period = 1");
+    let (short, long) = (
+        spec.replace("epochs = 60", "epochs = 6"),
+        spec.replace("epochs = 60", "epochs = 14"),
+    );
+    let folder = completed(&short, &[]);
+    let fresh = completed(&long, &[]);
+    fs::write(folder.path().join("spec.toml"), &long).unwrap();
+    let (_, table, _) = run(folder.path(), &["plan", "spec.toml"]);
+    assert!(
+        table.contains("to extend from 6 epochs, at step 156"),
+        "{table}"
+    );
+    let said = goes_on(folder.path());
+    assert!(said.contains("1 go on to more epochs"), "{said}");
+    assert_eq!(numbers(fresh.path()), numbers(folder.path()));
+    let events = folder.path().join("results/spec/runs/base-s1/events.jsonl");
+    let events = fs::read_to_string(events).unwrap();
+    assert!(events.contains("\"resumed_step\":156"), "{events}");
+}
+
+#[test]
+fn a_schedule_over_the_length_is_made_anew_with_the_reason() {
+    let cosine = format!("{IRIS}\n[scheduler]\ntype = \"cosine\"\n");
+    let folder = completed(&cosine, &[]);
+    let before = numbers(folder.path());
+    let longer = cosine.replace("epochs = 3", "epochs = 5");
+    fs::write(folder.path().join("spec.toml"), &longer).unwrap();
+    let (_, table, _) = run(folder.path(), &["plan", "spec.toml"]);
+    let said = goes_on(folder.path());
+    insta::assert_snapshot!(format!("{table}\n{said}"));
+    assert_eq!(
+        numbers(completed(&longer, &[]).path()),
+        numbers(folder.path())
+    );
+    // What was there is kept, and comes back when the file does, by being made again.
+    let replaced = fs::read_dir(folder.path().join("results/spec/replaced")).unwrap();
+    assert_eq!(replaced.count(), 1);
+    fs::write(folder.path().join("spec.toml"), &cosine).unwrap();
+    goes_on(folder.path());
+    assert_eq!(numbers(folder.path()), before);
+}
+
+#[test]
+fn what_is_to_do_is_said_for_each_run() {
+    let spec = format!("[experiment]\nseeds = [1, 2, 3]\n{IRIS}");
+    let folder = completed(&spec, &["--only", "*-s1", "--only", "*-s2"]);
+    run(
+        folder.path(),
+        &[
+            "run",
+            "spec.toml",
+            "--quiet",
+            "--inject-fault",
+            "*-s3@2",
+            "--only",
+            "*-s3",
+        ],
+    );
+    let more = spec.replace("[1, 2, 3]", "[1, 3, 4]");
+    fs::write(folder.path().join("spec.toml"), more).unwrap();
+    let (_, table, _) = run(folder.path(), &["plan", "spec.toml"]);
+    insta::assert_snapshot!(table);
+}
+
+#[test]
+fn the_newest_and_the_best_checkpoints_are_kept() {
+    let spec = format!(
+        "{IRIS}\n[checkpoint]\nkeep_last = 2\nkeep_best = 3\n\n[objective]\nmetric = \"train/loss\"\n"
+    )
+    .replace("epochs = 3", "epochs = 9");
+    let folder = completed(&spec, &[]);
+    let run = folder.path().join("results/spec/runs/base-s1");
+    let metrics = fs::read_to_string(run.join("metrics.csv")).unwrap();
+    let column = metrics.lines().next().unwrap().split(',');
+    let column = column
+        .clone()
+        .position(|name| name == "train/loss")
+        .unwrap();
+    let mut epochs: Vec<(f64, usize)> = metrics
+        .lines()
+        .skip(1)
+        .map(|line| {
+            let cells: Vec<&str> = line.split(',').collect();
+            (cells[column].parse().unwrap(), cells[1].parse().unwrap())
+        })
+        .collect();
+    let last: Vec<usize> = epochs[7..].iter().map(|(_, step)| *step).collect();
+    epochs.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    let mut expected: Vec<usize> = epochs[..3]
+        .iter()
+        .map(|(_, step)| *step)
+        .chain(last)
+        .collect();
+    expected.sort_unstable();
+    expected.dedup();
+    let mut kept: Vec<usize> = fs::read_dir(run.join("checkpoints"))
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().unwrap();
+            let step = name.strip_prefix("checkpoint-")?.strip_suffix(".json")?;
+            step.parse().ok()
+        })
+        .collect();
+    kept.sort_unstable();
+    assert_eq!(kept, expected);
+}
+
+#[test]
+fn a_loss_that_is_no_number_is_traced_to_where_it_began() {
+    let sgd = IRIS.replace("adam", "sgd");
+    for (learning_rate, scale) in [("1e30", ""), ("1e3", "")] {
+        let folder = folder_with(&format!("{}{scale}", sgd.replace("1e-2", learning_rate)));
+        let (code, ..) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+        assert_eq!(code, 1);
+        let summary = summary(folder.path(), "base-s1");
+        insta::assert_snapshot!(
+            format!("not_finite_{learning_rate}"),
+            summary["failure"]["message"].as_str().unwrap()
+        );
+    }
+}
