@@ -17,5 +17,6 @@ pub mod init;
 pub mod plan;
 pub mod record;
 pub mod report;
+pub mod reproduce;
 pub mod spec;
 pub mod train;

@@ -10,17 +10,21 @@ mod list;
 mod output;
 mod prepare;
 mod render;
+mod reproduce;
 mod run;
 mod verbs;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::builder::TypedValueParser;
 use clap::{ArgAction, Args, Parser, Subcommand};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::reproduce::AtLeast;
+use crate::spec::backend::DeviceName;
 use crate::spec::task::TaskKind;
 use crate::train::Fault;
 use output::Output;
@@ -88,6 +92,8 @@ enum Verb {
     Render(RenderArgs),
     /// Train the runs of an experiment file that are not completed yet, and report
     Run(RunArgs),
+    /// Make a run again from its folder, compare it step by step, and grade the reproduction
+    Reproduce(ReproduceArgs),
     /// Rebuild the report of a results folder and show it
     Report {
         /// The folder of an experiment, such as `results/mnist_sweep`
@@ -206,6 +212,27 @@ struct RunArgs {
 }
 
 #[derive(Args)]
+struct ReproduceArgs {
+    /// The folder of a run, or of an experiment for all of its completed runs
+    path: PathBuf,
+    /// The least that is good enough for exit code 0: `bitwise`, `ulp:N` or `equivalent`
+    #[arg(long, value_name = "GRADE", default_value = "bitwise")]
+    at_least: AtLeast,
+    /// Another device than then, such as `wgpu`
+    #[arg(long, value_name = "DEVICE", value_parser = |text: &str| DeviceName::try_from(text.to_owned()))]
+    device: Option<DeviceName>,
+    /// Make and compare the first N updates alone
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
+    steps: Option<usize>,
+    /// Where the new run is put; by default below `reproduced/` of the experiment
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print the verdict as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
 struct ExecArgs {
     /// The folder of a run
     folder: PathBuf,
@@ -262,6 +289,7 @@ pub fn main() -> ExitCode {
         Verb::Describe(args) => describe::describe(&args, &mut output),
         Verb::Render(args) => render::render(&args, &mut output),
         Verb::Run(args) => run::run(&args, &cli.logging, &mut output),
+        Verb::Reproduce(args) => reproduce::reproduce(&args, &cli.logging, &mut output),
         Verb::Report { folder, json } => verbs::report(&folder, json, &mut output),
         Verb::List { folder, json } => list::list(&folder, json, &mut output),
         Verb::Devices { json } => verbs::devices(json, &mut output),

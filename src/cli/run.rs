@@ -219,7 +219,8 @@ fn settings(args: &RunArgs, todo: &[(RunPlan, RunFolder)]) -> Result<Settings, S
     })
 }
 
-fn worker_arguments(logging: &Logging, fault: Option<&(WildMatch, String)>) -> Vec<String> {
+/// Arguments that every worker gets.
+pub fn worker_arguments(logging: &Logging, fault: Option<&(WildMatch, String)>) -> Vec<String> {
     let mut arguments = vec!["-v".to_owned(); logging.verbose.into()];
     if let Some(filter) = &logging.log {
         arguments.extend(["--log".to_owned(), filter.clone()]);
@@ -242,7 +243,7 @@ fn json_line(plan: &RunPlan, event: &Event) -> String {
 
 /// The first Ctrl-C lets runs save a checkpoint, the second kills them.
 #[cfg(unix)]
-fn listen_for_signals(cancel: Cancel) {
+pub fn listen_for_signals(cancel: Cancel) {
     use signal_hook::consts::{SIGINT, SIGTERM};
     use signal_hook::iterator::Signals;
 
@@ -268,7 +269,7 @@ fn listen_for_signals(cancel: Cancel) {
 
 /// Elsewhere Ctrl-C ends this program, and the workers save a checkpoint when their leash is gone.
 #[cfg(not(unix))]
-fn listen_for_signals(_: Cancel) {}
+pub fn listen_for_signals(_: Cancel) {}
 
 fn show(report: &Report, folder: &ExperimentFolder, args: &RunArgs, output: &mut Output) {
     if !args.json {

@@ -128,6 +128,12 @@ impl RunPlan {
         Some(spec.metric.unwrap_or(self.objective))
     }
 
+    /// The same with the fingerprint of what it says now.
+    pub fn with_fingerprint(mut self) -> Self {
+        self.fingerprint = self.compute_fingerprint(&self.network.work().to_string());
+        self
+    }
+
     /// Whether a checkpoint of `step` updates, written for a plan of this fingerprint and so many epochs, is one
     /// of this plan too: when the plans differ in nothing but their length, and the learning rates do
     /// not see it. The error is a phrase.
@@ -139,7 +145,8 @@ impl RunPlan {
     ) -> Result<(), String> {
         let mut shorter = self.clone();
         shorter.train.epochs = epochs;
-        if shorter.compute_fingerprint(&self.network.work().to_string()) != fingerprint {
+        let shorter = shorter.with_fingerprint();
+        if shorter.fingerprint != fingerprint {
             return Err("more than its number of epochs is other".into());
         }
         let other = |at: &usize| self.learning_rate(*at) != shorter.learning_rate(*at);

@@ -11,7 +11,7 @@ use runner::spec::render;
 use super::support::{IRIS, folder_with, plan as plan_text, plan_in, root, run, runner, texts};
 
 /// A folder with files in it, as pairs of path and text.
-fn folder_of(files: &[(&str, &str)]) -> tempfile::TempDir {
+pub fn folder_of(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (path, text) in files {
         let path = folder.path().join(path);

@@ -13,6 +13,7 @@ mod pictures;
 mod plans;
 mod recipe;
 mod refusals;
+mod reproduce;
 mod results;
 mod runs;
 mod schema;

@@ -1,0 +1,441 @@
+//! `runner reproduce`: a run made again from its folder, compared step by step, and graded.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+
+use serde::Serialize;
+
+use super::experiment::refuse;
+use super::output::Output;
+use super::prepare::disk;
+use super::{FAILED, INTERRUPTED, Logging, OK, ReproduceArgs};
+use crate::console::{Console, Mode};
+use crate::data;
+use crate::diagnostic::{Diagnostic, counted};
+use crate::dispatch::{self, Cancel, Observed, Settings, Task, Urgency};
+use crate::event::Outcome;
+use crate::plan::RunPlan;
+use crate::record::{
+    Collector, Environment, ExperimentFolder, RunFolder, RunRecord, Summary, Trace, write_json,
+};
+use crate::reproduce::{
+    Comparison, Grade, Side, Spread, environment_differences, prediction_interval,
+};
+use crate::spec::document::plain_io_error;
+use crate::train::weight_distances;
+
+/// `reproduction.json`.
+#[derive(Serialize)]
+struct Reproduction {
+    run: String,
+    original: PathBuf,
+    environment: Vec<[String; 3]>,
+    comparison: Comparison,
+    #[serde(flatten)]
+    grade: Grade,
+}
+
+/// A run to make again.
+struct Original {
+    folder: RunFolder,
+    plan: RunPlan,
+    record: RunRecord,
+    environment: Option<Environment>,
+    /// The objective of each completed seed of its trial.
+    seeds: Vec<f64>,
+}
+
+/// Makes the run of a folder again, or all completed runs of an experiment.
+pub fn reproduce(args: &ReproduceArgs, logging: &Logging, output: &mut Output) -> u8 {
+    match try_reproduce(args, logging, output) {
+        Ok(code) | Err(code) => code,
+    }
+}
+
+fn try_reproduce(args: &ReproduceArgs, logging: &Logging, output: &mut Output) -> Result<u8, u8> {
+    let originals = originals(&args.path, args.steps, output)?;
+    let several = originals.len() > 1;
+    let mut verdicts = Vec::new();
+    for original in &originals {
+        let place = args.out.clone().unwrap_or_else(|| default_place(original));
+        let place = free(if several {
+            place.join(&original.plan.id)
+        } else {
+            place
+        });
+        let grade = one(original, &place, args, logging, output)?;
+        verdicts.push((original.plan.id.clone(), grade));
+    }
+    let is_good = |grade: &Option<Grade>| grade.as_ref().is_some_and(|g| g.is(args.at_least));
+    if several && !args.json {
+        let good = verdicts.iter().filter(|(_, grade)| is_good(grade)).count();
+        for (id, grade) in &verdicts {
+            let grade = grade
+                .as_ref()
+                .map_or("not completed".into(), Grade::to_string);
+            output.print(&format!("{id}: {grade}"));
+        }
+        output.say(&format!(
+            "{good} of {} reproduced as asked for",
+            counted(verdicts.len(), "run")
+        ));
+    }
+    Ok(match verdicts.iter().all(|(_, grade)| is_good(grade)) {
+        true => OK,
+        false => FAILED,
+    })
+}
+
+/// The runs that a path stands for.
+fn originals(path: &Path, steps: Option<usize>, output: &mut Output) -> Result<Vec<Original>, u8> {
+    let wrong = |message: String, help: &str, output: &mut Output| {
+        let diagnostic = Diagnostic::error("results", message);
+        refuse(diagnostic.help(help), output)
+    };
+    let run = RunFolder(path.to_owned());
+    if run.run_toml().exists() {
+        let original = Original::read(run, output)?;
+        let end = original.record.outcome.as_ref();
+        if end != Some(&Outcome::Completed) && steps.is_none() {
+            let how = end.map_or("not finished", Outcome::word);
+            let message = format!("`{}` is {how}: there is no end to compare", path.display());
+            let help = "compare its first steps with `--steps N`, or let `runner run` complete it";
+            return Err(wrong(message, help, output));
+        }
+        return Ok(vec![original]);
+    }
+    let experiment = ExperimentFolder(path.to_owned());
+    if !experiment.plan_json().exists() {
+        let message = format!(
+            "`{}` is neither the folder of a run nor of an experiment",
+            path.display()
+        );
+        let help =
+            "give a folder such as `results/mnist_sweep/runs/base-s1`; `runner list` shows them";
+        return Err(wrong(message, help, output));
+    }
+    let mut originals = Vec::new();
+    for id in experiment.run_ids() {
+        let original = Original::read(experiment.run(&id), output)?;
+        match original.record.outcome {
+            Some(Outcome::Completed) => originals.push(original),
+            _ => output.say(&format!("`{id}` is passed over: it is not completed")),
+        }
+    }
+    match originals.is_empty() {
+        false => Ok(originals),
+        true => {
+            let message = format!("no run of `{}` is completed", path.display());
+            Err(wrong(message, "complete them with `runner run`", output))
+        }
+    }
+}
+
+impl Original {
+    fn read(folder: RunFolder, output: &mut Output) -> Result<Self, u8> {
+        let unreadable = |e: &std::io::Error, output: &mut Output| {
+            refuse(Diagnostic::error("results", plain_io_error(e)), output)
+        };
+        let plan = match folder.read_plan() {
+            Ok(Some(plan)) => plan,
+            Ok(None) => {
+                let message = format!("`{}` has no run.toml", folder.0.display());
+                return Err(refuse(Diagnostic::error("results", message), output));
+            }
+            Err(e) => return Err(unreadable(&e, output)),
+        };
+        let record = RunRecord::read(&folder).map_err(|e| unreadable(&e, output))?;
+        let environment = std::fs::read(folder.environment_json()).ok();
+        let environment = environment.and_then(|text| serde_json::from_slice(&text).ok());
+        let seeds = seeds(&folder, &plan);
+        Ok(Self {
+            folder,
+            plan,
+            record,
+            environment,
+            seeds,
+        })
+    }
+
+    fn side(&self) -> std::io::Result<Side> {
+        side(&self.folder, &self.plan, &self.record)
+    }
+
+    fn spread(&self) -> Option<Spread> {
+        prediction_interval(&self.seeds)
+    }
+}
+
+fn side(folder: &RunFolder, plan: &RunPlan, record: &RunRecord) -> std::io::Result<Side> {
+    let best = record.best_epoch(plan);
+    Ok(Side {
+        trace: Trace::read(folder)?,
+        objective: best.and_then(|best| best.metrics.get(&plan.objective.name()).copied()),
+        weights_digest: record.weights_digest.clone(),
+    })
+}
+
+/// The objective of each completed run of the same trial beside a run.
+fn seeds(folder: &RunFolder, plan: &RunPlan) -> Vec<f64> {
+    let Some(parent) = folder.0.parent() else {
+        return Vec::new();
+    };
+    let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
+    let mut folders: Vec<_> = entries.map(|entry| RunFolder(entry.path())).collect();
+    folders.sort_by(|a, b| a.0.cmp(&b.0));
+    let value = |folder: &RunFolder| {
+        let other = folder.read_plan().ok().flatten()?;
+        let summary: Summary =
+            serde_json::from_slice(&std::fs::read(folder.summary_json()).ok()?).ok()?;
+        let is_one = other.trial == plan.trial && summary.outcome == Outcome::Completed.word();
+        let value = summary.metrics.get(&plan.objective.name()).copied();
+        value.filter(|_| is_one)
+    };
+    folders.iter().filter_map(value).collect()
+}
+
+/// In the experiment's folder, if the run is in one; else beside the run.
+fn default_place(original: &Original) -> PathBuf {
+    let folder = &original.folder.0;
+    let runs = folder
+        .parent()
+        .filter(|p| p.file_name().is_some_and(|n| n == "runs"));
+    match runs.and_then(Path::parent) {
+        Some(experiment) => experiment.join("reproduced").join(&original.plan.id),
+        None => {
+            let name = folder.file_name().unwrap_or_default().to_string_lossy();
+            folder.with_file_name(format!("{name}-reproduced"))
+        }
+    }
+}
+
+/// A folder of that name that is not there yet.
+fn free(place: PathBuf) -> PathBuf {
+    let name = place
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let numbered = (2..).map(|number| place.with_file_name(format!("{name}.{number}")));
+    let mut places = std::iter::once(place.clone()).chain(numbered);
+    places.find(|place| !place.exists()).unwrap_or(place)
+}
+
+/// Makes one run again; none when it did not come to its end.
+fn one(
+    original: &Original,
+    place: &Path,
+    args: &ReproduceArgs,
+    logging: &Logging,
+    output: &mut Output,
+) -> Result<Option<Grade>, u8> {
+    let mut plan = original.plan.clone();
+    if let Some(device) = args.device {
+        plan.device = device;
+        plan = plan.with_fingerprint();
+    }
+    let folder = RunFolder(place.to_owned());
+    output.say(&format!(
+        "making {} again in {}",
+        original.folder.0.display(),
+        place.display()
+    ));
+    if original.plan.clone().with_fingerprint().fingerprint != original.plan.fingerprint {
+        output.say("note: run.toml was edited: its fingerprint is not that of what it says");
+    }
+    say_differences(original, &Environment::here(Path::new("."), None), output);
+    verify_data(original, &plan, output)?;
+    let then = original
+        .side()
+        .map_err(|e| disk(&original.folder.0, &e, output))?;
+    if let Some(steps) = args.steps.filter(|steps| *steps > then.trace.losses.len()) {
+        let message = format!(
+            "`--steps {steps}` is more than the {} that the run left a trace of",
+            then.trace.losses.len()
+        );
+        return Err(refuse(
+            Diagnostic::error("usage", message).help("ask for fewer"),
+            output,
+        ));
+    }
+    folder
+        .write_plan(&plan)
+        .map_err(|e| disk(place, &e, output))?;
+    let record = train(&plan, &folder, args, logging, output)?;
+    match &record.outcome {
+        Some(Outcome::Completed) => {}
+        other => {
+            let reason = match other {
+                Some(Outcome::Failed { class, message }) => format!("{}: {message}", class.name()),
+                _ => "it was stopped".into(),
+            };
+            output.say(&format!("not reproduced: {reason}"));
+            return Ok(None);
+        }
+    }
+    let now = side(&folder, &plan, &record).map_err(|e| disk(place, &e, output))?;
+    let weights = match args.steps {
+        Some(_) => None,
+        None => {
+            let [a, b] = [&original.folder, &folder].map(|folder| folder.model("final"));
+            weight_distances(&a, &b, &plan)
+                .map_err(|reason| output.say(&format!("note: {reason}")))
+                .ok()
+        }
+    };
+    let comparison = Comparison::of(&then, &now, args.steps, weights);
+    let grade = Grade::of(&comparison, original.spread(), args.at_least);
+    let environment = std::fs::read(folder.environment_json()).ok();
+    let environment = environment.and_then(|text| serde_json::from_slice(&text).ok());
+    let differences = match (&original.environment, &environment) {
+        (Some(then), Some(now)) => environment_differences(then, now),
+        _ => Vec::new(),
+    };
+    let reproduction = Reproduction {
+        run: plan.id.clone(),
+        original: original.folder.0.clone(),
+        environment: differences,
+        comparison,
+        grade,
+    };
+    let path = place.join("reproduction.json");
+    write_json(&path, &reproduction).map_err(|e| disk(&path, &e, output))?;
+    match args.json {
+        true => output.print(&serde_json::to_string(&reproduction).unwrap_or_default()),
+        false => show(&reproduction, output),
+    }
+    Ok(Some(reproduction.grade))
+}
+
+fn say_differences(original: &Original, here: &Environment, output: &mut Output) {
+    let Some(then) = &original.environment else {
+        output.say("note: the run has no environment.json: what differs here is not known");
+        return;
+    };
+    let differences = environment_differences(then, here);
+    if differences.is_empty() {
+        output.say("the same build, processor and system as then");
+    }
+    for [name, then, now] in differences {
+        output.say(&format!("differs: {name} was {then}, is {now}"));
+    }
+}
+
+/// The same items must be there: other data is no reproduction.
+fn verify_data(original: &Original, plan: &RunPlan, output: &mut Output) -> Result<(), u8> {
+    let loaded =
+        data::load(&plan.data, &|_, _| {}).map_err(|e| refuse(e.to_diagnostic(), output))?;
+    let then = original.record.started.as_ref().map(|s| &s.data_digests);
+    let other = |(split, digest): &(&String, &String)| {
+        let then: Option<&BTreeMap<String, String>> = then;
+        then.and_then(|then| then.get(*split))
+            .is_some_and(|then| then != *digest)
+    };
+    match loaded.digests.iter().find(other) {
+        None => Ok(()),
+        Some((split, _)) => {
+            let message = format!("the {split} split holds other items than the run was made with");
+            let diagnostic = Diagnostic::error("data", message);
+            Err(refuse(
+                diagnostic.help("bring back the data of then; `runner bundle` keeps it with a run"),
+                output,
+            ))
+        }
+    }
+}
+
+/// Trains the run in a worker.
+fn train(
+    plan: &RunPlan,
+    folder: &RunFolder,
+    args: &ReproduceArgs,
+    logging: &Logging,
+    output: &mut Output,
+) -> Result<RunRecord, u8> {
+    let internal =
+        |reason: String, output: &mut Output| refuse(Diagnostic::error("internal", reason), output);
+    let program = std::env::current_exe()
+        .map_err(|e| internal(format!("cannot find the runner program: {e}"), output))?;
+    let settings = Settings {
+        program,
+        jobs: 1,
+        threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
+    };
+    let mut arguments = super::run::worker_arguments(logging, None);
+    if let Some(steps) = args.steps {
+        arguments.extend(["--last-step".to_owned(), steps.to_string()]);
+    }
+    let task = Task {
+        plan: plan.clone(),
+        folder: folder.0.clone(),
+        log: folder.run_log(),
+        arguments,
+    };
+    let mode = if args.json { Mode::Quiet } else { Mode::Normal };
+    let mut console = Console::new(std::slice::from_ref(plan), 1, mode);
+    let environment = Environment::here(Path::new("."), None);
+    let mut collector = Collector::new(vec![(plan.clone(), folder.clone())], environment)
+        .map_err(|e| disk(&folder.0, &e, output))?;
+    let cancel = Cancel::default();
+    super::run::listen_for_signals(cancel.clone());
+    let (sender, receiver) = mpsc::channel::<Observed>();
+    let (dispatched, collected) = std::thread::scope(|scope| {
+        let collecting = scope.spawn(|| {
+            let mut collected = Ok(());
+            for Observed { run, event } in receiver {
+                collected = collected.and(collector.take(run, &event));
+                console.observe(run, plan, &event, &collector.runs[run].record);
+            }
+            console.close();
+            collected
+        });
+        let dispatched = dispatch::dispatch(&[task], &settings, &cancel, sender);
+        (dispatched, collecting.join())
+    });
+    dispatched.map_err(|reason| internal(reason, output))?;
+    match collected {
+        Ok(Ok(())) => {}
+        Ok(Err(e)) => return Err(disk(&folder.0, &e, output)),
+        Err(_) => return Err(internal("the collector panicked".into(), output)),
+    }
+    if cancel.urgency() != Urgency::None {
+        return Err(INTERRUPTED);
+    }
+    RunRecord::read(folder).map_err(|e| disk(&folder.0, &e, output))
+}
+
+fn show(reproduction: &Reproduction, output: &mut Output) {
+    let comparison = &reproduction.comparison;
+    match comparison.first_loss {
+        _ if comparison.num_steps == 0 => {}
+        None => output.print(&format!(
+            "losses      of {} equal",
+            counted(comparison.num_steps, "step")
+        )),
+        Some((step, then, now)) => output.print(&format!(
+            "losses      differ from step {step} of {} on: {then} then, {now} now",
+            comparison.num_steps
+        )),
+    }
+    match &comparison.first_parameters {
+        None => output.print("parameters  equal wherever they were compared"),
+        Some((step, paths)) => {
+            let first = &paths[0];
+            let more = match paths.len() - 1 {
+                0 => String::new(),
+                num => format!(" and {num} more"),
+            };
+            output.print(&format!(
+                "parameters  differ after step {step}: {first}{more}"
+            ));
+        }
+    }
+    if let Some((then, now)) = comparison.objective {
+        output.print(&format!("objective   {then} then, {now} now"));
+    }
+    for what in &comparison.not_compared {
+        output.print(&format!("not compared: {what}"));
+    }
+    output.print(&format!("verdict: {}", reproduction.grade));
+}

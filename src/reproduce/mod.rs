@@ -1,0 +1,220 @@
+//! How well a run was reproduced: two traces compared step by step, and the difference graded.
+
+mod grade;
+mod spread;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use grade::{AtLeast, Grade};
+pub use spread::{Spread, prediction_interval};
+
+use crate::record::{Digests, Environment, Trace};
+
+/// What is known of one of two runs that are compared.
+#[derive(Clone, Debug, Default)]
+pub struct Side {
+    /// Its trace.
+    pub trace: Trace,
+    /// The objective's value in the best epoch, if the run came to its end.
+    pub objective: Option<f64>,
+    /// sha256 of its final weights; empty when it has none.
+    pub weights_digest: String,
+}
+
+/// What two runs have in common, and where they part.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Updates whose losses were compared.
+    pub num_steps: usize,
+    /// Whether that was asked for, and is not the whole training.
+    pub is_partial: bool,
+    /// The first update whose loss differs, from 1, with the loss then and now.
+    pub first_loss: Option<(usize, f64, f64)>,
+    /// The step after which digests differ first, and the parameters that do.
+    pub first_parameters: Option<(usize, Vec<String>)>,
+    /// The largest distance of two losses.
+    pub loss_distance: Distance,
+    /// The largest distance of two final weights, where both are there.
+    pub weight_distance: Option<Distance>,
+    /// The objective then and now, where both are known.
+    pub objective: Option<(f64, f64)>,
+    /// What could not be compared, and why.
+    pub not_compared: Vec<String>,
+}
+
+/// How far two numbers are apart.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Distance {
+    /// In units in the last place of 32-bit floats, of the largest number of the tensor.
+    pub ulps: f64,
+    /// Where: `step 7`, or a parameter.
+    pub place: String,
+}
+
+impl Distance {
+    /// Keeps the larger one.
+    pub fn widen(&mut self, ulps: f64, place: impl FnOnce() -> String) {
+        // No number is as far away as can be.
+        let ulps = if ulps.is_nan() { f64::INFINITY } else { ulps };
+        if ulps > self.ulps {
+            *self = Self {
+                ulps,
+                place: place(),
+            };
+        }
+    }
+}
+
+/// The distance from one 32-bit float of this size to the next.
+pub fn ulp(size: f64) -> f64 {
+    let size = (size.abs() as f32).max(f32::MIN_POSITIVE);
+    f64::from(f32::from_bits(size.to_bits() + 1)) - f64::from(size)
+}
+
+impl Comparison {
+    /// Compares the first `steps` updates of two runs, or all of them. `weights` are the largest distances
+    /// of final weights by parameter, where they were compared.
+    pub fn of(
+        then: &Side,
+        now: &Side,
+        steps: Option<usize>,
+        weights: Option<BTreeMap<String, f64>>,
+    ) -> Self {
+        let mut comparison = Self {
+            is_partial: steps.is_some(),
+            ..Self::default()
+        };
+        comparison.compare_losses(&then.trace, &now.trace, steps);
+        comparison.compare_digests(&then.trace.digests, &now.trace.digests);
+        if steps.is_none() {
+            comparison.objective = then.objective.zip(now.objective);
+            if then.weights_digest != now.weights_digest && comparison.first_parameters.is_none() {
+                comparison.first_parameters =
+                    Some((comparison.num_steps, vec!["the final weights".into()]));
+            }
+        }
+        comparison.weight_distance = weights.map(|weights| {
+            let mut distance = Distance::default();
+            for (path, ulps) in weights {
+                distance.widen(ulps, || path);
+            }
+            distance
+        });
+        comparison
+    }
+
+    fn compare_losses(&mut self, then: &Trace, now: &Trace, steps: Option<usize>) {
+        if then.losses.is_empty() {
+            let what = "the losses of the steps: the run was made without a trace";
+            self.not_compared.push(what.into());
+            return;
+        }
+        let num = steps.unwrap_or(then.losses.len().max(now.losses.len()));
+        if then.losses.len() < num || now.losses.len() < num {
+            let (before, after) = (then.losses.len(), now.losses.len());
+            if before != after && steps.is_none() {
+                self.not_compared.push(format!(
+                    "the ends: there were {before} updates, and are {after}"
+                ));
+            }
+        }
+        let pairs = then.losses.iter().zip(&now.losses).take(num);
+        for (at, (a, b)) in pairs.enumerate() {
+            if a.is_nan() && !b.is_nan() {
+                // It was lost, not measured.
+                continue;
+            }
+            self.num_steps = at + 1;
+            if a.to_bits() != b.to_bits() {
+                self.first_loss.get_or_insert((at + 1, *a, *b));
+                let ulps = (a - b).abs() / ulp(a.abs().max(b.abs()));
+                self.loss_distance
+                    .widen(ulps, || format!("the loss of step {}", at + 1));
+            }
+        }
+        if self.first_loss.is_none() && steps.is_none() && then.losses.len() != now.losses.len() {
+            let at = self.num_steps;
+            let loss = |trace: &Trace| trace.losses.get(at).copied().unwrap_or(f64::NAN);
+            self.first_loss = Some((at + 1, loss(then), loss(now)));
+            self.loss_distance
+                .widen(f64::INFINITY, || format!("step {}", at + 1));
+        }
+    }
+
+    fn compare_digests(&mut self, then: &[Digests], now: &[Digests]) {
+        let mut is_any = false;
+        for before in then {
+            let Some(after) = now.iter().find(|after| after.step == before.step) else {
+                continue;
+            };
+            is_any = true;
+            let after: BTreeMap<&String, &String> =
+                after.parameters.iter().map(|(p, d)| (p, d)).collect();
+            let differs = |(path, digest): &&(String, String)| {
+                after.get(path).is_some_and(|after| **after != *digest)
+            };
+            let parameters: Vec<_> = before.parameters.iter().filter(differs).collect();
+            if !parameters.is_empty() {
+                let paths = parameters.into_iter().map(|(path, _)| path.clone());
+                self.first_parameters = Some((before.step, paths.collect()));
+                return;
+            }
+        }
+        if !is_any {
+            let what = "the parameters by path: the run was made without digests of them";
+            self.not_compared.push(what.into());
+        }
+    }
+
+    /// Whether nothing that was compared differs.
+    pub fn is_bitwise(&self) -> bool {
+        self.first_loss.is_none() && self.first_parameters.is_none()
+    }
+
+    /// Whether both began with the same weights, as far as is known.
+    pub fn begins_alike(&self) -> bool {
+        !matches!(self.first_parameters, Some((0, _)))
+    }
+
+    /// The largest distance of all that was compared.
+    pub fn distance(&self) -> &Distance {
+        match &self.weight_distance {
+            Some(weights) if weights.ulps > self.loss_distance.ulps => weights,
+            _ => &self.loss_distance,
+        }
+    }
+}
+
+/// What differs between where a run was made and where it is made again, as far as numbers may depend on it:
+/// name, then, now.
+pub fn environment_differences(then: &Environment, now: &Environment) -> Vec<[String; 3]> {
+    let device = |e: &Environment| e.worker.as_ref().map(|w| w.device_name.clone());
+    let threads = |e: &Environment| e.worker.as_ref().map(|w| w.threads.to_string());
+    let of = |e: &Environment| {
+        [
+            ("runner", Some(e.runner_version.clone())),
+            ("burn", Some(e.burn_version.clone())),
+            ("backends", Some(e.backends.join(" "))),
+            ("operating system", Some(e.os.clone())),
+            ("processor", Some(e.cpu.clone())),
+            ("device", device(e)),
+            ("threads", threads(e)),
+        ]
+    };
+    let pairs = of(then).into_iter().zip(of(now));
+    pairs
+        .filter(|((_, then), (_, now))| then.is_some() && now.is_some() && then != now)
+        .map(|((name, then), (_, now))| {
+            [
+                name.to_owned(),
+                then.unwrap_or_default(),
+                now.unwrap_or_default(),
+            ]
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

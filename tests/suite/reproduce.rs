@@ -1,0 +1,198 @@
+//! Runs made again, and how well: the verdict, the exit code, and what is refused.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::compose::folder_of;
+use super::support::{IRIS, completed, run};
+
+const RUN: &str = "results/spec/runs/base-s1";
+
+/// What was said, without where the machine is other than in the test.
+fn reproduced(folder: &Path, arguments: &[&str]) -> (i32, String) {
+    let (code, stdout, stderr) = run(folder, &[&["reproduce"], arguments].concat());
+    let times = regex::Regex::new(r"  \d+\.\d s").unwrap();
+    (
+        code,
+        times
+            .replace_all(&format!("{stderr}{stdout}"), "  0.0 s")
+            .into_owned(),
+    )
+}
+
+fn copied(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().flatten() {
+        let to = to.join(entry.file_name());
+        match entry.path() {
+            path if path.is_dir() => copied(&path, &to),
+            path => drop(fs::copy(path, to).unwrap()),
+        }
+    }
+}
+
+/// Changes the run.toml of a run.
+fn edit(run: &Path, from: &str, to: &str) {
+    let path = run.join("run.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains(from), "{text}");
+    fs::write(path, text.replacen(from, to, 1)).unwrap();
+}
+
+#[test]
+fn a_run_is_reproduced_to_the_bit_from_its_folder_alone() {
+    let folder = completed(IRIS, &[]);
+    let elsewhere = tempfile::tempdir().unwrap();
+    copied(&folder.path().join(RUN), &elsewhere.path().join("alone"));
+    let (code, said) = reproduced(elsewhere.path(), &["alone"]);
+    assert_eq!(code, 0, "{said}");
+    insta::assert_snapshot!(said);
+    let verdict = elsewhere.path().join("alone-reproduced/reproduction.json");
+    let verdict = fs::read_to_string(verdict).unwrap();
+    assert!(verdict.contains("\"grade\": \"bitwise\""), "{verdict}");
+    // The second time goes beside the first.
+    reproduced(elsewhere.path(), &["alone"]);
+    assert!(elsewhere.path().join("alone-reproduced.2").exists());
+}
+
+#[test]
+fn one_bit_of_the_seed_is_seen_at_the_first_step() {
+    let folder = completed(IRIS, &[]);
+    edit(&folder.path().join(RUN), "seed = 1", "seed = 3");
+    let (code, said) = reproduced(folder.path(), &[RUN]);
+    assert_eq!(code, 1, "{said}");
+    insta::assert_snapshot!(said);
+}
+
+#[test]
+fn what_was_changed_is_seen_where_it_begins_to_matter() {
+    let folder = completed(IRIS, &[]);
+    let run = folder.path().join(RUN);
+    edit(&run, "learning_rate = 0.01", "learning_rate = 0.011");
+    let (code, said) = reproduced(folder.path(), &[RUN, "--at-least", "ulp:4"]);
+    assert_eq!(code, 1, "{said}");
+    assert!(
+        said.contains("losses      differ from step 2 of 24 on"),
+        "{said}"
+    );
+    assert!(said.contains("verdict: diverged at step 2 in "), "{said}");
+    let (code, said) = reproduced(folder.path(), &[RUN, "--steps", "1"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("losses      of 1 step equal"), "{said}");
+    let (code, said) = reproduced(folder.path(), &[RUN, "--steps", "99"]);
+    assert_eq!(code, 2, "{said}");
+    assert!(
+        said.contains("is more than the 24 that the run left a trace of"),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_objective_among_those_of_other_seeds_is_equivalent() {
+    let spec = format!("[experiment]\nseeds = [1, 2, 3]\n{IRIS}");
+    let folder = completed(&spec, &[]);
+    // As another device's sums would do: the losses part in the middle, and the weights end elsewhere.
+    let run = folder.path().join(RUN);
+    let losses = run.join("trace/losses.f64");
+    let mut bytes = fs::read(&losses).unwrap();
+    bytes[8 * 10 + 6] ^= 1;
+    fs::write(&losses, bytes).unwrap();
+    fs::copy(
+        folder
+            .path()
+            .join("results/spec/runs/base-s2/model/final.bpk"),
+        run.join("model/final.bpk"),
+    )
+    .unwrap();
+    let (code, said) = reproduced(folder.path(), &[RUN]);
+    assert_eq!(code, 1, "{said}");
+    assert!(
+        said.contains("verdict: equivalent (the objective is "),
+        "{said}"
+    );
+    let (code, _) = reproduced(folder.path(), &[RUN, "--at-least", "equivalent"]);
+    assert_eq!(code, 0);
+    // All runs of the experiment: one of them is not as it was.
+    let (code, said) = reproduced(folder.path(), &["results/spec"]);
+    assert_eq!(code, 1);
+    assert!(
+        said.contains("base-s2: bitwise\nbase-s3: bitwise\n"),
+        "{said}"
+    );
+    assert!(
+        said.contains("2 of 3 runs reproduced as asked for"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_change_of_the_last_bits_is_measured() {
+    let folder = completed(IRIS, &[]);
+    let losses = folder.path().join(RUN).join("trace/losses.f64");
+    let mut bytes = fs::read(&losses).unwrap();
+    // Loss 20 in 32-bit steps: the 29 bits below are those of 64-bit floats alone.
+    let at = 8 * 20;
+    let loss = f64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    let near = f64::from(f32::from_bits((loss as f32).to_bits() + 2));
+    bytes[at..at + 8].copy_from_slice(&near.to_le_bytes());
+    fs::write(&losses, bytes).unwrap();
+    let (code, said) = reproduced(folder.path(), &[RUN, "--at-least", "ulp:4"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("ulp (most in the loss of step 21)"), "{said}");
+    let (code, _) = reproduced(folder.path(), &[RUN]);
+    assert_eq!(code, 1, "bitwise is asked for when nothing else is");
+}
+
+#[test]
+fn other_data_and_unfinished_runs_are_refused() {
+    let folder = folder_of(&[
+        (
+            "spec.toml",
+            &IRIS.replace(
+                "type = \"iris\"",
+                "type = \"csv\"\npath = \"a.csv\"\ntarget = \"y\"",
+            ),
+        ),
+        ("a.csv", &table("0.5")),
+    ]);
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{stderr}");
+    let (code, said) = reproduced(folder.path(), &[RUN]);
+    assert_eq!(code, 0, "{said}");
+    fs::write(folder.path().join("a.csv"), table("0.75")).unwrap();
+    let (code, said) = reproduced(folder.path(), &[RUN]);
+    assert_eq!(code, 2);
+    assert!(said.contains("was planned with sha256"), "{said}");
+    let folder = completed(IRIS, &[]);
+    let events = folder.path().join(RUN).join("events.jsonl");
+    let text = fs::read_to_string(&events).unwrap();
+    let cut = text.rfind("{\"time_ms\"").unwrap();
+    fs::write(&events, &text[..cut]).unwrap();
+    for path in [RUN, "results/spec", "results", "spec.toml"] {
+        let (code, said) = reproduced(folder.path(), &[path]);
+        assert_eq!(code, 2, "{said}");
+        insta::assert_snapshot!(format!("refused_{}", path.replace(['/', '.'], "_")), said);
+    }
+    let (code, said) = reproduced(folder.path(), &[RUN, "--at-least", "exact"]);
+    assert_eq!(code, 2);
+    assert!(said.contains("write `bitwise`, `ulp:N`"), "{said}");
+}
+
+fn table(odd: &str) -> String {
+    let rows =
+        (0..60).map(|row| format!("{}.5,{}\n", row % 7, if row % 2 == 0 { "a" } else { "b" }));
+    format!("x,y\n{odd},a\n{}", rows.collect::<String>())
+}
+
+#[test]
+fn a_trace_that_is_gone_is_said() {
+    let folder = completed(IRIS, &[]);
+    let trace: PathBuf = folder.path().join(RUN).join("trace");
+    fs::remove_dir_all(trace).unwrap();
+    let (code, said) = reproduced(folder.path(), &[RUN]);
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains("not compared: the losses of the steps"),
+        "{said}"
+    );
+}
