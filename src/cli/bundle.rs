@@ -54,9 +54,12 @@ fn pack(args: &BundleArgs, output: &mut Output) -> Result<(), Box<Diagnostic>> {
     let folder = RunFolder(args.run.clone());
     let results =
         |e: std::io::Error| Box::new(Diagnostic::error("results", plain_io_error(&e)).help(REMAKE));
-    let plan = match folder.read_plan().map_err(results)? {
-        Some(plan) => plan,
-        None => return Err(Box::new(no_run(&args.run))),
+    let plan = match args.run.is_dir() {
+        true => folder.read_plan().map_err(results)?,
+        false => None,
+    };
+    let Some(plan) = plan else {
+        return Err(Box::new(no_run(&args.run)));
     };
     let out = match &args.out {
         Some(out) => out.clone(),

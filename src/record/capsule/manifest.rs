@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::name::{is_plain, shown, wrong};
+use super::name::{is_plain, plain, shown, wrong};
 use super::{CapsuleError, FORMAT, MAX_FILES, RUN_TOML, SIBLINGS};
 use crate::spec::kind::show_bytes;
 
@@ -131,9 +131,23 @@ impl Manifest {
                 "use the version of runner that made it, or one that is newer",
             ));
         }
-        let manifest: Self = serde_json::from_slice(bytes).map_err(damaged)?;
+        let mut manifest: Self = serde_json::from_slice(bytes).map_err(damaged)?;
         manifest.check(max_bytes)?;
+        manifest.make_plain();
         Ok(manifest)
+    }
+
+    /// What is only shown is made fit for that.
+    fn make_plain(&mut self) {
+        let notes = [&mut self.runner_version].into_iter();
+        let notes = notes.chain(&mut self.data.note);
+        notes.for_each(|text| *text = plain(text, 1000));
+        for root in &mut self.data.roots {
+            root.original = plain(&root.original, 4096);
+            for file in &mut root.files {
+                file.path = plain(&file.path, 1024);
+            }
+        }
     }
 
     fn check(&self, max_bytes: u64) -> Result<(), CapsuleError> {
@@ -184,10 +198,33 @@ impl Manifest {
                 return Err(CapsuleError::new(message, HOSTILE));
             }
         }
-        let mut roots = self.data.roots.iter();
-        roots.try_for_each(|root| check_root(root, &paths))
+        if !OUTCOMES.contains(&self.outcome.as_str()) {
+            let message = format!("{} is no outcome of a run", shown(&self.outcome));
+            return Err(CapsuleError::new(message, HOSTILE));
+        }
+        let roots = &self.data.roots;
+        let num_packed = roots.iter().filter(|root| root.packed.is_some()).count();
+        let is_so = match self.data.needs {
+            Needs::Nothing => roots.is_empty(),
+            Needs::Packed => !roots.is_empty() && num_packed == roots.len(),
+            Needs::Files => !roots.is_empty() && num_packed == 0,
+        };
+        if !is_so {
+            let message = "`capsule.json` contradicts itself on where the data is";
+            return Err(CapsuleError::new(message, HOSTILE));
+        }
+        roots.iter().try_for_each(|root| check_root(root, &paths))
     }
 }
+
+/// How a run can have ended, or not.
+const OUTCOMES: [&str; 5] = [
+    "completed",
+    "failed",
+    "interrupted",
+    "skipped",
+    super::INCOMPLETE,
+];
 
 /// What to do with a capsule that does not come from `runner bundle`.
 pub const HOSTILE: &str =

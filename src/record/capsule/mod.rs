@@ -34,6 +34,9 @@ const SIBLINGS: &str = "siblings.json";
 /// The run in the archive.
 const RUN_TOML: &str = "run/run.toml";
 
+/// The outcome of a run that has none yet.
+const INCOMPLETE: &str = "incomplete";
+
 /// The most bytes of a manifest.
 const MAX_MANIFEST: u64 = 16 << 20;
 /// The most files of a capsule.

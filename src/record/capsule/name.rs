@@ -45,15 +45,24 @@ pub fn is_plain(name: &str) -> bool {
     wrong(name).is_none() && !name.contains('/')
 }
 
-/// A name for a message: on one line, and not longer than one.
+/// A name for a message.
 pub fn shown(name: &str) -> String {
-    let short: String = name.chars().take(100).collect();
-    let end = if short.len() < name.len() { "…" } else { "" };
-    let odd = |c: char| match is_odd(c) && c != '\\' && c != ':' {
-        true => c.escape_unicode().to_string(),
-        false => c.to_string(),
-    };
-    format!("`{}{end}`", short.chars().map(odd).collect::<String>())
+    format!("`{}`", plain(name, 100))
+}
+
+/// A text of somebody else's that can be printed: on one line, not long, and without what a terminal
+/// would obey.
+pub fn plain(text: &str, max_chars: usize) -> String {
+    let short: String = text.chars().take(max_chars).collect();
+    let end = if short.len() < text.len() { "…" } else { "" };
+    let mut plain = String::new();
+    for c in short.chars() {
+        match is_odd(c) && c != '\\' && c != ':' {
+            true => plain.extend(c.escape_unicode()),
+            false => plain.push(c),
+        }
+    }
+    plain + end
 }
 
 /// Characters that separate, that cannot be seen, or that turn the direction of a text.

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::manifest::{DataManifest, DataRoot, FileSum, Manifest, Needs};
 use super::name::{shown, wrong};
 use super::siblings::Sibling;
-use super::{CapsuleError, FORMAT, MANIFEST, MAX_FILES, MAX_MANIFEST, SIBLINGS};
+use super::{CapsuleError, FORMAT, INCOMPLETE, MANIFEST, MAX_FILES, MAX_MANIFEST, SIBLINGS};
 use crate::plan::RunPlan;
 use crate::record::{RunFolder, RunRecord};
 use crate::spec::document::plain_io_error;
@@ -106,7 +106,7 @@ pub fn pack(
         runner_version: env!("CARGO_PKG_VERSION").into(),
         experiment: plan.experiment.clone(),
         run: plan.id.clone(),
-        outcome: outcome.map_or("incomplete", |o| o.word()).to_owned(),
+        outcome: outcome.map_or(INCOMPLETE, |o| o.word()).to_owned(),
         data,
         files: sources.values().map(|(_, sum)| sum.clone()).collect(),
     };

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::manifest::{DAMAGED, FileSum, HOSTILE, Manifest};
-use super::name::{is_plain, shown, wrong};
+use super::name::{is_plain, plain, shown, wrong};
 use super::pack::hex;
 use super::siblings::Sibling;
 use super::{CapsuleError, MANIFEST, MAX_MANIFEST, RUN_TOML, SIBLINGS};
@@ -360,10 +360,18 @@ fn read_back(manifest: &Manifest, into: &Path) -> Result<(RunPlan, Vec<Sibling>)
         );
         return Err(CapsuleError::new(message, other));
     }
-    let siblings = serde_json::from_str(&text(SIBLINGS)?).map_err(|e| {
+    if !is_plain(&plan.trial) {
+        let message = format!("the name of the trial, {}, is no name", shown(&plan.trial));
+        return Err(CapsuleError::new(message, HOSTILE));
+    }
+    let mut siblings: Vec<Sibling> = serde_json::from_str(&text(SIBLINGS)?).map_err(|e| {
         let message = format!("`{SIBLINGS}` is damaged: {e}");
         CapsuleError::new(message, DAMAGED)
     })?;
+    for sibling in &mut siblings {
+        sibling.run = plain(&sibling.run, 1024);
+        sibling.device = plain(&sibling.device, 1024);
+    }
     let is_of_it = |(key, number, is_folder): (&str, usize, bool)| {
         let mut roots = manifest.data.roots.iter();
         roots.any(|r| r.key == key && r.number == number && r.is_folder == is_folder)
@@ -372,7 +380,6 @@ fn read_back(manifest: &Manifest, into: &Path) -> Result<(RunPlan, Vec<Sibling>)
     let differs = [
         ("run", manifest.run != plan.id),
         ("experiment", manifest.experiment != plan.experiment),
-        ("trial", !is_plain(&plan.trial)),
         (
             "data set",
             manifest.data.dataset != plan.data.dataset.name(),
@@ -404,7 +411,8 @@ fn below(folder: &Path, name: &str) -> PathBuf {
 
 fn in_archive(archive: &Path, error: CapsuleError) -> CapsuleError {
     CapsuleError {
-        message: format!("`{}`: {}", archive.display(), error.message),
+        // Readers put what they read into their messages.
+        message: format!("`{}`: {}", archive.display(), plain(&error.message, 1000)),
         ..error
     }
 }
