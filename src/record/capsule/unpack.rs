@@ -424,7 +424,11 @@ fn truncated(name: &str) -> CapsuleError {
 fn damaged(error: &io::Error) -> CapsuleError {
     let reason = match error.kind() {
         io::ErrorKind::UnexpectedEof => "it ends too early".to_owned(),
-        _ => plain_io_error(error),
+        // Behind a colon stands what was found there.
+        _ => match plain_io_error(error).split_once(':') {
+            Some((reason, _)) => reason.to_owned(),
+            None => plain_io_error(error),
+        },
     };
     CapsuleError::new(format!("it is damaged: {reason}"), DAMAGED)
 }

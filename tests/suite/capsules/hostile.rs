@@ -402,6 +402,24 @@ fn hostile_archives_are_refused_with_the_entry() {
             "files of data that the run lacks",
             with_root(Json::Null).archive(),
         ),
+        (
+            "data that is said to be there",
+            Made::good().set("/data/needs", json!("packed")).archive(),
+        ),
+        (
+            "unheard-of outcome",
+            Made::good()
+                .set("/outcome", json!("\u{1b}[31mbest"))
+                .archive(),
+        ),
+        (
+            "words for the terminal",
+            replaced(
+                "run/run.toml",
+                &run_toml.replace("\"f32\"", "\"\\u001b[2J\""),
+            )
+            .archive(),
+        ),
         ("data above", with_root(json!("../../etc/passwd")).archive()),
         (
             "data that is not listed",
