@@ -11,11 +11,13 @@
 //! The same run gives the same bytes. What is read back may come from anyone: nothing of it is believed
 //! that the manifest does not say, and nothing of the manifest that cannot be checked.
 
+mod extract;
 mod manifest;
 mod name;
 mod pack;
 mod siblings;
 mod unpack;
+mod write;
 
 pub use manifest::{DataManifest, DataRoot, FileSum, Manifest, Needs};
 pub use pack::{DataHere, Packed, Packing, default_name, pack};
