@@ -1,5 +1,6 @@
 //! The command line: one function for each verb, which wires the layers and holds no logic of its own.
 
+mod bundle;
 mod data;
 mod describe;
 mod exec;
@@ -111,6 +112,8 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// Pack a run into one file that it can be reproduced from elsewhere
+    Bundle(BundleArgs),
     /// List the devices of this build on this machine
     Devices {
         /// Print one JSON object a line
@@ -213,8 +216,11 @@ struct RunArgs {
 
 #[derive(Args)]
 struct ReproduceArgs {
-    /// The folder of a run, or of an experiment for all of its completed runs
+    /// The folder of a run, of an experiment for all of its completed runs, or a capsule of `runner bundle`
     path: PathBuf,
+    /// The folder that the data's files are in, when they are not where they were
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
     /// The least that is good enough for exit code 0: `bitwise`, `ulp:N` or `equivalent`
     #[arg(long, value_name = "GRADE", default_value = "bitwise")]
     at_least: AtLeast,
@@ -224,10 +230,31 @@ struct ReproduceArgs {
     /// Make and compare the first N updates alone
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
     steps: Option<usize>,
-    /// Where the new run is put; by default below `reproduced/` of the experiment
+    /// Where the new run is put; by default below `reproduced/` of the experiment, for a capsule in this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print the verdict as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct BundleArgs {
+    /// The folder of a run, such as `results/mnist_sweep/runs/hidden=64-s1`
+    run: PathBuf,
+    /// Where to write; by default the experiment's and the run's name with `.capsule.tar.zst`, in this folder
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Whether the data's files are packed: `auto` for as long as they are not too large
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    data: bundle::PackData,
+    /// The most data that `auto` packs
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = bundle::size)]
+    max_data: u64,
+    /// Write over a file that is there
+    #[arg(long)]
+    force: bool,
+    /// Print what was packed as JSON
     #[arg(long)]
     json: bool,
 }
@@ -292,6 +319,7 @@ pub fn main() -> ExitCode {
         Verb::Reproduce(args) => reproduce::reproduce(&args, &cli.logging, &mut output),
         Verb::Report { folder, json } => verbs::report(&folder, json, &mut output),
         Verb::List { folder, json } => list::list(&folder, json, &mut output),
+        Verb::Bundle(args) => bundle::bundle(&args, &mut output),
         Verb::Devices { json } => verbs::devices(json, &mut output),
         Verb::Schema { path } => verbs::schema(&path, &mut output),
         Verb::Exec(args) => exec::exec(&args, &cli.logging),

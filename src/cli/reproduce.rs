@@ -11,11 +11,12 @@ use super::output::Output;
 use super::prepare::disk;
 use super::{FAILED, INTERRUPTED, Logging, OK, ReproduceArgs};
 use crate::console::{Console, Mode};
-use crate::data;
+use crate::data::{self, DataPlan, Dataset};
 use crate::diagnostic::{Diagnostic, counted};
 use crate::dispatch::{self, Cancel, Observed, Settings, Task, Urgency};
 use crate::event::Outcome;
 use crate::plan::RunPlan;
+use crate::record::capsule::{self, Needs};
 use crate::record::{
     Collector, Environment, ExperimentFolder, RunFolder, RunRecord, Summary, Trace, write_json,
 };
@@ -44,6 +45,8 @@ struct Original {
     environment: Option<Environment>,
     /// The objective of each completed seed of its trial.
     seeds: Vec<f64>,
+    /// Where the new run is put by default.
+    place: PathBuf,
 }
 
 /// Makes the run of a folder again, or all completed runs of an experiment.
@@ -54,16 +57,16 @@ pub fn reproduce(args: &ReproduceArgs, logging: &Logging, output: &mut Output) -
 }
 
 fn try_reproduce(args: &ReproduceArgs, logging: &Logging, output: &mut Output) -> Result<u8, u8> {
-    let originals = originals(&args.path, args.steps, output)?;
+    let originals = originals(args, output)?;
     let several = originals.len() > 1;
     let mut verdicts = Vec::new();
     for original in &originals {
-        let place = args.out.clone().unwrap_or_else(|| default_place(original));
-        let place = free(if several {
-            place.join(&original.plan.id)
-        } else {
-            place
-        });
+        let place = match &args.out {
+            Some(out) if several => out.join(&original.plan.id),
+            Some(out) => out.clone(),
+            None => original.place.clone(),
+        };
+        let place = free(place);
         let grade = one(original, &place, args, logging, output)?;
         verdicts.push((original.plan.id.clone(), grade));
     }
@@ -88,14 +91,18 @@ fn try_reproduce(args: &ReproduceArgs, logging: &Logging, output: &mut Output) -
 }
 
 /// The runs that a path stands for.
-fn originals(path: &Path, steps: Option<usize>, output: &mut Output) -> Result<Vec<Original>, u8> {
+fn originals(args: &ReproduceArgs, output: &mut Output) -> Result<Vec<Original>, u8> {
+    let (path, steps) = (&args.path, args.steps);
     let wrong = |message: String, help: &str, output: &mut Output| {
         let diagnostic = Diagnostic::error("results", message);
         refuse(diagnostic.help(help), output)
     };
     let run = RunFolder(path.to_owned());
-    if run.run_toml().exists() {
-        let original = Original::read(run, output)?;
+    if run.run_toml().exists() || path.is_file() {
+        let original = match path.is_file() {
+            true => Original::unpack(path, output)?,
+            false => Original::read(run, output)?,
+        };
         let end = original.record.outcome.as_ref();
         if end != Some(&Outcome::Completed) && steps.is_none() {
             let how = end.map_or("not finished", Outcome::word);
@@ -108,7 +115,7 @@ fn originals(path: &Path, steps: Option<usize>, output: &mut Output) -> Result<V
     let experiment = ExperimentFolder(path.to_owned());
     if !experiment.plan_json().exists() {
         let message = format!(
-            "`{}` is neither the folder of a run nor of an experiment",
+            "`{}` is neither the folder of a run nor of an experiment nor a capsule",
             path.display()
         );
         let help =
@@ -148,13 +155,49 @@ impl Original {
         let record = RunRecord::read(&folder).map_err(|e| unreadable(&e, output))?;
         let environment = std::fs::read(folder.environment_json()).ok();
         let environment = environment.and_then(|text| serde_json::from_slice(&text).ok());
-        let seeds = seeds(&folder, &plan);
         Ok(Self {
+            seeds: seeds(&folder, &plan),
+            place: default_place(&folder),
             folder,
             plan,
             record,
             environment,
+        })
+    }
+
+    /// The run of a capsule, unpacked beside where it will be made again.
+    fn unpack(archive: &Path, output: &mut Output) -> Result<Self, u8> {
+        let name = archive.file_name().unwrap_or_default().to_string_lossy();
+        let stem = name.split(".capsule").next().unwrap_or_default();
+        let place = free(PathBuf::from(format!("{stem}-reproduced")));
+        let unpacked = capsule::unpack(archive, &place.join("capsule"), capsule::MAX_BYTES)
+            .map_err(|error| refuse(*super::bundle::shown(&error), output))?;
+        output.say(&format!(
+            "unpacked {} to {}",
+            archive.display(),
+            place.display()
+        ));
+        if unpacked.manifest.data.needs == Needs::Files {
+            for root in &unpacked.manifest.data.roots {
+                output.say(&format!(
+                    "note: the capsule holds no data; it was {}, and `--data DIR` says where it is here",
+                    root.original
+                ));
+            }
+        }
+        let objective = unpacked.plan.objective.name();
+        let others = unpacked.siblings.iter();
+        let mut seeds: Vec<f64> = others
+            .filter_map(|other| other.metrics.get(&objective).copied())
+            .collect();
+        let read = Self::read(unpacked.folder, output)?;
+        let own = read.record.best_epoch(&unpacked.plan);
+        seeds.extend(own.and_then(|own| own.metrics.get(&objective).copied()));
+        Ok(Self {
+            plan: unpacked.plan,
             seeds,
+            place: place.join("run"),
+            ..read
         })
     }
 
@@ -196,17 +239,15 @@ fn seeds(folder: &RunFolder, plan: &RunPlan) -> Vec<f64> {
 }
 
 /// In the experiment's folder, if the run is in one; else beside the run.
-fn default_place(original: &Original) -> PathBuf {
-    let folder = &original.folder.0;
+fn default_place(folder: &RunFolder) -> PathBuf {
+    let name = folder.0.file_name().unwrap_or_default().to_string_lossy();
     let runs = folder
+        .0
         .parent()
         .filter(|p| p.file_name().is_some_and(|n| n == "runs"));
     match runs.and_then(Path::parent) {
-        Some(experiment) => experiment.join("reproduced").join(&original.plan.id),
-        None => {
-            let name = folder.file_name().unwrap_or_default().to_string_lossy();
-            folder.with_file_name(format!("{name}-reproduced"))
-        }
+        Some(experiment) => experiment.join("reproduced").join(&*name),
+        None => folder.0.with_file_name(format!("{name}-reproduced")),
     }
 }
 
@@ -234,6 +275,9 @@ fn one(
     if let Some(device) = args.device {
         plan.device = device;
         plan = plan.with_fingerprint();
+    }
+    if let Some(data) = &args.data {
+        plan.data = moved(&plan, data);
     }
     let folder = RunFolder(place.to_owned());
     output.say(&format!(
@@ -322,10 +366,36 @@ fn say_differences(original: &Original, here: &Environment, output: &mut Output)
     }
 }
 
+/// The plan's data, each file or folder under its own name in `folder`.
+fn moved(plan: &RunPlan, folder: &Path) -> DataPlan {
+    let roots = plan.data.roots();
+    let place = |key: &str, number: usize| {
+        let root = roots
+            .iter()
+            .find(|root| root.key == key && root.number == number)?;
+        match key {
+            // The files of MNIST have names of their own.
+            "folder" => Some(folder.to_owned()),
+            _ => Some(folder.join(root.path.file_name()?)),
+        }
+    };
+    let cache = match &plan.data.dataset {
+        Dataset::Files { cache, .. } => cache.clone(),
+        _ => PathBuf::new(),
+    };
+    plan.data.clone().relocated(&place, &cache)
+}
+
 /// The same items must be there: other data is no reproduction.
 fn verify_data(original: &Original, plan: &RunPlan, output: &mut Output) -> Result<(), u8> {
-    let loaded =
-        data::load(&plan.data, &|_, _| {}).map_err(|e| refuse(e.to_diagnostic(), output))?;
+    let loaded = data::load(&plan.data, &|_, _| {}).map_err(|error| {
+        let mut diagnostic = error.to_diagnostic();
+        diagnostic.helps = vec![format!(
+            "bring back the data of then, or say with `--data DIR` where it is; {}",
+            "`runner bundle` keeps it with a run"
+        )];
+        refuse(diagnostic, output)
+    })?;
     let then = original.record.started.as_ref().map(|s| &s.data_digests);
     let other = |(split, digest): &(&String, &String)| {
         let then: Option<&BTreeMap<String, String>> = then;

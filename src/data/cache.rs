@@ -36,7 +36,7 @@ pub fn resolve(spec: &FilesSpec, base: &Path) -> Result<FilesSpec, DataError> {
 }
 
 /// Every list of paths with its key.
-fn lists(files: &mut FilesSpec) -> Vec<(&'static str, &mut Vec<String>)> {
+pub(super) fn lists(files: &mut FilesSpec) -> Vec<(&'static str, &mut Vec<String>)> {
     let mut lists = vec![
         ("path", &mut files.path),
         ("valid_path", &mut files.valid_path),
@@ -116,12 +116,22 @@ fn expand(path: &Path, written: &str, folders: bool) -> Result<Vec<String>, Data
 /// The digest of what resolved files hold and of how they are read.
 pub fn digest(files: &FilesSpec, cache: &Path) -> Result<String, DataError> {
     let mut known = Known::read(cache);
+    let digest = digest_by(files, &mut |path| known.digests(path))?;
+    known.write();
+    Ok(digest)
+}
+
+/// The same, from the digest of each file, or of all files of a folder with their names.
+pub(super) fn digest_by(
+    files: &FilesSpec,
+    digests_of: &mut dyn FnMut(&Path) -> Result<Vec<String>, DataError>,
+) -> Result<String, DataError> {
     let mut files = files.clone();
     let mut contents = Vec::new();
     for (key, paths) in lists(&mut files) {
         let mut digests = Vec::new();
         for path in paths.iter() {
-            digests.extend(known.digests(Path::new(path))?);
+            digests.extend(digests_of(Path::new(path))?);
         }
         if !digests.is_empty() {
             contents.push(json!([key, digests]));
@@ -129,7 +139,6 @@ pub fn digest(files: &FilesSpec, cache: &Path) -> Result<String, DataError> {
         // Where files lie does not matter.
         paths.clear();
     }
-    known.write();
     let types: Vec<_> = files
         .roles
         .columns
@@ -227,8 +236,7 @@ impl Known {
         }
         let mut digests = Vec::new();
         for file in read::files_of(path)? {
-            let name = file.strip_prefix(path).unwrap_or(&file);
-            digests.push(name.to_string_lossy().into_owned());
+            digests.push(name_in(path, &file));
             // Of very many small files, even looking into each takes long.
             digests.push(self.digest(&file, 0)?);
         }
@@ -247,7 +255,7 @@ impl Known {
         {
             return Ok(digest.clone());
         }
-        let digest = file_digest(path)?;
+        let (_, digest) = file_sum(path)?;
         if meta.len() >= trusted_from {
             self.digests
                 .insert(name, (meta.len(), nanos, digest.clone()));
@@ -257,14 +265,26 @@ impl Known {
     }
 }
 
-fn file_digest(path: &Path) -> Result<String, DataError> {
+/// The name of a file in a folder, the same on every system.
+pub(super) fn name_in(folder: &Path, file: &Path) -> String {
+    let name = file.strip_prefix(folder).unwrap_or(file);
+    let parts: Vec<_> = name.iter().map(|part| part.to_string_lossy()).collect();
+    parts.join("/")
+}
+
+/// Bytes and sha256 of a file.
+pub(super) fn file_sum(path: &Path) -> Result<(u64, String), DataError> {
     let mut file = File::open(path).map_err(|e| unreadable(path, &e))?;
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 18];
+    let mut bytes = 0;
     loop {
         match file.read(&mut buffer).map_err(|e| unreadable(path, &e))? {
-            0 => return Ok(hex(&hasher.finalize())),
-            num => hasher.update(&buffer[..num]),
+            0 => return Ok((bytes, hex(&hasher.finalize()))),
+            num => {
+                hasher.update(&buffer[..num]);
+                bytes += num as u64;
+            }
         }
     }
 }

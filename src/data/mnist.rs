@@ -230,6 +230,14 @@ fn host(mirror: &str) -> &str {
     mirror.split('/').nth(2).unwrap_or(mirror)
 }
 
+/// The files of `part` in a folder, gzipped or not.
+pub fn files_in(folder: &Path, part: MnistPart) -> Result<Vec<PathBuf>, DataError> {
+    files(part)
+        .iter()
+        .map(|file| path_of(folder, file))
+        .collect()
+}
+
 /// Reads the files of `part`: the items to split, and the official test part where it is used as such.
 pub fn load(folder: &Path, part: MnistPart) -> Result<(Items, Option<Items>), DataError> {
     let read = |images: &Published, labels: &Published| read_part(folder, images, labels);
@@ -243,18 +251,19 @@ pub fn load(folder: &Path, part: MnistPart) -> Result<(Items, Option<Items>), Da
     }
 }
 
+fn path_of(folder: &Path, file: &Published) -> Result<PathBuf, DataError> {
+    idx::find(folder, file.name).ok_or_else(|| {
+        let message = format!(
+            "`{}` is missing, gzipped or not",
+            folder.join(file.name).display()
+        );
+        DataError::new(message)
+            .help("run `runner run` on the experiment again to locate the data anew")
+    })
+}
+
 fn read_part(folder: &Path, images: &Published, labels: &Published) -> Result<Items, DataError> {
-    let path_of = |file: &Published| {
-        idx::find(folder, file.name).ok_or_else(|| {
-            let message = format!(
-                "`{}` is missing, gzipped or not",
-                folder.join(file.name).display()
-            );
-            DataError::new(message)
-                .help("run `runner run` on the experiment again to locate the data anew")
-        })
-    };
-    let (images_path, labels_path) = (path_of(images)?, path_of(labels)?);
+    let (images_path, labels_path) = (path_of(folder, images)?, path_of(folder, labels)?);
     let (header, bytes) = idx::read(&images_path, 3)?;
     let (label_header, labels) = idx::read(&labels_path, 1)?;
     let num = header.sizes[0];

@@ -11,6 +11,7 @@ pub mod idx;
 mod load;
 pub mod mnist;
 pub mod order;
+pub mod origin;
 pub mod profile;
 pub mod read;
 pub mod records;

@@ -18,7 +18,7 @@
 //!     trace/               losses.f64 and digests.csv: the loss of each update, the weights' digests
 //!     checkpoints/         model-<step>.bpk, optimizer-<step>.bpk, scheduler-<step>.bpk, and
 //!                          checkpoint-<step>.json, which makes the three of them complete
-//!     model/               final.bpk, best.bpk by the objective, and ema.bpk if weights are averaged
+//!     model/               initial.bpk, final.bpk, best.bpk by the objective, and ema.bpk if weights are averaged
 //!   replaced/<run>@<fingerprint>/   runs that were other work under the same name
 //!   report.md report.csv report.json
 //! ```
@@ -26,6 +26,7 @@
 //! A file that is not appended to is written whole under another name and renamed, so that a kill at
 //! any moment leaves the old or the new one.
 
+pub mod capsule;
 mod collector;
 mod environment;
 mod fold;
@@ -200,7 +201,7 @@ impl RunFolder {
         self.checkpoints().join(format!("{part}-{step}.bpk"))
     }
 
-    /// Saved weights: `final`, `best` or `ema`.
+    /// Saved weights: `initial`, `final`, `best` or `ema`.
     pub fn model(&self, name: &str) -> PathBuf {
         self.0.join("model").join(format!("{name}.bpk"))
     }
@@ -211,6 +212,21 @@ impl RunFolder {
         let file = lock_file(&self.0)?;
         file.lock()?;
         Ok(file)
+    }
+
+    /// Shares the folder's lock with other readers until the returned file is dropped; `None` when a worker
+    /// has it. The folder may be one that cannot be written to.
+    pub fn lock_to_read(&self) -> io::Result<Option<File>> {
+        let file = match File::open(self.0.join(".lock")) {
+            // No worker was ever there: the plan stands for the lock.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => File::open(self.run_toml())?,
+            other => other?,
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(Some(file)),
+            Err(fs::TryLockError::WouldBlock) => Ok(None),
+            Err(fs::TryLockError::Error(e)) => Err(e),
+        }
     }
 
     /// Writes the run so that a worker can read it back.

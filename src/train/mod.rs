@@ -158,6 +158,9 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
         startup_secs: job.started.elapsed().as_secs_f64(),
     }));
     let (step, epoch_end) = (start.step(plan), start.epochs_done * plan.steps_per_epoch);
+    if step == 0 {
+        save(&job.folder, network.clone(), "initial")?;
+    }
     let trace = TraceWriter::open(&job.folder, step, epoch_end).map_err(trace_failure)?;
     let training = Training {
         job,
@@ -175,6 +178,22 @@ fn trace_failure(error: std::io::Error) -> Outcome {
         FailureClass::Disk,
         format!("the trace cannot be written: {error}"),
     )
+}
+
+/// Saves weights under a name.
+fn save(folder: &RunFolder, network: Network, name: &str) -> Result<(), Outcome> {
+    let path = folder.model(name);
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(|e| unsaved(folder, &e))?;
+    }
+    let saved = network.into_record().save(&path);
+    saved.map_err(|e| unsaved(folder, &e))
+}
+
+fn unsaved(folder: &RunFolder, error: &dyn std::fmt::Display) -> Outcome {
+    let place = folder.0.display();
+    let message = format!("the weights cannot be saved below {place}: {error}");
+    Outcome::failed(FailureClass::Disk, message)
 }
 
 /// The network as training begins with it, on a device with autodiff.
@@ -382,33 +401,24 @@ impl Training<'_> {
             checkpoints,
             ..
         } = self;
-        let disk = |e: &dyn std::fmt::Display| {
-            let message = format!(
-                "the weights cannot be saved below {}: {e}",
-                job.folder.0.display()
-            );
-            Outcome::failed(FailureClass::Disk, message)
-        };
-        let save = |network: Network, name: &str| {
-            let path = job.folder.model(name);
-            if let Some(folder) = path.parent() {
-                fs::create_dir_all(folder).map_err(|e| disk(&e))?;
-            }
-            network.into_record().save(&path).map_err(|e| disk(&e))
-        };
+        let folder = &job.folder;
         let weights_digest = digest::weights_digest(&model.network());
-        save(model.network(), "final")?;
+        save(folder, model.network(), "final")?;
         if let Some(average) = model.average() {
-            save(average, "ema")?;
+            save(folder, average, "ema")?;
         }
         self.trace_optimizer(progressed.state.step(&job.plan))?;
         Fault::reach(job.fault.as_ref(), Phase::Evaluating);
         if let Some(epoch) = progressed.state.best {
-            let record = checkpoints.weights(epoch.step).map_err(|e| disk(&e))?;
-            let best = model.try_load_record(record).map_err(|e| disk(&e))?;
+            let record = checkpoints
+                .weights(epoch.step)
+                .map_err(|e| unsaved(folder, &e))?;
+            let best = model
+                .try_load_record(record)
+                .map_err(|e| unsaved(folder, &e))?;
             // The weights that the objective was measured with.
             let chosen = best.average().filter(|_| job.plan.objective.is_of_ema());
-            save(chosen.unwrap_or(best.network()), "best")?;
+            save(folder, chosen.unwrap_or(best.network()), "best")?;
             let evaluated = [("test", Some(best.network())), ("test_ema", best.average())];
             for (name, network) in evaluated {
                 if let (Some(test), Some(network)) = (&splits.test, network) {

@@ -1,6 +1,7 @@
 //! The tests by what they hold runner to.
 
 mod arrows;
+mod capsules;
 mod compose;
 mod data;
 mod exactness;

@@ -162,7 +162,10 @@ fn other_data_and_unfinished_runs_are_refused() {
     fs::write(folder.path().join("a.csv"), table("0.75")).unwrap();
     let (code, said) = reproduced(folder.path(), &[RUN]);
     assert_eq!(code, 2);
-    assert!(said.contains("was planned with sha256"), "{said}");
+    assert!(
+        said.contains("the data changed since it was planned"),
+        "{said}"
+    );
     let folder = completed(IRIS, &[]);
     let events = folder.path().join(RUN).join("events.jsonl");
     let text = fs::read_to_string(&events).unwrap();
@@ -195,4 +198,50 @@ fn a_trace_that_is_gone_is_said() {
         said.contains("not compared: the losses of the steps"),
         "{said}"
     );
+}
+
+#[test]
+fn a_capsule_is_all_that_is_needed() {
+    let folder = folder_of(&[
+        (
+            "spec.toml",
+            &format!(
+                "[experiment]\nseeds = [1, 2, 3]\n{}",
+                IRIS.replace(
+                    "type = \"iris\"",
+                    "type = \"csv\"\npath = \"a.csv\"\ntarget = \"y\""
+                )
+            ),
+        ),
+        ("a.csv", &table("0.5")),
+    ]);
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{stderr}");
+    for (name, data) in [("full", "always"), ("thin", "never")] {
+        let name = format!("{name}.capsule.tar.zst");
+        let (code, _, stderr) = run(
+            folder.path(),
+            &["bundle", RUN, "--out", &name, "--data", data],
+        );
+        assert_eq!(code, 0, "{stderr}");
+    }
+    let elsewhere = tempfile::tempdir().unwrap();
+    for name in ["full", "thin"] {
+        let name = format!("{name}.capsule.tar.zst");
+        fs::rename(folder.path().join(&name), elsewhere.path().join(&name)).unwrap();
+    }
+    fs::rename(folder.path().join("a.csv"), elsewhere.path().join("a.csv")).unwrap();
+    let (code, said) = reproduced(elsewhere.path(), &["full.capsule.tar.zst"]);
+    assert_eq!(code, 0, "{said}");
+    insta::assert_snapshot!(said);
+    let (code, said) = reproduced(elsewhere.path(), &["thin.capsule.tar.zst"]);
+    assert_eq!(code, 2, "{said}");
+    assert!(
+        said.contains("`--data DIR` says where it is here"),
+        "{said}"
+    );
+    let arguments = ["thin.capsule.tar.zst", "--data", "."];
+    let (code, said) = reproduced(elsewhere.path(), &arguments);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("verdict: bitwise"), "{said}");
 }

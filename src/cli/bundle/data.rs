@@ -1,0 +1,154 @@
+//! The data of a run that is packed: whether it is here, whether it is the run's, and whether it goes along.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::PackData;
+use crate::cli::BundleArgs;
+use crate::console::{Fetching, Mode};
+use crate::data::origin::{self, Root};
+use crate::data::{self, DataError};
+use crate::diagnostic::{Diagnostic, counted};
+use crate::plan::RunPlan;
+use crate::record::capsule::{DataHere, DataRoot, FileSum};
+use crate::record::{RunFolder, RunRecord};
+
+/// More files of data than these are not listed one by one where they are not packed, and not packed
+/// unless asked for: the list would be larger than a capsule's may be.
+const MAX_LISTED: usize = 80_000;
+
+/// Looks at the data's files: they have to be those that the run was trained on.
+pub fn data_here(
+    args: &BundleArgs,
+    folder: &RunFolder,
+    plan: &RunPlan,
+    record: &RunRecord,
+) -> Result<DataHere, Box<Diagnostic>> {
+    if plan.data.roots().is_empty() {
+        return Ok(DataHere::default());
+    }
+    let bar = Fetching::decoding(Mode::Normal);
+    let watch = |done, total| bar.show("reading data", done, Some(total));
+    let measured = origin::measure(&plan.data, &watch).and_then(|roots| {
+        refuse_changed(folder, plan, record, &roots)?;
+        Ok(roots)
+    });
+    let roots = match measured {
+        Ok(roots) => roots,
+        Err(error) if args.data == PackData::Never => {
+            return Ok(DataHere {
+                roots: plan.data.roots().iter().map(data_root).collect(),
+                is_packed: false,
+                note: Some(error.message),
+            });
+        }
+        Err(error) => {
+            let help = "bring the data back as it was, or leave it out with `--data never`";
+            let error = DataError {
+                helps: vec![help.into()],
+                ..error
+            };
+            return Err(Box::new(error.to_diagnostic()));
+        }
+    };
+    let mut data = DataHere {
+        roots: roots.iter().map(data_root).collect(),
+        is_packed: false,
+        note: None,
+    };
+    let num_files: usize = data.roots.iter().map(|root| root.num_files).sum();
+    let bytes: u64 = data.roots.iter().map(|root| root.bytes).sum();
+    data.is_packed = match args.data {
+        PackData::Always => true,
+        PackData::Never => false,
+        PackData::Auto => bytes <= args.max_data && num_files <= MAX_LISTED,
+    };
+    if data.is_packed {
+        refuse_links(&roots)?;
+    } else if num_files > MAX_LISTED {
+        data.roots.iter_mut().for_each(|root| root.files.clear());
+    }
+    Ok(data)
+}
+
+fn data_root(root: &Root) -> DataRoot {
+    let files = root.files.iter().map(|file| FileSum {
+        path: file.name.clone(),
+        bytes: file.bytes,
+        sha256: file.sha256.clone(),
+    });
+    DataRoot {
+        key: root.key.to_owned(),
+        number: root.number,
+        original: root.path.to_string_lossy().into_owned(),
+        is_folder: root.is_folder,
+        num_files: root.files.len(),
+        bytes: root.files.iter().map(|file| file.bytes).sum(),
+        packed: None,
+        files: files.collect(),
+    }
+}
+
+/// A capsule with other data than the run's would be worthless.
+fn refuse_changed(
+    folder: &RunFolder,
+    plan: &RunPlan,
+    record: &RunRecord,
+    roots: &[Root],
+) -> Result<(), DataError> {
+    let is_same = match (origin::is_as_planned(&plan.data, roots)?, &record.started) {
+        (Some(is_same), _) => is_same,
+        // What the plan does not say, the items do.
+        (None, Some(started)) => {
+            data::load(&plan.data, &|_, _| {})?.digests == started.data_digests
+        }
+        (None, None) => true,
+    };
+    if is_same {
+        return Ok(());
+    }
+    let paths = roots.iter().flat_map(|root| {
+        root.files.iter().map(|file| match root.is_folder {
+            true => root.path.join(&file.name),
+            false => root.path.clone(),
+        })
+    });
+    let mut paths: Vec<PathBuf> = paths.collect();
+    if let [path] = paths.as_slice() {
+        let message = format!("`{}` changed since the run was made", path.display());
+        return Err(DataError::new(message));
+    }
+    // Sums of single files are not recorded, but times may tell which one it was.
+    let num = paths.len();
+    let modified = |path: &Path| fs::metadata(path).and_then(|meta| meta.modified()).ok();
+    if let Some(made) = modified(&folder.environment_json()) {
+        paths.retain(|path| modified(path).is_some_and(|at| at > made));
+    }
+    let mut error = DataError::new(format!(
+        "the {} of the data changed since the run was made",
+        counted(num, "file")
+    ));
+    for path in paths.iter().take(5) {
+        error = error.note(format!("`{}` is newer than the run", path.display()));
+    }
+    let first = roots.first().map(|root| root.path.display().to_string());
+    match paths.is_empty() || paths.len() == num {
+        true => Err(error.note(format!("they are those of `{}`", first.unwrap_or_default()))),
+        false => Err(error),
+    }
+}
+
+/// What stands behind a link is read as part of the folder, and the data's digest does not see it: as a
+/// plain folder it would be other data.
+fn refuse_links(roots: &[Root]) -> Result<(), Box<Diagnostic>> {
+    for root in roots.iter().filter(|root| root.is_folder) {
+        let link = origin::linked_folder(&root.path).map_err(|e| Box::new(e.to_diagnostic()))?;
+        if let Some(link) = link {
+            let message = format!("`{}` is a link to a folder", link.display());
+            let diagnostic = Diagnostic::error("data", message)
+                .help("a capsule cannot hold it: leave the data out with `--data never`");
+            return Err(Box::new(diagnostic));
+        }
+    }
+    Ok(())
+}

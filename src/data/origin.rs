@@ -1,0 +1,177 @@
+//! What a data set is read from: every file with its sum, and a plan that finds the same files elsewhere.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::read::{self, Watch, unreadable};
+use super::{DataError, DataPlan, Dataset, cache, mnist};
+use crate::spec::data::Format;
+
+/// A file or folder that a plan names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Root {
+    /// The key of the experiment file that it comes from: `path`, `valid_path`, `target_path` …, or
+    /// `folder` for the files of MNIST.
+    pub key: &'static str,
+    /// Its place in that key's list, from 1.
+    pub number: usize,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether it stands for the files in it.
+    pub is_folder: bool,
+    /// Its files in order, once they are measured.
+    pub files: Vec<FileSum>,
+}
+
+/// A file as it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FileSum {
+    /// Its name in the root's folder, with `/` on every system; its own where the root is a file.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+    /// sha256 of what it holds.
+    pub sha256: String,
+}
+
+impl DataPlan {
+    /// The files and folders that the data is read from, none of them looked at; empty where it is inside
+    /// the binary or generated.
+    pub fn roots(&self) -> Vec<Root> {
+        let root = |key, number, path: &str, is_folder| Root {
+            key,
+            number,
+            path: path.into(),
+            is_folder,
+            files: Vec::new(),
+        };
+        match &self.dataset {
+            Dataset::Mnist { folder, .. } => {
+                vec![root("folder", 1, &folder.to_string_lossy(), true)]
+            }
+            Dataset::Files { files, .. } => {
+                let is_folder = matches!(files.format, Format::ImageFolder { .. });
+                let mut roots = Vec::new();
+                for (key, paths) in cache::lists(&mut files.clone()) {
+                    let numbered = paths.iter().zip(1..);
+                    roots.extend(numbered.map(|(path, at)| root(key, at, path, is_folder)));
+                }
+                roots
+            }
+            Dataset::Digits { .. } | Dataset::Iris | Dataset::Synthetic(_) => Vec::new(),
+        }
+    }
+
+    /// sha256 of what the files hold and of how they are read, where the plan says it.
+    pub fn content_digest(&self) -> Option<&str> {
+        match &self.dataset {
+            Dataset::Files { digest, .. } => Some(digest),
+            _ => None,
+        }
+    }
+
+    /// The same data elsewhere: a root is where `place` says by key and number, and stays where it says
+    /// nothing. Decoded files are kept in `cache`.
+    pub fn relocated(
+        mut self,
+        place: &dyn Fn(&str, usize) -> Option<PathBuf>,
+        cache: &Path,
+    ) -> Self {
+        match &mut self.dataset {
+            Dataset::Mnist { folder, .. } => {
+                if let Some(new) = place("folder", 1) {
+                    *folder = new;
+                }
+            }
+            Dataset::Files {
+                files, cache: kept, ..
+            } => {
+                for (key, paths) in cache::lists(files) {
+                    for (path, number) in paths.iter_mut().zip(1..) {
+                        if let Some(new) = place(key, number) {
+                            *path = new.to_string_lossy().into_owned();
+                        }
+                    }
+                }
+                *kept = cache.to_owned();
+            }
+            Dataset::Digits { .. } | Dataset::Iris | Dataset::Synthetic(_) => {}
+        }
+        self
+    }
+}
+
+/// The roots of a plan with all of their files, each read to its end.
+pub fn measure(plan: &DataPlan, watch: Watch<'_>) -> Result<Vec<Root>, DataError> {
+    let mut roots = plan.roots();
+    let mut listed = Vec::new();
+    for root in &roots {
+        listed.push(match &plan.dataset {
+            Dataset::Mnist { folder, part } => mnist::files_in(folder, *part)?,
+            _ if root.is_folder => read::files_of(&root.path)?,
+            _ => vec![root.path.clone()],
+        });
+    }
+    let total = listed.iter().map(Vec::len).sum::<usize>() as u64;
+    let mut done = 0;
+    for (root, paths) in roots.iter_mut().zip(&listed) {
+        for path in paths {
+            let (bytes, sha256) = cache::file_sum(path)?;
+            let folder = match root.is_folder {
+                true => root.path.as_path(),
+                false => path.parent().unwrap_or(Path::new("")),
+            };
+            let name = cache::name_in(folder, path);
+            root.files.push(FileSum {
+                name,
+                bytes,
+                sha256,
+            });
+            done += 1;
+            watch(done, total);
+        }
+    }
+    Ok(roots)
+}
+
+/// Whether measured roots hold what the plan was made from; `None` where the plan does not say.
+pub fn is_as_planned(plan: &DataPlan, roots: &[Root]) -> Result<Option<bool>, DataError> {
+    let Dataset::Files { files, digest, .. } = &plan.dataset else {
+        return Ok(None);
+    };
+    let now = cache::digest_by(files, &mut |path| {
+        let files = roots.iter().find(|root| root.path == path);
+        let files = files.into_iter().flat_map(|root| {
+            root.files.iter().flat_map(|file| {
+                let name = root.is_folder.then(|| file.name.clone());
+                name.into_iter().chain([file.sha256.clone()])
+            })
+        });
+        Ok(files.collect())
+    })?;
+    Ok(Some(now == *digest))
+}
+
+/// The first link to a folder below a folder of pictures. Pictures behind it are read, and are no part
+/// of the data's digest.
+pub fn linked_folder(folder: &Path) -> Result<Option<PathBuf>, DataError> {
+    let mut folders = vec![folder.to_owned()];
+    let mut found: Option<PathBuf> = None;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).map_err(|e| unreadable(&folder, &e))? {
+            let entry = entry.map_err(|e| unreadable(&folder, &e))?;
+            let path = entry.path();
+            if entry.file_name().to_string_lossy().starts_with('.') {
+                continue;
+            }
+            let kind = entry.file_type().map_err(|e| unreadable(&path, &e))?;
+            if kind.is_dir() {
+                folders.push(path);
+            } else if kind.is_symlink() && path.is_dir() {
+                // The first by name, in whatever order the system lists them.
+                found = found.into_iter().chain([path]).min();
+            }
+        }
+    }
+    Ok(found)
+}

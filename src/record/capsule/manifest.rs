@@ -1,0 +1,279 @@
+//! `capsule.json`: what a capsule holds, and what a manifest from elsewhere has to be like.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::name::{is_plain, plain, shown, wrong};
+use super::{CapsuleError, FORMAT, MAX_FILES, RUN_TOML, SIBLINGS};
+use crate::spec::kind::show_bytes;
+
+/// The most bytes of a file that is read as a whole when a capsule is opened.
+const MAX_READ: u64 = 64 << 20;
+
+/// What a capsule holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The version of this format.
+    pub format: u32,
+    /// The version of the program that made the capsule.
+    pub runner_version: String,
+    /// The experiment that the run is of.
+    pub experiment: String,
+    /// The run's id.
+    pub run: String,
+    /// `completed`, `failed`, `interrupted`, `skipped`, or `incomplete` where the run has not ended.
+    pub outcome: String,
+    /// What the run was trained on.
+    pub data: DataManifest,
+    /// All other files, sorted by path.
+    pub files: Vec<FileSum>,
+}
+
+/// A file of a capsule, or of data that is not in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FileSum {
+    /// Its path in the capsule; for data outside, its name in the root's folder.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+    /// sha256 of what it holds.
+    pub sha256: String,
+}
+
+/// What a run was trained on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DataManifest {
+    /// The data set's name in experiment files.
+    pub dataset: String,
+    /// What is needed besides the capsule.
+    pub needs: Needs,
+    /// sha256 of what the files hold and of how they are read, where the plan says it.
+    pub content_digest: Option<String>,
+    /// sha256 of each split's items, as the run was given them; empty when it never started.
+    pub split_digests: BTreeMap<String, String>,
+    /// The files and folders that the plan names.
+    pub roots: Vec<DataRoot>,
+    /// Why sizes and sums of files outside are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// What is needed besides a capsule to train its run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Needs {
+    /// Nothing: the data is inside the binary or generated.
+    Nothing,
+    /// Nothing: the data is in the capsule.
+    Packed,
+    /// The files of the data, which are not in the capsule.
+    Files,
+}
+
+/// A file or folder that the data is read from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DataRoot {
+    /// The key of the experiment file: `path`, `valid_path`, `target_path` …; `folder` for MNIST.
+    pub key: String,
+    /// Its place in that key's list, from 1.
+    pub number: usize,
+    /// Where it was.
+    pub original: String,
+    /// Whether it stands for the files in it.
+    pub is_folder: bool,
+    /// How many files it is.
+    pub num_files: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Where it is in the capsule: a path of `files`, or what the paths of its files begin with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packed: Option<String>,
+    /// Its files, where they are not in the capsule and are not too many to be listed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileSum>,
+}
+
+impl DataManifest {
+    /// Files and bytes of the data; a file that two roots share counts for each.
+    pub fn size(&self) -> (usize, u64) {
+        let roots = self.roots.iter();
+        roots.fold((0, 0), |(files, bytes), root| {
+            (
+                files.saturating_add(root.num_files),
+                bytes.saturating_add(root.bytes),
+            )
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct Head {
+    format: u32,
+}
+
+impl Manifest {
+    /// Reads a manifest and checks all that it says of itself.
+    pub(super) fn parse(bytes: &[u8], max_bytes: u64) -> Result<Self, CapsuleError> {
+        let damaged = |e: serde_json::Error| {
+            let reason = e.to_string();
+            let (reason, _) = reason.split_once(" at line").unwrap_or((&reason, ""));
+            CapsuleError::new(format!("`capsule.json` is damaged: {reason}"), DAMAGED)
+        };
+        let head: Head = serde_json::from_slice(bytes).map_err(damaged)?;
+        if head.format != FORMAT {
+            let message = format!(
+                "the capsule is of format {}, and this runner reads format {FORMAT}",
+                head.format
+            );
+            return Err(CapsuleError::new(
+                message,
+                "use the version of runner that made it, or one that is newer",
+            ));
+        }
+        let mut manifest: Self = serde_json::from_slice(bytes).map_err(damaged)?;
+        manifest.check(max_bytes)?;
+        manifest.make_plain();
+        Ok(manifest)
+    }
+
+    /// What is only shown is made fit for that.
+    fn make_plain(&mut self) {
+        let notes = [&mut self.runner_version].into_iter();
+        let notes = notes.chain(&mut self.data.note);
+        notes.for_each(|text| *text = plain(text, 1000));
+        for root in &mut self.data.roots {
+            root.original = plain(&root.original, 4096);
+            for file in &mut root.files {
+                file.path = plain(&file.path, 1024);
+            }
+        }
+    }
+
+    fn check(&self, max_bytes: u64) -> Result<(), CapsuleError> {
+        if self.files.len() > MAX_FILES {
+            let message = format!("the capsule lists {} files", self.files.len());
+            return Err(CapsuleError::new(message, HOSTILE)
+                .note(format!("{MAX_FILES} are the most that are unpacked")));
+        }
+        let mut paths = BTreeSet::new();
+        let mut total = 0_u64;
+        for file in &self.files {
+            check_file(file)?;
+            if !paths.insert(file.path.as_str()) {
+                let message = format!("`capsule.json` lists {} twice", shown(&file.path));
+                return Err(CapsuleError::new(message, HOSTILE));
+            }
+            total = total.saturating_add(file.bytes);
+        }
+        for file in &self.files {
+            let ends = file.path.match_indices('/').map(|(at, _)| at);
+            let mut above = ends.map(|at| &file.path[..at]);
+            if let Some(above) = above.find(|above| paths.contains(above)) {
+                let message = format!(
+                    "`capsule.json` lists {} as a file and as a folder",
+                    shown(above)
+                );
+                return Err(CapsuleError::new(message, HOSTILE));
+            }
+        }
+        if total > max_bytes {
+            let message = format!(
+                "the capsule holds {}, and at most {} are unpacked",
+                show_bytes(total),
+                show_bytes(max_bytes)
+            );
+            return Err(CapsuleError::new(
+                message,
+                "allow for more if you trust who made it and have the room",
+            ));
+        }
+        if let Some(missing) = [RUN_TOML, SIBLINGS].iter().find(|p| !paths.contains(*p)) {
+            let message = format!("`capsule.json` does not list `{missing}`");
+            return Err(CapsuleError::new(message, DAMAGED));
+        }
+        for (what, name) in [("experiment", &self.experiment), ("run", &self.run)] {
+            if !is_plain(name) {
+                let message = format!("the name of the {what}, {}, is no name", shown(name));
+                return Err(CapsuleError::new(message, HOSTILE));
+            }
+        }
+        if !OUTCOMES.contains(&self.outcome.as_str()) {
+            let message = format!("{} is no outcome of a run", shown(&self.outcome));
+            return Err(CapsuleError::new(message, HOSTILE));
+        }
+        let roots = &self.data.roots;
+        let num_packed = roots.iter().filter(|root| root.packed.is_some()).count();
+        let is_so = match self.data.needs {
+            Needs::Nothing => roots.is_empty(),
+            Needs::Packed => !roots.is_empty() && num_packed == roots.len(),
+            Needs::Files => !roots.is_empty() && num_packed == 0,
+        };
+        if !is_so {
+            let message = "`capsule.json` contradicts itself on where the data is";
+            return Err(CapsuleError::new(message, HOSTILE));
+        }
+        roots.iter().try_for_each(|root| check_root(root, &paths))
+    }
+}
+
+/// How a run can have ended, or not.
+const OUTCOMES: [&str; 5] = [
+    "completed",
+    "failed",
+    "interrupted",
+    "skipped",
+    super::INCOMPLETE,
+];
+
+/// What to do with a capsule that does not come from `runner bundle`.
+pub const HOSTILE: &str =
+    "`runner bundle` makes no such capsule: do not use it, and ask where it comes from";
+/// What to do with a capsule that is not whole.
+pub const DAMAGED: &str = "copy or download the capsule again, or have it made anew";
+
+fn check_file(file: &FileSum) -> Result<(), CapsuleError> {
+    let refuse = |why: &str| {
+        let message = format!("`capsule.json` lists {}, which {why}", shown(&file.path));
+        Err(CapsuleError::new(message, HOSTILE))
+    };
+    if let Some(why) = wrong(&file.path) {
+        return refuse(&why);
+    }
+    if !(file.path == SIBLINGS || file.path.starts_with("run/") || file.path.starts_with("data/")) {
+        return refuse("is neither of the run nor of its data");
+    }
+    if [RUN_TOML, SIBLINGS].contains(&file.path.as_str()) && file.bytes > MAX_READ {
+        return refuse(&format!("is larger than {}", show_bytes(MAX_READ)));
+    }
+    let is_digit = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
+    if file.sha256.len() != 64 || !file.sha256.bytes().all(is_digit) {
+        return refuse("has no sha256");
+    }
+    Ok(())
+}
+
+/// Packed data has to be where the manifest says.
+fn check_root(root: &DataRoot, paths: &BTreeSet<&str>) -> Result<(), CapsuleError> {
+    let Some(packed) = &root.packed else {
+        return Ok(());
+    };
+    let is_there = match root.is_folder {
+        true => {
+            let start = format!("{packed}/");
+            let mut from = paths.range(start.as_str()..);
+            from.next().is_some_and(|path| path.starts_with(&start))
+        }
+        false => paths.contains(packed.as_str()),
+    };
+    if is_there && packed.starts_with("data/") && wrong(packed).is_none() {
+        return Ok(());
+    }
+    let message = format!(
+        "`capsule.json` says that `{}` {} of the data is {}, which it does not list",
+        shown(&root.key).trim_matches('`'),
+        root.number,
+        shown(packed)
+    );
+    Err(CapsuleError::new(message, DAMAGED))
+}

@@ -1,0 +1,81 @@
+//! Capsules: a run in one file, from which it can be reproduced elsewhere.
+//!
+//! ```text
+//! <experiment>-<run>.capsule.tar.zst
+//!   capsule.json        the manifest: every other file with its size and sum, and what the data was
+//!   data/<key>/<n>/…    the data, where it is packed: the roots of the plan, files in folders as they stood
+//!   run/…               the run's folder without checkpoints and log
+//!   siblings.json       the other seeds of the trial: what their numbers were
+//! ```
+//!
+//! The same run gives the same bytes. What is read back may come from anyone: nothing of it is believed
+//! that the manifest does not say, and nothing of the manifest that cannot be checked.
+
+mod extract;
+mod manifest;
+mod name;
+mod pack;
+mod siblings;
+mod unpack;
+mod write;
+
+pub use manifest::{DataManifest, DataRoot, FileSum, Manifest, Needs};
+pub use pack::{DataHere, Packed, Packing, default_name, pack};
+pub use siblings::{Sibling, siblings};
+pub use unpack::{Capsule, MAX_BYTES, unpack};
+
+use std::fmt;
+
+/// The version of the layout of capsules.
+pub const FORMAT: u32 = 1;
+
+/// The manifest in the archive.
+const MANIFEST: &str = "capsule.json";
+/// The other seeds in the archive.
+const SIBLINGS: &str = "siblings.json";
+/// The run in the archive.
+const RUN_TOML: &str = "run/run.toml";
+
+/// The outcome of a run that has none yet.
+const INCOMPLETE: &str = "incomplete";
+
+/// The most bytes of a manifest.
+const MAX_MANIFEST: u64 = 16 << 20;
+/// The most files of a capsule.
+const MAX_FILES: usize = 1_000_000;
+
+/// Why a capsule cannot be made or used, in words for the user.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CapsuleError {
+    /// What is wrong, with the file or entry.
+    pub message: String,
+    /// Facts that explain it.
+    pub notes: Vec<String>,
+    /// What to do about it.
+    pub helps: Vec<String>,
+}
+
+impl CapsuleError {
+    fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            notes: Vec::new(),
+            helps: vec![help.into()],
+        }
+    }
+
+    fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+}
+
+impl fmt::Display for CapsuleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        let mut more = self.notes.iter().chain(&self.helps);
+        more.try_for_each(|line| write!(f, "; {line}"))
+    }
+}
+
+impl std::error::Error for CapsuleError {}

@@ -1,0 +1,250 @@
+//! From a run's folder to a capsule.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use super::manifest::{DataManifest, DataRoot, FileSum, Manifest, Needs};
+use super::name::{shown, wrong};
+use super::siblings::Sibling;
+use super::write::{Source, hex, measure, unreadable, write};
+use super::{CapsuleError, FORMAT, INCOMPLETE, MAX_FILES, MAX_MANIFEST, SIBLINGS};
+use crate::plan::RunPlan;
+use crate::record::{RunFolder, RunRecord};
+use crate::spec::kind::show_bytes;
+
+/// What goes into a capsule.
+pub struct Packing<'a> {
+    /// The run's folder.
+    pub folder: &'a RunFolder,
+    /// The run.
+    pub plan: &'a RunPlan,
+    /// What happened in it.
+    pub record: &'a RunRecord,
+    /// The other seeds.
+    pub siblings: &'a [Sibling],
+    /// What it was trained on.
+    pub data: DataHere,
+}
+
+/// The data of a run as it is on this machine.
+#[derive(Clone, Debug, Default)]
+pub struct DataHere {
+    /// Its roots; `packed` is empty still.
+    pub roots: Vec<DataRoot>,
+    /// Whether it goes into the capsule.
+    pub is_packed: bool,
+    /// Why sizes and sums of its files are not known.
+    pub note: Option<String>,
+}
+
+/// A capsule that was written.
+#[derive(Clone, Debug)]
+pub struct Packed {
+    /// Bytes of the archive.
+    pub bytes: u64,
+    /// What it holds.
+    pub manifest: Manifest,
+}
+
+/// The name of a run's capsule.
+pub fn default_name(plan: &RunPlan) -> String {
+    format!("{}-{}.capsule.tar.zst", plan.experiment, plan.id)
+}
+
+/// Writes a capsule, whole or not at all; over another file only with `force`. `watch` is told the files
+/// done and in all.
+pub fn pack(
+    packing: Packing<'_>,
+    out: &Path,
+    force: bool,
+    watch: &dyn Fn(u64, u64),
+) -> Result<Packed, CapsuleError> {
+    let mut sources = BTreeMap::new();
+    add_run(packing.folder, &mut sources)?;
+    let siblings = json(&packing.siblings)?;
+    let sum = FileSum {
+        path: SIBLINGS.into(),
+        bytes: siblings.len() as u64,
+        sha256: hex(&Sha256::digest(&siblings)),
+    };
+    sources.insert(SIBLINGS.to_owned(), (Source::Bytes(siblings), sum));
+    let plan = packing.plan;
+    let mut data = DataManifest {
+        dataset: plan.data.dataset.name().to_owned(),
+        needs: match (packing.data.roots.is_empty(), packing.data.is_packed) {
+            (true, _) => Needs::Nothing,
+            (false, true) => Needs::Packed,
+            (false, false) => Needs::Files,
+        },
+        content_digest: plan.data.content_digest().map(str::to_owned),
+        split_digests: match &packing.record.started {
+            Some(started) => started.data_digests.clone(),
+            None => BTreeMap::new(),
+        },
+        roots: packing.data.roots,
+        note: packing.data.note,
+    };
+    if data.needs == Needs::Packed {
+        add_data(&mut data.roots, &mut sources)?;
+    }
+    let outcome = packing.record.outcome.as_ref();
+    let manifest = Manifest {
+        format: FORMAT,
+        runner_version: env!("CARGO_PKG_VERSION").into(),
+        experiment: plan.experiment.clone(),
+        run: plan.id.clone(),
+        outcome: outcome.map_or(INCOMPLETE, |o| o.word()).to_owned(),
+        data,
+        files: sources.values().map(|(_, sum)| sum.clone()).collect(),
+    };
+    let head = json(&manifest)?;
+    if head.len() as u64 > MAX_MANIFEST || sources.len() > MAX_FILES {
+        let message = format!("{} files are too many for a capsule", sources.len());
+        return Err(
+            CapsuleError::new(message, "leave the data out with `--data never`").note(format!(
+                "their list is {}, and {} are the most",
+                show_bytes(head.len() as u64),
+                show_bytes(MAX_MANIFEST)
+            )),
+        );
+    }
+    let bytes = write(out, force, &head, &sources, watch)?;
+    Ok(Packed { bytes, manifest })
+}
+
+fn add_run(
+    folder: &RunFolder,
+    sources: &mut BTreeMap<String, (Source, FileSum)>,
+) -> Result<(), CapsuleError> {
+    let mut names: Vec<String> = [
+        folder.run_toml(),
+        folder.environment_json(),
+        folder.transforms_json(),
+        folder.events_jsonl(),
+        folder.metrics_csv(),
+        folder.summary_json(),
+    ]
+    .iter()
+    .filter(|path| path.is_file())
+    .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
+    .collect();
+    walk(&folder.0, "trace", &mut names)?;
+    let mut weights = Vec::new();
+    walk(&folder.0, "model", &mut weights)?;
+    names.extend(weights.into_iter().filter(|name| name.ends_with(".bpk")));
+    for name in names {
+        let source = folder.0.join(&name);
+        let (bytes, sha256) = measure(&source)?;
+        let path = format!("run/{name}");
+        if let Some(why) = wrong(&path) {
+            return Err(odd_name(&source, &why));
+        }
+        let sum = FileSum {
+            path: path.clone(),
+            bytes,
+            sha256,
+        };
+        sources.insert(path, (Source::File(source), sum));
+    }
+    Ok(())
+}
+
+/// The files below a folder of the run, but for those that are hidden: they are being written.
+fn walk(run: &Path, inner: &str, names: &mut Vec<String>) -> Result<(), CapsuleError> {
+    let folder = run.join(inner);
+    let entries = match fs::read_dir(&folder) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other.map_err(|e| unreadable(&folder, &e))?,
+    };
+    for entry in entries {
+        let entry = entry.map_err(|e| unreadable(&folder, &e))?;
+        let kind = entry.file_type().map_err(|e| unreadable(&folder, &e))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let inner = format!("{inner}/{name}");
+        if name.starts_with('.') {
+            continue;
+        } else if kind.is_dir() {
+            walk(run, &inner, names)?;
+        } else if kind.is_file() {
+            names.push(inner);
+        } else {
+            let message = format!("`{}` is no plain file", entry.path().display());
+            return Err(CapsuleError::new(
+                message,
+                "put the file itself in its place, or move it away",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Gives the roots their places and puts their files there. A root in another one stays in it: masks among
+/// pictures would else be taken for pictures.
+fn add_data(
+    roots: &mut [DataRoot],
+    sources: &mut BTreeMap<String, (Source, FileSum)>,
+) -> Result<(), CapsuleError> {
+    let places: Vec<String> = roots.iter().map(|root| place(root, roots)).collect();
+    for (root, place) in roots.iter_mut().zip(places) {
+        for file in std::mem::take(&mut root.files) {
+            let original = Path::new(&root.original);
+            let (path, source) = match root.is_folder {
+                true => (format!("{place}/{}", file.path), original.join(&file.path)),
+                false => (place.clone(), original.to_owned()),
+            };
+            if let Some(why) = wrong(&path) {
+                return Err(odd_name(&source, &why));
+            }
+            let sum = FileSum {
+                path: path.clone(),
+                ..file
+            };
+            sources.insert(path, (Source::File(source), sum));
+        }
+        root.packed = Some(place);
+    }
+    Ok(())
+}
+
+fn place(root: &DataRoot, roots: &[DataRoot]) -> String {
+    let path = Path::new(&root.original);
+    let around = roots.iter().filter(|other| match other.is_folder {
+        true => path.starts_with(&other.original),
+        false => other.original == root.original,
+    });
+    let outermost = around.min_by_key(|other| Path::new(&other.original).components().count());
+    let outermost = outermost.unwrap_or(root);
+    let mut place = format!("data/{}/{}", outermost.key, outermost.number);
+    let inner = match outermost.is_folder {
+        true => path.strip_prefix(&outermost.original).unwrap_or(path),
+        false => Path::new(path.file_name().unwrap_or_default()),
+    };
+    for part in inner {
+        place.push('/');
+        place.push_str(&part.to_string_lossy());
+    }
+    place
+}
+
+fn json(value: &impl serde::Serialize) -> Result<Vec<u8>, CapsuleError> {
+    let mut bytes = serde_json::to_vec(value).map_err(|e| {
+        CapsuleError::new(
+            format!("the capsule's list cannot be written: {e}"),
+            "report this with the run's folder",
+        )
+    })?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+fn odd_name(path: &Path, why: &str) -> CapsuleError {
+    let message = format!("{} {why}", shown(&path.to_string_lossy()));
+    CapsuleError::new(
+        message,
+        "a capsule cannot hold it: rename it and train again, or leave data out with `--data never`",
+    )
+}

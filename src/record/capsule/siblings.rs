@@ -1,0 +1,78 @@
+//! `siblings.json`: the other seeds of a run's trial, so that their spread is known where the experiment
+//! is not.
+
+use std::fs;
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::{Metrics, Outcome};
+use crate::plan::RunPlan;
+use crate::record::{ExperimentFolder, RunFolder, RunRecord};
+
+/// Another completed run of the same trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sibling {
+    /// Its id.
+    pub run: String,
+    /// Its seed.
+    pub seed: u64,
+    /// Where it was computed.
+    pub device: String,
+    /// sha256 of its final weights by path.
+    pub weights_digest: String,
+    /// The metrics of its `summary.json`; those that are no numbers are left out.
+    pub metrics: Metrics,
+}
+
+/// The other completed runs of a run's trial in the experiment's folder around it, by seed, and a
+/// sentence for each that cannot be read.
+pub fn siblings(folder: &RunFolder, plan: &RunPlan) -> (Vec<Sibling>, Vec<String>) {
+    let (mut found, mut unread) = (Vec::new(), Vec::new());
+    let Ok(here) = fs::canonicalize(&folder.0) else {
+        return (found, unread);
+    };
+    let Some(runs) = here.parent().filter(|runs| runs.ends_with("runs")) else {
+        return (found, unread);
+    };
+    let Some(experiment) = runs.parent() else {
+        return (found, unread);
+    };
+    let experiment = ExperimentFolder(experiment.to_owned());
+    let start = format!("{}-s", plan.trial);
+    // By name first: an experiment may have very many runs.
+    let is_candidate = |id: &String| {
+        let seed = id.strip_prefix(&start);
+        *id != plan.id && seed.is_some_and(|seed| seed.parse::<u64>().is_ok())
+    };
+    for id in experiment.run_ids().into_iter().filter(is_candidate) {
+        let folder = experiment.run(&id);
+        match sibling(&folder, plan) {
+            Ok(sibling) => found.extend(sibling),
+            Err(e) => unread.push(format!("run `{id}` is left out of the comparison: {e}")),
+        }
+    }
+    found.sort_by_key(|sibling| sibling.seed);
+    (found, unread)
+}
+
+fn sibling(folder: &RunFolder, plan: &RunPlan) -> std::io::Result<Option<Sibling>> {
+    let Some(there) = folder.read_plan()? else {
+        return Ok(None);
+    };
+    let record = RunRecord::read(folder)?;
+    let is_sibling = there.trial == plan.trial
+        && there.experiment == plan.experiment
+        && record.outcome == Some(Outcome::Completed);
+    let summary = record.summary(&there).filter(|_| is_sibling);
+    Ok(summary.map(|summary| Sibling {
+        run: summary.run,
+        seed: summary.seed,
+        device: summary.device,
+        weights_digest: summary.weights_digest,
+        metrics: summary
+            .metrics
+            .into_iter()
+            .filter(|(_, value)| value.is_finite())
+            .collect(),
+    }))
+}
