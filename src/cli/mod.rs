@@ -10,6 +10,7 @@ mod init;
 mod list;
 mod output;
 mod prepare;
+mod prove;
 mod render;
 mod reproduce;
 mod run;
@@ -95,6 +96,8 @@ enum Verb {
     Run(RunArgs),
     /// Make a run again from its folder, compare it step by step, and grade the reproduction
     Reproduce(ReproduceArgs),
+    /// Try which guarantees hold for an experiment file on this machine, on a shortened run
+    Prove(ProveArgs),
     /// Rebuild the report of a results folder and show it
     Report {
         /// The folder of an experiment, such as `results/mnist_sweep`
@@ -239,6 +242,18 @@ struct ReproduceArgs {
 }
 
 #[derive(Args)]
+struct ProveArgs {
+    #[command(flatten)]
+    spec: SpecArgs,
+    /// The trial to try; the first one by default
+    #[arg(long, value_name = "ID")]
+    trial: Option<String>,
+    /// Print the findings as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
 struct BundleArgs {
     /// The folder of a run, such as `results/mnist_sweep/runs/hidden=64-s1`
     run: PathBuf,
@@ -317,6 +332,7 @@ pub fn main() -> ExitCode {
         Verb::Render(args) => render::render(&args, &mut output),
         Verb::Run(args) => run::run(&args, &cli.logging, &mut output),
         Verb::Reproduce(args) => reproduce::reproduce(&args, &cli.logging, &mut output),
+        Verb::Prove(args) => prove::prove(&args, &cli.logging, &mut output),
         Verb::Report { folder, json } => verbs::report(&folder, json, &mut output),
         Verb::List { folder, json } => list::list(&folder, json, &mut output),
         Verb::Bundle(args) => bundle::bundle(&args, &mut output),

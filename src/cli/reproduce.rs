@@ -31,6 +31,7 @@ use crate::train::weight_distances;
 struct Reproduction {
     run: String,
     original: PathBuf,
+    metric: String,
     environment: Vec<[String; 3]>,
     comparison: Comparison,
     #[serde(flatten)]
@@ -338,6 +339,7 @@ fn one(
     };
     let reproduction = Reproduction {
         run: plan.id.clone(),
+        metric: plan.objective.name(),
         original: original.folder.0.clone(),
         environment: differences,
         comparison,
@@ -480,7 +482,7 @@ fn show(reproduction: &Reproduction, output: &mut Output) {
     match comparison.first_loss {
         _ if comparison.num_steps == 0 => {}
         None => output.print(&format!(
-            "losses      of {} equal",
+            "losses      equal in all of {}",
             counted(comparison.num_steps, "step")
         )),
         Some((step, then, now)) => output.print(&format!(
@@ -502,7 +504,10 @@ fn show(reproduction: &Reproduction, output: &mut Output) {
         }
     }
     if let Some((then, now)) = comparison.objective {
-        output.print(&format!("objective   {then} then, {now} now"));
+        output.print(&format!(
+            "objective   {} {then:.6} then, {now:.6} now",
+            reproduction.metric
+        ));
     }
     for what in &comparison.not_compared {
         output.print(&format!("not compared: {what}"));

@@ -12,12 +12,10 @@ const RUN: &str = "results/spec/runs/base-s1";
 fn reproduced(folder: &Path, arguments: &[&str]) -> (i32, String) {
     let (code, stdout, stderr) = run(folder, &[&["reproduce"], arguments].concat());
     let times = regex::Regex::new(r"  \d+\.\d s").unwrap();
-    (
-        code,
-        times
-            .replace_all(&format!("{stderr}{stdout}"), "  0.0 s")
-            .into_owned(),
-    )
+    let said = times
+        .replace_all(&format!("{stderr}{stdout}"), "  0.0 s")
+        .into_owned();
+    (code, said.replace(&*folder.to_string_lossy(), "HERE"))
 }
 
 fn copied(from: &Path, to: &Path) {
@@ -78,7 +76,10 @@ fn what_was_changed_is_seen_where_it_begins_to_matter() {
     assert!(said.contains("verdict: diverged at step 2 in "), "{said}");
     let (code, said) = reproduced(folder.path(), &[RUN, "--steps", "1"]);
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("losses      of 1 step equal"), "{said}");
+    assert!(
+        said.contains("losses      equal in all of 1 step"),
+        "{said}"
+    );
     let (code, said) = reproduced(folder.path(), &[RUN, "--steps", "99"]);
     assert_eq!(code, 2, "{said}");
     assert!(
@@ -244,4 +245,19 @@ fn a_capsule_is_all_that_is_needed() {
     let (code, said) = reproduced(elsewhere.path(), &arguments);
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("verdict: bitwise"), "{said}");
+}
+
+#[test]
+fn guarantees_are_tried_on_a_shortened_run() {
+    let folder = folder_of(&[("spec.toml", super::runs::STOPPABLE)]);
+    let (code, stdout, stderr) = run(folder.path(), &["prove", "spec.toml"]);
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    let one_thread = stdout
+        .lines()
+        .filter(|line| !line.contains("with one thread"));
+    insta::assert_snapshot!(one_thread.collect::<Vec<_>>().join("\n"));
+    assert!(!folder.path().join("results").exists());
+    let (code, _, stderr) = run(folder.path(), &["prove", "spec.toml", "--trial", "x"]);
+    assert_eq!(code, 2);
+    assert!(stderr.contains("there is no trial `x`"), "{stderr}");
 }
