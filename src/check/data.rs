@@ -1,10 +1,25 @@
 //! What the file says of its data, against itself and against what the data holds.
 
 use super::Point;
-use crate::data::TargetPlan;
+use crate::data::{ClassCounts, TargetPlan};
 use crate::diagnostic::Diagnostic;
-use crate::spec::data::{DataSource, MnistPart, Scale, SplitOrder};
+use crate::spec::data::{DataSource, FilesSpec, Format, MnistPart, Scale, SplitOrder};
 use crate::spec::document::Value;
+use crate::spec::task::TaskKind;
+
+/// The user's files, where the data comes from those.
+fn files<'a>(point: &'a Point<'_>) -> Option<&'a FilesSpec> {
+    match &point.spec.data.source {
+        DataSource::Files(files) => Some(files),
+        _ => None,
+    }
+}
+
+/// Whether a key is written with some text.
+fn says(point: &Point<'_>, path: &str, text: &str) -> bool {
+    let value = point.root.at(path).map(|entry| &entry.node.value);
+    value == Some(&Value::Str(text.into()))
+}
 
 fn contradiction(message: impl Into<String>) -> Diagnostic {
     Diagnostic::error("contradiction", message)
@@ -48,16 +63,13 @@ pub fn split_leaves_items(point: &Point<'_>) -> Option<Diagnostic> {
         .into_iter()
         .find(|(_, num, wanted)| *wanted && *num == 0)?;
     let key = if name == "train" { "valid" } else { name };
-    let is_windows = matches!(
-        &point.spec.data.source,
-        DataSource::Files(files) if files.roles.window.is_some()
-    );
+    let is_windows = files(point).is_some_and(|files| files.roles.window.is_some());
     Some(
         contradiction(format!("the {name} split has no items"))
             .at(point.span(&format!("data.split.{key}")))
             .note(super::rules::sizes(data))
             .help(match (is_windows, data.input.vocabulary) {
-                (true, _) => "a split needs as many rows as a window and its horizon: choose a larger fraction or a shorter window",
+                (true, _) => "a split needs as many rows in one piece as a window and its horizon, and files, groups, and rows that are left out end a piece: choose a larger fraction or a shorter window",
                 (false, Some(_)) => "a split needs more tokens than an item has: choose a larger fraction or a shorter `length`",
                 (false, None) => "choose a larger fraction for it",
             }),
@@ -163,16 +175,19 @@ pub fn split_is_one_way(point: &Point<'_>) -> Option<Diagnostic> {
             );
         }
     }
-    let order = point
-        .root
-        .at("data.split.order")
-        .map(|entry| &entry.node.value);
-    if split.order_by.is_some() && order == Some(&Value::Str("random".into())) {
-        return Some(
-            contradiction("`data.split.order` is \"random\", and `order_by` orders the items")
-                .at(point.span("data.split.order"))
-                .help("remove one of them"),
-        );
+    let is_random = says(point, "data.split.order", "random");
+    let has_windows = files(point).is_some_and(|files| files.roles.window.is_some());
+    if split.order_by.is_some() && is_random && !(split.group_by.is_some() && has_windows) {
+        let error = contradiction(
+            "`data.split.order` is \"random\", and `order_by` orders the items",
+        )
+        .at(point.span("data.split.order"));
+        return Some(match split.group_by {
+            None => error.help("remove one of them"),
+            Some(_) => error
+                .note("groups that are drawn at random have no use for an order, but for windows within them")
+                .help("remove `order` to hold out the groups that come last, or `order_by`"),
+        });
     }
     let span = is_true(point, "data.split.stratified")?;
     let other = match (&split.group_by, split.order) {
@@ -185,6 +200,131 @@ pub fn split_is_one_way(point: &Point<'_>) -> Option<Diagnostic> {
             .at(span)
             .help("remove `stratified`"),
     )
+}
+
+/// Folds in time would be trained on what comes behind them.
+pub fn folds_are_not_in_time(point: &Point<'_>) -> Option<Diagnostic> {
+    let split = &point.spec.data.split;
+    split.folds?;
+    let has_windows = files(point).is_some_and(|files| files.roles.window.is_some());
+    let why = match (split.order, &split.order_by) {
+        (SplitOrder::Time, Some(column)) => format!("the items are in the order of `{column}`"),
+        (SplitOrder::Time, None) => "the items are in their order".to_owned(),
+        (SplitOrder::Random, _) if has_windows && split.group_by.is_none() => {
+            "windows are split in the order of their rows".to_owned()
+        }
+        _ => return None,
+    };
+    let error = contradiction(format!("`data.split.folds` is set, and {why}"))
+        .at(point.span("data.split.folds"))
+        .note("all folds but the last would be trained on what comes behind what they are measured on")
+        .help("hold out the last items: write `valid`, such as `valid = 0.2`, in place of `folds` and `fold`");
+    Some(match has_windows {
+        true => error.help("or name what several series are told apart by in `group_by`, without `order_by`, to fold whole series"),
+        false => error.help("or, where the order does not matter, remove it"),
+    })
+}
+
+/// A text is split where it is cut, whatever is asked for.
+pub fn texts_are_in_order(point: &Point<'_>) -> Option<Diagnostic> {
+    let data = point.data?;
+    let is_running = files(point).is_some_and(|files| {
+        let holds_texts = matches!(
+            files.format,
+            Format::Text | Format::Csv { .. } | Format::JsonLines | Format::Parquet
+        );
+        holds_texts && files.roles.target.is_empty()
+    });
+    let is_text = is_running && matches!(data.target, TargetPlan::Classes { .. });
+    (is_text && says(point, "data.split.order", "random")).then(|| {
+        contradiction("`data.split.order` is \"random\", and a running text is split in its order")
+            .at(point.span("data.split.order"))
+            .note("pieces drawn out of a text would be learned from what stands around them")
+            .help("remove `order`, or write \"time\": the end of the text is held out")
+    })
+}
+
+/// What is measured must have been learned.
+pub fn classes_are_learned(point: &Point<'_>) -> Option<Diagnostic> {
+    let data = point.data?;
+    let task = point.spec.task.kind.unwrap_or(TaskKind::Classification);
+    let found = data.noticed.classes.as_ref()?;
+    if task != TaskKind::Classification || data.num_train == 0 || data.num_valid == 0 {
+        return None;
+    }
+    let ClassCounts {
+        column,
+        names,
+        counts,
+    } = found;
+    let at = match written(point, "data.target") {
+        Some(span) => span,
+        None => point.span("data.split"),
+    };
+    let of = |split: usize| counts.iter().map(|counts| counts[split]).sum::<u64>();
+    let occurs = |counts: &[u64; 3]| counts.iter().any(|num| *num > 0);
+    let mut present = (0..counts.len()).filter(|class| occurs(&counts[*class]));
+    if let (Some(only), None) = (present.next(), present.next()) {
+        let message = format!("all items are of one class, `{}`", names[only]);
+        return Some(
+            Diagnostic::error("data", message)
+                .at(at)
+                .note(format!("there is nothing to tell apart in `{column}`"))
+                .help("give items of several classes, or name another target"),
+        );
+    }
+    let learned: u64 = counts.iter().filter(|c| c[0] > 0).map(|c| c[1]).sum();
+    let unlearned = |counts: &[u64; 3]| counts[0] == 0 && counts[1] + counts[2] > 0;
+    let unlearned: Vec<usize> = (0..counts.len()).filter(|at| unlearned(&counts[*at])).collect();
+    if unlearned.is_empty() {
+        return None;
+    }
+    const SHOWN: usize = 5;
+    let mut shown: Vec<_> = unlearned
+        .iter()
+        .take(SHOWN)
+        .map(|class| {
+            let [_, valid, test] = counts[*class];
+            let of = match (valid, test) {
+                (0, test) => format!("{test} in test"),
+                (valid, 0) => format!("{valid} in valid"),
+                (valid, test) => format!("{valid} in valid, {test} in test"),
+            };
+            format!("`{}` ({of})", names[*class])
+        })
+        .collect();
+    if unlearned.len() > SHOWN {
+        shown.push(format!("and {} more", unlearned.len() - SHOWN));
+    }
+    let num = match unlearned.len() {
+        1 => "1 class occurs".to_owned(),
+        num => format!("{num} classes occur"),
+    };
+    let (diagnostic, message) = match learned {
+        0 => (
+            Diagnostic::error as fn(&'static str, String) -> Diagnostic,
+            format!("none of the {} classes of the valid split is in the train split", counts.iter().filter(|c| c[1] > 0).count()),
+        ),
+        _ => (
+            Diagnostic::warning as fn(&'static str, String) -> Diagnostic,
+            format!("{num} in what is held out and never in the train split: {}", shown.join(", ")),
+        ),
+    };
+    let diagnostic = diagnostic("unlearned-class", message).at(match learned {
+        0 => point.span("data.split"),
+        _ => at,
+    });
+    let diagnostic = match learned {
+        0 => diagnostic.note(format!("never learned: {}; of {} items in valid", shown.join(", "), of(1))),
+        _ => diagnostic,
+    };
+    let split = &point.spec.data.split;
+    Some(match (split.order, &split.group_by, split.folds) {
+        (SplitOrder::Time, None, _) => diagnostic.help("the file may be sorted by class: remove `order` or `order_by`, or hold out more or less"),
+        (_, Some(_), _) => diagnostic.help("whole groups are held out: group by something that classes share, or choose another `seed`"),
+        (_, None, Some(_)) => diagnostic.help("a class with one item is in one fold: give more items of it, or take it out"),
+        _ => diagnostic.help("give such items to train on, or take them out"),
+    })
 }
 
 /// Settings that the data has no use for, where they are written.
@@ -212,6 +352,18 @@ pub fn settings_fit(point: &Point<'_>) -> Option<Diagnostic> {
                 .help("name the column of texts in `features`, or remove `[data.tokens]`"),
         );
     }
+    let is_scaled = files(point).is_some_and(|files| files.roles.target_scale != Scale::None);
+    if let (Some(span), true) = (written(point, "data.target_scale"), is_scaled)
+        && !matches!(data.target, TargetPlan::Values { .. })
+    {
+        let message = format!("`data.target_scale` is written, and there are {}", data.target.show());
+        return Some(
+            contradiction(message)
+                .at(span)
+                .note("targets that are numbers are scaled, classes and labels are not")
+                .help("remove `target_scale`; or, where the numbers are no classes, write `type = \"number\"` for the target in `[[data.columns]]`"),
+        );
+    }
     if let Some(span) = is_true(point, "data.split.stratified")
         && !matches!(data.target, TargetPlan::Class { .. })
     {
@@ -234,7 +386,11 @@ pub fn target_is_named(point: &Point<'_>) -> Option<Diagnostic> {
             "nothing says what is to be learned: the items have no target",
         )
         .at(point.span("data.type"))
-        .help("name the column or the files of targets in `target` or `target_path`")
+        .help(match files(point).map(|files| &files.format) {
+            Some(Format::Npy { .. } | Format::Idx { .. }) => "name the file of targets in `target_path`",
+            Some(Format::ImageFolder { .. }) => "name the folder of masks in `target_path`, or give a folder of pictures for each class",
+            _ => "name the column of targets in `target`",
+        })
         .help("or write `[task]` with `type = \"autoencoding\"` to learn the items themselves")
     })
 }

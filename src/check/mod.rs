@@ -12,7 +12,7 @@ mod schedule;
 pub mod task;
 
 use crate::data::DataPlan;
-use crate::diagnostic::{Diagnostic, Span};
+use crate::diagnostic::{Diagnostic, Severity, Span};
 use crate::spec::ExperimentSpec;
 use crate::spec::document::Table;
 use crate::spec::section::Findings;
@@ -87,6 +87,18 @@ pub const RULES: &[Rule] = &[
     Rule {
         reads: &["data"],
         check: data::split_is_one_way,
+    },
+    Rule {
+        reads: &["data"],
+        check: data::folds_are_not_in_time,
+    },
+    Rule {
+        reads: &["data"],
+        check: data::texts_are_in_order,
+    },
+    Rule {
+        reads: &["data", "task"],
+        check: data::classes_are_learned,
     },
     Rule {
         reads: &["data"],
@@ -193,8 +205,13 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-/// Runs every rule over a point.
+/// Runs every rule over a point, and tells what was noticed in its data.
 pub fn check(point: &Point<'_>, findings: &mut Findings) {
+    for warning in point.data.into_iter().flat_map(|data| &data.noticed.warnings) {
+        let mut diagnostic = warning.to_diagnostic().at(point.span(&warning.key));
+        diagnostic.severity = Severity::Warning;
+        findings.diagnostics.push(diagnostic);
+    }
     for rule in RULES {
         if rule.reads.iter().any(|path| findings.is_poisoned(path)) {
             continue;

@@ -1,6 +1,6 @@
 //! From a plan to the items of its splits: read, assigned, fitted and digested.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,14 +10,17 @@ use super::encode::{Encoder, Fitting, InputEncoder, TargetEncoder, array_scaling
 use super::read::Watch;
 use super::records::{ColumnKind, Records};
 use super::serve::{Set, Split};
+use super::read::tables::first_place;
+use super::series::Series;
 use super::split::{Assigned, Known, assign, ordered};
 use super::uses::Uses;
 use super::{
     DataError, DataPlan, Dataset, Inputs, Items, TargetPlan, TargetValues, cache, embedded,
     generate, mnist,
 };
+use crate::diagnostic::counted;
 use crate::spec::data::{
-    AugmentSpec, FilesSpec, Missing, Scale, SplitOrder, SplitSpec, WindowSpec,
+    AugmentSpec, FilesSpec, Format, Missing, Scale, SplitOrder, SplitSpec,
 };
 
 /// A data set, ready to be trained on.
@@ -33,6 +36,8 @@ pub struct Loaded {
     pub to_pixels: (f32, f32),
     /// sha256 of each split's items in order, by split.
     pub digests: BTreeMap<String, String>,
+    /// Items that were left out because a value is missing.
+    pub num_dropped: usize,
 }
 
 /// The splits of a data set, not measured and not digested yet.
@@ -40,6 +45,7 @@ pub(super) struct Splits {
     pub(super) train: Split,
     pub(super) valid: Split,
     pub(super) test: Option<Split>,
+    pub(super) num_dropped: usize,
 }
 
 /// Reads, checks and splits the items of a plan.
@@ -95,6 +101,7 @@ pub fn load(plan: &DataPlan, watch: Watch<'_>) -> Result<Loaded, DataError> {
         valid: splits.valid,
         test: splits.test,
         digests,
+        num_dropped: splits.num_dropped,
     })
 }
 
@@ -180,6 +187,7 @@ fn of_items(items: Items, official_test: Option<Items>, plan: &DataPlan) -> Spli
         train: split(assigned.train).augmented(plan.augment.clone()),
         valid: split(assigned.valid),
         test: (!assigned.test.is_empty()).then(|| split(assigned.test)),
+        num_dropped: 0,
     }
 }
 
@@ -210,16 +218,17 @@ impl Reading<'_> {
         {
             return self.running_text(files, records, uses);
         }
+        refuse_empty_columns(files, &records, &uses)?;
         let dropped = dropped(files, &records, &uses)?;
-        let mut assigned = self.assign(files, &records, &uses, &dropped)?;
+        let series = Series::new(files, &records, &uses)?;
+        let mut assigned = self.assign(files, &records, &uses, &series, &dropped)?;
         let windows = files.roles.window.as_ref();
         let encoder = fit(&self.fitting(files, &records, &uses, &assigned.train, None))?;
-        let groups = |row: u32| {
-            uses.group_by
-                .map_or(0.0, |at| records.number(row as usize, at, 0))
+        let places = windows.map(|window| (window, series.places(&records)));
+        let starts = |rows: &mut Vec<u32>| {
+            let (window, places) = places.as_ref()?;
+            Some(series.window_starts(&records, places, rows, window))
         };
-        let starts =
-            |rows: &mut Vec<u32>| windows.map(|window| window_starts(rows, window, groups));
         let train_starts = starts(&mut assigned.train);
         let valid_starts = starts(&mut assigned.valid);
         let test_starts = starts(&mut assigned.test);
@@ -233,6 +242,7 @@ impl Reading<'_> {
             train: split(assigned.train, train_starts).augmented(self.augment.cloned()),
             valid: split(assigned.valid, valid_starts),
             test: has_test.then(|| split(assigned.test, test_starts)),
+            num_dropped: dropped.iter().filter(|is| **is).count(),
         })
     }
 
@@ -263,6 +273,7 @@ impl Reading<'_> {
         files: &FilesSpec,
         records: &Records,
         uses: &Uses,
+        series: &Series,
         dropped: &[bool],
     ) -> Result<Assigned, DataError> {
         let [num_train, num_valid, num_test] = records.header.parts;
@@ -280,14 +291,11 @@ impl Reading<'_> {
             rows.map(|row| records.number(*row as usize, column, 0))
                 .collect()
         };
-        let keys = uses.order_by.map(numbers);
-        let groups = uses.group_by.map(|column| {
-            let codes = numbers(column);
-            codes
-                .iter()
-                .map(|code| code.to_bits() as i64)
-                .collect::<Vec<_>>()
-        });
+        let keys = series.keys.as_deref().map(|keys| of_rows(keys, &rows));
+        let groups = series.groups.as_deref().map(|all| of_rows(all, &rows));
+        if rows.is_empty() && dropped.iter().any(|is| *is) {
+            return Err(all_dropped(files, records, uses));
+        }
         let mut split = self.split.clone();
         // Files of a split take the place of its fraction.
         if num_valid > 0 {
@@ -320,17 +328,31 @@ impl Reading<'_> {
             keys: keys.as_deref(),
         };
         let mut assigned = assign(rows.len(), known, &split);
+        if let (Some(folds), Some(groups)) = (split.folds, &groups) {
+            let mut left: BTreeSet<i64> = groups.iter().copied().collect();
+            for at in &assigned.test {
+                left.remove(&groups[*at as usize]);
+            }
+            if left.len() < folds {
+                let name = split.group_by.as_deref().unwrap_or_default();
+                let message = format!(
+                    "there are {folds} folds for {} of `{name}`",
+                    counted(left.len(), "group")
+                );
+                return Err(DataError::new(message)
+                    .key("data.split.folds")
+                    .note("a group is in one fold, so some folds would be empty")
+                    .help(format!("write at most {} folds", left.len().max(2))));
+            }
+        }
         for places in [&mut assigned.train, &mut assigned.valid, &mut assigned.test] {
             for place in places.iter_mut() {
                 *place = rows[*place as usize];
             }
         }
         let in_time = |mut rows: Vec<u32>| {
-            if let Some(column) = uses.order_by {
-                let keys: Vec<_> = rows
-                    .iter()
-                    .map(|row| records.number(*row as usize, column, 0))
-                    .collect();
+            if let Some(keys) = &series.keys {
+                let keys = of_rows(keys, &rows);
                 let order = ordered(rows.len(), Some(&keys));
                 rows = order.iter().map(|at| rows[*at as usize]).collect();
             }
@@ -410,6 +432,7 @@ impl Reading<'_> {
             train,
             valid,
             test: (test.num_items() > 0).then_some(test),
+            num_dropped: 0,
         })
     }
 }
@@ -435,23 +458,9 @@ fn piece<'a>(texts: &[&'a str], start: usize, end: usize) -> Vec<&'a str> {
     pieces
 }
 
-/// The first row of each window, as its place in `rows`, which are brought into the order of groups.
-/// No window reaches over the end of a group.
-fn window_starts(rows: &mut [u32], window: &WindowSpec, group: impl Fn(u32) -> f64) -> Vec<u32> {
-    rows.sort_by(|a, b| group(*a).total_cmp(&group(*b)));
-    let mut starts = Vec::new();
-    let mut before = 0;
-    for series in rows.chunk_by(|a, b| group(*a).to_bits() == group(*b).to_bits()) {
-        let reach = window.length + window.horizon;
-        let num = (series.len() + 1).saturating_sub(reach);
-        starts.extend(
-            (0..num)
-                .step_by(window.stride)
-                .map(|at| (before + at) as u32),
-        );
-        before += series.len();
-    }
-    starts
+/// The values of some rows.
+fn of_rows<T: Copy>(all: &[T], rows: &[u32]) -> Vec<T> {
+    rows.iter().map(|row| all[*row as usize]).collect()
 }
 
 fn refuse_infinite(records: &Records, uses: &Uses) -> Result<(), DataError> {
@@ -468,25 +477,118 @@ fn refuse_infinite(records: &Records, uses: &Uses) -> Result<(), DataError> {
     .help("mend the file, or leave the column out with `ignore`"))
 }
 
+/// The columns in which a missing value matters.
+fn needed(uses: &Uses) -> Vec<usize> {
+    let all = uses.used().chain(uses.order_by).chain(uses.group_by);
+    let mut needed: Vec<usize> = all.collect();
+    needed.sort_unstable();
+    needed.dedup();
+    needed
+}
+
+/// Refuses columns without a single value: there is nothing to learn from or to fill them with.
+fn refuse_empty_columns(
+    files: &FilesSpec,
+    records: &Records,
+    uses: &Uses,
+) -> Result<(), DataError> {
+    let is_empty = |at: &usize| records.header.extents[*at].missing == records.len() as u64;
+    let empty: Vec<_> = needed(uses).into_iter().filter(is_empty).collect();
+    let Some(first) = empty.first() else {
+        return Ok(());
+    };
+    // An item of an array lacks a value when it lacks one of several.
+    if records.columns()[*first].len() > 1 {
+        return Ok(());
+    }
+    let names: Vec<_> = empty.iter().map(|at| &records.columns()[*at].name).collect();
+    let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    let have = if names.len() == 1 { "column {} has no" } else { "columns {} have no" };
+    let error = DataError::new(format!("{} value at all", have.replace("{}", &quoted.join(", "))));
+    Err(match has_names(files) {
+        true => {
+            let names: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
+            error.key("data.ignore").help(format!("write `ignore = [{}]`", names.join(", ")))
+        }
+        false => error.help("give arrays that hold numbers"),
+    })
+}
+
+/// Whether the file can say something of single columns.
+fn has_names(files: &FilesSpec) -> bool {
+    !matches!(
+        files.format,
+        Format::Npy { .. } | Format::Idx { .. } | Format::ImageFolder { .. } | Format::Text
+    )
+}
+
+/// Columns with how many values they lack, and where the first is lacked.
+fn show_missing(files: &FilesSpec, records: &Records, columns: &[usize]) -> String {
+    /// Looking for a place reads the files once more.
+    const PLACED: usize = 3;
+    let shown = columns.iter().enumerate().map(|(num, at)| {
+        let name = &records.columns()[*at].name;
+        let missing = records.header.extents[*at].missing;
+        let place = (num < PLACED).then(|| missing_place(files, records, *at)).flatten();
+        match place {
+            Some(place) if missing == 1 => format!("`{name}` 1, at {place}"),
+            Some(place) => format!("`{name}` {missing}, the first at {place}"),
+            None => format!("`{name}` {missing}"),
+        }
+    });
+    shown.collect::<Vec<_>>().join("; ")
+}
+
+/// Where a column lacks a value first.
+fn missing_place(files: &FilesSpec, records: &Records, column: usize) -> Option<String> {
+    let name = &records.columns()[column].name;
+    if let Some(place) = first_place(files, name, &|value| value.is_none()) {
+        return Some(place);
+    }
+    let row = (0..records.len()).find(|row| records.lacks(*row, column))?;
+    // Counted from the beginning of its file, unless items were left out.
+    match records.header.skipped.is_empty() {
+        true => {
+            let start = records.header.files.iter().rfind(|start| **start <= row);
+            let number = row - start.copied().unwrap_or(0);
+            let path = super::read::parts(files)
+                .flat_map(|(_, paths)| paths)
+                .nth(records.file_of(row).saturating_sub(1));
+            match (path, &files.format) {
+                (Some(path), Format::Npz | Format::Safetensors) => {
+                    Some(format!("`{path}`, item {number}"))
+                }
+                _ => Some(format!("item {number}")),
+            }
+        }
+        false => Some(format!("item {row}")),
+    }
+}
+
+/// Nothing is left, since each item lacks a value.
+fn all_dropped(files: &FilesSpec, records: &Records, uses: &Uses) -> DataError {
+    let missing = |at: &usize| records.header.extents[*at].missing > 0;
+    let policy = |at: &usize| files.roles.missing_of(&records.columns()[*at].name);
+    let columns: Vec<_> = needed(uses)
+        .into_iter()
+        .filter(|at| missing(at) && policy(at) == Missing::Drop)
+        .collect();
+    DataError::new("no item is left to train on: each lacks a value of a column that leaves such items out")
+        .key("data.missing")
+        .note(format!(
+            "of {}, values are missing in {}",
+            counted(records.len(), "item"),
+            show_missing(files, records, &columns)
+        ))
+        .help("fill them, such as with `missing = \"median\"`, or name the columns in `ignore`")
+}
+
 /// Which rows are left out because a value is missing; empty when none is. Refuses missing values that
 /// the file says nothing about.
 fn dropped(files: &FilesSpec, records: &Records, uses: &Uses) -> Result<Vec<bool>, DataError> {
     let missing = |at: usize| records.header.extents[at].missing;
     let policy = |at: usize| files.roles.missing_of(&records.columns()[at].name);
-    let show = |columns: &[usize]| {
-        let shown: Vec<_> = columns
-            .iter()
-            .map(|at| format!("`{}` {}", records.columns()[*at].name, missing(*at)))
-            .collect();
-        shown.join(", ")
-    };
-    let mut used: Vec<usize> = uses
-        .used()
-        .chain(uses.order_by)
-        .chain(uses.group_by)
-        .collect();
-    used.sort_unstable();
-    used.dedup();
+    let mut used = needed(uses);
     used.retain(|at| missing(*at) > 0);
     let is_filled = |at: &usize| uses.features.contains(at) && !uses.targets.contains(at);
     let refused: Vec<usize> = used
@@ -500,21 +602,31 @@ fn dropped(files: &FilesSpec, records: &Records, uses: &Uses) -> Result<Vec<bool
         .collect();
     if !refused.is_empty() {
         let mut error = DataError::new(format!(
-            "{} items: values are missing in {}",
-            records.len(),
-            show(&refused)
+            "{}: values are missing in {}",
+            counted(records.len(), "item"),
+            show_missing(files, records, &refused)
         ))
         .key("data.missing");
+        let is_array = |at: &usize| records.columns()[*at].shape.len() > 1;
+        let has_names = has_names(files);
         if refused.iter().any(is_filled) {
-            error = error.help(
-                "write `missing = \"mean\"`, `\"median\"`, `\"most_common\"`, `\"zero\"` or `\"drop\"` under `[data]`, or in `[[data.columns]]` for one column",
-            );
+            let some = match refused.iter().any(is_array) {
+                true => "`missing = \"zero\"` or `\"drop\"`",
+                false => "`missing = \"mean\"`, `\"median\"`, `\"most_common\"`, `\"zero\"` or `\"drop\"`",
+            };
+            error = error.help(match has_names {
+                true => format!("write {some} under `[data]`, or in `[[data.columns]]` for one column"),
+                false => format!("write {some} under `[data]`"),
+            });
         }
         if let Some(at) = refused.iter().find(|at| !is_filled(at)) {
             let name = &records.columns()[*at].name;
-            error = error.help(format!(
-                "what is to be learned or ordered by cannot be filled in: write `[[data.columns]]` with `name = \"{name}\"` and `missing = \"drop\"` to leave such items out"
-            ));
+            error = error.help(match has_names {
+                true => format!(
+                    "what is to be learned or ordered by cannot be filled in: write `[[data.columns]]` with `name = \"{name}\"` and `missing = \"drop\"` to leave such items out"
+                ),
+                false => "targets cannot be filled in: write `missing = \"drop\"` under `[data]` to leave such items out".into(),
+            });
         }
         return Err(error);
     }
@@ -525,16 +637,6 @@ fn dropped(files: &FilesSpec, records: &Records, uses: &Uses) -> Result<Vec<bool
     if drops.is_empty() {
         return Ok(Vec::new());
     }
-    let is_missing = |row: usize| {
-        drops.iter().any(|at| match records.columns()[*at].kind {
-            ColumnKind::Text => records.text(row, *at).is_none(),
-            ColumnKind::Categories { .. } => records.category(row, *at).is_none(),
-            _ => {
-                let mut found = false;
-                records.numbers(row, *at, |value| found |= value.is_nan());
-                found
-            }
-        })
-    };
+    let is_missing = |row: usize| drops.iter().any(|at| records.lacks(row, *at));
     Ok((0..records.len()).into_par_iter().map(is_missing).collect())
 }

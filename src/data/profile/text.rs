@@ -55,9 +55,9 @@ impl Role {
 }
 
 impl ColumnProfile {
-    /// Kind and shape: `numbers`, `bytes [1, 28, 28]`.
+    /// Kind and shape: `number`, `byte [1, 28, 28]`.
     pub fn show_kind(&self) -> String {
-        let kind = self.column.kind.show();
+        let kind = self.column.kind.word();
         match self.column.shape.is_empty() {
             true => kind.to_owned(),
             false => format!("{kind} {:?}", self.column.shape),
