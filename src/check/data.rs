@@ -178,10 +178,9 @@ pub fn split_is_one_way(point: &Point<'_>) -> Option<Diagnostic> {
     let is_random = says(point, "data.split.order", "random");
     let has_windows = files(point).is_some_and(|files| files.roles.window.is_some());
     if split.order_by.is_some() && is_random && !(split.group_by.is_some() && has_windows) {
-        let error = contradiction(
-            "`data.split.order` is \"random\", and `order_by` orders the items",
-        )
-        .at(point.span("data.split.order"));
+        let error =
+            contradiction("`data.split.order` is \"random\", and `order_by` orders the items")
+                .at(point.span("data.split.order"));
         return Some(match split.group_by {
             None => error.help("remove one of them"),
             Some(_) => error
@@ -275,7 +274,9 @@ pub fn classes_are_learned(point: &Point<'_>) -> Option<Diagnostic> {
     }
     let learned: u64 = counts.iter().filter(|c| c[0] > 0).map(|c| c[1]).sum();
     let unlearned = |counts: &[u64; 3]| counts[0] == 0 && counts[1] + counts[2] > 0;
-    let unlearned: Vec<usize> = (0..counts.len()).filter(|at| unlearned(&counts[*at])).collect();
+    let unlearned: Vec<usize> = (0..counts.len())
+        .filter(|at| unlearned(&counts[*at]))
+        .collect();
     if unlearned.is_empty() {
         return None;
     }
@@ -303,11 +304,17 @@ pub fn classes_are_learned(point: &Point<'_>) -> Option<Diagnostic> {
     let (diagnostic, message) = match learned {
         0 => (
             Diagnostic::error as fn(&'static str, String) -> Diagnostic,
-            format!("none of the {} classes of the valid split is in the train split", counts.iter().filter(|c| c[1] > 0).count()),
+            format!(
+                "none of the {} classes of the valid split is in the train split",
+                counts.iter().filter(|c| c[1] > 0).count()
+            ),
         ),
         _ => (
             Diagnostic::warning as fn(&'static str, String) -> Diagnostic,
-            format!("{num} in what is held out and never in the train split: {}", shown.join(", ")),
+            format!(
+                "{num} in what is held out and never in the train split: {}",
+                shown.join(", ")
+            ),
         ),
     };
     let diagnostic = diagnostic("unlearned-class", message).at(match learned {
@@ -315,7 +322,11 @@ pub fn classes_are_learned(point: &Point<'_>) -> Option<Diagnostic> {
         _ => at,
     });
     let diagnostic = match learned {
-        0 => diagnostic.note(format!("never learned: {}; of {} items in valid", shown.join(", "), of(1))),
+        0 => diagnostic.note(format!(
+            "never learned: {}; of {} items in valid",
+            shown.join(", "),
+            of(1)
+        )),
         _ => diagnostic,
     };
     let split = &point.spec.data.split;
@@ -356,7 +367,10 @@ pub fn settings_fit(point: &Point<'_>) -> Option<Diagnostic> {
     if let (Some(span), true) = (written(point, "data.target_scale"), is_scaled)
         && !matches!(data.target, TargetPlan::Values { .. })
     {
-        let message = format!("`data.target_scale` is written, and there are {}", data.target.show());
+        let message = format!(
+            "`data.target_scale` is written, and there are {}",
+            data.target.show()
+        );
         return Some(
             contradiction(message)
                 .at(span)

@@ -207,7 +207,11 @@ pub const RULES: &[Rule] = &[
 
 /// Runs every rule over a point, and tells what was noticed in its data.
 pub fn check(point: &Point<'_>, findings: &mut Findings) {
-    for warning in point.data.into_iter().flat_map(|data| &data.noticed.warnings) {
+    for warning in point
+        .data
+        .into_iter()
+        .flat_map(|data| &data.noticed.warnings)
+    {
         let mut diagnostic = warning.to_diagnostic().at(point.span(&warning.key));
         diagnostic.severity = Severity::Warning;
         findings.diagnostics.push(diagnostic);

@@ -56,12 +56,7 @@ fn lists(files: &mut FilesSpec) -> Vec<(&'static str, &mut Vec<String>)> {
 }
 
 /// The files that a path stands for, sorted by name where it is a pattern.
-fn expand(
-    path: &Path,
-    written: &str,
-    key: &str,
-    folders: bool,
-) -> Result<Vec<String>, DataError> {
+fn expand(path: &Path, written: &str, key: &str, folders: bool) -> Result<Vec<String>, DataError> {
     let missing = |what: String| {
         let folder = path.parent().unwrap_or(Path::new("."));
         let mut names: Vec<_> = fs::read_dir(folder)
@@ -132,7 +127,10 @@ pub fn refuse_twice(files: &FilesSpec, cache: &Path) -> Result<(), DataError> {
         ("valid_path", &files.valid_path),
         ("test_path", &files.test_path),
     ];
-    for (key, path) in given.into_iter().flat_map(|(key, paths)| paths.iter().map(move |p| (key, p))) {
+    for (key, path) in given
+        .into_iter()
+        .flat_map(|(key, paths)| paths.iter().map(move |p| (key, p)))
+    {
         let digests = known.digests(Path::new(path))?;
         let same = |(_, other, others): &&(&str, &String, Vec<String>)| {
             *other == path || !digests.is_empty() && digests == *others
@@ -216,10 +214,9 @@ pub fn open(
         let error = error.note(format!("read {}", files.path.join(", ")));
         return Err(match writer.skipped().first() {
             None => error.help("name a file that holds a row or an item"),
-            Some(skipped) => error.help(format!(
-                "all were left out; the first: {}: {}",
-                skipped.place, skipped.reason
-            )),
+            Some(skipped) => {
+                error.help(format!("all were left out; the first: {}", skipped.show()))
+            }
         });
     }
     writer.persist(&path).map_err(|e| unwritable(&e))?;

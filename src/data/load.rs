@@ -8,10 +8,10 @@ use rayon::prelude::*;
 
 use super::encode::{Encoder, Fitting, InputEncoder, TargetEncoder, array_scaling, fit};
 use super::read::Watch;
-use super::records::{ColumnKind, Records};
-use super::serve::{Set, Split};
 use super::read::tables::first_place;
+use super::records::{ColumnKind, Records};
 use super::series::Series;
+use super::serve::{Set, Split};
 use super::split::{Assigned, Known, assign, ordered};
 use super::uses::Uses;
 use super::{
@@ -19,9 +19,7 @@ use super::{
     generate, mnist,
 };
 use crate::diagnostic::counted;
-use crate::spec::data::{
-    AugmentSpec, FilesSpec, Format, Missing, Scale, SplitOrder, SplitSpec,
-};
+use crate::spec::data::{AugmentSpec, FilesSpec, Format, Missing, Scale, SplitOrder, SplitSpec};
 
 /// A data set, ready to be trained on.
 #[derive(Clone, Debug)]
@@ -501,14 +499,26 @@ fn refuse_empty_columns(
     if records.columns()[*first].len() > 1 {
         return Ok(());
     }
-    let names: Vec<_> = empty.iter().map(|at| &records.columns()[*at].name).collect();
+    let names: Vec<_> = empty
+        .iter()
+        .map(|at| &records.columns()[*at].name)
+        .collect();
     let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
-    let have = if names.len() == 1 { "column {} has no" } else { "columns {} have no" };
-    let error = DataError::new(format!("{} value at all", have.replace("{}", &quoted.join(", "))));
+    let have = if names.len() == 1 {
+        "column {} has no"
+    } else {
+        "columns {} have no"
+    };
+    let error = DataError::new(format!(
+        "{} value at all",
+        have.replace("{}", &quoted.join(", "))
+    ));
     Err(match has_names(files) {
         true => {
             let names: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
-            error.key("data.ignore").help(format!("write `ignore = [{}]`", names.join(", ")))
+            error
+                .key("data.ignore")
+                .help(format!("write `ignore = [{}]`", names.join(", ")))
         }
         false => error.help("give arrays that hold numbers"),
     })
@@ -529,7 +539,9 @@ fn show_missing(files: &FilesSpec, records: &Records, columns: &[usize]) -> Stri
     let shown = columns.iter().enumerate().map(|(num, at)| {
         let name = &records.columns()[*at].name;
         let missing = records.header.extents[*at].missing;
-        let place = (num < PLACED).then(|| missing_place(files, records, *at)).flatten();
+        let place = (num < PLACED)
+            .then(|| missing_place(files, records, *at))
+            .flatten();
         match place {
             Some(place) if missing == 1 => format!("`{name}` 1, at {place}"),
             Some(place) => format!("`{name}` {missing}, the first at {place}"),
@@ -573,14 +585,16 @@ fn all_dropped(files: &FilesSpec, records: &Records, uses: &Uses) -> DataError {
         .into_iter()
         .filter(|at| missing(at) && policy(at) == Missing::Drop)
         .collect();
-    DataError::new("no item is left to train on: each lacks a value of a column that leaves such items out")
-        .key("data.missing")
-        .note(format!(
-            "of {}, values are missing in {}",
-            counted(records.len(), "item"),
-            show_missing(files, records, &columns)
-        ))
-        .help("fill them, such as with `missing = \"median\"`, or name the columns in `ignore`")
+    DataError::new(
+        "no item is left to train on: each lacks a value of a column that leaves such items out",
+    )
+    .key("data.missing")
+    .note(format!(
+        "of {}, values are missing in {}",
+        counted(records.len(), "item"),
+        show_missing(files, records, &columns)
+    ))
+    .help("fill them, such as with `missing = \"median\"`, or name the columns in `ignore`")
 }
 
 /// Which rows are left out because a value is missing; empty when none is. Refuses missing values that
@@ -612,10 +626,14 @@ fn dropped(files: &FilesSpec, records: &Records, uses: &Uses) -> Result<Vec<bool
         if refused.iter().any(is_filled) {
             let some = match refused.iter().any(is_array) {
                 true => "`missing = \"zero\"` or `\"drop\"`",
-                false => "`missing = \"mean\"`, `\"median\"`, `\"most_common\"`, `\"zero\"` or `\"drop\"`",
+                false => {
+                    "`missing = \"mean\"`, `\"median\"`, `\"most_common\"`, `\"zero\"` or `\"drop\"`"
+                }
             };
             error = error.help(match has_names {
-                true => format!("write {some} under `[data]`, or in `[[data.columns]]` for one column"),
+                true => {
+                    format!("write {some} under `[data]`, or in `[[data.columns]]` for one column")
+                }
                 false => format!("write {some} under `[data]`"),
             });
         }

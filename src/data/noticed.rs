@@ -44,7 +44,9 @@ impl Noticed {
         }
         let mut warnings = Vec::new();
         for nearly in &records.header.nearly_numbers {
-            let column = used.iter().find(|at| records.columns()[**at].name == nearly.column);
+            let column = used
+                .iter()
+                .find(|at| records.columns()[**at].name == nearly.column);
             if let Some(column) = column {
                 let kind = records.columns()[*column].kind.show();
                 let note = format!("so it is taken for {kind}");
@@ -52,7 +54,9 @@ impl Noticed {
             }
         }
         for (at, said) in files.roles.columns.iter().enumerate() {
-            let column = features.iter().find(|at| records.columns()[**at].name == said.name);
+            let column = features
+                .iter()
+                .find(|at| records.columns()[**at].name == said.name);
             if let Some(warning) = column.and_then(|column| clipped_away(records, *column, said)) {
                 warnings.push(warning.key(format!("data.columns[{at}].clip")));
             }
@@ -90,7 +94,11 @@ impl ClassCounts {
             return None;
         };
         let mut counts = vec![[0; 3]; num_classes];
-        let all = [Some(&splits.train), Some(&splits.valid), splits.test.as_ref()];
+        let all = [
+            Some(&splits.train),
+            Some(&splits.valid),
+            splits.test.as_ref(),
+        ];
         for (at, split) in all.into_iter().enumerate() {
             for class in split.into_iter().flat_map(classes) {
                 if let Some(counts) = counts.get_mut(class as usize) {

@@ -146,6 +146,20 @@ pub struct Skipped {
     pub reason: String,
 }
 
+impl Skipped {
+    /// Place and reason as one sentence.
+    pub fn show(&self) -> String {
+        let Self { place, reason } = self;
+        match ["is ", "has ", "takes "]
+            .iter()
+            .any(|verb| reason.starts_with(verb))
+        {
+            true => format!("{place} {reason}"),
+            false => format!("{place}: {reason}"),
+        }
+    }
+}
+
 /// What is known of records besides their bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Header {
@@ -274,7 +288,11 @@ impl Records {
 
     /// Whether two records may stand side by side in a series: both are of one unbroken stretch of a file.
     pub fn is_one_stretch(&self, a: usize, b: usize) -> bool {
-        let stretch = |item| self.header.stretches.partition_point(|start| *start <= item);
+        let stretch = |item| {
+            self.header
+                .stretches
+                .partition_point(|start| *start <= item)
+        };
         stretch(a) == stretch(b)
     }
 

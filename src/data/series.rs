@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::DataError;
 use super::read::tables::first_place;
 use super::records::{ColumnKind, Records};
 use super::time::{FORMS, instant};
 use super::uses::Uses;
-use super::DataError;
 use crate::spec::data::{FilesSpec, WindowSpec};
 
 /// What is known of the order of all records, also of those that are left out of the splits.
@@ -31,7 +31,9 @@ impl Series {
     }
 
     fn group(&self, row: u32) -> i64 {
-        self.groups.as_ref().map_or(0, |groups| groups[row as usize])
+        self.groups
+            .as_ref()
+            .map_or(0, |groups| groups[row as usize])
     }
 
     /// The first row of each window, as its place in `rows`, which are brought into the order of files and
@@ -109,7 +111,11 @@ fn keys(files: &FilesSpec, records: &Records, column: usize) -> Result<Vec<f64>,
             {
                 return Err(wrong(&names[code]));
             }
-            let key = |row| code(row).and_then(|code| instants[code]).unwrap_or(f64::NAN);
+            let key = |row| {
+                code(row)
+                    .and_then(|code| instants[code])
+                    .unwrap_or(f64::NAN)
+            };
             Ok((0..records.len()).map(key).collect())
         }
         ColumnKind::Text => {

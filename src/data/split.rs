@@ -406,7 +406,10 @@ mod tests {
         assert_eq!(assigned, assign(8, known(None), &split));
         let backwards: Vec<f64> = keys.iter().map(|key| -key).collect();
         let assigned = assign(8, known(Some(&backwards)), &split);
-        assert_eq!((assigned.test, assigned.train), (vec![7, 6, 0], vec![5, 4, 3]));
+        assert_eq!(
+            (assigned.test, assigned.train),
+            (vec![7, 6, 0], vec![5, 4, 3])
+        );
     }
 
     #[test]
@@ -419,11 +422,17 @@ mod tests {
                 ..spec(0.4, 0.3, true)
             };
             let assigned = assign(44, of_classes(&classes), &split);
-            let learned: std::collections::BTreeSet<_> =
-                assigned.train.iter().map(|at| classes[*at as usize]).collect();
+            let learned: std::collections::BTreeSet<_> = assigned
+                .train
+                .iter()
+                .map(|at| classes[*at as usize])
+                .collect();
             assert_eq!(learned.len(), 4, "{seed}");
             let sizes = Sizes::new(44, &split);
-            assert_eq!((assigned.valid.len(), assigned.test.len()), (sizes.valid, sizes.test));
+            assert_eq!(
+                (assigned.valid.len(), assigned.test.len()),
+                (sizes.valid, sizes.test)
+            );
         }
     }
 

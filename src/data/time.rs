@@ -4,7 +4,8 @@
 const DAY: f64 = 86_400.0;
 
 /// The forms of a date, as messages show them.
-pub const FORMS: &str = "`2024-01-31`, `2024-01` or `2024-01-31 12:30`, with seconds and a zone if need be";
+pub const FORMS: &str =
+    "`2024-01-31`, `2024-01` or `2024-01-31 12:30`, with seconds and a zone if need be";
 
 /// The place of a text in an order: a number itself, a date or time in seconds since 1970. What states no zone
 /// is taken as it is.
@@ -115,7 +116,10 @@ mod tests {
             instant("2024-02-29 14:30:00.5+02:00"),
             Some(1_709_209_800.5)
         );
-        assert_eq!(instant("2024-02-29t10:30z"), instant("2024-02-29 08:00-02:30"));
+        assert_eq!(
+            instant("2024-02-29t10:30z"),
+            instant("2024-02-29 08:00-02:30")
+        );
         assert_eq!(instant("2024-02"), instant("2024-02-01"));
         assert_eq!(instant(" 12.5 "), Some(12.5));
     }
@@ -123,9 +127,21 @@ mod tests {
     #[test]
     fn what_is_no_date_has_none() {
         for text in [
-            "jan", "", "31.01.2024", "2024-13-01", "2023-02-29", "2024-1-3", "2024-01T10:00",
-            "2024-01-31T", "2024-01-31 25:00", "2024-01-31 10", "2024-01-31 10:00+x", "nan", "inf",
-            "2024-01-31-2", "ä-01",
+            "jan",
+            "",
+            "31.01.2024",
+            "2024-13-01",
+            "2023-02-29",
+            "2024-1-3",
+            "2024-01T10:00",
+            "2024-01-31T",
+            "2024-01-31 25:00",
+            "2024-01-31 10",
+            "2024-01-31 10:00+x",
+            "nan",
+            "inf",
+            "2024-01-31-2",
+            "ä-01",
         ] {
             assert_eq!(instant(text), None, "{text}");
         }

@@ -138,7 +138,11 @@ impl Uses {
     }
 
     /// Refuses what is said of a target and changes nothing.
-    fn refuse_without_effect(&self, roles: &RolesSpec, columns: &[Column]) -> Result<(), DataError> {
+    fn refuse_without_effect(
+        &self,
+        roles: &RolesSpec,
+        columns: &[Column],
+    ) -> Result<(), DataError> {
         for (at, said) in roles.columns.iter().enumerate() {
             let is_target = |column: &usize| columns[*column].name == said.name;
             let Some(target) = self.targets.iter().find(|column| is_target(column)) else {
@@ -149,7 +153,9 @@ impl Uses {
             }
             let is_class = matches!(columns[*target].kind, ColumnKind::Categories { .. });
             let (key, help) = match said {
-                ColumnSpec { scale: Some(_), .. } if is_class => ("scale", "remove it: classes are not scaled"),
+                ColumnSpec { scale: Some(_), .. } if is_class => {
+                    ("scale", "remove it: classes are not scaled")
+                }
                 ColumnSpec { scale: Some(_), .. } => (
                     "scale",
                     "remove it, and write `target_scale` under `[data]`, which scales targets that are numbers",
@@ -158,7 +164,10 @@ impl Uses {
                 ColumnSpec {
                     encode: Encode::Ordinal,
                     ..
-                } => ("encode", "remove it: a class is its place in the list of classes"),
+                } => (
+                    "encode",
+                    "remove it: a class is its place in the list of classes",
+                ),
                 _ => continue,
             };
             let message = format!("`{key}` is written for the target `{}`", said.name);
@@ -175,7 +184,9 @@ impl Uses {
         // What most likely made a column of texts comes first.
         let nearly = |at: usize| {
             let found = records.header.nearly_numbers.iter();
-            found.clone().find(|nearly| nearly.column == columns[at].name)
+            found
+                .clone()
+                .find(|nearly| nearly.column == columns[at].name)
         };
         let names = |all: &[usize]| {
             let names: Vec<_> = all
@@ -327,7 +338,9 @@ pub fn unknown(name: &str, key: &str, columns: &[&str], files: &FilesSpec) -> Da
     if matches!(files.format, Format::Csv { header: true, .. }) && looks_like_values {
         return error
             .note("the first row of the file looks like values, not like names")
-            .help("write `header = false` if it is: the columns are then `column_1`, `column_2`, …");
+            .help(
+                "write `header = false` if it is: the columns are then `column_1`, `column_2`, …",
+            );
     }
     match nearest(name, columns.iter().copied()) {
         Some(near) => error.help(format!("did you mean `{near}`?")),

@@ -56,6 +56,15 @@ pub fn look(path: &Path, base: &Path) -> Result<Option<Found>, DataError> {
     if pictures.is_empty() {
         return Ok(None);
     }
+    if let ([(only, num)], true) = (&classes[..], masks.is_none()) {
+        let message = format!(
+            "`{}` holds pictures in one folder alone, `{only}` with {num}: there is one class, and nothing to tell apart",
+            folder.display()
+        );
+        return Err(DataError::new(message)
+            .note("a folder of pictures holds a folder for each class, or the folders `images` and `masks`")
+            .help("name the folder whose folders are the classes"));
+    }
     let shape = shape(&pictures, &mut keys);
     let column = |name: &str, kind, shape, values| ColumnProfile {
         column: Column {
@@ -84,6 +93,7 @@ pub fn look(path: &Path, base: &Path) -> Result<Option<Found>, DataError> {
         kind: DataKind::ImageFolder,
         path: relative(&folder, base)?,
         keys,
+        warnings: Vec::new(),
         num_items: pictures.len(),
         columns: vec![image, target],
     }))

@@ -78,6 +78,7 @@ fn found(kind: DataKind, path: &str, num: usize, columns: Vec<Made>) -> Found {
         keys: Vec::new(),
         columns: ColumnProfile::all(&writer.into_records()),
         num_items: num,
+        warnings: Vec::new(),
     }
 }
 

@@ -168,7 +168,11 @@ impl Fitting<'_> {
 
     fn feature(&self, at: usize) -> Result<Feature, DataError> {
         let column = self.column(at);
-        let place = self.roles.columns.iter().position(|said| said.name == column.name);
+        let place = self
+            .roles
+            .columns
+            .iter()
+            .position(|said| said.name == column.name);
         let said = place.map(|place| &self.roles.columns[place]);
         let scale = said.and_then(|said| said.scale).unwrap_or(self.scale);
         let missing = self.roles.missing_of(&column.name);
@@ -332,7 +336,11 @@ impl Fitting<'_> {
             }
         }
         let shown: Vec<_> = seen.iter().take(5).map(ToString::to_string).collect();
-        let more = if seen.len() > shown.len() { ", …" } else { "" };
+        let more = if seen.len() > shown.len() {
+            ", …"
+        } else {
+            ""
+        };
         let name = &self.column(column).name;
         let error = DataError::new(format!(
             "the target `{name}` would have {num_classes} classes, of which {} occur: {}{more}",
@@ -445,7 +453,10 @@ impl Fitting<'_> {
 /// Refuses what is said of a column that its values have no use for.
 ///
 /// Returns the key, what is wrong, and what to do.
-fn refuse_unfit(column: &Column, said: &ColumnSpec) -> Result<(), (&'static str, String, &'static str)> {
+fn refuse_unfit(
+    column: &Column,
+    said: &ColumnSpec,
+) -> Result<(), (&'static str, String, &'static str)> {
     let is_category = matches!(column.kind, ColumnKind::Categories { .. });
     let name = &column.name;
     let wrong = match (is_category, said) {

@@ -150,7 +150,10 @@ fn taken_as(plan: &DataPlan, loaded: &Loaded) -> Option<String> {
         _ => return None,
     };
     let of = &set.records.columns()[column];
-    let is_said = files.roles.of(&of.name).is_some_and(|said| said.kind.is_some());
+    let is_said = files
+        .roles
+        .of(&of.name)
+        .is_some_and(|said| said.kind.is_some());
     if of.len() != 1 || is_said {
         return None;
     }

@@ -26,7 +26,7 @@ impl Profile {
                 1 => "1 item was left out:".to_owned(),
                 _ => format!("{num} items were left out:"),
             }];
-            lines.extend(shown.map(|skipped| format!("  {}: {}", skipped.place, skipped.reason)));
+            lines.extend(shown.map(|skipped| format!("  {}", skipped.show())));
             if num > LISTED {
                 lines.push(format!("  and {} more", num - LISTED));
             }

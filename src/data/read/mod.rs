@@ -52,7 +52,11 @@ pub fn missing_is_bad(files: &FilesSpec) -> bool {
         files.format,
         Format::Npy { .. } | Format::Npz | Format::Safetensors | Format::Idx { .. }
     );
-    let mut said = files.roles.columns.iter().filter_map(|column| column.missing);
+    let mut said = files
+        .roles
+        .columns
+        .iter()
+        .filter_map(|column| column.missing);
     are_arrays
         && files.on_bad_item == OnBadItem::Skip
         && files.roles.missing == Missing::Refuse
@@ -67,11 +71,12 @@ pub fn bad_item(
     place: String,
     reason: String,
 ) -> Result<(), DataError> {
+    let bad = Skipped { place, reason };
     if files.on_bad_item == OnBadItem::Skip {
-        writer.skip(Skipped { place, reason });
+        writer.skip(bad);
         return Ok(());
     }
-    Err(DataError::new(format!("{place}: {reason}"))
+    Err(DataError::new(bad.show())
         .help("mend it, or write `on_bad_item = \"skip\"` under `[data]` to leave such items out"))
 }
 

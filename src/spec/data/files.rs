@@ -184,7 +184,10 @@ impl FilesSpec {
             roles: match (has_names, &format) {
                 (true, _) => RolesSpec::decode(s),
                 (false, Format::Npy { .. } | Format::Idx { .. }) => RolesSpec {
-                    missing: RolesSpec::decode_missing(s, "What becomes of items that lack a number."),
+                    missing: RolesSpec::decode_missing(
+                        s,
+                        "What becomes of items that lack a number.",
+                    ),
                     ..RolesSpec::default()
                 },
                 (false, _) => RolesSpec::default(),

@@ -35,7 +35,8 @@ pub fn read(
     let is_target = |name: &String| files.roles.target.contains(name);
     let mut names: Option<(Vec<String>, String)> = None;
     let mut total: usize = 0;
-    for (part, path) in parts(files).flat_map(|(part, paths)| paths.iter().map(move |p| (part, p))) {
+    for (part, path) in parts(files).flat_map(|(part, paths)| paths.iter().map(move |p| (part, p)))
+    {
         let path = Path::new(path);
         open(path, &mut |found| {
             let arrays = select(&files.roles, &show(path), names.as_ref(), found)?;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::cell::{Cell, Cells, is_date, is_whole};
-use crate::data::DataError;
 use super::encode::shorten;
+use crate::data::DataError;
 use crate::data::records::{Column, ColumnKind, NearlyNumbers};
 use crate::data::uses::unknown;
 use crate::spec::data::{ColumnType, FilesSpec, RolesSpec};

@@ -217,7 +217,8 @@ fn look<T: Table>(
 ) -> Result<Columns, DataError> {
     let mut all = Columns::default();
     let mut first: Option<(&Path, Vec<String>)> = None;
-    for (part, path) in parts(files).flat_map(|(part, paths)| paths.iter().map(move |p| (part, p))) {
+    for (part, path) in parts(files).flat_map(|(part, paths)| paths.iter().map(move |p| (part, p)))
+    {
         let path = Path::new(path);
         let mut own = Columns::default();
         let mut any_wrong = false;
@@ -264,19 +265,19 @@ fn look<T: Table>(
                 .help("give a file with a row for each item"));
         }
         if own.names().next().is_none() {
-            return Err(DataError::new(format!(
-                "`{}` has rows without values",
-                path.display()
-            ))
-            .key(part.key())
-            .help("give a file whose rows hold a value of each column"));
+            return Err(
+                DataError::new(format!("`{}` has rows without values", path.display()))
+                    .key(part.key())
+                    .help("give a file whose rows hold a value of each column"),
+            );
         }
         let mut names: Vec<_> = own.names().map(str::to_owned).collect();
         names.retain(|name| !files.roles.ignore.contains(name));
         match &first {
             None => first = Some((path, names)),
-            Some((other, others)) => agree((path, &names), (other, others))
-                .map_err(|error| error.or_key(part.key()))?,
+            Some((other, others)) => {
+                agree((path, &names), (other, others)).map_err(|error| error.or_key(part.key()))?
+            }
         }
         all.merge(own, &files.roles);
     }
@@ -389,9 +390,7 @@ fn encode_rows<T: Table>(
                 bad_item(files, writer, place, reason)?;
                 start = before;
             }
-            writer
-                .push(&records[start..])
-                .map_err(|e| unwritable(&e))?;
+            writer.push(&records[start..]).map_err(|e| unwritable(&e))?;
         }
     }
     Ok(())
