@@ -9,6 +9,7 @@ pub mod network;
 mod recipe;
 mod rules;
 mod schedule;
+mod split;
 pub mod task;
 
 use crate::data::DataPlan;
@@ -70,35 +71,35 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         reads: &["data.split"],
-        check: data::split_leaves_items,
+        check: split::split_leaves_items,
     },
     Rule {
         reads: &["data"],
-        check: data::one_test_split,
+        check: split::one_test_split,
     },
     Rule {
         reads: &["data"],
-        check: data::one_valid_split,
+        check: split::one_valid_split,
     },
     Rule {
         reads: &["data.split"],
-        check: data::fold_is_there,
+        check: split::fold_is_there,
     },
     Rule {
         reads: &["data"],
-        check: data::split_is_one_way,
+        check: split::split_is_one_way,
     },
     Rule {
         reads: &["data"],
-        check: data::folds_are_not_in_time,
+        check: split::folds_are_not_in_time,
     },
     Rule {
         reads: &["data"],
-        check: data::texts_are_in_order,
+        check: split::texts_are_in_order,
     },
     Rule {
         reads: &["data", "task"],
-        check: data::classes_are_learned,
+        check: split::classes_are_learned,
     },
     Rule {
         reads: &["data"],

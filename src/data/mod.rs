@@ -9,6 +9,7 @@ pub mod encode;
 pub mod generate;
 pub mod idx;
 mod load;
+mod missing;
 pub mod mnist;
 mod noticed;
 pub mod order;

@@ -150,7 +150,7 @@ impl Skipped {
     /// Place and reason as one sentence.
     pub fn show(&self) -> String {
         let Self { place, reason } = self;
-        match ["is ", "has ", "takes "]
+        match ["is ", "has ", "takes ", "cannot "]
             .iter()
             .any(|verb| reason.starts_with(verb))
         {

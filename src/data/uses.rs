@@ -109,13 +109,12 @@ impl Uses {
         Ok(uses)
     }
 
-    /// Refuses columns that are to be used and not to be used.
+    /// Refuses columns that are to be used and not to be used. What items are ordered or grouped by is no
+    /// feature, so `ignore` says nothing else of it.
     fn refuse_ignored(&self, ignored: &[usize], columns: &[Column]) -> Result<(), DataError> {
         let named = [
             (self.features.as_slice(), "features"),
             (&self.targets, "target"),
-            (self.order_by.as_slice(), "split.order_by"),
-            (self.group_by.as_slice(), "split.group_by"),
         ];
         for (all, key) in named {
             if let Some(at) = all.iter().find(|at| ignored.contains(at)) {

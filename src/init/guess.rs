@@ -140,6 +140,19 @@ impl Found {
             guess.columns.extend(said_of_target(target, task));
         }
         guess.choose(&features);
+        if !features.is_empty() && guess.ignored.len() == features.len() {
+            let reasons = guess.ignored.iter().take(8);
+            let reasons: Vec<_> = reasons
+                .map(|(name, why)| format!("`{name}`: {why}"))
+                .collect();
+            let what = match &guess.target[..] {
+                [target] => format!("no column is of use to foretell `{target}`"),
+                _ => "no column is of use".to_owned(),
+            };
+            return Err(DataError::new(what)
+                .note(reasons.join("; "))
+                .help("give a table with columns that say something of its rows"));
+        }
         Ok(guess)
     }
 

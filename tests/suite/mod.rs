@@ -13,6 +13,7 @@ mod plans;
 mod recipe;
 mod refusals;
 mod results;
+mod rows;
 mod runs;
 mod schema;
 pub mod support;

@@ -348,7 +348,10 @@ impl Fitting<'_> {
             shown.join(", ")
         ))
         .note("whole numbers are classes, which count from 0")
-        .key("data.target");
+        .key(match self.roles.target.is_empty() {
+            true => "data.target_path",
+            false => "data.target",
+        });
         Err(error.help(
             "number the classes 0, 1, 2, …, or save amounts as numbers with a point, such as with `y.astype(np.float32)`",
         ))

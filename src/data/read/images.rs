@@ -241,6 +241,7 @@ impl<'a> Reading<'a> {
     fn refusal(self) -> DataError {
         let mut bad = self.bad.into_iter();
         let (part, first) = bad.next().unwrap_or((Part::Train, String::new()));
+        let them = if self.num_bad == 1 { "it" } else { "them" };
         let error = match self.num_bad {
             1 => DataError::new(first),
             num => {
@@ -258,7 +259,7 @@ impl<'a> Reading<'a> {
         };
         error
             .key(part.key())
-            .help("mend or remove them, or write `on_bad_item = \"skip\"` under `[data]` to leave such items out")
+            .help(format!("mend or remove {them}, or write `on_bad_item = \"skip\"` under `[data]` to leave such items out"))
     }
 
     fn push(
