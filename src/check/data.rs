@@ -1,190 +1,38 @@
-//! What the file says of its data, against itself and against what the data holds.
+//! What the file says of its data, against itself and against what the data holds, but for its splits.
 
 use super::Point;
 use crate::data::TargetPlan;
 use crate::diagnostic::Diagnostic;
-use crate::spec::data::{DataSource, MnistPart, Scale, SplitOrder};
+use crate::spec::data::{DataSource, FilesSpec, Format, Scale};
 use crate::spec::document::Value;
 
-fn contradiction(message: impl Into<String>) -> Diagnostic {
+/// The user's files, where the data comes from those.
+pub(super) fn files<'a>(point: &'a Point<'_>) -> Option<&'a FilesSpec> {
+    match &point.spec.data.source {
+        DataSource::Files(files) => Some(files),
+        _ => None,
+    }
+}
+
+/// Whether a key is written with some text.
+pub(super) fn says(point: &Point<'_>, path: &str, text: &str) -> bool {
+    let value = point.root.at(path).map(|entry| &entry.node.value);
+    value == Some(&Value::Str(text.into()))
+}
+
+pub(super) fn contradiction(message: impl Into<String>) -> Diagnostic {
     Diagnostic::error("contradiction", message)
 }
 
 /// Where a key is written, if it is.
-fn written(point: &Point<'_>, path: &str) -> Option<crate::diagnostic::Span> {
+pub(super) fn written(point: &Point<'_>, path: &str) -> Option<crate::diagnostic::Span> {
     Some(point.root.at(path)?.node.span)
 }
 
 /// Where a key is written as `true`.
-fn is_true(point: &Point<'_>, path: &str) -> Option<crate::diagnostic::Span> {
+pub(super) fn is_true(point: &Point<'_>, path: &str) -> Option<crate::diagnostic::Span> {
     let entry = point.root.at(path)?;
     (entry.node.value == Value::Bool(true)).then_some(entry.node.span)
-}
-
-pub fn split_leaves_items(point: &Point<'_>) -> Option<Diagnostic> {
-    let split = &point.spec.data.split;
-    if split.folds.is_none() && split.valid + split.test >= 1.0 {
-        let message = format!(
-            "`data.split` holds out {} for valid and {} for test, which leaves nothing to train on",
-            split.valid, split.test
-        );
-        return Some(
-            contradiction(message)
-                .at(point.span("data.split.valid"))
-                .help("the two fractions must add up to less than 1"),
-        );
-    }
-    let data = point.data?;
-    if split.folds.is_some_and(|folds| split.fold >= folds) {
-        // Refused by itself.
-        return None;
-    }
-    let empty = [
-        ("train", data.num_train, true),
-        ("valid", data.num_valid, true),
-        ("test", data.num_test, split.test > 0.0),
-    ];
-    let (name, _, _) = empty
-        .into_iter()
-        .find(|(_, num, wanted)| *wanted && *num == 0)?;
-    let key = if name == "train" { "valid" } else { name };
-    let is_windows = matches!(
-        &point.spec.data.source,
-        DataSource::Files(files) if files.roles.window.is_some()
-    );
-    Some(
-        contradiction(format!("the {name} split has no items"))
-            .at(point.span(&format!("data.split.{key}")))
-            .note(super::rules::sizes(data))
-            .help(match (is_windows, data.input.vocabulary) {
-                (true, _) => "a split needs as many rows as a window and its horizon: choose a larger fraction or a shorter window",
-                (false, Some(_)) => "a split needs more tokens than an item has: choose a larger fraction or a shorter `length`",
-                (false, None) => "choose a larger fraction for it",
-            }),
-    )
-}
-
-/// A test split comes from one place alone.
-pub fn one_test_split(point: &Point<'_>) -> Option<Diagnostic> {
-    let split = &point.spec.data.split;
-    if split.test == 0.0 {
-        return None;
-    }
-    let (message, help) = match &point.spec.data.source {
-        DataSource::Mnist {
-            part: MnistPart::All,
-            ..
-        } => (
-            "`data.split.test` is set, and MNIST has a test part of its own",
-            "remove `test`, or write `part = \"train\"` to split the 60,000 images alone",
-        ),
-        DataSource::Files(files) if !files.test_path.is_empty() => (
-            "`data.split.test` is set, and `data.test_path` names the test items",
-            "remove one of them",
-        ),
-        _ => return None,
-    };
-    Some(
-        contradiction(message)
-            .at(point.span("data.split.test"))
-            .help(help),
-    )
-}
-
-/// A valid split comes from one place alone.
-pub fn one_valid_split(point: &Point<'_>) -> Option<Diagnostic> {
-    let split = &point.spec.data.split;
-    let has_files = matches!(
-        &point.spec.data.source,
-        DataSource::Files(files) if !files.valid_path.is_empty()
-    );
-    let says = [
-        (has_files, "data.valid_path", "names the valid items"),
-        (
-            split.folds.is_some(),
-            "data.split.folds",
-            "makes one of the folds the valid split",
-        ),
-    ];
-    let (_, other, what) = says.into_iter().find(|(is, ..)| *is)?;
-    if let Some(span) = written(point, "data.split.valid") {
-        let message = format!("`data.split.valid` is set, and `{other}` {what}");
-        return Some(contradiction(message).at(span).help("remove one of them"));
-    }
-    (has_files && split.folds.is_some()).then(|| {
-        contradiction("`data.split.folds` is set, and `data.valid_path` names the valid items")
-            .at(point.span("data.split.folds"))
-            .help("remove one of them")
-    })
-}
-
-pub fn fold_is_there(point: &Point<'_>) -> Option<Diagnostic> {
-    let split = &point.spec.data.split;
-    let Some(folds) = split.folds else {
-        let span = written(point, "data.split.fold")?;
-        return Some(
-            contradiction("`data.split.fold` is set, and there are no folds")
-                .at(span)
-                .help("write `folds`, such as `folds = 5`"),
-        );
-    };
-    if split.fold >= folds {
-        let message = format!(
-            "`data.split.fold` is {}, and the {folds} folds count from 0",
-            split.fold
-        );
-        return Some(
-            contradiction(message)
-                .at(point.span("data.split.fold"))
-                .help(format!("write a fold from 0 to {}", folds - 1)),
-        );
-    }
-    let data = point.data?;
-    (data.num_train + data.num_valid < folds).then(|| {
-        let num = data.num_train + data.num_valid;
-        contradiction(format!("there are {folds} folds for {num} items"))
-            .at(point.span("data.split.folds"))
-            .help("choose fewer folds")
-    })
-}
-
-/// What orders and groups is a column, and what is drawn at random is not in order.
-pub fn split_is_one_way(point: &Point<'_>) -> Option<Diagnostic> {
-    let split = &point.spec.data.split;
-    let is_files = matches!(point.spec.data.source, DataSource::Files(_));
-    for (key, column) in [("order_by", &split.order_by), ("group_by", &split.group_by)] {
-        if let (Some(column), false) = (column, is_files) {
-            let message =
-                format!("`{key}` names the column `{column}`, and this data has no named columns");
-            return Some(
-                contradiction(message)
-                    .at(point.span(&format!("data.split.{key}")))
-                    .help("remove it"),
-            );
-        }
-    }
-    let order = point
-        .root
-        .at("data.split.order")
-        .map(|entry| &entry.node.value);
-    if split.order_by.is_some() && order == Some(&Value::Str("random".into())) {
-        return Some(
-            contradiction("`data.split.order` is \"random\", and `order_by` orders the items")
-                .at(point.span("data.split.order"))
-                .help("remove one of them"),
-        );
-    }
-    let span = is_true(point, "data.split.stratified")?;
-    let other = match (&split.group_by, split.order) {
-        (Some(_), _) => "whole groups are held out",
-        (None, SplitOrder::Time) => "the last items are held out",
-        (None, SplitOrder::Random) => return None,
-    };
-    Some(
-        contradiction(format!("`data.split.stratified` is true, and {other}"))
-            .at(span)
-            .help("remove `stratified`"),
-    )
 }
 
 /// Settings that the data has no use for, where they are written.
@@ -212,6 +60,21 @@ pub fn settings_fit(point: &Point<'_>) -> Option<Diagnostic> {
                 .help("name the column of texts in `features`, or remove `[data.tokens]`"),
         );
     }
+    let is_scaled = files(point).is_some_and(|files| files.roles.target_scale != Scale::None);
+    if let (Some(span), true) = (written(point, "data.target_scale"), is_scaled)
+        && !matches!(data.target, TargetPlan::Values { .. })
+    {
+        let message = format!(
+            "`data.target_scale` is written, and there are {}",
+            data.target.show()
+        );
+        return Some(
+            contradiction(message)
+                .at(span)
+                .note("targets that are numbers are scaled, classes and labels are not")
+                .help("remove `target_scale`; or, where the numbers are no classes, write `type = \"number\"` for the target in `[[data.columns]]`"),
+        );
+    }
     if let Some(span) = is_true(point, "data.split.stratified")
         && !matches!(data.target, TargetPlan::Class { .. })
     {
@@ -234,7 +97,11 @@ pub fn target_is_named(point: &Point<'_>) -> Option<Diagnostic> {
             "nothing says what is to be learned: the items have no target",
         )
         .at(point.span("data.type"))
-        .help("name the column or the files of targets in `target` or `target_path`")
+        .help(match files(point).map(|files| &files.format) {
+            Some(Format::Npy { .. } | Format::Idx { .. }) => "name the file of targets in `target_path`",
+            Some(Format::ImageFolder { .. }) => "name the folder of masks in `target_path`, or give a folder of pictures for each class",
+            _ => "name the column of targets in `target`",
+        })
         .help("or write `[task]` with `type = \"autoencoding\"` to learn the items themselves")
     })
 }

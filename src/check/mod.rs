@@ -9,10 +9,11 @@ pub mod network;
 mod recipe;
 mod rules;
 mod schedule;
+mod split;
 pub mod task;
 
 use crate::data::DataPlan;
-use crate::diagnostic::{Diagnostic, Span};
+use crate::diagnostic::{Diagnostic, Severity, Span};
 use crate::spec::ExperimentSpec;
 use crate::spec::document::Table;
 use crate::spec::section::Findings;
@@ -70,23 +71,35 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         reads: &["data.split"],
-        check: data::split_leaves_items,
+        check: split::split_leaves_items,
     },
     Rule {
         reads: &["data"],
-        check: data::one_test_split,
+        check: split::one_test_split,
     },
     Rule {
         reads: &["data"],
-        check: data::one_valid_split,
+        check: split::one_valid_split,
     },
     Rule {
         reads: &["data.split"],
-        check: data::fold_is_there,
+        check: split::fold_is_there,
     },
     Rule {
         reads: &["data"],
-        check: data::split_is_one_way,
+        check: split::split_is_one_way,
+    },
+    Rule {
+        reads: &["data"],
+        check: split::folds_are_not_in_time,
+    },
+    Rule {
+        reads: &["data"],
+        check: split::texts_are_in_order,
+    },
+    Rule {
+        reads: &["data", "task"],
+        check: split::classes_are_learned,
     },
     Rule {
         reads: &["data"],
@@ -193,8 +206,17 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-/// Runs every rule over a point.
+/// Runs every rule over a point, and tells what was noticed in its data.
 pub fn check(point: &Point<'_>, findings: &mut Findings) {
+    for warning in point
+        .data
+        .into_iter()
+        .flat_map(|data| &data.noticed.warnings)
+    {
+        let mut diagnostic = warning.to_diagnostic().at(point.span(&warning.key));
+        diagnostic.severity = Severity::Warning;
+        findings.diagnostics.push(diagnostic);
+    }
     for rule in RULES {
         if rule.reads.iter().any(|path| findings.is_poisoned(path)) {
             continue;

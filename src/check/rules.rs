@@ -3,7 +3,7 @@
 use super::Point;
 use crate::check::network::Network;
 use crate::data::DataPlan;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, counted};
 use crate::spec::ExperimentSpec;
 use crate::spec::kind::show_bytes;
 use crate::spec::section::Choice;
@@ -11,14 +11,19 @@ use crate::spec::section::Choice;
 pub fn batch_fits_split(point: &Point<'_>) -> Option<Diagnostic> {
     let data = point.data?;
     let batch_size = point.spec.train.batch_size;
+    let split = &point.spec.data.split;
+    if split.folds.is_none() && split.valid + split.test >= 1.0 {
+        // Refused by itself.
+        return None;
+    }
     (batch_size > data.num_train && data.num_train > 0).then(|| {
         let unwritten = match point.root.at("train.batch_size") {
             Some(_) => "",
             None => " when not written",
         };
         let message = format!(
-            "`train.batch_size` is {batch_size}{unwritten}, and the train split has {} items",
-            data.num_train
+            "`train.batch_size` is {batch_size}{unwritten}, and the train split has {}",
+            counted(data.num_train, "item")
         );
         Diagnostic::error("contradiction", message)
             .at(point.span("train.batch_size"))
@@ -30,13 +35,13 @@ pub fn batch_fits_split(point: &Point<'_>) -> Option<Diagnostic> {
 pub(super) fn sizes(data: &DataPlan) -> String {
     let test = match data.num_test {
         0 => "no test split".into(),
-        num => format!("{num} test items"),
+        num => counted(num, "test item"),
     };
     format!(
-        "`{}` is split into {} train items, {} valid items and {test}",
+        "`{}` is split into {}, {} and {test}",
         data.dataset.name(),
-        data.num_train,
-        data.num_valid
+        counted(data.num_train, "train item"),
+        counted(data.num_valid, "valid item")
     )
 }
 

@@ -38,6 +38,7 @@ pub fn plan(
     match plan::plan(&document, &name, &mut locate) {
         Ok((plan, warnings)) => {
             if !warnings.0.is_empty() {
+                output.has_warned = true;
                 output.say(&warnings.render(&document.sources, Output::color()));
             }
             for notice in &plan.notices {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::experiment::refuse;
 use super::output::Output;
 use super::{FAILED, InitArgs, OK, WRONG};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Severity, Sources};
 use crate::init::{Wishes, look, starter_on_iris};
 use crate::spec::document::plain_io_error;
 use crate::spec::section::Choice;
@@ -60,7 +60,14 @@ pub fn init(args: &InitArgs, output: &mut Output) -> u8 {
     };
     let text = match &args.data {
         None => starter_on_iris(&wishes),
-        Some(data) => look(data, folder).and_then(|found| found.starter(&wishes)),
+        Some(data) => look(data, folder).and_then(|found| {
+            for warning in &found.warnings {
+                let mut shown = warning.to_diagnostic();
+                shown.severity = Severity::Warning;
+                output.say(&shown.render(&Sources::default(), Output::color()));
+            }
+            found.starter(&wishes)
+        }),
     };
     let text = match text {
         Ok(text) => text,

@@ -9,6 +9,8 @@ use crate::console::eprintln_lossy;
 #[derive(Default)]
 pub struct Output {
     closed: bool,
+    /// Whether warnings were shown.
+    pub has_warned: bool,
 }
 
 impl Output {

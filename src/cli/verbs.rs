@@ -25,8 +25,13 @@ pub fn check(args: &SpecArgs, output: &mut Output) -> u8 {
                 .map(|run| &run.trial)
                 .collect::<std::collections::BTreeSet<_>>();
             output.say(&format!(
-                "{}: nothing wrong; {}, {}",
+                "{}: {}; {}, {}",
                 args.spec.display(),
+                if output.has_warned {
+                    "no errors"
+                } else {
+                    "nothing wrong"
+                },
                 counted(trials.len(), "trial"),
                 counted(plan.runs.len(), "run")
             ));

@@ -17,7 +17,7 @@ use crate::diagnostic::nearest;
 use crate::spec::data::{FilesSpec, Format};
 
 /// A change of what readers make of the same files: older cached files are then not used.
-const READERS: u32 = 1;
+const READERS: u32 = 2;
 
 /// Files with absolute paths and without patterns, which start from `base`.
 pub fn resolve(spec: &FilesSpec, base: &Path) -> Result<FilesSpec, DataError> {
@@ -26,7 +26,7 @@ pub fn resolve(spec: &FilesSpec, base: &Path) -> Result<FilesSpec, DataError> {
     for (key, paths) in lists(&mut files) {
         let mut found = Vec::new();
         for written in paths.iter() {
-            let places = expand(&base.join(written), written, folders)
+            let places = expand(&base.join(written), written, key, folders)
                 .map_err(|error| error.key(format!("data.{key}")))?;
             found.extend(places);
         }
@@ -56,7 +56,7 @@ pub(super) fn lists(files: &mut FilesSpec) -> Vec<(&'static str, &mut Vec<String
 }
 
 /// The files that a path stands for, sorted by name where it is a pattern.
-fn expand(path: &Path, written: &str, folders: bool) -> Result<Vec<String>, DataError> {
+fn expand(path: &Path, written: &str, key: &str, folders: bool) -> Result<Vec<String>, DataError> {
     let missing = |what: String| {
         let folder = path.parent().unwrap_or(Path::new("."));
         let mut names: Vec<_> = fs::read_dir(folder)
@@ -69,7 +69,11 @@ fn expand(path: &Path, written: &str, folders: bool) -> Result<Vec<String>, Data
         let error = DataError::new(what).note(format!("looked for {}", path.display()));
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         match nearest(&name, names.iter().map(String::as_str)) {
-            Some(near) => error.help(format!("did you mean `{near}`?")),
+            // With the folder as it was written, so that it can be copied.
+            Some(near) => match written.rsplit_once('/') {
+                Some((folder, _)) => error.help(format!("did you mean `{folder}/{near}`?")),
+                None => error.help(format!("did you mean `{near}`?")),
+            },
             None => error.help("paths start from the folder of the experiment file"),
         }
     };
@@ -101,7 +105,7 @@ fn expand(path: &Path, written: &str, folders: bool) -> Result<Vec<String>, Data
                 true => ("a file", "a folder of pictures"),
                 false => ("a folder", "a file"),
             };
-            let message = format!("`{written}` is {is}, and `path` takes {wanted}");
+            let message = format!("`{written}` is {is}, and `{key}` takes {wanted}");
             return Err(DataError::new(message).help(match folders {
                 true => "name the folder that holds the pictures",
                 false => "name a file in it, or all of a kind with a pattern such as `*.csv`",
@@ -111,6 +115,50 @@ fn expand(path: &Path, written: &str, folders: bool) -> Result<Vec<String>, Data
         found.push(whole.to_string_lossy().into_owned());
     }
     Ok(found)
+}
+
+/// Refuses a file that is given twice: of two splits, what is learned would be what is measured, and within
+/// one, its items would count twice.
+pub fn refuse_twice(files: &FilesSpec, cache: &Path) -> Result<(), DataError> {
+    // One file cannot be there twice, and reading a large folder takes a while.
+    if files.path.len() + files.valid_path.len() + files.test_path.len() < 2 {
+        return Ok(());
+    }
+    let mut known = Known::read(cache);
+    let mut seen: Vec<(&str, &String, Vec<String>)> = Vec::new();
+    let given = [
+        ("path", &files.path),
+        ("valid_path", &files.valid_path),
+        ("test_path", &files.test_path),
+    ];
+    for (key, path) in given
+        .into_iter()
+        .flat_map(|(key, paths)| paths.iter().map(move |p| (key, p)))
+    {
+        let digests = known.digests(Path::new(path))?;
+        let same = |(_, other, others): &&(&str, &String, Vec<String>)| {
+            *other == path || !digests.is_empty() && digests == *others
+        };
+        if let Some((other_key, other, _)) = seen.iter().find(same) {
+            let message = match (*other == path, *other_key == key) {
+                (true, true) => format!("`{key}` names `{path}` twice"),
+                (true, false) => format!("`{other_key}` and `{key}` both name `{path}`"),
+                (false, _) => format!("`{path}` holds the same as `{other}`"),
+            };
+            let (reason, help) = match *other_key == key {
+                true => ("its items would count twice", "name it once"),
+                false => (
+                    "what is learned by heart would count as learned",
+                    "give each split files of its own, or let the fractions of `[data.split]` split one",
+                ),
+            };
+            let error = DataError::new(message).key(format!("data.{key}"));
+            return Err(error.note(reason).help(help));
+        }
+        seen.push((key, path, digests));
+    }
+    known.write();
+    Ok(())
 }
 
 /// The digest of what resolved files hold and of how they are read.
@@ -154,6 +202,7 @@ pub(super) fn digest_by(
         "target": files.roles.target,
         "features": files.roles.features,
         "ignore": files.roles.ignore,
+        "missing_is_bad": read::missing_is_bad(&files),
     });
     Ok(sha256_hex(work.to_string().as_bytes()))
 }
@@ -177,11 +226,10 @@ pub fn open(
         let error = DataError::new("the data has no items");
         let error = error.note(format!("read {}", files.path.join(", ")));
         return Err(match writer.skipped().first() {
-            None => error.help("name a file that holds some"),
-            Some(skipped) => error.help(format!(
-                "all were left out; the first: {}: {}",
-                skipped.place, skipped.reason
-            )),
+            None => error.help("name a file that holds a row or an item"),
+            Some(skipped) => {
+                error.help(format!("all were left out; the first: {}", skipped.show()))
+            }
         });
     }
     writer.persist(&path).map_err(|e| unwritable(&e))?;

@@ -1,14 +1,16 @@
 //! From a plan to the items of its splits: read, assigned, fitted and digested.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use super::encode::{Encoder, Fitting, InputEncoder, TargetEncoder, array_scaling, fit};
+use super::missing::{all_dropped, dropped, refuse_empty_columns};
 use super::read::Watch;
 use super::records::{ColumnKind, Records};
+use super::series::Series;
 use super::serve::{Set, Split};
 use super::split::{Assigned, Known, assign, ordered};
 use super::uses::Uses;
@@ -16,9 +18,8 @@ use super::{
     DataError, DataPlan, Dataset, Inputs, Items, TargetPlan, TargetValues, cache, embedded,
     generate, mnist,
 };
-use crate::spec::data::{
-    AugmentSpec, FilesSpec, Missing, Scale, SplitOrder, SplitSpec, WindowSpec,
-};
+use crate::diagnostic::counted;
+use crate::spec::data::{AugmentSpec, FilesSpec, Scale, SplitOrder, SplitSpec};
 
 /// A data set, ready to be trained on.
 #[derive(Clone, Debug)]
@@ -33,6 +34,8 @@ pub struct Loaded {
     pub to_pixels: (f32, f32),
     /// sha256 of each split's items in order, by split.
     pub digests: BTreeMap<String, String>,
+    /// Items that were left out because a value is missing.
+    pub num_dropped: usize,
 }
 
 /// The splits of a data set, not measured and not digested yet.
@@ -40,6 +43,7 @@ pub(super) struct Splits {
     pub(super) train: Split,
     pub(super) valid: Split,
     pub(super) test: Option<Split>,
+    pub(super) num_dropped: usize,
 }
 
 /// Reads, checks and splits the items of a plan.
@@ -95,6 +99,7 @@ pub fn load(plan: &DataPlan, watch: Watch<'_>) -> Result<Loaded, DataError> {
         valid: splits.valid,
         test: splits.test,
         digests,
+        num_dropped: splits.num_dropped,
     })
 }
 
@@ -180,6 +185,7 @@ fn of_items(items: Items, official_test: Option<Items>, plan: &DataPlan) -> Spli
         train: split(assigned.train).augmented(plan.augment.clone()),
         valid: split(assigned.valid),
         test: (!assigned.test.is_empty()).then(|| split(assigned.test)),
+        num_dropped: 0,
     }
 }
 
@@ -210,16 +216,17 @@ impl Reading<'_> {
         {
             return self.running_text(files, records, uses);
         }
+        refuse_empty_columns(files, &records, &uses)?;
         let dropped = dropped(files, &records, &uses)?;
-        let mut assigned = self.assign(files, &records, &uses, &dropped)?;
+        let series = Series::new(files, &records, &uses)?;
+        let mut assigned = self.assign(files, &records, &uses, &series, &dropped)?;
         let windows = files.roles.window.as_ref();
         let encoder = fit(&self.fitting(files, &records, &uses, &assigned.train, None))?;
-        let groups = |row: u32| {
-            uses.group_by
-                .map_or(0.0, |at| records.number(row as usize, at, 0))
+        let places = windows.map(|window| (window, series.places(&records)));
+        let starts = |rows: &mut Vec<u32>| {
+            let (window, places) = places.as_ref()?;
+            Some(series.window_starts(&records, places, rows, window))
         };
-        let starts =
-            |rows: &mut Vec<u32>| windows.map(|window| window_starts(rows, window, groups));
         let train_starts = starts(&mut assigned.train);
         let valid_starts = starts(&mut assigned.valid);
         let test_starts = starts(&mut assigned.test);
@@ -233,6 +240,7 @@ impl Reading<'_> {
             train: split(assigned.train, train_starts).augmented(self.augment.cloned()),
             valid: split(assigned.valid, valid_starts),
             test: has_test.then(|| split(assigned.test, test_starts)),
+            num_dropped: dropped.iter().filter(|is| **is).count(),
         })
     }
 
@@ -263,6 +271,7 @@ impl Reading<'_> {
         files: &FilesSpec,
         records: &Records,
         uses: &Uses,
+        series: &Series,
         dropped: &[bool],
     ) -> Result<Assigned, DataError> {
         let [num_train, num_valid, num_test] = records.header.parts;
@@ -280,14 +289,11 @@ impl Reading<'_> {
             rows.map(|row| records.number(*row as usize, column, 0))
                 .collect()
         };
-        let keys = uses.order_by.map(numbers);
-        let groups = uses.group_by.map(|column| {
-            let codes = numbers(column);
-            codes
-                .iter()
-                .map(|code| code.to_bits() as i64)
-                .collect::<Vec<_>>()
-        });
+        let keys = series.keys.as_deref().map(|keys| of_rows(keys, &rows));
+        let groups = series.groups.as_deref().map(|all| of_rows(all, &rows));
+        if rows.is_empty() && dropped.iter().any(|is| *is) {
+            return Err(all_dropped(files, records, uses));
+        }
         let mut split = self.split.clone();
         // Files of a split take the place of its fraction.
         if num_valid > 0 {
@@ -320,17 +326,31 @@ impl Reading<'_> {
             keys: keys.as_deref(),
         };
         let mut assigned = assign(rows.len(), known, &split);
+        if let (Some(folds), Some(groups)) = (split.folds, &groups) {
+            let mut left: BTreeSet<i64> = groups.iter().copied().collect();
+            for at in &assigned.test {
+                left.remove(&groups[*at as usize]);
+            }
+            if left.len() < folds {
+                let name = split.group_by.as_deref().unwrap_or_default();
+                let message = format!(
+                    "there are {folds} folds for {} of `{name}`",
+                    counted(left.len(), "group")
+                );
+                return Err(DataError::new(message)
+                    .key("data.split.folds")
+                    .note("a group is in one fold, so some folds would be empty")
+                    .help(format!("write at most {} folds", left.len().max(2))));
+            }
+        }
         for places in [&mut assigned.train, &mut assigned.valid, &mut assigned.test] {
             for place in places.iter_mut() {
                 *place = rows[*place as usize];
             }
         }
         let in_time = |mut rows: Vec<u32>| {
-            if let Some(column) = uses.order_by {
-                let keys: Vec<_> = rows
-                    .iter()
-                    .map(|row| records.number(*row as usize, column, 0))
-                    .collect();
+            if let Some(keys) = &series.keys {
+                let keys = of_rows(keys, &rows);
                 let order = ordered(rows.len(), Some(&keys));
                 rows = order.iter().map(|at| rows[*at as usize]).collect();
             }
@@ -410,6 +430,7 @@ impl Reading<'_> {
             train,
             valid,
             test: (test.num_items() > 0).then_some(test),
+            num_dropped: 0,
         })
     }
 }
@@ -435,23 +456,9 @@ fn piece<'a>(texts: &[&'a str], start: usize, end: usize) -> Vec<&'a str> {
     pieces
 }
 
-/// The first row of each window, as its place in `rows`, which are brought into the order of groups.
-/// No window reaches over the end of a group.
-fn window_starts(rows: &mut [u32], window: &WindowSpec, group: impl Fn(u32) -> f64) -> Vec<u32> {
-    rows.sort_by(|a, b| group(*a).total_cmp(&group(*b)));
-    let mut starts = Vec::new();
-    let mut before = 0;
-    for series in rows.chunk_by(|a, b| group(*a).to_bits() == group(*b).to_bits()) {
-        let reach = window.length + window.horizon;
-        let num = (series.len() + 1).saturating_sub(reach);
-        starts.extend(
-            (0..num)
-                .step_by(window.stride)
-                .map(|at| (before + at) as u32),
-        );
-        before += series.len();
-    }
-    starts
+/// The values of some rows.
+fn of_rows<T: Copy>(all: &[T], rows: &[u32]) -> Vec<T> {
+    rows.iter().map(|row| all[*row as usize]).collect()
 }
 
 fn refuse_infinite(records: &Records, uses: &Uses) -> Result<(), DataError> {
@@ -466,75 +473,4 @@ fn refuse_infinite(records: &Records, uses: &Uses) -> Result<(), DataError> {
         records.len()
     ))
     .help("mend the file, or leave the column out with `ignore`"))
-}
-
-/// Which rows are left out because a value is missing; empty when none is. Refuses missing values that
-/// the file says nothing about.
-fn dropped(files: &FilesSpec, records: &Records, uses: &Uses) -> Result<Vec<bool>, DataError> {
-    let missing = |at: usize| records.header.extents[at].missing;
-    let policy = |at: usize| files.roles.missing_of(&records.columns()[at].name);
-    let show = |columns: &[usize]| {
-        let shown: Vec<_> = columns
-            .iter()
-            .map(|at| format!("`{}` {}", records.columns()[*at].name, missing(*at)))
-            .collect();
-        shown.join(", ")
-    };
-    let mut used: Vec<usize> = uses
-        .used()
-        .chain(uses.order_by)
-        .chain(uses.group_by)
-        .collect();
-    used.sort_unstable();
-    used.dedup();
-    used.retain(|at| missing(*at) > 0);
-    let is_filled = |at: &usize| uses.features.contains(at) && !uses.targets.contains(at);
-    let refused: Vec<usize> = used
-        .iter()
-        .copied()
-        .filter(|at| match policy(*at) {
-            Missing::Refuse => true,
-            Missing::Drop => false,
-            _ => !is_filled(at),
-        })
-        .collect();
-    if !refused.is_empty() {
-        let mut error = DataError::new(format!(
-            "{} items: values are missing in {}",
-            records.len(),
-            show(&refused)
-        ))
-        .key("data.missing");
-        if refused.iter().any(is_filled) {
-            error = error.help(
-                "write `missing = \"mean\"`, `\"median\"`, `\"most_common\"`, `\"zero\"` or `\"drop\"` under `[data]`, or in `[[data.columns]]` for one column",
-            );
-        }
-        if let Some(at) = refused.iter().find(|at| !is_filled(at)) {
-            let name = &records.columns()[*at].name;
-            error = error.help(format!(
-                "what is to be learned or ordered by cannot be filled in: write `[[data.columns]]` with `name = \"{name}\"` and `missing = \"drop\"` to leave such items out"
-            ));
-        }
-        return Err(error);
-    }
-    let drops: Vec<usize> = used
-        .into_iter()
-        .filter(|at| policy(*at) == Missing::Drop)
-        .collect();
-    if drops.is_empty() {
-        return Ok(Vec::new());
-    }
-    let is_missing = |row: usize| {
-        drops.iter().any(|at| match records.columns()[*at].kind {
-            ColumnKind::Text => records.text(row, *at).is_none(),
-            ColumnKind::Categories { .. } => records.category(row, *at).is_none(),
-            _ => {
-                let mut found = false;
-                records.numbers(row, *at, |value| found |= value.is_nan());
-                found
-            }
-        })
-    };
-    Ok((0..records.len()).into_par_iter().map(is_missing).collect())
 }

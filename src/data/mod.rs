@@ -9,18 +9,23 @@ pub mod encode;
 pub mod generate;
 pub mod idx;
 mod load;
+mod missing;
 pub mod mnist;
+mod noticed;
 pub mod order;
 pub mod origin;
 pub mod profile;
 pub mod read;
 pub mod records;
+mod series;
 pub mod serve;
 pub mod sheet;
 pub mod split;
+pub mod time;
 pub mod uses;
 
 pub use load::{Loaded, load};
+pub use noticed::{ClassCounts, Noticed};
 pub use serve::{Moment, Served, Split, Values};
 
 use std::path::PathBuf;
@@ -67,9 +72,25 @@ impl DataError {
         self
     }
 
+    /// Says which key it comes from, unless that is known already.
+    pub fn or_key(self, key: &str) -> Self {
+        match self.key.is_empty() {
+            true => self.key(key),
+            false => self,
+        }
+    }
+
     /// Adds what to do about it.
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.helps.push(help.into());
+        self
+    }
+
+    /// Adds what another error says, so that both are known at once.
+    pub fn and(mut self, other: Self) -> Self {
+        self.notes.push(format!("besides, {}", other.message));
+        self.notes.extend(other.notes);
+        self.helps.extend(other.helps);
         self
     }
 
@@ -287,6 +308,9 @@ pub struct DataPlan {
     pub num_valid: usize,
     /// Items of the test split; 0 when there is none.
     pub num_test: usize,
+    /// What was found besides, for rules and messages alone.
+    #[serde(skip)]
+    pub noticed: Noticed,
 }
 
 impl DataPlan {
@@ -552,6 +576,7 @@ fn files_plan(
 ) -> Result<Located, DataError> {
     let files = cache::resolve(files, &folders.base)?;
     let cache = folders.cache.join("data");
+    cache::refuse_twice(&files, &cache)?;
     let digest = cache::digest(&files, &cache)?;
     let reading = load::Reading {
         split: &spec.split,
@@ -569,6 +594,7 @@ fn files_plan(
         format!("{num} could not be decoded and {are} left out; `runner data` lists them")
     });
     let plan = DataPlan {
+        noticed: Noticed::of(&files, &splits),
         target: encoder.target.plan(&input),
         input,
         stands_in_for: None,
@@ -600,6 +626,7 @@ fn plan(
 ) -> DataPlan {
     let sizes = split::Sizes::new(num_items, split);
     DataPlan {
+        noticed: Noticed::default(),
         dataset,
         stands_in_for: None,
         scale: match input.vocabulary {

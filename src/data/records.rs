@@ -61,7 +61,7 @@ impl ColumnKind {
         }
     }
 
-    /// In words.
+    /// In words, for sentences.
     pub fn show(&self) -> &'static str {
         match self {
             ColumnKind::Bytes => "bytes",
@@ -69,6 +69,17 @@ impl ColumnKind {
             ColumnKind::Whole => "whole numbers",
             ColumnKind::Categories { .. } => "categories",
             ColumnKind::Text => "texts",
+        }
+    }
+
+    /// One of its values, by the word that `type` takes where it takes one.
+    pub fn word(&self) -> &'static str {
+        match self {
+            ColumnKind::Bytes => "byte",
+            ColumnKind::Numbers | ColumnKind::Doubles => "number",
+            ColumnKind::Whole => "whole number",
+            ColumnKind::Categories { .. } => "category",
+            ColumnKind::Text => "text",
         }
     }
 }
@@ -106,6 +117,26 @@ pub enum Part {
     Test,
 }
 
+impl Part {
+    /// The key of the experiment file that names its files.
+    pub fn key(self) -> &'static str {
+        match self {
+            Part::Train => "data.path",
+            Part::Valid => "data.valid_path",
+            Part::Test => "data.test_path",
+        }
+    }
+
+    /// The key that names the files of its targets.
+    pub fn target_key(self) -> &'static str {
+        match self {
+            Part::Train => "data.target_path",
+            Part::Valid => "data.valid_target_path",
+            Part::Test => "data.test_target_path",
+        }
+    }
+}
+
 /// An item that could not be decoded and was left out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Skipped {
@@ -113,6 +144,20 @@ pub struct Skipped {
     pub place: String,
     /// What is wrong with it.
     pub reason: String,
+}
+
+impl Skipped {
+    /// Place and reason as one sentence.
+    pub fn show(&self) -> String {
+        let Self { place, reason } = self;
+        match ["is ", "has ", "takes ", "cannot "]
+            .iter()
+            .any(|verb| reason.starts_with(verb))
+        {
+            true => format!("{place} {reason}"),
+            false => format!("{place}: {reason}"),
+        }
+    }
 }
 
 /// What is known of records besides their bytes.
@@ -128,6 +173,40 @@ pub struct Header {
     pub skipped: Vec<Skipped>,
     /// What each column's values reach from and to.
     pub extents: Vec<Extent>,
+    /// The first records of files, ascending.
+    #[serde(default)]
+    pub files: Vec<usize>,
+    /// The first records of stretches, ascending: before each a file begins, or items were left out.
+    #[serde(default)]
+    pub stretches: Vec<usize>,
+    /// Columns that were found to be no numbers although most of their values are.
+    #[serde(default)]
+    pub nearly_numbers: Vec<NearlyNumbers>,
+}
+
+/// A column of categories or texts of which most values can be read as numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NearlyNumbers {
+    /// Its name.
+    pub column: String,
+    /// Values that are numbers.
+    pub numbers: u64,
+    /// Values that are there.
+    pub present: u64,
+    /// Where the first stands that is none.
+    pub place: String,
+    /// That value, shortened.
+    pub text: String,
+}
+
+impl NearlyNumbers {
+    /// In words.
+    pub fn show(&self) -> String {
+        format!(
+            "{} of {} values of `{}` are numbers, and {} holds `{}`",
+            self.numbers, self.present, self.column, self.place, self.text
+        )
+    }
 }
 
 /// What the values of a column reach from and to, over all items.
@@ -200,6 +279,34 @@ impl Records {
     /// The columns.
     pub fn columns(&self) -> &[Column] {
         &self.header.columns
+    }
+
+    /// The number of the file that a record is of, over those of all parts.
+    pub fn file_of(&self, item: usize) -> usize {
+        self.header.files.partition_point(|start| *start <= item)
+    }
+
+    /// Whether two records may stand side by side in a series: both are of one unbroken stretch of a file.
+    pub fn is_one_stretch(&self, a: usize, b: usize) -> bool {
+        let stretch = |item| {
+            self.header
+                .stretches
+                .partition_point(|start| *start <= item)
+        };
+        stretch(a) == stretch(b)
+    }
+
+    /// Whether an item lacks a value of a column.
+    pub fn lacks(&self, item: usize, column: usize) -> bool {
+        match self.columns()[column].kind {
+            ColumnKind::Text => self.text(item, column).is_none(),
+            ColumnKind::Categories { .. } => self.category(item, column).is_none(),
+            _ => {
+                let mut found = false;
+                self.numbers(item, column, |value| found |= value.is_nan());
+                found
+            }
+        }
     }
 
     /// The number of the column with a name.
@@ -443,6 +550,16 @@ impl Writer {
     /// The records that follow are of a part. Parts come in the order train, valid, test.
     pub fn part(&mut self, part: Part) {
         self.part = part as usize;
+        self.begin_file();
+    }
+
+    /// The records that follow are of another file.
+    pub fn begin_file(&mut self) {
+        let at = self.header.num_items();
+        if self.header.files.last() != Some(&at) {
+            self.header.files.push(at);
+        }
+        self.begin_stretch();
     }
 
     /// Adds one record, or several of them.
@@ -481,6 +598,20 @@ impl Writer {
     /// Notes an item that is left out.
     pub fn skip(&mut self, skipped: Skipped) {
         self.header.skipped.push(skipped);
+        self.begin_stretch();
+    }
+
+    /// The records that follow do not follow those before: they are some were left out between.
+    fn begin_stretch(&mut self) {
+        let at = self.header.num_items();
+        if self.header.stretches.last() != Some(&at) {
+            self.header.stretches.push(at);
+        }
+    }
+
+    /// Notes columns that are no numbers although most of their values are.
+    pub fn note_nearly_numbers(&mut self, columns: Vec<NearlyNumbers>) {
+        self.header.nearly_numbers = columns;
     }
 
     /// The items that were left out so far.

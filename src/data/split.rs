@@ -67,7 +67,7 @@ pub struct Known<'a> {
 /// Assigns `num_items` items.
 pub fn assign(num_items: usize, known: Known<'_>, split: &SplitSpec) -> Assigned {
     match (known.groups, split.order) {
-        (Some(groups), _) => by_groups(groups, split),
+        (Some(groups), _) => by_groups(groups, known.keys, split),
         (None, SplitOrder::Time) => in_order(num_items, known.keys, split),
         (None, SplitOrder::Random) => at_random(num_items, known.classes, split),
     }
@@ -83,17 +83,11 @@ pub fn ordered(num_items: usize, keys: Option<&[f64]>) -> Vec<u32> {
 }
 
 fn in_order(num_items: usize, keys: Option<&[f64]>, split: &SplitSpec) -> Assigned {
+    // Folds in order are refused: most would be trained on what comes behind them.
     let sizes = Sizes::new(num_items, split);
     let mut train = ordered(num_items, keys);
     let test = train.split_off(num_items - sizes.test);
-    let Some(folds) = split.folds else {
-        let valid = train.split_off(sizes.train);
-        return Assigned { train, valid, test };
-    };
-    // Folds in order are blocks.
-    let rest = train.len();
-    let (start, end) = (rest * split.fold / folds, rest * (split.fold + 1) / folds);
-    let valid = train.drain(start..end).collect();
+    let valid = train.split_off(sizes.train);
     Assigned { train, valid, test }
 }
 
@@ -112,9 +106,13 @@ fn at_random(num_items: usize, classes: Option<&[i32]>, split: &SplitSpec) -> As
             groups.into_values().collect()
         }
     };
-    let mut take = |num: usize| {
+    let are_classes = groups.len() > 1;
+    let mut take = |num: usize, keep: usize| {
         let available: Vec<_> = groups.iter().map(Vec::len).collect();
-        let shares = apportion(num, &available);
+        let mut shares = apportion(num, &available);
+        if are_classes {
+            leave(keep, &mut shares, &available);
+        }
         let mut taken: Vec<u32> = Vec::with_capacity(num);
         for (group, share) in groups.iter_mut().zip(shares) {
             taken.extend(group.drain(group.len() - share..));
@@ -123,7 +121,7 @@ fn at_random(num_items: usize, classes: Option<&[i32]>, split: &SplitSpec) -> As
         taken
     };
     if let Some(folds) = split.folds {
-        let test = take(sizes.test);
+        let test = take(sizes.test, 1);
         let (mut train, mut valid) = (Vec::new(), Vec::new());
         for (at, item) in groups.into_iter().flatten().enumerate() {
             match at % folds == split.fold {
@@ -135,17 +133,44 @@ fn at_random(num_items: usize, classes: Option<&[i32]>, split: &SplitSpec) -> As
         valid.sort_unstable();
         return Assigned { train, valid, test };
     }
-    let valid = take(sizes.valid);
-    let test = take(sizes.test);
-    let train = take(sizes.train);
+    let valid = take(sizes.valid, 1);
+    let test = take(sizes.test, 1);
+    let mut train: Vec<u32> = groups.into_iter().flatten().collect();
+    train.sort_unstable();
     Assigned { train, valid, test }
 }
 
-/// Whole groups in a drawn order go to the test split, then to the valid split, as long as each comes
-/// nearer to its share; folds take the largest groups first, each into the fold with the fewest items.
-fn by_groups(groups: &[i64], split: &SplitSpec) -> Assigned {
+/// Leaves the last items of each class to the train split: others give in its place, those with the most left
+/// first.
+fn leave(keep: usize, shares: &mut [usize], available: &[usize]) {
+    let left = |shares: &[usize], at: usize| available[at] - shares[at];
+    let mut owed = 0;
+    for at in 0..shares.len() {
+        while shares[at] > 0 && left(shares, at) < keep {
+            shares[at] -= 1;
+            owed += 1;
+        }
+    }
+    for _ in 0..owed {
+        let most = (0..shares.len()).rev().max_by_key(|at| left(shares, *at));
+        match most.filter(|at| left(shares, *at) > keep) {
+            Some(at) => shares[at] += 1,
+            None => return,
+        }
+    }
+}
+
+/// Whole groups go to the test split, then to the valid split, as long as each comes nearer to its share: in a
+/// drawn order, or in time those first whose last item comes last. Then nothing is trained on that comes
+/// behind all that is held out. Folds take the largest groups first, each into the fold with the fewest items.
+fn by_groups(groups: &[i64], keys: Option<&[f64]>, split: &SplitSpec) -> Assigned {
     let mut members: Vec<(i64, Vec<u32>)> = Vec::new();
-    let mut order = ordered(groups.len(), None);
+    let mut order = ordered(groups.len(), keys);
+    let mut place = vec![0; groups.len()];
+    for (at, item) in (0_u32..).zip(&order) {
+        place[*item as usize] = at;
+    }
+    let in_order = |items: &mut Vec<u32>| items.sort_unstable_by_key(|at| place[*at as usize]);
     order.sort_by_key(|at| groups[*at as usize]);
     for at in order {
         let group = groups[at as usize];
@@ -154,7 +179,15 @@ fn by_groups(groups: &[i64], split: &SplitSpec) -> Assigned {
             _ => members.push((group, vec![at])),
         }
     }
-    let drawn = permutation(members.len(), split.seed, Purpose::Split, 0);
+    let drawn = match split.order {
+        SplitOrder::Random => permutation(members.len(), split.seed, Purpose::Split, 0),
+        SplitOrder::Time => {
+            let last = |at: &u32| members[*at as usize].1.last().map(|at| place[*at as usize]);
+            let mut order = ordered(members.len(), None);
+            order.sort_by_key(last);
+            order
+        }
+    };
     let mut waiting: Vec<Vec<u32>> = drawn
         .iter()
         .map(|at| std::mem::take(&mut members[*at as usize].1))
@@ -171,7 +204,7 @@ fn by_groups(groups: &[i64], split: &SplitSpec) -> Assigned {
             }
             taken.extend(waiting.pop().unwrap_or_default());
         }
-        taken.sort_unstable();
+        in_order(&mut taken);
         taken
     };
     let test = take(wanted(split.test), &mut waiting);
@@ -188,13 +221,14 @@ fn by_groups(groups: &[i64], split: &SplitSpec) -> Assigned {
                 smallest.into_iter().for_each(|part| part.extend(&group));
             }
             let mut valid = std::mem::take(&mut parts[split.fold.min(folds - 1)]);
-            valid.sort_unstable();
+            in_order(&mut valid);
             (parts.concat(), valid)
         }
     };
-    train.sort_unstable();
+    in_order(&mut train);
     Assigned { train, valid, test }
 }
+
 /// Splits `num` over groups in proportion to their sizes, by the method of largest remainders; ties go
 /// to the first. No group gives more than it has.
 fn apportion(num: usize, sizes: &[usize]) -> Vec<usize> {
@@ -261,6 +295,9 @@ mod tests {
             (false, SplitOrder::Time),
         ] {
             for folds in [None, Some(4)] {
+                if folds.is_some() && order == SplitOrder::Time {
+                    continue;
+                }
                 let split = SplitSpec {
                     order,
                     folds,
@@ -346,6 +383,57 @@ mod tests {
         assert_eq!(times(&assigned.train), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         assert_eq!(times(&assigned.valid), [7.0, 8.0]);
         assert_eq!(times(&assigned.test), [9.0]);
+    }
+
+    #[test]
+    fn the_groups_that_end_last_are_held_out_in_time() {
+        // Group 2 begins first and ends last.
+        let groups = [2, 0, 0, 1, 1, 1, 2, 2];
+        let keys: Vec<f64> = (0..8).map(f64::from).collect();
+        let known = |keys| Known {
+            groups: Some(&groups),
+            keys,
+            ..Known::default()
+        };
+        let split = SplitSpec {
+            order: SplitOrder::Time,
+            ..spec(0.4, 0.3, false)
+        };
+        let assigned = assign(8, known(Some(&keys)), &split);
+        assert_eq!(assigned.test, [0, 6, 7]);
+        assert_eq!(assigned.valid, [3, 4, 5]);
+        assert_eq!(assigned.train, [1, 2]);
+        assert_eq!(assigned, assign(8, known(None), &split));
+        let backwards: Vec<f64> = keys.iter().map(|key| -key).collect();
+        let assigned = assign(8, known(Some(&backwards)), &split);
+        assert_eq!(
+            (assigned.test, assigned.train),
+            (vec![7, 6, 0], vec![5, 4, 3])
+        );
+    }
+
+    #[test]
+    fn every_class_keeps_an_item_to_be_learned_from() {
+        let mut classes = vec![0; 40];
+        classes.extend([1, 2, 2, 3]);
+        for seed in 0..20 {
+            let split = SplitSpec {
+                seed,
+                ..spec(0.4, 0.3, true)
+            };
+            let assigned = assign(44, of_classes(&classes), &split);
+            let learned: std::collections::BTreeSet<_> = assigned
+                .train
+                .iter()
+                .map(|at| classes[*at as usize])
+                .collect();
+            assert_eq!(learned.len(), 4, "{seed}");
+            let sizes = Sizes::new(44, &split);
+            assert_eq!(
+                (assigned.valid.len(), assigned.test.len()),
+                (sizes.valid, sizes.test)
+            );
+        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! What each column of files is for, by the names in the experiment file.
 
 use super::DataError;
-use super::records::{Column, ColumnKind, Records};
+use super::records::{Column, ColumnKind, NearlyNumbers, Records};
 use crate::diagnostic::nearest;
-use crate::spec::data::{ColumnSpec, FilesSpec, Format, Missing, RolesSpec, SplitSpec};
+use crate::spec::data::{ColumnSpec, Encode, FilesSpec, Format, Missing, RolesSpec, SplitSpec};
+use crate::spec::document::Value;
 
 /// Columns by what they are for, as numbers of columns.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,7 +41,10 @@ impl Uses {
         let (roles, columns) = (&files.roles, records.columns());
         let find = |name: &str, key: &str| {
             let found = records.column(name);
-            found.ok_or_else(|| unknown(name, key, columns))
+            found.ok_or_else(|| {
+                let names: Vec<_> = columns.iter().map(|column| column.name.as_str()).collect();
+                unknown(name, key, &names, files)
+            })
         };
         let all = |names: &[String], key: &str| {
             let found = names.iter().map(|name| find(name, key));
@@ -99,12 +103,90 @@ impl Uses {
             order_by,
             group_by,
         };
-        uses.fit(roles, columns)?;
+        uses.refuse_ignored(&ignored, columns)?;
+        uses.fit(files, records)?;
+        uses.refuse_without_effect(roles, columns)?;
         Ok(uses)
     }
 
+    /// Refuses columns that are to be used and not to be used. What items are ordered or grouped by is no
+    /// feature, so `ignore` says nothing else of it.
+    fn refuse_ignored(&self, ignored: &[usize], columns: &[Column]) -> Result<(), DataError> {
+        let named = [
+            (self.features.as_slice(), "features"),
+            (&self.targets, "target"),
+        ];
+        for (all, key) in named {
+            if let Some(at) = all.iter().find(|at| ignored.contains(at)) {
+                let message = format!("`{}` is in `ignore` and in `{key}`", columns[*at].name);
+                return Err(DataError::new(message)
+                    .key("data.ignore")
+                    .help("take it out of one of them"));
+            }
+        }
+        if let (Some(at), [target]) = (self.group_by, &self.targets[..])
+            && at == *target
+        {
+            let message = format!("`{}` is the target and in `group_by`", columns[at].name);
+            return Err(DataError::new(message)
+                .key("data.split.group_by")
+                .note("whole groups are held out: no class of the valid split would be learned")
+                .help("group by what items share besides their class, such as a patient, or remove `group_by`"));
+        }
+        Ok(())
+    }
+
+    /// Refuses what is said of a target and changes nothing.
+    fn refuse_without_effect(
+        &self,
+        roles: &RolesSpec,
+        columns: &[Column],
+    ) -> Result<(), DataError> {
+        for (at, said) in roles.columns.iter().enumerate() {
+            let is_target = |column: &usize| columns[*column].name == said.name;
+            let Some(target) = self.targets.iter().find(|column| is_target(column)) else {
+                continue;
+            };
+            if self.features.contains(target) {
+                continue;
+            }
+            let is_class = matches!(columns[*target].kind, ColumnKind::Categories { .. });
+            let (key, help) = match said {
+                ColumnSpec { scale: Some(_), .. } if is_class => {
+                    ("scale", "remove it: classes are not scaled")
+                }
+                ColumnSpec { scale: Some(_), .. } => (
+                    "scale",
+                    "remove it, and write `target_scale` under `[data]`, which scales targets that are numbers",
+                ),
+                ColumnSpec { clip: Some(_), .. } => ("clip", "remove it: targets are not clipped"),
+                ColumnSpec {
+                    encode: Encode::Ordinal,
+                    ..
+                } => (
+                    "encode",
+                    "remove it: a class is its place in the list of classes",
+                ),
+                _ => continue,
+            };
+            let message = format!("`{key}` is written for the target `{}`", said.name);
+            return Err(DataError::new(message)
+                .key(format!("data.columns[{at}].{key}"))
+                .help(help));
+        }
+        Ok(())
+    }
+
     /// Refuses what cannot be put together.
-    fn fit(&self, roles: &RolesSpec, columns: &[Column]) -> Result<(), DataError> {
+    fn fit(&self, files: &FilesSpec, records: &Records) -> Result<(), DataError> {
+        let (roles, columns) = (&files.roles, records.columns());
+        // What most likely made a column of texts comes first.
+        let nearly = |at: usize| {
+            let found = records.header.nearly_numbers.iter();
+            found
+                .clone()
+                .find(|nearly| nearly.column == columns[at].name)
+        };
         let names = |all: &[usize]| {
             let names: Vec<_> = all
                 .iter()
@@ -152,6 +234,10 @@ impl Uses {
             .collect();
         if let (Some(at), true) = (texts.first(), self.features.len() > 1) {
             let name = &columns[*at].name;
+            if let Some(nearly) = nearly(*at) {
+                let note = "so it is taken for texts, which cannot be put beside other features";
+                return Err(nearly.error(files).key("data.features").note(note));
+            }
             return Err(DataError::new(format!(
                 "column `{name}` holds texts, which cannot be put beside other features"
             ))
@@ -189,6 +275,10 @@ impl Uses {
             .find(|at| columns[**at].kind == ColumnKind::Text)
         {
             let name = &columns[*text].name;
+            if let Some(nearly) = nearly(*text) {
+                let note = "so it is taken for texts, which cannot be a target";
+                return Err(nearly.error(files).key("data.target").note(note));
+            }
             return Err(DataError::new(format!("the target `{name}` holds texts"))
                 .key("data.target")
                 .help(format!(
@@ -204,19 +294,54 @@ impl Uses {
     }
 }
 
-fn unknown(name: &str, key: &str, columns: &[Column]) -> DataError {
+impl NearlyNumbers {
+    /// The column as an error, or as what a warning says, with what to do.
+    pub fn error(&self, files: &FilesSpec) -> DataError {
+        let error = DataError::new(self.show()).key("data.path");
+        let error = match &files.format {
+            Format::Csv { missing_values, .. } => {
+                // Those that are known stay known: the key replaces them.
+                let all = missing_values.iter().chain([&self.text]);
+                let all: Vec<_> = all.map(|text| Value::Str(text.clone()).to_toml()).collect();
+                error.help(format!(
+                    "mend it; or, where it stands for a missing value, write `missing_values = [{}]` and what becomes of missing values, such as `missing = \"drop\"`",
+                    all.join(", ")
+                ))
+            }
+            _ => error.help("mend it, or write `null` for a missing value"),
+        };
+        error.help(format!(
+            "or say what the column is, with `[[data.columns]]`, `name = {}` and `type`: with \"number\" such rows are refused, or left out with `on_bad_item = \"skip\"`; \"category\" keeps it as it is",
+            Value::Str(self.column.clone()).to_toml()
+        ))
+    }
+}
+
+/// A name that no column has.
+pub fn unknown(name: &str, key: &str, columns: &[&str], files: &FilesSpec) -> DataError {
     const SHOWN: usize = 12;
-    let names = || columns.iter().map(|column| column.name.as_str());
     let error = DataError::new(format!("the data has no column `{name}`")).key(key);
-    let mut shown: Vec<_> = names()
+    let mut shown: Vec<_> = columns
+        .iter()
         .take(SHOWN)
         .map(|name| format!("`{name}`"))
         .collect();
     if columns.len() > SHOWN {
         shown.push(format!("and {} more", columns.len() - SHOWN));
     }
-    let error = error.note(format!("its columns are {}", shown.join(", ")));
-    match nearest(name, names()) {
+    let error = match shown.as_slice() {
+        [only] => error.note(format!("its only column is {only}")),
+        _ => error.note(format!("its columns are {}", shown.join(", "))),
+    };
+    let looks_like_values = columns.iter().any(|name| name.parse::<f64>().is_ok());
+    if matches!(files.format, Format::Csv { header: true, .. }) && looks_like_values {
+        return error
+            .note("the first row of the file looks like values, not like names")
+            .help(
+                "write `header = false` if it is: the columns are then `column_1`, `column_2`, …",
+            );
+    }
+    match nearest(name, columns.iter().copied()) {
         Some(near) => error.help(format!("did you mean `{near}`?")),
         None => error.help("write the name of a column; `runner data` shows them all"),
     }

@@ -4,7 +4,7 @@ use super::{Found, Line, quoted_all};
 use crate::data::DataError;
 use crate::data::profile::{ColumnProfile, ValueProfile};
 use crate::data::records::ColumnKind;
-use crate::spec::data::DataKind;
+use crate::spec::data::{DataKind, Missing};
 use crate::spec::section::Choice;
 use crate::spec::task::TaskKind;
 
@@ -21,8 +21,8 @@ pub struct Guess {
     pub ignored: Vec<(String, &'static str)>,
     /// `[[data.columns]]`
     pub columns: Vec<Vec<Line>>,
-    /// The missing values of features, in words.
-    pub missing: Option<String>,
+    /// What becomes of missing values, and where they are in words.
+    pub missing: Option<(Missing, String)>,
     /// What an item is to a network.
     pub item: Item,
 }
@@ -120,6 +120,19 @@ impl Found {
         if !has_roles {
             let input = features.first().copied().or(self.columns.first());
             guess.item = input.map_or(Item::Row, item);
+            // Nothing can be said of single columns, and what is to be learned cannot be filled in.
+            let lacks = |column: &&ColumnProfile| column.missing > 0;
+            let policy = match (&guess.item, targets.iter().any(|target| target.missing > 0)) {
+                (Item::Row, false) => Missing::Median,
+                _ => Missing::Drop,
+            };
+            let lacking: Vec<_> = self
+                .columns
+                .iter()
+                .filter(lacks)
+                .map(show_missing)
+                .collect();
+            guess.missing = (!lacking.is_empty()).then(|| (policy, lacking.join(", ")));
             return Ok(guess);
         }
         guess.target = targets.iter().map(|t| t.column.name.clone()).collect();
@@ -127,6 +140,19 @@ impl Found {
             guess.columns.extend(said_of_target(target, task));
         }
         guess.choose(&features);
+        if !features.is_empty() && guess.ignored.len() == features.len() {
+            let reasons = guess.ignored.iter().take(8);
+            let reasons: Vec<_> = reasons
+                .map(|(name, why)| format!("`{name}`: {why}"))
+                .collect();
+            let what = match &guess.target[..] {
+                [target] => format!("no column is of use to foretell `{target}`"),
+                _ => "no column is of use".to_owned(),
+            };
+            return Err(DataError::new(what)
+                .note(reasons.join("; "))
+                .help("give a table with columns that say something of its rows"));
+        }
         Ok(guess)
     }
 
@@ -280,13 +306,18 @@ impl Guess {
         let lacking: Vec<_> = kept
             .iter()
             .filter(|column| column.missing > 0)
-            .map(|column| format!("{} {}", column.column.name, column.missing))
+            .map(|column| show_missing(column))
             .collect();
-        self.missing = match lacking.len() {
+        let shown = match lacking.len() {
             0 => None,
             num if num > 4 => Some(format!("{} and {} more", lacking[..4].join(", "), num - 4)),
             _ => Some(lacking.join(", ")),
         };
+        let policy = match self.item {
+            Item::Row => Missing::Median,
+            _ => Missing::Drop,
+        };
+        self.missing = shown.map(|shown| (policy, shown));
     }
 
     /// The columns that are left out, as TOML.
@@ -294,6 +325,10 @@ impl Guess {
         let names: Vec<_> = self.ignored.iter().map(|(name, _)| name.clone()).collect();
         quoted_all(&names)
     }
+}
+
+fn show_missing(column: &ColumnProfile) -> String {
+    format!("{} {}", column.column.name, column.missing)
 }
 
 /// Why a column is of no use, whatever it is for.

@@ -53,8 +53,12 @@ fn folder(path: &Path, base: &Path) -> Result<Found, DataError> {
             path.display()
         ))
         .note("a folder of pictures holds a folder for each class, or the folders `images` and `masks`")
-        .help("name a file in it"));
+        .help("name one file, such as `--data table.csv`, or a folder that holds the data alone"));
     };
+    // Refused here by the folder's name rather than by that of its first file.
+    if let Err(error) = kind_of(&inside[0], &head(&inside[0])?) {
+        return Err(error.note(format!("it is the first file in `{}`", path.display())));
+    }
     let pattern = format!("{}/*.{first}", relative(path, base)?);
     files(&inside, pattern, base)
 }
@@ -75,6 +79,7 @@ fn files(paths: &[PathBuf], written: String, base: &Path) -> Result<Found, DataE
         keys: Vec::new(),
         columns: Vec::new(),
         num_items: 0,
+        warnings: Vec::new(),
     };
     match &mut files.format {
         Format::Csv {
@@ -108,6 +113,8 @@ fn files(paths: &[PathBuf], written: String, base: &Path) -> Result<Found, DataE
     let records = records(&files)?;
     found.columns = ColumnProfile::all(&records);
     found.num_items = records.len();
+    let nearly = &records.header.nearly_numbers;
+    found.warnings = nearly.iter().map(|nearly| nearly.error(&files)).collect();
     Ok(found)
 }
 
@@ -158,6 +165,7 @@ fn kind_of(path: &Path, head: &[u8]) -> Result<DataKind, DataError> {
         "npz" => DataKind::Npz,
         "safetensors" => DataKind::Safetensors,
         "parquet" | "pq" => DataKind::Parquet,
+        "md" => DataKind::Text,
         "png" | "jpg" | "jpeg" => {
             return refuse(
                 "is a single picture",
@@ -193,7 +201,13 @@ fn kind_of(path: &Path, head: &[u8]) -> Result<DataKind, DataError> {
                     );
                 }
                 _ if is_table(text) => DataKind::Csv,
-                _ => DataKind::Text,
+                _ if extension == "txt" => DataKind::Text,
+                _ => {
+                    return refuse(
+                        "is of no format that is known by its name or content",
+                        "data ends in .csv, .tsv, .jsonl, .parquet, .npy, .npz or .safetensors, a text to foretell in .txt or .md, each also with .gz; or name a folder of pictures",
+                    );
+                }
             }
         }
     })

@@ -12,6 +12,7 @@ mod write;
 pub use look::look;
 pub use write::starter_on_iris;
 
+use crate::data::DataError;
 use crate::data::profile::ColumnProfile;
 use crate::spec::data::DataKind;
 use crate::spec::task::TaskKind;
@@ -29,6 +30,8 @@ pub struct Found {
     pub columns: Vec<ColumnProfile>,
     /// Items that there are.
     pub num_items: usize,
+    /// What is most likely a mistake in the data.
+    pub warnings: Vec<DataError>,
 }
 
 /// What the user asks for, and where the file will stand.

@@ -33,7 +33,7 @@ pub fn look(path: &Path, base: &Path) -> Result<Option<Found>, DataError> {
         }
     }
     let mut pictures = Vec::new();
-    let mut classes = Vec::new();
+    let (mut classes, mut without) = (Vec::new(), Vec::new());
     match &masks {
         Some(masks) => {
             collect(&folder, &mut pictures)?;
@@ -47,14 +47,33 @@ pub fn look(path: &Path, base: &Path) -> Result<Option<Found>, DataError> {
                 let before = pictures.len();
                 collect(&inside, &mut pictures)?;
                 let num = (pictures.len() - before) as u64;
-                if num > 0 {
-                    classes.push((name_of(&inside), num));
+                match num {
+                    0 => without.push(name_of(&inside)),
+                    _ => classes.push((name_of(&inside), num)),
                 }
             }
         }
     }
     if pictures.is_empty() {
         return Ok(None);
+    }
+    if let (Some(name), Some((class, _)), None) = (without.first(), classes.first(), &masks) {
+        let message = format!(
+            "`{}` is no folder of pictures: `{class}` in it holds some, and `{name}` none",
+            folder.display()
+        );
+        return Err(DataError::new(message)
+            .note("a folder of pictures holds a folder for each class, or the folders `images` and `masks`")
+            .help("name the folder whose folders are the classes, or one file of data"));
+    }
+    if let ([(only, num)], true) = (&classes[..], masks.is_none()) {
+        let message = format!(
+            "`{}` holds pictures in one folder alone, `{only}` with {num}: there is one class, and nothing to tell apart",
+            folder.display()
+        );
+        return Err(DataError::new(message)
+            .note("a folder of pictures holds a folder for each class, or the folders `images` and `masks`")
+            .help("name the folder whose folders are the classes"));
     }
     let shape = shape(&pictures, &mut keys);
     let column = |name: &str, kind, shape, values| ColumnProfile {
@@ -84,6 +103,7 @@ pub fn look(path: &Path, base: &Path) -> Result<Option<Found>, DataError> {
         kind: DataKind::ImageFolder,
         path: relative(&folder, base)?,
         keys,
+        warnings: Vec::new(),
         num_items: pictures.len(),
         columns: vec![image, target],
     }))

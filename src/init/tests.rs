@@ -78,6 +78,7 @@ fn found(kind: DataKind, path: &str, num: usize, columns: Vec<Made>) -> Found {
         keys: Vec::new(),
         columns: ColumnProfile::all(&writer.into_records()),
         num_items: num,
+        warnings: Vec::new(),
     }
 }
 
@@ -350,7 +351,19 @@ fn folders_of_pictures_are_looked_at() {
     for name in ["a/cat/1.png", "a/cat/deep/2.png", "a/dog/1.png"] {
         save(name, 20);
     }
+    // The reader takes each folder for a class, and refuses one without pictures.
     fs::create_dir(at("a/none")).unwrap();
+    let refused = look(&at("a"), folder.path()).unwrap_err();
+    assert!(
+        refused
+            .message
+            .ends_with("`cat` in it holds some, and `none` none"),
+        "{refused}"
+    );
+    fs::remove_dir(at("a/none")).unwrap();
+    save("one/cat/1.png", 20);
+    let refused = look(&at("one"), folder.path()).unwrap_err();
+    assert!(refused.message.contains("there is one class"), "{refused}");
     let look = |name: &str| look(&at(name), folder.path()).unwrap();
     let found = look("a");
     assert_eq!((found.kind, found.num_items), (DataKind::ImageFolder, 3));

@@ -4,7 +4,7 @@ use super::guess::{Guess, Item};
 use super::{Found, Line, Wishes, quoted, quoted_all};
 use crate::data::DataError;
 use crate::data::profile::ValueProfile;
-use crate::spec::data::DataKind;
+use crate::spec::data::{DataKind, Missing};
 use crate::spec::section::Choice;
 use crate::spec::task::TaskKind;
 
@@ -96,9 +96,9 @@ impl Found {
             let meaning = format!("columns that are not used ({reasons})");
             out.line("ignore", guess.ignored_names(), meaning);
         }
-        if let Some(missing) = &guess.missing {
-            match guess.item {
-                Item::Row => {
+        if let Some((policy, missing)) = &guess.missing {
+            match policy {
+                Missing::Median => {
                     let meaning = format!(
                         "missing values ({missing}) become the usual value of the train split; \"drop\" leaves such items out"
                     );
@@ -159,6 +159,10 @@ impl Found {
             "\n# What was found in {} items:\n",
             self.num_items
         ));
+        for warning in &self.warnings {
+            let text = one_line(&format!("{}: is it a mistake?", warning.message));
+            out.raw.push_str(&format!("# {text}\n"));
+        }
         let width = named
             .iter()
             .map(|column| column.column.name.chars().count())

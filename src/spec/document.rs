@@ -503,6 +503,22 @@ pub fn plain_io_error(error: &std::io::Error) -> String {
     }
 }
 
+/// Whether a line sets several dotted keys at once, as an axis can, without quotes around them.
+fn keys_at_once(text: &str, line: usize) -> bool {
+    let line = text.lines().nth(line).unwrap_or_default();
+    // Also in braces, as in `zip = { a.b, a.c = … }`.
+    let inner = line.split_once('{').map_or(line, |(_, inner)| inner);
+    let keys = inner.split_once('=').map_or("", |(keys, _)| keys);
+    let is_key = |key: &str| {
+        let key = key.trim();
+        key.contains('.')
+            && key
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+    };
+    keys.contains(',') && keys.split(',').all(is_key)
+}
+
 /// Parses a text. Of several syntax errors the first of each line is kept, three at most, because the
 /// later ones are mostly consequences.
 pub(super) fn parse_table(text: &str, source: u16, diagnostics: &mut Diagnostics) -> Table {
@@ -518,9 +534,10 @@ pub(super) fn parse_table(text: &str, source: u16, diagnostics: &mut Diagnostics
         let span = to_span(source, range);
         let message = format!("not valid TOML: {}", error.message().trim());
         diagnostics.push(
-            Diagnostic::error("syntax", message).at(span).help(
-                "see https://toml.io for the syntax; strings need quotes, tables are `[name]`",
-            ),
+            Diagnostic::error("syntax", message).at(span).help(match keys_at_once(text, line) {
+                true => "an axis over several keys stands in quotes: `\"train.batch_size, train.epochs\" = [[32, 10], [64, 20]]`",
+                false => "see https://toml.io for the syntax; strings need quotes, tables are `[name]`",
+            }            ),
         );
     }
     let mut converter = Converter {

@@ -31,45 +31,73 @@ pub fn required_keys(path: &str) -> String {
 
 /// What other tools call the same thing.
 pub fn synonym(key: &str, known: &[&'static str]) -> Option<&'static str> {
-    const SYNONYMS: &[(&str, &str)] = &[
-        ("lr", "learning_rate"),
-        ("batch", "batch_size"),
-        ("bs", "batch_size"),
-        ("num_epochs", "epochs"),
-        ("max_epochs", "epochs"),
-        ("n_epochs", "epochs"),
-        ("seed", "seeds"),
-        ("betas", "beta_1"),
-        ("eps", "epsilon"),
-        ("lr_factor", "learning_rate_factor"),
-        ("max_norm", "global_norm"),
-        ("clip_grad_norm", "global_norm"),
-        ("t_0", "period"),
-        ("t_mult", "period_factor"),
-        ("pct_start", "peak_at"),
-        ("warmup", "warmup_steps"),
-        ("params", "parameters"),
-        ("path", "root"),
-        ("dir", "root"),
-        ("dtype", "precision"),
-        ("hidden_sizes", "hidden"),
-        ("units", "out_features"),
-        ("out_channels", "out_features"),
-        ("channels", "out_channels"),
-        ("filters", "out_channels"),
-        ("p", "probability"),
-        ("rate", "probability"),
-        ("dropout", "probability"),
-        ("d_model", "embedding_dim"),
-        ("heads", "num_heads"),
-        ("hidden", "hidden_size"),
-        ("dim", "axis"),
-        ("dims", "axes"),
-        ("name", "type"),
-        ("kind", "type"),
-    ];
     let mut matching = SYNONYMS.iter().filter(|(theirs, _)| *theirs == key);
     matching.find_map(|(_, ours)| known.iter().copied().find(|k| k == ours))
+}
+
+/// Keys as other tools call them, with ours.
+const SYNONYMS: &[(&str, &str)] = &[
+    ("lr", "learning_rate"),
+    ("batch", "batch_size"),
+    ("bs", "batch_size"),
+    ("num_epochs", "epochs"),
+    ("max_epochs", "epochs"),
+    ("n_epochs", "epochs"),
+    ("seed", "seeds"),
+    ("betas", "beta_1"),
+    ("eps", "epsilon"),
+    ("lr_factor", "learning_rate_factor"),
+    ("max_norm", "global_norm"),
+    ("clip_grad_norm", "global_norm"),
+    ("t_0", "period"),
+    ("t_mult", "period_factor"),
+    ("pct_start", "peak_at"),
+    ("warmup", "warmup_steps"),
+    ("params", "parameters"),
+    ("path", "root"),
+    ("dir", "root"),
+    ("dtype", "precision"),
+    ("hidden_sizes", "hidden"),
+    ("units", "out_features"),
+    ("out_channels", "out_features"),
+    ("channels", "out_channels"),
+    ("filters", "out_channels"),
+    ("p", "probability"),
+    ("rate", "probability"),
+    ("dropout", "probability"),
+    ("d_model", "embedding_dim"),
+    ("heads", "num_heads"),
+    ("hidden", "hidden_size"),
+    ("dim", "axis"),
+    ("dims", "axes"),
+    ("name", "type"),
+    ("kind", "type"),
+    ("target", "target_path"),
+    ("targets", "target"),
+    ("targets", "target_path"),
+    ("label", "target"),
+    ("labels", "target"),
+    ("label", "target_path"),
+    ("labels", "target_path"),
+    ("targets_path", "target_path"),
+    ("label_path", "target_path"),
+    ("labels_path", "target_path"),
+];
+
+/// The known path that another one most likely means, also where its last key is what other tools say.
+pub fn nearest_path<'a>(
+    path: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> Option<&'a str> {
+    let theirs = path.rsplit_once('.').and_then(|(table, key)| {
+        known.clone().find(|known| {
+            known
+                .strip_prefix(table)
+                .and_then(|rest| rest.strip_prefix('.'))
+                .is_some_and(|ours| SYNONYMS.contains(&(key, ours)))
+        })
+    });
+    theirs.or_else(|| crate::diagnostic::nearest(path, known))
 }
 
 /// The table that a key belongs to, if some table of the experiment file has it.

@@ -35,7 +35,7 @@ use crate::diagnostic::Diagnostic;
 use backend::BackendSpec;
 use data::DataSpec;
 use document::{Table, Value};
-pub use hints::key_paths;
+pub use hints::{key_paths, nearest_path};
 use kind::{Bytes, Kind};
 use loss::LossSpec;
 use metric::Objective;

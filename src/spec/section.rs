@@ -599,13 +599,14 @@ impl<'a> Section<'a> {
         let path = self.path.clone();
         let Mode::Read {
             table: Some(table),
+            span: at,
             findings,
             silent: false,
-            ..
         } = &mut self.mode
         else {
             return;
         };
+        let at = *at;
         for entry in &table.entries {
             if self.known.contains(&entry.key.as_str()) {
                 continue;
@@ -614,6 +615,17 @@ impl<'a> Section<'a> {
             let mut diagnostic = Diagnostic::error("unknown-key", message).at(entry.key_span);
             let near = synonym(&entry.key, &self.known)
                 .or_else(|| nearest(&entry.key, self.known.iter().copied()));
+            // A key that is misspelled is missing too, which would be the same mistake twice.
+            if let Some(near) = near.filter(|near| table.get(near).is_none()) {
+                let missing = format!("missing key `{near}` in {place}");
+                let is_twice = |d: &Diagnostic| {
+                    d.code == "missing-key" && d.span == Some(at) && d.message == missing
+                };
+                findings
+                    .diagnostics
+                    .0
+                    .retain(|diagnostic| !is_twice(diagnostic));
+            }
             // Keys of presets say nothing of a layer's keys.
             let home = home_of(&entry.key).filter(|_| !path.starts_with("model."));
             diagnostic = match (near, home) {

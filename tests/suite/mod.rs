@@ -16,6 +16,7 @@ mod recipe;
 mod refusals;
 mod reproduce;
 mod results;
+mod rows;
 mod runs;
 mod schema;
 pub mod support;

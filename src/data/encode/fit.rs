@@ -1,5 +1,7 @@
 //! Encoders out of what the file asks for, what the columns hold, and what is measured on the train split.
 
+use std::collections::BTreeSet;
+
 use super::statistics::{Moments, median, moments, most_common};
 use super::tokenizer::Tokenizer;
 use super::{Encoder, Feature, Form, InputEncoder, Scaling, TargetEncoder, array};
@@ -166,11 +168,20 @@ impl Fitting<'_> {
 
     fn feature(&self, at: usize) -> Result<Feature, DataError> {
         let column = self.column(at);
-        let said = self.roles.of(&column.name);
+        let place = self
+            .roles
+            .columns
+            .iter()
+            .position(|said| said.name == column.name);
+        let said = place.map(|place| &self.roles.columns[place]);
         let scale = said.and_then(|said| said.scale).unwrap_or(self.scale);
         let missing = self.roles.missing_of(&column.name);
-        if let Some(said) = said {
-            refuse_unfit(column, said)?;
+        if let (Some(said), Some(place)) = (said, place) {
+            refuse_unfit(column, said).map_err(|(key, message, help)| {
+                DataError::new(message)
+                    .key(format!("data.columns[{place}].{key}"))
+                    .help(help)
+            })?;
         }
         let form = match &column.kind {
             ColumnKind::Categories { names } => {
@@ -259,15 +270,19 @@ impl Fitting<'_> {
         };
         let mut fill = vec![0.0; width];
         if self.measure && self.records.header.extents[at].missing > 0 {
+            // Of values as they will be used: clipped.
+            let number = |row: usize, value: usize| {
+                let number = self.records.number(row, at, value);
+                clip.map_or(number, |[low, high]| number.clamp(low, high))
+            };
             let all = |value: usize| {
                 let rows = self.train.iter();
-                rows.map(|row| self.records.number(*row as usize, at, value))
-                    .collect()
+                rows.map(|row| number(*row as usize, value)).collect()
             };
             for (value, fill) in fill.iter_mut().enumerate() {
                 let found = match missing {
                     Missing::Mean => moments(self.train, 1, |row, out| {
-                        out.push(self.records.number(row, at, value));
+                        out.push(number(row, value));
                     })
                     .first()
                     .map(|found| found.mean),
@@ -304,6 +319,44 @@ impl Fitting<'_> {
         }
     }
 
+    /// Refuses numbers as classes that are mostly no class of any item: they are names or amounts.
+    fn refuse_holes(&self, column: usize, num_classes: usize) -> Result<(), DataError> {
+        /// So few classes may have any holes.
+        const FEW: usize = 20;
+        /// Classes for each that occurs.
+        const MOST: usize = 10;
+        if num_classes <= FEW {
+            return Ok(());
+        }
+        let mut seen = BTreeSet::new();
+        for row in 0..self.records.len() {
+            let class = self.records.number(row, column, 0);
+            if !class.is_nan() && seen.insert(class as i64) && seen.len() * MOST >= num_classes {
+                return Ok(());
+            }
+        }
+        let shown: Vec<_> = seen.iter().take(5).map(ToString::to_string).collect();
+        let more = if seen.len() > shown.len() {
+            ", …"
+        } else {
+            ""
+        };
+        let name = &self.column(column).name;
+        let error = DataError::new(format!(
+            "the target `{name}` would have {num_classes} classes, of which {} occur: {}{more}",
+            seen.len(),
+            shown.join(", ")
+        ))
+        .note("whole numbers are classes, which count from 0")
+        .key(match self.roles.target.is_empty() {
+            true => "data.target_path",
+            false => "data.target",
+        });
+        Err(error.help(
+            "number the classes 0, 1, 2, …, or save amounts as numbers with a point, such as with `y.astype(np.float32)`",
+        ))
+    }
+
     fn target(&self) -> Result<TargetEncoder, DataError> {
         if self.running_text.is_some() {
             return Ok(TargetEncoder::NextTokens);
@@ -327,6 +380,7 @@ impl Fitting<'_> {
                 (ColumnKind::Bytes | ColumnKind::Whole, 0 | 1)
                     if !is_number && spec.len() == 1 && min >= 0.0 =>
                 {
+                    self.refuse_holes(column, max as usize + 1)?;
                     return Ok(TargetEncoder::Class {
                         column,
                         num_classes: max as usize + 1,
@@ -400,11 +454,17 @@ impl Fitting<'_> {
 }
 
 /// Refuses what is said of a column that its values have no use for.
-fn refuse_unfit(column: &Column, said: &ColumnSpec) -> Result<(), DataError> {
+///
+/// Returns the key, what is wrong, and what to do.
+fn refuse_unfit(
+    column: &Column,
+    said: &ColumnSpec,
+) -> Result<(), (&'static str, String, &'static str)> {
     let is_category = matches!(column.kind, ColumnKind::Categories { .. });
     let name = &column.name;
-    let (message, help) = match (is_category, said) {
+    let wrong = match (is_category, said) {
         (true, ColumnSpec { clip: Some(_), .. }) => (
+            "clip",
             format!("`clip` is written for `{name}`, which holds categories"),
             "remove `clip`",
         ),
@@ -416,6 +476,7 @@ fn refuse_unfit(column: &Column, said: &ColumnSpec) -> Result<(), DataError> {
                 ..
             },
         ) => (
+            "scale",
             format!("`scale` is written for `{name}`, which becomes a 0 or 1 for each category"),
             "remove `scale`, or write `encode = \"ordinal\"`",
         ),
@@ -426,6 +487,7 @@ fn refuse_unfit(column: &Column, said: &ColumnSpec) -> Result<(), DataError> {
                 ..
             },
         ) => (
+            "encode",
             format!(
                 "`encode` is written for `{name}`, which holds {}",
                 column.kind.show()
@@ -439,6 +501,7 @@ fn refuse_unfit(column: &Column, said: &ColumnSpec) -> Result<(), DataError> {
                 ..
             },
         ) => (
+            "scale",
             format!("`{name}` cannot be brought to length 1 by itself"),
             "write `scale = \"normalize\"` under `[data]` for whole items",
         ),
@@ -449,12 +512,13 @@ fn refuse_unfit(column: &Column, said: &ColumnSpec) -> Result<(), DataError> {
                 ..
             },
         ) if low >= high => (
+            "clip",
             format!("`clip` of `{name}` is from {low} to {high}"),
             "write the smaller number first",
         ),
         _ => return Ok(()),
     };
-    Err(DataError::new(message).key("data.columns").help(help))
+    Err(wrong)
 }
 
 fn needs_moments(scale: Scale) -> bool {

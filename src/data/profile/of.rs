@@ -1,12 +1,18 @@
 //! The profile of data that is loaded: its columns, its splits and a few items.
 
 use super::{ColumnProfile, Profile, Role, SplitProfile};
+use std::collections::BTreeSet;
+
 use crate::data::encode::{self, Encoder, InputEncoder, TargetEncoder};
+use crate::data::read::text;
 use crate::data::records::{ColumnKind, Records};
 use crate::data::serve::{Moment, Split, Values};
 use crate::data::sheet::Picture;
 use crate::data::{DataPlan, Dataset, Loaded, TargetValues};
+use crate::diagnostic::counted;
+use crate::spec::data::{ColumnType, DataKind};
 use crate::spec::document::Value;
+use crate::spec::section::Choice;
 
 /// Items that are shown in words.
 const SHOWN: u32 = 3;
@@ -71,7 +77,7 @@ impl Profile {
         });
         let num = SHOWN.min(loaded.train.num_items() as u32);
         Self {
-            source: source(plan, records),
+            source: source(plan, loaded),
             columns,
             splits: splits.collect(),
             skipped: records.header.skipped.clone(),
@@ -81,13 +87,35 @@ impl Profile {
 }
 
 /// What the data is, a line each.
-fn source(plan: &DataPlan, records: &Records) -> Vec<String> {
+fn source(plan: &DataPlan, loaded: &Loaded) -> Vec<String> {
+    let records = &loaded.train.set().records;
+    let set = loaded.train.set();
+    // The records of a running text are its files.
+    let what = match set.encoder.input {
+        InputEncoder::Stream { .. } => match set.records.columns()[0].name == text::COLUMN {
+            true => "file",
+            false => "text",
+        },
+        _ => "item",
+    };
+    let split = match set.encoder.input {
+        InputEncoder::Stream { .. } => "split in its order".to_owned(),
+        _ => plan.split.show(),
+    };
     let mut lines = vec![format!(
-        "`{}`: {} items, {}",
+        "`{}`: {}, {split}",
         plan.dataset.name(),
-        records.len(),
-        plan.split.show()
+        counted(records.len(), what),
     )];
+    if loaded.num_dropped > 0 {
+        lines.push(format!(
+            "  {} left out because a value is missing",
+            match loaded.num_dropped {
+                1 => "1 item is".to_owned(),
+                num => format!("{num} items are"),
+            }
+        ));
+    }
     if let Dataset::Files { files, digest, .. } = &plan.dataset {
         let all = [&files.path, &files.valid_path, &files.test_path];
         lines.extend(all.into_iter().flatten().map(|path| format!("  {path}")));
@@ -102,7 +130,69 @@ fn source(plan: &DataPlan, records: &Records) -> Vec<String> {
         plan.input.shape,
         plan.target.show()
     ));
+    lines.extend(taken_as(plan, loaded));
     lines
+}
+
+/// What whole numbers of a target were taken for, where it could be otherwise, and how to say so.
+fn taken_as(plan: &DataPlan, loaded: &Loaded) -> Option<String> {
+    const FEW: usize = 20;
+    let Dataset::Files { files, .. } = &plan.dataset else {
+        return None;
+    };
+    let set = loaded.train.set();
+    let (column, is_class) = match &set.encoder.target {
+        TargetEncoder::Class { column, .. } => (*column, true),
+        TargetEncoder::Values { columns, .. } => match columns[..] {
+            [(column, _)] => (column, false),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let of = &set.records.columns()[column];
+    let is_said = files
+        .roles
+        .of(&of.name)
+        .is_some_and(|said| said.kind.is_some());
+    if of.len() != 1 || is_said {
+        return None;
+    }
+    let number = |row| match &of.kind {
+        ColumnKind::Categories { names } => {
+            let code = set.records.category(row, column)?;
+            names[code].parse::<f64>().ok()
+        }
+        _ => Some(set.records.number(row, column, 0)).filter(|number| !number.is_nan()),
+    };
+    let mut seen = BTreeSet::new();
+    for row in 0..set.records.len() {
+        if set.records.lacks(row, column) {
+            continue;
+        }
+        let number = number(row).filter(|number| number.fract() == 0.0)?;
+        seen.insert(number as i64);
+        if seen.len() > FEW {
+            return None;
+        }
+    }
+    let (are, other, kind) = match is_class {
+        true => ("classes", "for the number itself", ColumnType::Number),
+        false => ("amounts", "for classes", ColumnType::Category),
+    };
+    let how = match (files.kind(), is_class) {
+        (DataKind::Csv | DataKind::JsonLines | DataKind::Parquet, _) => format!(
+            "write `[[data.columns]]`, `name = {}` and `type = \"{}\"`",
+            Value::Str(of.name.clone()).to_toml(),
+            kind.name()
+        ),
+        (_, true) => "save them with a point, such as with `y.astype(np.float32)`".to_owned(),
+        (_, false) => "number them from 0 and save them as whole numbers".to_owned(),
+    };
+    Some(format!(
+        "the {} whole numbers of the target `{}` are taken for {are}; {other} {how}",
+        seen.len(),
+        of.name
+    ))
 }
 
 /// The names of the classes of a column, where it has names.

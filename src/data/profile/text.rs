@@ -26,7 +26,7 @@ impl Profile {
                 1 => "1 item was left out:".to_owned(),
                 _ => format!("{num} items were left out:"),
             }];
-            lines.extend(shown.map(|skipped| format!("  {}: {}", skipped.place, skipped.reason)));
+            lines.extend(shown.map(|skipped| format!("  {}", skipped.show())));
             if num > LISTED {
                 lines.push(format!("  and {} more", num - LISTED));
             }
@@ -55,9 +55,9 @@ impl Role {
 }
 
 impl ColumnProfile {
-    /// Kind and shape: `numbers`, `bytes [1, 28, 28]`.
+    /// Kind and shape: `number`, `byte [1, 28, 28]`.
     pub fn show_kind(&self) -> String {
-        let kind = self.column.kind.show();
+        let kind = self.column.kind.word();
         match self.column.shape.is_empty() {
             true => kind.to_owned(),
             false => format!("{kind} {:?}", self.column.shape),

@@ -12,15 +12,18 @@ use rayon::prelude::*;
 
 use self::decode::Picture;
 use self::folder::{Item, Label};
-use super::{Watch, bad_item, unwritable};
+use super::{Watch, unwritable};
 use crate::data::DataError;
-use crate::data::records::{Column, ColumnKind, Writer};
-use crate::spec::data::{Channels, FilesSpec, Format};
+use crate::data::records::{Column, ColumnKind, Part, Skipped, Writer};
+use crate::diagnostic::counted;
+use crate::spec::data::{Channels, FilesSpec, Format, OnBadItem};
 
 /// Bytes of records that are decoded before they are written.
 const CHUNK_BYTES: usize = 32 << 20;
 /// Pictures that are decoded before they are written, at most.
 const CHUNK_ITEMS: usize = 1024;
+/// Pictures that cannot be decoded and are named.
+const NAMED: usize = 5;
 
 /// Reads the folders into the writer: columns `image` \[channels, height, width\] of bytes, and `class`, or
 /// `mask` \[height, width\] of classes.
@@ -57,20 +60,28 @@ pub fn read(files: &FilesSpec, writer: &mut Writer, watch: Watch<'_>) -> Result<
         classes: listing.classes.as_deref(),
         decoder,
         first: None,
-        first_bad: None,
+        bad: Vec::new(),
+        num_bad: 0,
         done: 0,
         total,
     };
     for (part, items) in &listing.parts {
         writer.part(*part);
-        reading.part(items, writer, watch)?;
+        reading
+            .part(*part, items, writer, watch)
+            .map_err(|error| error.or_key(part.key()))?;
+    }
+    if files.on_bad_item == OnBadItem::Refuse && reading.num_bad > 0 {
+        return Err(reading.refusal());
     }
     if reading.first.is_some() {
         return Ok(());
     }
     let message = format!("not one of the {total} pictures could be decoded");
     let mut error = DataError::new(message);
-    error.notes.extend(reading.first_bad);
+    error
+        .notes
+        .extend(reading.bad.into_iter().next().map(|(_, words)| words));
     Err(error.help("check that `path` is the folder of the pictures"))
 }
 
@@ -116,7 +127,7 @@ impl Decoder {
         let picture = decode::picture(&item.path, self.channels)?;
         let mask = match &item.label {
             Label::Class(_) => None,
-            Label::Mask(None) => return Err("it has no mask of the same name".into()),
+            Label::Mask(None) => return Err("has no mask of the same name".into()),
             Label::Mask(Some(path)) => Some(self.mask(path, &picture)?),
         };
         let (picture, mask) = match self.size {
@@ -169,8 +180,9 @@ struct Reading<'a> {
     decoder: Decoder,
     /// The size that all pictures have, with the one that said so.
     first: Option<([usize; 2], &'a Path)>,
-    /// What is wrong with the first picture that was left out.
-    first_bad: Option<String>,
+    /// What is wrong with the first pictures that cannot be decoded, and which part they are of.
+    bad: Vec<(Part, String)>,
+    num_bad: usize,
     done: u64,
     total: u64,
 }
@@ -178,6 +190,7 @@ struct Reading<'a> {
 impl<'a> Reading<'a> {
     fn part(
         &mut self,
+        part: Part,
         items: &'a [Item],
         writer: &mut Writer,
         watch: Watch<'_>,
@@ -204,10 +217,16 @@ impl<'a> Reading<'a> {
                 match decoded {
                     Ok(decoded) => self.push(item, &decoded, writer)?,
                     Err(reason) => {
-                        let place = item.path.display().to_string();
-                        self.first_bad
-                            .get_or_insert_with(|| format!("{place}: {reason}"));
-                        bad_item(self.files, writer, place, reason)?;
+                        let place = format!("`{}`", item.path.display());
+                        let bad = Skipped { place, reason };
+                        self.num_bad += 1;
+                        if self.bad.len() < NAMED {
+                            self.bad.push((part, bad.show()));
+                        }
+                        // Otherwise all of them are refused together, at the end.
+                        if self.files.on_bad_item == OnBadItem::Skip {
+                            writer.skip(bad);
+                        }
                     }
                 }
             }
@@ -216,6 +235,31 @@ impl<'a> Reading<'a> {
             watch(self.done, self.total);
         }
         Ok(())
+    }
+
+    /// All pictures that cannot be decoded, the first of them by name.
+    fn refusal(self) -> DataError {
+        let mut bad = self.bad.into_iter();
+        let (part, first) = bad.next().unwrap_or((Part::Train, String::new()));
+        let them = if self.num_bad == 1 { "it" } else { "them" };
+        let error = match self.num_bad {
+            1 => DataError::new(first),
+            num => {
+                let message = format!(
+                    "{num} of {} cannot be decoded",
+                    counted(self.total as usize, "picture")
+                );
+                let error = DataError::new(message).note(first);
+                let error = bad.fold(error, |error, (_, words)| error.note(words));
+                match num.saturating_sub(NAMED) {
+                    0 => error,
+                    more => error.note(format!("and {more} more")),
+                }
+            }
+        };
+        error
+            .key(part.key())
+            .help(format!("mend or remove {them}, or write `on_bad_item = \"skip\"` under `[data]` to leave such items out"))
     }
 
     fn push(

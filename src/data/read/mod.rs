@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use super::DataError;
 use super::records::{Part, Skipped, Writer};
 use crate::diagnostic::counted;
-use crate::spec::data::{FilesSpec, Format, OnBadItem};
+use crate::spec::data::{FilesSpec, Format, Missing, OnBadItem};
 use crate::spec::document::plain_io_error;
 
 /// Told how far reading is: items or bytes done, and in all; called from any thread.
@@ -45,6 +45,24 @@ pub fn parts(files: &FilesSpec) -> impl Iterator<Item = (Part, &[String])> {
     parts.into_iter().filter(|(_, paths)| !paths.is_empty())
 }
 
+/// Whether an item of an array that lacks a number is one that cannot be decoded: where such are left out, and
+/// nothing says what else becomes of missing values.
+pub fn missing_is_bad(files: &FilesSpec) -> bool {
+    let are_arrays = matches!(
+        files.format,
+        Format::Npy { .. } | Format::Npz | Format::Safetensors | Format::Idx { .. }
+    );
+    let mut said = files
+        .roles
+        .columns
+        .iter()
+        .filter_map(|column| column.missing);
+    are_arrays
+        && files.on_bad_item == OnBadItem::Skip
+        && files.roles.missing == Missing::Refuse
+        && said.all(|missing| missing == Missing::Refuse)
+}
+
 /// Refuses an item that cannot be decoded, or notes it, as the file says. `place` is the file, with
 /// the line or record where there is one.
 pub fn bad_item(
@@ -53,11 +71,12 @@ pub fn bad_item(
     place: String,
     reason: String,
 ) -> Result<(), DataError> {
+    let bad = Skipped { place, reason };
     if files.on_bad_item == OnBadItem::Skip {
-        writer.skip(Skipped { place, reason });
+        writer.skip(bad);
         return Ok(());
     }
-    Err(DataError::new(format!("{place}: {reason}"))
+    Err(DataError::new(bad.show())
         .help("mend it, or write `on_bad_item = \"skip\"` under `[data]` to leave such items out"))
 }
 

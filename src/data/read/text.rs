@@ -28,7 +28,8 @@ pub fn read(files: &FilesSpec, writer: &mut Writer, watch: Watch<'_>) -> Result<
     let mut sizes = Vec::new();
     for (part, paths) in parts(files) {
         for path in paths {
-            sizes.push((part, Path::new(path), size(Path::new(path))?));
+            let size = size(Path::new(path)).map_err(|error| error.or_key(part.key()))?;
+            sizes.push((part, Path::new(path), size));
         }
     }
     let total = sizes.iter().map(|(_, _, size)| size).sum();
@@ -58,7 +59,7 @@ pub fn read(files: &FilesSpec, writer: &mut Writer, watch: Watch<'_>) -> Result<
             .collect();
         for ((part, path, _), text) in group.iter().zip(texts) {
             writer.part(*part);
-            match text? {
+            match text.map_err(|error| error.or_key(part.key()))? {
                 Ok(text) => {
                     let place = writer.text(&text).map_err(|e| unwritable(&e))?;
                     writer.push(&place).map_err(|e| unwritable(&e))?;
@@ -68,7 +69,8 @@ pub fn read(files: &FilesSpec, writer: &mut Writer, watch: Watch<'_>) -> Result<
                     writer,
                     format!("`{}`{place}", path.display()),
                     reason,
-                )?,
+                )
+                .map_err(|error| error.or_key(part.key()))?,
             }
         }
     }
@@ -185,9 +187,7 @@ fn broken(path: &Path, error: &std::io::Error) -> DataError {
 fn none_left(writer: &Writer) -> DataError {
     let error = DataError::new("no text is left: all files were left out");
     let notes = writer.skipped().iter().take(3);
-    notes.fold(error, |error, skipped| {
-        error.note(format!("{}: {}", skipped.place, skipped.reason))
-    })
+    notes.fold(error, |error, skipped| error.note(skipped.show()))
 }
 
 #[cfg(test)]

@@ -6,11 +6,11 @@
 //! momentum. A key that is not written has no value, whatever its default is: that is said, not guessed.
 
 use super::axis::Axis;
-use crate::diagnostic::{Diagnostic, nearest};
+use crate::diagnostic::Diagnostic;
 use crate::spec::document::{Node, Table, Value};
 use crate::spec::expression::{Names, Wrong, evaluate, names_in};
-use crate::spec::key_paths;
 use crate::spec::sweep::Text;
+use crate::spec::{key_paths, nearest_path};
 
 /// A condition over the keys of a trial.
 #[derive(Clone, Debug)]
@@ -128,7 +128,7 @@ fn refuse_unwritten(
     known.extend(axes.iter().map(|axis| axis.key.clone()));
     let ends = |key: &&String| key.ends_with(&format!(".{path}"));
     let near = known.iter().find(ends).map(String::as_str);
-    let near = near.or_else(|| nearest(path, known.iter().map(String::as_str)));
+    let near = near.or_else(|| nearest_path(path, known.iter().map(String::as_str)));
     let diagnostic = Diagnostic::error("unknown-key", format!("there is no key `{path}`"));
     Some(match near {
         Some(near) => diagnostic.help(format!("did you mean `{near}`?")),

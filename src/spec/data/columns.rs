@@ -135,6 +135,10 @@ fn names(s: &mut Section<'_>, key: &'static str, doc: &'static str) -> Option<Ve
 }
 
 impl RolesSpec {
+    pub(super) fn decode_missing(s: &mut Section<'_>, doc: &'static str) -> Missing {
+        s.choice("missing", doc, Missing::Refuse)
+    }
+
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
         Self {
             features: names(
@@ -154,10 +158,9 @@ impl RolesSpec {
                 "Columns that are not used, such as row numbers.",
             )
             .unwrap_or_default(),
-            missing: s.choice(
-                "missing",
+            missing: Self::decode_missing(
+                s,
                 "What becomes of missing values, where a column does not say.",
-                Missing::Refuse,
             ),
             target_scale: s.choice(
                 "target_scale",

@@ -181,9 +181,16 @@ impl FilesSpec {
                 Format::Csv { .. } | Format::JsonLines | Format::Parquet
             );
         Self {
-            roles: match has_names {
-                true => RolesSpec::decode(s),
-                false => RolesSpec::default(),
+            roles: match (has_names, &format) {
+                (true, _) => RolesSpec::decode(s),
+                (false, Format::Npy { .. } | Format::Idx { .. }) => RolesSpec {
+                    missing: RolesSpec::decode_missing(
+                        s,
+                        "What becomes of items that lack a number.",
+                    ),
+                    ..RolesSpec::default()
+                },
+                (false, _) => RolesSpec::default(),
             },
             tokens: match has_texts {
                 true => s.table(

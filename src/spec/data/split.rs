@@ -40,7 +40,7 @@ choices! {
     pub enum SplitOrder {
         #[default]
         Random "random" "Drawn at random.",
-        Time "time" "The last ones: test behind valid behind train, by `order_by` or as they stand in the files.",
+        Time "time" "The last ones: test behind valid behind train, by `order_by` or as they stand in the files; of groups those whose last item comes last.",
     }
 }
 
@@ -74,7 +74,13 @@ impl SplitSpec {
     /// In words, for reports.
     pub fn show(&self) -> String {
         let mut words = match (&self.group_by, self.order, &self.order_by) {
-            (Some(column), ..) => format!("split by `{column}` with seed {}", self.seed),
+            (Some(column), SplitOrder::Random, _) => {
+                format!("split by `{column}` with seed {}", self.seed)
+            }
+            (Some(column), SplitOrder::Time, Some(order)) => {
+                format!("split by `{column}`, in the order of `{order}`")
+            }
+            (Some(column), SplitOrder::Time, None) => format!("split by `{column}` in their order"),
             (None, SplitOrder::Time, Some(column)) => format!("split in the order of `{column}`"),
             (None, SplitOrder::Time, None) => "split in their order".to_owned(),
             (None, SplitOrder::Random, _) if self.stratified => {
@@ -123,12 +129,12 @@ impl SplitSpec {
                     "Seed of the split; all runs of the experiment share it.",
                 )
                 .or(0),
-            order: s.choice("order", "Which items are held out; \"time\" where `order_by` is written.", SplitOrder::Random),
+            order: s.choice("order", "Which items, or groups of `group_by`, are held out; \"time\" where `order_by` is written.", SplitOrder::Random),
             order_by: s
                 .field(
                     "order_by",
                     Kind::Text,
-                    "The column that items are ordered by, such as a date; it is no feature.",
+                    "The column that items are ordered by: numbers, or dates such as 2024-01-31; it is no feature.",
                 )
                 .optional(),
             group_by: s
@@ -149,12 +155,13 @@ impl SplitSpec {
                 .field("fold", Kind::Int(0, 999), "The part that is the valid split, from 0.")
                 .or(0),
         };
+        // With `order = "random"`, groups are drawn, and windows within them are in order.
         match split.order_by {
-            Some(_) => Self {
+            Some(_) if !s.is_written("order") => Self {
                 order: SplitOrder::Time,
                 ..split
             },
-            None => split,
+            _ => split,
         }
     }
 }

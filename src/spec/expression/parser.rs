@@ -219,7 +219,14 @@ const EXAMPLE: &str = "there are names, numbers, `+ - * / % **`, comparisons, `a
 
 fn unexpected(token: Token<'_>) -> Wrong {
     let (Token::Number(text) | Token::Name(text) | Token::Text(text) | Token::Sign(text)) = token;
-    (format!("`{text}` is not expected there"), EXAMPLE.into())
+    let help = match token {
+        Token::Sign("=") => "write `==` to compare",
+        Token::Sign("$") => {
+            "this is an expression already: write names in it without `${` and `}`, as in `optimizer.type == 'sgd'`"
+        }
+        _ => EXAMPLE,
+    };
+    (format!("`{text}` is not expected there"), help.into())
 }
 
 pub(super) fn tokens(source: &str) -> Vec<Token<'_>> {

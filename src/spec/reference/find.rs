@@ -3,10 +3,10 @@
 use super::joined;
 use super::resolver::{Fate, Resolver};
 use super::texts::{has_expression, is_in_layers, unescape};
-use crate::diagnostic::{Span, nearest};
+use crate::diagnostic::Span;
 use crate::spec::document::{Node, Table, Value, item_at};
 use crate::spec::expression::Wrong;
-use crate::spec::hints::default_of;
+use crate::spec::hints::{default_of, nearest_path};
 use crate::spec::template::is_template;
 
 impl Resolver<'_> {
@@ -95,7 +95,7 @@ impl Resolver<'_> {
         }
         let mut written = Vec::new();
         collect_written(self.root, "", &mut written);
-        let help = match nearest(name, written.iter().map(String::as_str)) {
+        let help = match nearest_path(name, written.iter().map(String::as_str)) {
             Some(near) => format!("did you mean `{near}`?"),
             None if table.starts_with("values") => format!("write `{key} = …` in `[{table}]`"),
             None => {

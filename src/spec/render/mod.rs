@@ -3,7 +3,7 @@
 
 mod defaults;
 
-use std::path::Path;
+use std::path::{Component, Path};
 
 use super::document::{Document, Entry, Node, Table, Value, key_to_toml};
 use super::template::{Part, is_template, parts};
@@ -286,8 +286,8 @@ impl Renderer<'_> {
         let folder = first
             .and_then(Path::parent)
             .filter(|folder| !folder.as_os_str().is_empty());
-        match folder.and_then(|folder| Path::new(&line).strip_prefix(folder).ok()) {
-            Some(inner) => inner.display().to_string(),
+        match folder.and_then(|folder| seen_from(folder, Path::new(&line))) {
+            Some(path) => path,
             None => line,
         }
     }
@@ -321,6 +321,25 @@ fn is_open(text: &str) -> bool {
     let parts = parts(text).unwrap_or_default();
     let mut parts = parts.iter();
     parts.any(|part| matches!(part, Part::Expression(inner) if inner.contains('.')))
+}
+
+/// A path as seen from a folder, so that files of one name in several folders can be told apart; `None` for
+/// what is no path, and where the way up has no name.
+fn seen_from(folder: &Path, path: &Path) -> Option<String> {
+    if path.to_string_lossy().starts_with("--") || folder.is_absolute() != path.is_absolute() {
+        return None;
+    }
+    let shared = folder.components().zip(path.components());
+    let shared = shared.take_while(|(a, b)| a == b).count();
+    let up: Vec<Component<'_>> = folder.components().skip(shared).collect();
+    if up.contains(&Component::ParentDir) || (folder.is_absolute() && shared < 2 && !up.is_empty())
+    {
+        return None;
+    }
+    let up = up.iter().map(|_| "..".to_owned());
+    let down = path.components().skip(shared);
+    let down = down.map(|part| part.as_os_str().to_string_lossy().into_owned());
+    Some(up.chain(down).collect::<Vec<_>>().join("/"))
 }
 
 fn collect_leaves(key: &str, node: &Node, leaves: &mut Vec<(String, Node)>) {

@@ -49,21 +49,27 @@ impl Element {
 
 impl Layout {
     /// Writes the values of an item as those of a column; says what is wrong with one that cannot be.
-    pub fn convert(self, raw: &[u8], is_target: bool, out: &mut [u8]) -> Result<(), String> {
+    pub fn convert(
+        self,
+        raw: &[u8],
+        is_target: bool,
+        missing_is_bad: bool,
+        out: &mut [u8],
+    ) -> Result<(), String> {
         let values = raw.chunks_exact(self.element.size());
         match self.element.kind(is_target) {
             ColumnKind::Bytes => out.copy_from_slice(raw),
             ColumnKind::Doubles => {
                 for (out, value) in out.chunks_exact_mut(8).zip(values) {
                     let value = f64::from_bits(self.word(value));
-                    check(value)?;
+                    check(value, missing_is_bad)?;
                     out.copy_from_slice(&value.to_le_bytes());
                 }
             }
             ColumnKind::Numbers => {
                 for (out, value) in out.chunks_exact_mut(4).zip(values) {
                     let value = self.float(value);
-                    check(f64::from(value))?;
+                    check(f64::from(value), missing_is_bad)?;
                     out.copy_from_slice(&value.to_le_bytes());
                 }
             }
@@ -113,9 +119,15 @@ impl Layout {
     }
 }
 
-fn check(value: f64) -> Result<(), String> {
-    match value.is_infinite() {
-        true => Err(format!("it holds {value}, which is not a finite number")),
+fn check(value: f64, missing_is_bad: bool) -> Result<(), String> {
+    if value.is_infinite() || missing_is_bad && value.is_nan() {
+        return Err(format!("it holds {value}, which is not a finite number"));
+    }
+    // Networks compute with 32 bits.
+    match value.abs() > f64::from(f32::MAX) {
+        true => Err(format!(
+            "it holds {value:e}, which is too large for a number of 32 bits"
+        )),
         false => Ok(()),
     }
 }
@@ -144,7 +156,7 @@ mod tests {
             element,
             big_endian,
         };
-        layout.convert(raw, false, &mut out).map(|()| out)
+        layout.convert(raw, false, false, &mut out).map(|()| out)
     }
 
     #[test]

@@ -76,8 +76,14 @@ fn read_pairs(
             let paths: VecDeque<_> = paths.iter().map(PathBuf::from).collect();
             let mut num: usize = 0;
             for path in &paths {
-                let array = open(path, at == 1)?;
-                columns.agree(at, ["input", "target"][at], at == 1, &array)?;
+                let of_key = |error: DataError| match at {
+                    0 => error.or_key(part.key()),
+                    _ => error.or_key(part.target_key()),
+                };
+                let array = open(path, at == 1).map_err(of_key)?;
+                columns
+                    .agree(at, ["input", "target"][at], at == 1, &array)
+                    .map_err(of_key)?;
                 num = num.saturating_add(array.shape[0]);
             }
             if !paths.is_empty() {
@@ -113,6 +119,7 @@ fn read_pairs(
                 super::counted(inputs_num, "input"),
                 super::counted(targets_num, "target"),
             ))
+            .key(part.target_key())
             .note(format!("inputs: {}", show_paths(inputs)))
             .note(format!("targets: {}", show_paths(targets)))
             .help("give files whose arrays have the same first dimension"));
@@ -129,7 +136,8 @@ fn read_pairs(
             .into_iter()
             .map(|(paths, is_target)| Stream::of_files(paths, is_target, open))
             .collect::<Result<_, _>>()?;
-        stream::pump(files, writer, streams, num, &mut progress)?;
+        stream::pump(files, writer, streams, num, &mut progress)
+            .map_err(|error| error.or_key(part.key()))?;
     }
     Ok(())
 }
@@ -157,11 +165,13 @@ impl Columns {
         };
         if *num == 0 {
             return Err(DataError::new(format!("{place} holds no items"))
-                .note(format!("its shape is {:?}", array.shape)));
+                .note(format!("its shape is {:?}", array.shape))
+                .help("save an array whose first dimension is that of the items"));
         }
         if array.item_size().is_none_or(|size| size == 0) {
             return Err(DataError::new(format!("{place} has items without values"))
-                .note(format!("its shape is {:?}", array.shape)));
+                .note(format!("its shape is {:?}", array.shape))
+                .help("save an array none of whose dimensions is 0"));
         }
         let column = Column {
             name: name.to_owned(),

@@ -35,7 +35,8 @@ pub fn read(
     let is_target = |name: &String| files.roles.target.contains(name);
     let mut names: Option<(Vec<String>, String)> = None;
     let mut total: usize = 0;
-    for path in parts(files).flat_map(|(_, paths)| paths) {
+    for (part, path) in parts(files).flat_map(|(part, paths)| paths.iter().map(move |p| (part, p)))
+    {
         let path = Path::new(path);
         open(path, &mut |found| {
             let arrays = select(&files.roles, &show(path), names.as_ref(), found)?;
@@ -48,20 +49,23 @@ pub fn read(
                 names = Some((all, show(path)));
             }
             Ok(())
-        })?;
+        })
+        .map_err(|error| error.or_key(part.key()))?;
     }
     writer.begin(columns.columns);
     let mut progress = Progress::new(watch, total);
     for (part, paths) in parts(files) {
         writer.part(part);
         for path in paths.iter().map(Path::new) {
+            writer.begin_file();
             open(path, &mut |found| {
                 let arrays = select(&files.roles, &show(path), names.as_ref(), found)?;
                 let num = arrays[0].1.shape[0];
                 let streams = arrays.into_iter();
                 let streams = streams.map(|(name, array)| Stream::new(array, is_target(&name)));
                 stream::pump(files, writer, streams.collect(), num, &mut progress)
-            })?;
+            })
+            .map_err(|error| error.or_key(part.key()))?;
         }
     }
     Ok(())
@@ -86,7 +90,8 @@ fn select<'a>(
     }
     let all: Vec<_> = found.iter().map(|array| array.name.clone()).collect();
     if all.is_empty() {
-        return Err(DataError::new(format!("{place} holds no arrays")));
+        return Err(DataError::new(format!("{place} holds no arrays"))
+            .help("save arrays by name, such as with `np.savez(path, x=x, y=y)`"));
     }
     found.retain(|array| !roles.ignore.contains(&array.name));
     let mut take = |name: &String| {

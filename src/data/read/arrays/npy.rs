@@ -111,7 +111,9 @@ fn more(
         Err(e) if e.kind() != std::io::ErrorKind::UnexpectedEof => {
             Err(damaged(place, plain_io_error(&e)))
         }
-        _ if bytes.is_empty() => Err(DataError::new(format!("{place} is empty"))),
+        _ if bytes.is_empty() => {
+            Err(DataError::new(format!("{place} is empty")).help("make or copy the file again"))
+        }
         _ if bytes.len() < expected => Err(DataError::new(format!(
             "{place} is truncated: it ends within its header"
         ))

@@ -43,7 +43,7 @@ pub fn visit(path: &Path, visit: Visit<'_>) -> Result<(), DataError> {
 fn open(path: &Path, place: &str) -> Result<NpzArchive<BufReader<File>>, DataError> {
     let (file, len) = open_plain(path)?;
     if len == 0 {
-        return Err(DataError::new(format!("{place} is empty")));
+        return Err(DataError::new(format!("{place} is empty")).help("make or copy the file again"));
     }
     NpzArchive::new(BufReader::with_capacity(1 << 16, file)).map_err(|e| {
         let reason = e.to_string();

@@ -20,7 +20,7 @@ pub fn visit(path: &Path, visit: Visit<'_>) -> Result<(), DataError> {
     let place = show(path);
     let (file, len) = open_plain(path)?;
     if len == 0 {
-        return Err(DataError::new(format!("{place} is empty")));
+        return Err(DataError::new(format!("{place} is empty")).help("make or copy the file again"));
     }
     // SAFETY: the file is only read; a user who truncates it meanwhile gets a bus error, as with every mapped file.
     let map = unsafe { Mmap::map(&file) }.map_err(|e| unreadable(path, &e))?;

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::{Array, Open, damaged, wrong_length};
 use crate::data::DataError;
-use crate::data::read::{Watch, bad_item, unwritable};
+use crate::data::read::{Watch, bad_item, missing_is_bad, unwritable};
 use crate::data::records::Writer;
 use crate::spec::data::FilesSpec;
 use crate::spec::document::plain_io_error;
@@ -145,6 +145,7 @@ pub fn pump(
         .map(|column| column.len() * column.kind.size())
         .collect();
     let record_size: usize = sizes.iter().sum();
+    let missing_is_bad = missing_is_bad(files);
     let mut done = 0;
     while done < num {
         let raw_size: usize = streams.iter().map(|stream| stream.size).sum();
@@ -179,7 +180,7 @@ pub fn pump(
                 for (column, (raw, raw_size, layout, is_target)) in views.iter().enumerate() {
                     let (out, rest) = record.split_at_mut(sizes[column]);
                     let raw = &raw[item * raw_size..(item + 1) * raw_size];
-                    if let Err(reason) = layout.convert(raw, *is_target, out) {
+                    if let Err(reason) = layout.convert(raw, *is_target, missing_is_bad, out) {
                         return Some((item, column, reason));
                     }
                     record = rest;
@@ -192,9 +193,9 @@ pub fn pump(
             let stream = &streams[column];
             let number = stream.done - piece + item;
             let place = format!("{}, item {number}", stream.array.place);
-            bad_item(files, writer, place, reason)?;
             let good = &records[start * record_size..item * record_size];
             writer.push(good).map_err(|e| unwritable(&e))?;
+            bad_item(files, writer, place, reason)?;
             start = item + 1;
         }
         writer

@@ -52,8 +52,9 @@ fn with_classes(files: &FilesSpec) -> Result<Listing, DataError> {
     for (part, folders) in parts(files) {
         let mut found: Vec<(String, Walked)> = Vec::new();
         for folder in folders {
-            for (name, path) in class_folders(Path::new(folder))? {
-                found.push((name, walk(&path, &[])?));
+            let of_key = |error: DataError| error.or_key(part.key());
+            for (name, path) in class_folders(Path::new(folder)).map_err(of_key)? {
+                found.push((name, walk(&path, &[]).map_err(of_key)?));
             }
         }
         if part == Part::Train {
@@ -84,6 +85,7 @@ fn with_classes(files: &FilesSpec) -> Result<Listing, DataError> {
                     "`{}` is a class that `path` lacks",
                     walked.folder.display()
                 ))
+                .key(part.key())
                 .note(format!("the classes of `path` are {}", some_of(&classes)))
                 .help("give the folder one of these names, or add such pictures to `path`"));
             };
@@ -93,7 +95,7 @@ fn with_classes(files: &FilesSpec) -> Result<Listing, DataError> {
             }));
         }
         if let (true, Some((_, walked))) = (items.is_empty(), found.first()) {
-            return Err(no_picture(walked));
+            return Err(no_picture(walked).key(part.key()));
         }
         listed.push((part, items));
     }
@@ -165,11 +167,14 @@ fn with_masks(files: &FilesSpec, masks: &Targets) -> Result<Listing, DataError> 
         let mut items = Vec::new();
         for (folder, masks) in folders.iter().map(Path::new).zip(&mask_folders) {
             // Masks may stand in a folder among the pictures, and are none themselves.
-            let walked = walk(folder, &mask_folders)?;
+            let walked = walk(folder, &mask_folders).map_err(|error| error.or_key(part.key()))?;
             if walked.pictures.is_empty() {
-                return Err(no_picture(&walked));
+                return Err(no_picture(&walked).key(part.key()));
             }
-            let masks = by_name(&walk(masks, &[])?)?;
+            let of_masks = |error: DataError| error.or_key(part.target_key());
+            let masks = walk(masks, &[])
+                .and_then(|walked| by_name(&walked))
+                .map_err(of_masks)?;
             items.extend(walked.pictures.into_iter().map(|path| {
                 let mask = masks.get(&within(folder, &path)).cloned();
                 let label = Label::Mask(mask);

@@ -326,7 +326,7 @@ fn the_number_of_threads_does_not_matter() {
     assert_eq!(by(1), by(5));
     let (_, header) = by(2);
     assert_eq!((header.parts, header.skipped.len()), ([199, 0, 0], 1));
-    assert!(header.skipped[0].place.ends_with("train/1/76.png"));
+    assert!(header.skipped[0].place.ends_with("train/1/76.png`"));
 }
 
 /// Every refusal by its text, as a user sees it.
@@ -494,7 +494,7 @@ fn links_that_lead_back_are_refused() {
     let error = records(&folder.files(Channels::Gray)).unwrap_err();
     let text = folder.show(&error);
     assert!(
-        text.contains("2.png: cannot be read: no such file"),
+        text.contains("2.png` cannot be read: no such file"),
         "{text}"
     );
 }

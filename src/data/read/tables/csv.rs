@@ -53,7 +53,8 @@ impl Table for Csv<'_> {
         };
         let shown = path.display();
         let Some(first) = lines.next_record()? else {
-            return Err(DataError::new(format!("`{shown}` is empty")));
+            return Err(DataError::new(format!("`{shown}` is empty"))
+                .help("give a file with a row for each item, the columns' names first"));
         };
         if first.as_slice().starts_with(&[0xff, 0xfe])
             || first.as_slice().starts_with(&[0xfe, 0xff])
@@ -85,8 +86,9 @@ impl Table for Csv<'_> {
             };
             let values = super::counted(num, "value");
             return Err(format!(
-                "it has {values}, and there are {} columns{rest}",
-                row.names.len()
+                "it has {values}, and there {} {}{rest}",
+                if row.names.len() == 1 { "is" } else { "are" },
+                super::counted(row.names.len(), "column")
             ));
         }
         let fields = self.fields(&row.values).zip(row.names.iter());

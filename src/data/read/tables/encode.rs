@@ -24,6 +24,8 @@ struct Encoded {
     /// Where its value stands in a record.
     start: usize,
     is_padded: bool,
+    /// What is not used need not be readable.
+    is_ignored: bool,
     codes: BTreeMap<String, i32>,
 }
 
@@ -34,13 +36,13 @@ pub struct Chunk {
     pub records: Vec<u8>,
     /// Texts, and where their places belong.
     pub texts: Vec<(usize, String)>,
-    /// Rows that have no record: their places, and why.
-    pub bad: Vec<(String, String)>,
+    /// Rows that have no record: the bytes of records before them, their places, and why.
+    pub bad: Vec<(usize, String, String)>,
 }
 
 impl Encoder {
-    /// For some columns.
-    pub fn new(columns: Vec<Decided>) -> Self {
+    /// For some columns, of which some are not used.
+    pub fn new(columns: Vec<Decided>, ignore: &[String]) -> Self {
         let mut names = Names::default();
         let mut empty = Vec::new();
         let columns = columns
@@ -63,6 +65,7 @@ impl Encoder {
                     _ => BTreeMap::new(),
                 };
                 Encoded {
+                    is_ignored: ignore.contains(&column.name),
                     column,
                     start,
                     is_padded,
@@ -101,6 +104,9 @@ impl Encoder {
                 };
                 let column = &self.columns[at];
                 let result = column.encode(cell, start, chunk);
+                if column.is_ignored {
+                    return Ok(());
+                }
                 result.map_err(|reason| format!("column `{}`: {reason}", column.column.name))
             });
         if result.is_err() {
@@ -199,17 +205,20 @@ fn number(cell: &Cell<'_>) -> Result<f64, String> {
             })?,
         },
     };
-    match value.is_infinite() {
-        true => {
-            let text = cell.text().unwrap_or_default();
-            Err(format!("`{}` is not a finite number", shorten(&text)))
-        }
-        false => Ok(value),
+    let shown = || shorten(&cell.text().unwrap_or_default());
+    match value {
+        _ if value.is_infinite() => Err(format!("`{}` is not a finite number", shown())),
+        // Networks compute with 32 bits.
+        _ if value.abs() > f64::from(f32::MAX) => Err(format!(
+            "`{}` is too large for a number of 32 bits, which reach 3.4e38",
+            shown()
+        )),
+        _ => Ok(value),
     }
 }
 
 /// The beginning of a text.
-fn shorten(text: &str) -> String {
+pub fn shorten(text: &str) -> String {
     match text.char_indices().nth(40) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::cell::{Cell, Cells, is_date, is_whole};
+use super::encode::shorten;
 use crate::data::DataError;
-use crate::data::records::{Column, ColumnKind};
-use crate::spec::data::{ColumnType, RolesSpec};
+use crate::data::records::{Column, ColumnKind, NearlyNumbers};
+use crate::data::uses::unknown;
+use crate::spec::data::{ColumnType, FilesSpec, RolesSpec};
 
 /// The most different texts that make categories without being asked.
 const MAX_NAMES: usize = 1000;
@@ -60,6 +62,10 @@ struct Seen {
     present: u64,
     /// Single values that are not numbers.
     texts: u64,
+    /// The row of the first of these in this file, with its text.
+    first_text: Option<(u64, String)>,
+    /// The same with its place, over all files.
+    placed_text: Option<(String, String)>,
     /// Whether all single values are whole numbers.
     all_whole: bool,
     all_dates: bool,
@@ -90,6 +96,8 @@ impl Default for Seen {
         Self {
             present: 0,
             texts: 0,
+            first_text: None,
+            placed_text: None,
             all_whole: true,
             all_dates: true,
             longest: 0,
@@ -166,6 +174,49 @@ impl Columns {
         }
     }
 
+    /// Notes where in a file values stand that messages may have to name.
+    pub fn place(&mut self, place: impl Fn(u64) -> String) {
+        for seen in &mut self.seen {
+            seen.placed_text = seen
+                .first_text
+                .take()
+                .map(|(number, text)| (place(number), text));
+        }
+    }
+
+    /// Columns that are no numbers by a few values: a mistyped number makes a whole column of categories.
+    pub fn nearly_numbers(&self, roles: &RolesSpec) -> Vec<NearlyNumbers> {
+        let seen = self.names.names.iter().zip(&self.seen);
+        let nearly = seen.filter_map(|(name, seen)| {
+            let numbers = seen.present - seen.texts.min(seen.present);
+            let is_nearly = seen.texts > 0 && numbers * 10 >= seen.present * 9;
+            let (place, text) = seen.placed_text.clone()?;
+            let is_free = kind_of(roles, name).is_none() && !roles.ignore.contains(name);
+            (is_nearly && is_free && seen.first_list.is_none()).then(|| NearlyNumbers {
+                column: name.clone(),
+                numbers,
+                present: seen.present,
+                place,
+                text,
+            })
+        });
+        nearly.collect()
+    }
+
+    /// Refuses names in `[[data.columns]]` that no column has.
+    pub fn check_names(&self, files: &FilesSpec) -> Result<(), DataError> {
+        let names: Vec<&str> = self.names().collect();
+        let said = files.roles.columns.iter().enumerate();
+        let mut wrong = said.filter(|(_, said)| !names.contains(&said.name.as_str()));
+        match wrong.next() {
+            None => Ok(()),
+            Some((at, said)) => {
+                let key = format!("data.columns[{at}].name");
+                Err(unknown(&said.name, &key, &names, files))
+            }
+        }
+    }
+
     /// Refuses columns of a file that hold both lists and single values.
     pub fn check_lists(&self, place: impl Fn(u64) -> String) -> Result<(), DataError> {
         for (name, seen) in self.names.names.iter().zip(&self.seen) {
@@ -228,6 +279,9 @@ impl Seen {
         self.present += 1;
         self.first_single.get_or_insert(number);
         self.texts += u64::from(!is_number);
+        if let (false, None, Some(text)) = (is_number, &self.first_text, cell.text()) {
+            self.first_text = Some((number, shorten(&text)));
+        }
         self.all_whole &= whole;
         let limit = match forced || self.all_dates {
             true => MAX_CATEGORIES,
@@ -255,6 +309,8 @@ impl Seen {
         // Before any value is there, what holds for all values holds.
         self.present += other.present;
         self.texts += other.texts;
+        self.first_text = self.first_text.take().or(other.first_text);
+        self.placed_text = self.placed_text.take().or(other.placed_text);
         self.all_whole &= other.all_whole;
         self.all_dates &= other.all_dates;
         self.longest = self.longest.max(other.longest);

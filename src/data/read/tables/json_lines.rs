@@ -37,7 +37,10 @@ impl Table for JsonLines<'_> {
         let mut lines = lines.peekable();
         let shown = path.display();
         match lines.peek() {
-            None => return Err(DataError::new(format!("`{shown}` is empty"))),
+            None => {
+                return Err(DataError::new(format!("`{shown}` is empty"))
+                    .help("give a file with one JSON object a line for each item"));
+            }
             Some(Ok((_, line))) if line.first() == Some(&b'[') => {
                 return Err(DataError::new(format!(
                     "`{shown}` is one JSON list, not an object a line"

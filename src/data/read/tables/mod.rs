@@ -32,7 +32,7 @@ use super::{Watch, bad_item, counted, parts, unreadable, unwritable};
 use crate::data::DataError;
 use crate::data::records::Writer;
 use crate::spec::data::{FilesSpec, Format, OnBadItem};
-use cell::Cells;
+use cell::{Cell, Cells};
 use encode::Encoder;
 use infer::Columns;
 
@@ -115,20 +115,96 @@ fn read_table<T: Table>(
     let seen = Arc::new(AtomicU64::new(0));
     let progress = || watch(seen.load(Ordering::Relaxed).min(total), total);
     let columns = look(table, files, writer, &seen, &progress)?;
-    let encoder = Encoder::new(columns.decide(&files.roles)?);
+    // What is wrong with a value must not hide that a name is wrong.
+    let wrong_name = columns.check_names(files).err();
+    let both = |error: DataError| match &wrong_name {
+        Some(wrong) => error.and(wrong.clone()),
+        None => error,
+    };
+    writer.note_nearly_numbers(columns.nearly_numbers(&files.roles));
+    let decided = columns.decide(&files.roles).map_err(both)?;
+    let encoder = Encoder::new(decided, &files.roles.ignore);
     writer.begin(encoder.columns());
     for (part, paths) in parts(files) {
         writer.part(part);
         for path in paths.iter().map(Path::new) {
+            writer.begin_file();
             batches(table, path, &seen, |rows| {
                 encode_rows(table, files, &encoder, writer, path, rows)?;
                 progress();
                 Ok(())
-            })?;
+            })
+            .map_err(|error| both(error.or_key(part.key())))?;
         }
     }
     watch(total, total);
-    Ok(())
+    wrong_name.map_or(Ok(()), Err)
+}
+
+/// The place of the first row whose value of a column is asked for; `None` stands for one that is not there.
+/// Reads the files once more, for messages alone.
+pub fn first_place(
+    files: &FilesSpec,
+    column: &str,
+    is_asked: &dyn Fn(Option<&str>) -> bool,
+) -> Option<String> {
+    match &files.format {
+        Format::Csv {
+            delimiter,
+            header,
+            missing_values,
+        } => {
+            let table = csv::Csv {
+                delimiter: *delimiter,
+                header: *header,
+                missing_values,
+            };
+            find(&table, files, column, is_asked)
+        }
+        Format::JsonLines => {
+            let table = json_lines::JsonLines {
+                ignore: &files.roles.ignore,
+            };
+            find(&table, files, column, is_asked)
+        }
+        #[cfg(feature = "parquet")]
+        Format::Parquet => {
+            let table = parquet::Parquet {
+                ignore: &files.roles.ignore,
+            };
+            find(&table, files, column, is_asked)
+        }
+        _ => None,
+    }
+}
+
+fn find<T: Table>(
+    table: &T,
+    files: &FilesSpec,
+    column: &str,
+    is_asked: &dyn Fn(Option<&str>) -> bool,
+) -> Option<String> {
+    let seen = Arc::new(AtomicU64::new(0));
+    for path in parts(files).flat_map(|(_, paths)| paths).map(Path::new) {
+        for row in table.open(path, &seen).ok()? {
+            let (number, row) = row.ok()?;
+            let Ok(cells) = table.cells(&row) else {
+                continue;
+            };
+            let cell = cells.iter().find(|(name, _)| name == column);
+            let holds = match cell.map(|(_, cell)| cell) {
+                // Numbers that are none, inside of a list.
+                Some(Cell::List(list)) => {
+                    list.values.iter().any(|value| value.is_nan()) && is_asked(None)
+                }
+                cell => is_asked(cell.and_then(Cell::text).as_deref()),
+            };
+            if holds {
+                return Some(T::place(path, number));
+            }
+        }
+    }
+    None
 }
 
 /// Finds out what the columns of all files are.
@@ -141,7 +217,9 @@ fn look<T: Table>(
 ) -> Result<Columns, DataError> {
     let mut all = Columns::default();
     let mut first: Option<(&Path, Vec<String>)> = None;
-    for path in parts(files).flat_map(|(_, paths)| paths).map(Path::new) {
+    for (part, path) in parts(files).flat_map(|(part, paths)| paths.iter().map(move |p| (part, p)))
+    {
+        let path = Path::new(path);
         let mut own = Columns::default();
         let mut any_wrong = false;
         batches(table, path, seen, |rows| {
@@ -172,27 +250,34 @@ fn look<T: Table>(
             own.check_number(path)?;
             progress();
             Ok(())
-        })?;
-        own.check_lists(|number| T::place(path, number))?;
+        })
+        .map_err(|error| error.or_key(part.key()))?;
+        own.place(|number| T::place(path, number));
+        own.check_lists(|number| T::place(path, number))
+            .map_err(|error| error.or_key(part.key()))?;
         if own.rows == 0 {
             let rows = match any_wrong {
                 true => "no row that can be decoded",
                 false => "no rows",
             };
             return Err(DataError::new(format!("`{}` has {rows}", path.display()))
+                .key(part.key())
                 .help("give a file with a row for each item"));
         }
         if own.names().next().is_none() {
-            return Err(DataError::new(format!(
-                "`{}` has rows without values",
-                path.display()
-            )));
+            return Err(
+                DataError::new(format!("`{}` has rows without values", path.display()))
+                    .key(part.key())
+                    .help("give a file whose rows hold a value of each column"),
+            );
         }
         let mut names: Vec<_> = own.names().map(str::to_owned).collect();
         names.retain(|name| !files.roles.ignore.contains(name));
         match &first {
             None => first = Some((path, names)),
-            Some((other, others)) => agree((path, &names), (other, others))?,
+            Some((other, others)) => {
+                agree((path, &names), (other, others)).map_err(|error| error.or_key(part.key()))?
+            }
         }
         all.merge(own, &files.roles);
     }
@@ -280,7 +365,8 @@ fn encode_rows<T: Table>(
                         .cells(row)
                         .and_then(|cells| encoder.encode(cells, &mut chunk));
                     if let Err(reason) = result {
-                        chunk.bad.push((T::place(path, *number), reason));
+                        let before = chunk.records.len();
+                        chunk.bad.push((before, T::place(path, *number), reason));
                     }
                 }
                 chunk
@@ -292,14 +378,19 @@ fn encode_rows<T: Table>(
                 texts,
                 bad,
             } = chunk;
-            for (place, reason) in bad {
-                bad_item(files, writer, place, reason)?;
-            }
             for (at, text) in texts {
                 let place = writer.text(&text).map_err(|e| unwritable(&e))?;
                 records[at..at + place.len()].copy_from_slice(&place);
             }
-            writer.push(&records).map_err(|e| unwritable(&e))?;
+            let mut start = 0;
+            for (before, place, reason) in bad {
+                writer
+                    .push(&records[start..before])
+                    .map_err(|e| unwritable(&e))?;
+                bad_item(files, writer, place, reason)?;
+                start = before;
+            }
+            writer.push(&records[start..]).map_err(|e| unwritable(&e))?;
         }
     }
     Ok(())

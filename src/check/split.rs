@@ -1,0 +1,302 @@
+//! What the file says of its splits, against itself and against what they come to.
+
+use super::Point;
+use super::data::{contradiction, files, is_true, says, written};
+use crate::data::{ClassCounts, TargetPlan};
+use crate::diagnostic::Diagnostic;
+use crate::spec::data::{DataSource, Format, MnistPart, SplitOrder};
+use crate::spec::task::TaskKind;
+
+pub fn split_leaves_items(point: &Point<'_>) -> Option<Diagnostic> {
+    let split = &point.spec.data.split;
+    if split.folds.is_none() && split.valid + split.test >= 1.0 {
+        let message = format!(
+            "`data.split` holds out {} for valid and {} for test, which leaves nothing to train on",
+            split.valid, split.test
+        );
+        return Some(
+            contradiction(message)
+                .at(point.span("data.split.valid"))
+                .help("the two fractions must add up to less than 1"),
+        );
+    }
+    let data = point.data?;
+    if split.folds.is_some_and(|folds| split.fold >= folds) {
+        // Refused by itself.
+        return None;
+    }
+    let empty = [
+        ("train", data.num_train, true),
+        ("valid", data.num_valid, true),
+        ("test", data.num_test, split.test > 0.0),
+    ];
+    let (name, _, _) = empty
+        .into_iter()
+        .find(|(_, num, wanted)| *wanted && *num == 0)?;
+    let key = if name == "train" { "valid" } else { name };
+    let is_windows = files(point).is_some_and(|files| files.roles.window.is_some());
+    Some(
+        contradiction(format!("the {name} split has no items"))
+            .at(point.span(&format!("data.split.{key}")))
+            .note(super::rules::sizes(data))
+            .help(match (is_windows, data.input.vocabulary) {
+                (true, _) => "a split needs as many rows in one piece as a window and its horizon, and files, groups, and rows that are left out end a piece: choose a larger fraction or a shorter window",
+                (false, Some(_)) => "a split needs more tokens than an item has: choose a larger fraction or a shorter `length`",
+                (false, None) => "choose a larger fraction for it",
+            }),
+    )
+}
+
+/// A test split comes from one place alone.
+pub fn one_test_split(point: &Point<'_>) -> Option<Diagnostic> {
+    let split = &point.spec.data.split;
+    if split.test == 0.0 {
+        return None;
+    }
+    let (message, help) = match &point.spec.data.source {
+        DataSource::Mnist {
+            part: MnistPart::All,
+            ..
+        } => (
+            "`data.split.test` is set, and MNIST has a test part of its own",
+            "remove `test`, or write `part = \"train\"` to split the 60,000 images alone",
+        ),
+        DataSource::Files(files) if !files.test_path.is_empty() => (
+            "`data.split.test` is set, and `data.test_path` names the test items",
+            "remove one of them",
+        ),
+        _ => return None,
+    };
+    Some(
+        contradiction(message)
+            .at(point.span("data.split.test"))
+            .help(help),
+    )
+}
+
+/// A valid split comes from one place alone.
+pub fn one_valid_split(point: &Point<'_>) -> Option<Diagnostic> {
+    let split = &point.spec.data.split;
+    let has_files = matches!(
+        &point.spec.data.source,
+        DataSource::Files(files) if !files.valid_path.is_empty()
+    );
+    let says = [
+        (has_files, "data.valid_path", "names the valid items"),
+        (
+            split.folds.is_some(),
+            "data.split.folds",
+            "makes one of the folds the valid split",
+        ),
+    ];
+    let (_, other, what) = says.into_iter().find(|(is, ..)| *is)?;
+    if let Some(span) = written(point, "data.split.valid") {
+        let message = format!("`data.split.valid` is set, and `{other}` {what}");
+        return Some(contradiction(message).at(span).help("remove one of them"));
+    }
+    (has_files && split.folds.is_some()).then(|| {
+        contradiction("`data.split.folds` is set, and `data.valid_path` names the valid items")
+            .at(point.span("data.split.folds"))
+            .help("remove one of them")
+    })
+}
+
+pub fn fold_is_there(point: &Point<'_>) -> Option<Diagnostic> {
+    let split = &point.spec.data.split;
+    let Some(folds) = split.folds else {
+        let span = written(point, "data.split.fold")?;
+        return Some(
+            contradiction("`data.split.fold` is set, and there are no folds")
+                .at(span)
+                .help("write `folds`, such as `folds = 5`"),
+        );
+    };
+    if split.fold >= folds {
+        let message = format!(
+            "`data.split.fold` is {}, and the {folds} folds count from 0",
+            split.fold
+        );
+        return Some(
+            contradiction(message)
+                .at(point.span("data.split.fold"))
+                .help(format!("write a fold from 0 to {}", folds - 1)),
+        );
+    }
+    let data = point.data?;
+    (data.num_train + data.num_valid < folds).then(|| {
+        let num = data.num_train + data.num_valid;
+        contradiction(format!("there are {folds} folds for {num} items"))
+            .at(point.span("data.split.folds"))
+            .help("choose fewer folds")
+    })
+}
+
+/// What orders and groups is a column, and what is drawn at random is not in order.
+pub fn split_is_one_way(point: &Point<'_>) -> Option<Diagnostic> {
+    let split = &point.spec.data.split;
+    let is_files = matches!(point.spec.data.source, DataSource::Files(_));
+    for (key, column) in [("order_by", &split.order_by), ("group_by", &split.group_by)] {
+        if let (Some(column), false) = (column, is_files) {
+            let message =
+                format!("`{key}` names the column `{column}`, and this data has no named columns");
+            return Some(
+                contradiction(message)
+                    .at(point.span(&format!("data.split.{key}")))
+                    .help("remove it"),
+            );
+        }
+    }
+    let is_random = says(point, "data.split.order", "random");
+    let has_windows = files(point).is_some_and(|files| files.roles.window.is_some());
+    if split.order_by.is_some() && is_random && !(split.group_by.is_some() && has_windows) {
+        let error =
+            contradiction("`data.split.order` is \"random\", and `order_by` orders the items")
+                .at(point.span("data.split.order"));
+        return Some(match split.group_by {
+            None => error.help("remove one of them"),
+            Some(_) => error
+                .note("groups that are drawn at random have no use for an order, but for windows within them")
+                .help("remove `order` to hold out the groups that come last, or `order_by`"),
+        });
+    }
+    let span = is_true(point, "data.split.stratified")?;
+    let other = match (&split.group_by, split.order) {
+        (Some(_), _) => "whole groups are held out",
+        (None, SplitOrder::Time) => "the last items are held out",
+        (None, SplitOrder::Random) => return None,
+    };
+    Some(
+        contradiction(format!("`data.split.stratified` is true, and {other}"))
+            .at(span)
+            .help("remove `stratified`"),
+    )
+}
+
+/// Folds in time would be trained on what comes behind them.
+pub fn folds_are_not_in_time(point: &Point<'_>) -> Option<Diagnostic> {
+    let split = &point.spec.data.split;
+    split.folds?;
+    let has_windows = files(point).is_some_and(|files| files.roles.window.is_some());
+    let why = match (split.order, &split.order_by) {
+        (SplitOrder::Time, Some(column)) => format!("the items are in the order of `{column}`"),
+        (SplitOrder::Time, None) => "the items are in their order".to_owned(),
+        (SplitOrder::Random, _) if has_windows && split.group_by.is_none() => {
+            "windows are split in the order of their rows".to_owned()
+        }
+        _ => return None,
+    };
+    let error = contradiction(format!("`data.split.folds` is set, and {why}"))
+        .at(point.span("data.split.folds"))
+        .note("all folds but the last would be trained on what comes behind what they are measured on")
+        .help("hold out the last items: write `valid`, such as `valid = 0.2`, in place of `folds` and `fold`");
+    Some(match has_windows {
+        true => error.help("or name what several series are told apart by in `group_by`, without `order_by`, to fold whole series"),
+        false => error.help("or, where the order does not matter, remove it"),
+    })
+}
+
+/// A text is split where it is cut, whatever is asked for.
+pub fn texts_are_in_order(point: &Point<'_>) -> Option<Diagnostic> {
+    let data = point.data?;
+    let is_running = files(point).is_some_and(|files| {
+        let holds_texts = matches!(
+            files.format,
+            Format::Text | Format::Csv { .. } | Format::JsonLines | Format::Parquet
+        );
+        holds_texts && files.roles.target.is_empty()
+    });
+    let is_text = is_running && matches!(data.target, TargetPlan::Classes { .. });
+    (is_text && says(point, "data.split.order", "random")).then(|| {
+        contradiction("`data.split.order` is \"random\", and a running text is split in its order")
+            .at(point.span("data.split.order"))
+            .note("pieces drawn out of a text would be learned from what stands around them")
+            .help("remove `order`, or write \"time\": the end of the text is held out")
+    })
+}
+
+/// What is measured must have been learned.
+pub fn classes_are_learned(point: &Point<'_>) -> Option<Diagnostic> {
+    let data = point.data?;
+    let task = point.spec.task.kind.unwrap_or(TaskKind::Classification);
+    let found = data.noticed.classes.as_ref()?;
+    if task != TaskKind::Classification || data.num_train == 0 || data.num_valid == 0 {
+        return None;
+    }
+    let ClassCounts {
+        column,
+        names,
+        counts,
+    } = found;
+    let at = match written(point, "data.target") {
+        Some(span) => span,
+        None => point.span("data.split"),
+    };
+    let occurs = |counts: &[u64; 3]| counts.iter().any(|num| *num > 0);
+    let mut present = (0..counts.len()).filter(|class| occurs(&counts[*class]));
+    if let (Some(only), None) = (present.next(), present.next()) {
+        let message = format!("all items are of one class, `{}`", names[only]);
+        return Some(
+            Diagnostic::error("data", message)
+                .at(at)
+                .note(format!("there is nothing to tell apart in `{column}`"))
+                .help("give items of several classes, or name another target"),
+        );
+    }
+    let learned: u64 = counts.iter().filter(|c| c[0] > 0).map(|c| c[1]).sum();
+    let unlearned = |counts: &[u64; 3]| counts[0] == 0 && counts[1] + counts[2] > 0;
+    let unlearned: Vec<usize> = (0..counts.len())
+        .filter(|at| unlearned(&counts[*at]))
+        .collect();
+    if unlearned.is_empty() {
+        return None;
+    }
+    const SHOWN: usize = 5;
+    let mut shown: Vec<_> = unlearned
+        .iter()
+        .take(SHOWN)
+        .map(|class| {
+            let [_, valid, test] = counts[*class];
+            let of = match (valid, test) {
+                (0, test) => format!("{test} in test"),
+                (valid, 0) => format!("{valid} in valid"),
+                (valid, test) => format!("{valid} in valid, {test} in test"),
+            };
+            format!("`{}` ({of})", names[*class])
+        })
+        .collect();
+    if unlearned.len() > SHOWN {
+        shown.push(format!("and {} more", unlearned.len() - SHOWN));
+    }
+    let num = match unlearned.len() {
+        1 => "1 class occurs".to_owned(),
+        num => format!("{num} classes occur"),
+    };
+    let (diagnostic, message) = match learned {
+        0 => (
+            Diagnostic::error as fn(&'static str, String) -> Diagnostic,
+            "no class of the valid split is in the train split".to_owned(),
+        ),
+        _ => (
+            Diagnostic::warning as fn(&'static str, String) -> Diagnostic,
+            format!(
+                "{num} in what is held out and never in the train split: {}",
+                shown.join(", ")
+            ),
+        ),
+    };
+    let diagnostic = diagnostic("unlearned-class", message).at(match learned {
+        0 => point.span("data.split"),
+        _ => at,
+    });
+    let diagnostic = match learned {
+        0 => diagnostic.note(format!("never learned: {}", shown.join(", "))),
+        _ => diagnostic,
+    };
+    let split = &point.spec.data.split;
+    Some(match (split.order, &split.group_by, split.folds) {
+        (SplitOrder::Time, None, _) => diagnostic.help("the file may be sorted by class: remove `order` or `order_by`, or hold out more or less"),
+        (_, Some(_), _) => diagnostic.help("whole groups are held out: group by something that classes share, or choose another `seed`"),
+        (_, None, Some(_)) => diagnostic.help("a class with one item is in one fold: give more items of it, or take it out"),
+        _ => diagnostic.help("give such items to train on, or take them out"),
+    })
+}

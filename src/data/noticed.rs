@@ -1,0 +1,129 @@
+//! What is odd about files although a run could use them: found where data is located, told by rules that know
+//! the task.
+
+use super::DataError;
+use super::encode::{InputEncoder, TargetEncoder};
+use super::load::Splits;
+use super::records::{ColumnKind, Records};
+use super::serve::Split;
+use crate::spec::data::{ColumnSpec, FilesSpec};
+
+/// What was found besides what a run needs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Noticed {
+    /// What is most likely a mistake, whatever is learned.
+    pub warnings: Vec<DataError>,
+    /// Where each item has a class, how often each occurs.
+    pub classes: Option<ClassCounts>,
+}
+
+/// How often each class occurs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassCounts {
+    /// The name of the target's column.
+    pub column: String,
+    /// The classes' names.
+    pub names: Vec<String>,
+    /// How often each occurs in train, valid and test.
+    pub counts: Vec<[u64; 3]>,
+}
+
+impl Noticed {
+    /// What is odd about splits of files.
+    pub(super) fn of(files: &FilesSpec, splits: &Splits) -> Self {
+        let set = splits.train.set();
+        let records = &set.records;
+        let features: Vec<usize> = match &set.encoder.input {
+            InputEncoder::Features { features, .. } => features.iter().map(|f| f.column).collect(),
+            InputEncoder::Text { column, .. } => vec![*column],
+            _ => Vec::new(),
+        };
+        let mut used = features.clone();
+        if let TargetEncoder::Class { column, .. } = set.encoder.target {
+            used.push(column);
+        }
+        let mut warnings = Vec::new();
+        for nearly in &records.header.nearly_numbers {
+            let column = used
+                .iter()
+                .find(|at| records.columns()[**at].name == nearly.column);
+            if let Some(column) = column {
+                let kind = records.columns()[*column].kind.show();
+                let note = format!("so it is taken for {kind}");
+                warnings.push(nearly.error(files).note(note));
+            }
+        }
+        for (at, said) in files.roles.columns.iter().enumerate() {
+            let column = features
+                .iter()
+                .find(|at| records.columns()[**at].name == said.name);
+            if let Some(warning) = column.and_then(|column| clipped_away(records, *column, said)) {
+                warnings.push(warning.key(format!("data.columns[{at}].clip")));
+            }
+        }
+        Self {
+            warnings,
+            classes: ClassCounts::of(splits),
+        }
+    }
+}
+
+/// A column whose values all lie on one side of its `clip`.
+fn clipped_away(records: &Records, column: usize, said: &ColumnSpec) -> Option<DataError> {
+    let [low, high] = said.clip?;
+    let extent = records.header.extents[column];
+    let (min, max) = (extent.min?, extent.max?);
+    let is_all_one = max <= low || min >= high;
+    is_all_one.then(|| {
+        DataError::new(format!(
+            "`clip` of `{}` is from {low} to {high}, and its values are from {min} to {max}: it becomes one number",
+            said.name
+        ))
+        .help("choose bounds among its values, or name the column in `ignore`")
+    })
+}
+
+impl ClassCounts {
+    fn of(splits: &Splits) -> Option<Self> {
+        let set = splits.train.set();
+        let TargetEncoder::Class {
+            column,
+            num_classes,
+        } = set.encoder.target
+        else {
+            return None;
+        };
+        let mut counts = vec![[0; 3]; num_classes];
+        let all = [
+            Some(&splits.train),
+            Some(&splits.valid),
+            splits.test.as_ref(),
+        ];
+        for (at, split) in all.into_iter().enumerate() {
+            for class in split.into_iter().flat_map(classes) {
+                if let Some(counts) = counts.get_mut(class as usize) {
+                    counts[at] += 1;
+                }
+            }
+        }
+        let column = &set.records.columns()[column];
+        let names = match &column.kind {
+            ColumnKind::Categories { names } => names.clone(),
+            _ => (0..num_classes).map(|class| class.to_string()).collect(),
+        };
+        Some(Self {
+            column: column.name.clone(),
+            names,
+            counts,
+        })
+    }
+}
+
+fn classes(split: &Split) -> impl Iterator<Item = i32> + '_ {
+    const CHUNK: u32 = 1024;
+    let num = split.num_items() as u32;
+    (0..num).step_by(CHUNK as usize).flat_map(move |start| {
+        let places: Vec<u32> = (start..(start + CHUNK).min(num)).collect();
+        split.classes(&places)
+    })
+}

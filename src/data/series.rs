@@ -1,0 +1,152 @@
+//! Items in their order: what they are ordered and grouped by, and which follow each other without a hole.
+
+use std::collections::BTreeMap;
+
+use super::DataError;
+use super::read::tables::first_place;
+use super::records::{ColumnKind, Records};
+use super::time::{FORMS, instant};
+use super::uses::Uses;
+use crate::spec::data::{FilesSpec, WindowSpec};
+
+/// What is known of the order of all records, also of those that are left out of the splits.
+#[derive(Debug)]
+pub struct Series {
+    /// What each is ordered by; NaN where it lacks that.
+    pub keys: Option<Vec<f64>>,
+    /// The group of each.
+    pub groups: Option<Vec<i64>>,
+}
+
+impl Series {
+    /// Reads keys and groups.
+    pub fn new(files: &FilesSpec, records: &Records, uses: &Uses) -> Result<Self, DataError> {
+        Ok(Self {
+            keys: match uses.order_by {
+                Some(column) => Some(keys(files, records, column)?),
+                None => None,
+            },
+            groups: uses.group_by.map(|column| groups(records, column)),
+        })
+    }
+
+    fn group(&self, row: u32) -> i64 {
+        self.groups
+            .as_ref()
+            .map_or(0, |groups| groups[row as usize])
+    }
+
+    /// The first row of each window, as its place in `rows`, which are brought into the order of files and
+    /// groups. No window reaches over the end of a file or group, or over a row that is not among `rows`:
+    /// what stands on its two sides does not follow each other.
+    pub fn window_starts(
+        &self,
+        records: &Records,
+        places: &[u32],
+        rows: &mut [u32],
+        window: &WindowSpec,
+    ) -> Vec<u32> {
+        rows.sort_by_key(|row| places[*row as usize]);
+        let follows = |a: &u32, b: &u32| {
+            places[*a as usize] + 1 == places[*b as usize]
+                && self.group(*a) == self.group(*b)
+                && records.is_one_stretch(*a as usize, *b as usize)
+        };
+        let mut starts = Vec::new();
+        let mut before = 0;
+        for piece in rows.chunk_by(follows) {
+            let reach = window.length + window.horizon;
+            let num = (piece.len() + 1).saturating_sub(reach);
+            let inside = (0..num).step_by(window.stride);
+            starts.extend(inside.map(|at| (before + at) as u32));
+            before += piece.len();
+        }
+        starts
+    }
+
+    /// The place of each record among all, by file, group and order.
+    pub fn places(&self, records: &Records) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..records.len() as u32).collect();
+        let key = |row: u32| self.keys.as_ref().map_or(0.0, |keys| keys[row as usize]);
+        order.sort_by(|a, b| {
+            let file = |row: u32| records.file_of(row as usize);
+            let (of_a, of_b) = ((file(*a), self.group(*a)), (file(*b), self.group(*b)));
+            of_a.cmp(&of_b).then(key(*a).total_cmp(&key(*b)))
+        });
+        let mut places = vec![0; order.len()];
+        for (place, row) in (0..).zip(order) {
+            places[row as usize] = place;
+        }
+        places
+    }
+}
+
+/// What records are ordered by. Texts sort as texts, in which ten comes before two and April before January:
+/// so they must be numbers or dates.
+fn keys(files: &FilesSpec, records: &Records, column: usize) -> Result<Vec<f64>, DataError> {
+    let of = &records.columns()[column];
+    let refuse = |what: String| {
+        let message = format!("items cannot be ordered by `{}`: {what}", of.name);
+        DataError::new(message)
+            .key("data.split.order_by")
+            .help(format!("write its values as numbers or as dates such as {FORMS}"))
+            .help("or, where the items stand in their order, write `order = \"time\"` in place of `order_by`")
+    };
+    if of.len() != 1 {
+        return Err(refuse(format!("an item has {} values there", of.len())));
+    }
+    let wrong = |text: &str| {
+        let place = first_place(files, &of.name, &|value| value == Some(text));
+        let place = place.map_or(String::new(), |place| format!("{place} holds "));
+        refuse(format!("{place}`{text}`, which is no number and no date"))
+    };
+    match &of.kind {
+        ColumnKind::Categories { names } => {
+            let instants: Vec<Option<f64>> = names.iter().map(|name| instant(name)).collect();
+            // The first in the order of the file, not of the names.
+            let code = |row| records.category(row, column);
+            let mut codes = (0..records.len()).filter_map(code);
+            if instants.contains(&None)
+                && let Some(code) = codes.find(|code| instants[*code].is_none())
+            {
+                return Err(wrong(&names[code]));
+            }
+            let key = |row| {
+                code(row)
+                    .and_then(|code| instants[code])
+                    .unwrap_or(f64::NAN)
+            };
+            Ok((0..records.len()).map(key).collect())
+        }
+        ColumnKind::Text => {
+            let key = |row| match records.text(row, column) {
+                Some(text) => instant(text).ok_or_else(|| wrong(text)),
+                None => Ok(f64::NAN),
+            };
+            (0..records.len()).map(key).collect()
+        }
+        _ => Ok((0..records.len())
+            .map(|row| records.number(row, column, 0))
+            .collect()),
+    }
+}
+
+fn groups(records: &Records, column: usize) -> Vec<i64> {
+    let rows = 0..records.len();
+    if records.columns()[column].kind != ColumnKind::Text {
+        return rows
+            .map(|row| records.number(row, column, 0).to_bits() as i64)
+            .collect();
+    }
+    let texts: BTreeMap<&str, i64> = rows
+        .clone()
+        .filter_map(|row| records.text(row, column))
+        .map(|text| (text, 0))
+        .collect();
+    let texts: BTreeMap<&str, i64> = texts.into_keys().zip(0..).collect();
+    rows.map(|row| {
+        let text = records.text(row, column);
+        text.and_then(|text| texts.get(text).copied()).unwrap_or(-1)
+    })
+    .collect()
+}
