@@ -68,6 +68,7 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
         interrupter,
         threads,
         started,
+        adjustments: args.adjust.clone(),
         fault: args.inject_fault.map(|epoch| Fault { epoch }),
     };
     tracing::info!(run = job.plan.id, threads, "worker started");
@@ -148,7 +149,7 @@ fn caught(execute: impl FnOnce() -> Executed) -> Executed {
                     FailureClass::OutOfMemory
                 }
                 t if t.contains("device lost") || t.contains("poisoned device") => {
-                    FailureClass::Device
+                    FailureClass::DeviceLost
                 }
                 _ => FailureClass::Panic,
             };

@@ -7,9 +7,11 @@ mod experiment;
 mod explain;
 mod init;
 mod list;
+mod lock;
 mod output;
 mod prepare;
 mod render;
+mod retry;
 mod run;
 mod verbs;
 
@@ -21,8 +23,10 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::event::Adjustment;
 use crate::spec::task::TaskKind;
 use output::Output;
+use retry::Retry;
 
 /// Everything was done.
 const OK: u8 = 0;
@@ -190,6 +194,12 @@ struct RunArgs {
     /// Only the runs whose id matches, such as `*seed*` or `hidden=64*`; may be repeated
     #[arg(long, value_name = "GLOB")]
     only: Vec<String>,
+    /// Only runs that have failed: `failed`, or a class such as `out_of_memory`; may be repeated
+    #[arg(long, value_name = "failed|CLASS", value_parser = retry::retry)]
+    retry: Vec<Retry>,
+    /// Wait for another `runner run` that writes to the same folder
+    #[arg(long)]
+    wait: bool,
     /// Show failures and the result alone
     #[arg(long)]
     quiet: bool,
@@ -208,6 +218,9 @@ struct ExecArgs {
     /// Threads that the run may use; by default all cores
     #[arg(long)]
     threads: Option<usize>,
+    /// Multiply the learning rate by FACTOR from the update after STEP on; may be repeated
+    #[arg(long, value_name = "STEP:FACTOR")]
+    adjust: Vec<Adjustment>,
     /// Panic in this epoch
     #[arg(long, hide = true)]
     inject_fault: Option<usize>,

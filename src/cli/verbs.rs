@@ -9,7 +9,7 @@ use super::output::Output;
 use super::{FAILED, OK, SpecArgs, WRONG};
 use crate::diagnostic::{Diagnostic, counted};
 use crate::plan::Plan;
-use crate::record::{ExperimentFolder, write_whole};
+use crate::record::{ExperimentFolder, is_other_format, write_whole};
 use crate::spec::kind::show_bytes;
 use crate::spec::schema::experiment_schema;
 use crate::train::device;
@@ -110,7 +110,12 @@ pub fn report(folder: &Path, json: bool, output: &mut Output) -> u8 {
                 folder.display(),
                 plain_io_error(&e)
             );
-            return refuse(Diagnostic::error("results", message), output);
+            let mut diagnostic = Diagnostic::error("results", message);
+            if !is_other_format(&e) {
+                diagnostic = diagnostic
+                    .help("`runner run` on the experiment again rewrites what is derived");
+            }
+            return refuse(diagnostic, output);
         }
     };
     match json {
@@ -120,6 +125,15 @@ pub fn report(folder: &Path, json: bool, output: &mut Output) -> u8 {
                 output.say(&format!("note: {notice}"));
             }
             output.print(&reports::table(&report, Output::width()));
+            reports::footnote(&report)
+                .into_iter()
+                .for_each(|note| output.say(note));
+            for problem in report.problems.iter().filter(|p| p.outcome == "unreadable") {
+                output.say(&format!(
+                    "passed over: {}: {}",
+                    problem.run, problem.message
+                ));
+            }
         }
     }
     output.say(&format!(

@@ -58,6 +58,7 @@ impl Collector {
                 &self.environment.of_run(plan, started),
             ),
             Event::EpochFinished(_) => record.write_metrics(folder),
+            Event::RunRetried { .. } => folder.remove_summary(),
             Event::RunFinished { .. } => {
                 record.write_metrics(folder)?;
                 record.write_summary(folder, plan)

@@ -5,7 +5,7 @@
 //!   experiment.toml        byte copy of the input
 //!   resolved.toml          the input put together, if it has more layers than one
 //!   plan.json              every run, resolved
-//!   .lock                  held by the `runner run` that writes here
+//!   .lock                  held by the `runner run` that writes here, whom it names
 //!   runs/<trial>-s<seed>/
 //!     .lock                held by the worker
 //!     run.toml             the run, resolved and self-contained
@@ -27,11 +27,15 @@
 mod collector;
 mod environment;
 mod fold;
+mod format;
+mod lock;
 mod status;
 
 pub use collector::{Collector, Recorded};
 pub use environment::{Environment, total_memory};
 pub use fold::{RunRecord, Summary};
+pub use format::is_other_format;
+pub use lock::{Holder, Lock, Locked};
 pub use status::{Status, leftovers, status};
 
 use std::fs::{self, File, OpenOptions};
@@ -94,31 +98,18 @@ impl ExperimentFolder {
 
     /// Reads the plan, if the folder has one.
     pub fn read_plan(&self) -> io::Result<Option<Plan>> {
-        let text = match fs::read_to_string(self.plan_json()) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            other => other?,
-        };
-        serde_json::from_str(&text)
-            .map(Some)
-            .map_err(|e| damaged(&self.plan_json(), e))
+        format::read_json(&self.plan_json())
     }
 
-    /// Takes the folder's lock until the returned file is dropped; `None` when another process has it.
-    pub fn lock(&self) -> io::Result<Option<File>> {
-        fs::create_dir_all(&self.0)?;
-        let file = lock_file(&self.0)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(file)),
-            Err(fs::TryLockError::WouldBlock) => Ok(None),
-            Err(fs::TryLockError::Error(e)) => Err(e),
-        }
+    /// Takes the folder's lock, if it is free.
+    pub fn lock(&self) -> io::Result<Locked> {
+        Lock::take(&self.0)
     }
-}
 
-fn lock_file(folder: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true);
-    options.open(folder.join(".lock"))
+    /// Takes the folder's lock as soon as it is free.
+    pub fn wait_for_lock(&self) -> io::Result<Lock> {
+        Lock::wait_for(&self.0)
+    }
 }
 
 impl RunFolder {
@@ -180,7 +171,7 @@ impl RunFolder {
     /// Takes the folder's lock until the returned file is dropped, and waits for it: the worker of a
     /// killed runner may still be saving its checkpoint.
     pub fn lock(&self) -> io::Result<File> {
-        let file = lock_file(&self.0)?;
+        let file = lock::open(&self.0)?;
         file.lock()?;
         Ok(file)
     }
@@ -195,13 +186,28 @@ impl RunFolder {
 
     /// Reads the run, if the folder has one.
     pub fn read_plan(&self) -> io::Result<Option<RunPlan>> {
-        let text = match fs::read_to_string(self.run_toml()) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            other => other?,
-        };
-        toml::from_str(&text)
-            .map(Some)
-            .map_err(|e| damaged(&self.run_toml(), e.message()))
+        format::read_toml(&self.run_toml())
+    }
+
+    /// Whether the run, if there is one, is in the format that this program reads.
+    pub fn check_format(&self) -> io::Result<()> {
+        format::check_toml(&self.run_toml())
+    }
+
+    /// Reads where the run was computed; `None` where it has not started.
+    pub fn read_environment(&self) -> io::Result<Option<Environment>> {
+        let path = self.environment_json();
+        let text = format::read(&path)?;
+        let parse = |text: String| serde_json::from_str(&text).map_err(|e| damaged(&path, e));
+        text.map(parse).transpose()
+    }
+
+    /// Removes the outcome, which is not the run's any more once it goes on.
+    pub fn remove_summary(&self) -> io::Result<()> {
+        match fs::remove_file(self.summary_json()) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+            _ => Ok(()),
+        }
     }
 
     /// The step numbers of complete checkpoints, newest first.
@@ -251,7 +257,7 @@ impl RunFolder {
     pub fn read_events(&self) -> io::Result<Vec<Event>> {
         let text = match fs::read(self.events_jsonl()) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            other => other?,
+            other => other.map_err(|e| format::unreadable(&self.events_jsonl(), &e))?,
         };
         let lines = text.split(|b| *b == b'\n');
         let events = lines.filter_map(|line| serde_json::from_slice::<EventLine>(line).ok());

@@ -4,7 +4,7 @@ mod aggregate;
 mod text;
 
 pub use aggregate::{DataUsed, Mean, Problem, Provenance, Report, Trial, aggregate};
-pub use text::{csv, markdown, short_number, table};
+pub use text::{csv, footnote, markdown, short_number, table};
 
 use std::io;
 

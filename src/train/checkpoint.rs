@@ -17,10 +17,10 @@ use burn::train::checkpoint::{
 use burn::train::metric::store::EventStoreClient;
 use serde::{Deserialize, Serialize};
 
-use super::Emit;
 use super::metrics::Sums;
+use super::{Emit, Job};
 use crate::data::sha256_hex;
-use crate::event::{Epoch, Event};
+use crate::event::{Adjustment, Epoch, Event};
 use crate::plan::{FORMAT, RunPlan};
 use crate::record::{RunFolder, write_json};
 
@@ -44,6 +44,9 @@ pub struct State {
     pub history: Vec<Epoch>,
     /// The best epoch by the objective.
     pub best: Option<Best>,
+    /// What was changed on the way here, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub adjustments: Vec<Adjustment>,
 }
 
 /// The best epoch by the objective.
@@ -92,6 +95,8 @@ pub struct Checkpoints {
     fingerprint: String,
     data_digests: BTreeMap<String, String>,
     keep_last: usize,
+    /// What was changed up to now: a checkpoint of another past is not this run's.
+    adjustments: Vec<Adjustment>,
     emit: Emit,
     /// States whose files are being written, with the number of files that are done.
     pending: Mutex<BTreeMap<usize, (State, usize)>>,
@@ -107,19 +112,15 @@ pub struct Found {
 }
 
 impl Checkpoints {
-    /// The checkpoints of a run's folder.
-    pub fn new(
-        plan: &RunPlan,
-        folder: &RunFolder,
-        data_digests: &BTreeMap<String, String>,
-        emit: Emit,
-    ) -> Self {
+    /// The checkpoints of a job's run.
+    pub fn new(job: &Job, data_digests: &BTreeMap<String, String>) -> Self {
         Self {
-            folder: folder.clone(),
-            fingerprint: plan.fingerprint.clone(),
+            folder: job.folder.clone(),
+            fingerprint: job.plan.fingerprint.clone(),
             data_digests: data_digests.clone(),
-            keep_last: plan.checkpoint.keep_last,
-            emit,
+            keep_last: job.plan.checkpoint.keep_last,
+            adjustments: job.adjustments.clone(),
+            emit: job.emit.clone(),
             pending: Mutex::default(),
         }
     }
@@ -172,6 +173,14 @@ impl Checkpoints {
         }
         if sidecar.data_digests != self.data_digests {
             return Err("the data changed since it was written".into());
+        }
+        let before = |all: &[Adjustment]| -> Vec<Adjustment> {
+            let mut before = all.to_vec();
+            before.retain(|adjustment| adjustment.from_step < step);
+            before
+        };
+        if before(&sidecar.state.adjustments) != before(&self.adjustments) {
+            return Err("the learning rate was adjusted otherwise on the way there".into());
         }
         for part in PARTS {
             if sidecar.sha256.get(part) != Some(&self.sum(part, step)?) {

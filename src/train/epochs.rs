@@ -193,7 +193,7 @@ impl Epochs {
                     .fail_on_error(processor.process_train(LearnerEvent::ProcessedItem(item)));
             }
             if let Err(error) = norms.read(&self.sums, interrupter) {
-                self.fail(Outcome::failed(FailureClass::Device, error));
+                self.fail(Outcome::failed(FailureClass::DeviceLost, error));
                 interrupter.stop(Some("the device cannot be read"));
             }
             if let Some(steps_per_sec) = pulse.beat(step + 1) {

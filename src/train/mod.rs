@@ -45,7 +45,7 @@ use burn::train::{InferenceStep, Learner, SupervisedTraining, TrainingError, Tra
 
 use crate::data::order::{Purpose, stream_seed};
 use crate::data::{self, Loaded, Split};
-use crate::event::{Event, FailureClass, Metrics, Outcome, Started};
+use crate::event::{Adjustment, Event, FailureClass, Metrics, Outcome, Started};
 use crate::plan::RunPlan;
 use crate::record::{RunFolder, write_json};
 use crate::spec::kind::show_bytes;
@@ -82,6 +82,8 @@ pub struct Job {
     pub threads: usize,
     /// When the process started.
     pub started: Instant,
+    /// What was changed after failures, in order.
+    pub adjustments: Vec<Adjustment>,
     /// A failure to provoke, for tests.
     pub fault: Option<Fault>,
 }
@@ -130,12 +132,13 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
         return Err(Outcome::failed(FailureClass::Disk, message));
     }
     let device = device::open(plan.device, plan.precision)
-        .map_err(|reason| Outcome::failed(FailureClass::Device, reason))?;
-    let checkpoints = Checkpoints::new(plan, &job.folder, &loaded.digests, job.emit.clone());
+        .map_err(|reason| Outcome::failed(FailureClass::DeviceLost, reason))?;
+    let checkpoints = Checkpoints::new(job, &loaded.digests);
     checkpoints.remove_fragments();
     let found = checkpoints.newest();
     let (resumed_step, start) = found.state.unzip();
-    let start = start.unwrap_or_default();
+    let mut start = start.unwrap_or_default();
+    start.adjustments = job.adjustments.clone();
     let network = initial_network(plan, &device);
     (job.emit)(Event::RunStarted(Started {
         device_name: device::describe(plan.device.backend, &device),
@@ -210,7 +213,7 @@ fn train(
     let learner = Learner::new(
         SharedNetwork::new(network, plan.train.ema.as_ref()),
         optimizer::optimizer(plan, &parameters),
-        schedule::schedule(plan, &parameters),
+        schedule::schedule(plan, &parameters, &job.adjustments),
     );
     let cursor = Arc::new(Cursor::default());
     let train_loader = splits.train.clone().shuffled(plan.seed, cursor.clone());
@@ -300,7 +303,7 @@ fn training_failure(error: &TrainingError) -> Outcome {
     let class = match error {
         TrainingError::Checkpoint(_) => FailureClass::Disk,
         TrainingError::Dataset(_) => FailureClass::Data,
-        other if other.is_device_poisoned() => FailureClass::Device,
+        other if other.is_device_poisoned() => FailureClass::DeviceLost,
         _ => FailureClass::Internal,
     };
     Outcome::failed(class, error.to_string())
@@ -364,7 +367,7 @@ fn evaluate(
     split: &str,
 ) -> Result<Metrics, Outcome> {
     let unread =
-        |e: burn::tensor::TensorReadError| Outcome::failed(FailureClass::Device, e.to_string());
+        |e: burn::tensor::TensorReadError| Outcome::failed(FailureClass::DeviceLost, e.to_string());
     let (mut sums, mut ranked) = (Sums::default(), Ranked::default());
     for batch in loader.iter() {
         let batch = batch.map_err(|e| Outcome::failed(FailureClass::Data, e.to_string()))?;
