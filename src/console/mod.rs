@@ -216,10 +216,7 @@ impl Console {
             false => format!("in {}", show_duration(wait)),
         };
         let adjusted = adjustment.map_or(String::new(), |adjustment| {
-            format!(
-                ", with the learning rate times {} from step {} on",
-                adjustment.learning_rate_factor, adjustment.from_step
-            )
+            format!(", with {}", adjustment.in_words())
         });
         self.always(&format!(
             "{}: retry {attempt} of {granted} after `{}` {when}{adjusted}",

@@ -18,6 +18,19 @@ pub struct Adjustment {
     pub learning_rate_factor: f64,
 }
 
+impl Adjustment {
+    /// What it is, for readers.
+    pub fn in_words(&self) -> String {
+        let factor = self.learning_rate_factor;
+        let factor = match factor < 1e-4 {
+            true => format!("{factor:e}"),
+            false => factor.to_string(),
+        };
+        let step = self.from_step;
+        format!("the learning rate times {factor} from step {step} on")
+    }
+}
+
 /// What adjustments multiply the learning rate of the update by that `step` updates come before.
 pub fn learning_rate_factor(adjustments: &[Adjustment], step: usize) -> f64 {
     let made = adjustments.iter().filter(|a| a.from_step <= step);

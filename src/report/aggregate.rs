@@ -148,10 +148,8 @@ pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
         remarks.extend(rejected.map(|what| format!("`{}` passed over {what}", run.id)));
         let adjustments = &record.attempts.adjustments;
         remarks.extend(adjustments.iter().map(|adjustment| {
-            format!(
-                "`{}` went on after a failure with the learning rate times {} from step {} on",
-                run.id, adjustment.learning_rate_factor, adjustment.from_step
-            )
+            let adjusted = adjustment.in_words();
+            format!("`{}` went on after a failure with {adjusted}", run.id)
         }));
         if let Some((epoch, reason)) = &record.stopped_early {
             let epochs = run.train.epochs;

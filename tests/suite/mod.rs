@@ -2,8 +2,10 @@
 
 mod arrows;
 mod compose;
+mod damage;
 mod data;
 mod experiments;
+mod failures;
 mod files;
 mod generated;
 mod init;
