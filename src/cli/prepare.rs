@@ -11,8 +11,8 @@ use crate::data::{self, DataPlan};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::plan::{Plan, RunPlan, put_together};
 use crate::record::{
-    ExperimentFolder, RunFolder, Status, is_other_format, leftovers, status, total_memory,
-    write_json, write_whole,
+    ExperimentFolder, RunFolder, Status, is_other_format, is_unwritable, leftovers, status,
+    total_memory, unwritable, write_json, write_whole,
 };
 use crate::spec::document::{Document, plain_io_error};
 use crate::spec::kind::show_bytes;
@@ -69,11 +69,14 @@ fn refuse_at(
 
 /// Refuses a file that cannot be written.
 pub fn disk(path: &Path, error: &std::io::Error, output: &mut Output) -> u8 {
-    let message = format!(
-        "cannot write `{}`: {}",
-        path.display(),
-        plain_io_error(error)
-    );
+    let message = match is_unwritable(error) {
+        true => error.to_string(),
+        false => format!(
+            "cannot write `{}`: {}",
+            path.display(),
+            plain_io_error(error)
+        ),
+    };
     let diagnostic = Diagnostic::error("results", message);
     refuse(
         diagnostic.help("choose another folder with `--results DIR`, or make this one writable"),
@@ -84,6 +87,10 @@ pub fn disk(path: &Path, error: &std::io::Error, output: &mut Output) -> u8 {
 /// Refuses what the folder of a run holds and cannot be read.
 pub fn unreadable(error: &std::io::Error, folder: &RunFolder, output: &mut Output) -> u8 {
     let diagnostic = Diagnostic::error("results", plain_io_error(error));
+    if error.kind() == std::io::ErrorKind::NotADirectory {
+        let help = "a file stands where a folder is needed: move it away";
+        return refuse(diagnostic.help(help), output);
+    }
     let anew = match is_other_format(error) {
         true => diagnostic.help(
             "keep both: choose another folder with `--results DIR`, or another `experiment.name`",
@@ -116,12 +123,11 @@ pub fn prepare(
     let statuses: Vec<Status> = statuses.collect::<Result<_, _>>()?;
     refuse_other_plan(folder, plan, &statuses, &orphans, output)?;
     let write = || -> std::io::Result<()> {
-        write_whole(
-            &folder.experiment_toml(),
-            document.sources.0[0].text.as_bytes(),
-        )?;
+        let copy = document.sources.0[0].text.as_bytes();
+        write_whole(&folder.experiment_toml(), copy)
+            .map_err(|e| unwritable(&folder.experiment_toml(), e))?;
         write_resolved(folder, document, plan)?;
-        write_json(&folder.plan_json(), plan)?;
+        write_json(&folder.plan_json(), plan).map_err(|e| unwritable(&folder.plan_json(), e))?;
         for (run, status) in plan.runs.iter().zip(&statuses) {
             // A completed run keeps the file that it was made from. Others get the present one: it is
             // the same work, but the data may have moved.

@@ -189,10 +189,11 @@ impl Launch<'_> {
             let collecting = scope.spawn(|| -> Result<(), u8> {
                 let mut failed = Ok(());
                 for Observed { run, event } in receiver {
+                    // Who reads the stream can rely on it that an event is in the record.
+                    let taken = collector.take(run, &event);
                     if json {
                         output.print(&json_line(&collector.runs[run].plan, &event));
                     }
-                    let taken = collector.take(run, &event);
                     let recorded = &collector.runs[run];
                     if let (Err(e), Ok(())) = (taken, failed) {
                         // What cannot be recorded must not be trained.

@@ -9,7 +9,7 @@ use super::output::Output;
 use super::{FAILED, OK, SpecArgs, WRONG};
 use crate::diagnostic::{Diagnostic, counted};
 use crate::plan::Plan;
-use crate::record::{ExperimentFolder, is_other_format, write_whole};
+use crate::record::{ExperimentFolder, is_other_format, is_unwritable, write_whole};
 use crate::spec::kind::show_bytes;
 use crate::spec::schema::experiment_schema;
 use crate::train::device;
@@ -111,10 +111,11 @@ pub fn report(folder: &Path, json: bool, output: &mut Output) -> u8 {
                 plain_io_error(&e)
             );
             let mut diagnostic = Diagnostic::error("results", message);
-            if !is_other_format(&e) {
-                diagnostic = diagnostic
-                    .help("`runner run` on the experiment again rewrites what is derived");
-            }
+            diagnostic = diagnostic.help(match (is_other_format(&e), is_unwritable(&e)) {
+                (true, _) => "the version that wrote it can read it; or run the experiment again, into another folder",
+                (_, true) => "make it writable, or move away what stands in its place",
+                _ => "`runner run` on the experiment again rewrites what is derived",
+            });
             return refuse(diagnostic, output);
         }
     };

@@ -33,6 +33,8 @@ pub struct Console {
     num_runs: usize,
     num_done: usize,
     num_failed: usize,
+    /// Runs that have ended, and are counted as that.
+    ended: Vec<bool>,
     /// Optimizer updates of the runs that have not ended.
     steps: Vec<Steps>,
     jobs: usize,
@@ -76,6 +78,7 @@ impl Console {
             num_runs: runs.len(),
             num_done: 0,
             num_failed: 0,
+            ended: vec![false; runs.len()],
             steps: runs
                 .iter()
                 .map(|run| Steps {
@@ -133,8 +136,12 @@ impl Console {
                 after_secs,
                 adjustment,
             } => {
-                self.num_done -= 1;
-                self.num_failed -= 1;
+                // A failure of an earlier command was not counted in this one.
+                if std::mem::take(&mut self.ended[run]) {
+                    self.num_done -= 1;
+                    self.num_failed -= 1;
+                    self.steps[run].done = 0;
+                }
                 self.retried(plan, (*attempt, *class), *after_secs, adjustment.as_ref());
             }
             Event::StoppedEarly { .. }
@@ -164,6 +171,7 @@ impl Console {
 
     fn finished(&mut self, run: usize, plan: &RunPlan, outcome: &Outcome, record: &RunRecord) {
         self.num_done += 1;
+        self.ended[run] = true;
         self.num_failed += matches!(outcome, Outcome::Failed { .. }) as usize;
         self.steps[run].done = self.steps[run].num;
         if let Some(bars) = &mut self.bars {

@@ -8,6 +8,7 @@ use std::time::Instant;
 use super::cancel::{Cancel, Ended, Urgency};
 use super::{Settings, Task};
 use crate::event::{Adjustment, Event, FailureClass, Outcome};
+use crate::spec::document::plain_io_error;
 
 /// Starts the worker of a task, passes its events on, and waits for its end. When the worker ends
 /// without saying how, the end is told from its exit status.
@@ -30,7 +31,10 @@ pub fn run(
         Ok(command) => command,
         Err(e) => {
             let log = task.log.display();
-            let message = format!("`{log}` cannot be written: {e}");
+            let reason = plain_io_error(&e);
+            let message = format!(
+                "`{log}` cannot be written: {reason}; make it writable, and run the command again"
+            );
             return send(finished(Outcome::failed(FailureClass::Disk, message)));
         }
     };

@@ -7,7 +7,7 @@ use std::io;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::{RunFolder, write_json, write_whole};
+use super::{RunFolder, unwritable, write_json, write_whole};
 use crate::event::{Adjustment, Attempts, Epoch, Event, Metrics, Outcome, Started};
 use crate::plan::RunPlan;
 use crate::spec::section::Choice;
@@ -136,13 +136,17 @@ impl RunRecord {
 
     /// Writes `metrics.csv`.
     pub fn write_metrics(&self, folder: &RunFolder) -> io::Result<()> {
-        write_whole(&folder.metrics_csv(), self.metrics_csv().as_bytes())
+        let path = folder.metrics_csv();
+        write_whole(&path, self.metrics_csv().as_bytes()).map_err(|e| unwritable(&path, e))
     }
 
     /// Writes `summary.json`, once the run has an outcome.
     pub fn write_summary(&self, folder: &RunFolder, plan: &RunPlan) -> io::Result<()> {
         match self.summary(plan) {
-            Some(summary) => write_json(&folder.summary_json(), &summary),
+            Some(summary) => {
+                let path = folder.summary_json();
+                write_json(&path, &summary).map_err(|e| unwritable(&path, e))
+            }
             None => Ok(()),
         }
     }

@@ -30,6 +30,7 @@ mod fold;
 mod format;
 mod lock;
 mod status;
+mod write;
 
 pub use collector::{Collector, Recorded};
 pub use environment::{Environment, total_memory};
@@ -37,6 +38,7 @@ pub use fold::{RunRecord, Summary};
 pub use format::is_other_format;
 pub use lock::{Holder, Lock, Locked};
 pub use status::{Status, leftovers, status};
+pub use write::{is_unwritable, unwritable, write_json, write_whole};
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -181,7 +183,8 @@ impl RunFolder {
         let text = toml::to_string(plan).map_err(io::Error::other)?;
         let head =
             "# A resolved run, written by runner. `runner exec` and `runner report` read it.\n\n";
-        write_whole(&self.run_toml(), format!("{head}{text}").as_bytes())
+        let path = self.run_toml();
+        write_whole(&path, format!("{head}{text}").as_bytes()).map_err(|e| unwritable(&path, e))
     }
 
     /// Reads the run, if the folder has one.
@@ -205,7 +208,9 @@ impl RunFolder {
     /// Removes the outcome, which is not the run's any more once it goes on.
     pub fn remove_summary(&self) -> io::Result<()> {
         match fs::remove_file(self.summary_json()) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                Err(unwritable(&self.summary_json(), e))
+            }
             _ => Ok(()),
         }
     }
@@ -231,6 +236,11 @@ impl RunFolder {
 
     /// Appends an event with the time at which it arrived.
     pub fn append_event(&self, event: &Event) -> io::Result<()> {
+        self.append(event)
+            .map_err(|e| unwritable(&self.events_jsonl(), e))
+    }
+
+    fn append(&self, event: &Event) -> io::Result<()> {
         let line = EventLine {
             time_ms: unix_millis(),
             event: event.clone(),
@@ -276,32 +286,6 @@ struct EventLine {
 pub fn unix_millis() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_millis() as u64)
-}
-
-/// Writes a file whole: under another name first, then renamed.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
-    let mut file = tempfile::Builder::new()
-        .prefix(".new-")
-        .tempfile_in(folder)?;
-    file.write_all(bytes)?;
-    // Temporary files are private by default; results are as readable as the user's other files.
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        file.as_file()
-            .set_permissions(fs::Permissions::from_mode(0o644))?;
-    }
-    file.persist(path).map_err(|e| e.error)?;
-    Ok(())
-}
-
-/// Writes a value as JSON, whole.
-pub fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
-    let mut text = serde_json::to_string_pretty(value).map_err(io::Error::other)?;
-    text.push('\n');
-    write_whole(path, text.as_bytes())
 }
 
 fn damaged(path: &Path, reason: impl std::fmt::Display) -> io::Error {

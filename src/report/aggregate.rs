@@ -143,7 +143,8 @@ pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
                 continue;
             }
         };
-        record.write_missing(&run_folder, run)?;
+        let written = record.write_missing(&run_folder, run);
+        remarks.extend(written.err().map(|e| format!("of `{}`: {e}", run.id)));
         let rejected = record.started.iter().flat_map(|s| &s.rejected_checkpoints);
         remarks.extend(rejected.map(|what| format!("`{}` passed over {what}", run.id)));
         let adjustments = &record.attempts.adjustments;

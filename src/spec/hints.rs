@@ -71,6 +71,7 @@ pub fn synonym(key: &str, known: &[&'static str]) -> Option<&'static str> {
         ("crash", "panic"),
         ("signal", "killed"),
         ("time", "timeout"),
+        ("time", "run"),
         ("retry", "retries"),
         ("attempts", "retries"),
         ("max_retries", "retries"),

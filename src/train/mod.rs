@@ -306,7 +306,13 @@ fn training_failure(error: &TrainingError) -> Outcome {
         other if other.is_device_poisoned() => FailureClass::DeviceLost,
         _ => FailureClass::Internal,
     };
-    Outcome::failed(class, error.to_string())
+    let message = match class {
+        FailureClass::Disk => format!(
+            "a checkpoint cannot be saved or read: {error}; make room or make its folder writable, and run the command again: it goes on from the last good one"
+        ),
+        _ => error.to_string(),
+    };
+    Outcome::failed(class, message)
 }
 
 /// Saves the weights and evaluates the best ones on the test split.

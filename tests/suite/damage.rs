@@ -15,6 +15,8 @@ fn two_seeds() -> String {
 
 /// What each verb says, in one text; none of them may panic.
 fn said(folder: &Path) -> String {
+    // The names of temporary files have the process in them.
+    let temporary = regex::Regex::new(r"[^/ ]*\.tmp\b").unwrap();
     let mut text = String::new();
     for arguments in [
         &["list"][..],
@@ -24,6 +26,7 @@ fn said(folder: &Path) -> String {
         let (code, stdout, stderr) = run(folder, arguments);
         assert!(!stderr.contains("panicked"), "{arguments:?}: {stderr}");
         let shown = redact(&format!("{stdout}{stderr}"), folder);
+        let shown = temporary.replace_all(&shown, "[TEMPORARY]");
         text.push_str(&format!(
             "$ runner {}\n{shown}[{code}]\n\n",
             arguments.join(" ")
