@@ -142,6 +142,7 @@ fn by_runner(run: &RunPlan) -> Vec<f64> {
         }),
         interrupter: Interrupter::new(),
         threads: rayon::current_num_threads(),
+        adjustments: Vec::new(),
         started: Instant::now(),
         last_step: None,
         fault: None,

@@ -4,9 +4,14 @@
 //! them to the run's `events.jsonl` and shows them. [`Event::Progressed`] is for watchers alone and is
 //! not recorded.
 
+mod attempts;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+pub use crate::spec::failure::FailureClass;
+pub use attempts::{Adjustment, Attempts, learning_rate_factor};
 
 /// Numbers by name, such as `valid/loss`.
 pub type Metrics = BTreeMap<String, f64>;
@@ -43,6 +48,18 @@ pub enum Event {
         epoch: usize,
         /// Numbers by name.
         metrics: Metrics,
+    },
+    /// After a failure the run is tried again, from its newest checkpoint.
+    RunRetried {
+        /// Which retry after failures of this class it is, from 1.
+        attempt: u32,
+        /// The class of the failure.
+        class: FailureClass,
+        /// Seconds that are waited before.
+        after_secs: f64,
+        /// What is changed for it and for all that follows.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        adjustment: Option<Adjustment>,
     },
     /// The run ended.
     RunFinished {
@@ -125,29 +142,10 @@ pub enum Outcome {
         class: FailureClass,
         /// What happened, and what to do about it.
         message: String,
+        /// The signal that killed the process, if one did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signal: Option<i32>,
     },
-}
-
-/// Kinds of failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FailureClass {
-    /// The program panicked.
-    Panic,
-    /// The memory limit was passed, or the device had no more.
-    OutOfMemory,
-    /// The device cannot be used, or not any more.
-    Device,
-    /// The loss became infinite or not a number.
-    NotFinite,
-    /// The process was killed from outside.
-    Killed,
-    /// The data cannot be read, or is not what it was.
-    Data,
-    /// A file could not be written.
-    Disk,
-    /// Anything else.
-    Internal,
 }
 
 impl Outcome {
@@ -156,6 +154,7 @@ impl Outcome {
         Outcome::Failed {
             class,
             message: message.into(),
+            signal: None,
         }
     }
 
@@ -166,22 +165,6 @@ impl Outcome {
             Outcome::Interrupted => "interrupted",
             Outcome::Skipped { .. } => "skipped",
             Outcome::Failed { .. } => "failed",
-        }
-    }
-}
-
-impl FailureClass {
-    /// The name in records.
-    pub fn name(self) -> &'static str {
-        match self {
-            FailureClass::Panic => "panic",
-            FailureClass::OutOfMemory => "out_of_memory",
-            FailureClass::Device => "device",
-            FailureClass::NotFinite => "not_finite",
-            FailureClass::Killed => "killed",
-            FailureClass::Data => "data",
-            FailureClass::Disk => "disk",
-            FailureClass::Internal => "internal",
         }
     }
 }

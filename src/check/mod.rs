@@ -4,6 +4,7 @@
 //! and is passed over when one of them was already refused, so that one mistake makes one message.
 
 mod data;
+mod failure;
 mod groups;
 pub mod network;
 mod recipe;
@@ -188,6 +189,26 @@ pub const RULES: &[Rule] = &[
     Rule {
         reads: &["data", "model", "optimizer"],
         check: groups::something_is_trained,
+    },
+    Rule {
+        reads: &["on_failure.not_finite"],
+        check: failure::not_finite_is_retried_differently,
+    },
+    Rule {
+        reads: &["on_failure"],
+        check: failure::settings_of_retries_are_used,
+    },
+    Rule {
+        reads: &["on_failure.timeout"],
+        check: failure::timeouts_are_not_retried,
+    },
+    Rule {
+        reads: &["on_failure.timeout", "limits.run"],
+        check: failure::timeout_has_a_limit,
+    },
+    Rule {
+        reads: &["limits"],
+        check: failure::limit_of_a_run_can_be_passed,
     },
     Rule {
         reads: &["backend.device"],

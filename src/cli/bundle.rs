@@ -18,6 +18,7 @@ use crate::record::capsule::{self, CapsuleError, Needs, Packed, Packing};
 use crate::record::{ExperimentFolder, RunFolder, RunRecord};
 use crate::spec::document::plain_io_error;
 use crate::spec::kind::{parse_bytes, show_bytes};
+use crate::spec::section::Choice;
 
 /// Whether the data's files are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

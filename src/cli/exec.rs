@@ -69,6 +69,7 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
         threads,
         started,
         last_step: args.last_step,
+        adjustments: args.adjust.clone(),
         fault: args.inject_fault.clone(),
     };
     tracing::info!(run = job.plan.id, threads, "worker started");
@@ -149,7 +150,7 @@ fn caught(execute: impl FnOnce() -> Executed) -> Executed {
                     FailureClass::OutOfMemory
                 }
                 t if t.contains("device lost") || t.contains("poisoned device") => {
-                    FailureClass::Device
+                    FailureClass::DeviceLost
                 }
                 _ => FailureClass::Panic,
             };

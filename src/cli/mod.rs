@@ -8,11 +8,13 @@ mod experiment;
 mod explain;
 mod init;
 mod list;
+mod lock;
 mod output;
 mod prepare;
 mod prove;
 mod render;
 mod reproduce;
+mod retry;
 mod run;
 mod verbs;
 
@@ -25,11 +27,13 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::event::Adjustment;
 use crate::reproduce::AtLeast;
 use crate::spec::backend::DeviceName;
 use crate::spec::task::TaskKind;
 use crate::train::Fault;
 use output::Output;
+use retry::Retry;
 
 /// Everything was done.
 const OK: u8 = 0;
@@ -206,6 +210,12 @@ struct RunArgs {
     /// Only the runs whose id matches, such as `*seed*` or `hidden=64*`; may be repeated
     #[arg(long, value_name = "GLOB")]
     only: Vec<String>,
+    /// Only runs that have failed: `failed`, or a class such as `out_of_memory`; may be repeated
+    #[arg(long, value_name = "failed|CLASS", value_parser = retry::retry)]
+    retry: Vec<Retry>,
+    /// Wait for another `runner run` that writes to the same folder
+    #[arg(long)]
+    wait: bool,
     /// Show failures and the result alone
     #[arg(long)]
     quiet: bool,
@@ -284,6 +294,9 @@ struct ExecArgs {
     /// End the training for good after so many updates
     #[arg(long)]
     last_step: Option<usize>,
+    /// Multiply the learning rate by FACTOR from the update after STEP on; may be repeated
+    #[arg(long, value_name = "STEP:FACTOR")]
+    adjust: Vec<Adjustment>,
     /// Fail at this moment
     #[arg(long, hide = true)]
     inject_fault: Option<Fault>,

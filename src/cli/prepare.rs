@@ -2,7 +2,6 @@
 //! not belong together is refused, and every run's plan is written.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::path::Path;
 
 use super::experiment::{refuse, show as show_refusals};
@@ -12,7 +11,8 @@ use crate::data::{self, DataPlan};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::plan::{Plan, RunPlan, put_together};
 use crate::record::{
-    ExperimentFolder, RunFolder, Status, leftovers, status, total_memory, write_json, write_whole,
+    ExperimentFolder, RunFolder, Status, is_other_format, is_unwritable, leftovers, status,
+    total_memory, unwritable, write_json, write_whole,
 };
 use crate::spec::document::{Document, plain_io_error};
 use crate::spec::kind::show_bytes;
@@ -69,11 +69,14 @@ fn refuse_at(
 
 /// Refuses a file that cannot be written.
 pub fn disk(path: &Path, error: &std::io::Error, output: &mut Output) -> u8 {
-    let message = format!(
-        "cannot write `{}`: {}",
-        path.display(),
-        plain_io_error(error)
-    );
+    let message = match is_unwritable(error) {
+        true => error.to_string(),
+        false => format!(
+            "cannot write `{}`: {}",
+            path.display(),
+            plain_io_error(error)
+        ),
+    };
     let diagnostic = Diagnostic::error("results", message);
     refuse(
         diagnostic.help("choose another folder with `--results DIR`, or make this one writable"),
@@ -81,23 +84,24 @@ pub fn disk(path: &Path, error: &std::io::Error, output: &mut Output) -> u8 {
     )
 }
 
-/// Takes the lock of the experiment's folder.
-pub fn lock(folder: &ExperimentFolder, output: &mut Output) -> Result<File, u8> {
-    match folder.lock() {
-        Ok(Some(lock)) => Ok(lock),
-        Ok(None) => {
-            let message = format!(
-                "another `runner run` is writing to `{}`",
-                folder.0.display()
-            );
-            let diagnostic = Diagnostic::error("results", message);
-            Err(refuse(
-                diagnostic.help("wait for it, or choose another folder with `--results DIR`"),
-                output,
-            ))
-        }
-        Err(e) => Err(disk(&folder.0, &e, output)),
+/// Refuses what the folder of a run holds and cannot be read.
+pub fn unreadable(error: &std::io::Error, folder: &RunFolder, output: &mut Output) -> u8 {
+    let diagnostic = Diagnostic::error("results", plain_io_error(error));
+    if error.kind() == std::io::ErrorKind::NotADirectory {
+        let help = "a file stands where a folder is needed: move it away";
+        return refuse(diagnostic.help(help), output);
     }
+    let anew = match is_other_format(error) {
+        true => diagnostic.help(
+            "keep both: choose another folder with `--results DIR`, or another `experiment.name`",
+        ),
+        false => diagnostic,
+    };
+    let help = format!(
+        "delete that run to train it anew: rm -r '{}'",
+        folder.0.display()
+    );
+    refuse(anew.help(help), output)
 }
 
 /// Looks at what the folder holds, refuses what does not belong together, and writes the plans of all
@@ -107,21 +111,16 @@ pub fn prepare(
     document: &Document,
     plan: &Plan,
     selected: &[&RunPlan],
+    left_out: &str,
     mode: Mode,
     output: &mut Output,
 ) -> Result<Vec<(RunPlan, RunFolder)>, u8> {
     let orphans = leftovers(plan, folder);
-    let statuses = plan
-        .runs
-        .iter()
-        .map(|run| status(run, &folder.run(&run.id)));
-    let statuses: Vec<Status> = statuses.collect::<Result<_, _>>().map_err(|e| {
-        let diagnostic = Diagnostic::error("results", plain_io_error(&e));
-        refuse(
-            diagnostic.help("delete that run's folder to train it anew"),
-            output,
-        )
-    })?;
+    let statuses = plan.runs.iter().map(|run| {
+        let folder = folder.run(&run.id);
+        status(run, &folder).map_err(|e| unreadable(&e, &folder, output))
+    });
+    let statuses: Vec<Status> = statuses.collect::<Result<_, _>>()?;
     refuse_unrelated(folder, &statuses, &orphans, output)?;
     let write = || -> std::io::Result<()> {
         for (run, status) in plan.runs.iter().zip(&statuses) {
@@ -129,12 +128,11 @@ pub fn prepare(
                 folder.replace(&run.id)?;
             }
         }
-        write_whole(
-            &folder.experiment_toml(),
-            document.sources.0[0].text.as_bytes(),
-        )?;
+        let copy = document.sources.0[0].text.as_bytes();
+        write_whole(&folder.experiment_toml(), copy)
+            .map_err(|e| unwritable(&folder.experiment_toml(), e))?;
         write_resolved(folder, document, plan)?;
-        write_json(&folder.plan_json(), plan)?;
+        write_json(&folder.plan_json(), plan).map_err(|e| unwritable(&folder.plan_json(), e))?;
         for (run, status) in plan.runs.iter().zip(&statuses) {
             // A completed run keeps the file that it was made from. Others get the present one: it is
             // the same work, but the data may have moved.
@@ -173,7 +171,7 @@ pub fn prepare(
                 words.push(format!("{num} {what}"));
             }
         };
-        add(plan.runs.len() - selected.len(), "left out by --only");
+        add(plan.runs.len() - selected.len(), left_out);
         add(num_completed, "skipped as they are completed");
         add(num_begun, "go on from where they were stopped");
         add(num_shorter, "go on to more epochs");

@@ -15,6 +15,7 @@ use crate::event::{Event, Outcome};
 use crate::plan::RunPlan;
 use crate::record::{RunFolder, RunRecord, Trace};
 use crate::reproduce::{AtLeast, Comparison, Grade, Side};
+use crate::spec::section::Choice;
 
 /// What a shortened run has at most.
 const EPOCHS: usize = 3;
@@ -59,7 +60,7 @@ fn try_prove(args: &ProveArgs, logging: &Logging, output: &mut Output) -> Result
         "trial `{}` on {} {}, shortened to {} of {}",
         short.trial,
         short.device,
-        crate::spec::section::Choice::name(short.precision),
+        short.precision.name(),
         counted(short.train.epochs, "epoch"),
         counted(short.steps_per_epoch, "step"),
     ));
@@ -272,7 +273,7 @@ impl Trials {
 fn completed(made: Made) -> Result<Made, String> {
     match &made.record.outcome {
         Some(Outcome::Completed) => Ok(made),
-        Some(Outcome::Failed { class, message }) => Err(format!(
+        Some(Outcome::Failed { class, message, .. }) => Err(format!(
             "the shortened run does not come to its end: {}: {message}",
             class.name()
         )),

@@ -14,7 +14,7 @@ use crate::console::{Console, Mode};
 use crate::data::{self, DataPlan, Dataset};
 use crate::diagnostic::{Diagnostic, counted};
 use crate::dispatch::{self, Cancel, Observed, Settings, Task, Urgency};
-use crate::event::Outcome;
+use crate::event::{Adjustment, Attempts, Outcome};
 use crate::plan::RunPlan;
 use crate::record::capsule::{self, Needs};
 use crate::record::{
@@ -24,6 +24,8 @@ use crate::reproduce::{
     Comparison, Grade, Side, Spread, environment_differences, prediction_interval,
 };
 use crate::spec::document::plain_io_error;
+use crate::spec::failure::OnFailure;
+use crate::spec::section::Choice;
 use crate::train::weight_distances;
 
 /// `reproduction.json`.
@@ -273,6 +275,9 @@ fn one(
     output: &mut Output,
 ) -> Result<Option<Grade>, u8> {
     let mut plan = original.plan.clone();
+    // What fails now is to be seen, and not to be tried until it does not.
+    plan.on_failure = OnFailure::default();
+    plan.time_limit_secs = None;
     if let Some(device) = args.device {
         plan.device = device;
         plan = plan.with_fingerprint();
@@ -307,12 +312,15 @@ fn one(
     folder
         .write_plan(&plan)
         .map_err(|e| disk(place, &e, output))?;
-    let record = train(&plan, &folder, args, logging, output)?;
+    let adjustments = &original.record.attempts.adjustments;
+    let record = train(&plan, &folder, adjustments, args, logging, output)?;
     match &record.outcome {
         Some(Outcome::Completed) => {}
         other => {
             let reason = match other {
-                Some(Outcome::Failed { class, message }) => format!("{}: {message}", class.name()),
+                Some(Outcome::Failed { class, message, .. }) => {
+                    format!("{}: {message}", class.name())
+                }
                 _ => "it was stopped".into(),
             };
             output.say(&format!("not reproduced: {reason}"));
@@ -417,10 +425,11 @@ fn verify_data(original: &Original, plan: &RunPlan, output: &mut Output) -> Resu
     }
 }
 
-/// Trains the run in a worker.
+/// Trains the run in a worker, changed on the way as the original was.
 fn train(
     plan: &RunPlan,
     folder: &RunFolder,
+    adjustments: &[Adjustment],
     args: &ReproduceArgs,
     logging: &Logging,
     output: &mut Output,
@@ -433,6 +442,7 @@ fn train(
         program,
         jobs: 1,
         threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
+        time_limit: None,
     };
     let mut arguments = super::run::worker_arguments(logging, None);
     if let Some(steps) = args.steps {
@@ -443,6 +453,7 @@ fn train(
         folder: folder.0.clone(),
         log: folder.run_log(),
         arguments,
+        attempts: Attempts::adjusted(adjustments),
     };
     let mode = if args.json { Mode::Quiet } else { Mode::Normal };
     let mut console = Console::new(std::slice::from_ref(plan), 1, mode);

@@ -1,23 +1,27 @@
 //! `runner run`: prepare the results folder, dispatch what is not completed, record, report.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 use std::sync::mpsc;
+use std::time::Duration;
 
 use wildmatch::WildMatch;
 
 use super::experiment::{plan as plan_experiment, refuse};
+use super::lock::lock;
 use super::output::Output;
-use super::prepare::{disk, lock, prepare, verify_data, verify_memory};
+use super::prepare::{disk, prepare, verify_data, verify_memory};
+use super::retry::select_failed;
 use super::{FAILED, INTERRUPTED, Logging, OK, RunArgs};
 use crate::console::{Console, Mode};
-use crate::diagnostic::Diagnostic;
-use crate::dispatch::{self, Cancel, Observed, Settings, Task, Urgency};
-use crate::event::Event;
+use crate::diagnostic::{Diagnostic, counted};
+use crate::dispatch::{self, Cancel, Observed, Reason, Settings, Task, Urgency};
+use crate::event::{Attempts, Event};
 use crate::plan::{Plan, RunPlan};
 use crate::record::{Collector, Environment, ExperimentFolder, RunFolder};
 use crate::report::{self, Report};
+use crate::spec::kind::show_duration;
+use crate::spec::section::Choice;
 use crate::train::Fault;
 
 /// Runs by default at once, at most: more than this starves small machines of memory.
@@ -43,8 +47,14 @@ fn try_run(args: &RunArgs, logging: &Logging, output: &mut Output) -> Result<u8,
     verify_data(&document, &plan, output)?;
     let folder = ExperimentFolder(args.results.join(&plan.experiment));
     // The lock is held until the report is written.
-    let _lock = lock(&folder, output)?;
-    let todo = prepare(&folder, &document, &plan, &selected, mode, output)?;
+    let _lock = lock(&folder, args.wait, output)?;
+    let selected = select_failed(selected, &args.retry, &folder, output)?;
+    let left_out = match (args.only.is_empty(), args.retry.is_empty()) {
+        (true, _) => "left out by --retry",
+        (_, true) => "left out by --only",
+        _ => "left out by --only and --retry",
+    };
+    let todo = prepare(&folder, &document, &plan, &selected, left_out, mode, output)?;
     let launch = Launch {
         args,
         logging,
@@ -54,26 +64,51 @@ fn try_run(args: &RunArgs, logging: &Logging, output: &mut Output) -> Result<u8,
         mode,
     };
     let outcome = match todo.is_empty() {
-        true => Ok(Urgency::None),
+        true => Ok(None),
         false => launch.train(todo, output),
     };
     let report = report::write(&folder).map_err(|e| disk(&folder.report("md"), &e, output))?;
     if let Some(report) = report {
         show(&report, &folder, args, output);
-        return Ok(match outcome? {
-            Urgency::None if is_done(&report, &selected) => OK,
-            Urgency::None => FAILED,
-            _ => INTERRUPTED,
+        let reason = outcome?;
+        let num_left = num_left(&report, &selected);
+        if let Some(stopped) = &reason
+            && num_left > 0
+        {
+            say_why(stopped, num_left, output);
+        }
+        return Ok(match reason.map(|stopped| stopped.reason) {
+            Some(Reason::User) => INTERRUPTED,
+            _ if num_left == 0 => OK,
+            _ => FAILED,
         });
     }
     outcome.map(|_| FAILED)
 }
 
-/// Whether none of the selected runs has a problem.
-fn is_done(report: &Report, selected: &[&RunPlan]) -> bool {
+/// How many of the selected runs are not completed.
+fn num_left(report: &Report, selected: &[&RunPlan]) -> usize {
     let chosen: BTreeSet<&str> = selected.iter().map(|run| run.id.as_str()).collect();
-    let mut problems = report.problems.iter();
-    !problems.any(|problem| chosen.contains(problem.run.as_str()))
+    let problems = report.problems.iter();
+    let left = problems.filter(|problem| chosen.contains(problem.run.as_str()));
+    left.count()
+}
+
+/// Why everything was stopped.
+struct Stopped {
+    reason: Reason,
+    /// What it means to the user; empty where that was said before.
+    words: String,
+}
+
+fn say_why(stopped: &Stopped, num_left: usize, output: &mut Output) {
+    if !stopped.words.is_empty() {
+        output.say(&format!(
+            "{}: {} left; run the same command again to go on",
+            stopped.words,
+            counted(num_left, "run")
+        ));
+    }
 }
 
 fn parse_fault(text: Option<&str>, output: &mut Output) -> Result<Option<(WildMatch, String)>, u8> {
@@ -126,27 +161,26 @@ struct Launch<'a> {
 }
 
 impl Launch<'_> {
-    /// Trains the runs that are left to do, and says how urgently it was told to stop.
-    fn train(&self, todo: Vec<(RunPlan, RunFolder)>, output: &mut Output) -> Result<Urgency, u8> {
-        let settings = settings(self.args, &todo)
+    /// Trains the runs that are left to do, and says why it was told to stop, if it was.
+    fn train(
+        &self,
+        todo: Vec<(RunPlan, RunFolder)>,
+        output: &mut Output,
+    ) -> Result<Option<Stopped>, u8> {
+        let settings = settings(self.args, self.plan, &todo)
             .map_err(|reason| refuse(Diagnostic::error("internal", reason), output))?;
-        let tasks: Vec<_> = todo
-            .iter()
-            .map(|(run, folder)| self.task(run, folder))
-            .collect();
         for (_, run_folder) in &todo {
-            // The old outcome is not the run's any more.
-            let removed = fs::remove_file(run_folder.summary_json());
-            if let Err(e) = removed
-                && e.kind() != std::io::ErrorKind::NotFound
-            {
-                return Err(disk(&run_folder.summary_json(), &e, output));
-            }
+            let removed = run_folder.remove_summary();
+            removed.map_err(|e| disk(&run_folder.summary_json(), &e, output))?;
         }
         let plans: Vec<_> = todo.iter().map(|(plan, _)| plan.clone()).collect();
         let mut console = Console::new(&plans, settings.jobs, self.mode);
         let mut collector = Collector::new(todo, self.environment())
             .map_err(|e| disk(&self.folder.0, &e, output))?;
+        let tasks = collector.runs.iter();
+        let tasks: Vec<_> = tasks
+            .map(|run| self.task(&run.plan, &run.folder, &run.record.attempts))
+            .collect();
         let cancel = Cancel::default();
         listen_for_signals(cancel.clone());
         let (sender, receiver) = mpsc::channel::<Observed>();
@@ -155,14 +189,15 @@ impl Launch<'_> {
             let collecting = scope.spawn(|| -> Result<(), u8> {
                 let mut failed = Ok(());
                 for Observed { run, event } in receiver {
+                    // Who reads the stream can rely on it that an event is in the record.
+                    let taken = collector.take(run, &event);
                     if json {
                         output.print(&json_line(&collector.runs[run].plan, &event));
                     }
-                    let taken = collector.take(run, &event);
                     let recorded = &collector.runs[run];
                     if let (Err(e), Ok(())) = (taken, failed) {
                         // What cannot be recorded must not be trained.
-                        cancel.cancel(Urgency::Graceful);
+                        cancel.cancel(Urgency::Graceful, Reason::NotRecorded);
                         disk(&recorded.folder.0, &e, output);
                         failed = Err(FAILED);
                     }
@@ -176,10 +211,31 @@ impl Launch<'_> {
         });
         collected?;
         dispatched.map_err(|reason| refuse(Diagnostic::error("internal", reason), output))?;
-        Ok(cancel.urgency())
+        Ok(cancel.reason().map(|reason| Stopped {
+            words: self.words(&reason, &tasks),
+            reason,
+        }))
     }
 
-    fn task(&self, run: &RunPlan, folder: &RunFolder) -> Task {
+    fn words(&self, reason: &Reason, tasks: &[Task]) -> String {
+        match reason {
+            Reason::TimeLimit => {
+                let limit = time_limit(self.plan).unwrap_or_default();
+                format!(
+                    "the experiment passed its limit of {} (`limits.experiment`)",
+                    show_duration(limit)
+                )
+            }
+            Reason::Failure { run, class } => format!(
+                "stopped because `{}` failed, as `on_failure.{}.then` is \"stop\"",
+                tasks[*run].plan.id,
+                class.name()
+            ),
+            Reason::User | Reason::NotRecorded => String::new(),
+        }
+    }
+
+    fn task(&self, run: &RunPlan, folder: &RunFolder, attempts: &Attempts) -> Task {
         let fault = self
             .fault
             .as_ref()
@@ -189,6 +245,7 @@ impl Launch<'_> {
             folder: folder.0.clone(),
             log: folder.run_log(),
             arguments: worker_arguments(self.logging, fault),
+            attempts: attempts.clone(),
         }
     }
 
@@ -200,7 +257,15 @@ impl Launch<'_> {
     }
 }
 
-fn settings(args: &RunArgs, todo: &[(RunPlan, RunFolder)]) -> Result<Settings, String> {
+fn time_limit(plan: &Plan) -> Option<Duration> {
+    Duration::try_from_secs_f64(plan.time_limit_secs?).ok()
+}
+
+fn settings(
+    args: &RunArgs,
+    plan: &Plan,
+    todo: &[(RunPlan, RunFolder)],
+) -> Result<Settings, String> {
     let program =
         std::env::current_exe().map_err(|e| format!("cannot find the runner program: {e}"))?;
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
@@ -216,6 +281,7 @@ fn settings(args: &RunArgs, todo: &[(RunPlan, RunFolder)]) -> Result<Settings, S
         program,
         jobs,
         threads: (cores / jobs).max(1),
+        time_limit: time_limit(plan),
     })
 }
 
@@ -262,7 +328,7 @@ pub fn listen_for_signals(cancel: Cancel) {
                 }
                 _ => "stopping at once",
             });
-            cancel.cancel(urgency);
+            cancel.cancel(urgency, Reason::User);
         }
     });
 }
@@ -274,6 +340,9 @@ pub fn listen_for_signals(_: Cancel) {}
 fn show(report: &Report, folder: &ExperimentFolder, args: &RunArgs, output: &mut Output) {
     if !args.json {
         output.print(&report::table(report, Output::width()));
+    }
+    if let Some(footnote) = report::footnote(report) {
+        output.say(footnote);
     }
     let problems = report.problems.len();
     let and_problems = match problems {

@@ -9,7 +9,7 @@ use super::output::Output;
 use super::{FAILED, OK, SpecArgs, WRONG};
 use crate::diagnostic::{Diagnostic, counted};
 use crate::plan::Plan;
-use crate::record::{ExperimentFolder, status, write_whole};
+use crate::record::{ExperimentFolder, is_other_format, is_unwritable, status, write_whole};
 use crate::spec::kind::show_bytes;
 use crate::spec::schema::experiment_schema;
 use crate::train::device;
@@ -135,7 +135,13 @@ pub fn report(folder: &Path, json: bool, output: &mut Output) -> u8 {
                 folder.display(),
                 plain_io_error(&e)
             );
-            return refuse(Diagnostic::error("results", message), output);
+            let mut diagnostic = Diagnostic::error("results", message);
+            diagnostic = diagnostic.help(match (is_other_format(&e), is_unwritable(&e)) {
+                (true, _) => "the version that wrote it can read it; or run the experiment again, into another folder",
+                (_, true) => "make it writable, or move away what stands in its place",
+                _ => "`runner run` on the experiment again rewrites what is derived",
+            });
+            return refuse(diagnostic, output);
         }
     };
     match json {
@@ -145,6 +151,15 @@ pub fn report(folder: &Path, json: bool, output: &mut Output) -> u8 {
                 output.say(&format!("note: {notice}"));
             }
             output.print(&reports::table(&report, Output::width()));
+            reports::footnote(&report)
+                .into_iter()
+                .for_each(|note| output.say(note));
+            for problem in report.problems.iter().filter(|p| p.outcome == "unreadable") {
+                output.say(&format!(
+                    "passed over: {}: {}",
+                    problem.run, problem.message
+                ));
+            }
         }
     }
     output.say(&format!(

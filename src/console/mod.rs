@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::event::{Event, Outcome, Progress};
+use crate::event::{Adjustment, Event, FailureClass, Outcome, Progress};
 use crate::plan::RunPlan;
 use crate::record::RunRecord;
 use crate::report::short_number;
 use crate::spec::backend::DeviceName;
+use crate::spec::kind::show_duration;
+use crate::spec::section::Choice;
 
 /// How often a long run gets a line where there is no terminal.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
@@ -31,6 +33,8 @@ pub struct Console {
     num_runs: usize,
     num_done: usize,
     num_failed: usize,
+    /// Runs that have ended, and are counted as that.
+    ended: Vec<bool>,
     /// Optimizer updates of the runs that have not ended.
     steps: Vec<Steps>,
     jobs: usize,
@@ -74,6 +78,7 @@ impl Console {
             num_runs: runs.len(),
             num_done: 0,
             num_failed: 0,
+            ended: vec![false; runs.len()],
             steps: runs
                 .iter()
                 .map(|run| Steps {
@@ -125,6 +130,20 @@ impl Console {
                 let message = progress_message(plan, &progress, record);
                 self.show_progress(run, plan, message, epoch.step);
             }
+            Event::RunRetried {
+                attempt,
+                class,
+                after_secs,
+                adjustment,
+            } => {
+                // A failure of an earlier command was not counted in this one.
+                if std::mem::take(&mut self.ended[run]) {
+                    self.num_done -= 1;
+                    self.num_failed -= 1;
+                    self.steps[run].done = 0;
+                }
+                self.retried(plan, (*attempt, *class), *after_secs, adjustment.as_ref());
+            }
             Event::StoppedEarly { .. }
             | Event::CheckpointSaved { .. }
             | Event::SplitEvaluated { .. } => {}
@@ -152,6 +171,7 @@ impl Console {
 
     fn finished(&mut self, run: usize, plan: &RunPlan, outcome: &Outcome, record: &RunRecord) {
         self.num_done += 1;
+        self.ended[run] = true;
         self.num_failed += matches!(outcome, Outcome::Failed { .. }) as usize;
         self.steps[run].done = self.steps[run].num;
         if let Some(bars) = &mut self.bars {
@@ -175,7 +195,9 @@ impl Console {
             },
             Outcome::Interrupted => "interrupted, can be resumed".to_owned(),
             Outcome::Skipped { reason } => format!("skipped: {reason}"),
-            Outcome::Failed { class, message } => format!("failed ({}): {message}", class.name()),
+            Outcome::Failed { class, message, .. } => {
+                format!("failed ({}): {message}", class.name())
+            }
         };
         let line = format!(
             "[{}/{}] {}  {detail}  {:.1} s",
@@ -185,6 +207,30 @@ impl Console {
             Outcome::Failed { .. } => self.always(&line),
             _ => self.line(&line),
         }
+    }
+
+    fn retried(
+        &self,
+        plan: &RunPlan,
+        (attempt, class): (u32, FailureClass),
+        after_secs: f64,
+        adjustment: Option<&Adjustment>,
+    ) {
+        let granted = plan.on_failure.get(&class);
+        let granted = granted.map_or(attempt, |policy| policy.retries);
+        let wait = Duration::try_from_secs_f64(after_secs).unwrap_or_default();
+        let when = match wait.is_zero() {
+            true => "now".to_owned(),
+            false => format!("in {}", show_duration(wait)),
+        };
+        let adjusted = adjustment.map_or(String::new(), |adjustment| {
+            format!(", with {}", adjustment.in_words())
+        });
+        self.always(&format!(
+            "{}: retry {attempt} of {granted} after `{}` {when}{adjusted}",
+            plan.id,
+            class.name()
+        ));
     }
 
     fn measure(&mut self, device: DeviceName, secs: f64, num_steps: usize) {

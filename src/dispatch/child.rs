@@ -1,43 +1,53 @@
-//! One run's process, from start to end.
+//! One worker's process, from start to end.
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
-use super::{Cancel, Running, Settings, Task, Urgency};
-use crate::event::{Event, FailureClass, Outcome};
+use super::cancel::{Cancel, Ended, Urgency};
+use super::{Settings, Task};
+use crate::event::{Adjustment, Event, FailureClass, Outcome};
+use crate::spec::document::plain_io_error;
 
 /// Starts the worker of a task, passes its events on, and waits for its end. When the worker ends
 /// without saying how, the end is told from its exit status.
-pub fn run(run: usize, task: &Task, settings: &Settings, cancel: &Cancel, send: &dyn Fn(Event)) {
+pub fn run(
+    run: usize,
+    task: &Task,
+    adjustments: &[Adjustment],
+    deadline: Option<Instant>,
+    settings: &Settings,
+    cancel: &Cancel,
+    send: &mut dyn FnMut(Event),
+) {
     let started = Instant::now();
-    let finish = |outcome: Outcome| {
-        send(Event::RunFinished {
-            outcome,
-            wall_secs: started.elapsed().as_secs_f64(),
-            weights_digest: String::new(),
-        });
+    let finished = |outcome: Outcome| Event::RunFinished {
+        outcome,
+        wall_secs: started.elapsed().as_secs_f64(),
+        weights_digest: String::new(),
     };
-    let mut child = match command(task, settings).and_then(|mut command| command.spawn()) {
+    let mut command = match command(task, adjustments, settings) {
+        Ok(command) => command,
+        Err(e) => {
+            let log = task.log.display();
+            let reason = plain_io_error(&e);
+            let message = format!(
+                "`{log}` cannot be written: {reason}; make it writable, and run the command again"
+            );
+            return send(finished(Outcome::failed(FailureClass::Disk, message)));
+        }
+    };
+    let mut child = match command.spawn() {
         Ok(child) => child,
         Err(e) => {
             let message = format!("the worker cannot be started: {e}");
-            return finish(Outcome::failed(FailureClass::Internal, message));
+            return send(finished(Outcome::failed(FailureClass::Internal, message)));
         }
     };
     let output = child.stdout.take();
-    let leash = child.stdin.take();
-    {
-        let mut cancelled = cancel.lock();
-        // A cancellation between the check and the start is made up for here.
-        let leash = leash.filter(|_| cancelled.urgency == Urgency::None);
-        if cancelled.urgency == Urgency::AtOnce {
-            let _ = child.kill();
-        }
-        cancelled.running[run] = Some(Running { child, leash });
-    }
-    let mut finished = false;
+    cancel.hold(run, child, deadline);
+    let mut is_told = false;
     for line in output
         .into_iter()
         .flat_map(|output| BufReader::new(output).lines())
@@ -45,20 +55,23 @@ pub fn run(run: usize, task: &Task, settings: &Settings, cancel: &Cancel, send: 
         let Ok(line) = line else { break };
         match serde_json::from_str::<Event>(&line) {
             Ok(event) => {
-                finished |= matches!(event, Event::RunFinished { .. });
+                is_told |= matches!(event, Event::RunFinished { .. });
                 send(event);
             }
             Err(e) => tracing::warn!("{}: not an event ({e}): {line}", task.plan.id),
         }
     }
-    let running = cancel.lock().running[run].take();
-    let status = running.and_then(|mut running| running.child.wait().ok());
-    if !finished {
-        finish(told_by(status, cancel.urgency(), task));
+    let ended = cancel.wait(run);
+    if !is_told {
+        send(finished(told_by(&ended, cancel.urgency(), task)));
     }
 }
 
-fn command(task: &Task, settings: &Settings) -> std::io::Result<Command> {
+fn command(
+    task: &Task,
+    adjustments: &[Adjustment],
+    settings: &Settings,
+) -> std::io::Result<Command> {
     let log = OpenOptions::new()
         .create(true)
         .append(true)
@@ -74,6 +87,9 @@ fn command(task: &Task, settings: &Settings) -> std::io::Result<Command> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(log);
+    for adjustment in adjustments {
+        command.args(["--adjust", &adjustment.to_string()]);
+    }
     #[cfg(unix)]
     {
         // A group of its own, so that Ctrl-C reaches this program alone, which tells its workers.
@@ -83,26 +99,30 @@ fn command(task: &Task, settings: &Settings) -> std::io::Result<Command> {
     Ok(command)
 }
 
-fn told_by(status: Option<ExitStatus>, urgency: Urgency, task: &Task) -> Outcome {
-    if urgency == Urgency::AtOnce {
+/// What a worker's end says that did not say it itself.
+fn told_by(ended: &Ended, urgency: Urgency, task: &Task) -> Outcome {
+    if ended.is_killed || urgency == Urgency::AtOnce {
+        // A limit of time, or the user; the former's message is `retry`'s to write.
         return Outcome::Interrupted;
     }
     let log = task.log.display();
-    #[cfg(unix)]
-    if let Some(signal) =
-        status.and_then(|status| std::os::unix::process::ExitStatusExt::signal(&status))
-    {
+    if let Some(signal) = ended.status.and_then(signal_of) {
         let why = match signal {
             9 => "; the system does this when memory runs out",
             6 | 11 => "; a driver or native library crashed",
             _ => "",
         };
+        let name = signal_name(signal);
         let message = format!(
-            "the worker was killed by signal {signal}{why}; see {log}, and run the command again to go on"
+            "the worker was killed by signal {signal}{name}{why}; see {log}, and run the command again to go on"
         );
-        return Outcome::failed(FailureClass::Killed, message);
+        return Outcome::Failed {
+            class: FailureClass::Killed,
+            message,
+            signal: Some(signal),
+        };
     }
-    let how = match status.and_then(|status| status.code()) {
+    let how = match ended.status.and_then(|status| status.code()) {
         Some(code) => format!("with exit code {code}"),
         None => "in an unknown way".into(),
     };
@@ -110,4 +130,26 @@ fn told_by(status: Option<ExitStatus>, urgency: Urgency, task: &Task) -> Outcome
         FailureClass::Internal,
         format!("the worker ended {how} and did not say why; see {log}"),
     )
+}
+
+#[cfg(unix)]
+fn signal_of(status: ExitStatus) -> Option<i32> {
+    std::os::unix::process::ExitStatusExt::signal(&status)
+}
+
+#[cfg(not(unix))]
+fn signal_of(_: ExitStatus) -> Option<i32> {
+    None
+}
+
+/// ` (SIGKILL)`, where the signal has a name.
+#[cfg(unix)]
+fn signal_name(signal: i32) -> String {
+    let name = signal_hook::low_level::signal_name(signal);
+    name.map_or(String::new(), |name| format!(" ({name})"))
+}
+
+#[cfg(not(unix))]
+fn signal_name(_: i32) -> String {
+    String::new()
 }

@@ -1,14 +1,17 @@
-//! Runs as processes: a queue, so many at once, each with its share of threads. Prints and writes
-//! nothing; everything it learns goes to the collector as events.
+//! Runs as processes: a queue, so many at once, each with its share of threads, its time and its retries.
+//! Prints and writes nothing; everything it learns goes to the collector as events.
 
+mod cancel;
 mod child;
+mod retry;
+
+pub use cancel::{Cancel, GRACE, Reason, Urgency};
 
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use crate::event::Event;
+use crate::event::{Attempts, Event};
 use crate::plan::RunPlan;
 
 /// An event of one of the dispatched runs.
@@ -31,6 +34,8 @@ pub struct Task {
     pub log: PathBuf,
     /// Arguments for this run's worker alone.
     pub arguments: Vec<String>,
+    /// What its earlier attempts came to.
+    pub attempts: Attempts,
 }
 
 /// How runs are dispatched.
@@ -42,59 +47,8 @@ pub struct Settings {
     pub jobs: usize,
     /// Threads of each run.
     pub threads: usize,
-}
-
-/// How urgently everything is to end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Urgency {
-    /// Not at all.
-    #[default]
-    None,
-    /// Runs save a checkpoint and stop; no run is started.
-    Graceful,
-    /// Runs are killed.
-    AtOnce,
-}
-
-/// Ends runs from outside.
-#[derive(Clone, Default)]
-pub struct Cancel(Arc<Mutex<Cancelled>>);
-
-#[derive(Default)]
-struct Cancelled {
-    urgency: Urgency,
-    running: Vec<Option<Running>>,
-}
-
-/// A worker's process. Its standard input is a leash: when it closes, the worker stops gracefully, also
-/// when this program was killed.
-struct Running {
-    child: Child,
-    leash: Option<ChildStdin>,
-}
-
-impl Cancel {
-    /// Ends all runs, with at least this urgency.
-    pub fn cancel(&self, urgency: Urgency) {
-        let mut cancelled = self.lock();
-        cancelled.urgency = cancelled.urgency.max(urgency);
-        for running in cancelled.running.iter_mut().flatten() {
-            running.leash = None;
-            if urgency == Urgency::AtOnce {
-                // It may have ended by itself; then there is nothing to kill.
-                let _ = running.child.kill();
-            }
-        }
-    }
-
-    /// The urgency so far.
-    pub fn urgency(&self) -> Urgency {
-        self.lock().urgency
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Cancelled> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    /// The time after which everything stops.
+    pub time_limit: Option<Duration>,
 }
 
 /// Runs every task, `settings.jobs` at once, and returns when the last one has ended. The error is a
@@ -110,20 +64,25 @@ pub fn dispatch(
         .thread_name(|slot| format!("slot-{slot}"))
         .build()
         .map_err(|e| format!("cannot start {} threads: {e}", settings.jobs))?;
-    cancel.lock().running.resize_with(tasks.len(), || None);
-    pool.in_place_scope_fifo(|scope| {
-        for (run, task) in tasks.iter().enumerate() {
-            let observed = observed.clone();
-            scope.spawn_fifo(move |_| {
-                if cancel.urgency() == Urgency::None {
-                    let send = |event| {
-                        // The collector outlives the scope; without it nobody wants the event.
-                        let _ = observed.send(Observed { run, event });
-                    };
-                    child::run(run, task, settings, cancel, &send);
-                }
-            });
-        }
+    cancel.expect(tasks.len());
+    let deadline = settings.time_limit.map(|limit| Instant::now() + limit);
+    std::thread::scope(|watching| {
+        watching.spawn(|| cancel.watch(deadline));
+        let _watched = cancel.while_watched();
+        pool.in_place_scope_fifo(|scope| {
+            for (run, task) in tasks.iter().enumerate() {
+                let observed = observed.clone();
+                scope.spawn_fifo(move |_| {
+                    if cancel.urgency() == Urgency::None {
+                        let send = |event| {
+                            // The collector outlives the scope; without it nobody wants the event.
+                            let _ = observed.send(Observed { run, event });
+                        };
+                        retry::run(run, task, settings, cancel, &send);
+                    }
+                });
+            }
+        });
     });
     Ok(())
 }

@@ -7,6 +7,7 @@ pub mod sweep;
 
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
@@ -19,6 +20,8 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Severity, nearest};
 use crate::spec::backend::{DeviceName, Precision};
 use crate::spec::data::{AugmentSpec, DataSpec, Scale, SplitSpec};
 use crate::spec::document::{Document, Table};
+use crate::spec::failure::OnFailure;
+use crate::spec::kind::show_duration;
 use crate::spec::loss::LossSpec;
 use crate::spec::metric::Objective;
 use crate::spec::model::layer_spec::LayerSpec;
@@ -33,7 +36,7 @@ use crate::spec::{CheckpointSpec, ExperimentSpec};
 use sweep::{Account, Expansion, Point};
 
 /// The version of `plan.json` and `run.toml`.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// What an experiment comes down to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,6 +53,9 @@ pub struct Plan {
     pub overrides: Vec<String>,
     /// The metric that trials are ranked by.
     pub objective: Objective,
+    /// The seconds after which the experiment stops, if there is a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_limit_secs: Option<f64>,
     /// What the user must be told about the data.
     pub notices: Vec<String>,
     /// The varied keys, in file order.
@@ -83,6 +89,9 @@ pub struct RunPlan {
     pub memory_limit_bytes: Option<u64>,
     /// The bytes that it cannot do without.
     pub least_memory_bytes: u64,
+    /// The seconds that it may take, if there is a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_limit_secs: Option<f64>,
     /// Optimizer updates in an epoch.
     pub steps_per_epoch: usize,
     /// The values of the varied keys.
@@ -91,6 +100,9 @@ pub struct RunPlan {
     pub train: TrainSpec,
     /// When checkpoints are written and kept.
     pub checkpoint: CheckpointSpec,
+    /// What is done when it fails.
+    #[serde(default, skip_serializing_if = "OnFailure::is_empty")]
+    pub on_failure: OnFailure,
     /// What is trained on.
     pub data: DataPlan,
     /// What is learned, and what is measured.
@@ -245,6 +257,7 @@ pub fn plan(
     };
     let mut planner = Planner::new(locate);
     let mut runs = Vec::new();
+    let limit = written.limits.experiment;
     let (num_trials, mut num_refused) = (expansion.points.len(), 0);
     for point in &expansion.points {
         let (root, spec, mut findings) = read(&references, expansion.tree(point), &[]);
@@ -263,6 +276,9 @@ pub fn plan(
             break;
         }
         if let Some(trial) = trial {
+            if let Err(diagnostic) = one_limit(limit, &trial.spec, &point.id, &root) {
+                return Err(Diagnostics(vec![*diagnostic]));
+            }
             let mut values = expansion.values(point);
             for (key, value) in &mut values {
                 // What a reference came to, not the reference.
@@ -309,6 +325,7 @@ pub fn plan(
         source: document.sources.0[0].name.clone(),
         overrides: document.overrides.clone(),
         objective,
+        time_limit_secs: limit.map(|limit| limit.as_secs_f64()),
         notices: planner.notices(),
         axes: expansion.keys(),
         runs,
@@ -363,6 +380,27 @@ fn one_objective(runs: &[RunPlan], root: &Table) -> Result<Objective, Box<Diagno
     let mut diagnostic = Diagnostic::error("task", message)
         .help("add `[objective]` with a `metric` that all trials have, such as \"valid/loss\"");
     diagnostic.span = root.get("sweep").map(|entry| entry.key_span);
+    Err(Box::new(diagnostic))
+}
+
+/// The experiment's time limit is that of the file, not of a trial.
+fn one_limit(
+    written: Option<Duration>,
+    spec: &ExperimentSpec,
+    trial: &str,
+    root: &Table,
+) -> Result<(), Box<Diagnostic>> {
+    let limit = spec.limits.experiment;
+    if limit == written {
+        return Ok(());
+    }
+    let shown = limit.map_or("not written".into(), show_duration);
+    let message = format!(
+        "`limits.experiment` is {shown} in trial `{trial}`, and one limit holds for all trials"
+    );
+    let mut diagnostic = Diagnostic::error("sweep", message)
+        .help("write it in `[limits]` as it is, and set no key that it refers to; `limits.run` may differ between trials");
+    diagnostic.span = root.span_at("limits.experiment");
     Err(Box::new(diagnostic))
 }
 
@@ -648,10 +686,12 @@ impl Trial {
                 precision: spec.backend.precision,
                 memory_limit_bytes: spec.memory.limit.map(|limit| limit.0),
                 least_memory_bytes,
+                time_limit_secs: spec.limits.run.map(|limit| limit.as_secs_f64()),
                 steps_per_epoch: self.data.num_train.div_ceil(spec.train.batch_size),
                 axes: axes.clone(),
                 train: spec.train.clone(),
                 checkpoint: spec.checkpoint.clone(),
+                on_failure: spec.on_failure.clone(),
                 data: self.data.clone(),
                 task: self.goal.task.clone(),
                 loss: self.goal.loss.clone(),

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Environment, RunFolder, RunRecord, write_json};
+use super::{Environment, RunFolder, RunRecord, unwritable, write_json};
 use crate::event::Event;
 use crate::plan::RunPlan;
 
@@ -53,11 +53,13 @@ impl Collector {
         folder.append_event(event)?;
         record.apply(event);
         match event {
-            Event::RunStarted(started) => write_json(
-                &folder.environment_json(),
-                &self.environment.of_run(plan, started),
-            ),
+            Event::RunStarted(started) => {
+                let path = folder.environment_json();
+                write_json(&path, &self.environment.of_run(plan, started))
+                    .map_err(|e| unwritable(&path, e))
+            }
             Event::EpochFinished(_) => record.write_metrics(folder),
+            Event::RunRetried { .. } => folder.remove_summary(),
             Event::RunFinished { .. } => {
                 record.write_metrics(folder)?;
                 record.write_summary(folder, plan)

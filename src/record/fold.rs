@@ -1,13 +1,14 @@
 //! What a run's events come down to: its record, `metrics.csv` and `summary.json`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::io;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::{RunFolder, write_json, write_whole};
-use crate::event::{Epoch, Event, Metrics, Outcome, Started};
+use super::{RunFolder, unwritable, write_json, write_whole};
+use crate::event::{Adjustment, Attempts, Epoch, Event, Metrics, Outcome, Started};
 use crate::plan::RunPlan;
 use crate::spec::section::Choice;
 
@@ -28,11 +29,14 @@ pub struct RunRecord {
     pub wall_secs: f64,
     /// sha256 of the final weights.
     pub weights_digest: String,
+    /// How often it was tried again, and what was adjusted for that.
+    pub attempts: Attempts,
 }
 
 impl RunRecord {
     /// Takes in one event.
     pub fn apply(&mut self, event: &Event) {
+        self.attempts.apply(event);
         match event {
             Event::RunStarted(started) => {
                 self.epochs = started.history.clone();
@@ -43,6 +47,8 @@ impl RunRecord {
                 self.started = Some(started.clone());
             }
             Event::Progressed(_) | Event::CheckpointSaved { .. } => {}
+            // The failure before it is not how the run ended.
+            Event::RunRetried { .. } => self.outcome = None,
             Event::EpochFinished(epoch) => self.epochs.push(epoch.clone()),
             Event::StoppedEarly { epoch, reason } => {
                 self.stopped_early = Some((*epoch, reason.clone()));
@@ -110,13 +116,19 @@ impl RunRecord {
         text
     }
 
-    /// Writes what is derived and was lost or never written: a kill may come between an event and the
-    /// files that follow from it.
+    /// Writes what is derived and was lost, damaged or never written: a kill may come between an event and
+    /// the files that follow from it.
     pub fn write_missing(&self, folder: &RunFolder, plan: &RunPlan) -> io::Result<()> {
-        if self.outcome.is_some() && !folder.summary_json().exists() {
+        if self.outcome.is_none() {
+            return Ok(());
+        }
+        let summary = fs::read(folder.summary_json()).unwrap_or_default();
+        let is_whole = serde_json::from_slice::<Summary>(&summary).is_ok();
+        if !is_whole {
             self.write_summary(folder, plan)?;
         }
-        if self.outcome.is_some() && !folder.metrics_csv().exists() {
+        let metrics = fs::read(folder.metrics_csv()).unwrap_or_default();
+        if metrics != self.metrics_csv().as_bytes() {
             self.write_metrics(folder)?;
         }
         Ok(())
@@ -124,13 +136,17 @@ impl RunRecord {
 
     /// Writes `metrics.csv`.
     pub fn write_metrics(&self, folder: &RunFolder) -> io::Result<()> {
-        write_whole(&folder.metrics_csv(), self.metrics_csv().as_bytes())
+        let path = folder.metrics_csv();
+        write_whole(&path, self.metrics_csv().as_bytes()).map_err(|e| unwritable(&path, e))
     }
 
     /// Writes `summary.json`, once the run has an outcome.
     pub fn write_summary(&self, folder: &RunFolder, plan: &RunPlan) -> io::Result<()> {
         match self.summary(plan) {
-            Some(summary) => write_json(&folder.summary_json(), &summary),
+            Some(summary) => {
+                let path = folder.summary_json();
+                write_json(&path, &summary).map_err(|e| unwritable(&path, e))
+            }
             None => Ok(()),
         }
     }
@@ -154,9 +170,14 @@ impl RunRecord {
             metrics.extend(named.collect::<Vec<_>>());
         }
         let failure = match outcome {
-            Outcome::Failed { class, message } => Some(Failure {
+            Outcome::Failed {
+                class,
+                message,
+                signal,
+            } => Some(Failure {
                 class: class.name().to_owned(),
                 message: message.clone(),
+                signal: *signal,
             }),
             _ => None,
         };
@@ -186,6 +207,7 @@ impl RunRecord {
                 .as_ref()
                 .map(|s| s.rejected_checkpoints.clone())
                 .unwrap_or_default(),
+            adjustments: self.attempts.adjustments.clone(),
             fingerprint: plan.fingerprint.clone(),
             weights_digest: self.weights_digest.clone(),
         })
@@ -233,6 +255,9 @@ pub struct Summary {
     /// Checkpoints that were passed over, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rejected_checkpoints: Vec<String>,
+    /// What was changed after failures, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub adjustments: Vec<Adjustment>,
     /// Hash of everything that can change the numbers.
     pub fingerprint: String,
     /// sha256 of the final weights by path.
@@ -246,6 +271,9 @@ pub struct Failure {
     pub class: String,
     /// What happened, and what to do about it.
     pub message: String,
+    /// The signal that killed the process, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
 }
 
 /// The shortest digits that read back the same; very small and very large numbers with an exponent.

@@ -5,7 +5,7 @@
 //!   experiment.toml        byte copy of the input
 //!   resolved.toml          the input put together, if it has more layers than one
 //!   plan.json              every run, resolved
-//!   .lock                  held by the `runner run` that writes here
+//!   .lock                  held by the `runner run` that writes here, whom it names
 //!   runs/<trial>-s<seed>/
 //!     .lock                held by the worker
 //!     run.toml             the run, resolved and self-contained
@@ -30,14 +30,20 @@ pub mod capsule;
 mod collector;
 mod environment;
 mod fold;
+mod format;
+mod lock;
 mod status;
 mod trace;
+mod write;
 
 pub use collector::{Collector, Recorded};
 pub use environment::{Environment, total_memory};
 pub use fold::{RunRecord, Summary};
+pub use format::is_other_format;
+pub use lock::{Holder, Lock, Locked};
 pub use status::{Status, leftovers, status};
 pub use trace::{Digests, OPTIMIZER, Trace, TraceWriter};
+pub use write::{is_unwritable, unwritable, write_json, write_whole};
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -118,31 +124,18 @@ impl ExperimentFolder {
 
     /// Reads the plan, if the folder has one.
     pub fn read_plan(&self) -> io::Result<Option<Plan>> {
-        let text = match fs::read_to_string(self.plan_json()) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            other => other?,
-        };
-        serde_json::from_str(&text)
-            .map(Some)
-            .map_err(|e| damaged(&self.plan_json(), e))
+        format::read_json(&self.plan_json())
     }
 
-    /// Takes the folder's lock until the returned file is dropped; `None` when another process has it.
-    pub fn lock(&self) -> io::Result<Option<File>> {
-        fs::create_dir_all(&self.0)?;
-        let file = lock_file(&self.0)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(file)),
-            Err(fs::TryLockError::WouldBlock) => Ok(None),
-            Err(fs::TryLockError::Error(e)) => Err(e),
-        }
+    /// Takes the folder's lock, if it is free.
+    pub fn lock(&self) -> io::Result<Locked> {
+        Lock::take(&self.0)
     }
-}
 
-fn lock_file(folder: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true);
-    options.open(folder.join(".lock"))
+    /// Takes the folder's lock as soon as it is free.
+    pub fn wait_for_lock(&self) -> io::Result<Lock> {
+        Lock::wait_for(&self.0)
+    }
 }
 
 impl RunFolder {
@@ -209,7 +202,7 @@ impl RunFolder {
     /// Takes the folder's lock until the returned file is dropped, and waits for it: the worker of a
     /// killed runner may still be saving its checkpoint.
     pub fn lock(&self) -> io::Result<File> {
-        let file = lock_file(&self.0)?;
+        let file = lock::open(&self.0)?;
         file.lock()?;
         Ok(file)
     }
@@ -234,18 +227,36 @@ impl RunFolder {
         let text = toml::to_string(plan).map_err(io::Error::other)?;
         let head =
             "# A resolved run, written by runner. `runner exec` and `runner report` read it.\n\n";
-        write_whole(&self.run_toml(), format!("{head}{text}").as_bytes())
+        let path = self.run_toml();
+        write_whole(&path, format!("{head}{text}").as_bytes()).map_err(|e| unwritable(&path, e))
     }
 
     /// Reads the run, if the folder has one.
     pub fn read_plan(&self) -> io::Result<Option<RunPlan>> {
-        let text = match fs::read_to_string(self.run_toml()) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            other => other?,
-        };
-        toml::from_str(&text)
-            .map(Some)
-            .map_err(|e| damaged(&self.run_toml(), e.message()))
+        format::read_toml(&self.run_toml())
+    }
+
+    /// Whether the run, if there is one, is in the format that this program reads.
+    pub fn check_format(&self) -> io::Result<()> {
+        format::check_toml(&self.run_toml())
+    }
+
+    /// Reads where the run was computed; `None` where it has not started.
+    pub fn read_environment(&self) -> io::Result<Option<Environment>> {
+        let path = self.environment_json();
+        let text = format::read(&path)?;
+        let parse = |text: String| serde_json::from_str(&text).map_err(|e| damaged(&path, e));
+        text.map(parse).transpose()
+    }
+
+    /// Removes the outcome, which is not the run's any more once it goes on.
+    pub fn remove_summary(&self) -> io::Result<()> {
+        match fs::remove_file(self.summary_json()) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                Err(unwritable(&self.summary_json(), e))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The step numbers of complete checkpoints, newest first.
@@ -269,6 +280,11 @@ impl RunFolder {
 
     /// Appends an event with the time at which it arrived.
     pub fn append_event(&self, event: &Event) -> io::Result<()> {
+        self.append(event)
+            .map_err(|e| unwritable(&self.events_jsonl(), e))
+    }
+
+    fn append(&self, event: &Event) -> io::Result<()> {
         let line = EventLine {
             time_ms: unix_millis(),
             event: event.clone(),
@@ -295,7 +311,7 @@ impl RunFolder {
     pub fn read_events(&self) -> io::Result<Vec<Event>> {
         let text = match fs::read(self.events_jsonl()) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            other => other?,
+            other => other.map_err(|e| format::unreadable(&self.events_jsonl(), &e))?,
         };
         let lines = text.split(|b| *b == b'\n');
         let events = lines.filter_map(|line| serde_json::from_slice::<EventLine>(line).ok());
@@ -314,32 +330,6 @@ struct EventLine {
 pub fn unix_millis() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_millis() as u64)
-}
-
-/// Writes a file whole: under another name first, then renamed.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
-    let mut file = tempfile::Builder::new()
-        .prefix(".new-")
-        .tempfile_in(folder)?;
-    file.write_all(bytes)?;
-    // Temporary files are private by default; results are as readable as the user's other files.
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        file.as_file()
-            .set_permissions(fs::Permissions::from_mode(0o644))?;
-    }
-    file.persist(path).map_err(|e| e.error)?;
-    Ok(())
-}
-
-/// Writes a value as JSON, whole.
-pub fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
-    let mut text = serde_json::to_string_pretty(value).map_err(io::Error::other)?;
-    text.push('\n');
-    write_whole(path, text.as_bytes())
 }
 
 fn damaged(path: &Path, reason: impl std::fmt::Display) -> io::Error {

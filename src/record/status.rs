@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 use super::{ExperimentFolder, RunFolder, RunRecord};
 use crate::event::Outcome;
 use crate::plan::{Plan, RunPlan};
+use crate::spec::section::Choice;
 
 /// What is left to do for one run.
 #[derive(Clone, Debug, PartialEq)]
@@ -130,6 +131,8 @@ fn differences(there: &RunPlan, now: &RunPlan) -> Vec<String> {
             "axes",
             "steps_per_epoch",
             "least_memory",
+            "time_limit_secs",
+            "on_failure",
             "data.folder",
         ]
         .iter()

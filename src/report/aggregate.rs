@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
 use crate::plan::{FORMAT, Plan, RunPlan};
-use crate::record::{Environment, ExperimentFolder, RunRecord, Summary, leftovers};
+use crate::record::{Environment, ExperimentFolder, RunFolder, RunRecord, Summary, leftovers};
 use crate::spec::data::Scale;
+use crate::spec::document::plain_io_error;
 
 /// `report.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,6 +55,9 @@ pub struct Trial {
     pub axes: Map<String, Json>,
     /// Completed runs, over which the metrics are taken.
     pub n: usize,
+    /// Those of them whose learning rate was adjusted after a failure.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub num_adjusted: usize,
     /// Means by metric: of each run's best epoch by the objective, and of its last with `last/`.
     pub metrics: BTreeMap<String, Mean>,
     /// Mean seconds of a run.
@@ -76,7 +80,7 @@ pub struct Mean {
 pub struct Problem {
     /// Its id.
     pub run: String,
-    /// `failed`, `interrupted`, `skipped` or `incomplete`.
+    /// `failed`, `interrupted`, `skipped`, `incomplete`, or `unreadable` where there is no telling.
     pub outcome: String,
     /// Why, and what to do about it.
     pub message: String,
@@ -109,7 +113,6 @@ pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
     let mut by_trial: Vec<Vec<Summary>> = Vec::new();
     for run in &plan.runs {
         let run_folder = folder.run(&run.id);
-        let record = RunRecord::read(&run_folder)?;
         let at = match trials.iter().rposition(|trial| trial.id == run.trial) {
             Some(at) => at,
             None => {
@@ -118,6 +121,7 @@ pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
                     id: run.trial.clone(),
                     axes: run.axes.clone(),
                     n: 0,
+                    num_adjusted: 0,
                     metrics: BTreeMap::new(),
                     wall_secs: None,
                     runs: Vec::new(),
@@ -127,9 +131,27 @@ pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
             }
         };
         trials[at].runs.push(run.id.clone());
-        record.write_missing(&run_folder, run)?;
+        let read = run_folder.check_format();
+        let record = match read.and_then(|()| RunRecord::read(&run_folder)) {
+            Ok(record) => record,
+            Err(e) => {
+                problems.push(Problem {
+                    run: run.id.clone(),
+                    outcome: "unreadable".into(),
+                    message: plain_io_error(&e),
+                });
+                continue;
+            }
+        };
+        let written = record.write_missing(&run_folder, run);
+        remarks.extend(written.err().map(|e| format!("of `{}`: {e}", run.id)));
         let rejected = record.started.iter().flat_map(|s| &s.rejected_checkpoints);
         remarks.extend(rejected.map(|what| format!("`{}` passed over {what}", run.id)));
+        let adjustments = &record.attempts.adjustments;
+        remarks.extend(adjustments.iter().map(|adjustment| {
+            let adjusted = adjustment.in_words();
+            format!("`{}` went on after a failure with {adjusted}", run.id)
+        }));
         if let Some((epoch, reason)) = &record.stopped_early {
             let epochs = run.train.epochs;
             remarks.push(format!(
@@ -137,9 +159,16 @@ pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
                 run.id
             ));
         }
-        provenance.add(run, &run_folder);
+        let added = provenance.add(run, &run_folder);
+        remarks.extend(added.err().map(|e| {
+            let reason = plain_io_error(&e);
+            format!("`{}` is left out of Data and Environment: {reason}", run.id)
+        }));
         match record.summary(run) {
-            Some(summary) if summary.outcome == "completed" => by_trial[at].push(summary),
+            Some(summary) if summary.outcome == "completed" => {
+                trials[at].num_adjusted += !adjustments.is_empty() as usize;
+                by_trial[at].push(summary);
+            }
             summary => problems.push(problem(run, summary, &record)),
         }
     }
@@ -179,6 +208,10 @@ pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
         provenance,
         commands: commands.collect(),
     })
+}
+
+fn is_zero(num: &usize) -> bool {
+    *num == 0
 }
 
 impl Trial {
@@ -246,7 +279,7 @@ fn problem(run: &RunPlan, summary: Option<Summary>, record: &RunRecord) -> Probl
 }
 
 impl Provenance {
-    fn add(&mut self, run: &RunPlan, folder: &crate::record::RunFolder) {
+    fn add(&mut self, run: &RunPlan, folder: &RunFolder) -> io::Result<()> {
         let data = &run.data;
         let test = match data.num_test {
             0 => String::new(),
@@ -271,8 +304,8 @@ impl Provenance {
                 Scale::Normalize => ", scaled to length 1",
             }
         );
-        let text = std::fs::read(folder.environment_json()).unwrap_or_default();
-        let environment = serde_json::from_slice::<Environment>(&text).ok();
+        let read = folder.read_environment();
+        let environment = read.as_ref().ok().cloned().flatten();
         let worker = environment.as_ref().and_then(|e| e.worker.as_ref());
         let digests = worker.map(|w| w.data_digests.clone()).unwrap_or_default();
         match self.data.iter_mut().find(|used| used.what == line) {
@@ -287,7 +320,7 @@ impl Provenance {
             }),
         }
         let Some(mut environment) = environment else {
-            return;
+            return read.map(|_| ());
         };
         environment.recorded_at = String::new();
         if let Some(worker) = &mut environment.worker {
@@ -296,6 +329,7 @@ impl Provenance {
         if !self.environments.contains(&environment) {
             self.environments.push(environment);
         }
+        Ok(())
     }
 }
 

@@ -4,11 +4,11 @@ mod aggregate;
 mod text;
 
 pub use aggregate::{DataUsed, Mean, Problem, Provenance, Report, Trial, aggregate};
-pub use text::{csv, markdown, short_number, table};
+pub use text::{csv, footnote, markdown, short_number, table};
 
 use std::io;
 
-use crate::record::{ExperimentFolder, write_json, write_whole};
+use crate::record::{ExperimentFolder, unwritable, write_json, write_whole};
 
 /// Reads an experiment's folder and writes `report.json`, `report.csv` and `report.md` into it. `None`
 /// when the folder has no plan.
@@ -17,8 +17,16 @@ pub fn write(folder: &ExperimentFolder) -> io::Result<Option<Report>> {
         return Ok(None);
     };
     let report = aggregate(&plan, folder)?;
-    write_json(&folder.report("json"), &report)?;
-    write_whole(&folder.report("csv"), csv(&report).as_bytes())?;
-    write_whole(&folder.report("md"), markdown(&report).as_bytes())?;
+    let named = |extension: &str, written: io::Result<()>| {
+        written.map_err(|e| unwritable(&folder.report(extension), e))
+    };
+    named("json", write_json(&folder.report("json"), &report))?;
+    let texts = [("csv", csv(&report)), ("md", markdown(&report))];
+    for (extension, text) in texts {
+        named(
+            extension,
+            write_whole(&folder.report(extension), text.as_bytes()),
+        )?;
+    }
     Ok(Some(report))
 }

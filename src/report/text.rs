@@ -84,8 +84,8 @@ fn rows(report: &Report) -> (Vec<String>, Vec<Vec<String>>) {
             ),
         }
         row.push(match trial.n == trial.runs.len() {
-            true => trial.n.to_string(),
-            false => format!("{} of {}", trial.n, trial.runs.len()),
+            true => trial.n.to_string() + mark(trial),
+            false => format!("{} of {}{}", trial.n, trial.runs.len(), mark(trial)),
         });
         row.push(metric(trial, &report.objective));
         row.extend(more.iter().map(|name| metric(trial, name)));
@@ -97,6 +97,23 @@ fn rows(report: &Report) -> (Vec<String>, Vec<Vec<String>>) {
         row
     };
     (head, report.trials.iter().map(row).collect())
+}
+
+/// Marks a trial with runs that are not what was planned.
+fn mark(trial: &Trial) -> &'static str {
+    match trial.num_adjusted {
+        0 => "",
+        _ => "*",
+    }
+}
+
+/// What the mark in a table means; none when no trial has it.
+pub fn footnote(report: &Report) -> Option<&'static str> {
+    let mut trials = report.trials.iter();
+    let marked = trials.any(|trial| trial.num_adjusted > 0);
+    marked.then_some(
+        "* with runs whose learning rate was adjusted after a failure: see the remarks of report.md",
+    )
 }
 
 /// The ranked trials for a terminal of `width` columns: all metrics where they fit, else the objective
@@ -126,7 +143,7 @@ pub fn table(report: &Report, width: u16) -> String {
         vec![
             rank(trial),
             trial.id.clone(),
-            trial.n.to_string(),
+            trial.n.to_string() + mark(trial),
             objective(trial),
         ]
     };
@@ -139,7 +156,10 @@ pub fn table(report: &Report, width: u16) -> String {
     if fits(&short) {
         return short;
     }
-    let line = |trial: &Trial| format!("{}. {}\n   {}\n", rank(trial), trial.id, objective(trial));
+    let line = |trial: &Trial| {
+        let (rank, id, mark) = (rank(trial), &trial.id, mark(trial));
+        format!("{rank}. {id}{mark}\n   {}\n", objective(trial))
+    };
     report.trials.iter().map(line).collect()
 }
 
@@ -168,6 +188,13 @@ pub fn markdown(report: &Report) -> String {
         "\n\nMean ± standard deviation over n seeds, of each run's best epoch by `{}`; a test split is evaluated once, with that epoch's weights. s/run is wall time.\n",
         report.objective
     ));
+    let adjusted = report.trials.iter().filter(|trial| trial.num_adjusted > 0);
+    for trial in adjusted {
+        text.push_str(&format!(
+            "\n\\* In `{}`, {} of {} runs went on after a failure with a smaller learning rate than planned: see the remarks.\n",
+            trial.id, trial.num_adjusted, trial.n
+        ));
+    }
     if !report.problems.is_empty() {
         text.push_str("\n## Not completed\n\n");
         for problem in &report.problems {
@@ -264,7 +291,7 @@ pub fn csv(report: &Report) -> String {
     names
         .iter()
         .for_each(|name| text.push_str(&format!(",{name}/mean,{name}/sd")));
-    text.push_str(",wall_secs\n");
+    text.push_str(",wall_secs,num_adjusted\n");
     for trial in &report.trials {
         let rank = trial.rank.map_or(String::new(), |rank| rank.to_string());
         text.push_str(&format!("{rank},{}", field(&trial.id)));
@@ -284,7 +311,7 @@ pub fn csv(report: &Report) -> String {
         let secs = trial
             .wall_secs
             .map_or(String::new(), |secs| secs.to_string());
-        text.push_str(&format!(",{secs}\n"));
+        text.push_str(&format!(",{secs},{}\n", trial.num_adjusted));
     }
     text
 }

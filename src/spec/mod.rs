@@ -9,10 +9,12 @@ pub mod distribution;
 pub mod document;
 pub mod expression;
 mod extends;
+pub mod failure;
 mod functions;
 pub mod generate;
 mod hints;
 pub mod kind;
+pub mod limits;
 pub mod loss;
 pub mod method;
 pub mod metric;
@@ -35,8 +37,10 @@ use crate::diagnostic::Diagnostic;
 use backend::BackendSpec;
 use data::DataSpec;
 use document::{Table, Value};
+use failure::OnFailure;
 pub use hints::{key_paths, nearest_path};
 use kind::{Bytes, Kind};
+use limits::LimitsSpec;
 use loss::LossSpec;
 use metric::Objective;
 use model::ModelSpec;
@@ -74,6 +78,10 @@ pub struct ExperimentSpec {
     pub backend: BackendSpec,
     /// `[memory]`
     pub memory: MemorySpec,
+    /// `[limits]`
+    pub limits: LimitsSpec,
+    /// `[on_failure]`
+    pub on_failure: OnFailure,
 }
 
 /// The `[experiment]` table.
@@ -206,6 +214,13 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
                 )
                 .optional(),
         }),
+        limits: s.table("limits", "How long a run and the experiment may take.", false, LimitsSpec::decode),
+        on_failure: s.table(
+            "on_failure",
+            "What is done about a run that failed, for each class of failure: it is tried again, or given up.",
+            false,
+            failure::decode,
+        ),
     }
 }
 

@@ -18,11 +18,11 @@ use burn::train::checkpoint::{
 use burn::train::metric::store::EventStoreClient;
 use serde::{Deserialize, Serialize};
 
-use super::Emit;
 use super::fault::{Fault, Phase};
 use super::metrics::Sums;
+use super::{Emit, Job};
 use crate::data::sha256_hex;
-use crate::event::{Epoch, Event};
+use crate::event::{Adjustment, Epoch, Event};
 use crate::plan::{FORMAT, RunPlan};
 use crate::record::{RunFolder, write_json};
 
@@ -46,6 +46,9 @@ pub struct State {
     pub history: Vec<Epoch>,
     /// The best epoch by the objective.
     pub best: Option<Best>,
+    /// What was changed on the way here, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub adjustments: Vec<Adjustment>,
 }
 
 /// The best epoch by the objective.
@@ -95,6 +98,8 @@ pub struct Checkpoints {
     plan: RunPlan,
     folder: RunFolder,
     data_digests: BTreeMap<String, String>,
+    /// What was changed up to now: a checkpoint of another past is not this run's.
+    adjustments: Vec<Adjustment>,
     emit: Emit,
     fault: Option<Fault>,
     /// States whose files are being written, with the number of files that are done.
@@ -111,20 +116,15 @@ pub struct Found {
 }
 
 impl Checkpoints {
-    /// The checkpoints of a run's folder.
-    pub fn new(
-        plan: &RunPlan,
-        folder: &RunFolder,
-        data_digests: &BTreeMap<String, String>,
-        emit: Emit,
-        fault: Option<Fault>,
-    ) -> Self {
+    /// The checkpoints of a job's run.
+    pub fn new(job: &Job, data_digests: &BTreeMap<String, String>) -> Self {
         Self {
-            plan: plan.clone(),
-            folder: folder.clone(),
+            plan: job.plan.clone(),
+            folder: job.folder.clone(),
             data_digests: data_digests.clone(),
-            emit,
-            fault,
+            adjustments: job.adjustments.clone(),
+            emit: job.emit.clone(),
+            fault: job.fault.clone(),
             pending: Mutex::default(),
         }
     }
@@ -182,6 +182,14 @@ impl Checkpoints {
         }
         if sidecar.data_digests != self.data_digests {
             return Err("the data changed since it was written".into());
+        }
+        let before = |all: &[Adjustment]| -> Vec<Adjustment> {
+            let mut before = all.to_vec();
+            before.retain(|adjustment| adjustment.from_step < step);
+            before
+        };
+        if before(&sidecar.state.adjustments) != before(&self.adjustments) {
+            return Err("the learning rate was adjusted otherwise on the way there".into());
         }
         for part in PARTS {
             if sidecar.sha256.get(part) != Some(&self.sum(part, step)?) {
@@ -268,7 +276,7 @@ impl Checkpoints {
 
     fn write_sidecar(&self, step: usize, sidecar: &Sidecar) -> Result<(), String> {
         write_json(&self.folder.checkpoint_json(step), sidecar).map_err(|e| e.to_string())?;
-        self.prune();
+        self.prune(step);
         let state = &sidecar.state;
         let epoch = state.epochs_done + (state.steps_in_epoch > 0) as usize;
         (self.emit)(Event::CheckpointSaved { step, epoch });
@@ -277,8 +285,10 @@ impl Checkpoints {
 
     /// Removes all but the newest sets, the best one of each, without which a set is of no use, and the best
     /// ones of all. A file that cannot be removed is no failure.
-    fn prune(&self) {
-        let steps = self.folder.checkpoint_steps();
+    fn prune(&self, step: usize) {
+        let mut steps = self.folder.checkpoint_steps();
+        // Later ones were passed over when the run went on from before them, and count for nothing.
+        steps.retain(|other| *other <= step);
         let spec = &self.plan.checkpoint;
         let (newest, older) = steps.split_at(spec.keep_last.min(steps.len()));
         if older.is_empty() {

@@ -216,7 +216,7 @@ impl Epochs {
                 interrupter.fail_on_error(parts.event_processor.process_train(processed));
             }
             if let Err(error) = norms.read(state.steps_in_epoch, &self.sums, &interrupter) {
-                self.fail(Outcome::failed(FailureClass::Device, error));
+                self.fail(Outcome::failed(FailureClass::DeviceLost, error));
                 interrupter.stop(Some("the device cannot be read"));
             }
             if let Some(steps_per_sec) = pulse.beat(step + 1) {

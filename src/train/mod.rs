@@ -49,7 +49,7 @@ use burn::train::{InferenceStep, Learner, SupervisedTraining, TrainingError, Tra
 
 use crate::data::order::{Purpose, stream_seed};
 use crate::data::{self, Loaded, Split};
-use crate::event::{Event, FailureClass, Metrics, Outcome, Started};
+use crate::event::{Adjustment, Event, FailureClass, Metrics, Outcome, Started};
 use crate::plan::RunPlan;
 use crate::record::{Digests, RunFolder, TraceWriter, write_json};
 use crate::spec::kind::show_bytes;
@@ -85,6 +85,8 @@ pub struct Job {
     pub started: Instant,
     /// Updates after which the training ends for good, if it is to end before its plan says.
     pub last_step: Option<usize>,
+    /// What was changed after failures, in order.
+    pub adjustments: Vec<Adjustment>,
     /// A fault to provoke, for tests.
     pub fault: Option<Fault>,
 }
@@ -134,18 +136,13 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
         return Err(Outcome::failed(FailureClass::Disk, message));
     }
     let device = device::open(plan.device, plan.precision)
-        .map_err(|reason| Outcome::failed(FailureClass::Device, reason))?;
-    let checkpoints = Checkpoints::new(
-        plan,
-        &job.folder,
-        &loaded.digests,
-        job.emit.clone(),
-        job.fault.clone(),
-    );
+        .map_err(|reason| Outcome::failed(FailureClass::DeviceLost, reason))?;
+    let checkpoints = Checkpoints::new(job, &loaded.digests);
     checkpoints.remove_fragments();
     let found = checkpoints.newest();
     let (resumed_step, start) = found.state.unzip();
-    let start = start.unwrap_or_default();
+    let mut start = start.unwrap_or_default();
+    start.adjustments = job.adjustments.clone();
     let network = initial_network(plan, &device);
     (job.emit)(Event::RunStarted(Started {
         device_name: device::describe(plan.device.backend, &device),
@@ -267,7 +264,7 @@ impl Training<'_> {
         let learner = Learner::new(
             SharedNetwork::new(network, plan.train.ema.as_ref()),
             optimizer::optimizer(plan, &parameters),
-            schedule::schedule(plan, &parameters),
+            schedule::schedule(plan, &parameters, &job.adjustments),
         );
         let cursor = Arc::new(Cursor::default());
         let train_loader = splits.train.clone().shuffled(plan.seed, cursor.clone());
@@ -457,10 +454,16 @@ fn training_failure(error: &TrainingError) -> Outcome {
     let class = match error {
         TrainingError::Checkpoint(_) => FailureClass::Disk,
         TrainingError::Dataset(_) => FailureClass::Data,
-        other if other.is_device_poisoned() => FailureClass::Device,
+        other if other.is_device_poisoned() => FailureClass::DeviceLost,
         _ => FailureClass::Internal,
     };
-    Outcome::failed(class, error.to_string())
+    let message = match class {
+        FailureClass::Disk => format!(
+            "a checkpoint cannot be saved or read: {error}; make room or make its folder writable, and run the command again: it goes on from the last good one"
+        ),
+        _ => error.to_string(),
+    };
+    Outcome::failed(class, message)
 }
 
 /// The metrics of a network over a whole split.
@@ -471,7 +474,7 @@ fn evaluate(
     split: &str,
 ) -> Result<Metrics, Outcome> {
     let unread =
-        |e: burn::tensor::TensorReadError| Outcome::failed(FailureClass::Device, e.to_string());
+        |e: burn::tensor::TensorReadError| Outcome::failed(FailureClass::DeviceLost, e.to_string());
     let (mut sums, mut ranked) = (Sums::default(), Ranked::default());
     for batch in loader.iter() {
         let batch = batch.map_err(|e| Outcome::failed(FailureClass::Data, e.to_string()))?;

@@ -9,20 +9,27 @@ use burn::optim::lr_scheduler::{LrScheduler, LrSchedulerRecord};
 
 use super::optimizer::treatments;
 use super::paths::Parameter;
+use crate::event::{Adjustment, learning_rate_factor};
 use crate::plan::RunPlan;
 
 /// The plan's learning rates as Burn asks for them, one after the other.
 #[derive(Clone)]
 pub struct Schedule {
     plan: Arc<RunPlan>,
+    adjustments: Arc<[Adjustment]>,
     factor: f64,
     step: usize,
 }
 
-/// The schedule of a plan: the plan's own, and one for each group with a factor.
-pub fn schedule(plan: &RunPlan, parameters: &[Parameter]) -> ModuleLrScheduler {
+/// The schedule of a plan with what was adjusted: the plan's own, and one for each group with a factor.
+pub fn schedule(
+    plan: &RunPlan,
+    parameters: &[Parameter],
+    adjustments: &[Adjustment],
+) -> ModuleLrScheduler {
     let base = Schedule {
         plan: Arc::new(plan.clone()),
+        adjustments: adjustments.into(),
         factor: 1.0,
         step: 0,
     };
@@ -41,8 +48,10 @@ pub fn schedule(plan: &RunPlan, parameters: &[Parameter]) -> ModuleLrScheduler {
 
 impl LrScheduler for Schedule {
     fn step(&mut self) -> LearningRate {
+        let step = self.step;
         self.step += 1;
-        self.factor * self.plan.learning_rate(self.step - 1)
+        let adjusted = learning_rate_factor(&self.adjustments, step);
+        self.factor * adjusted * self.plan.learning_rate(step)
     }
 
     fn to_record(&self) -> LrSchedulerRecord {
@@ -68,7 +77,7 @@ mod tests {
     /// Rates of a schedule of 15 steps, of which each epoch has 5.
     fn assert_same(scheduler: &str, burn: Result<ModuleLrScheduler, String>, scale: f64) {
         let plan = planned(&format!("{IRIS}scheduler = {{ {scheduler} }}\n"));
-        let mut ours = schedule(&plan, &[]);
+        let mut ours = schedule(&plan, &[], &[]);
         let mut burn = burn.expect("Burn accepts it");
         for step in 0..plan.num_steps() {
             let (ours, burn) = (ours.step().base(), scale * burn.step().base());

@@ -53,6 +53,7 @@ fn trained(plan: &RunPlan, folder: &Path) -> RunFolder {
         emit: Arc::new(|_| {}),
         interrupter: Interrupter::new(),
         threads: 1,
+        adjustments: Vec::new(),
         started: Instant::now(),
         last_step: None,
         fault: None,

@@ -8,14 +8,14 @@ use super::support::root;
 /// Each module of `src/` with the modules that it may use.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("diagnostic", &[]),
-    ("event", &[]),
     ("spec", &["diagnostic"]),
+    ("event", &["spec"]),
     ("data", &["diagnostic", "spec"]),
     ("init", &["spec", "data"]),
     ("check", &["diagnostic", "spec", "data"]),
     ("plan", &["diagnostic", "spec", "data", "check"]),
     ("record", &["event", "spec", "plan"]),
-    ("dispatch", &["event", "plan"]),
+    ("dispatch", &["event", "spec", "plan"]),
     ("reproduce", &["record"]),
     (
         "train",

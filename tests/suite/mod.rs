@@ -3,9 +3,11 @@
 mod arrows;
 mod capsules;
 mod compose;
+mod damage;
 mod data;
 mod exactness;
 mod experiments;
+mod failures;
 mod files;
 mod generated;
 mod init;

@@ -1,7 +1,9 @@
 //! The kinds of value a key can take: one check, one phrase for messages, one JSON Schema each.
 
+mod duration;
 mod scalar;
 
+pub use duration::{parse_duration, show_duration};
 pub use scalar::{Bytes, Padding, Scalar};
 
 use serde_json::{Value as Json, json};
@@ -46,6 +48,11 @@ pub enum Kind {
     Slug,
     /// A number of bytes as text, such as `"4GiB"`.
     Bytes,
+    /// A duration as text, such as `"1h 30m"`.
+    Duration {
+        /// Whether it may be zero.
+        allows_zero: bool,
+    },
     /// A metric of a split, such as `"valid/loss"`.
     Objective,
     /// A list.
@@ -210,6 +217,7 @@ impl Kind {
             }
             Kind::Slug => "a name of letters, digits, `-`, `_` and `.`".into(),
             Kind::Bytes => "a size such as \"4GiB\" or \"512MiB\"".into(),
+            Kind::Duration { .. } => "a duration such as \"30s\" or \"1h 30m\"".into(),
             Kind::Objective => "a metric of a split, such as `valid/loss`".into(),
             Kind::List { item, .. } => format!("a list, each item {}", item.expected()),
             Kind::Tuple { item, len } => format!("a list of {len}, each {}", item.expected()),
@@ -246,6 +254,7 @@ impl Kind {
             }
             Kind::Slug => "\"my_name\"".into(),
             Kind::Bytes => "\"4GiB\"".into(),
+            Kind::Duration { .. } => "\"30s\"".into(),
             Kind::Objective => "\"valid/loss\"".into(),
             Kind::List { item, .. } => format!("[{}]", item.example()),
             Kind::Tuple { item, len } => format!("[{}]", vec![item.example(); *len].join(", ")),
@@ -392,6 +401,24 @@ impl Kind {
             (Kind::Bytes, Value::Int(v)) => Err(Box::new(
                 wrong_type().help(format!("write the unit: \"{v}MiB\" or \"{v}GiB\"")),
             )),
+            (Kind::Duration { allows_zero }, Value::Str(s)) => match parse_duration(s) {
+                Ok(duration) if *allows_zero || !duration.is_zero() => Ok(()),
+                Ok(_) => {
+                    let message = format!("`{path}` must be above zero, found {}", shown());
+                    Err(Box::new(
+                        Diagnostic::error("out-of-range", message)
+                            .at(node.span)
+                            .help("write a longer duration, or remove the key"),
+                    ))
+                }
+                Err(help) => Err(Box::new(out_of_range().help(help))),
+            },
+            (Kind::Duration { .. }, Value::Int(_) | Value::Float(_)) => {
+                let v = shown();
+                Err(Box::new(wrong_type().help(format!(
+                    "write the unit: \"{v}s\", \"{v}m\" (minutes) or \"{v}h\""
+                ))))
+            }
             (
                 Kind::List {
                     item: _,
@@ -531,6 +558,7 @@ impl Kind {
                 "type": "string",
                 "pattern": "^[0-9]+(\\.[0-9]+)? ?(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)$"
             }),
+            Kind::Duration { .. } => json!({ "type": "string", "pattern": duration::PATTERN }),
             Kind::List {
                 item,
                 min_items,

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write;
 
 use proptest::prelude::*;
+use runner::plan::FORMAT;
 use runner::record::capsule::{Capsule, CapsuleError, MAX_BYTES, unpack};
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
@@ -427,13 +428,13 @@ fn hostile_archives_are_refused_with_the_entry() {
         ),
         (
             "run that is none",
-            replaced("run/run.toml", "format = 1\n").archive(),
+            replaced("run/run.toml", &format!("format = {FORMAT}\n")).archive(),
         ),
         (
             "run of another format",
             replaced(
                 "run/run.toml",
-                &run_toml.replace("format = 1", "format = 7"),
+                &run_toml.replacen(&format!("format = {FORMAT}"), "format = 7", 1),
             )
             .archive(),
         ),

@@ -1,0 +1,281 @@
+//! Ends runs from outside: for the user, for a limit of time, or because another run has failed.
+//!
+//! A worker is first asked to stop, by closing its leash. One that a limit of time ends is killed when it
+//! has not ended after [`GRACE`].
+
+use std::collections::BTreeSet;
+use std::process::{Child, ChildStdin, ExitStatus};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::event::FailureClass;
+
+/// How long a worker may take to stop after a limit of time has passed.
+pub const GRACE: Duration = Duration::from_secs(10);
+
+/// How often the clock is looked at.
+const TICK: Duration = Duration::from_millis(50);
+
+/// How urgently everything is to end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Urgency {
+    /// Not at all.
+    #[default]
+    None,
+    /// Runs save a checkpoint and stop; no run is started.
+    Graceful,
+    /// Runs are killed.
+    AtOnce,
+}
+
+/// Why everything is to end.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reason {
+    /// The user said so.
+    User,
+    /// The experiment's limit of time has passed.
+    TimeLimit,
+    /// A run has failed, by its place among those dispatched, and its plan says to stop then.
+    Failure {
+        /// The run.
+        run: usize,
+        /// The kind of failure.
+        class: FailureClass,
+    },
+    /// What happens cannot be recorded.
+    NotRecorded,
+}
+
+/// Ends runs from outside.
+#[derive(Clone, Default)]
+pub struct Cancel(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// Wakes those who wait for time to pass.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    urgency: Urgency,
+    reason: Option<Reason>,
+    running: Vec<Option<Running>>,
+    /// Runs whose limit of time has passed.
+    late: BTreeSet<usize>,
+    /// Nothing is left to watch.
+    is_over: bool,
+}
+
+/// A worker's process. Its standard input is a leash: when it closes, the worker stops gracefully, also
+/// when this program was killed.
+struct Running {
+    child: Child,
+    leash: Option<ChildStdin>,
+    /// When the run's limit of time has passed.
+    deadline: Option<Instant>,
+    /// When it is killed if it is still there.
+    kill_at: Option<Instant>,
+    is_killed: bool,
+}
+
+/// How a worker's process ended.
+pub(super) struct Ended {
+    pub(super) status: Option<ExitStatus>,
+    /// It was killed by this program.
+    pub(super) is_killed: bool,
+}
+
+/// How a wait before a retry ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waited {
+    /// The time is over.
+    Through,
+    /// Everything is to end.
+    Cancelled,
+    /// The run's limit of time has passed.
+    Late,
+}
+
+impl Cancel {
+    /// Ends all runs, with at least this urgency. The first reason stays, but for the user's.
+    pub fn cancel(&self, urgency: Urgency, reason: Reason) {
+        let mut state = self.lock();
+        state.urgency = state.urgency.max(urgency);
+        if state.reason.is_none() || reason == Reason::User {
+            state.reason = Some(reason);
+        }
+        for running in state.running.iter_mut().flatten() {
+            running.leash = None;
+            if urgency == Urgency::AtOnce {
+                running.kill();
+            }
+        }
+        self.0.changed.notify_all();
+    }
+
+    /// The urgency so far.
+    pub fn urgency(&self) -> Urgency {
+        self.lock().urgency
+    }
+
+    /// Why everything ends, if it does.
+    pub fn reason(&self) -> Option<Reason> {
+        self.lock().reason.clone()
+    }
+
+    pub(super) fn expect(&self, num_runs: usize) {
+        self.lock().running.resize_with(num_runs, || None);
+    }
+
+    /// Takes a worker into care.
+    pub(super) fn hold(&self, run: usize, mut child: Child, deadline: Option<Instant>) {
+        let mut state = self.lock();
+        // A cancellation between the check and the start is made up for here.
+        let leash = child
+            .stdin
+            .take()
+            .filter(|_| state.urgency == Urgency::None);
+        let is_out_of_time = state.reason == Some(Reason::TimeLimit);
+        let mut running = Running {
+            child,
+            leash,
+            deadline,
+            kill_at: is_out_of_time.then(|| Instant::now() + GRACE),
+            is_killed: false,
+        };
+        if state.urgency == Urgency::AtOnce {
+            running.kill();
+        }
+        state.running[run] = Some(running);
+    }
+
+    /// Whether a run's limit of time has passed.
+    pub(super) fn is_late(&self, run: usize) -> bool {
+        self.lock().late.contains(&run)
+    }
+
+    /// Waits for a worker that has closed its output. It stays in care until it has ended, so that it can
+    /// still be killed.
+    pub(super) fn wait(&self, run: usize) -> Ended {
+        let mut pause = Duration::from_millis(1);
+        loop {
+            let mut state = self.lock();
+            let Some(running) = &mut state.running[run] else {
+                return Ended {
+                    status: None,
+                    is_killed: false,
+                };
+            };
+            let status = running.child.try_wait();
+            if !matches!(status, Ok(None)) {
+                let ended = Ended {
+                    status: status.ok().flatten(),
+                    is_killed: running.is_killed,
+                };
+                state.running[run] = None;
+                return ended;
+            }
+            drop(state);
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(TICK);
+        }
+    }
+
+    /// Lets time pass before a retry.
+    pub(super) fn pause(&self, time: Duration, deadline: Option<Instant>) -> Waited {
+        let until = Instant::now() + time;
+        let mut state = self.lock();
+        loop {
+            let now = Instant::now();
+            if state.urgency != Urgency::None {
+                return Waited::Cancelled;
+            }
+            if deadline.is_some_and(|deadline| now >= deadline) {
+                return Waited::Late;
+            }
+            if now >= until {
+                return Waited::Through;
+            }
+            let end = deadline.map_or(until, |deadline| deadline.min(until));
+            state = self.sleep(state, end - now);
+        }
+    }
+
+    /// Looks at the clock until all runs have ended: stops what passes its limit of time, and everything
+    /// when the experiment's has passed.
+    pub(super) fn watch(&self, mut experiment: Option<Instant>) {
+        loop {
+            let now = Instant::now();
+            if experiment.is_some_and(|deadline| now >= deadline) {
+                experiment = None;
+                if self.urgency() == Urgency::None {
+                    self.cancel(Urgency::Graceful, Reason::TimeLimit);
+                    let mut state = self.lock();
+                    let running = state.running.iter_mut().flatten();
+                    running.for_each(|running| running.kill_at = Some(now + GRACE));
+                }
+            }
+            let mut state = self.lock();
+            if state.is_over {
+                return;
+            }
+            let is_stopping = state.urgency != Urgency::None;
+            let State { running, late, .. } = &mut *state;
+            for (run, running) in running.iter_mut().enumerate() {
+                let Some(running) = running else { continue };
+                let is_late = running.deadline.is_some_and(|deadline| now >= deadline);
+                if is_late && !is_stopping && running.kill_at.is_none() {
+                    late.insert(run);
+                    running.leash = None;
+                    running.kill_at = Some(now + GRACE);
+                }
+                if running.kill_at.is_some_and(|kill_at| now >= kill_at) {
+                    running.kill();
+                }
+            }
+            drop(self.sleep(state, TICK));
+        }
+    }
+
+    /// Ends the watch when it is dropped, also by a panic.
+    pub(super) fn while_watched(&self) -> impl Drop {
+        struct Ends(Cancel);
+        impl Drop for Ends {
+            fn drop(&mut self) {
+                self.0.lock().is_over = true;
+                self.0.0.changed.notify_all();
+            }
+        }
+        Ends(self.clone())
+    }
+
+    fn sleep<'a>(&'a self, state: MutexGuard<'a, State>, time: Duration) -> MutexGuard<'a, State> {
+        let slept = self.0.changed.wait_timeout(state, time);
+        slept.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Running {
+    /// Kills the worker with whatever it has started. It may have ended by itself; then there is nothing
+    /// to kill.
+    fn kill(&mut self) {
+        self.leash = None;
+        if self.is_killed {
+            return;
+        }
+        self.is_killed = true;
+        #[cfg(unix)]
+        if let Ok(id) = libc::pid_t::try_from(self.child.id()) {
+            // SAFETY: `kill` takes no pointers. The worker leads a group of its own, and was not waited
+            // for as long as it is in care: so the number still means this group.
+            unsafe { libc::kill(-id, libc::SIGKILL) };
+        }
+        let _ = self.child.kill();
+    }
+}

@@ -1,0 +1,130 @@
+//! A run over all its attempts: when one fails, its plan says whether another follows.
+
+use std::time::{Duration, Instant};
+
+use super::cancel::{Cancel, Reason, Urgency, Waited};
+use super::{Settings, Task, child};
+use crate::event::{Adjustment, Attempts, Event, FailureClass, Outcome};
+use crate::plan::RunPlan;
+use crate::spec::failure::Then;
+use crate::spec::kind::show_duration;
+
+/// Makes attempts at a task until it is completed, stopped, or failed for good.
+pub fn run(run: usize, task: &Task, settings: &Settings, cancel: &Cancel, send: &dyn Fn(Event)) {
+    let started = Instant::now();
+    let limit = task.plan.time_limit_secs;
+    let limit = limit.and_then(|secs| Duration::try_from_secs_f64(secs).ok());
+    let deadline = limit.map(|limit| started + limit);
+    let mut attempts = task.attempts.clone();
+    let observe = |attempts: &mut Attempts, event: Event| {
+        attempts.apply(&event);
+        send(event);
+    };
+    let mut is_first = true;
+    loop {
+        if let Some(class) = attempts.failed {
+            match next(&task.plan, &attempts, class, is_first) {
+                Some((wait, retry)) => {
+                    observe(&mut attempts, retry);
+                    let outcome = match cancel.pause(wait, deadline) {
+                        Waited::Through => None,
+                        Waited::Cancelled => Some(Outcome::Interrupted),
+                        Waited::Late => Some(timeout(&task.plan, &attempts)),
+                    };
+                    if let Some(outcome) = outcome {
+                        observe(&mut attempts, ended(outcome));
+                        return give_up(run, &task.plan, &attempts, cancel);
+                    }
+                }
+                // The user has it tried again, although nothing is left of its retries.
+                None if is_first => {}
+                None => return give_up(run, &task.plan, &attempts, cancel),
+            }
+        }
+        is_first = false;
+        let adjustments = attempts.adjustments.clone();
+        let mut pass_on = |mut event: Event| {
+            if let Event::RunFinished { outcome, .. } = &mut event
+                && *outcome == Outcome::Interrupted
+                && cancel.is_late(run)
+            {
+                *outcome = timeout(&task.plan, &attempts);
+            }
+            observe(&mut attempts, event);
+        };
+        child::run(
+            run,
+            task,
+            &adjustments,
+            deadline,
+            settings,
+            cancel,
+            &mut pass_on,
+        );
+        if attempts.failed.is_none() {
+            return;
+        }
+    }
+}
+
+/// The retry that the plan grants after a failure, with the wait before it; none when there is no more.
+fn next(
+    plan: &RunPlan,
+    attempts: &Attempts,
+    class: FailureClass,
+    is_first: bool,
+) -> Option<(Duration, Event)> {
+    let policy = *plan.on_failure.get(&class)?;
+    let num_before = attempts.num_retries(class);
+    if num_before >= policy.retries {
+        return None;
+    }
+    // A failure of an earlier command is long past: nothing is waited for.
+    let wait = match is_first {
+        true => Duration::ZERO,
+        false => policy.wait(num_before),
+    };
+    let factor = policy.learning_rate_factor;
+    let retry = Event::RunRetried {
+        attempt: num_before + 1,
+        class,
+        after_secs: wait.as_secs_f64(),
+        adjustment: factor.map(|learning_rate_factor| Adjustment {
+            from_step: attempts.checkpoint_step,
+            learning_rate_factor,
+        }),
+    };
+    Some((wait, retry))
+}
+
+/// A run has ended for good: its plan may say that all others end too.
+fn give_up(run: usize, plan: &RunPlan, attempts: &Attempts, cancel: &Cancel) {
+    let Some(class) = attempts.failed else {
+        return;
+    };
+    let policy = plan.on_failure.get(&class);
+    if policy.is_some_and(|policy| policy.then == Then::Stop) && cancel.urgency() == Urgency::None {
+        cancel.cancel(Urgency::Graceful, Reason::Failure { run, class });
+    }
+}
+
+fn timeout(plan: &RunPlan, attempts: &Attempts) -> Outcome {
+    let limit = plan.time_limit_secs.unwrap_or_default();
+    let limit = show_duration(Duration::try_from_secs_f64(limit).unwrap_or_default());
+    let kept = match attempts.checkpoint_step {
+        0 => "no checkpoint was saved, so it will begin from the start".to_owned(),
+        step => format!("its checkpoint of step {step} is kept, and it will go on from there"),
+    };
+    let message = format!(
+        "the run passed its limit of {limit} (`limits.run`); {kept}: raise the limit, and run the command again"
+    );
+    Outcome::failed(FailureClass::Timeout, message)
+}
+
+fn ended(outcome: Outcome) -> Event {
+    Event::RunFinished {
+        outcome,
+        wall_secs: 0.0,
+        weights_digest: String::new(),
+    }
+}

@@ -1,0 +1,189 @@
+//! What the attempts at a run came to: how often it was tried again, and what was changed for that. Folded
+//! from events alone, so that a runner that was killed in between is no different from one that was not.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Event, FailureClass, Outcome};
+
+/// A change of a run while it was under way.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Adjustment {
+    /// Optimizer updates that came before it.
+    pub from_step: usize,
+    /// What the learning rate of the updates since is multiplied by.
+    pub learning_rate_factor: f64,
+}
+
+impl Adjustment {
+    /// What it is, for readers.
+    pub fn in_words(&self) -> String {
+        let factor = self.learning_rate_factor;
+        let factor = match factor < 1e-4 {
+            true => format!("{factor:e}"),
+            false => factor.to_string(),
+        };
+        let step = self.from_step;
+        format!("the learning rate times {factor} from step {step} on")
+    }
+}
+
+/// What adjustments multiply the learning rate of the update by that `step` updates come before.
+pub fn learning_rate_factor(adjustments: &[Adjustment], step: usize) -> f64 {
+    let made = adjustments.iter().filter(|a| a.from_step <= step);
+    made.map(|a| a.learning_rate_factor).product()
+}
+
+/// As on the command line of a worker: `STEP:FACTOR`.
+impl fmt::Display for Adjustment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.from_step, self.learning_rate_factor)
+    }
+}
+
+impl FromStr for Adjustment {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is not of the form STEP:FACTOR");
+        let (step, factor) = text.split_once(':').ok_or_else(wrong)?;
+        let factor: f64 = factor.parse().map_err(|_| wrong())?;
+        match factor > 0.0 && factor.is_finite() {
+            true => Ok(Self {
+                from_step: step.parse().map_err(|_| wrong())?,
+                learning_rate_factor: factor,
+            }),
+            false => Err(wrong()),
+        }
+    }
+}
+
+/// The attempts at a run so far.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Attempts {
+    /// What was changed, in order. Of a run that failed for good and was begun again, too: its
+    /// checkpoints hold it.
+    pub adjustments: Vec<Adjustment>,
+    /// Optimizer updates up to the newest checkpoint.
+    pub checkpoint_step: usize,
+    /// The class of the failure that ended the newest attempt and was not followed by a retry.
+    pub failed: Option<FailureClass>,
+    /// Retries since the run was last begun, by the class of the failure before.
+    retries: BTreeMap<FailureClass, u32>,
+}
+
+impl Attempts {
+    /// Those of a run that has only these adjustments behind it.
+    pub fn adjusted(adjustments: &[Adjustment]) -> Self {
+        Self {
+            adjustments: adjustments.to_vec(),
+            ..Self::default()
+        }
+    }
+
+    /// Takes in one event.
+    pub fn apply(&mut self, event: &Event) {
+        match event {
+            Event::RunStarted(started) => {
+                self.begin_anew();
+                self.checkpoint_step = started.resumed_step;
+            }
+            Event::CheckpointSaved { step, .. } => self.checkpoint_step = *step,
+            Event::RunRetried {
+                class, adjustment, ..
+            } => {
+                self.failed = None;
+                *self.retries.entry(*class).or_default() += 1;
+                self.adjustments.extend(*adjustment);
+            }
+            Event::RunFinished { outcome, .. } => {
+                self.begin_anew();
+                if let Outcome::Failed { class, .. } = outcome {
+                    self.failed = Some(*class);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Retries after failures of a class.
+    pub fn num_retries(&self, class: FailureClass) -> u32 {
+        self.retries.get(&class).copied().unwrap_or(0)
+    }
+
+    /// An attempt after a failure that is no retry is the user's, who begins with all retries.
+    fn begin_anew(&mut self) {
+        if self.failed.take().is_some() {
+            self.retries.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finished(outcome: Outcome) -> Event {
+        Event::RunFinished {
+            outcome,
+            wall_secs: 1.0,
+            weights_digest: String::new(),
+        }
+    }
+
+    fn retried(class: FailureClass, adjustment: Option<Adjustment>) -> Event {
+        Event::RunRetried {
+            attempt: 1,
+            class,
+            after_secs: 0.0,
+            adjustment,
+        }
+    }
+
+    #[test]
+    fn retries_count_until_the_user_begins_again() {
+        let class = FailureClass::Killed;
+        let failed = || finished(Outcome::failed(class, "gone"));
+        let mut attempts = Attempts::default();
+        let mut apply = |event: Event| {
+            attempts.apply(&event);
+            (attempts.num_retries(class), attempts.failed)
+        };
+        assert_eq!(apply(failed()), (0, Some(class)));
+        assert_eq!(apply(retried(class, None)), (1, None));
+        // Stopped by the user, or by a kill of the runner: the same attempt goes on.
+        assert_eq!(apply(finished(Outcome::Interrupted)), (1, None));
+        assert_eq!(apply(failed()), (1, Some(class)));
+        assert_eq!(apply(retried(class, None)), (2, None));
+        assert_eq!(apply(failed()), (2, Some(class)));
+        // Without a retry in between, somebody has begun it again.
+        assert_eq!(apply(failed()), (0, Some(class)));
+    }
+
+    #[test]
+    fn adjustments_multiply_from_their_step_on() {
+        let first: Adjustment = "6:0.5".parse().unwrap();
+        let second: Adjustment = "8:1e-31".parse().unwrap();
+        assert_eq!(first.to_string(), "6:0.5");
+        assert_eq!(second.to_string().parse(), Ok(second));
+        let factor = |step| learning_rate_factor(&[first, second], step);
+        assert_eq!([5, 6, 7, 8].map(factor), [1.0, 0.5, 0.5, 0.5e-31]);
+        for wrong in ["6", "6:", "6:0", "6:-1", "6:inf", "x:0.5"] {
+            assert!(wrong.parse::<Adjustment>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_retry_goes_on_from_the_newest_checkpoint() {
+        let mut attempts = Attempts::default();
+        let adjustment = "6:0.5".parse().ok();
+        attempts.apply(&Event::CheckpointSaved { step: 6, epoch: 1 });
+        attempts.apply(&finished(Outcome::failed(FailureClass::NotFinite, "nan")));
+        attempts.apply(&retried(FailureClass::NotFinite, adjustment));
+        assert_eq!(attempts.checkpoint_step, 6);
+        assert_eq!(attempts.adjustments, Vec::from_iter(adjustment));
+    }
+}

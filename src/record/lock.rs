@@ -1,0 +1,139 @@
+//! The locks of the results tree. The system's lock decides who writes; the text in the file only says who
+//! that is, and may be that of a runner that was killed long ago.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+use sysinfo::System;
+
+/// Who holds a lock, as its file says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Holder {
+    /// The number of its process.
+    pub pid: u32,
+    /// The machine that it runs on.
+    pub host: String,
+    /// When it took the lock, RFC 3339.
+    pub since: String,
+    /// Its command line.
+    pub command: String,
+}
+
+/// A lock that is held until this is dropped.
+pub struct Lock(File);
+
+/// What asking for a lock came to.
+pub enum Locked {
+    /// It is ours now.
+    Taken(Lock),
+    /// Another process has it; who that is, where its file says so.
+    Busy(Option<Holder>),
+}
+
+/// Between taking a lock and writing its name a holder needs some time, in which the file names the one
+/// before.
+const NAMING: Duration = Duration::from_millis(100);
+
+pub(super) fn open(folder: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).read(true).write(true);
+    options.open(folder.join(".lock"))
+}
+
+impl Holder {
+    /// This process.
+    pub fn here() -> Self {
+        let words = std::env::args_os();
+        let words: Vec<_> = words.map(|w| w.to_string_lossy().into_owned()).collect();
+        Self {
+            pid: std::process::id(),
+            host: System::host_name().unwrap_or_default(),
+            since: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+            command: words.join(" "),
+        }
+    }
+
+    fn read(mut file: &File) -> Option<Self> {
+        let mut text = String::new();
+        file.rewind().ok()?;
+        file.read_to_string(&mut text).ok()?;
+        toml::from_str(&text).ok()
+    }
+}
+
+impl Lock {
+    /// Takes the lock of a folder, if it is free.
+    pub(super) fn take(folder: &Path) -> io::Result<Locked> {
+        fs::create_dir_all(folder)?;
+        let file = open(folder)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Locked::Taken(Self::named(file))),
+            Err(fs::TryLockError::WouldBlock) => {
+                std::thread::sleep(NAMING);
+                Ok(Locked::Busy(Holder::read(&file)))
+            }
+            Err(fs::TryLockError::Error(e)) => Err(e),
+        }
+    }
+
+    /// Takes the lock of a folder as soon as it is free.
+    pub(super) fn wait_for(folder: &Path) -> io::Result<Self> {
+        let file = open(folder)?;
+        file.lock()?;
+        Ok(Self::named(file))
+    }
+
+    /// Who cannot be named still has the lock.
+    fn named(file: File) -> Self {
+        let text = toml::to_string(&Holder::here()).unwrap_or_default();
+        let write = |mut file: &File| -> io::Result<()> {
+            file.set_len(0)?;
+            file.rewind()?;
+            file.write_all(text.as_bytes())
+        };
+        if let Err(e) = write(&file) {
+            tracing::warn!("the lock cannot be named: {e}");
+        }
+        Self(file)
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Nobody is named who has it no more.
+        let _ = self.0.set_len(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_names_its_holder_and_nobody_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(".lock");
+        // What a killed runner left.
+        fs::write(
+            &path,
+            "pid = 1\nhost = \"gone\"\nsince = \"2020\"\ncommand = \"old\"\n",
+        )
+        .unwrap();
+        let Ok(Locked::Taken(lock)) = Lock::take(folder.path()) else {
+            panic!("it is free")
+        };
+        let Ok(Locked::Busy(Some(holder))) = Lock::take(folder.path()) else {
+            panic!("it is held")
+        };
+        assert_eq!(
+            (holder.pid, holder.host),
+            (std::process::id(), Holder::here().host)
+        );
+        drop(lock);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "");
+        assert!(matches!(Lock::take(folder.path()), Ok(Locked::Taken(_))));
+    }
+}
