@@ -245,6 +245,9 @@ fn a_failure_whose_retry_a_kill_prevented_is_retried_at_once() {
         kept.map(|line| format!("{line}\n")).collect::<String>(),
     )
     .unwrap();
+    // Long enough to tell that the wait is not made up for.
+    let patient = DIVERGES.replace("\"0s\"", "\"1s\"");
+    fs::write(folder.path().join("spec.toml"), patient).unwrap();
     let stderr = goes_on(folder.path());
     assert!(
         stderr.contains("retry 1 of 3 after `not_finite` now"),
@@ -496,4 +499,28 @@ fn the_name_of_a_killed_runner_misleads_nobody() {
     assert!(text.contains(&format!("pid = {}\n", first.id())), "{text}");
     goes_on(folder.path());
     assert_eq!(fs::read_to_string(&lock).unwrap(), "", "nobody has it");
+}
+
+#[test]
+fn a_limit_that_no_run_can_pass_is_told() {
+    let limits = "\n[limits]\nrun = \"3h\"\nexperiment = \"2h\"\n";
+    let folder = folder_with(&format!("{IRIS}{limits}"));
+    let (code, _, stderr) = run(folder.path(), &["check", "spec.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+    let warning =
+        "`limits.run` is 3h, and the experiment stops after 2h: no run can pass its limit";
+    assert!(stderr.contains(warning), "{stderr}");
+}
+
+#[test]
+fn a_timeout_can_stop_the_experiment() {
+    let spec = format!(
+        "[experiment]\nseeds = [1, 2]\n{SLOW}\n[limits]\nrun = \"500ms\"\n[on_failure.timeout]\nthen = \"stop\"\n"
+    );
+    let folder = folder_with(&spec);
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--jobs", "1"]);
+    assert_eq!(code, 1, "{stderr}");
+    let why =
+        "stopped because `base-s1` failed, as `on_failure.timeout.then` is \"stop\": 2 runs left";
+    assert!(stderr.contains(why), "{stderr}");
 }
