@@ -34,37 +34,31 @@ mod targets;
 pub mod tensor;
 #[cfg(test)]
 mod tests;
+mod training;
 
 use std::any::Any;
-use std::fs;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use burn::data::dataloader::DataLoader;
-use burn::module::{Module, ParamGroup};
 use burn::tensor::Device;
+use burn::train::InferenceStep;
 pub use burn::train::Interrupter;
 use burn::train::metric::Adaptor;
-use burn::train::{InferenceStep, Learner, SupervisedTraining, TrainingError, TrainingStrategy};
 
+use crate::data;
 use crate::data::order::{Purpose, stream_seed};
-use crate::data::{self, Loaded, Split};
 use crate::event::{Adjustment, Event, FailureClass, Metrics, Outcome, Started};
 use crate::plan::RunPlan;
-use crate::record::{Digests, RunFolder, TraceWriter, write_json};
-use crate::spec::kind::show_bytes;
-use checkpoint::{Always, Checkpoints, State};
-use diagnose::Watch;
-use digest::optimizer_digests;
+use crate::record::{RunFolder, TraceWriter, write_json};
+use checkpoint::Checkpoints;
 pub use distance::weight_distances;
-use epochs::{Epochs, Progressed};
 pub use fault::{Fault, FaultKind, Phase};
-use loader::{Batch, Cursor, Loader};
-use metrics::{NotFinite, Nothing, SharedSums, Sums, Tap};
+use loader::Batch;
+use metrics::Sums;
 use network::Network;
-use paths::Paths;
 use scores::{Ranked, Scores};
-use shared::SharedNetwork;
+use training::{Splits, Training, save, trace_failure};
 
 /// Takes the events of a run, from any thread.
 pub type Emit = Arc<dyn Fn(Event) + Send + Sync>;
@@ -170,300 +164,11 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     training.finish(model, &progressed)
 }
 
-fn trace_failure(error: std::io::Error) -> Outcome {
-    Outcome::failed(
-        FailureClass::Disk,
-        format!("the trace cannot be written: {error}"),
-    )
-}
-
-/// Saves weights under a name.
-fn save(folder: &RunFolder, network: Network, name: &str) -> Result<(), Outcome> {
-    let path = folder.model(name);
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent).map_err(|e| unsaved(folder, &e))?;
-    }
-    let saved = network.into_record().save(&path);
-    saved.map_err(|e| unsaved(folder, &e))
-}
-
-fn unsaved(folder: &RunFolder, error: &dyn std::fmt::Display) -> Outcome {
-    let place = folder.0.display();
-    let message = format!("the weights cannot be saved below {place}: {error}");
-    Outcome::failed(FailureClass::Disk, message)
-}
-
 /// The network as training begins with it, on a device with autodiff.
 fn initial_network(plan: &RunPlan, device: &Device) -> Network {
     let device = device.clone().autodiff();
     device.seed(stream_seed(plan.seed, Purpose::Init, 0));
     Network::new(plan, &device)
-}
-
-/// The loaders of each split.
-struct Splits {
-    train: Loader,
-    valid: Loader,
-    test: Option<Loader>,
-    /// What is measured over them.
-    scores: Arc<Scores>,
-}
-
-impl Splits {
-    fn new(plan: &RunPlan, loaded: Loaded, device: &Device) -> Self {
-        let Loaded {
-            train,
-            valid,
-            test,
-            to_pixels,
-            ..
-        } = loaded;
-        let loader = |split: Split| Loader::in_order(Arc::new(split), plan, device);
-        Self {
-            train: loader(train),
-            valid: loader(valid),
-            test: test.map(loader),
-            scores: Arc::new(Scores::new(plan, to_pixels)),
-        }
-    }
-}
-
-/// The training of a run.
-struct Training<'a> {
-    job: &'a Job,
-    /// With autodiff.
-    device: Device,
-    splits: Splits,
-    checkpoints: Arc<Checkpoints>,
-}
-
-impl Training<'_> {
-    /// Trains from a checkpoint, or from the start, to the end. A training that is watched leaves nothing on disk.
-    fn train(
-        &self,
-        network: Network,
-        (step, start): (Option<usize>, State),
-        trace: Option<TraceWriter>,
-        watch: Option<Watch>,
-    ) -> Result<(SharedNetwork, Progressed), Outcome> {
-        let Self {
-            job,
-            device,
-            splits,
-            checkpoints,
-        } = self;
-        let plan = &job.plan;
-        let is_watched = watch.is_some();
-        let interrupter = match &watch {
-            Some(watch) => watch.interrupter.clone(),
-            None => job.interrupter.clone(),
-        };
-        let parameters = Paths::new(plan).parameters(&network);
-        let frozen = ParamGroup::from_paths(optimizer::frozen(plan, &parameters));
-        let network = network.set_require_grad_group(frozen, false);
-        let learner = Learner::new(
-            SharedNetwork::new(network, plan.train.ema.as_ref()),
-            optimizer::optimizer(plan, &parameters),
-            schedule::schedule(plan, &parameters, &job.adjustments),
-        );
-        let cursor = Arc::new(Cursor::default());
-        let train_loader = splits.train.clone().shuffled(plan.seed, cursor.clone());
-        let sums = SharedSums::default();
-        let result = Arc::new(Mutex::new(Progressed::default()));
-        let epochs = Epochs {
-            plan: plan.clone(),
-            device: device.clone(),
-            start,
-            started: job.started,
-            cursor,
-            sums: sums.clone(),
-            scores: splits.scores.clone(),
-            checkpoints: checkpoints.clone(),
-            trace: trace.map(Mutex::new),
-            watch: watch.clone(),
-            last_step: job.last_step,
-            emit: match is_watched {
-                true => Arc::new(|_| {}),
-                false => job.emit.clone(),
-            },
-            fault: job.fault.clone().filter(|_| !is_watched),
-            result: result.clone(),
-        };
-        let [model, optimizer, scheduler] = checkpoints.parts();
-        let batch_size = plan.train.batch_size;
-        let [train_tap, valid_tap] = Tap::pair(&sums, &splits.scores, batch_size, &interrupter);
-        let training = SupervisedTraining::new(
-            &job.folder.0,
-            train_loader.to_device(device),
-            Arc::new(splits.valid.clone()),
-        )
-        .metric_train(train_tap)
-        .metric_valid(valid_tap)
-        .with_metric_logger(Nothing)
-        .with_application_logger(None)
-        .renderer(Box::new(Nothing))
-        .with_interrupter(interrupter)
-        .with_custom_checkpointers(model, optimizer, scheduler)
-        .with_checkpointing_strategy(Always)
-        .num_epochs(plan.train.epochs)
-        .with_training_strategy(TrainingStrategy::Custom(Arc::new(epochs)));
-        let training = match step {
-            Some(step) => training.checkpoint(step),
-            None => training,
-        };
-        let trained = training.launch(learner);
-        if let Some(error) = trained.error {
-            return Err(training_failure(&error));
-        }
-        let progressed = result
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        if let Some(failure) = progressed.failure {
-            return Err(failure);
-        }
-        if is_watched {
-            return Ok((trained.model, progressed));
-        }
-        let epoch = progressed.state.epochs_done + 1;
-        let not_finite = sums.lock().not_finite;
-        if let Some(not_finite) = not_finite {
-            return Err(self.not_finite(not_finite, epoch));
-        }
-        if let (Some(held), Some(limit)) = (progressed.over_limit, plan.memory_limit_bytes) {
-            return Err(Outcome::failed(
-                FailureClass::OutOfMemory,
-                format!(
-                    "the process held {} in epoch {epoch}, and `memory.limit` is {}; raise the limit, or choose a smaller batch or model",
-                    show_bytes(held),
-                    show_bytes(limit)
-                ),
-            ));
-        }
-        let is_stopped_early = progressed.state.is_stopped_early(plan);
-        let is_last_step = job
-            .last_step
-            .is_some_and(|last| progressed.state.step(plan) >= last);
-        let is_done =
-            progressed.state.epochs_done >= plan.train.epochs || is_stopped_early || is_last_step;
-        if trained.interrupted.is_some() && !is_done {
-            // A stop that came when everything was trained leaves only little to do.
-            return Err(Outcome::Interrupted);
-        }
-        if let (Some(stopping), true) = (&plan.train.early_stopping, is_stopped_early) {
-            let metric = plan.watched().unwrap_or(plan.objective).name();
-            (job.emit)(Event::StoppedEarly {
-                epoch: progressed.state.epochs_done,
-                reason: format!("no better {metric} for {} epochs", stopping.patience),
-            });
-        }
-        Ok((trained.model, progressed))
-    }
-
-    /// The failure of a training with a number that is none, and where that came from: found by making the last
-    /// updates again.
-    fn not_finite(&self, wrong: NotFinite, epoch: usize) -> Outcome {
-        let NotFinite { what, step } = wrong;
-        let plan = &self.job.plan;
-        let mut message = format!("the {what} became infinite or not a number in epoch {epoch}");
-        if let Some(step) = step {
-            let step = (epoch - 1) * plan.steps_per_epoch + step;
-            message += &format!(", step {step}");
-            let watch = Watch {
-                step,
-                paths: Paths::new(plan),
-                interrupter: Interrupter::new(),
-                found: Arc::default(),
-            };
-            let (from, start) = self.checkpoints.newest().state.unzip();
-            let network = initial_network(plan, &self.device);
-            let from = (from, start.unwrap_or_default());
-            let first = match self.train(network, from, None, Some(watch.clone())) {
-                Ok(_) => watch.found(),
-                Err(_) => None,
-            };
-            if let Some(first) = first {
-                message += &format!(": first {first}");
-            }
-        }
-        message += "; lower `optimizer.learning_rate`, or set `optimizer.clip`";
-        Outcome::failed(FailureClass::NotFinite, message)
-    }
-
-    /// Saves the weights and evaluates the best ones on the test split.
-    fn finish(&self, model: SharedNetwork, progressed: &Progressed) -> Result<Executed, Outcome> {
-        let Self {
-            job,
-            splits,
-            checkpoints,
-            ..
-        } = self;
-        let folder = &job.folder;
-        let weights_digest = digest::weights_digest(&model.network());
-        save(folder, model.network(), "final")?;
-        if let Some(average) = model.average() {
-            save(folder, average, "ema")?;
-        }
-        self.trace_optimizer(progressed.state.step(&job.plan))?;
-        Fault::reach(job.fault.as_ref(), Phase::Evaluating);
-        if let Some(epoch) = progressed.state.best {
-            let record = checkpoints
-                .weights(epoch.step)
-                .map_err(|e| unsaved(folder, &e))?;
-            let best = model
-                .try_load_record(record)
-                .map_err(|e| unsaved(folder, &e))?;
-            // The weights that the objective was measured with.
-            let chosen = best.average().filter(|_| job.plan.objective.is_of_ema());
-            save(folder, chosen.unwrap_or(best.network()), "best")?;
-            let evaluated = [("test", Some(best.network())), ("test_ema", best.average())];
-            for (name, network) in evaluated {
-                if let (Some(test), Some(network)) = (&splits.test, network) {
-                    (job.emit)(Event::SplitEvaluated {
-                        split: name.into(),
-                        epoch: epoch.epoch,
-                        metrics: evaluate(&network, test, &splits.scores, name)?,
-                    });
-                }
-            }
-        }
-        Ok(Executed {
-            outcome: Outcome::Completed,
-            weights_digest,
-        })
-    }
-
-    /// Adds the digests of the optimizer's state to the trace, as the last checkpoint holds it.
-    fn trace_optimizer(&self, step: usize) -> Result<(), Outcome> {
-        let path = self.job.folder.checkpoint_part("optimizer", step);
-        if !path.exists() {
-            return Ok(());
-        }
-        let paths = Paths::new(&self.job.plan);
-        let parameters = optimizer_digests(&path, &paths)
-            .map_err(|reason| Outcome::failed(FailureClass::Disk, reason))?;
-        let digests = Digests { step, parameters };
-        // What is there of this step stays, but for what an attempt before this one put behind it.
-        TraceWriter::open(&self.job.folder, step, step)
-            .and_then(|mut trace| trace.add_digests(&digests))
-            .map_err(trace_failure)
-    }
-}
-
-fn training_failure(error: &TrainingError) -> Outcome {
-    let class = match error {
-        TrainingError::Checkpoint(_) => FailureClass::Disk,
-        TrainingError::Dataset(_) => FailureClass::Data,
-        other if other.is_device_poisoned() => FailureClass::DeviceLost,
-        _ => FailureClass::Internal,
-    };
-    let message = match class {
-        FailureClass::Disk => format!(
-            "a checkpoint cannot be saved or read: {error}; make room or make its folder writable, and run the command again: it goes on from the last good one"
-        ),
-        _ => error.to_string(),
-    };
-    Outcome::failed(class, message)
 }
 
 /// The metrics of a network over a whole split.

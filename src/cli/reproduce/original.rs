@@ -1,0 +1,203 @@
+//! The run that is made again: out of its folder, or out of a capsule.
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::experiment::refuse;
+use crate::cli::output::Output;
+use crate::cli::prepare::unreadable;
+use crate::cli::{ReproduceArgs, bundle};
+use crate::diagnostic::Diagnostic;
+use crate::event::Outcome;
+use crate::plan::RunPlan;
+use crate::record::capsule::{self, Needs};
+use crate::record::{Environment, ExperimentFolder, RunFolder, RunRecord, Summary, Trace};
+use crate::reproduce::{Side, Spread, prediction_interval};
+
+/// The runs that a path stands for.
+pub fn originals(args: &ReproduceArgs, output: &mut Output) -> Result<Vec<Original>, u8> {
+    let (path, steps) = (&args.path, args.steps);
+    let wrong = |message: String, help: &str, output: &mut Output| {
+        let diagnostic = Diagnostic::error("results", message);
+        refuse(diagnostic.help(help), output)
+    };
+    let run = RunFolder(path.to_owned());
+    if run.run_toml().exists() || path.is_file() {
+        let original = match path.is_file() {
+            true => Original::unpack(path, output)?,
+            false => Original::read(run, output)?,
+        };
+        let end = original.record.outcome.as_ref();
+        if end != Some(&Outcome::Completed) && steps.is_none() {
+            let how = end.map_or("not finished", Outcome::word);
+            let message = format!("`{}` is {how}: there is no end to compare", path.display());
+            let help = "compare its first steps with `--steps N`, or let `runner run` complete it";
+            return Err(wrong(message, help, output));
+        }
+        return Ok(vec![original]);
+    }
+    let experiment = ExperimentFolder(path.to_owned());
+    if !experiment.plan_json().exists() {
+        let message = format!(
+            "`{}` is neither the folder of a run nor of an experiment nor a capsule",
+            path.display()
+        );
+        let help =
+            "give a folder such as `results/mnist_sweep/runs/base-s1`; `runner list` shows them";
+        return Err(wrong(message, help, output));
+    }
+    let mut originals = Vec::new();
+    for id in experiment.run_ids() {
+        let original = Original::read(experiment.run(&id), output)?;
+        match original.record.outcome {
+            Some(Outcome::Completed) => originals.push(original),
+            _ => output.say(&format!("`{id}` is passed over: it is not completed")),
+        }
+    }
+    match originals.is_empty() {
+        false => Ok(originals),
+        true => {
+            let message = format!("no run of `{}` is completed", path.display());
+            Err(wrong(message, "complete them with `runner run`", output))
+        }
+    }
+}
+
+/// A run to make again.
+pub struct Original {
+    /// Its folder.
+    pub folder: RunFolder,
+    /// What was to be done.
+    pub plan: RunPlan,
+    /// What happened.
+    pub record: RunRecord,
+    /// Where it was made, if that is known.
+    pub environment: Option<Environment>,
+    /// The objective of each completed seed of its trial.
+    seeds: Vec<f64>,
+    /// Where the new run is put by default.
+    pub place: PathBuf,
+}
+
+impl Original {
+    fn read(folder: RunFolder, output: &mut Output) -> Result<Self, u8> {
+        let plan = match folder.read_plan() {
+            Ok(Some(plan)) => plan,
+            Ok(None) => {
+                let message = format!("`{}` has no run.toml", folder.0.display());
+                return Err(refuse(Diagnostic::error("results", message), output));
+            }
+            Err(e) => return Err(unreadable(&e, &folder, output)),
+        };
+        let record = RunRecord::read(&folder).map_err(|e| unreadable(&e, &folder, output))?;
+        let environment = std::fs::read(folder.environment_json()).ok();
+        let environment = environment.and_then(|text| serde_json::from_slice(&text).ok());
+        Ok(Self {
+            seeds: seeds(&folder, &plan),
+            place: default_place(&folder),
+            folder,
+            plan,
+            record,
+            environment,
+        })
+    }
+
+    /// The run of a capsule, unpacked beside where it will be made again.
+    fn unpack(archive: &Path, output: &mut Output) -> Result<Self, u8> {
+        let name = archive.file_name().unwrap_or_default().to_string_lossy();
+        let stem = name.split(".capsule").next().unwrap_or_default();
+        let place = free(PathBuf::from(format!("{stem}-reproduced")));
+        let unpacked = capsule::unpack(archive, &place.join("capsule"), capsule::MAX_BYTES)
+            .map_err(|error| refuse(*bundle::shown(&error), output))?;
+        output.say(&format!(
+            "unpacked {} to {}",
+            archive.display(),
+            place.display()
+        ));
+        if unpacked.manifest.data.needs == Needs::Files {
+            for root in &unpacked.manifest.data.roots {
+                output.say(&format!(
+                    "note: the capsule holds no data; it was {}, and `--data DIR` says where it is here",
+                    root.original
+                ));
+            }
+        }
+        let objective = unpacked.plan.objective.name();
+        let others = unpacked.siblings.iter();
+        let mut seeds: Vec<f64> = others
+            .filter_map(|other| other.metrics.get(&objective).copied())
+            .collect();
+        let read = Self::read(unpacked.folder, output)?;
+        let own = read.record.best_epoch(&unpacked.plan);
+        seeds.extend(own.and_then(|own| own.metrics.get(&objective).copied()));
+        Ok(Self {
+            plan: unpacked.plan,
+            seeds,
+            place: place.join("run"),
+            ..read
+        })
+    }
+
+    /// What is compared of it.
+    pub fn side(&self) -> std::io::Result<Side> {
+        side(&self.folder, &self.plan, &self.record)
+    }
+
+    /// How far the objective is spread over its seeds.
+    pub fn spread(&self) -> Option<Spread> {
+        prediction_interval(&self.seeds)
+    }
+}
+
+/// What is compared of a run.
+pub fn side(folder: &RunFolder, plan: &RunPlan, record: &RunRecord) -> std::io::Result<Side> {
+    let best = record.best_epoch(plan);
+    Ok(Side {
+        trace: Trace::read(folder)?,
+        objective: best.and_then(|best| best.metrics.get(&plan.objective.name()).copied()),
+        weights_digest: record.weights_digest.clone(),
+    })
+}
+
+/// The objective of each completed run of the same trial beside a run.
+fn seeds(folder: &RunFolder, plan: &RunPlan) -> Vec<f64> {
+    let Some(parent) = folder.0.parent() else {
+        return Vec::new();
+    };
+    let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
+    let mut folders: Vec<_> = entries.map(|entry| RunFolder(entry.path())).collect();
+    folders.sort_by(|a, b| a.0.cmp(&b.0));
+    let value = |folder: &RunFolder| {
+        let other = folder.read_plan().ok().flatten()?;
+        let summary: Summary =
+            serde_json::from_slice(&std::fs::read(folder.summary_json()).ok()?).ok()?;
+        let is_one = other.trial == plan.trial && summary.outcome == Outcome::Completed.word();
+        let value = summary.metrics.get(&plan.objective.name()).copied();
+        value.filter(|_| is_one)
+    };
+    folders.iter().filter_map(value).collect()
+}
+
+/// In the experiment's folder, if the run is in one; else beside the run.
+fn default_place(folder: &RunFolder) -> PathBuf {
+    let name = folder.0.file_name().unwrap_or_default().to_string_lossy();
+    let runs = folder
+        .0
+        .parent()
+        .filter(|p| p.file_name().is_some_and(|n| n == "runs"));
+    match runs.and_then(Path::parent) {
+        Some(experiment) => experiment.join("reproduced").join(&*name),
+        None => folder.0.with_file_name(format!("{name}-reproduced")),
+    }
+}
+
+/// A folder of that name that is not there yet.
+pub fn free(place: PathBuf) -> PathBuf {
+    let name = place
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let numbered = (2..).map(|number| place.with_file_name(format!("{name}.{number}")));
+    let mut places = std::iter::once(place.clone()).chain(numbered);
+    places.find(|place| !place.exists()).unwrap_or(place)
+}
