@@ -17,7 +17,7 @@ use crate::diagnostic::nearest;
 use crate::spec::data::{FilesSpec, Format};
 
 /// A change of what readers make of the same files: older cached files are then not used.
-const READERS: u32 = 2;
+const READERS: u32 = 3;
 
 /// Files with absolute paths and without patterns, which start from `base`.
 pub fn resolve(spec: &FilesSpec, base: &Path) -> Result<FilesSpec, DataError> {
@@ -215,12 +215,21 @@ pub fn open(
     watch: Watch<'_>,
 ) -> Result<Records, DataError> {
     let path = cache.join(format!("{}.records", &digest[..32.min(digest.len())]));
-    let found = || Records::open(&path).ok().flatten();
+    let roots: Vec<String> = lists(&mut files.clone())
+        .into_iter()
+        .flat_map(|(_, paths)| paths.clone())
+        .collect();
+    let found = || {
+        let mut records = Records::open(&path).ok().flatten()?;
+        records.header.move_to(&roots);
+        Some(records)
+    };
     if let Some(records) = found() {
         return Ok(records);
     }
     fs::create_dir_all(cache).map_err(|e| unwritable(&e))?;
     let mut writer = Writer::in_folder(cache).map_err(|e| unwritable(&e))?;
+    writer.note_roots(roots.clone());
     read::read(files, &mut writer, watch)?;
     if writer.num_items() == 0 {
         let error = DataError::new("the data has no items");

@@ -182,6 +182,9 @@ pub struct Header {
     /// Columns that were found to be no numbers although most of their values are.
     #[serde(default)]
     pub nearly_numbers: Vec<NearlyNumbers>,
+    /// Where the files and folders were that the records were read from, in the order of the plan.
+    #[serde(default)]
+    pub roots: Vec<String>,
 }
 
 /// A column of categories or texts of which most values can be read as numbers.
@@ -236,6 +239,23 @@ impl Header {
 
     fn num_items(&self) -> usize {
         self.parts.iter().sum()
+    }
+
+    /// Names places by where the same files are now: records are found by what files hold, and may have
+    /// been read elsewhere.
+    pub fn move_to(&mut self, roots: &[String]) {
+        let mut moves: Vec<_> = self.roots.iter().zip(roots).collect();
+        // One root may begin as another one does.
+        moves.sort_by_key(|(then, _)| std::cmp::Reverse(then.len()));
+        let skipped = self.skipped.iter_mut().map(|skipped| &mut skipped.place);
+        let odd = self.nearly_numbers.iter_mut().map(|odd| &mut odd.place);
+        for place in skipped.chain(odd) {
+            let then_now = moves.iter().find(|(then, _)| place.contains(then.as_str()));
+            if let Some((then, now)) = then_now {
+                *place = place.replacen(then.as_str(), now, 1);
+            }
+        }
+        self.roots = roots.to_vec();
     }
 }
 
@@ -612,6 +632,11 @@ impl Writer {
     /// Notes columns that are no numbers although most of their values are.
     pub fn note_nearly_numbers(&mut self, columns: Vec<NearlyNumbers>) {
         self.header.nearly_numbers = columns;
+    }
+
+    /// Says where the files and folders are that are read, in the order of the plan.
+    pub fn note_roots(&mut self, roots: Vec<String>) {
+        self.header.roots = roots;
     }
 
     /// The items that were left out so far.

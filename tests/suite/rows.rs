@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-use super::support::{folder_with, run};
+use super::support::{IRIS, folder_with, run};
 
 const MODEL: &str = r#"
 [optimizer]
@@ -264,4 +264,35 @@ fn arrays_that_lack_numbers_can_be_used() {
     assert_eq!(code, 0, "{stderr}");
     let (code, _, stderr) = run(folder.path(), &["check", "first.toml"]);
     assert_eq!(code, 0, "{stderr}");
+}
+
+#[test]
+fn places_are_those_of_the_files_that_were_asked_for() {
+    let rows = (0..40).map(|row| {
+        format!(
+            "{row},{},{}\n",
+            row % 7,
+            if row % 2 == 0 { "a" } else { "b" }
+        )
+    });
+    let rows: Vec<String> = rows.collect();
+    let table = format!("x,z,y\n{}3O,5,a\n", rows.concat());
+    let said = ["one", "two"].map(|name| {
+        let folder = folder_with(&IRIS.replace(
+            "type = \"iris\"",
+            &format!("type = \"csv\"\npath = \"{name}.csv\"\ntarget = \"y\""),
+        ));
+        std::fs::write(folder.path().join(format!("{name}.csv")), &table).unwrap();
+        let (_, _, stderr) = run(folder.path(), &["check", "spec.toml"]);
+        let place = folder.path().join(format!("{name}.csv"));
+        assert!(
+            stderr.contains(&format!("{}:42", place.display())),
+            "{stderr}"
+        );
+        stderr
+            .replace(&*folder.path().to_string_lossy(), "")
+            .replace(name, "")
+    });
+    // The second one is found in the cache, which knows it by what it holds.
+    assert_eq!(said[0], said[1]);
 }
