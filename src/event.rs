@@ -33,6 +33,13 @@ pub enum Event {
         /// The epoch that it ends, or that it stands in.
         epoch: usize,
     },
+    /// A checkpoint is of no use: the first loss after it is no number, whatever the learning rate is.
+    CheckpointDropped {
+        /// Optimizer updates before it.
+        step: usize,
+        /// Those before the newest one that is left; 0 for none.
+        newest: usize,
+    },
     /// Training ended before its last epoch, as the plan asks for.
     StoppedEarly {
         /// The last epoch that was trained.
@@ -48,6 +55,13 @@ pub enum Event {
         epoch: usize,
         /// Numbers by name.
         metrics: Metrics,
+    },
+    /// A run that had come to its end is to be made longer.
+    RunExtended {
+        /// Epochs that it had been made for.
+        from_epochs: usize,
+        /// Epochs that it is to have.
+        to_epochs: usize,
     },
     /// After a failure the run is tried again, from its newest checkpoint.
     RunRetried {

@@ -56,8 +56,7 @@ pub fn list(folder: &Path, json: bool, output: &mut Output) -> u8 {
         };
         for run in runs {
             let folder = experiment.run(&run.id);
-            let read = folder.check_format();
-            let record = match read.and_then(|()| RunRecord::read(&folder)) {
+            let record = match RunRecord::read_for(&folder, &run) {
                 Ok(record) => record,
                 Err(e) => {
                     code = pass_over(&folder.0, &e, code, output);

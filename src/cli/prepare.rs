@@ -9,6 +9,7 @@ use super::output::Output;
 use crate::console::Mode;
 use crate::data::{self, DataPlan};
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::event::Event;
 use crate::plan::{Plan, RunPlan, put_together};
 use crate::record::{
     ExperimentFolder, RunFolder, Status, is_other_format, is_unwritable, leftovers, status,
@@ -122,28 +123,38 @@ pub fn prepare(
     });
     let statuses: Vec<Status> = statuses.collect::<Result<_, _>>()?;
     refuse_unrelated(folder, &statuses, &orphans, output)?;
+    let chosen: BTreeSet<&str> = selected.iter().map(|run| run.id.as_str()).collect();
     let write = || -> std::io::Result<()> {
-        for (run, status) in plan.runs.iter().zip(&statuses) {
-            if let Status::Different { .. } = status {
-                folder.replace(&run.id)?;
-            }
-        }
         let copy = document.sources.0[0].text.as_bytes();
         write_whole(&folder.experiment_toml(), copy)
             .map_err(|e| unwritable(&folder.experiment_toml(), e))?;
         write_resolved(folder, document, plan)?;
         write_json(&folder.plan_json(), plan).map_err(|e| unwritable(&folder.plan_json(), e))?;
         for (run, status) in plan.runs.iter().zip(&statuses) {
-            // A completed run keeps the file that it was made from. Others get the present one: it is
-            // the same work, but the data may have moved.
-            if *status != Status::Completed {
-                folder.run(&run.id).write_plan(run)?;
+            let there = folder.run(&run.id);
+            let is_chosen = chosen.contains(run.id.as_str());
+            match status {
+                // It keeps the file that it was made from.
+                Status::Completed => continue,
+                // What is not asked for stays as it is.
+                Status::Shorter { .. } | Status::Different { .. } if !is_chosen => continue,
+                Status::Shorter { epochs, .. } => {
+                    // Said before the new plan is there: a kill in between must not leave a run that looks
+                    // as if it had come to the new end.
+                    there.append_event(&Event::RunExtended {
+                        from_epochs: *epochs,
+                        to_epochs: run.train.epochs,
+                    })?;
+                }
+                Status::Different { .. } => drop(folder.replace(&run.id)?),
+                Status::New | Status::Begun { .. } | Status::Failed { .. } => {}
             }
+            // The present file is the same work, or its continuation, but the data may have moved.
+            there.write_plan(run)?;
         }
         Ok(())
     };
     write().map_err(|e| disk(&folder.0, &e, output))?;
-    let chosen: BTreeSet<&str> = selected.iter().map(|run| run.id.as_str()).collect();
     let mut todo = Vec::new();
     let (mut num_completed, mut num_begun, mut num_failed) = (0, 0, 0);
     let (mut num_shorter, mut replaced) = (0, Vec::new());

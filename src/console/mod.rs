@@ -145,6 +145,8 @@ impl Console {
                 self.retried(plan, (*attempt, *class), *after_secs, adjustment.as_ref());
             }
             Event::StoppedEarly { .. }
+            | Event::RunExtended { .. }
+            | Event::CheckpointDropped { .. }
             | Event::CheckpointSaved { .. }
             | Event::SplitEvaluated { .. } => {}
             Event::RunFinished { outcome, .. } => self.finished(run, plan, outcome, record),

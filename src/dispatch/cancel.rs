@@ -106,8 +106,11 @@ impl Cancel {
         if state.reason.is_none() || reason == Reason::User {
             state.reason = Some(reason);
         }
+        // The user can be impatient himself; nobody else is there to be.
+        let kill_at = (state.reason != Some(Reason::User)).then(|| Instant::now() + GRACE);
         for running in state.running.iter_mut().flatten() {
             running.leash = None;
+            running.kill_at = running.kill_at.or(kill_at);
             if urgency == Urgency::AtOnce {
                 running.kill();
             }
@@ -137,12 +140,12 @@ impl Cancel {
             .stdin
             .take()
             .filter(|_| state.urgency == Urgency::None);
-        let is_out_of_time = state.reason == Some(Reason::TimeLimit);
+        let is_pressed = state.reason.as_ref().is_some_and(|r| *r != Reason::User);
         let mut running = Running {
             child,
             leash,
             deadline,
-            kill_at: is_out_of_time.then(|| Instant::now() + GRACE),
+            kill_at: is_pressed.then(|| Instant::now() + GRACE),
             is_killed: false,
         };
         if state.urgency == Urgency::AtOnce {
@@ -210,23 +213,24 @@ impl Cancel {
             let now = Instant::now();
             if experiment.is_some_and(|deadline| now >= deadline) {
                 experiment = None;
-                if self.urgency() == Urgency::None {
-                    self.cancel(Urgency::Graceful, Reason::TimeLimit);
-                    let mut state = self.lock();
-                    let running = state.running.iter_mut().flatten();
-                    running.for_each(|running| running.kill_at = Some(now + GRACE));
+                match self.urgency() {
+                    Urgency::None => self.cancel(Urgency::Graceful, Reason::TimeLimit),
+                    _ => {
+                        let mut state = self.lock();
+                        let running = state.running.iter_mut().flatten();
+                        running.for_each(|r| r.kill_at = r.kill_at.or(Some(now + GRACE)));
+                    }
                 }
             }
             let mut state = self.lock();
             if state.is_over {
                 return;
             }
-            let is_stopping = state.urgency != Urgency::None;
             let State { running, late, .. } = &mut *state;
             for (run, running) in running.iter_mut().enumerate() {
                 let Some(running) = running else { continue };
                 let is_late = running.deadline.is_some_and(|deadline| now >= deadline);
-                if is_late && !is_stopping && running.kill_at.is_none() {
+                if is_late && running.kill_at.is_none() {
                     late.insert(run);
                     running.leash = None;
                     running.kill_at = Some(now + GRACE);

@@ -92,6 +92,7 @@ impl Attempts {
                 self.checkpoint_step = started.resumed_step;
             }
             Event::CheckpointSaved { step, .. } => self.checkpoint_step = *step,
+            Event::CheckpointDropped { newest, .. } => self.checkpoint_step = *newest,
             Event::RunRetried {
                 class, adjustment, ..
             } => {

@@ -46,9 +46,11 @@ impl RunRecord {
                 self.wall_secs = started.resumed_secs;
                 self.started = Some(started.clone());
             }
-            Event::Progressed(_) | Event::CheckpointSaved { .. } => {}
+            Event::Progressed(_)
+            | Event::CheckpointSaved { .. }
+            | Event::CheckpointDropped { .. } => {}
             // The failure before it is not how the run ended.
-            Event::RunRetried { .. } => self.outcome = None,
+            Event::RunRetried { .. } | Event::RunExtended { .. } => self.outcome = None,
             Event::EpochFinished(epoch) => self.epochs.push(epoch.clone()),
             Event::StoppedEarly { epoch, reason } => {
                 self.stopped_early = Some((*epoch, reason.clone()));
@@ -65,6 +67,14 @@ impl RunRecord {
                 self.wall_secs += wall_secs;
                 self.weights_digest = weights_digest.clone();
             }
+        }
+    }
+
+    /// Reads a run's events back, as those of a plan: what was made for another one says nothing of it.
+    pub fn read_for(folder: &RunFolder, plan: &RunPlan) -> io::Result<Self> {
+        match folder.read_plan()? {
+            Some(there) if there.fingerprint == plan.fingerprint => Self::read(folder),
+            _ => Ok(Self::default()),
         }
     }
 

@@ -131,8 +131,7 @@ pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
             }
         };
         trials[at].runs.push(run.id.clone());
-        let read = run_folder.check_format();
-        let record = match read.and_then(|()| RunRecord::read(&run_folder)) {
+        let record = match RunRecord::read_for(&run_folder, run) {
             Ok(record) => record,
             Err(e) => {
                 problems.push(Problem {

@@ -63,7 +63,11 @@ impl Grade {
             _ => MAX_ULPS,
         };
         let distance = comparison.distance();
-        let is_measured = comparison.is_partial || comparison.weight_distance.is_some();
+        // Of first steps no weights are there to be measured.
+        let is_measured = match comparison.is_partial {
+            true => comparison.first_parameters.is_none(),
+            false => comparison.weight_distance.is_some(),
+        };
         if is_measured && distance.ulps <= max_ulps && comparison.begins_alike() {
             return Grade::Within {
                 ulps: distance.ulps,

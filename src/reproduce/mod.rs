@@ -112,21 +112,15 @@ impl Comparison {
             return;
         }
         let num = steps.unwrap_or(then.losses.len().max(now.losses.len()));
-        if then.losses.len() < num || now.losses.len() < num {
-            let (before, after) = (then.losses.len(), now.losses.len());
-            if before != after && steps.is_none() {
-                self.not_compared.push(format!(
-                    "the ends: there were {before} updates, and are {after}"
-                ));
-            }
-        }
         let pairs = then.losses.iter().zip(&now.losses).take(num);
+        let mut num_lost = 0;
         for (at, (a, b)) in pairs.enumerate() {
             if a.is_nan() && !b.is_nan() {
                 // It was lost, not measured.
+                num_lost += 1;
                 continue;
             }
-            self.num_steps = at + 1;
+            self.num_steps += 1;
             if a.to_bits() != b.to_bits() {
                 self.first_loss.get_or_insert((at + 1, *a, *b));
                 let ulps = (a - b).abs() / ulp(a.abs().max(b.abs()));
@@ -134,12 +128,21 @@ impl Comparison {
                     .widen(ulps, || format!("the loss of step {}", at + 1));
             }
         }
-        if self.first_loss.is_none() && steps.is_none() && then.losses.len() != now.losses.len() {
-            let at = self.num_steps;
-            let loss = |trace: &Trace| trace.losses.get(at).copied().unwrap_or(f64::NAN);
-            self.first_loss = Some((at + 1, loss(then), loss(now)));
+        let (before, after) = (then.losses.len(), now.losses.len());
+        if steps.is_none() && before < after {
+            // Shorter than the training was: the file was cut, which final weights then tell from an early end.
+            num_lost += after - before;
+        }
+        if steps.is_none() && after < before {
+            let at = after;
+            self.first_loss
+                .get_or_insert((at + 1, then.losses[at], f64::NAN));
             self.loss_distance
                 .widen(f64::INFINITY, || format!("step {}", at + 1));
+        }
+        if num_lost > 0 {
+            let what = format!("the losses of {num_lost} steps, which the trace has lost");
+            self.not_compared.push(what);
         }
     }
 

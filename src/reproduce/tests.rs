@@ -48,7 +48,7 @@ fn grades_follow_from_what_differs() {
         ("far", graded(&then, &far, Some(1e6), &[])),
         ("far, with seeds", graded(&then, &far, Some(1e6), &seeds)),
         ("another start", graded(&then, &other, Some(1e6), &seeds)),
-        ("longer", graded(&then, &longer, Some(0.0), &[])),
+        ("longer", graded(&then, &longer, Some(1e6), &[])),
         ("no trace, same weights", graded(&silent, &then, None, &[])),
         ("no trace", graded(&silent, &far, None, &[])),
     ];

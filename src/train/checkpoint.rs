@@ -28,6 +28,8 @@ use crate::record::{RunFolder, write_json};
 
 /// The files of a set.
 const PARTS: [&str; 3] = ["model", "optimizer", "scheduler"];
+/// What a sidecar calls its own sum.
+const STATE: &str = "state";
 
 /// Where a run is, besides its weights, optimizer and schedule.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -91,6 +93,19 @@ struct Sidecar {
     data_digests: BTreeMap<String, String>,
     sha256: BTreeMap<String, String>,
     state: State,
+}
+
+impl Sidecar {
+    /// sha256 of all that it says itself.
+    fn state_sum(&self) -> String {
+        let said = (
+            &self.fingerprint,
+            self.epochs,
+            &self.data_digests,
+            &self.state,
+        );
+        sha256_hex(&serde_json::to_vec(&said).unwrap_or_default())
+    }
 }
 
 /// The checkpoints of a run: those being written, and those on disk.
@@ -191,6 +206,12 @@ impl Checkpoints {
         if before(&sidecar.state.adjustments) != before(&self.adjustments) {
             return Err("the learning rate was adjusted otherwise on the way there".into());
         }
+        if sidecar.sha256.get(STATE) != Some(&sidecar.state_sum()) {
+            return Err("the sha256 sum of its sidecar is wrong".into());
+        }
+        if sidecar.state.step(&self.plan) != step {
+            return Err("its sidecar is that of another step".into());
+        }
         for part in PARTS {
             if sidecar.sha256.get(part) != Some(&self.sum(part, step)?) {
                 return Err(format!("the sha256 sum of {part}-{step}.bpk is wrong"));
@@ -253,7 +274,7 @@ impl Checkpoints {
         for part in PARTS {
             sums.insert(part.to_owned(), self.sum(part, step)?);
         }
-        let sidecar = Sidecar {
+        let mut sidecar = Sidecar {
             format: FORMAT,
             fingerprint: self.plan.fingerprint.clone(),
             epochs: self.plan.train.epochs,
@@ -261,6 +282,7 @@ impl Checkpoints {
             sha256: sums,
             state,
         };
+        sidecar.sha256.insert(STATE.to_owned(), sidecar.state_sum());
         self.write_sidecar(step, &sidecar)
     }
 
@@ -271,6 +293,7 @@ impl Checkpoints {
         // It may have been written for fewer epochs.
         sidecar.fingerprint = self.plan.fingerprint.clone();
         sidecar.epochs = self.plan.train.epochs;
+        sidecar.sha256.insert(STATE.to_owned(), sidecar.state_sum());
         self.write_sidecar(step, &sidecar)
     }
 
@@ -320,11 +343,16 @@ impl Checkpoints {
         });
         kept.extend(ends.iter().take(spec.keep_best).map(|(step, _)| *step));
         for step in older.iter().filter(|step| !kept.contains(step)) {
-            // The sidecar goes first, so that no set looks complete while it is taken apart.
-            let _ = fs::remove_file(self.folder.checkpoint_json(*step));
-            for part in PARTS {
-                let _ = fs::remove_file(self.folder.checkpoint_part(part, *step));
-            }
+            self.remove(*step);
+        }
+    }
+
+    /// Removes a set. A file that cannot be removed is no failure.
+    pub fn remove(&self, step: usize) {
+        // The sidecar goes first, so that no set looks complete while it is taken apart.
+        let _ = fs::remove_file(self.folder.checkpoint_json(step));
+        for part in PARTS {
+            let _ = fs::remove_file(self.folder.checkpoint_part(part, step));
         }
     }
 

@@ -206,7 +206,8 @@ impl Epochs {
             let progress = batches.progress();
             // Groups end at fixed steps, and a stop waits for the end of one: so sums do not depend on
             // where a training was stopped.
-            let is_over = progress.is_completed() || self.is_last_step(state);
+            let is_over =
+                state.steps_in_epoch == self.plan.steps_per_epoch || self.is_last_step(state);
             if !state.steps_in_epoch.is_multiple_of(group) && !is_over {
                 continue;
             }
@@ -400,6 +401,9 @@ impl Epochs {
     }
 
     fn save(&self, state: &State, parts: &mut Components, learner: &Learner<SharedNetwork>) {
+        if self.watch.is_some() {
+            return;
+        }
         if let Some(checkpointer) = &mut parts.checkpointer {
             let step = state.step(&self.plan);
             let state = State {

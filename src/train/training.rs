@@ -206,15 +206,25 @@ impl Training<'_> {
                 interrupter: Interrupter::new(),
                 found: Arc::default(),
             };
-            let (from, start) = self.checkpoints.newest().state.unzip();
+            let (from_step, start) = self.checkpoints.newest().state.unzip();
             let network = initial_network(plan, &self.device);
-            let from = (from, start.unwrap_or_default());
+            let from = (from_step, start.unwrap_or_default());
             let first = match self.train(network, from, None, Some(watch.clone())) {
                 Ok(_) => watch.found(),
                 Err(_) => None,
             };
             if let Some(first) = first {
                 message += &format!(": first {first}");
+            }
+            if let Some(before) = from_step.filter(|before| before + 1 == step) {
+                // Its loss is of those weights alone: no learning rate can help it.
+                self.checkpoints.remove(before);
+                let newest = self.checkpoints.newest().state;
+                let newest = newest.map_or(0, |(step, _)| step);
+                (self.job.emit)(Event::CheckpointDropped {
+                    step: before,
+                    newest,
+                });
             }
         }
         message += "; lower `optimizer.learning_rate`, or set `optimizer.clip`";

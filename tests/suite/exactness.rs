@@ -197,3 +197,80 @@ fn a_loss_that_is_no_number_is_traced_to_where_it_began() {
         );
     }
 }
+
+#[test]
+fn longer_runs_that_were_not_asked_for_yet_are_not_done() {
+    let spec = format!("[experiment]\nseeds = [1, 2]\n{IRIS}");
+    let folder = completed(&spec, &[]);
+    let longer = spec.replace("epochs = 3", "epochs = 6");
+    fs::write(folder.path().join("spec.toml"), &longer).unwrap();
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--only", "*-s1"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("1 of 2 runs completed, 1 not"), "{stderr}");
+    let (_, table, _) = run(folder.path(), &["plan", "spec.toml"]);
+    assert!(table.contains("to extend from 3 epochs"), "{table}");
+    // Killed in the middle of the extension, it is still to be extended.
+    run(
+        folder.path(),
+        &[
+            "run",
+            "spec.toml",
+            "--quiet",
+            "--inject-fault",
+            "*@training:30=kill",
+        ],
+    );
+    let (_, table, _) = run(folder.path(), &["plan", "spec.toml"]);
+    assert!(table.contains("failed (killed), to retry"), "{table}");
+    goes_on(folder.path());
+    assert_eq!(
+        numbers(completed(&longer, &[]).path()),
+        numbers(folder.path())
+    );
+    // Other settings for one run leave the other one where it is.
+    let (code, ..) = run(
+        folder.path(),
+        &[
+            "run",
+            "spec.toml",
+            "--only",
+            "*-s1",
+            "--set",
+            "optimizer.learning_rate=0.5",
+        ],
+    );
+    assert_eq!(code, 0);
+    let (_, table, _) = run(folder.path(), &["plan", "spec.toml"]);
+    assert_eq!(table.matches("done").count(), 1, "{table}");
+}
+
+#[test]
+fn a_sidecar_that_was_changed_is_no_checkpoint() {
+    let folder = folder_with(IRIS);
+    let fault = ["run", "spec.toml", "--quiet", "--inject-fault", "*@3"];
+    run(folder.path(), &fault);
+    let checkpoints = folder.path().join("results/spec/runs/base-s1/checkpoints");
+    let sidecar = checkpoints.join("checkpoint-16.json");
+    let text = fs::read_to_string(&sidecar).unwrap();
+    assert!(text.contains("\"epochs_done\": 2"), "{text}");
+    fs::write(
+        &sidecar,
+        text.replace("\"epochs_done\": 2", "\"epochs_done\": 1"),
+    )
+    .unwrap();
+    let said = goes_on(folder.path());
+    assert!(
+        said.contains("the sha256 sum of its sidecar is wrong"),
+        "{said}"
+    );
+    assert_eq!(numbers(completed(IRIS, &[]).path()), numbers(folder.path()));
+}
+
+#[test]
+fn looking_for_what_was_not_finite_leaves_no_checkpoint() {
+    let folder = folder_with(&IRIS.replace("adam", "sgd").replace("1e-2", "1e3"));
+    run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    let events = folder.path().join("results/spec/runs/base-s1/events.jsonl");
+    let events = fs::read_to_string(events).unwrap();
+    assert!(!events.contains("checkpoint_saved"), "{events}");
+}

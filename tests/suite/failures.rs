@@ -153,6 +153,19 @@ fn a_panic_is_retried_as_often_as_the_file_says() {
 }
 
 #[test]
+fn weights_that_are_beyond_help_are_not_gone_on_from() {
+    // The first update makes weights so large that the next loss is none, and they are saved before it is seen.
+    let spec = IRIS.replace("adam", "sgd").replace("1e-2", "1e25");
+    let spec = format!(
+        "{spec}\n[checkpoint]\nevery_steps = 1\n\n[on_failure.not_finite]\nretries = 3\nlearning_rate_factor = 1e-27\n"
+    );
+    let folder = folder_with(&spec);
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("times 1e-27 from step 0 on"), "{stderr}");
+}
+
+#[test]
 fn other_classes_are_not_retried() {
     let spec = format!("{IRIS}\n[on_failure.killed]\nretries = 2\n");
     let folder = folder_with(&spec);

@@ -199,6 +199,17 @@ fn a_trace_that_is_gone_is_said() {
         said.contains("not compared: the losses of the steps"),
         "{said}"
     );
+    // A part that is gone is no part that is equal.
+    let folder = completed(IRIS, &[]);
+    let losses = folder.path().join(RUN).join("trace/losses.f64");
+    let bytes = fs::read(&losses).unwrap();
+    fs::write(&losses, &bytes[..8 * 20 + 3]).unwrap();
+    let (code, said) = reproduced(folder.path(), &[RUN]);
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains("equal in all of 20 steps") && said.contains("the losses of 4 steps"),
+        "{said}"
+    );
 }
 
 #[test]

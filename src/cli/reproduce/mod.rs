@@ -31,6 +31,8 @@ struct Reproduction {
     run: String,
     original: PathBuf,
     metric: String,
+    /// The run.toml is not the one that the run was made from.
+    is_edited: bool,
     environment: Vec<[String; 3]>,
     comparison: Comparison,
     #[serde(flatten)]
@@ -54,7 +56,6 @@ fn try_reproduce(args: &ReproduceArgs, logging: &Logging, output: &mut Output) -
             Some(out) => out.clone(),
             None => original.place.clone(),
         };
-        let place = free(place);
         let grade = one(original, &place, args, logging, output)?;
         verdicts.push((original.plan.id.clone(), grade));
     }
@@ -81,7 +82,7 @@ fn try_reproduce(args: &ReproduceArgs, logging: &Logging, output: &mut Output) -
 /// Makes one run again; none when it did not come to its end.
 fn one(
     original: &Original,
-    place: &Path,
+    wanted: &Path,
     args: &ReproduceArgs,
     logging: &Logging,
     output: &mut Output,
@@ -97,13 +98,10 @@ fn one(
     if let Some(data) = &args.data {
         plan.data = moved(&plan, data);
     }
-    let folder = RunFolder(place.to_owned());
-    output.say(&format!(
-        "making {} again in {}",
-        original.folder.0.display(),
-        place.display()
-    ));
-    if original.plan.clone().with_fingerprint().fingerprint != original.plan.fingerprint {
+    let fingerprint = original.plan.clone().with_fingerprint().fingerprint;
+    let is_edited = fingerprint != original.plan.fingerprint;
+    output.say(&format!("{} is made again", original.folder.0.display()));
+    if is_edited {
         output.say("note: run.toml was edited: its fingerprint is not that of what it says");
     }
     say_differences(original, &Environment::here(Path::new("."), None), output);
@@ -121,9 +119,12 @@ fn one(
             output,
         ));
     }
+    let place = &free(wanted).map_err(|e| disk(wanted, &e, output))?;
+    let folder = RunFolder(place.to_owned());
     folder
         .write_plan(&plan)
         .map_err(|e| disk(place, &e, output))?;
+    output.say(&format!("the new run is in {}", place.display()));
     let adjustments = &original.record.attempts.adjustments;
     let record = train(&plan, &folder, adjustments, args, logging, output)?;
     match &record.outcome {
@@ -151,8 +152,7 @@ fn one(
     };
     let comparison = Comparison::of(&then, &now, args.steps, weights);
     let grade = Grade::of(&comparison, original.spread(), args.at_least);
-    let environment = std::fs::read(folder.environment_json()).ok();
-    let environment = environment.and_then(|text| serde_json::from_slice(&text).ok());
+    let environment = folder.read_environment().ok().flatten();
     let differences = match (&original.environment, &environment) {
         (Some(then), Some(now)) => environment_differences(then, now),
         _ => Vec::new(),
@@ -161,6 +161,7 @@ fn one(
         run: plan.id.clone(),
         metric: plan.objective.name(),
         original: original.folder.0.clone(),
+        is_edited,
         environment: differences,
         comparison,
         grade,
@@ -176,7 +177,7 @@ fn one(
 
 fn say_differences(original: &Original, here: &Environment, output: &mut Output) {
     let Some(then) = &original.environment else {
-        output.say("note: the run has no environment.json: what differs here is not known");
+        output.say("note: where the run was made is not known, nor what differs here");
         return;
     };
     let differences = environment_differences(then, here);
@@ -335,5 +336,9 @@ fn show(reproduction: &Reproduction, output: &mut Output) {
     for what in &comparison.not_compared {
         output.print(&format!("not compared: {what}"));
     }
-    output.print(&format!("verdict: {}", reproduction.grade));
+    let of_edited = match reproduction.is_edited {
+        true => " (of an edited run.toml)",
+        false => "",
+    };
+    output.print(&format!("verdict: {}{of_edited}", reproduction.grade));
 }

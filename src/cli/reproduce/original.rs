@@ -1,10 +1,11 @@
 //! The run that is made again: out of its folder, or out of a capsule.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::cli::experiment::refuse;
 use crate::cli::output::Output;
-use crate::cli::prepare::unreadable;
+use crate::cli::prepare::{disk, unreadable};
 use crate::cli::{ReproduceArgs, bundle};
 use crate::diagnostic::Diagnostic;
 use crate::event::Outcome;
@@ -12,6 +13,7 @@ use crate::plan::RunPlan;
 use crate::record::capsule::{self, Needs};
 use crate::record::{Environment, ExperimentFolder, RunFolder, RunRecord, Summary, Trace};
 use crate::reproduce::{Side, Spread, prediction_interval};
+use crate::spec::document::plain_io_error;
 
 /// The runs that a path stands for.
 pub fn originals(args: &ReproduceArgs, output: &mut Output) -> Result<Vec<Original>, u8> {
@@ -89,8 +91,10 @@ impl Original {
             Err(e) => return Err(unreadable(&e, &folder, output)),
         };
         let record = RunRecord::read(&folder).map_err(|e| unreadable(&e, &folder, output))?;
-        let environment = std::fs::read(folder.environment_json()).ok();
-        let environment = environment.and_then(|text| serde_json::from_slice(&text).ok());
+        let environment = folder.read_environment().unwrap_or_else(|e| {
+            output.say(&format!("note: {}", plain_io_error(&e)));
+            None
+        });
         Ok(Self {
             seeds: seeds(&folder, &plan),
             place: default_place(&folder),
@@ -105,7 +109,8 @@ impl Original {
     fn unpack(archive: &Path, output: &mut Output) -> Result<Self, u8> {
         let name = archive.file_name().unwrap_or_default().to_string_lossy();
         let stem = name.split(".capsule").next().unwrap_or_default();
-        let place = free(PathBuf::from(format!("{stem}-reproduced")));
+        let place = PathBuf::from(format!("{stem}-reproduced"));
+        let place = free(&place).map_err(|e| disk(&place, &e, output))?;
         let unpacked = capsule::unpack(archive, &place.join("capsule"), capsule::MAX_BYTES)
             .map_err(|error| refuse(*bundle::shown(&error), output))?;
         output.say(&format!(
@@ -163,13 +168,13 @@ fn seeds(folder: &RunFolder, plan: &RunPlan) -> Vec<f64> {
     let Some(parent) = folder.0.parent() else {
         return Vec::new();
     };
-    let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     let mut folders: Vec<_> = entries.map(|entry| RunFolder(entry.path())).collect();
     folders.sort_by(|a, b| a.0.cmp(&b.0));
     let value = |folder: &RunFolder| {
         let other = folder.read_plan().ok().flatten()?;
         let summary: Summary =
-            serde_json::from_slice(&std::fs::read(folder.summary_json()).ok()?).ok()?;
+            serde_json::from_slice(&fs::read(folder.summary_json()).ok()?).ok()?;
         let is_one = other.trial == plan.trial && summary.outcome == Outcome::Completed.word();
         let value = summary.metrics.get(&plan.objective.name()).copied();
         value.filter(|_| is_one)
@@ -190,14 +195,21 @@ fn default_place(folder: &RunFolder) -> PathBuf {
     }
 }
 
-/// A folder of that name that is not there yet.
-pub fn free(place: PathBuf) -> PathBuf {
-    let name = place
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
-    let numbered = (2..).map(|number| place.with_file_name(format!("{name}.{number}")));
-    let mut places = std::iter::once(place.clone()).chain(numbered);
-    places.find(|place| !place.exists()).unwrap_or(place)
+/// Makes a folder of that name, or with a number behind it when there is one already: whoever makes it has
+/// it alone.
+pub fn free(place: &Path) -> std::io::Result<PathBuf> {
+    if let Some(parent) = place.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    let name = place.file_name().unwrap_or_default().to_string_lossy();
+    let mut tried = place.to_owned();
+    for number in 2.. {
+        match fs::create_dir(&tried) {
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+                tried = place.with_file_name(format!("{name}.{number}"));
+            }
+            other => return other.map(|()| tried),
+        }
+    }
+    Ok(tried)
 }
