@@ -144,6 +144,7 @@ fn by_runner(run: &RunPlan) -> Vec<f64> {
         threads: rayon::current_num_threads(),
         adjustments: Vec::new(),
         started: Instant::now(),
+        initial: None,
         last_step: None,
         fault: None,
     };

@@ -68,6 +68,7 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
         interrupter,
         threads,
         started,
+        initial: args.initial.clone(),
         last_step: args.last_step,
         adjustments: args.adjust.clone(),
         fault: args.inject_fault.clone(),

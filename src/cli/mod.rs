@@ -291,6 +291,9 @@ struct ExecArgs {
     /// Threads that the run may use; by default all cores
     #[arg(long)]
     threads: Option<usize>,
+    /// Begin with the weights of this file
+    #[arg(long, value_name = "FILE")]
+    initial: Option<PathBuf>,
     /// End the training for good after so many updates
     #[arg(long)]
     last_step: Option<usize>,

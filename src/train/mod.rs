@@ -37,10 +37,13 @@ mod tests;
 mod training;
 
 use std::any::Any;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use burn::data::dataloader::DataLoader;
+use burn::module::Module;
+use burn::store::ModuleRecord;
 use burn::tensor::Device;
 use burn::train::InferenceStep;
 pub use burn::train::Interrupter;
@@ -77,6 +80,8 @@ pub struct Job {
     pub threads: usize,
     /// When the process started.
     pub started: Instant,
+    /// A file of first weights, which are drawn from the seed without one.
+    pub initial: Option<PathBuf>,
     /// Updates after which the training ends for good, if it is to end before its plan says.
     pub last_step: Option<usize>,
     /// What was changed after failures, in order.
@@ -149,6 +154,10 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
         startup_secs: job.started.elapsed().as_secs_f64(),
     }));
     let (step, epoch_end) = (start.step(plan), start.epochs_done * plan.steps_per_epoch);
+    let network = match &job.initial {
+        Some(path) if step == 0 => first_weights(network, path)?,
+        _ => network,
+    };
     if step == 0 {
         save(&job.folder, network.clone(), "initial")?;
     }
@@ -162,6 +171,19 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     let from = (resumed_step, start);
     let (model, progressed) = training.train(network, from, Some(trace), None)?;
     training.finish(model, &progressed)
+}
+
+/// The network with the weights of a file, which may be of another device.
+fn first_weights(network: Network, path: &Path) -> Result<Network, Outcome> {
+    let loaded = ModuleRecord::load(path).map_err(|e| e.to_string());
+    let loaded = loaded.and_then(|record| {
+        let network = network.try_load_record(record.cast_to_module_dtype());
+        network.map_err(|e| e.to_string())
+    });
+    loaded.map_err(|e| {
+        let message = format!("the first weights `{}` cannot be used: {e}", path.display());
+        Outcome::failed(FailureClass::Data, message)
+    })
 }
 
 /// The network as training begins with it, on a device with autodiff.

@@ -55,6 +55,7 @@ fn trained(plan: &RunPlan, folder: &Path) -> RunFolder {
         threads: 1,
         adjustments: Vec::new(),
         started: Instant::now(),
+        initial: None,
         last_step: None,
         fault: None,
     };

@@ -272,3 +272,15 @@ fn guarantees_are_tried_on_a_shortened_run() {
     assert_eq!(code, 2);
     assert!(stderr.contains("there is no trial `x`"), "{stderr}");
 }
+
+#[test]
+fn another_device_begins_with_the_same_weights() {
+    let folder = completed(IRIS, &[]);
+    let (code, said) = reproduced(folder.path(), &[RUN, "--device", "flex"]);
+    assert_eq!(code, 0, "{said}");
+    // First weights that are none are told, and not drawn instead.
+    fs::write(folder.path().join(RUN).join("model/initial.bpk"), "none").unwrap();
+    let (code, said) = reproduced(folder.path(), &[RUN, "--device", "flex"]);
+    assert_eq!(code, 1);
+    assert!(said.contains("cannot be used"), "{said}");
+}

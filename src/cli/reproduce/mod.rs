@@ -16,7 +16,7 @@ use crate::console::{Console, Mode};
 use crate::data::{self, DataPlan, Dataset};
 use crate::diagnostic::{Diagnostic, counted};
 use crate::dispatch::{self, Cancel, Observed, Settings, Task, Urgency};
-use crate::event::{Adjustment, Attempts, Outcome};
+use crate::event::{Attempts, Outcome};
 use crate::plan::RunPlan;
 use crate::record::{Collector, Environment, RunFolder, RunRecord, write_json};
 use crate::reproduce::{Comparison, Grade, environment_differences};
@@ -125,8 +125,7 @@ fn one(
         .write_plan(&plan)
         .map_err(|e| disk(place, &e, output))?;
     output.say(&format!("the new run is in {}", place.display()));
-    let adjustments = &original.record.attempts.adjustments;
-    let record = train(&plan, &folder, adjustments, args, logging, output)?;
+    let record = train(&plan, &folder, original, args, logging, output)?;
     match &record.outcome {
         Some(Outcome::Completed) => {}
         other => {
@@ -242,7 +241,7 @@ fn verify_data(original: &Original, plan: &RunPlan, output: &mut Output) -> Resu
 fn train(
     plan: &RunPlan,
     folder: &RunFolder,
-    adjustments: &[Adjustment],
+    original: &Original,
     args: &ReproduceArgs,
     logging: &Logging,
     output: &mut Output,
@@ -258,6 +257,12 @@ fn train(
         time_limit: None,
     };
     let mut arguments = super::run::worker_arguments(logging, None);
+    let initial = original.folder.model("initial");
+    if args.device.is_some() && initial.exists() {
+        // Another device draws other numbers from the same seed: what is to be seen is how it computes.
+        let initial = std::path::absolute(&initial).unwrap_or(initial);
+        arguments.extend(["--initial".to_owned(), initial.display().to_string()]);
+    }
     if let Some(steps) = args.steps {
         arguments.extend(["--last-step".to_owned(), steps.to_string()]);
     }
@@ -266,7 +271,7 @@ fn train(
         folder: folder.0.clone(),
         log: folder.run_log(),
         arguments,
-        attempts: Attempts::adjusted(adjustments),
+        attempts: Attempts::adjusted(&original.record.attempts.adjustments),
     };
     let mode = if args.json { Mode::Quiet } else { Mode::Normal };
     let mut console = Console::new(std::slice::from_ref(plan), 1, mode);
