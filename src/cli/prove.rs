@@ -9,11 +9,12 @@ use serde::Serialize;
 use super::experiment::{plan as plan_experiment, refuse};
 use super::output::Output;
 use super::prepare::verify_data;
+use super::reproduce::side;
 use super::{FAILED, Logging, OK, ProveArgs};
 use crate::diagnostic::{Diagnostic, counted};
 use crate::event::{Event, Outcome};
 use crate::plan::RunPlan;
-use crate::record::{RunFolder, RunRecord, Trace};
+use crate::record::{RunFolder, RunRecord};
 use crate::reproduce::{AtLeast, Comparison, Grade, Side};
 use crate::spec::section::Choice;
 
@@ -210,14 +211,7 @@ impl Trials {
         let _ = child.wait();
         drop(leash);
         let folder = RunFolder(self.place.join(name));
-        let trace = Trace::read(&folder).map_err(|e| e.to_string())?;
-        let best = record.best_epoch(plan);
-        let objective = best.and_then(|best| best.metrics.get(&plan.objective.name()).copied());
-        let side = Side {
-            trace,
-            objective,
-            weights_digest: record.weights_digest.clone(),
-        };
+        let side = side(&folder, plan, &record).map_err(|e| e.to_string())?;
         Ok(Made { record, side })
     }
 

@@ -1,9 +1,8 @@
 //! What a data set is read from: every file with its sum, and a plan that finds the same files elsewhere.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::read::{self, Watch, unreadable};
+use super::read::{self, Watch};
 use super::{DataError, DataPlan, Dataset, cache, mnist};
 use crate::spec::data::Format;
 
@@ -155,23 +154,11 @@ pub fn is_as_planned(plan: &DataPlan, roots: &[Root]) -> Result<Option<bool>, Da
 /// The first link to a folder below a folder of pictures. Pictures behind it are read, and are no part
 /// of the data's digest.
 pub fn linked_folder(folder: &Path) -> Result<Option<PathBuf>, DataError> {
-    let mut folders = vec![folder.to_owned()];
-    let mut found: Option<PathBuf> = None;
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).map_err(|e| unreadable(&folder, &e))? {
-            let entry = entry.map_err(|e| unreadable(&folder, &e))?;
-            let path = entry.path();
-            if entry.file_name().to_string_lossy().starts_with('.') {
-                continue;
-            }
-            let kind = entry.file_type().map_err(|e| unreadable(&path, &e))?;
-            if kind.is_dir() {
-                folders.push(path);
-            } else if kind.is_symlink() && path.is_dir() {
-                // The first by name, in whatever order the system lists them.
-                found = found.into_iter().chain([path]).min();
-            }
+    let mut links = Vec::new();
+    read::walk(folder, &mut |path, kind| {
+        if kind.is_symlink() && path.is_dir() {
+            links.push(path);
         }
-    }
-    Ok(found)
+    })?;
+    Ok(links.into_iter().min())
 }

@@ -109,7 +109,7 @@ impl ModuleVisitor for Weights<'_> {
             Some(gradients) => gradients.get::<D>(param.id),
         };
         if tensor.is_some_and(|tensor| !is_finite(tensor)) {
-            self.found = Some(self.watch.paths.of(&self.path));
+            self.found = Some(self.watch.paths.of(&self.path.join(".")));
         }
     }
 }

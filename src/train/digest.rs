@@ -4,11 +4,11 @@ use std::path::Path;
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Tensor, TensorData};
-use burn_pack::Reader;
 use sha2::{Digest, Sha256};
 
 use super::network::Network;
 use super::paths::Paths;
+use super::saved::Saved;
 use super::shared::SharedNetwork;
 use crate::data::hex;
 use crate::record::OPTIMIZER;
@@ -18,52 +18,25 @@ const DIGITS: usize = 16;
 
 /// sha256 over path, shape and bytes of each parameter in order.
 pub fn weights_digest(network: &Network) -> String {
-    let mut visitor = Hasher {
-        path: Vec::new(),
-        sha256: Sha256::new(),
-    };
-    network.visit(&mut visitor);
-    hex(&visitor.sha256.finalize())
-}
-
-struct Hasher {
-    path: Vec<String>,
-    sha256: Sha256,
-}
-
-impl ModuleVisitor for Hasher {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.push(name.to_owned());
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.pop();
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let data = param.val().into_data();
-        self.sha256.update(self.path.join("."));
-        self.sha256
-            .update(format!("{:?}{:?}", data.shape(), data.dtype()));
-        self.sha256.update(data.as_bytes());
-    }
+    let mut sha256 = Sha256::new();
+    network.visit(&mut Each::new(|path: &str, data: TensorData| {
+        sha256.update(path);
+        update(&mut sha256, &data);
+    }));
+    hex(&sha256.finalize())
 }
 
 /// Path in the experiment file and digest of each parameter in order; those of a moving average follow
 /// under `ema`.
 pub fn parameter_digests(network: &SharedNetwork, paths: &Paths) -> Vec<(String, String)> {
     let of = |network: &Network, prefix: &str| {
-        let mut visitor = Each {
-            path: Vec::new(),
-            found: Vec::new(),
-        };
-        network.visit(&mut visitor);
-        let found = visitor.found.into_iter();
+        let mut found = Vec::new();
+        network.visit(&mut Each::new(|path: &str, data: TensorData| {
+            found.push((format!("{prefix}{}", paths.of(path)), digest(&data)));
+        }));
         found
-            .map(|(path, digest)| (format!("{prefix}{}", paths.of(&path)), digest))
-            .collect()
     };
-    let mut digests: Vec<_> = network.look(|network| of(network, ""));
+    let mut digests = network.look(|network| of(network, ""));
     if let Some(average) = network.average() {
         digests.extend(of(&average, "ema/"));
     }
@@ -73,19 +46,13 @@ pub fn parameter_digests(network: &SharedNetwork, paths: &Paths) -> Vec<(String,
 /// Path and digest of each tensor of a saved optimizer's state, such as `optimizer/hidden.weight/moment_1`; whatever
 /// the ids are that Burn gave to parameters.
 pub fn optimizer_digests(path: &Path, paths: &Paths) -> Result<Vec<(String, String)>, String> {
-    let reader = Reader::from_file(path).map_err(|e| e.to_string())?;
-    let parameters = reader.metadata().clone();
+    let saved = Saved::read(path)?;
     let mut digests = Vec::new();
-    for tensor in reader.into_tensors().map_err(|e| e.to_string())? {
-        let (name, dtype, shape, _, bytes) = tensor.into_parts().map_err(|e| e.to_string())?;
-        let (id, field) = name.split_once('.').unwrap_or((&name, ""));
-        let parameter = parameters.get(id).map_or(id, String::as_str);
-        let parameter: Vec<_> = parameter.split('.').map(str::to_owned).collect();
-        let data = TensorData::from_bytes(bytes, shape, dtype);
-        digests.push((
-            format!("{OPTIMIZER}{}/{field}", paths.of(&parameter)),
-            digest(&data),
-        ));
+    for (name, data) in &saved.tensors {
+        let (id, field) = name.split_once('.').unwrap_or((name, ""));
+        let parameter = saved.metadata.get(id).map_or(id, String::as_str);
+        let path = format!("{OPTIMIZER}{}/{field}", paths.of(parameter));
+        digests.push((path, digest(data)));
     }
     digests.sort();
     Ok(digests)
@@ -93,17 +60,31 @@ pub fn optimizer_digests(path: &Path, paths: &Paths) -> Result<Vec<(String, Stri
 
 fn digest(data: &TensorData) -> String {
     let mut sha256 = Sha256::new();
-    sha256.update(format!("{:?}{:?}", data.shape(), data.dtype()));
-    sha256.update(data.as_bytes());
+    update(&mut sha256, data);
     hex(&sha256.finalize())[..DIGITS].to_owned()
 }
 
-struct Each {
-    path: Vec<String>,
-    found: Vec<(Vec<String>, String)>,
+fn update(sha256: &mut Sha256, data: &TensorData) {
+    sha256.update(format!("{:?}{:?}", data.shape(), data.dtype()));
+    sha256.update(data.as_bytes());
 }
 
-impl ModuleVisitor for Each {
+/// Shows each parameter with Burn's path.
+struct Each<F> {
+    path: Vec<String>,
+    see: F,
+}
+
+impl<F: FnMut(&str, TensorData)> Each<F> {
+    fn new(see: F) -> Self {
+        Self {
+            path: Vec::new(),
+            see,
+        }
+    }
+}
+
+impl<F: FnMut(&str, TensorData)> ModuleVisitor for Each<F> {
     fn enter_module(&mut self, name: &str, _: &str) {
         self.path.push(name.to_owned());
     }
@@ -113,7 +94,6 @@ impl ModuleVisitor for Each {
     }
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let data = param.val().into_data();
-        self.found.push((self.path.clone(), digest(&data)));
+        (self.see)(&self.path.join("."), param.val().into_data());
     }
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use burn::tensor::TensorData;
-use burn_pack::Reader;
 
 use super::paths::Paths;
+use super::saved::Saved;
 use crate::plan::RunPlan;
 use crate::reproduce::ulp;
 
@@ -18,31 +18,18 @@ pub fn weight_distances(
     now: &Path,
     plan: &RunPlan,
 ) -> Result<BTreeMap<String, f64>, String> {
-    let (then, mut now) = (read(then)?, read(now)?);
+    let mut now: BTreeMap<_, _> = Saved::read(now)?.tensors.into_iter().collect();
     let paths = Paths::new(plan);
     let mut distances = BTreeMap::new();
-    for (path, a) in then {
-        let parts: Vec<String> = path.split('.').map(str::to_owned).collect();
+    for (path, a) in Saved::read(then)?.tensors {
         let distance = match now.remove(&path) {
             Some(b) if b.shape() == a.shape() => distance(&a, &b),
             _ => f64::INFINITY,
         };
-        distances.insert(paths.of(&parts), distance);
+        distances.insert(paths.of(&path), distance);
     }
     distances.extend(now.into_keys().map(|path| (path, f64::INFINITY)));
     Ok(distances)
-}
-
-fn read(path: &Path) -> Result<BTreeMap<String, TensorData>, String> {
-    let wrong = |e: burn_pack::Error| format!("{} cannot be read: {e}", path.display());
-    let reader = Reader::from_file(path).map_err(wrong)?;
-    let tensors = reader.into_tensors().map_err(wrong)?.into_iter();
-    tensors
-        .map(|tensor| {
-            let (name, dtype, shape, _, bytes) = tensor.into_parts().map_err(wrong)?;
-            Ok((name, TensorData::from_bytes(bytes, shape, dtype)))
-        })
-        .collect()
 }
 
 fn distance(a: &TensorData, b: &TensorData) -> f64 {

@@ -112,7 +112,7 @@ impl ModuleVisitor for Measure<'_> {
         };
         self.squares.push(gradient.square().sum());
         self.names
-            .extend(self.paths.map(|paths| paths.of(&self.path)));
+            .extend(self.paths.map(|paths| paths.of(&self.path.join("."))));
     }
 }
 

@@ -27,6 +27,7 @@ mod norms;
 mod optimizer;
 mod paths;
 mod pulse;
+mod saved;
 mod schedule;
 mod scores;
 mod shared;

@@ -32,12 +32,11 @@ impl Paths {
     }
 
     /// What the file calls the parameter at a path of Burn's.
-    pub fn of(&self, burn: &[String]) -> String {
-        let path = burn.join(".");
-        let layers = path.strip_prefix("graph.");
+    pub fn of(&self, burn: &str) -> String {
+        let layers = burn.strip_prefix("graph.");
         layers
             .and_then(|layers| self.0.user_path(layers))
-            .unwrap_or(path)
+            .unwrap_or_else(|| burn.to_owned())
     }
 
     /// Every parameter of a network in order.
@@ -70,7 +69,7 @@ impl ModuleVisitor for Collector<'_> {
     fn visit_float<const D: usize>(&mut self, _: &Param<Tensor<D>>) {
         self.found.push(Parameter {
             burn: self.path.join("."),
-            path: self.paths.of(&self.path),
+            path: self.paths.of(&self.path.join(".")),
             rank: D,
         });
     }

@@ -2,7 +2,7 @@
 //! what was reached is kept.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::support::{
@@ -137,8 +137,8 @@ fn results_of_another_format_are_named_and_passed_over() {
     insta::assert_snapshot!(text);
 }
 
-#[test]
-fn a_torn_event_is_passed_over() {
+/// A run that failed in its last epoch, with the path and the text of its events.
+fn failed_in_the_middle() -> (tempfile::TempDir, PathBuf, String) {
     let folder = folder_with(IRIS);
     run(
         folder.path(),
@@ -146,6 +146,12 @@ fn a_torn_event_is_passed_over() {
     );
     let path = folder.path().join("results/spec/runs/base-s1/events.jsonl");
     let text = fs::read_to_string(&path).unwrap();
+    (folder, path, text)
+}
+
+#[test]
+fn a_torn_event_is_passed_over() {
+    let (folder, path, text) = failed_in_the_middle();
     fs::write(&path, &text[..text.len() - 20]).unwrap();
     let (code, list, stderr) = run(folder.path(), &["list"]);
     assert_eq!(code, 0, "{stderr}");
@@ -157,13 +163,7 @@ fn a_torn_event_is_passed_over() {
 
 #[test]
 fn clocks_that_jump_change_nothing() {
-    let folder = folder_with(IRIS);
-    run(
-        folder.path(),
-        &["run", "spec.toml", "--quiet", "--inject-fault", "*@3"],
-    );
-    let path = folder.path().join("results/spec/runs/base-s1/events.jsonl");
-    let text = fs::read_to_string(&path).unwrap();
+    let (folder, path, text) = failed_in_the_middle();
     let jumped = text.lines().enumerate().map(|(at, line)| {
         let (_, rest) = line.split_once(',').unwrap();
         format!("{{\"time_ms\":{},{rest}\n", 1000 - 10 * at)

@@ -222,14 +222,20 @@ fn a_loss_that_is_no_number_is_retried_with_a_smaller_learning_rate() {
     }
 }
 
-#[test]
-fn adjustments_and_retries_survive_a_killed_runner() {
-    let straight = completed(DIVERGES, &[]);
+/// A folder whose runner was killed while it waited for a retry.
+fn killed_before_a_retry() -> tempfile::TempDir {
     let folder = folder_with(&DIVERGES.replace("\"0s\"", "\"60s\""));
     let (mut child, lines) = start_until(folder.path(), &[], "run_retried");
     child.kill().unwrap();
     child.wait().unwrap();
     lines.for_each(drop);
+    folder
+}
+
+#[test]
+fn adjustments_and_retries_survive_a_killed_runner() {
+    let straight = completed(DIVERGES, &[]);
+    let folder = killed_before_a_retry();
     fs::write(folder.path().join("spec.toml"), DIVERGES).unwrap();
     let stderr = goes_on(folder.path());
     assert!(stderr.contains("retry 2 of 3"), "{stderr}");
@@ -244,11 +250,7 @@ fn adjustments_and_retries_survive_a_killed_runner() {
 #[test]
 fn a_failure_whose_retry_a_kill_prevented_is_retried_at_once() {
     let straight = completed(DIVERGES, &[]);
-    let folder = folder_with(&DIVERGES.replace("\"0s\"", "\"60s\""));
-    let (mut child, lines) = start_until(folder.path(), &[], "run_retried");
-    child.kill().unwrap();
-    child.wait().unwrap();
-    lines.for_each(drop);
+    let folder = killed_before_a_retry();
     // As if it had been killed just before it wrote that the run is retried.
     let path = folder.path().join("results/spec/runs/base-s1/events.jsonl");
     let text = fs::read_to_string(&path).unwrap();

@@ -23,7 +23,8 @@ use crate::reproduce::{Comparison, Grade, environment_differences};
 use crate::spec::failure::OnFailure;
 use crate::spec::section::Choice;
 use crate::train::weight_distances;
-use original::{Original, free, originals, side};
+pub use original::side;
+use original::{Original, free, originals};
 
 /// `reproduction.json`.
 #[derive(Serialize)]

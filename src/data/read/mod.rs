@@ -8,7 +8,7 @@ pub mod images;
 pub mod tables;
 pub mod text;
 
-use std::fs::{self, File};
+use std::fs::{self, File, FileType};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -110,24 +110,32 @@ pub fn open(path: &Path) -> Result<Box<dyn Read>, DataError> {
 /// All files below a folder, sorted by path; hidden ones are passed over.
 pub fn files_of(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
     let mut files = Vec::new();
+    walk(folder, &mut |path, _| {
+        if path.is_file() {
+            files.push(path);
+        }
+    })?;
+    files.sort();
+    Ok(files)
+}
+
+/// Shows all that is below a folder and no folder itself, in no order; what is hidden is passed over. Links to
+/// folders are shown and not followed: they may lead in a circle.
+pub fn walk(folder: &Path, see: &mut dyn FnMut(PathBuf, FileType)) -> Result<(), DataError> {
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
-        let entries = fs::read_dir(&folder).map_err(|e| unreadable(&folder, &e))?;
-        for entry in entries {
+        for entry in fs::read_dir(&folder).map_err(|e| unreadable(&folder, &e))? {
             let entry = entry.map_err(|e| unreadable(&folder, &e))?;
             let path = entry.path();
             if entry.file_name().to_string_lossy().starts_with('.') {
                 continue;
             }
-            // Links to folders are not followed: they may lead in a circle.
             let kind = entry.file_type().map_err(|e| unreadable(&path, &e))?;
-            if kind.is_dir() {
-                folders.push(path);
-            } else if path.is_file() {
-                files.push(path);
+            match kind.is_dir() {
+                true => folders.push(path),
+                false => see(path, kind),
             }
         }
     }
-    files.sort();
-    Ok(files)
+    Ok(())
 }

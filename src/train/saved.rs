@@ -1,0 +1,33 @@
+//! What is in a file of Burn's, whatever it is of.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use burn::tensor::TensorData;
+use burn_pack::Reader;
+
+/// The tensors of a file.
+pub struct Saved {
+    /// What the file says besides: for an optimizer, the path of each parameter's id.
+    pub metadata: BTreeMap<String, String>,
+    /// By name, in the file's order.
+    pub tensors: Vec<(String, TensorData)>,
+}
+
+impl Saved {
+    /// Reads a file. The error is a phrase.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let wrong = |e: burn_pack::Error| format!("{} cannot be read: {e}", path.display());
+        let reader = Reader::from_file(path).map_err(wrong)?;
+        let metadata = reader.metadata().clone();
+        let tensors = reader.into_tensors().map_err(wrong)?.into_iter();
+        let tensors = tensors.map(|tensor| {
+            let (name, dtype, shape, _, bytes) = tensor.into_parts().map_err(wrong)?;
+            Ok((name, TensorData::from_bytes(bytes, shape, dtype)))
+        });
+        Ok(Self {
+            tensors: tensors.collect::<Result<_, String>>()?,
+            metadata,
+        })
+    }
+}
