@@ -91,6 +91,18 @@ pub fn open(name: DeviceName, precision: Precision) -> Result<Device, String> {
     Ok(device)
 }
 
+/// The device that first weights are drawn on for runs of `name`, where that is another one than `name` itself.
+pub fn canonical(name: DeviceName, precision: Precision) -> Result<Option<Device>, String> {
+    let flex = DeviceName {
+        backend: Backend::Flex,
+        index: 0,
+    };
+    match flex.backend.is_compiled() && name != flex {
+        true => open(flex, precision).map(Some),
+        false => Ok(None),
+    }
+}
+
 /// The device's own name.
 pub fn describe(backend: Backend, device: &Device) -> String {
     #[cfg(any(feature = "wgpu", feature = "cuda", feature = "rocm", feature = "cpu"))]

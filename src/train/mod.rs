@@ -143,7 +143,7 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     let (resumed_step, start) = found.state.unzip();
     let mut start = start.unwrap_or_default();
     start.adjustments = job.adjustments.clone();
-    let network = initial_network(plan, &device);
+    let network = initial_network(plan, job.initial.as_deref(), &device)?;
     (job.emit)(Event::RunStarted(Started {
         device_name: device::describe(plan.device.backend, &device),
         data_digests: loaded.digests.clone(),
@@ -155,10 +155,6 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
         startup_secs: job.started.elapsed().as_secs_f64(),
     }));
     let (step, epoch_end) = (start.step(plan), start.epochs_done * plan.steps_per_epoch);
-    let network = match &job.initial {
-        Some(path) if step == 0 => first_weights(network, path)?,
-        _ => network,
-    };
     if step == 0 {
         save(&job.folder, network.clone(), "initial")?;
     }
@@ -174,8 +170,26 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     training.finish(model, &progressed)
 }
 
-/// The network with the weights of a file, which may be of another device.
-fn first_weights(network: Network, path: &Path) -> Result<Network, Outcome> {
+/// The network as training begins with it, on a device with autodiff: with the weights of a file, which may be of
+/// another device, or drawn. They are drawn on one device for all, so that a run begins with the same ones wherever
+/// it is trained.
+fn initial_network(
+    plan: &RunPlan,
+    file: Option<&Path>,
+    device: &Device,
+) -> Result<Network, Outcome> {
+    let lost = |reason| Outcome::failed(FailureClass::DeviceLost, reason);
+    let canonical = device::canonical(plan.device, plan.precision).map_err(lost)?;
+    let drawn_on = canonical.as_ref().unwrap_or(device).clone().autodiff();
+    drawn_on.seed(stream_seed(plan.seed, Purpose::Init, 0));
+    let network = Network::new(plan, &drawn_on);
+    let network = match canonical {
+        Some(_) => network.to_device(&device.clone().autodiff()),
+        None => network,
+    };
+    let Some(path) = file else {
+        return Ok(network);
+    };
     let loaded = ModuleRecord::load(path).map_err(|e| e.to_string());
     let loaded = loaded.and_then(|record| {
         let network = network.try_load_record(record.cast_to_module_dtype());
@@ -185,13 +199,6 @@ fn first_weights(network: Network, path: &Path) -> Result<Network, Outcome> {
         let message = format!("the first weights `{}` cannot be used: {e}", path.display());
         Outcome::failed(FailureClass::Data, message)
     })
-}
-
-/// The network as training begins with it, on a device with autodiff.
-fn initial_network(plan: &RunPlan, device: &Device) -> Network {
-    let device = device.clone().autodiff();
-    device.seed(stream_seed(plan.seed, Purpose::Init, 0));
-    Network::new(plan, &device)
 }
 
 /// The metrics of a network over a whole split.

@@ -81,10 +81,8 @@ fn values(plan: &RunPlan, network: &Network) -> Vec<(String, Vec<f32>)> {
 }
 
 fn first_network(plan: &RunPlan) -> Network {
-    initial_network(
-        plan,
-        &device::open(plan.device, plan.precision).expect("flex"),
-    )
+    let device = device::open(plan.device, plan.precision).expect("flex");
+    initial_network(plan, None, &device).expect("first weights")
 }
 
 fn saved(plan: &RunPlan, folder: &RunFolder, name: &str) -> Vec<(String, Vec<f32>)> {
@@ -154,9 +152,9 @@ fn weights_are_drawn_from_the_seed_before_anything_else() {
     let _generator = generator();
     let plan = planned(IRIS);
     let device = device::open(plan.device, plan.precision).expect("it is here");
-    let network = initial_network(&plan, &device);
+    let network = first_network(&plan);
     // What is drawn later, as dropout does in a step, has no part in them.
     device.clone().autodiff().seed(1);
-    let other = initial_network(&plan, &device);
+    let other = first_network(&plan);
     assert_eq!(weights_digest(&network), weights_digest(&other));
 }

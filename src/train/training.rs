@@ -207,9 +207,10 @@ impl Training<'_> {
                 found: Arc::default(),
             };
             let (from_step, start) = self.checkpoints.newest().state.unzip();
-            let network = initial_network(plan, &self.device);
             let from = (from_step, start.unwrap_or_default());
-            let first = match self.train(network, from, None, Some(watch.clone())) {
+            let again = initial_network(plan, self.job.initial.as_deref(), &self.device)
+                .and_then(|network| self.train(network, from, None, Some(watch.clone())));
+            let first = match again {
                 Ok(_) => watch.found(),
                 Err(_) => None,
             };
