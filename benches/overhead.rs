@@ -18,6 +18,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData, activation};
 use runner::data::order::{Purpose, permutation};
 use runner::data::{self, Folders, TargetValues, Values};
 use runner::event::Event;
+use runner::plan::inventory::Inventory;
 use runner::plan::{RunPlan, plan};
 use runner::record::RunFolder;
 use runner::spec::document::Document;
@@ -129,6 +130,7 @@ fn by_runner(run: &RunPlan) -> Vec<f64> {
     let seen = marks.clone();
     let job = Job {
         plan: run.clone(),
+        planned: run.clone(),
         folder: RunFolder(folder.path().to_owned()),
         emit: Arc::new(move |event| {
             let valid_secs = match &event {
@@ -174,9 +176,8 @@ fn planned(model: &str, num_epochs: usize) -> RunPlan {
         base: ".".into(),
         cache: ".".into(),
     };
-    let planned = plan(&document, "bench", &mut |spec| {
-        data::locate(spec, &folders, None, &|_, _| {})
-    });
+    let locate = &mut |spec: &_| data::locate(spec, &folders, None, &|_, _| {});
+    let planned = plan(&document, "bench", locate, &Inventory::default);
     let (plan, _) = planned.unwrap_or_else(|d| panic!("{}", d.render(&document.sources, false)));
     println!(
         "{model} on {}, {} items in batches of {BATCH}",

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use crate::spec::failure::FailureClass;
-pub use attempts::{Adjustment, Attempts, learning_rate_factor};
+pub use attempts::{Adjustment, Attempts, Change, learning_rate_factor};
 
 /// Numbers by name, such as `valid/loss`.
 pub type Metrics = BTreeMap<String, f64>;
@@ -62,6 +62,13 @@ pub enum Event {
         from_epochs: usize,
         /// Epochs that it is to have.
         to_epochs: usize,
+    },
+    /// The run is changed so that it fits into memory, before it starts or after it did not.
+    RunAdjusted {
+        /// What is changed for it and for all that follows.
+        adjustment: Adjustment,
+        /// Why.
+        reason: String,
     },
     /// After a failure the run is tried again, from its newest checkpoint.
     RunRetried {

@@ -212,7 +212,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         reads: &["backend.device"],
-        check: rules::device_is_compiled,
+        check: rules::host_is_one_device,
     },
     Rule {
         reads: &[

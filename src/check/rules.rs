@@ -45,24 +45,14 @@ pub(super) fn sizes(data: &DataPlan) -> String {
     )
 }
 
-pub fn device_is_compiled(point: &Point<'_>) -> Option<Diagnostic> {
-    let device = point.spec.backend.device;
+pub fn host_is_one_device(point: &Point<'_>) -> Option<Diagnostic> {
+    let device = point.spec.backend.device?;
     let name = device.backend.name();
-    let refuse = |message| Diagnostic::error("device", message).at(point.span("backend.device"));
-    if !device.backend.is_compiled() {
-        return Some(
-            refuse(format!("this build of runner has no `{name}` backend"))
-                .help(format!(
-                    "build it in: cargo run --release --features {name} -- …"
-                ))
-                .help("`runner devices` lists what this build has"),
-        );
-    }
     (device.backend.is_host() && device.index > 0).then(|| {
-        refuse(format!(
-            "there is one `{name}` device, and `{device}` asks for another"
-        ))
-        .help(format!("write \"{name}\""))
+        let message = format!("there is one `{name}` device, and `{device}` asks for another");
+        Diagnostic::error("device", message)
+            .at(point.span("backend.device"))
+            .help(format!("write \"{name}\""))
     })
 }
 

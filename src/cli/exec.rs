@@ -62,7 +62,8 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
     let interrupter = Interrupter::new();
     watch_leash(interrupter.clone());
     let job = Job {
-        plan,
+        plan: plan.adjusted(&args.adjust),
+        planned: plan,
         folder,
         emit: Arc::new(emit),
         interrupter,

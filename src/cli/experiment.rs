@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::devices::inventory;
 use super::output::Output;
 use super::{SpecArgs, WRONG};
 use crate::console::{Fetching, Mode};
@@ -35,7 +36,7 @@ pub fn plan(
             data::locate(spec, &folders, Some(&mut progress), &watch)
         }
     };
-    match plan::plan(&document, &name, &mut locate) {
+    match plan::plan(&document, &name, &mut locate, &inventory) {
         Ok((plan, warnings)) => {
             if !warnings.0.is_empty() {
                 output.has_warned = true;

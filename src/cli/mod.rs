@@ -3,6 +3,7 @@
 mod bundle;
 mod data;
 mod describe;
+mod devices;
 mod exec;
 mod experiment;
 mod explain;
@@ -29,7 +30,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::event::Adjustment;
 use crate::reproduce::AtLeast;
-use crate::spec::backend::DeviceName;
+use crate::spec::backend::{Backend, DeviceName};
 use crate::spec::task::TaskKind;
 use crate::train::Fault;
 use output::Output;
@@ -126,6 +127,9 @@ enum Verb {
         /// Print one JSON object a line
         #[arg(long)]
         json: bool,
+        /// Ask for the devices of one backend alone, in this process
+        #[arg(long, hide = true, value_parser = devices::backend)]
+        backend: Option<Backend>,
     },
     /// Write the JSON Schema of experiment files
     Schema {
@@ -352,7 +356,7 @@ pub fn main() -> ExitCode {
         Verb::Report { folder, json } => verbs::report(&folder, json, &mut output),
         Verb::List { folder, json } => list::list(&folder, json, &mut output),
         Verb::Bundle(args) => bundle::bundle(&args, &mut output),
-        Verb::Devices { json } => verbs::devices(json, &mut output),
+        Verb::Devices { json, backend } => devices::devices(json, backend, &mut output),
         Verb::Schema { path } => verbs::schema(&path, &mut output),
         Verb::Exec(args) => exec::exec(&args, &cli.logging),
     };

@@ -1,12 +1,13 @@
 //! `runner run`: prepare the results folder, dispatch what is not completed, record, report.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use wildmatch::WildMatch;
 
+use super::devices::inventory;
 use super::experiment::{plan as plan_experiment, refuse};
 use super::lock::lock;
 use super::output::Output;
@@ -15,10 +16,13 @@ use super::retry::select_failed;
 use super::{FAILED, INTERRUPTED, Logging, OK, RunArgs};
 use crate::console::{Console, Mode};
 use crate::diagnostic::{Diagnostic, counted};
-use crate::dispatch::{self, Cancel, Observed, Reason, Settings, Task, Urgency};
+use crate::dispatch::{
+    self, Cancel, Expected, HOST, Hardware, Observed, Reason, Settings, Task, Urgency,
+};
 use crate::event::{Attempts, Event};
+use crate::plan::inventory::Inventory;
 use crate::plan::{Plan, RunPlan};
-use crate::record::{Collector, Environment, ExperimentFolder, RunFolder};
+use crate::record::{Collector, Environment, ExperimentFolder, RunFolder, available_memory};
 use crate::report::{self, Report};
 use crate::spec::kind::show_duration;
 use crate::spec::section::Choice;
@@ -72,6 +76,7 @@ fn try_run(args: &RunArgs, logging: &Logging, output: &mut Output) -> Result<u8,
         show(&report, &folder, args, output);
         let reason = outcome?;
         let num_left = num_left(&report, &selected);
+        let is_all_skipped = selected.iter().all(|run| report.is_skipped(&run.id));
         if let Some(stopped) = &reason
             && num_left > 0
         {
@@ -79,18 +84,19 @@ fn try_run(args: &RunArgs, logging: &Logging, output: &mut Output) -> Result<u8,
         }
         return Ok(match reason.map(|stopped| stopped.reason) {
             Some(Reason::User) => INTERRUPTED,
-            _ if num_left == 0 => OK,
+            _ if num_left == 0 && !is_all_skipped => OK,
             _ => FAILED,
         });
     }
     outcome.map(|_| FAILED)
 }
 
-/// How many of the selected runs are not completed.
+/// How many of the selected runs are neither completed nor skipped.
 fn num_left(report: &Report, selected: &[&RunPlan]) -> usize {
     let chosen: BTreeSet<&str> = selected.iter().map(|run| run.id.as_str()).collect();
     let problems = report.problems.iter();
-    let left = problems.filter(|problem| chosen.contains(problem.run.as_str()));
+    let left =
+        problems.filter(|problem| chosen.contains(problem.run.as_str()) && !problem.is_skipped());
     left.count()
 }
 
@@ -269,20 +275,60 @@ fn settings(
     let program =
         std::env::current_exe().map_err(|e| format!("cannot find the runner program: {e}"))?;
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-    // Runs on one accelerator would compete for it.
-    let on_host = todo.iter().all(|(run, _)| run.device.backend.is_host());
-    let default = if on_host {
+    let hardware = hardware(todo);
+    // A slot for each core of the host, and one for each card.
+    let on_host = todo.iter().any(|(run, _)| run.device.backend.is_host());
+    let on_host = if on_host {
         cores.min(MAX_DEFAULT_JOBS)
     } else {
-        1
+        0
     };
+    let devices: BTreeSet<String> = todo.iter().map(|(run, _)| run.device.to_string()).collect();
+    let cards = hardware.cards.iter();
+    let cards: BTreeSet<&String> = cards
+        .filter(|(device, _)| !device.backend.is_host() && devices.contains(&device.to_string()))
+        .map(|(_, card)| card)
+        .collect();
+    let default = (on_host + cards.len()).max(1);
     let jobs = args.jobs.map_or(default, usize::from).min(todo.len());
     Ok(Settings {
         program,
         jobs,
         threads: (cores / jobs).max(1),
+        hardware,
         time_limit: time_limit(plan),
     })
+}
+
+/// What the runs are computed on. Drivers are asked only when some run may need them.
+pub fn hardware(todo: &[(RunPlan, RunFolder)]) -> Hardware {
+    let needs = |run: &RunPlan| {
+        let mut devices = run.on_exceed.devices.iter().chain([&run.device]);
+        devices.any(|device| !device.backend.is_host())
+    };
+    let inventory = match todo.iter().any(|(run, _)| needs(run)) {
+        true => inventory(),
+        false => Inventory::default(),
+    };
+    let mut hardware = Hardware {
+        cards: Vec::new(),
+        capacities: BTreeMap::new(),
+        expect: Arc::new(|run| Expected {
+            bytes: run.least_memory_bytes,
+            is_measured: false,
+        }),
+    };
+    for (device, found) in inventory.found() {
+        hardware.cards.push((device, found.card.clone()));
+        if let Some(bytes) = found.memory_bytes {
+            hardware.capacities.insert(found.card.clone(), bytes);
+        }
+    }
+    let free = available_memory();
+    if free > 0 {
+        hardware.capacities.insert(HOST.to_owned(), free);
+    }
+    hardware
 }
 
 /// Arguments that every worker gets.
@@ -344,11 +390,13 @@ fn show(report: &Report, folder: &ExperimentFolder, args: &RunArgs, output: &mut
     if let Some(footnote) = report::footnote(report) {
         output.say(footnote);
     }
-    let problems = report.problems.len();
-    let and_problems = match problems {
+    let num_skipped = report.problems.iter().filter(|p| p.is_skipped()).count();
+    let and = |num: usize, what: &str| match num {
         0 => String::new(),
-        _ => format!(", {problems} not"),
+        _ => format!(", {num} {what}"),
     };
+    let and_problems =
+        and(report.problems.len() - num_skipped, "not") + &and(num_skipped, "skipped");
     output.say(&format!(
         "{} of {} runs completed{and_problems}; report: {}",
         report.num_completed,

@@ -1,4 +1,4 @@
-//! The verbs that only look: `check`, `plan`, `report`, `devices`, `schema`.
+//! The verbs that only look: `check`, `plan`, `report`, `schema`.
 
 use std::path::Path;
 
@@ -9,10 +9,11 @@ use super::output::Output;
 use super::{FAILED, OK, SpecArgs, WRONG};
 use crate::diagnostic::{Diagnostic, counted};
 use crate::plan::Plan;
-use crate::record::{ExperimentFolder, is_other_format, is_unwritable, status, write_whole};
+use crate::record::{
+    ExperimentFolder, Status, is_other_format, is_unwritable, status, write_whole,
+};
 use crate::spec::kind::show_bytes;
 use crate::spec::schema::experiment_schema;
-use crate::train::device;
 use crate::{report as reports, spec::document::plain_io_error};
 
 /// `runner check`
@@ -62,13 +63,20 @@ pub fn plan(args: &SpecArgs, json: bool, results: &Path, output: &mut Output) ->
     OK
 }
 
-/// What a results folder says is to be done for each run; nothing when there is no such folder.
+/// What is to be done for each run, as a results folder says; nothing when there is no such folder and nothing is
+/// skipped.
 fn to_do(plan: &Plan, folder: &ExperimentFolder) -> std::io::Result<Option<Vec<String>>> {
-    if !folder.plan_json().exists() {
+    let runs = plan.runs.iter();
+    if !folder.plan_json().exists() && runs.clone().all(|run| run.skip.is_none()) {
         return Ok(None);
     }
-    let runs = plan.runs.iter();
-    let to_do = runs.map(|run| Ok(status(run, &folder.run(&run.id))?.to_do()));
+    let to_do = runs.map(|run| {
+        let status = status(run, &folder.run(&run.id))?;
+        Ok(match run.skip.is_some() && status != Status::Completed {
+            true => "to skip".to_owned(),
+            false => status.to_do(),
+        })
+    });
     to_do.collect::<std::io::Result<_>>().map(Some)
 }
 
@@ -168,38 +176,6 @@ pub fn report(folder: &Path, json: bool, output: &mut Output) -> u8 {
         report.num_runs,
         experiment.report("md").display()
     ));
-    OK
-}
-
-/// `runner devices`
-pub fn devices(json: bool, output: &mut Output) -> u8 {
-    let listed = device::list();
-    if json {
-        for device in &listed {
-            let line = serde_json::json!({
-                "device": device.name,
-                "available": device.state.is_ok(),
-                "name": device.state.as_ref().ok(),
-                "reason": device.state.as_ref().err(),
-                "precisions": device.precisions,
-            });
-            output.print(&line.to_string());
-        }
-        return OK;
-    }
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(Output::width());
-    table.set_header(["device", "precisions", "what it is, or why it is not there"]);
-    for device in listed {
-        let state = match device.state {
-            Ok(name) => name,
-            Err(reason) => format!("- {reason}"),
-        };
-        table.add_row([device.name, device.precisions.join(" "), state]);
-    }
-    output.print(&table.trim_fmt());
     OK
 }
 

@@ -136,13 +136,16 @@ impl Console {
                 after_secs,
                 adjustment,
             } => {
-                // A failure of an earlier command was not counted in this one.
-                if std::mem::take(&mut self.ended[run]) {
-                    self.num_done -= 1;
-                    self.num_failed -= 1;
-                    self.steps[run].done = 0;
-                }
+                self.count_again(run);
                 self.retried(plan, (*attempt, *class), *after_secs, adjustment.as_ref());
+            }
+            Event::RunAdjusted { adjustment, reason } => {
+                self.count_again(run);
+                let adjusted = adjustment.in_words();
+                self.line(&format!(
+                    "{}  {reason}: it goes on with {adjusted}",
+                    plan.id
+                ));
             }
             Event::StoppedEarly { .. }
             | Event::RunExtended { .. }
@@ -153,6 +156,15 @@ impl Console {
         }
         if let Some(bars) = &self.bars {
             bars.total.set_message(self.time_left());
+        }
+    }
+
+    /// A run that failed is tried again. A failure of an earlier command was not counted in this one.
+    fn count_again(&mut self, run: usize) {
+        if std::mem::take(&mut self.ended[run]) {
+            self.num_done -= 1;
+            self.num_failed -= 1;
+            self.steps[run].done = 0;
         }
     }
 

@@ -8,6 +8,7 @@ use std::time::Instant;
 use super::cancel::{Cancel, Ended, Urgency};
 use super::{Settings, Task};
 use crate::event::{Adjustment, Event, FailureClass, Outcome};
+use crate::spec::backend::DeviceName;
 use crate::spec::document::plain_io_error;
 
 /// Starts the worker of a task, passes its events on, and waits for its end. When the worker ends
@@ -15,7 +16,7 @@ use crate::spec::document::plain_io_error;
 pub fn run(
     run: usize,
     task: &Task,
-    adjustments: &[Adjustment],
+    (device, adjustments): (DeviceName, &[Adjustment]),
     deadline: Option<Instant>,
     settings: &Settings,
     cancel: &Cancel,
@@ -27,7 +28,7 @@ pub fn run(
         wall_secs: started.elapsed().as_secs_f64(),
         weights_digest: String::new(),
     };
-    let mut command = match command(task, adjustments, settings) {
+    let mut command = match command(task, device, adjustments, settings) {
         Ok(command) => command,
         Err(e) => {
             let log = task.log.display();
@@ -69,6 +70,7 @@ pub fn run(
 
 fn command(
     task: &Task,
+    device: DeviceName,
     adjustments: &[Adjustment],
     settings: &Settings,
 ) -> std::io::Result<Command> {
@@ -83,7 +85,7 @@ fn command(
         .args(["--threads", &settings.threads.to_string()])
         .args(&task.arguments)
         // Burn rebuilds saved optimizer state on its default device, which is not always the run's.
-        .env("BURN_DEVICE", task.plan.device.to_string())
+        .env("BURN_DEVICE", device.to_string())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(log);

@@ -1,11 +1,16 @@
 //! Runs as processes: a queue, so many at once, each with its share of threads, its time and its retries.
 //! Prints and writes nothing; everything it learns goes to the collector as events.
 
+mod admission;
 mod cancel;
 mod child;
+mod hardware;
 mod retry;
 
+use admission::Admission;
+pub use admission::HOST;
 pub use cancel::{Cancel, GRACE, Reason, Urgency};
+pub use hardware::{Expected, Hardware};
 
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
@@ -39,7 +44,7 @@ pub struct Task {
 }
 
 /// How runs are dispatched.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Settings {
     /// This program.
     pub program: PathBuf,
@@ -47,6 +52,8 @@ pub struct Settings {
     pub jobs: usize,
     /// Threads of each run.
     pub threads: usize,
+    /// What runs are computed on.
+    pub hardware: Hardware,
     /// The time after which everything stops.
     pub time_limit: Option<Duration>,
 }
@@ -66,19 +73,30 @@ pub fn dispatch(
         .map_err(|e| format!("cannot start {} threads: {e}", settings.jobs))?;
     cancel.expect(tasks.len());
     let deadline = settings.time_limit.map(|limit| Instant::now() + limit);
+    let claims = tasks.iter().map(|task| {
+        let plan = task.plan.adjusted(&task.attempts.adjustments);
+        settings.hardware.claim(&plan)
+    });
+    let admission = &Admission::new(claims.collect(), settings.hardware.capacities.clone());
     std::thread::scope(|watching| {
         watching.spawn(|| cancel.watch(deadline));
         let _watched = cancel.while_watched();
-        pool.in_place_scope_fifo(|scope| {
-            for (run, task) in tasks.iter().enumerate() {
+        pool.in_place_scope(|scope| {
+            for _ in 0..settings.jobs {
                 let observed = observed.clone();
-                scope.spawn_fifo(move |_| {
-                    if cancel.urgency() == Urgency::None {
+                scope.spawn(move |_| {
+                    while let Some(run) = admission.next() {
                         let send = |event| {
                             // The collector outlives the scope; without it nobody wants the event.
                             let _ = observed.send(Observed { run, event });
                         };
-                        retry::run(run, task, settings, cancel, &send);
+                        if cancel.urgency() == Urgency::None {
+                            retry::run(run, &tasks[run], settings, (cancel, admission), &send);
+                        }
+                        if cancel.urgency() != Urgency::None {
+                            admission.close();
+                        }
+                        admission.end(run);
                     }
                 });
             }

@@ -2,6 +2,9 @@
 //!
 //! Knows no device, clock or disk. Data is looked at through a function that the caller passes.
 
+pub mod inventory;
+mod place;
+mod relief;
 mod schedule;
 pub mod sweep;
 
@@ -33,6 +36,9 @@ use crate::spec::sweep::SweepSpec;
 use crate::spec::task::TaskSpec;
 use crate::spec::train::TrainSpec;
 use crate::spec::{CheckpointSpec, ExperimentSpec};
+use inventory::Inventory;
+use place::{Machine, Place};
+pub use relief::Relief;
 use sweep::{Account, Expansion, Point};
 
 /// The version of `plan.json` and `run.toml`.
@@ -87,11 +93,21 @@ pub struct RunPlan {
     pub precision: Precision,
     /// The most bytes that its process may hold, if there is a limit.
     pub memory_limit_bytes: Option<u64>,
+    /// Bytes of the device that stay free for others.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub memory_reserve_bytes: u64,
     /// The bytes that it cannot do without.
     pub least_memory_bytes: u64,
+    /// What is done about it when it does not fit.
+    #[serde(default, skip_serializing_if = "Relief::is_empty")]
+    pub on_exceed: Relief,
     /// The seconds that it may take, if there is a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit_secs: Option<f64>,
+    /// Why it is not started on this machine, if it is not: its device is not there, or does not compute in its
+    /// precision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skip: Option<String>,
     /// Optimizer updates in an epoch.
     pub steps_per_epoch: usize,
     /// The values of the varied keys.
@@ -233,8 +249,15 @@ struct Work<'a> {
     scheduler: &'a SchedulerSpec,
 }
 
+fn is_zero(bytes: &u64) -> bool {
+    *bytes == 0
+}
+
 /// Finds the data of a spec, as [`crate::data::locate`] does.
 pub type Locate<'a> = &'a mut dyn FnMut(&DataSpec) -> Result<Located, DataError>;
+
+/// Asks for the devices of this machine; done once, and only when a file asks for more than the host's processor.
+pub type Devices<'a> = &'a dyn Fn() -> Inventory;
 
 /// Plans a document. Refusals are returned all at once, with the warnings; a plan comes with warnings
 /// alone. `default_name` names the experiment when the file does not.
@@ -242,6 +265,7 @@ pub fn plan(
     document: &Document,
     default_name: &str,
     locate: Locate<'_>,
+    devices: Devices<'_>,
 ) -> Result<(Plan, Diagnostics), Diagnostics> {
     let mut diagnostics = Diagnostics::default();
     let references = References::new(document);
@@ -251,11 +275,11 @@ pub fn plan(
         // Trials of a wrong sweep would only repeat what is wrong with the file itself.
         let wrong = diagnostics.0.into_iter();
         wrong.for_each(|d| findings.diagnostics.push(d));
-        let mut planner = Planner::new(locate);
+        let mut planner = Planner::new(locate, devices);
         planner.check_trial(&root, written, &mut findings);
         return Err(findings.diagnostics);
     };
-    let mut planner = Planner::new(locate);
+    let mut planner = Planner::new(locate, devices);
     let mut runs = Vec::new();
     let limit = written.limits.experiment;
     let (num_trials, mut num_refused) = (expansion.points.len(), 0);
@@ -508,6 +532,7 @@ pub fn account(document: &Document) -> Option<Account> {
 struct Planner<'a> {
     locate: Locate<'a>,
     located: Vec<(DataSpec, Result<Located, DataError>)>,
+    machine: Machine<'a>,
     /// The last network, since neighbours mostly have the same.
     last: Option<(Blueprint, Rc<LaidOut>)>,
 }
@@ -532,13 +557,15 @@ struct Trial {
     data: DataPlan,
     goal: Goal,
     laid_out: Rc<LaidOut>,
+    place: Place,
 }
 
 impl<'a> Planner<'a> {
-    fn new(locate: Locate<'a>) -> Self {
+    fn new(locate: Locate<'a>, devices: Devices<'a>) -> Self {
         Self {
             locate,
             located: Vec::new(),
+            machine: Machine::new(devices),
             last: None,
         }
     }
@@ -647,6 +674,10 @@ impl<'a> Planner<'a> {
         }
         let network = laid_out.as_deref().map(|laid_out| &laid_out.network);
         check::check(&point(data.as_ref(), network), findings);
+        let place = match findings.is_poisoned("backend") {
+            true => Place::default(),
+            false => self.machine.place(&point(None, None), findings),
+        };
         if findings.diagnostics.has_errors() {
             return None;
         }
@@ -655,6 +686,7 @@ impl<'a> Planner<'a> {
             data: data?,
             goal: goal?,
             laid_out: laid_out?,
+            place,
         })
     }
 }
@@ -682,10 +714,13 @@ impl Trial {
                 seed: *seed,
                 fingerprint: String::new(),
                 objective: self.goal.objective,
-                device: spec.backend.device,
+                device: self.place.device,
+                skip: self.place.skip.clone(),
                 precision: spec.backend.precision,
                 memory_limit_bytes: spec.memory.limit.map(|limit| limit.0),
+                memory_reserve_bytes: spec.memory.reserve.0,
                 least_memory_bytes,
+                on_exceed: self.place.on_exceed.clone(),
                 time_limit_secs: spec.limits.run.map(|limit| limit.as_secs_f64()),
                 steps_per_epoch: self.data.num_train.div_ceil(spec.train.batch_size),
                 axes: axes.clone(),

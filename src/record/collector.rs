@@ -59,7 +59,7 @@ impl Collector {
                     .map_err(|e| unwritable(&path, e))
             }
             Event::EpochFinished(_) => record.write_metrics(folder),
-            Event::RunRetried { .. } => folder.remove_summary(),
+            Event::RunRetried { .. } | Event::RunAdjusted { .. } => folder.remove_summary(),
             Event::RunFinished { .. } => {
                 record.write_metrics(folder)?;
                 record.write_summary(folder, plan)

@@ -65,6 +65,15 @@ pub fn total_memory() -> u64 {
     system.total_memory()
 }
 
+/// Bytes of this machine's memory that nobody uses; 0 where the system does not say.
+pub fn available_memory() -> u64 {
+    let Ok(mut system) = System::new() else {
+        return 0;
+    };
+    system.refresh_memory();
+    system.available_memory()
+}
+
 impl Environment {
     /// Looks at this machine and at the git checkout around `folder`.
     pub fn here(folder: &Path, data_notice: Option<String>) -> Self {

@@ -50,7 +50,9 @@ impl RunRecord {
             | Event::CheckpointSaved { .. }
             | Event::CheckpointDropped { .. } => {}
             // The failure before it is not how the run ended.
-            Event::RunRetried { .. } | Event::RunExtended { .. } => self.outcome = None,
+            Event::RunRetried { .. } | Event::RunAdjusted { .. } | Event::RunExtended { .. } => {
+                self.outcome = None;
+            }
             Event::EpochFinished(epoch) => self.epochs.push(epoch.clone()),
             Event::StoppedEarly { epoch, reason } => {
                 self.stopped_early = Some((*epoch, reason.clone()));
@@ -208,7 +210,7 @@ impl RunRecord {
             steps: self.epochs.last().map_or(0, |epoch| epoch.step),
             wall_secs: self.wall_secs,
             peak_memory_bytes: self.epochs.iter().map(|epoch| epoch.memory_bytes).max(),
-            device: plan.device.to_string(),
+            device: plan.adjusted(&self.attempts.adjustments).device.to_string(),
             precision: plan.precision.name().to_owned(),
             seed: plan.seed,
             axes: plan.axes.clone(),

@@ -37,7 +37,7 @@ mod trace;
 mod write;
 
 pub use collector::{Collector, Recorded};
-pub use environment::{Environment, total_memory};
+pub use environment::{Environment, available_memory, total_memory};
 pub use fold::{RunRecord, Summary};
 pub use format::is_other_format;
 pub use lock::{Holder, Lock, Locked};

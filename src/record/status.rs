@@ -129,10 +129,13 @@ fn differences(there: &RunPlan, now: &RunPlan) -> Vec<String> {
             "network",
             "experiment",
             "axes",
+            "skip",
             "steps_per_epoch",
             "least_memory",
             "time_limit_secs",
             "on_failure",
+            "on_exceed",
+            "memory_",
             "data.folder",
         ]
         .iter()

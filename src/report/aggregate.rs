@@ -213,6 +213,21 @@ fn is_zero(num: &usize) -> bool {
     *num == 0
 }
 
+impl Report {
+    /// Whether a run was skipped.
+    pub fn is_skipped(&self, run: &str) -> bool {
+        let mut problems = self.problems.iter();
+        problems.any(|problem| problem.run == run && problem.is_skipped())
+    }
+}
+
+impl Problem {
+    /// Whether the run was skipped.
+    pub fn is_skipped(&self) -> bool {
+        self.outcome == "skipped"
+    }
+}
+
 impl Trial {
     fn sum_up(&mut self, summaries: &[Summary]) {
         self.n = summaries.len();

@@ -10,10 +10,12 @@ use super::section::{Choice, Section, choices};
 /// The `[backend]` table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BackendSpec {
-    /// The device.
-    pub device: DeviceName,
+    /// The device; none for the best one that is there, which the file calls `auto`.
+    pub device: Option<DeviceName>,
     /// The type of floating-point numbers.
     pub precision: Precision,
+    /// Whether a device that is not there is an error; its runs are skipped otherwise.
+    pub required: bool,
 }
 
 /// A device by its backend and its index among that backend's devices.
@@ -66,6 +68,15 @@ pub fn compiled() -> Vec<&'static str> {
         .map(|(_, name, _)| *name)
         .collect()
 }
+
+/// The host's processor, as every build has it unless told otherwise.
+pub const FLEX: DeviceName = DeviceName {
+    backend: Backend::Flex,
+    index: 0,
+};
+
+/// What the file calls the best device that is there.
+const AUTO: &str = "auto";
 
 impl fmt::Display for DeviceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -127,23 +138,34 @@ impl BackendSpec {
             .iter()
             .map(|(_, name, doc)| (*name, *doc))
             .collect();
+        let auto = vec![(
+            AUTO,
+            "The best device that is there: a card, or else `flex`.",
+        )];
         let device = s
             .field(
                 "device",
-                Kind::Indexed(names),
+                Kind::Either(Box::new(Kind::Indexed(names)), Box::new(Kind::OneOf(auto))),
                 "The device, as `runner devices` lists it.",
             )
             .or("flex".to_owned());
         Self {
-            device: DeviceName::try_from(device).unwrap_or(DeviceName {
-                backend: Backend::Flex,
-                index: 0,
-            }),
+            device: match device.as_str() {
+                AUTO => None,
+                name => Some(DeviceName::try_from(name.to_owned()).unwrap_or(FLEX)),
+            },
             precision: s.choice(
                 "precision",
                 "The type of floating-point numbers.",
                 Precision::F32,
             ),
+            required: s
+                .field(
+                    "required",
+                    Kind::Bool,
+                    "Whether a device that is not there, or does not compute in the precision, is an error; runs on it are skipped otherwise.",
+                )
+                .or(false),
         }
     }
 }

@@ -16,6 +16,7 @@ mod hints;
 pub mod kind;
 pub mod limits;
 pub mod loss;
+pub mod memory;
 pub mod method;
 pub mod metric;
 pub mod model;
@@ -39,9 +40,10 @@ use data::DataSpec;
 use document::{Table, Value};
 use failure::OnFailure;
 pub use hints::{key_paths, nearest_path};
-use kind::{Bytes, Kind};
+use kind::Kind;
 use limits::LimitsSpec;
 use loss::LossSpec;
+use memory::MemorySpec;
 use metric::Objective;
 use model::ModelSpec;
 use optimizer::OptimizerSpec;
@@ -107,13 +109,6 @@ pub struct CheckpointSpec {
     pub keep_last: usize,
     /// How many of the best epochs' are kept.
     pub keep_best: usize,
-}
-
-/// The `[memory]` table.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MemorySpec {
-    /// The most that the process of a run may hold.
-    pub limit: Option<Bytes>,
 }
 
 /// The `[objective]` table.
@@ -205,15 +200,12 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
                 .optional(),
         }),
         backend: s.table("backend", "Where runs are computed.", false, BackendSpec::decode),
-        memory: s.table("memory", "What a run may hold.", false, |s| MemorySpec {
-            limit: s
-                .field(
-                    "limit",
-                    Kind::Bytes,
-                    "The most memory that the process of a run may hold; a run above it is ended as `out_of_memory`.",
-                )
-                .optional(),
-        }),
+        memory: s.table(
+            "memory",
+            "What a run may hold, and what is done about one that does not fit.",
+            false,
+            MemorySpec::decode,
+        ),
         limits: s.table("limits", "How long a run and the experiment may take.", false, LimitsSpec::decode),
         on_failure: s.table(
             "on_failure",

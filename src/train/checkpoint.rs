@@ -134,7 +134,7 @@ impl Checkpoints {
     /// The checkpoints of a job's run.
     pub fn new(job: &Job, data_digests: &BTreeMap<String, String>) -> Self {
         Self {
-            plan: job.plan.clone(),
+            plan: job.planned.clone(),
             folder: job.folder.clone(),
             data_digests: data_digests.clone(),
             adjustments: job.adjustments.clone(),
@@ -204,7 +204,7 @@ impl Checkpoints {
             before
         };
         if before(&sidecar.state.adjustments) != before(&self.adjustments) {
-            return Err("the learning rate was adjusted otherwise on the way there".into());
+            return Err("the run was adjusted otherwise on the way there".into());
         }
         if sidecar.sha256.get(STATE) != Some(&sidecar.state_sum()) {
             return Err("the sha256 sum of its sidecar is wrong".into());

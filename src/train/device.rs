@@ -1,57 +1,63 @@
 //! Burn's devices by the names of the experiment file. The one place that may depend on what was
 //! compiled in.
 
+mod card;
+
 use burn::tensor::{Device, FloatDType};
 
-use crate::spec::backend::{Backend, DeviceName, Precision};
+use crate::plan::inventory::{Found, Inventory, Listed, Missing, State};
+use crate::spec::backend::{Backend, DeviceName, FLEX, Precision};
 use crate::spec::section::Choice;
 
-/// What `runner devices` says of one backend.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Listed {
-    /// The name in the experiment file.
-    pub name: String,
-    /// The device's own name, or why it is not there and what to do about it.
-    pub state: Result<String, String>,
-    /// The precisions that it computes in.
-    pub precisions: Vec<&'static str>,
+/// The devices of one backend, asked for in this process: a driver that crashes takes the process with it.
+pub fn list(backend: Backend) -> Inventory {
+    let name = backend.name();
+    let missing = |reason: String, remedy: String| {
+        Inventory(vec![Listed {
+            device: DeviceName { backend, index: 0 },
+            state: State::Missing(Missing { reason, remedy }),
+        }])
+    };
+    if !backend.is_compiled() {
+        return missing(
+            "it is not in this build".into(),
+            format!("build it in: cargo run --release --features {name} -- …"),
+        );
+    }
+    let asked = quietly(|| {
+        let devices = enumerate(backend).into_iter();
+        let listed = devices.enumerate().map(|(index, device)| Listed {
+            device: DeviceName {
+                backend,
+                index: index as u16,
+            },
+            state: State::Found(look_at(backend, &device)),
+        });
+        listed.collect::<Vec<_>>()
+    });
+    match asked {
+        Ok(listed) if listed.is_empty() => missing(
+            "this machine has no adapter for it, or no driver".into(),
+            card::remedy(backend).into(),
+        ),
+        Ok(listed) => Inventory(listed),
+        Err(reason) => missing(reason, card::remedy(backend).into()),
+    }
 }
 
-/// Every backend that runner knows, with the devices of those in this build.
-pub fn list() -> Vec<Listed> {
-    let mut listed = Vec::new();
-    for (backend, name, _) in Backend::ALL {
-        let absent = |reason: String| Listed {
-            name: (*name).to_owned(),
-            state: Err(reason),
-            precisions: Vec::new(),
-        };
-        if !backend.is_compiled() {
-            listed.push(absent(format!(
-                "not in this build: build with `--features {name}`"
-            )));
-            continue;
-        }
-        let devices = quietly(|| enumerate(*backend)).unwrap_or_default();
-        if devices.is_empty() {
-            listed.push(absent("no adapter found: is its driver installed?".into()));
-        }
-        for (index, device) in devices.into_iter().enumerate() {
-            let name = DeviceName {
-                backend: *backend,
-                index: index as u16,
-            };
-            let supported = Precision::ALL
-                .iter()
-                .filter(|(p, _, _)| supports(&device, *p));
-            listed.push(Listed {
-                name: name.to_string(),
-                state: Ok(describe(*backend, &device)),
-                precisions: supported.map(|(_, name, _)| *name).collect(),
-            });
-        }
+fn look_at(backend: Backend, device: &Device) -> Found {
+    let precisions = Precision::ALL.iter();
+    let supported = precisions.filter(|(precision, _, _)| supports(device, *precision));
+    let name = describe(backend, device);
+    let card = card::behind(backend, device, &name);
+    Found {
+        precisions: supported.map(|(precision, _, _)| *precision).collect(),
+        driver: card.driver,
+        memory_bytes: card.memory_bytes,
+        kind: card.kind,
+        card: card.id,
+        name,
     }
-    listed
 }
 
 /// Opens a device in a precision for this process. The error is a phrase with a remedy.
@@ -93,12 +99,8 @@ pub fn open(name: DeviceName, precision: Precision) -> Result<Device, String> {
 
 /// The device that first weights are drawn on for runs of `name`, where that is another one than `name` itself.
 pub fn canonical(name: DeviceName, precision: Precision) -> Result<Option<Device>, String> {
-    let flex = DeviceName {
-        backend: Backend::Flex,
-        index: 0,
-    };
-    match flex.backend.is_compiled() && name != flex {
-        true => open(flex, precision).map(Some),
+    match FLEX.backend.is_compiled() && name != FLEX {
+        true => open(FLEX, precision).map(Some),
         false => Ok(None),
     }
 }

@@ -69,8 +69,10 @@ pub type Emit = Arc<dyn Fn(Event) + Send + Sync>;
 
 /// A run to execute.
 pub struct Job {
-    /// The run.
+    /// The run as it is after its adjustments.
     pub plan: RunPlan,
+    /// As it was planned, which is what its checkpoints are known by.
+    pub planned: RunPlan,
     /// Its folder.
     pub folder: RunFolder,
     /// Takes events.

@@ -15,6 +15,7 @@ use super::paths::Paths;
 use super::{Job, device, execute, initial_network};
 use crate::data::{self, Folders};
 use crate::event::Outcome;
+use crate::plan::inventory::Inventory;
 use crate::plan::{self, RunPlan};
 use crate::record::RunFolder;
 use crate::spec::document::Document;
@@ -31,7 +32,7 @@ pub(super) fn planned(text: &str) -> RunPlan {
         cache: PathBuf::from("nowhere"),
     };
     let located = &mut |spec: &_| data::locate(spec, &folders, None, &|_, _| {});
-    match plan::plan(&document, "spec", located) {
+    match plan::plan(&document, "spec", located, &Inventory::default) {
         Ok((plan, _)) => plan.runs.into_iter().next().expect("it has a run"),
         Err(refused) => panic!("{}", refused.render(&document.sources, false)),
     }
@@ -49,6 +50,7 @@ fn trained(plan: &RunPlan, folder: &Path) -> RunFolder {
     let folder = RunFolder(folder.to_owned());
     let job = Job {
         plan: plan.clone(),
+        planned: plan.clone(),
         folder: folder.clone(),
         emit: Arc::new(|_| {}),
         interrupter: Interrupter::new(),

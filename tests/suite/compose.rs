@@ -8,7 +8,9 @@ use runner::spec::document::{Document, Table, Value};
 use runner::spec::reference::References;
 use runner::spec::render;
 
-use super::support::{IRIS, folder_with, plan as plan_text, plan_in, root, run, runner, texts};
+use super::support::{
+    IRIS, folder_with, machine, plan as plan_text, plan_in, root, run, runner, texts,
+};
 
 /// A folder with files in it, as pairs of path and text.
 pub fn folder_of(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -646,7 +648,8 @@ mod properties {
                 let direct = references.resolve(document.root.clone(), &[]);
                 prop_assert_eq!(sorted(&shown(&read.root)), sorted(&shown(&direct.root)));
             }
-            let planned = plan::plan(&document, "x", &mut |_| unreachable!("there is no data"));
+            let no_data = &mut |_: &_| unreachable!("there is no data");
+            let planned = plan::plan(&document, "x", no_data, &machine);
             prop_assert!(planned.is_err());
         }
     }

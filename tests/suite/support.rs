@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 
 use runner::data::{self, Folders};
 use runner::diagnostic::{Diagnostic, Diagnostics};
+use runner::plan::inventory::Inventory;
 use runner::plan::{self, Plan};
 use runner::spec::document::Document;
 use serde_json::Value as Json;
@@ -66,6 +67,19 @@ epochs = 3
 batch_size = 16
 "#;
 
+/// A machine with a card that one backend sees and that computes in two precisions.
+pub fn machine() -> Inventory {
+    let listed = r#"
+        {"device":"flex","state":"found","name":"host","precisions":["f32","f64","f16","bf16"],"kind":"host","card":"host"}
+        {"device":"wgpu","state":"found","name":"Some Card","precisions":["f32","f16"],"kind":"gpu","card":"0000:01:00.0"}
+        {"device":"cuda","state":"missing","reason":"this machine has no adapter for it","remedy":"install a driver"}
+        {"device":"rocm","state":"missing","reason":"it is not in this build","remedy":"build it in"}
+    "#;
+    let lines = listed.lines().filter(|line| !line.trim().is_empty());
+    let listed = lines.map(|line| serde_json::from_str(line).expect("a device"));
+    Inventory(listed.collect())
+}
+
 /// Plans a text without looking at the disk.
 pub fn plan(name: &str, text: &str) -> Result<(Plan, String), String> {
     plan_in(None, name, text)
@@ -87,7 +101,7 @@ pub fn diagnostics(name: &str, text: &str) -> Vec<Diagnostic> {
         cache: cache(),
     };
     let locate = &mut |spec: &_| data::locate(spec, &folders, None, &|_, _| {});
-    match plan::plan(&document, "spec", locate) {
+    match plan::plan(&document, "spec", locate, &machine) {
         Ok((_, warnings)) => warnings.0,
         Err(diagnostics) => diagnostics.0,
     }
@@ -104,9 +118,8 @@ pub fn plan_in(folder: Option<&Path>, name: &str, text: &str) -> Result<(Plan, S
         base: folder.unwrap_or(Path::new("nowhere")).to_owned(),
         cache: cache(),
     };
-    match plan::plan(&document, "spec", &mut |spec| {
-        data::locate(spec, &folders, None, &|_, _| {})
-    }) {
+    let locate = &mut |spec: &_| data::locate(spec, &folders, None, &|_, _| {});
+    match plan::plan(&document, "spec", locate, &machine) {
         Ok((plan, warnings)) => Ok((plan, rendered(&document, &warnings))),
         Err(diagnostics) => Err(rendered(&document, &diagnostics)),
     }

@@ -15,9 +15,9 @@ use super::{FAILED, INTERRUPTED, Logging, OK, ReproduceArgs};
 use crate::console::{Console, Mode};
 use crate::data::{self, DataPlan, Dataset};
 use crate::diagnostic::{Diagnostic, counted};
-use crate::dispatch::{self, Cancel, Observed, Settings, Task, Urgency};
-use crate::event::{Attempts, Outcome};
-use crate::plan::RunPlan;
+use crate::dispatch::{self, Cancel, Hardware, Observed, Settings, Task, Urgency};
+use crate::event::{Attempts, Change, Outcome};
+use crate::plan::{Relief, RunPlan};
 use crate::record::{Collector, Environment, RunFolder, RunRecord, write_json};
 use crate::reproduce::{Comparison, Grade, environment_differences};
 use crate::spec::failure::OnFailure;
@@ -91,6 +91,8 @@ fn one(
     let mut plan = original.plan.clone();
     // What fails now is to be seen, and not to be tried until it does not.
     plan.on_failure = OnFailure::default();
+    plan.on_exceed = Relief::default();
+    plan.skip = None;
     plan.time_limit_secs = None;
     if let Some(device) = args.device {
         plan.device = device;
@@ -255,6 +257,7 @@ fn train(
         program,
         jobs: 1,
         threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
+        hardware: Hardware::unknown(),
         time_limit: None,
     };
     let mut arguments = super::run::worker_arguments(logging, None);
@@ -267,12 +270,16 @@ fn train(
     if let Some(steps) = args.steps {
         arguments.extend(["--last-step".to_owned(), steps.to_string()]);
     }
+    let mut adjustments = original.record.attempts.adjustments.clone();
+    if args.device.is_some() {
+        adjustments.retain(|adjustment| !matches!(adjustment.change, Change::Device(_)));
+    }
     let task = Task {
         plan: plan.clone(),
         folder: folder.0.clone(),
         log: folder.run_log(),
         arguments,
-        attempts: Attempts::adjusted(&original.record.attempts.adjustments),
+        attempts: Attempts::adjusted(&adjustments),
     };
     let mode = if args.json { Mode::Quiet } else { Mode::Normal };
     let mut console = Console::new(std::slice::from_ref(plan), 1, mode);

@@ -1,0 +1,91 @@
+//! What runs are computed on, and how much of it each is expected to take.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::admission::{Claim, HOST};
+use crate::event::Change;
+use crate::plan::RunPlan;
+use crate::spec::backend::DeviceName;
+use crate::spec::kind::show_bytes;
+
+/// What a run is expected to hold at its peak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// Bytes of its device's memory.
+    pub bytes: u64,
+    /// Whether they rest on a measurement on this device.
+    pub is_measured: bool,
+}
+
+/// The hardware of this machine, as far as runs need it.
+#[derive(Clone)]
+pub struct Hardware {
+    /// The card behind each device; of those that are not here, the host's memory is taken.
+    pub cards: Vec<(DeviceName, String)>,
+    /// Bytes of each card and of the host, where they are known.
+    pub capacities: BTreeMap<String, u64>,
+    /// Forecasts a run.
+    pub expect: Arc<dyn Fn(&RunPlan) -> Expected + Send + Sync>,
+}
+
+impl Hardware {
+    /// Hardware that nothing is known of, and no run expected not to fit.
+    pub fn unknown() -> Self {
+        let nothing = Expected {
+            bytes: 0,
+            is_measured: false,
+        };
+        Self {
+            cards: Vec::new(),
+            capacities: BTreeMap::new(),
+            expect: Arc::new(move |_| nothing),
+        }
+    }
+
+    /// What a run takes, as it is after its adjustments.
+    pub(super) fn claim(&self, plan: &RunPlan) -> Claim {
+        Claim {
+            card: self.card(plan.device),
+            bytes: (self.expect)(plan).bytes,
+        }
+    }
+
+    fn card(&self, device: DeviceName) -> String {
+        let known = self.cards.iter().find(|(known, _)| *known == device);
+        known.map_or(HOST.to_owned(), |(_, card)| card.clone())
+    }
+
+    /// Why a run is not expected to fit, if it is not. A forecast that rests on no measurement may be too high,
+    /// and is believed only where something can be changed.
+    pub(super) fn misfit(&self, plan: &RunPlan) -> Option<Misfit> {
+        let expected = (self.expect)(plan);
+        let capacity = || {
+            let all = self.capacities.get(&self.card(plan.device))?;
+            Some(all.saturating_sub(plan.memory_reserve_bytes))
+        };
+        let (room, what) = match plan.memory_limit_bytes {
+            Some(limit) => (limit, "`memory.limit` is"),
+            None => (capacity()?, "there are"),
+        };
+        (expected.bytes > room).then(|| Misfit {
+            is_certain: expected.is_measured,
+            change: plan.relief(),
+            reason: format!(
+                "it is forecast to hold {}, and {what} {}",
+                show_bytes(expected.bytes),
+                show_bytes(room)
+            ),
+        })
+    }
+}
+
+/// A run that is not expected to fit.
+pub(super) struct Misfit {
+    /// Whether the forecast rests on a measurement.
+    pub is_certain: bool,
+    /// What can be changed about it.
+    pub change: Option<Change>,
+    /// Why, in words.
+    pub reason: String,
+}

@@ -1,0 +1,96 @@
+//! Where a trial is computed on this machine, or why it cannot be.
+
+use std::cell::OnceCell;
+
+use super::Devices;
+use super::inventory::{Inventory, Missing};
+use super::relief::Relief;
+use crate::check::Point;
+use crate::diagnostic::Diagnostic;
+use crate::spec::backend::{DeviceName, FLEX};
+use crate::spec::section::Findings;
+
+/// The devices of this machine, asked for when they are needed first.
+pub struct Machine<'a> {
+    ask: Devices<'a>,
+    inventory: OnceCell<Inventory>,
+}
+
+/// Where a trial is computed.
+pub struct Place {
+    /// The device.
+    pub device: DeviceName,
+    /// Why its runs are skipped, if they are.
+    pub skip: Option<String>,
+    /// What is done about its runs when they do not fit.
+    pub on_exceed: Relief,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self {
+            device: FLEX,
+            skip: None,
+            on_exceed: Relief::default(),
+        }
+    }
+}
+
+impl<'a> Machine<'a> {
+    /// Nothing is asked yet.
+    pub fn new(ask: Devices<'a>) -> Self {
+        Self {
+            ask,
+            inventory: OnceCell::new(),
+        }
+    }
+
+    /// Where the runs of a trial are computed.
+    pub fn place(&self, point: &Point<'_>, findings: &mut Findings) -> Place {
+        let backend = &point.spec.backend;
+        let (device, skip) = self.device(point, findings);
+        Place {
+            device,
+            on_exceed: Relief::new(
+                &point.spec.memory.on_exceed,
+                (device, backend.precision),
+                || self.inventory(),
+            ),
+            skip,
+        }
+    }
+
+    /// The device of a trial, and why its runs are skipped. One that is not there is a warning, and an error where
+    /// it is required.
+    fn device(&self, point: &Point<'_>, findings: &mut Findings) -> (DeviceName, Option<String>) {
+        let backend = &point.spec.backend;
+        // The host's processor computes in all precisions.
+        if backend.device == Some(FLEX) && FLEX.backend.is_compiled() {
+            return (FLEX, None);
+        }
+        let inventory = self.inventory();
+        let best = || inventory.preferred(backend.precision).next();
+        let device = backend.device.or_else(best).unwrap_or(FLEX);
+        let Err(Missing { reason, remedy }) = inventory.look_up(device, backend.precision) else {
+            return (device, None);
+        };
+        let reason = format!("the device `{device}` cannot be used: {reason}");
+        let (diagnostic, note) = match backend.required {
+            true => (
+                Diagnostic::error("device", reason.clone()),
+                "`backend.required` is true",
+            ),
+            false => (
+                Diagnostic::warning("device", reason.clone()),
+                "its runs are skipped; `backend.required = true` makes this an error",
+            ),
+        };
+        let diagnostic = diagnostic.at(point.span("backend.device")).note(note);
+        findings.diagnostics.push(diagnostic.help(remedy.clone()));
+        (device, Some(format!("{reason}; {remedy}")))
+    }
+
+    fn inventory(&self) -> &Inventory {
+        self.inventory.get_or_init(self.ask)
+    }
+}

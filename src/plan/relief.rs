@@ -1,0 +1,101 @@
+//! What can be changed about a run that does not fit into memory, and the run as it is then.
+
+use serde::{Deserialize, Serialize};
+
+use super::RunPlan;
+use super::inventory::Inventory;
+use crate::event::{Adjustment, Change};
+use crate::spec::backend::{DeviceName, Precision};
+use crate::spec::memory::OnExceed;
+
+/// What is done about a run that does not fit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Relief {
+    /// What is tried, in order.
+    pub rungs: Vec<OnExceed>,
+    /// The devices that it may go on on, the best first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<DeviceName>,
+}
+
+impl Relief {
+    /// That of a run on `device`. The devices are looked for only when they may be needed.
+    pub fn new<'a>(
+        rungs: &[OnExceed],
+        (device, precision): (DeviceName, Precision),
+        inventory: impl FnOnce() -> &'a Inventory,
+    ) -> Self {
+        let devices = match rungs.contains(&OnExceed::NextDevice) {
+            true => after(device, precision, inventory()),
+            false => Vec::new(),
+        };
+        Self {
+            rungs: rungs.to_vec(),
+            devices,
+        }
+    }
+
+    /// Whether nothing is done.
+    pub fn is_empty(&self) -> bool {
+        self.rungs.is_empty()
+    }
+}
+
+/// The devices besides `device`, those of other hardware alone: more memory is what is looked for.
+fn after(device: DeviceName, precision: Precision, inventory: &Inventory) -> Vec<DeviceName> {
+    let card = |name: DeviceName| {
+        let found = inventory.look_up(name, precision).ok();
+        found.map(|found| found.card.as_str())
+    };
+    let mut cards = vec![card(device)];
+    let mut devices: Vec<DeviceName> = inventory.preferred(precision).collect();
+    devices.retain(|other| {
+        let is_new = *other != device && !cards.contains(&card(*other));
+        cards.push(card(*other));
+        is_new
+    });
+    devices
+}
+
+impl RunPlan {
+    /// The run as its adjustments leave it.
+    pub fn adjusted(&self, adjustments: &[Adjustment]) -> Self {
+        let mut run = self.clone();
+        for adjustment in adjustments {
+            match adjustment.change {
+                // The schedule is asked with the adjustments, since they hold from their step on.
+                Change::LearningRateFactor(_) => {}
+                Change::MicroBatchSize(size) => run.train.micro_batch_size = size,
+                Change::GradientCheckpointing(is_on) => run.train.gradient_checkpointing = is_on,
+                Change::Device(device) => run.device = device,
+            }
+        }
+        run
+    }
+
+    /// What is changed next about a run that does not fit as it is; none when nothing is left.
+    pub fn relief(&self) -> Option<Change> {
+        for rung in &self.on_exceed.rungs {
+            let train = &self.train;
+            let change = match rung {
+                OnExceed::Refuse => return None,
+                OnExceed::Accumulate => (train.micro_batch_size > 1)
+                    .then(|| Change::MicroBatchSize(train.micro_batch_size.div_ceil(2))),
+                OnExceed::Checkpoint => {
+                    (!train.gradient_checkpointing).then_some(Change::GradientCheckpointing(true))
+                }
+                OnExceed::NextDevice => {
+                    let devices = &self.on_exceed.devices;
+                    // Where it is not in the list, it is where it began.
+                    let at = devices.iter().position(|device| *device == self.device);
+                    let next = devices.get(at.map_or(0, |at| at + 1));
+                    next.map(|device| Change::Device(*device))
+                }
+            };
+            if change.is_some() {
+                return change;
+            }
+        }
+        None
+    }
+}

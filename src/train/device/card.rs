@@ -1,0 +1,142 @@
+//! The hardware behind a device: which card it is, its driver and its memory.
+//!
+//! Burn tells cards apart and names them, no more. The driver and the memory are asked of the system:
+//! `nvidia-smi` for NVIDIA's cards, sysfs for others, the graphics interface for its drivers' names.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use burn::tensor::Device;
+
+use crate::plan::inventory::DeviceKind;
+use crate::record::total_memory;
+use crate::spec::backend::Backend;
+
+/// What is behind a device.
+pub struct Card {
+    /// Equal for equal cards, whichever backend they are seen through.
+    pub id: String,
+    /// What it is.
+    pub kind: DeviceKind,
+    /// Its driver with the version.
+    pub driver: Option<String>,
+    /// Bytes of its memory.
+    pub memory_bytes: Option<u64>,
+}
+
+/// What to do where a backend has no device.
+pub fn remedy(backend: Backend) -> &'static str {
+    match backend {
+        Backend::Flex | Backend::Cpu => "build runner for this processor",
+        Backend::Wgpu | Backend::Vulkan => {
+            "install the card's Vulkan driver; without a card, Mesa's lavapipe (Debian: mesa-vulkan-drivers)"
+        }
+        Backend::Metal => "Metal is there on macOS alone: choose `wgpu` or `vulkan`",
+        Backend::Cuda => "install NVIDIA's driver, and see that `nvidia-smi` lists the card",
+        Backend::Rocm => "install AMD's ROCm, and see that `rocminfo` lists the card",
+    }
+}
+
+/// What is behind a device of this name.
+pub fn behind(backend: Backend, device: &Device, name: &str) -> Card {
+    if backend.is_host() {
+        return Card {
+            id: "host".into(),
+            kind: DeviceKind::Host,
+            driver: None,
+            memory_bytes: Some(total_memory()).filter(|bytes| *bytes > 0),
+        };
+    }
+    let driver = graphics_driver(backend, name);
+    let Some(address) = address(device) else {
+        return Card {
+            id: name.to_owned(),
+            kind: DeviceKind::Software,
+            driver,
+            memory_bytes: Some(total_memory()).filter(|bytes| *bytes > 0),
+        };
+    };
+    let (own_driver, memory_bytes) = nvidia(&address).or_else(|| sysfs(&address)).unzip();
+    Card {
+        kind: DeviceKind::Gpu,
+        driver: driver.or(own_driver),
+        memory_bytes,
+        id: address,
+    }
+}
+
+/// Where the card is; none for what is no card. The same through every backend of a system.
+fn address(device: &Device) -> Option<String> {
+    #[cfg(any(feature = "wgpu", feature = "cuda", feature = "rocm", feature = "cpu"))]
+    {
+        let physical = device.identity()?.physical?;
+        let pci = physical.pci_address.map(|address| address.to_string());
+        let luid = physical.luid.map(|luid| format!("{:?}", luid.bytes()));
+        let registry = physical.registry_entry_id.map(|id| id.get().to_string());
+        // A card without an address is known by its backend's numbering alone.
+        return Some(
+            pci.or(luid)
+                .or(registry)
+                .unwrap_or_else(|| format!("{device:?}")),
+        );
+    }
+    #[allow(unreachable_code)]
+    {
+        let _ = device;
+        None
+    }
+}
+
+/// Driver and memory of a card of NVIDIA at a PCI address.
+fn nvidia(address: &str) -> Option<(String, u64)> {
+    let output = Command::new("nvidia-smi")
+        .args([
+            "--query-gpu=driver_version,memory.total",
+            "--format=csv,noheader,nounits",
+            "-i",
+            address,
+        ])
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let (driver, mebibytes) = text.lines().next()?.split_once(',')?;
+    let bytes = mebibytes.trim().parse::<u64>().ok()? << 20;
+    Some((format!("NVIDIA {}", driver.trim()), bytes))
+}
+
+/// Driver and memory of a card, as Linux's drivers for AMD's cards give them.
+fn sysfs(address: &str) -> Option<(String, u64)> {
+    let card = Path::new("/sys/bus/pci/devices").join(address);
+    let memory = fs::read_to_string(card.join("mem_info_vram_total")).ok()?;
+    let driver = fs::read_link(card.join("driver")).ok()?;
+    let driver = driver.file_name()?.to_string_lossy().into_owned();
+    Some((driver, memory.trim().parse().ok()?))
+}
+
+/// The driver of an adapter of this name, as the graphics interface calls it.
+#[cfg(feature = "wgpu")]
+fn graphics_driver(backend: Backend, name: &str) -> Option<String> {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    if !matches!(backend, Backend::Wgpu | Backend::Vulkan | Backend::Metal) {
+        return None;
+    }
+    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
+    let adapters = pin!(instance.enumerate_adapters(wgpu::Backends::PRIMARY));
+    // Outside of browsers the answer is there at once.
+    let Poll::Ready(adapters) = adapters.poll(&mut Context::from_waker(Waker::noop())) else {
+        return None;
+    };
+    let infos = adapters.iter().map(|adapter| adapter.get_info());
+    let info = infos.into_iter().find(|info| info.name == name)?;
+    let words = [info.driver, info.driver_info].join(" ");
+    Some(words.trim().to_owned()).filter(|words| !words.is_empty())
+}
+
+#[cfg(not(feature = "wgpu"))]
+fn graphics_driver(_: Backend, _: &str) -> Option<String> {
+    None
+}
