@@ -5,6 +5,7 @@
 
 mod data;
 mod failure;
+pub mod forecast;
 mod groups;
 pub mod network;
 mod recipe;
@@ -218,7 +219,7 @@ pub const RULES: &[Rule] = &[
         reads: &[
             "data",
             "model",
-            "backend.precision",
+            "backend",
             "memory",
             "train",
             "optimizer",
@@ -249,4 +250,3 @@ pub fn check(point: &Point<'_>, findings: &mut Findings) {
 }
 
 pub use groups::{group_of, matches};
-pub use rules::least_memory;

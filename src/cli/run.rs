@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use wildmatch::WildMatch;
 
+use super::calibrate::{calibrate, calibrations};
 use super::experiment::{plan as plan_experiment, refuse};
 use super::lock::lock;
 use super::output::Output;
@@ -169,6 +170,7 @@ impl Launch<'_> {
     ) -> Result<Option<Stopped>, u8> {
         let settings = settings(self.args, self.plan, &todo)
             .map_err(|reason| refuse(Diagnostic::error("internal", reason), output))?;
+        self.expect_memory(&todo, &settings, output)?;
         for (_, run_folder) in &todo {
             let removed = run_folder.remove_summary();
             removed.map_err(|e| disk(&run_folder.summary_json(), &e, output))?;
@@ -215,6 +217,48 @@ impl Launch<'_> {
             words: self.words(&reason, &tasks),
             reason,
         }))
+    }
+
+    /// Writes to each run's record what it is expected to hold, where that was measured before. Runs with a limit
+    /// are probed for it, each kind of run once.
+    fn expect_memory(
+        &self,
+        todo: &[(RunPlan, RunFolder)],
+        settings: &Settings,
+        output: &mut Output,
+    ) -> Result<(), u8> {
+        let calibrations = calibrations();
+        let mut failed: Vec<String> = Vec::new();
+        // The largest batch first, so that the line of its probe goes for the others.
+        let mut order: Vec<&(RunPlan, RunFolder)> = todo.iter().collect();
+        order.sort_by_key(|(run, _)| std::cmp::Reverse(run.train.micro_batch_size));
+        for (run, folder) in order {
+            let mut known = calibrations.find(run);
+            if known.is_none() && run.memory_limit_bytes.is_some() {
+                let key = calibrations.key(run);
+                if failed.contains(&key) {
+                    continue;
+                }
+                if self.mode == Mode::Normal {
+                    output.say(&format!("measuring what `{}` holds, as it has a limit", run.trial));
+                }
+                match calibrate(run, settings.threads, &calibrations) {
+                    Ok(calibration) => known = Some(calibration),
+                    Err(reason) => {
+                        // The limit holds all the same: the run itself is measured.
+                        output.say(&format!("note: the forecast of `{}` is not calibrated: {reason}", run.trial));
+                        failed.push(key);
+                    }
+                }
+            }
+            let Some(calibration) = known else { continue };
+            let event = Event::MemoryCalibrated {
+                forecast_bytes: calibration.bytes(run.train.micro_batch_size),
+            };
+            let told = folder.append_event(&event);
+            told.map_err(|e| disk(&folder.0, &e, output))?;
+        }
+        Ok(())
     }
 
     fn words(&self, reason: &Reason, tasks: &[Task]) -> String {

@@ -2,6 +2,9 @@
 //!
 //! Knows no device, clock or disk. Data is looked at through a function that the caller passes.
 
+pub mod budget;
+mod calibration;
+pub mod reference;
 mod schedule;
 pub mod sweep;
 
@@ -13,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
 use crate::check;
+use crate::check::forecast::Demand;
 use crate::check::network::{Network, Shape, lay_out};
 use crate::check::task::Goal;
 use crate::data::{DataError, DataPlan, Dataset, Located, sha256_hex};
@@ -33,6 +37,8 @@ use crate::spec::sweep::SweepSpec;
 use crate::spec::task::TaskSpec;
 use crate::spec::train::TrainSpec;
 use crate::spec::{CheckpointSpec, ExperimentSpec};
+pub use crate::check::forecast::Forecast;
+pub use calibration::{Calibration, Probe};
 use sweep::{Account, Expansion, Point};
 
 /// The version of `plan.json` and `run.toml`.
@@ -85,10 +91,11 @@ pub struct RunPlan {
     pub device: DeviceName,
     /// In what precision.
     pub precision: Precision,
-    /// The most bytes that its process may hold, if there is a limit.
+    /// The most bytes that it may hold, if there is a limit: its process on the host, else the device's pool.
     pub memory_limit_bytes: Option<u64>,
-    /// The bytes that it cannot do without.
-    pub least_memory_bytes: u64,
+    /// Bytes of the device that stay free for others.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub memory_reserve_bytes: u64,
     /// The seconds that it may take, if there is a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit_secs: Option<f64>,
@@ -96,6 +103,9 @@ pub struct RunPlan {
     pub steps_per_epoch: usize,
     /// The values of the varied keys.
     pub axes: Map<String, Json>,
+    /// What it will hold at its peak, as counted before anything was measured.
+    #[serde(default)]
+    pub forecast: Forecast,
     /// How long is trained.
     pub train: TrainSpec,
     /// When checkpoints are written and kept.
@@ -132,6 +142,32 @@ impl RunPlan {
             .batch_size
             .min(self.data.num_train.saturating_sub(first));
         (0..num).step_by(size).map(move |at| size.min(num - at))
+    }
+
+    /// The same run in another precision and with so many items computed at a time, with the forecast of that.
+    /// A step stays in as many pieces as it is in.
+    pub fn in_batches(&self, items: usize, precision: Precision) -> Self {
+        let train = &self.train;
+        let pieces = train.batch_size.div_ceil(train.micro_batch_size);
+        let mut run = self.clone();
+        run.precision = precision;
+        run.train.micro_batch_size = items;
+        run.train.batch_size = items * pieces;
+        run.steps_per_epoch = run.data.num_train.div_ceil(run.train.batch_size);
+        run.forecast = Forecast::of(&run.demand());
+        run
+    }
+
+    /// What decides how much memory it takes.
+    pub fn demand(&self) -> Demand<'_> {
+        Demand {
+            device: self.device,
+            precision: self.precision,
+            network: &self.network,
+            optimizer: &self.optimizer,
+            train: &self.train,
+            data: &self.data,
+        }
     }
 
     /// The metric that early stopping watches, if there is early stopping.
@@ -231,6 +267,10 @@ struct Work<'a> {
     loss: &'a LossSpec,
     optimizer: &'a OptimizerSpec,
     scheduler: &'a SchedulerSpec,
+}
+
+fn is_zero(bytes: &u64) -> bool {
+    *bytes == 0
 }
 
 /// Finds the data of a spec, as [`crate::data::locate`] does.
@@ -668,7 +708,14 @@ impl Trial {
         runs: &mut Vec<RunPlan>,
     ) {
         let spec = self.spec;
-        let least_memory_bytes = check::least_memory(&spec, &self.data, &self.laid_out.network);
+        let forecast = Forecast::of(&Demand {
+            device: spec.backend.device,
+            precision: spec.backend.precision,
+            network: &self.laid_out.network,
+            optimizer: &spec.optimizer,
+            train: &spec.train,
+            data: &self.data,
+        });
         let name = spec
             .experiment
             .name
@@ -685,10 +732,11 @@ impl Trial {
                 device: spec.backend.device,
                 precision: spec.backend.precision,
                 memory_limit_bytes: spec.memory.limit.map(|limit| limit.0),
-                least_memory_bytes,
+                memory_reserve_bytes: spec.memory.reserve.0,
                 time_limit_secs: spec.limits.run.map(|limit| limit.as_secs_f64()),
                 steps_per_epoch: self.data.num_train.div_ceil(spec.train.batch_size),
                 axes: axes.clone(),
+                forecast,
                 train: spec.train.clone(),
                 checkpoint: spec.checkpoint.clone(),
                 on_failure: spec.on_failure.clone(),

@@ -112,8 +112,10 @@ pub struct CheckpointSpec {
 /// The `[memory]` table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemorySpec {
-    /// The most that the process of a run may hold.
+    /// The most that a run may hold: its process where it computes on the host, else the device's pool.
     pub limit: Option<Bytes>,
+    /// What stays free for others of the memory that the run's device has.
+    pub reserve: Bytes,
 }
 
 /// The `[objective]` table.
@@ -210,9 +212,16 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
                 .field(
                     "limit",
                     Kind::Bytes,
-                    "The most memory that the process of a run may hold; a run above it is ended as `out_of_memory`.",
+                    "The most memory that a run may hold, as its process on the CPU and as the device's pool on a GPU; a run that cannot fit is refused, and one above it is ended as `out_of_memory`.",
                 )
                 .optional(),
+            reserve: s
+                .field(
+                    "reserve",
+                    Kind::Bytes,
+                    "The memory of the device that stays free for others, where there is no `limit`.",
+                )
+                .or(Bytes(0)),
         }),
         limits: s.table("limits", "How long a run and the experiment may take.", false, LimitsSpec::decode),
         on_failure: s.table(

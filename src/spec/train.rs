@@ -15,6 +15,9 @@ pub struct TrainSpec {
     pub batch_size: usize,
     /// Items that are computed at a time; `batch_size` when not written.
     pub micro_batch_size: usize,
+    /// Whether the backward pass computes cheap outputs anew instead of keeping them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gradient_checkpointing: bool,
     /// Which norms of gradients are metrics.
     pub log_gradient_norms: GradientNorms,
     /// When training ends before its last epoch.
@@ -78,6 +81,13 @@ impl TrainSpec {
                 )
                 .optional()
                 .unwrap_or(batch_size),
+            gradient_checkpointing: s
+                .field(
+                    "gradient_checkpointing",
+                    Kind::Bool,
+                    "Whether the backward pass computes cheap outputs (activations, sums, products, views) anew instead of keeping them: less memory, a little more time, the same numbers.",
+                )
+                .or(false),
             log_gradient_norms: s.choice(
                 "log_gradient_norms",
                 "Which norms of gradients, before clipping, are metrics of each epoch (means over its steps).",

@@ -29,7 +29,12 @@ pub enum FaultKind {
     Kill,
     /// The process does nothing any more.
     Hang,
+    /// Memory is lost, at this moment and at each later one of the phase.
+    Leak,
 }
+
+/// What a leak loses at a time.
+const LEAKED_BYTES: usize = 8 << 20;
 
 /// A fault to provoke: written `PHASE:NUMBER=KIND`, such as `training:57=kill` or `loading=hang`. An epoch's
 /// number alone is a panic at its start.
@@ -42,15 +47,25 @@ pub struct Fault {
 }
 
 impl Fault {
+    fn is_at(&self, phase: Phase) -> bool {
+        let is_same = std::mem::discriminant(&self.phase) == std::mem::discriminant(&phase);
+        match self.kind {
+            FaultKind::Leak => is_same && phase >= self.phase,
+            _ => phase == self.phase,
+        }
+    }
+
     /// Happens, when this is the moment.
     ///
     /// # Panics
     /// If it is to.
     pub fn reach(fault: Option<&Self>, phase: Phase) {
-        let Some(fault) = fault.filter(|fault| fault.phase == phase) else {
+        let Some(fault) = fault.filter(|fault| fault.is_at(phase)) else {
             return;
         };
         match fault.kind {
+            // Touched, so that it is memory and not an address.
+            FaultKind::Leak => std::mem::forget(std::hint::black_box(vec![1u8; LEAKED_BYTES])),
             FaultKind::Panic => panic!("injected fault in {phase}"),
             FaultKind::Kill => {
                 #[cfg(unix)]
@@ -103,13 +118,14 @@ impl FromStr for Fault {
                 "panic" => FaultKind::Panic,
                 "kill" => FaultKind::Kill,
                 "hang" => FaultKind::Hang,
+                "leak" => FaultKind::Leak,
                 _ => return None,
             };
             Some(Self { phase, kind })
         });
         parsed.ok_or_else(|| {
             format!(
-                "`{text}` is no fault: write an epoch, or `PHASE:NUMBER=KIND` with a phase of loading, epoch, training, validating, checkpointing, evaluating and a kind of panic, kill, hang"
+                "`{text}` is no fault: write an epoch, or `PHASE:NUMBER=KIND` with a phase of loading, epoch, training, validating, checkpointing, evaluating and a kind of panic, kill, hang, leak"
             )
         })
     }

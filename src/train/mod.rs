@@ -59,6 +59,7 @@ use checkpoint::Checkpoints;
 pub use distance::weight_distances;
 pub use fault::{Fault, FaultKind, Phase};
 use loader::Batch;
+pub use memory::{Meter, is_out_of_memory};
 use metrics::Sums;
 use network::Network;
 use scores::{Ranked, Scores};
@@ -87,6 +88,10 @@ pub struct Job {
     pub last_step: Option<usize>,
     /// What was changed after failures, in order.
     pub adjustments: Vec<Adjustment>,
+    /// Measures what is held.
+    pub meter: Arc<Meter>,
+    /// Whether nothing but memory is to be learned from it, so that a few batches of validation are enough.
+    pub is_probe: bool,
     /// A fault to provoke, for tests.
     pub fault: Option<Fault>,
 }
@@ -137,6 +142,7 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     }
     let device = device::open(plan.device, plan.precision)
         .map_err(|reason| Outcome::failed(FailureClass::DeviceLost, reason))?;
+    job.meter.watch(&device);
     let checkpoints = Checkpoints::new(job, &loaded.digests);
     checkpoints.remove_fragments();
     let found = checkpoints.newest();
@@ -165,13 +171,27 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     let trace = TraceWriter::open(&job.folder, step, epoch_end).map_err(trace_failure)?;
     let training = Training {
         job,
-        splits: Splits::new(plan, loaded, &device),
-        device: device.autodiff(),
+        splits: Splits::new(plan, loaded, &device, job.is_probe),
+        device: training_device(plan, &device),
         checkpoints: Arc::new(checkpoints),
     };
     let from = (resumed_step, start);
     let (model, progressed) = training.train(network, from, Some(trace), None)?;
-    training.finish(model, &progressed)
+    let executed = training.finish(model, &progressed)?;
+    // The evaluation, too, has to stay below the limit.
+    match job.meter.outcome() {
+        None => Ok(executed),
+        Some(outcome) => Err(outcome),
+    }
+}
+
+/// The device with autodiff, as the plan asks for it.
+fn training_device(plan: &RunPlan, device: &Device) -> Device {
+    let device = device.clone().autodiff();
+    match plan.train.gradient_checkpointing {
+        true => device.gradient_checkpointing(),
+        false => device,
+    }
 }
 
 /// The network with the weights of a file, which may be of another device.
@@ -189,7 +209,7 @@ fn first_weights(network: Network, path: &Path) -> Result<Network, Outcome> {
 
 /// The network as training begins with it, on a device with autodiff.
 fn initial_network(plan: &RunPlan, device: &Device) -> Network {
-    let device = device.clone().autodiff();
+    let device = training_device(plan, device);
     device.seed(stream_seed(plan.seed, Purpose::Init, 0));
     Network::new(plan, &device)
 }

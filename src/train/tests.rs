@@ -48,6 +48,8 @@ fn generator() -> MutexGuard<'static, ()> {
 fn trained(plan: &RunPlan, folder: &Path) -> RunFolder {
     let folder = RunFolder(folder.to_owned());
     let job = Job {
+        meter: Arc::new(super::Meter::new(plan)),
+        is_probe: false,
         plan: plan.clone(),
         folder: folder.clone(),
         emit: Arc::new(|_| {}),
