@@ -146,7 +146,7 @@ pub struct Epoch {
     pub valid_secs: f64,
     /// Memory of the process at its end.
     pub memory_bytes: u64,
-    /// The device's pool at its end, where there is one.
+    /// The pool of the device or, on the host, of the process at its end, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolUsage>,
 }

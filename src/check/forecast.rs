@@ -15,7 +15,7 @@ use crate::spec::train::TrainSpec;
 
 /// What the program holds on the host before it has data or a network, in bytes: the binary's own
 /// pages, threads, and what the allocator keeps. Measured on Linux with the `flex` backend.
-const PROCESS_BYTES: u64 = 16 << 20;
+const PROCESS_BYTES: u64 = 2 << 20;
 
 /// What can be done about a run that does not fit, in the order in which it is worth trying.
 pub const FORECAST_REMEDY: &str = "raise the limit; or halve `train.batch_size`, or with the same updates set `train.micro_batch_size`; set `train.gradient_checkpointing`; compute in half precision; or choose a smaller model";
@@ -95,9 +95,7 @@ impl Forecast {
             gradients: trained.saturating_mul(1 + is_in_pieces as u64),
             optimizer: trained.saturating_mul(optimizer.method.num_states()),
             average: if train.ema.is_some() { weights } else { 0 },
-            activations: of_batch(
-                network.kept_bytes_per_item(float, train.gradient_checkpointing),
-            ),
+            activations: of_batch(network.kept_bytes_per_item(float, train.gradient_checkpointing)),
             batch: of_batch(item).saturating_mul(1 + on_host as u64 * BATCHES_AHEAD),
             workspace: of_batch(network.moment_per_item(is_flex).saturating_mul(float)),
         }

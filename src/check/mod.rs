@@ -216,14 +216,7 @@ pub const RULES: &[Rule] = &[
         check: rules::device_is_compiled,
     },
     Rule {
-        reads: &[
-            "data",
-            "model",
-            "backend",
-            "memory",
-            "train",
-            "optimizer",
-        ],
+        reads: &["data", "model", "backend", "memory", "train", "optimizer"],
         check: rules::memory_suffices,
     },
 ];

@@ -9,9 +9,10 @@ use crate::event::{Event, MemoryPeak, Outcome};
 use crate::plan::{Calibration, Probe, RunPlan};
 use crate::record::{Calibrations, RunFolder};
 
-/// What a probe trains at most. Two epochs, since the first checkpoint is written beside the second.
-const EPOCHS: usize = 2;
-const STEPS_PER_EPOCH: usize = 10;
+/// What a probe trains at most. Several epochs, since each begins threads that the allocator keeps memory
+/// for, and checkpoints are written beside the next epoch.
+const EPOCHS: usize = 8;
+const STEPS_PER_EPOCH: usize = 4;
 
 /// The calibrations of this program on this machine.
 pub fn calibrations() -> Calibrations {
@@ -85,7 +86,9 @@ fn probe(run: &RunPlan, threads: usize) -> Result<MemoryPeak, String> {
             } => {
                 let items = run.train.micro_batch_size;
                 let class = crate::spec::section::Choice::name(class);
-                return Err(format!("a probe with {items} items at a time failed ({class}): {message}"));
+                return Err(format!(
+                    "a probe with {items} items at a time failed ({class}): {message}"
+                ));
             }
             _ => {}
         }

@@ -83,11 +83,7 @@ fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get())
 }
 
-fn chosen<'a>(
-    plan: &'a Plan,
-    trial: Option<&str>,
-    output: &mut Output,
-) -> Result<&'a RunPlan, u8> {
+fn chosen<'a>(plan: &'a Plan, trial: Option<&str>, output: &mut Output) -> Result<&'a RunPlan, u8> {
     let found = match trial {
         None => plan.runs.first(),
         Some(trial) => plan.runs.iter().find(|run| run.trial == trial),
@@ -172,8 +168,10 @@ impl<'a> Sheet<'a> {
         let run = self.run;
         let against = match &self.capacity {
             Some((bytes, what)) => format!("against {} ({what})", show_bytes(*bytes)),
-            None => "without a verdict: it is not known how much this device has; write `memory.limit`"
-                .into(),
+            None => {
+                "without a verdict: it is not known how much this device has; write `memory.limit`"
+                    .into()
+            }
         };
         let head = format!("trial `{}` on {}, {against}", run.trial, run.device);
         let mut text = format!("{head}\n\n{}\n", self.table());
@@ -259,7 +257,10 @@ fn capacity(run: &RunPlan) -> Option<(u64, String)> {
     let reserve = run.memory_reserve_bytes;
     let what = match reserve {
         0 => "this machine's memory".into(),
-        _ => format!("this machine's memory less `memory.reserve` of {}", show_bytes(reserve)),
+        _ => format!(
+            "this machine's memory less `memory.reserve` of {}",
+            show_bytes(reserve)
+        ),
     };
     Some((there.saturating_sub(reserve), what))
 }
@@ -281,8 +282,16 @@ fn align(table: &mut Table, num_columns: usize) {
 fn reference() -> String {
     let mut table = plain();
     table.set_header([
-        "model", "precision", "batch", "checkpointing", "declared", "safe", "parameters", "states",
-        "activations", "room beside the states",
+        "model",
+        "precision",
+        "batch",
+        "checkpointing",
+        "declared",
+        "safe",
+        "parameters",
+        "states",
+        "activations",
+        "room beside the states",
     ]);
     for row in &DECLARED {
         let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
@@ -295,9 +304,15 @@ fn reference() -> String {
             yes(row.is_safe),
             row.num_parameters().to_string(),
             gigabytes(row.state_bytes()),
-            format!("{:.1} kB a {}", row.kept_bytes() as f64 / 1e3, row.unit()),
+            format!("{:.1} kB {}", row.kept_bytes() as f64 / 1e3, row.unit()),
             match row.num_that_fit() {
-                Some(num) => format!("{num} {}s a batch", row.unit()),
+                Some(num) => {
+                    let unit = row
+                        .unit()
+                        .trim_start_matches("an ")
+                        .trim_start_matches("a ");
+                    format!("{num} {unit}s")
+                }
                 None => "none".into(),
             },
         ]);

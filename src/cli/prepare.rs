@@ -58,7 +58,8 @@ pub fn verify_memory(document: &Document, plan: &Plan, output: &mut Output) -> R
         show_bytes(run.forecast.least()),
         show_bytes(there)
     );
-    let diagnostic = Diagnostic::error("memory", message).help("`runner memory` shows what would fit");
+    let diagnostic =
+        Diagnostic::error("memory", message).help("`runner memory` shows what would fit");
     Err(refuse_at(document, "model", diagnostic, output))
 }
 

@@ -240,13 +240,19 @@ impl Launch<'_> {
                     continue;
                 }
                 if self.mode == Mode::Normal {
-                    output.say(&format!("measuring what `{}` holds, as it has a limit", run.trial));
+                    output.say(&format!(
+                        "measuring what `{}` holds, as it has a limit",
+                        run.trial
+                    ));
                 }
                 match calibrate(run, settings.threads, &calibrations) {
                     Ok(calibration) => known = Some(calibration),
                     Err(reason) => {
                         // The limit holds all the same: the run itself is measured.
-                        output.say(&format!("note: the forecast of `{}` is not calibrated: {reason}", run.trial));
+                        output.say(&format!(
+                            "note: the forecast of `{}` is not calibrated: {reason}",
+                            run.trial
+                        ));
                         failed.push(key);
                     }
                 }

@@ -2,12 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a device's allocator held.
+/// What the allocator held of the place where a run computes: the device's pool, or on the host the
+/// allocator of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolUsage {
-    /// Bytes of living allocations.
+    /// Bytes of living allocations; on the host of those of 4 KiB and more.
     pub in_use_bytes: u64,
-    /// Bytes that it took from the device, for these and for reuse.
+    /// Bytes that it took from the device, for these and for reuse; on the host what the process holds.
     pub reserved_bytes: u64,
     /// Living allocations.
     pub num_allocations: u64,
@@ -18,7 +19,7 @@ pub struct PoolUsage {
 pub struct MemoryPeak {
     /// By the process; pages of mapped files are not counted.
     pub process_bytes: u64,
-    /// By the device's pool, where it has one; each number by itself.
+    /// By the pool, where that is known; each number by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolUsage>,
 }
@@ -72,7 +73,7 @@ pub struct MemoryGrowth {
     pub first_bytes: u64,
     /// After the last.
     pub last_bytes: u64,
-    /// The device's pool after the last, where there is one; then that is what is fitted, as it is in use.
+    /// The pool after the last, where it is known; then what is fitted is what is in use of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolUsage>,
 }

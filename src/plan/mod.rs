@@ -17,6 +17,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::check;
 use crate::check::forecast::Demand;
+pub use crate::check::forecast::Forecast;
 use crate::check::network::{Network, Shape, lay_out};
 use crate::check::task::Goal;
 use crate::data::{DataError, DataPlan, Dataset, Located, sha256_hex};
@@ -37,7 +38,6 @@ use crate::spec::sweep::SweepSpec;
 use crate::spec::task::TaskSpec;
 use crate::spec::train::TrainSpec;
 use crate::spec::{CheckpointSpec, ExperimentSpec};
-pub use crate::check::forecast::Forecast;
 pub use calibration::{Calibration, Probe};
 use sweep::{Account, Expansion, Point};
 

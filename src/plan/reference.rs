@@ -81,15 +81,87 @@ const LLAMA_7B: Decoder = Decoder {
 
 /// The rows, in the sheet's order.
 pub const DECLARED: [Declared; 9] = [
-    row("SimpleMLP", 4, 64, false, "0.7 GB", true, Shape::Layers(&[784, 128, 10])),
-    row("SmolLM2-135M", 2, 16, false, "4.2 GB", true, Shape::Decoder(SMOLLM2_135M)),
-    row("SmolLM2-135M", 2, 32, false, "5.8 GB", true, Shape::Decoder(SMOLLM2_135M)),
-    row("TinyLlama-1.1B", 4, 4, false, "18.5 GB", false, Shape::Decoder(TINYLLAMA)),
-    row("TinyLlama-1.1B", 2, 4, false, "12.8 GB", true, Shape::Decoder(TINYLLAMA)),
-    row("TinyLlama-1.1B", 2, 2, true, "8.4 GB", true, Shape::Decoder(TINYLLAMA)),
-    row("TinyLlama-1.1B", 2, 1, true, "7.9 GB", true, Shape::Decoder(TINYLLAMA)),
-    row("LLaMA-3B", 2, 1, true, "~22 GB", false, Shape::Decoder(LLAMA_3B)),
-    row("LLaMA-7B", 2, 1, true, "~40 GB", false, Shape::Decoder(LLAMA_7B)),
+    row(
+        "SimpleMLP",
+        4,
+        64,
+        false,
+        "0.7 GB",
+        true,
+        Shape::Layers(&[784, 128, 10]),
+    ),
+    row(
+        "SmolLM2-135M",
+        2,
+        16,
+        false,
+        "4.2 GB",
+        true,
+        Shape::Decoder(SMOLLM2_135M),
+    ),
+    row(
+        "SmolLM2-135M",
+        2,
+        32,
+        false,
+        "5.8 GB",
+        true,
+        Shape::Decoder(SMOLLM2_135M),
+    ),
+    row(
+        "TinyLlama-1.1B",
+        4,
+        4,
+        false,
+        "18.5 GB",
+        false,
+        Shape::Decoder(TINYLLAMA),
+    ),
+    row(
+        "TinyLlama-1.1B",
+        2,
+        4,
+        false,
+        "12.8 GB",
+        true,
+        Shape::Decoder(TINYLLAMA),
+    ),
+    row(
+        "TinyLlama-1.1B",
+        2,
+        2,
+        true,
+        "8.4 GB",
+        true,
+        Shape::Decoder(TINYLLAMA),
+    ),
+    row(
+        "TinyLlama-1.1B",
+        2,
+        1,
+        true,
+        "7.9 GB",
+        true,
+        Shape::Decoder(TINYLLAMA),
+    ),
+    row(
+        "LLaMA-3B",
+        2,
+        1,
+        true,
+        "~22 GB",
+        false,
+        Shape::Decoder(LLAMA_3B),
+    ),
+    row(
+        "LLaMA-7B",
+        2,
+        1,
+        true,
+        "~40 GB",
+        false,
+        Shape::Decoder(LLAMA_7B),
+    ),
 ];
 
 const fn row(
@@ -158,11 +230,11 @@ impl Declared {
         Some(left / self.kept_bytes())
     }
 
-    /// What it is that is counted.
+    /// What it is that is counted, with its article.
     pub fn unit(&self) -> &'static str {
         match self.shape {
-            Shape::Layers(_) => "item",
-            Shape::Decoder(_) => "token",
+            Shape::Layers(_) => "an item",
+            Shape::Decoder(_) => "a token",
         }
     }
 }

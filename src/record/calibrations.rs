@@ -87,8 +87,7 @@ impl Calibrations {
         let key = self.key(run);
         let text = fs::read(self.path(&key)).ok()?;
         let calibration: Calibration = serde_json::from_slice(&text).ok()?;
-        let is_good =
-            calibration.is_sound(&key) && calibration.covers(run.train.micro_batch_size);
+        let is_good = calibration.is_sound(&key) && calibration.covers(run.train.micro_batch_size);
         is_good.then_some(calibration)
     }
 

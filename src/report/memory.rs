@@ -65,8 +65,8 @@ impl TrialMemory {
         "forecast",
         "calibrated",
         "process",
-        "pool in use",
-        "pool reserved",
+        "in use",
+        "reserved",
         "error",
     ];
 }
@@ -75,19 +75,19 @@ impl TrialMemory {
 /// environment.
 pub fn growth_in_words(run: &RunPlan, growth: &MemoryGrowth) -> String {
     let what = match growth.pool {
-        Some(_) => "the device's pool in use",
-        None => "the process",
+        Some(_) => "in use were",
+        None => "the process held",
     };
     let pool = growth.pool.map_or(String::new(), |pool| {
         format!(
-            "; the pool has {} allocations, {} in use, {} reserved",
+            "; there are {} allocations, {} in use, {} reserved",
             pool.num_allocations,
             show_bytes(pool.in_use_bytes),
             show_bytes(pool.reserved_bytes)
         )
     });
     format!(
-        "memory grows by {} ± {} an epoch, {} a step of {} items, on {}: {what} held {} after the first of {} epochs and {} after the last{pool}",
+        "memory grows by {} ± {} an epoch, {} a step of {} items, on {}: {what} {} after the first of {} epochs and {} after the last{pool}",
         show_bytes(growth.bytes_per_epoch as u64),
         show_bytes(growth.standard_error as u64),
         show_bytes(growth.bytes_per_step as u64),

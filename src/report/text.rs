@@ -271,7 +271,7 @@ fn push_memory(report: &Report, text: &mut String) {
     let head = head.map(str::to_owned).collect();
     text.push_str("\n## Memory\n\n");
     text.push_str(&lay_out(head, rows, presets::ASCII_MARKDOWN));
-    text.push_str("\n\nThe peak over a trial's runs as counted beforehand, as foretold by measurements (`runner memory --calibrate`), and as measured: the process without mapped files, and the device's pool where there is one. The error is that of the better forecast.\n");
+    text.push_str("\n\nThe peak over a trial's runs as counted beforehand, as foretold by measurements (`runner memory --calibrate`), and as measured: the process without mapped files; and what is in use and reserved of the device's pool, on the CPU of the process. The error is that of the better forecast against what is reserved.\n");
 }
 
 /// The first sentence: which trial is ahead, by its mean. It claims no more than that.

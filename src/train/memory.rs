@@ -1,7 +1,7 @@
 //! The memory that a run holds: sampled while it trains, and held against its limit.
 //!
-//! The figure that counts is that of the place where the run computes: of the process on the host, else
-//! what the device's pool has reserved. A thread looks every 10 ms at the process, which costs one read of
+//! The figure that counts is that of the place where the run computes: of the process on the host, whose
+//! allocator stands for the pool, else what the device's pool has reserved. A thread looks every 10 ms at the process, which costs one read of
 //! `/proc/self/status`, and every 100 ms at the pool, which waits for what was recorded before it and
 //! changes nothing of it.
 
@@ -14,6 +14,7 @@ use burn::tensor::Device;
 use burn::train::Interrupter;
 use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 
+use super::allocator::living;
 use crate::event::{FailureClass, MemoryPeak, Outcome, PoolUsage};
 use crate::plan::RunPlan;
 use crate::spec::kind::show_bytes;
@@ -100,13 +101,22 @@ impl Meter {
     pub fn look(&self, at_pool: bool) -> MemoryPeak {
         let device = self.seen().device.clone().filter(|_| at_pool);
         let usage = device.and_then(|device| device.memory_pool_usage());
-        let now = MemoryPeak {
-            process_bytes: held_bytes(),
-            pool: usage.map(|usage| PoolUsage {
+        let process_bytes = held_bytes();
+        let pool = match self.on_host {
+            true => living().map(|living| PoolUsage {
+                in_use_bytes: living.bytes,
+                reserved_bytes: process_bytes,
+                num_allocations: living.blocks,
+            }),
+            false => usage.map(|usage| PoolUsage {
                 in_use_bytes: usage.bytes_in_use,
                 reserved_bytes: usage.bytes_reserved,
                 num_allocations: usage.number_allocs,
             }),
+        };
+        let now = MemoryPeak {
+            process_bytes,
+            pool,
         };
         let mut seen = self.seen();
         seen.peak = seen.peak.max(now);
@@ -124,7 +134,11 @@ impl Meter {
 
     /// The most that was held so far.
     pub fn peak(&self) -> MemoryPeak {
-        self.seen().peak
+        let mut peak = self.seen().peak;
+        if let (true, Some(pool), Some(living)) = (self.on_host, &mut peak.pool, living()) {
+            pool.in_use_bytes = living.peak_bytes;
+        }
+        peak
     }
 
     /// The most that was held above the limit, if it was passed.

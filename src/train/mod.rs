@@ -4,6 +4,7 @@
 //! `SupervisedTraining`, evaluates the best epoch on the test split, and saves the weights. Everything
 //! that happens is sent as an [`Event`]; how it ended is the returned [`Outcome`].
 
+mod allocator;
 mod checkpoint;
 pub mod device;
 mod diagnose;
@@ -55,6 +56,7 @@ use crate::data::order::{Purpose, stream_seed};
 use crate::event::{Adjustment, Event, FailureClass, Metrics, Outcome, Started};
 use crate::plan::RunPlan;
 use crate::record::{RunFolder, TraceWriter, write_json};
+pub use allocator::Allocator;
 use checkpoint::Checkpoints;
 pub use distance::weight_distances;
 pub use fault::{Fault, FaultKind, Phase};

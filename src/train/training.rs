@@ -15,8 +15,8 @@ use super::digest::{optimizer_digests, weights_digest};
 use super::epochs::{Epochs, Progressed};
 use super::fault::{Fault, Phase};
 use super::loader::{Cursor, Loader};
-use super::metrics::{NotFinite, Nothing, SharedSums, Tap};
 use super::memory::is_out_of_memory;
+use super::metrics::{NotFinite, Nothing, SharedSums, Tap};
 use super::network::Network;
 use super::paths::Paths;
 use super::scores::Scores;
@@ -51,7 +51,9 @@ impl Splits {
         } = loaded;
         let short = |split: Split| match is_probe {
             true => {
-                let num = split.num_items().min(PROBED_BATCHES * plan.train.batch_size);
+                let num = split
+                    .num_items()
+                    .min(PROBED_BATCHES * plan.train.batch_size);
                 split.slice(0..num)
             }
             false => split,
@@ -157,7 +159,10 @@ impl Training<'_> {
         let trained = training.launch(learner);
         if let Some(error) = trained.error {
             // Burn's loop takes a stop for the limit as no error; a real one may come together with it.
-            return Err(job.meter.outcome().unwrap_or_else(|| training_failure(&error)));
+            return Err(job
+                .meter
+                .outcome()
+                .unwrap_or_else(|| training_failure(&error)));
         }
         let progressed = result
             .lock()

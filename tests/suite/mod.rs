@@ -11,6 +11,7 @@ mod failures;
 mod files;
 mod generated;
 mod init;
+mod memory;
 mod models;
 mod pictures;
 mod plans;

@@ -46,10 +46,8 @@ impl Network {
         let moment = |layer: &Layer| {
             let inputs = layer.inputs.iter().map(|input| values(&input.shape.dims));
             let gradients = inputs.fold(values(&layer.shape), u64::saturating_add);
-            let is_convolution = matches!(
-                layer.kind,
-                LayerKind::Conv(_) | LayerKind::ConvTranspose(_)
-            );
+            let is_convolution =
+                matches!(layer.kind, LayerKind::Conv(_) | LayerKind::ConvTranspose(_));
             match is_reordered && is_convolution {
                 true => gradients.saturating_mul(2),
                 false => gradients,
