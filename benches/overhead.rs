@@ -24,7 +24,7 @@ use runner::record::RunFolder;
 use runner::spec::document::Document;
 use runner::train::graph::Graph;
 use runner::train::tensor::DynTensor;
-use runner::train::{Interrupter, Job, execute};
+use runner::train::{Interrupter, Job, Meter, execute};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -129,6 +129,8 @@ fn by_runner(run: &RunPlan) -> Vec<f64> {
     let marks = Arc::new(Mutex::new(Vec::new()));
     let seen = marks.clone();
     let job = Job {
+        meter: Arc::new(Meter::new(run)),
+        is_probe: false,
         plan: run.clone(),
         planned: run.clone(),
         folder: RunFolder(folder.path().to_owned()),

@@ -5,6 +5,7 @@
 //! not recorded.
 
 mod attempts;
+mod memory;
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::spec::failure::FailureClass;
 pub use attempts::{Adjustment, Attempts, Change, learning_rate_factor};
+pub use memory::{MemoryGrowth, MemoryPeak, PoolUsage};
 
 /// Numbers by name, such as `valid/loss`.
 pub type Metrics = BTreeMap<String, f64>;
@@ -40,6 +42,15 @@ pub enum Event {
         /// Those before the newest one that is left; 0 for none.
         newest: usize,
     },
+    /// What runs like this one were measured to hold, as it is known before this attempt.
+    MemoryCalibrated {
+        /// The most that is expected, in bytes.
+        forecast_bytes: u64,
+    },
+    /// Memory grows from epoch to epoch.
+    MemoryGrew(MemoryGrowth),
+    /// The most that this attempt held, when it ended.
+    MemoryMeasured(MemoryPeak),
     /// Training ended before its last epoch, as the plan asks for.
     StoppedEarly {
         /// The last epoch that was trained.
@@ -142,6 +153,9 @@ pub struct Epoch {
     pub valid_secs: f64,
     /// Memory of the process at its end.
     pub memory_bytes: u64,
+    /// The pool of the device or, on the host, of the process at its end, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<PoolUsage>,
 }
 
 /// How a run ended.

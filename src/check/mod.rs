@@ -5,6 +5,7 @@
 
 mod data;
 mod failure;
+pub mod forecast;
 mod groups;
 pub mod network;
 mod recipe;
@@ -215,14 +216,7 @@ pub const RULES: &[Rule] = &[
         check: rules::host_is_one_device,
     },
     Rule {
-        reads: &[
-            "data",
-            "model",
-            "backend.precision",
-            "memory",
-            "train",
-            "optimizer",
-        ],
+        reads: &["data", "model", "backend", "memory", "train", "optimizer"],
         check: rules::memory_suffices,
     },
 ];
@@ -249,4 +243,3 @@ pub fn check(point: &Point<'_>, findings: &mut Findings) {
 }
 
 pub use groups::{group_of, matches};
-pub use rules::least_memory;

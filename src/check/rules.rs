@@ -1,11 +1,12 @@
 //! The rules, one function each.
 
 use super::Point;
-use crate::check::network::Network;
+use super::forecast::{Demand, FORECAST_REMEDY, Forecast};
 use crate::data::DataPlan;
 use crate::diagnostic::{Diagnostic, counted};
-use crate::spec::ExperimentSpec;
+use crate::spec::backend::FLEX;
 use crate::spec::kind::show_bytes;
+use crate::spec::memory::OnExceed;
 use crate::spec::section::Choice;
 
 pub fn batch_fits_split(point: &Point<'_>) -> Option<Diagnostic> {
@@ -58,7 +59,26 @@ pub fn host_is_one_device(point: &Point<'_>) -> Option<Diagnostic> {
 
 pub fn memory_suffices(point: &Point<'_>) -> Option<Diagnostic> {
     let limit = point.spec.memory.limit?.0;
-    let needed = least_memory(point.spec, point.data?, point.network?);
+    let spec = point.spec;
+    // What the file lets change is counted as changed; another device has other memory.
+    let rungs = &spec.memory.on_exceed;
+    if rungs.contains(&OnExceed::NextDevice) {
+        return None;
+    }
+    let mut train = spec.train.clone();
+    if rungs.contains(&OnExceed::Accumulate) {
+        train.micro_batch_size = 1;
+    }
+    train.gradient_checkpointing |= rungs.contains(&OnExceed::Checkpoint);
+    let needed = Forecast::of(&Demand {
+        device: spec.backend.device.unwrap_or(FLEX),
+        precision: spec.backend.precision,
+        network: point.network?,
+        optimizer: &spec.optimizer,
+        train: &train,
+        data: point.data?,
+    })
+    .least();
     (needed > limit).then(|| {
         let message = format!(
             "`memory.limit` is {}, and a run holds at least {}",
@@ -68,26 +88,6 @@ pub fn memory_suffices(point: &Point<'_>) -> Option<Diagnostic> {
         Diagnostic::error("memory", message)
             .at(point.span("memory.limit"))
             .note("that is the items, the weights with their gradients and optimizer state, and the activations of one batch")
-            .help("raise the limit, or choose a smaller batch or model")
+            .help(FORECAST_REMEDY)
     })
-}
-
-/// The bytes that a run cannot do without: its items where they are not in a mapped file, its weights with their gradients and optimizer
-/// state, and one batch with the activations that the backward pass needs. What the program itself and
-/// its allocator hold comes on top.
-pub fn least_memory(spec: &ExperimentSpec, data: &DataPlan, network: &Network) -> u64 {
-    let float = spec.backend.precision.num_bytes();
-    let item: u64 = data.input.shape.iter().product::<usize>() as u64;
-    let train = &spec.train;
-    let is_in_pieces = train.micro_batch_size < train.batch_size;
-    let tensors_per_parameter =
-        2 + spec.optimizer.method.num_states() + is_in_pieces as u64 + train.ema.is_some() as u64;
-    let batch = train.micro_batch_size as u64;
-    let parameters = network
-        .num_parameters
-        .saturating_mul(tensors_per_parameter * float);
-    let activations = item.saturating_add(network.activations_per_item);
-    data.held_bytes()
-        .saturating_add(parameters)
-        .saturating_add(activations.saturating_mul(batch * float))
 }

@@ -14,7 +14,7 @@ use crate::diagnostic::Diagnostic;
 use crate::event::{Event, FailureClass, Outcome};
 use crate::record::RunFolder;
 use crate::spec::document::plain_io_error;
-use crate::train::{self, Executed, Interrupter, Job, panic_text};
+use crate::train::{self, Executed, Interrupter, Job, Meter, is_out_of_memory, panic_text};
 
 /// Executes the run of a folder.
 pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
@@ -61,9 +61,21 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
     }
     let interrupter = Interrupter::new();
     watch_leash(interrupter.clone());
+    let planned = plan;
+    let plan = planned.adjusted(&args.adjust);
+    let meter = Arc::new(Meter::new(&plan));
+    let watched = meter.clone();
+    meter.start(interrupter.clone(), move |outcome| {
+        // The training is in a step that does not end; what it would still allocate is not waited for.
+        tracing::error!(?outcome, "worker is ended");
+        finish(&watched, started, outcome.into());
+        leave(FAILED)
+    });
     let job = Job {
-        plan: plan.adjusted(&args.adjust),
-        planned: plan,
+        plan,
+        planned,
+        meter: meter.clone(),
+        is_probe: args.probe,
         folder,
         emit: Arc::new(emit),
         interrupter,
@@ -75,22 +87,43 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
         fault: args.inject_fault.clone(),
     };
     tracing::info!(run = job.plan.id, threads, "worker started");
+    let executed = caught(|| train::execute(&job));
+    tracing::info!(outcome = ?executed.outcome, "worker ends");
+    if !meter.end() {
+        // The watchdog ends this process.
+        loop {
+            std::thread::park();
+        }
+    }
+    finish(&meter, started, executed)
+}
+
+/// Says what was held at most, and how the run ended; returns the exit code.
+fn finish(meter: &Meter, started: Instant, executed: Executed) -> u8 {
     let Executed {
         outcome,
         weights_digest,
-    } = caught(|| train::execute(&job));
-    tracing::info!(?outcome, "worker ends");
+    } = executed;
     let code = match outcome {
         Outcome::Completed | Outcome::Skipped { .. } => OK,
         Outcome::Interrupted => INTERRUPTED,
         Outcome::Failed { .. } => FAILED,
     };
+    emit(Event::MemoryMeasured(meter.peak()));
     emit(Event::RunFinished {
         outcome,
         wall_secs: started.elapsed().as_secs_f64(),
         weights_digest,
     });
     code
+}
+
+/// Ends the process without waiting for its threads.
+fn leave(code: u8) {
+    #[cfg(unix)]
+    signal_hook::low_level::exit(code.into());
+    #[cfg(not(unix))]
+    std::process::exit(code.into());
 }
 
 fn start_log(folder: &RunFolder, logging: &Logging) -> Result<(), String> {
@@ -148,9 +181,7 @@ fn caught(execute: impl FnOnce() -> Executed) -> Executed {
             let first = first.lock().unwrap_or_else(PoisonError::into_inner).take();
             let text = first.unwrap_or_else(|| panic_text(&*payload));
             let class = match text.to_lowercase() {
-                t if t.contains("out of memory") || t.contains("outofmemory") => {
-                    FailureClass::OutOfMemory
-                }
+                t if is_out_of_memory(&t) => FailureClass::OutOfMemory,
                 t if t.contains("device lost") || t.contains("poisoned device") => {
                     FailureClass::DeviceLost
                 }

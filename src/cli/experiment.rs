@@ -1,6 +1,6 @@
 //! From a path and `--set` to a plan, with every refusal shown.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::devices::inventory;
 use super::output::Output;
@@ -22,9 +22,7 @@ pub fn plan(
     let name = default_name(&args.spec);
     let folders = Folders {
         base: args.spec.parent().unwrap_or(Path::new(".")).to_owned(),
-        cache: dirs::cache_dir()
-            .unwrap_or_else(std::env::temp_dir)
-            .join("burn-runner"),
+        cache: cache_folder(),
     };
     let decoding = Fetching::decoding(download.unwrap_or(Mode::Normal));
     let watch = |done, total| decoding.show("reading data", done, Some(total));
@@ -49,6 +47,13 @@ pub fn plan(
         }
         Err(diagnostics) => Err(show(&document.sources, &diagnostics, output)),
     }
+}
+
+/// Where this program keeps what it can make anew.
+pub fn cache_folder() -> PathBuf {
+    dirs::cache_dir()
+        .unwrap_or_else(std::env::temp_dir)
+        .join("burn-runner")
 }
 
 /// What an experiment is called that does not name itself.

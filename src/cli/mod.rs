@@ -1,6 +1,7 @@
 //! The command line: one function for each verb, which wires the layers and holds no logic of its own.
 
 mod bundle;
+mod calibrate;
 mod data;
 mod describe;
 mod devices;
@@ -10,6 +11,7 @@ mod explain;
 mod init;
 mod list;
 mod lock;
+mod memory;
 mod output;
 mod prepare;
 mod prove;
@@ -30,7 +32,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::event::Adjustment;
 use crate::reproduce::AtLeast;
-use crate::spec::backend::{Backend, DeviceName};
+use crate::spec::backend::{Backend, DeviceName, Precision};
 use crate::spec::task::TaskKind;
 use crate::train::Fault;
 use output::Output;
@@ -95,6 +97,8 @@ enum Verb {
     Data(DataArgs),
     /// Show the network: layers, shapes, parameters, multiply-adds, memory
     Describe(DescribeArgs),
+    /// Show what a run would hold of memory with other batches and precisions, and whether that fits
+    Memory(MemoryArgs),
     /// Print an experiment file with its layers, references and edits put together, and where each value is from
     Render(RenderArgs),
     /// Train the runs of an experiment file that are not completed yet, and report
@@ -187,6 +191,34 @@ struct DescribeArgs {
     /// Print the network as the layers of an experiment file, to be copied and changed
     #[arg(long)]
     as_layers: bool,
+}
+
+#[derive(Args)]
+struct MemoryArgs {
+    /// The experiment file
+    #[arg(required_unless_present = "reference")]
+    spec: Option<PathBuf>,
+    /// Set a key of the file for this time, such as `train.gradient_checkpointing=true`; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// The trial to show; the first one by default
+    #[arg(long, value_name = "ID")]
+    trial: Option<String>,
+    /// Items that are computed at a time; by default halves and doubles of the file's
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1 << 24).map(|n| n as usize))]
+    batch_sizes: Vec<usize>,
+    /// Precisions, such as `f32,bf16`; by default those of the device
+    #[arg(long, value_name = "P,P", value_delimiter = ',', value_parser = memory::precision)]
+    precisions: Vec<Precision>,
+    /// Measure first: train a few steps with two batch sizes in each precision, and keep what comes of it
+    #[arg(long)]
+    calibrate: bool,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+    /// Show a known sheet of budgets beside what follows from its models
+    #[arg(long, conflicts_with = "spec")]
+    reference: bool,
 }
 
 #[derive(Args)]
@@ -304,6 +336,9 @@ struct ExecArgs {
     /// Multiply the learning rate by FACTOR from the update after STEP on; may be repeated
     #[arg(long, value_name = "STEP:FACTOR")]
     adjust: Vec<Adjustment>,
+    /// Validate and test few batches alone, since nothing but memory is to be learned
+    #[arg(long)]
+    probe: bool,
     /// Fail at this moment
     #[arg(long, hide = true)]
     inject_fault: Option<Fault>,
@@ -349,6 +384,7 @@ pub fn main() -> ExitCode {
         } => verbs::plan(&spec, json, &results, &mut output),
         Verb::Data(args) => data::data(&args, &mut output),
         Verb::Describe(args) => describe::describe(&args, &mut output),
+        Verb::Memory(args) => memory::memory(&args, &mut output),
         Verb::Render(args) => render::render(&args, &mut output),
         Verb::Run(args) => run::run(&args, &cli.logging, &mut output),
         Verb::Reproduce(args) => reproduce::reproduce(&args, &cli.logging, &mut output),

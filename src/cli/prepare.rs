@@ -39,21 +39,27 @@ pub fn verify_data(document: &Document, plan: &Plan, output: &mut Output) -> Res
     Ok(())
 }
 
-/// Refuses runs that the machine cannot hold, on devices that use its memory.
+/// Refuses runs that the machine certainly cannot hold, on devices that use its memory.
 pub fn verify_memory(document: &Document, plan: &Plan, output: &mut Output) -> Result<(), u8> {
     let there = total_memory();
-    let too_large = |run: &&RunPlan| run.device.backend.is_host() && run.least_memory_bytes > there;
+    let free = |run: &RunPlan| there.saturating_sub(run.memory_reserve_bytes);
+    let too_large =
+        |run: &&RunPlan| run.device.backend.is_host() && run.forecast.least() > free(run);
     let Some(run) = plan.runs.iter().find(too_large).filter(|_| there > 0) else {
         return Ok(());
     };
+    let but = match run.memory_reserve_bytes {
+        0 => String::new(),
+        reserve => format!(", of which {} are reserved", show_bytes(reserve)),
+    };
     let message = format!(
-        "run `{}` holds at least {}, and this machine has {}",
+        "run `{}` holds at least {}, and this machine has {}{but}",
         run.id,
-        show_bytes(run.least_memory_bytes),
+        show_bytes(run.forecast.least()),
         show_bytes(there)
     );
-    let diagnostic = Diagnostic::error("memory", message);
-    let diagnostic = diagnostic.help("choose a smaller batch or model");
+    let diagnostic =
+        Diagnostic::error("memory", message).help("`runner memory` shows what would fit");
     Err(refuse_at(document, "model", diagnostic, output))
 }
 

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use wildmatch::WildMatch;
 
+use super::calibrate::{calibrate, calibrations};
 use super::devices::inventory;
 use super::experiment::{plan as plan_experiment, refuse};
 use super::lock::lock;
@@ -16,12 +17,10 @@ use super::retry::select_failed;
 use super::{FAILED, INTERRUPTED, Logging, OK, RunArgs};
 use crate::console::{Console, Mode};
 use crate::diagnostic::{Diagnostic, counted};
-use crate::dispatch::{
-    self, Cancel, Expected, HOST, Hardware, Observed, Reason, Settings, Task, Urgency,
-};
+use crate::dispatch::{self, Cancel, HOST, Hardware, Observed, Reason, Settings, Task, Urgency};
 use crate::event::{Attempts, Event};
 use crate::plan::inventory::Inventory;
-use crate::plan::{Plan, RunPlan};
+use crate::plan::{Expected, Plan, RunPlan};
 use crate::record::{Collector, Environment, ExperimentFolder, RunFolder, available_memory};
 use crate::report::{self, Report};
 use crate::spec::kind::show_duration;
@@ -173,6 +172,7 @@ impl Launch<'_> {
         todo: Vec<(RunPlan, RunFolder)>,
         output: &mut Output,
     ) -> Result<Option<Stopped>, u8> {
+        self.expect_memory(&todo, output)?;
         let settings = settings(self.args, self.plan, &todo)
             .map_err(|reason| refuse(Diagnostic::error("internal", reason), output))?;
         for (_, run_folder) in &todo {
@@ -221,6 +221,51 @@ impl Launch<'_> {
             words: self.words(&reason, &tasks),
             reason,
         }))
+    }
+
+    /// Writes to each run's record what it is expected to hold, where that was measured before. Runs with a limit
+    /// are probed for it, each kind of run once.
+    fn expect_memory(&self, todo: &[(RunPlan, RunFolder)], output: &mut Output) -> Result<(), u8> {
+        let calibrations = calibrations();
+        let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let mut failed: Vec<String> = Vec::new();
+        // The largest batch first, so that the line of its probe goes for the others.
+        let here = todo.iter().filter(|(run, _)| run.skip.is_none());
+        let mut order: Vec<&(RunPlan, RunFolder)> = here.collect();
+        order.sort_by_key(|(run, _)| std::cmp::Reverse(run.train.micro_batch_size));
+        for (run, folder) in order {
+            let mut known = calibrations.find(run);
+            if known.is_none() && run.memory_limit_bytes.is_some() {
+                let key = calibrations.key(run);
+                if failed.contains(&key) {
+                    continue;
+                }
+                if self.mode == Mode::Normal {
+                    output.say(&format!(
+                        "measuring what `{}` holds, as it has a limit",
+                        run.trial
+                    ));
+                }
+                match calibrate(run, threads, &calibrations) {
+                    Ok(calibration) => known = Some(calibration),
+                    Err(reason) => {
+                        // The limit holds all the same: the run itself is measured.
+                        output.say(&format!(
+                            "note: the forecast of `{}` is not calibrated: {reason}",
+                            run.trial
+                        ));
+                        failed.push(key);
+                    }
+                }
+            }
+            let Some(calibration) = known else { continue };
+            let event = Event::MemoryCalibrated {
+                forecast_bytes: calibration.bytes(run.train.micro_batch_size),
+            };
+            let told = folder.append_event(&event);
+            told.map_err(|e| disk(&folder.0, &e, output))?;
+        }
+        Ok(())
     }
 
     fn words(&self, reason: &Reason, tasks: &[Task]) -> String {
@@ -311,12 +356,8 @@ pub fn hardware(todo: &[(RunPlan, RunFolder)]) -> Hardware {
         false => Inventory::default(),
     };
     let mut hardware = Hardware {
-        cards: Vec::new(),
-        capacities: BTreeMap::new(),
-        expect: Arc::new(|run| Expected {
-            bytes: run.least_memory_bytes,
-            is_measured: false,
-        }),
+        expect: expectation(todo),
+        ..Hardware::unknown()
     };
     for (device, found) in inventory.found() {
         hardware.cards.push((device, found.card.clone()));
@@ -329,6 +370,31 @@ pub fn hardware(todo: &[(RunPlan, RunFolder)]) -> Hardware {
         hardware.capacities.insert(HOST.to_owned(), free);
     }
     hardware
+}
+
+/// Forecasts of runs, as they are planned and as they may be adjusted. What was measured of a run as it is planned
+/// corrects what is counted of it adjusted.
+fn expectation(todo: &[(RunPlan, RunFolder)]) -> Arc<dyn Fn(&RunPlan) -> Expected + Send + Sync> {
+    let calibrations = calibrations();
+    let corrections = todo.iter().map(|(run, _)| {
+        let counted = run.forecast.total().max(1);
+        let correction = calibrations.expected(run).bytes as f64 / counted as f64;
+        (run.id.clone(), correction)
+    });
+    let corrections: BTreeMap<String, f64> = corrections.collect();
+    let calibrations = Mutex::new(calibrations);
+    Arc::new(move |run| {
+        let lock = calibrations.lock();
+        let expected = lock.unwrap_or_else(PoisonError::into_inner).expected(run);
+        if expected.is_calibrated {
+            return expected;
+        }
+        let correction = corrections.get(&run.id).copied().unwrap_or(1.0);
+        Expected {
+            bytes: (expected.bytes as f64 * correction) as u64,
+            is_calibrated: false,
+        }
+    })
 }
 
 /// Arguments that every worker gets.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use comfy_table::{ContentArrangement, Table, presets};
 
+use super::calibrate::calibrations;
 use super::experiment::{plan as plan_experiment, refuse};
 use super::output::Output;
 use super::{FAILED, OK, SpecArgs, WRONG};
@@ -88,10 +89,12 @@ fn plan_table(plan: &Plan, to_do: Option<Vec<String>>) -> String {
     table.set_content_arrangement(ContentArrangement::Disabled);
     let mut head = vec!["run".to_owned()];
     head.extend(plan.axes.iter().cloned());
-    head.extend(["seed", "device", "parameters", "steps", "least memory"].map(str::to_owned));
+    head.extend(["seed", "device", "parameters", "steps", "memory"].map(str::to_owned));
     head.extend(to_do.iter().map(|_| "to do".to_owned()));
     table.set_header(head);
     let mut to_do = to_do.into_iter().flatten();
+    let calibrations = calibrations();
+    let mut any_calibrated = false;
     for run in &plan.runs {
         let mut row = vec![run.id.clone()];
         let value = |key: &String| {
@@ -112,12 +115,20 @@ fn plan_table(plan: &Plan, to_do: Option<Vec<String>>) -> String {
             ),
             run.network.num_parameters.to_string(),
             run.num_steps().to_string(),
-            show_bytes(run.least_memory_bytes),
+            {
+                let expected = calibrations.expected(run);
+                let mark = if expected.is_calibrated { "*" } else { "" };
+                any_calibrated |= expected.is_calibrated;
+                format!("{}{mark}", show_bytes(expected.bytes))
+            },
         ]);
         row.extend(to_do.next());
         table.add_row(row);
     }
-    table.trim_fmt()
+    match any_calibrated {
+        true => format!("{}\n* as measured on this machine", table.trim_fmt()),
+        false => table.trim_fmt(),
+    }
 }
 
 /// `runner report`

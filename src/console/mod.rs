@@ -8,7 +8,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::event::{Adjustment, Event, FailureClass, Outcome, Progress};
 use crate::plan::RunPlan;
 use crate::record::RunRecord;
-use crate::report::short_number;
+use crate::report::{growth_in_words, short_number};
 use crate::spec::backend::DeviceName;
 use crate::spec::kind::show_duration;
 use crate::spec::section::Choice;
@@ -147,7 +147,12 @@ impl Console {
                     plan.id
                 ));
             }
-            Event::StoppedEarly { .. }
+            Event::MemoryGrew(growth) => {
+                self.line(&format!("{}: {}", plan.id, growth_in_words(plan, growth)));
+            }
+            Event::MemoryCalibrated { .. }
+            | Event::MemoryMeasured(_)
+            | Event::StoppedEarly { .. }
             | Event::RunExtended { .. }
             | Event::CheckpointDropped { .. }
             | Event::CheckpointSaved { .. }

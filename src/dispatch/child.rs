@@ -1,7 +1,7 @@
 //! One worker's process, from start to end.
 
 use std::fs::OpenOptions;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
@@ -49,6 +49,7 @@ pub fn run(
     let output = child.stdout.take();
     cancel.hold(run, child, deadline);
     let mut is_told = false;
+    let mut killed_before = killed_for_memory();
     for line in output
         .into_iter()
         .flat_map(|output| BufReader::new(output).lines())
@@ -57,6 +58,8 @@ pub fn run(
         match serde_json::from_str::<Event>(&line) {
             Ok(event) => {
                 is_told |= matches!(event, Event::RunFinished { .. });
+                // Counted anew with each sign of life, so that an earlier kill is not taken for its end.
+                killed_before = killed_for_memory();
                 send(event);
             }
             Err(e) => tracing::warn!("{}: not an event ({e}): {line}", task.plan.id),
@@ -64,7 +67,16 @@ pub fn run(
     }
     let ended = cancel.wait(run);
     if !is_told {
-        send(finished(told_by(&ended, cancel.urgency(), task)));
+        let was_killed_for_memory = killed_before
+            .zip(killed_for_memory())
+            .is_some_and(|(before, now)| now > before);
+        let urgency = cancel.urgency();
+        send(finished(told_by(
+            &ended,
+            urgency,
+            was_killed_for_memory,
+            task,
+        )));
     }
 }
 
@@ -86,6 +98,8 @@ fn command(
         .args(&task.arguments)
         // Burn rebuilds saved optimizer state on its default device, which is not always the run's.
         .env("BURN_DEVICE", device.to_string())
+        // Huge pages make what a small run holds several times as much, and nothing faster; `mimalloc` reads this.
+        .env("MIMALLOC_ALLOW_THP", "0")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(log);
@@ -102,13 +116,34 @@ fn command(
 }
 
 /// What a worker's end says that did not say it itself.
-fn told_by(ended: &Ended, urgency: Urgency, task: &Task) -> Outcome {
+fn told_by(ended: &Ended, urgency: Urgency, was_killed_for_memory: bool, task: &Task) -> Outcome {
     if ended.is_killed || urgency == Urgency::AtOnce {
         // A limit of time, or the user; the former's message is `retry`'s to write.
         return Outcome::Interrupted;
     }
     let log = task.log.display();
     if let Some(signal) = ended.status.and_then(signal_of) {
+        let remedy = "set `memory.limit`, a smaller `train.micro_batch_size` or fewer `--jobs`";
+        if signal == 9 && was_killed_for_memory {
+            return Outcome::Failed {
+                class: FailureClass::OutOfMemory,
+                message: format!(
+                    "the system killed the worker because memory ran out; {remedy}; see {log}"
+                ),
+                signal: Some(signal),
+            };
+        }
+        if signal == 6
+            && let Some(bytes) = refused_bytes(task)
+        {
+            return Outcome::Failed {
+                class: FailureClass::OutOfMemory,
+                message: format!(
+                    "the system refused {bytes} bytes of memory to the worker; {remedy}; see {log}"
+                ),
+                signal: Some(signal),
+            };
+        }
         let why = match signal {
             9 => "; the system does this when memory runs out",
             6 | 11 => "; a driver or native library crashed",
@@ -132,6 +167,32 @@ fn told_by(ended: &Ended, urgency: Urgency, task: &Task) -> Outcome {
         FailureClass::Internal,
         format!("the worker ended {how} and did not say why; see {log}"),
     )
+}
+
+/// Processes that Linux has killed for lack of memory since it started, where it says so: those of limited
+/// groups are among them.
+fn killed_for_memory() -> Option<u64> {
+    let counts = std::fs::read_to_string("/proc/vmstat").ok()?;
+    let count = counts
+        .lines()
+        .find_map(|line| line.strip_prefix("oom_kill "))?;
+    count.trim().parse().ok()
+}
+
+/// The bytes of an allocation that was refused and ended the worker: Rust's last words in the log.
+fn refused_bytes(task: &Task) -> Option<u64> {
+    const TAIL: u64 = 4096;
+    let mut log = std::fs::File::open(&task.log).ok()?;
+    let size = log.metadata().ok()?.len();
+    log.seek(SeekFrom::Start(size.saturating_sub(TAIL))).ok()?;
+    let mut tail = Vec::new();
+    log.read_to_end(&mut tail).ok()?;
+    let tail = String::from_utf8_lossy(&tail);
+    let last = tail.lines().rev().find(|line| !line.trim().is_empty())?;
+    let bytes = last
+        .strip_prefix("memory allocation of ")?
+        .strip_suffix(" bytes failed")?;
+    bytes.parse().ok()
 }
 
 #[cfg(unix)]

@@ -5,18 +5,12 @@ use std::sync::Arc;
 
 use super::admission::{Claim, HOST};
 use crate::event::Change;
-use crate::plan::RunPlan;
+use crate::plan::{Expected, RunPlan};
 use crate::spec::backend::DeviceName;
 use crate::spec::kind::show_bytes;
 
-/// What a run is expected to hold at its peak.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Expected {
-    /// Bytes of its device's memory.
-    pub bytes: u64,
-    /// Whether they rest on a measurement on this device.
-    pub is_measured: bool,
-}
+/// How far a calibrated forecast may be off.
+const CALIBRATION_ERROR: f64 = 0.15;
 
 /// The hardware of this machine, as far as runs need it.
 #[derive(Clone)]
@@ -34,7 +28,7 @@ impl Hardware {
     pub fn unknown() -> Self {
         let nothing = Expected {
             bytes: 0,
-            is_measured: false,
+            is_calibrated: false,
         };
         Self {
             cards: Vec::new(),
@@ -68,8 +62,9 @@ impl Hardware {
             Some(limit) => (limit, "`memory.limit` is"),
             None => (capacity()?, "there are"),
         };
+        let at_least = (expected.bytes as f64 * (1.0 - CALIBRATION_ERROR)) as u64;
         (expected.bytes > room).then(|| Misfit {
-            is_certain: expected.is_measured,
+            is_certain: expected.is_calibrated && at_least > room,
             change: plan.relief(),
             reason: format!(
                 "it is forecast to hold {}, and {what} {}",
@@ -82,7 +77,7 @@ impl Hardware {
 
 /// A run that is not expected to fit.
 pub(super) struct Misfit {
-    /// Whether the forecast rests on a measurement.
+    /// Whether it cannot fit by what was measured of such runs.
     pub is_certain: bool,
     /// What can be changed about it.
     pub change: Option<Change>,

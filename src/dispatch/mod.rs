@@ -10,7 +10,7 @@ mod retry;
 use admission::Admission;
 pub use admission::HOST;
 pub use cancel::{Cancel, GRACE, Reason, Urgency};
-pub use hardware::{Expected, Hardware};
+pub use hardware::Hardware;
 
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;

@@ -2,8 +2,11 @@
 //!
 //! Knows no device, clock or disk. Data is looked at through a function that the caller passes.
 
+pub mod budget;
+mod calibration;
 pub mod inventory;
 mod place;
+pub mod reference;
 mod relief;
 mod schedule;
 pub mod sweep;
@@ -16,6 +19,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
 use crate::check;
+use crate::check::forecast::Demand;
+pub use crate::check::forecast::Forecast;
 use crate::check::network::{Network, Shape, lay_out};
 use crate::check::task::Goal;
 use crate::data::{DataError, DataPlan, Dataset, Located, sha256_hex};
@@ -36,6 +41,7 @@ use crate::spec::sweep::SweepSpec;
 use crate::spec::task::TaskSpec;
 use crate::spec::train::TrainSpec;
 use crate::spec::{CheckpointSpec, ExperimentSpec};
+pub use calibration::{Calibration, Expected, Probe};
 use inventory::Inventory;
 use place::{Machine, Place};
 pub use relief::Relief;
@@ -91,13 +97,11 @@ pub struct RunPlan {
     pub device: DeviceName,
     /// In what precision.
     pub precision: Precision,
-    /// The most bytes that its process may hold, if there is a limit.
+    /// The most bytes that it may hold, if there is a limit: its process on the host, else the device's pool.
     pub memory_limit_bytes: Option<u64>,
     /// Bytes of the device that stay free for others.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub memory_reserve_bytes: u64,
-    /// The bytes that it cannot do without.
-    pub least_memory_bytes: u64,
     /// What is done about it when it does not fit.
     #[serde(default, skip_serializing_if = "Relief::is_empty")]
     pub on_exceed: Relief,
@@ -112,6 +116,9 @@ pub struct RunPlan {
     pub steps_per_epoch: usize,
     /// The values of the varied keys.
     pub axes: Map<String, Json>,
+    /// What it will hold at its peak, as counted before anything was measured.
+    #[serde(default)]
+    pub forecast: Forecast,
     /// How long is trained.
     pub train: TrainSpec,
     /// When checkpoints are written and kept.
@@ -148,6 +155,32 @@ impl RunPlan {
             .batch_size
             .min(self.data.num_train.saturating_sub(first));
         (0..num).step_by(size).map(move |at| size.min(num - at))
+    }
+
+    /// The same run in another precision and with so many items computed at a time, with the forecast of that.
+    /// A step stays in as many pieces as it is in.
+    pub fn in_batches(&self, items: usize, precision: Precision) -> Self {
+        let train = &self.train;
+        let pieces = train.batch_size.div_ceil(train.micro_batch_size);
+        let mut run = self.clone();
+        run.precision = precision;
+        run.train.micro_batch_size = items;
+        run.train.batch_size = items * pieces;
+        run.steps_per_epoch = run.data.num_train.div_ceil(run.train.batch_size);
+        run.forecast = Forecast::of(&run.demand());
+        run
+    }
+
+    /// What decides how much memory it takes.
+    pub fn demand(&self) -> Demand<'_> {
+        Demand {
+            device: self.device,
+            precision: self.precision,
+            network: &self.network,
+            optimizer: &self.optimizer,
+            train: &self.train,
+            data: &self.data,
+        }
     }
 
     /// The metric that early stopping watches, if there is early stopping.
@@ -700,7 +733,14 @@ impl Trial {
         runs: &mut Vec<RunPlan>,
     ) {
         let spec = self.spec;
-        let least_memory_bytes = check::least_memory(&spec, &self.data, &self.laid_out.network);
+        let forecast = Forecast::of(&Demand {
+            device: self.place.device,
+            precision: spec.backend.precision,
+            network: &self.laid_out.network,
+            optimizer: &spec.optimizer,
+            train: &spec.train,
+            data: &self.data,
+        });
         let name = spec
             .experiment
             .name
@@ -719,11 +759,11 @@ impl Trial {
                 precision: spec.backend.precision,
                 memory_limit_bytes: spec.memory.limit.map(|limit| limit.0),
                 memory_reserve_bytes: spec.memory.reserve.0,
-                least_memory_bytes,
                 on_exceed: self.place.on_exceed.clone(),
                 time_limit_secs: spec.limits.run.map(|limit| limit.as_secs_f64()),
                 steps_per_epoch: self.data.num_train.div_ceil(spec.train.batch_size),
                 axes: axes.clone(),
+                forecast,
                 train: spec.train.clone(),
                 checkpoint: spec.checkpoint.clone(),
                 on_failure: spec.on_failure.clone(),

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::RunPlan;
 use super::inventory::Inventory;
+use super::{Forecast, RunPlan};
 use crate::event::{Adjustment, Change};
 use crate::spec::backend::{DeviceName, Precision};
 use crate::spec::memory::OnExceed;
@@ -61,6 +61,9 @@ impl RunPlan {
     /// The run as its adjustments leave it.
     pub fn adjusted(&self, adjustments: &[Adjustment]) -> Self {
         let mut run = self.clone();
+        if adjustments.is_empty() {
+            return run;
+        }
         for adjustment in adjustments {
             match adjustment.change {
                 // The schedule is asked with the adjustments, since they hold from their step on.
@@ -70,6 +73,7 @@ impl RunPlan {
                 Change::Device(device) => run.device = device,
             }
         }
+        run.forecast = Forecast::of(&run.demand());
         run
     }
 

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
 use super::{RunFolder, unwritable, write_json, write_whole};
-use crate::event::{Adjustment, Attempts, Epoch, Event, Metrics, Outcome, Started};
+use crate::event::{
+    Adjustment, Attempts, Epoch, Event, MemoryGrowth, MemoryPeak, Metrics, Outcome, Started,
+};
 use crate::plan::RunPlan;
 use crate::spec::section::Choice;
 
@@ -31,6 +33,12 @@ pub struct RunRecord {
     pub weights_digest: String,
     /// How often it was tried again, and what was adjusted for that.
     pub attempts: Attempts,
+    /// The most that it held, over the attempts that count.
+    pub peak: Option<MemoryPeak>,
+    /// What it was expected to hold by measurements of runs like it.
+    pub calibrated_bytes: Option<u64>,
+    /// How memory grew in the newest attempt, if it did.
+    pub growth: Option<MemoryGrowth>,
 }
 
 impl RunRecord {
@@ -44,11 +52,22 @@ impl RunRecord {
                 self.evaluations.clear();
                 self.outcome = None;
                 self.wall_secs = started.resumed_secs;
+                self.growth = None;
+                if started.resumed_step == 0 {
+                    self.peak = None;
+                }
                 self.started = Some(started.clone());
             }
             Event::Progressed(_)
             | Event::CheckpointSaved { .. }
             | Event::CheckpointDropped { .. } => {}
+            Event::MemoryCalibrated { forecast_bytes } => {
+                self.calibrated_bytes = Some(*forecast_bytes);
+            }
+            Event::MemoryGrew(growth) => self.growth = Some(*growth),
+            Event::MemoryMeasured(peak) => {
+                self.peak = Some(self.peak.map_or(*peak, |before| before.max(*peak)));
+            }
             // The failure before it is not how the run ended.
             Event::RunRetried { .. } | Event::RunAdjusted { .. } | Event::RunExtended { .. } => {
                 self.outcome = None;
@@ -209,7 +228,8 @@ impl RunRecord {
             epochs: self.epochs.len(),
             steps: self.epochs.last().map_or(0, |epoch| epoch.step),
             wall_secs: self.wall_secs,
-            peak_memory_bytes: self.epochs.iter().map(|epoch| epoch.memory_bytes).max(),
+            memory: self.peak,
+            memory_growth: self.growth,
             device: plan.adjusted(&self.attempts.adjustments).device.to_string(),
             precision: plan.precision.name().to_owned(),
             seed: plan.seed,
@@ -254,8 +274,12 @@ pub struct Summary {
     pub steps: usize,
     /// Seconds that the run took: up to the checkpoint that it resumed from, and since.
     pub wall_secs: f64,
-    /// The most memory that the process held at the end of an epoch.
-    pub peak_memory_bytes: Option<u64>,
+    /// The most memory that it held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryPeak>,
+    /// How memory grew from epoch to epoch, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_growth: Option<MemoryGrowth>,
     /// Where it was computed.
     pub device: String,
     /// In what precision.

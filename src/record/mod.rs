@@ -26,6 +26,7 @@
 //! A file that is not appended to is written whole under another name and renamed, so that a kill at
 //! any moment leaves the old or the new one.
 
+mod calibrations;
 pub mod capsule;
 mod collector;
 mod environment;
@@ -36,6 +37,7 @@ mod status;
 mod trace;
 mod write;
 
+pub use calibrations::Calibrations;
 pub use collector::{Collector, Recorded};
 pub use environment::{Environment, available_memory, total_memory};
 pub use fold::{RunRecord, Summary};

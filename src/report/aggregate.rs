@@ -6,6 +6,7 @@ use std::io;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
+use super::memory::{TrialMemory, growth_in_words};
 use crate::plan::{FORMAT, Plan, RunPlan};
 use crate::record::{Environment, ExperimentFolder, RunFolder, RunRecord, Summary, leftovers};
 use crate::spec::data::Scale;
@@ -62,6 +63,9 @@ pub struct Trial {
     pub metrics: BTreeMap<String, Mean>,
     /// Mean seconds of a run.
     pub wall_secs: Option<f64>,
+    /// What its runs held of memory, once something was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<TrialMemory>,
     /// The ids of its runs, completed or not.
     pub runs: Vec<String>,
 }
@@ -124,6 +128,7 @@ pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
                     num_adjusted: 0,
                     metrics: BTreeMap::new(),
                     wall_secs: None,
+                    memory: None,
                     runs: Vec::new(),
                 });
                 by_trial.push(Vec::new());
@@ -151,6 +156,12 @@ pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
             let adjusted = adjustment.in_words();
             format!("`{}` went on after a failure with {adjusted}", run.id)
         }));
+        trials[at].memory = match (trials[at].memory, TrialMemory::of(run, &record)) {
+            (Some(before), Some(other)) => Some(before.max(other)),
+            (before, other) => before.or(other),
+        };
+        let growth = record.growth.as_ref();
+        remarks.extend(growth.map(|g| format!("`{}`: {}", run.id, growth_in_words(run, g))));
         if let Some((epoch, reason)) = &record.stopped_early {
             let epochs = run.train.epochs;
             remarks.push(format!(

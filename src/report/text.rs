@@ -4,6 +4,7 @@ use comfy_table::{ContentArrangement, Table, TableStyle, presets};
 use serde_json::Value as Json;
 
 use super::aggregate::{Mean, Report, Trial};
+use super::memory::TrialMemory;
 
 /// A number with the digits that a reader wants: 4 significant ones, no exponent where avoidable.
 pub fn short_number(value: f64) -> String {
@@ -217,6 +218,7 @@ pub fn markdown(report: &Report) -> String {
             .iter()
             .for_each(|id| text.push_str(&format!("- `{id}`\n")));
     }
+    push_memory(report, &mut text);
     text.push_str("\n## Data\n\n");
     for used in &report.provenance.data {
         text.push_str(&format!("- {}\n", used.what));
@@ -252,6 +254,24 @@ pub fn markdown(report: &Report) -> String {
         .for_each(|command| text.push_str(&format!("{}\n", value_text(command))));
     text.push_str("```\n");
     text
+}
+
+/// What the trials held of memory.
+fn push_memory(report: &Report, text: &mut String) {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for trial in &report.trials {
+        if let Some(memory) = &trial.memory {
+            rows.push([vec![trial.id.clone()], memory.row()].concat());
+        }
+    }
+    if rows.is_empty() {
+        return;
+    }
+    let head = ["trial"].into_iter().chain(TrialMemory::HEAD);
+    let head = head.map(str::to_owned).collect();
+    text.push_str("\n## Memory\n\n");
+    text.push_str(&lay_out(head, rows, presets::ASCII_MARKDOWN));
+    text.push_str("\n\nThe peak over a trial's runs as counted beforehand, as foretold by measurements (`runner memory --calibrate`), and as measured: the process without mapped files; and what is in use and reserved of the device's pool, on the CPU of the process. The error is that of the better forecast against what is reserved.\n");
 }
 
 /// The first sentence: which trial is ahead, by its mean. It claims no more than that.

@@ -43,7 +43,7 @@ impl MemorySpec {
                 .field(
                     "limit",
                     Kind::Bytes,
-                    "The most memory that a run may hold, as its process on the CPU and as the device's pool on a GPU; one above it is ended as `out_of_memory`.",
+                    "The most memory that a run may hold, as its process on the CPU and as the device's pool on a GPU; a run that cannot fit is refused, and one above it is ended as `out_of_memory`.",
                 )
                 .optional(),
             reserve: s

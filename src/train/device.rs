@@ -60,6 +60,15 @@ fn look_at(backend: Backend, device: &Device) -> Found {
     }
 }
 
+/// The precisions that a device computes in; none when it is not there.
+pub fn precisions(name: DeviceName) -> Vec<Precision> {
+    let devices = quietly(|| enumerate(name.backend)).unwrap_or_default();
+    let device = devices.into_iter().nth(name.index.into());
+    let all = Precision::ALL.iter().map(|(precision, _, _)| *precision);
+    all.filter(|precision| device.as_ref().is_some_and(|d| supports(d, *precision)))
+        .collect()
+}
+
 /// Opens a device in a precision for this process. The error is a phrase with a remedy.
 pub fn open(name: DeviceName, precision: Precision) -> Result<Device, String> {
     let devices = quietly(|| enumerate(name.backend))

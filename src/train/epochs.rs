@@ -24,7 +24,7 @@ use super::diagnose::Watch;
 use super::digest::parameter_digests;
 use super::fault::{Fault, Phase};
 use super::loader::{Batch, Cursor};
-use super::memory::held_bytes;
+use super::memory::Meter;
 use super::metrics::{EpochSums, SharedSums, Sums};
 use super::network::{Network, Outputs};
 use super::norms::NormLog;
@@ -34,7 +34,7 @@ use super::scores::Scores;
 use super::shared::SharedNetwork;
 use super::{Emit, all_finite, evaluate, gradients};
 use crate::data::order::{Purpose, stream_seed};
-use crate::event::{Epoch, Event, FailureClass, Metrics, Outcome, Progress};
+use crate::event::{Epoch, Event, FailureClass, MemoryGrowth, Metrics, Outcome, Progress};
 use crate::plan::RunPlan;
 use crate::record::{Digests, TraceWriter};
 
@@ -64,6 +64,8 @@ pub struct Epochs {
     pub last_step: Option<usize>,
     /// Takes events.
     pub emit: Emit,
+    /// Measures what is held.
+    pub meter: Arc<Meter>,
     /// A failure to provoke, for tests.
     pub fault: Option<Fault>,
     /// What became of it, read after the training.
@@ -75,8 +77,8 @@ pub struct Epochs {
 pub struct Progressed {
     /// Where it ended.
     pub state: State,
-    /// The bytes that the process held when it passed its limit.
-    pub over_limit: Option<u64>,
+    /// Whether it was said that memory grows.
+    pub has_grown: bool,
     /// What ended it that is no stop.
     pub failure: Option<Outcome>,
 }
@@ -118,6 +120,7 @@ impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
                 self.validate(epoch, &mut parts, &learner, &valid);
             }
             if parts.interrupter.should_stop() {
+                self.meter.acknowledge();
                 let sums = self.sums.lock();
                 let is_good = parts.interrupter.error().is_none() && !self.is_failed();
                 if is_good && sums.not_finite.is_none() {
@@ -227,9 +230,6 @@ impl Epochs {
                     num_steps: self.plan.num_steps(),
                     steps_per_sec,
                 }));
-                if self.is_over_limit() {
-                    interrupter.stop(Some("the memory limit is passed"));
-                }
             }
             if interrupter.should_stop() {
                 break;
@@ -340,9 +340,6 @@ impl Epochs {
         interrupter.fail_on_error(processor.process_valid(LearnerEvent::EndSplit(epoch)));
         interrupter.fail_on_error(processor.process_train(LearnerEvent::EndEpoch(epoch)));
         interrupter.fail_on_error(processor.flush());
-        if self.is_over_limit() {
-            interrupter.stop(Some("the memory limit is passed"));
-        }
     }
 
     /// The epoch's numbers by name.
@@ -387,17 +384,39 @@ impl Epochs {
                 value,
             });
         }
+        let held = self.meter.look(true);
         let epoch = Epoch {
             epoch: state.epochs_done,
             step: state.step(&self.plan),
             metrics,
             train_secs,
             valid_secs,
-            memory_bytes: held_bytes(),
+            memory_bytes: held.process_bytes,
+            pool: held.pool,
         };
         (self.emit)(Event::EpochFinished(epoch.clone()));
         state.history.push(epoch);
+        self.tell_growth(state);
         improved
+    }
+
+    /// Says once that memory grows from epoch to epoch of this attempt, when it is beyond doubt.
+    fn tell_growth(&self, state: &State) {
+        let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
+        if result.has_grown {
+            return;
+        }
+        let epochs = state.history.iter().skip(self.start.epochs_done);
+        let held: Vec<_> = epochs
+            .map(|epoch| match epoch.pool {
+                Some(pool) => (pool.in_use_bytes, Some(pool)),
+                None => (epoch.memory_bytes, None),
+            })
+            .collect();
+        if let Some(growth) = MemoryGrowth::fit(&held, self.plan.steps_per_epoch) {
+            result.has_grown = true;
+            (self.emit)(Event::MemoryGrew(growth));
+        }
     }
 
     fn save(&self, state: &State, parts: &mut Components, learner: &Learner<SharedNetwork>) {
@@ -464,20 +483,6 @@ impl Epochs {
     fn is_failed(&self) -> bool {
         let result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
         result.failure.is_some()
-    }
-
-    fn is_over_limit(&self) -> bool {
-        let Some(limit) = self.plan.memory_limit_bytes else {
-            return false;
-        };
-        let held = held_bytes();
-        if held > limit {
-            self.result
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .over_limit = Some(held);
-        }
-        held > limit
     }
 }
 

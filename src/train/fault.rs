@@ -29,7 +29,16 @@ pub enum FaultKind {
     Kill,
     /// The process does nothing any more.
     Hang,
+    /// Memory is lost, at this moment and at each later one of the phase.
+    Leak,
+    /// Much memory is taken, and the process does nothing any more.
+    Swell,
 }
+
+/// What a leak loses at a time.
+const LEAKED_BYTES: usize = 8 << 20;
+/// What is taken at once.
+const SWELLED_BYTES: usize = 64 << 20;
 
 /// A fault to provoke: written `PHASE:NUMBER=KIND`, such as `training:57=kill` or `loading=hang`. An epoch's
 /// number alone is a panic at its start.
@@ -42,25 +51,47 @@ pub struct Fault {
 }
 
 impl Fault {
+    fn is_at(&self, phase: Phase) -> bool {
+        let is_same = std::mem::discriminant(&self.phase) == std::mem::discriminant(&phase);
+        match self.kind {
+            FaultKind::Leak => is_same && phase >= self.phase,
+            _ => phase == self.phase,
+        }
+    }
+
     /// Happens, when this is the moment.
     ///
     /// # Panics
     /// If it is to.
     pub fn reach(fault: Option<&Self>, phase: Phase) {
-        let Some(fault) = fault.filter(|fault| fault.phase == phase) else {
+        let Some(fault) = fault.filter(|fault| fault.is_at(phase)) else {
             return;
         };
         match fault.kind {
+            FaultKind::Leak => lose(LEAKED_BYTES),
+            FaultKind::Swell => {
+                lose(SWELLED_BYTES);
+                hang()
+            }
             FaultKind::Panic => panic!("injected fault in {phase}"),
             FaultKind::Kill => {
                 #[cfg(unix)]
                 let _ = signal_hook::low_level::raise(signal_hook::consts::SIGKILL);
                 std::process::abort()
             }
-            FaultKind::Hang => loop {
-                std::thread::park();
-            },
+            FaultKind::Hang => hang(),
         }
+    }
+}
+
+/// Touched, so that it is memory and not an address.
+fn lose(bytes: usize) {
+    std::mem::forget(std::hint::black_box(vec![1u8; bytes]));
+}
+
+fn hang() -> ! {
+    loop {
+        std::thread::park();
     }
 }
 
@@ -103,13 +134,15 @@ impl FromStr for Fault {
                 "panic" => FaultKind::Panic,
                 "kill" => FaultKind::Kill,
                 "hang" => FaultKind::Hang,
+                "leak" => FaultKind::Leak,
+                "swell" => FaultKind::Swell,
                 _ => return None,
             };
             Some(Self { phase, kind })
         });
         parsed.ok_or_else(|| {
             format!(
-                "`{text}` is no fault: write an epoch, or `PHASE:NUMBER=KIND` with a phase of loading, epoch, training, validating, checkpointing, evaluating and a kind of panic, kill, hang"
+                "`{text}` is no fault: write an epoch, or `PHASE:NUMBER=KIND` with a phase of loading, epoch, training, validating, checkpointing, evaluating and a kind of panic, kill, hang, leak, swell"
             )
         })
     }

@@ -1,11 +1,202 @@
-//! The memory that this process holds, as the operating system counts it.
+//! The memory that a run holds: sampled while it trains, and held against its limit.
+//!
+//! The figure that counts is that of the place where the run computes: of the process on the host, whose
+//! allocator stands for the pool, else what the device's pool has reserved. A thread looks every 10 ms at the process, which costs one read of
+//! `/proc/self/status`, and every 100 ms at the pool, which waits for what was recorded before it and
+//! changes nothing of it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use burn::tensor::Device;
+use burn::train::Interrupter;
 use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
+
+use super::allocator::living;
+use crate::event::{FailureClass, MemoryPeak, Outcome, PoolUsage};
+use crate::plan::RunPlan;
+use crate::spec::kind::show_bytes;
+
+/// Between two looks at the process.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Looks at the process between two at the pool.
+const TICKS_PER_POOL: u32 = 10;
+
+/// How long a run has to notice that it passed its limit: a step that is longer may take all there is.
+const REACTION: Duration = Duration::from_secs(2);
+
+/// Measures the memory of one run.
+pub struct Meter {
+    limit: Option<u64>,
+    on_host: bool,
+    seen: Mutex<Seen>,
+    /// Whether the training knows that the limit was passed.
+    has_reacted: AtomicBool,
+    /// Whether somebody has taken it upon himself to say how the run ended.
+    has_ended: AtomicBool,
+}
+
+#[derive(Default)]
+struct Seen {
+    peak: MemoryPeak,
+    /// What was held when the limit was passed.
+    over_limit: Option<u64>,
+    /// The device with the pool.
+    device: Option<Device>,
+}
+
+impl Meter {
+    /// Measures a run.
+    pub fn new(plan: &RunPlan) -> Self {
+        Self {
+            limit: plan.memory_limit_bytes,
+            on_host: plan.device.backend.is_host(),
+            seen: Mutex::default(),
+            has_reacted: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
+        }
+    }
+
+    /// Samples from a thread until [`Meter::end`]. When the limit is passed, the training is told to stop; if it
+    /// has not noticed 2 s later, `end` gets the outcome and has to end the process.
+    pub fn start(
+        self: &Arc<Self>,
+        interrupter: Interrupter,
+        end: impl FnOnce(Outcome) + Send + 'static,
+    ) {
+        let meter = self.clone();
+        thread::spawn(move || {
+            let mut passed: Option<Instant> = None;
+            for tick in 0u32.. {
+                if meter.has_ended.load(Ordering::Acquire) {
+                    return;
+                }
+                meter.look(tick.is_multiple_of(TICKS_PER_POOL));
+                if meter.over_limit().is_some() {
+                    let passed = *passed.get_or_insert_with(|| {
+                        interrupter.stop(Some("the memory limit is passed"));
+                        Instant::now()
+                    });
+                    let has_reacted = meter.has_reacted.load(Ordering::Acquire);
+                    if !has_reacted && passed.elapsed() > REACTION && meter.end() {
+                        return end(meter.outcome().unwrap_or(Outcome::Interrupted));
+                    }
+                }
+                thread::sleep(TICK);
+            }
+        });
+    }
+
+    /// The device whose pool counts, once it is open. Of devices on the host the process counts alone.
+    pub fn watch(&self, device: &Device) {
+        if !self.on_host {
+            self.seen().device = Some(device.clone());
+        }
+    }
+
+    /// What is held now: by the process, and by the pool if one counts.
+    pub fn look(&self, at_pool: bool) -> MemoryPeak {
+        let device = self.seen().device.clone().filter(|_| at_pool);
+        let usage = device.and_then(|device| device.memory_pool_usage());
+        let process_bytes = held_bytes();
+        let pool = match self.on_host {
+            true => living().map(|living| PoolUsage {
+                in_use_bytes: living.bytes,
+                reserved_bytes: process_bytes,
+                num_allocations: living.blocks,
+            }),
+            false => usage.map(|usage| PoolUsage {
+                in_use_bytes: usage.bytes_in_use,
+                reserved_bytes: usage.bytes_reserved,
+                num_allocations: usage.number_allocs,
+            }),
+        };
+        let now = MemoryPeak {
+            process_bytes,
+            pool,
+        };
+        let mut seen = self.seen();
+        seen.peak = seen.peak.max(now);
+        let counts = match self.on_host {
+            true => Some(now.process_bytes),
+            false => now.pool.map(|pool| pool.reserved_bytes),
+        };
+        if let (Some(limit), Some(held)) = (self.limit, counts)
+            && held > limit
+        {
+            seen.over_limit = seen.over_limit.max(Some(held));
+        }
+        now
+    }
+
+    /// The most that was held so far.
+    pub fn peak(&self) -> MemoryPeak {
+        let mut peak = self.seen().peak;
+        if let (true, Some(pool), Some(living)) = (self.on_host, &mut peak.pool, living()) {
+            pool.in_use_bytes = living.peak_bytes;
+        }
+        peak
+    }
+
+    /// The most that was held above the limit, if it was passed.
+    pub fn over_limit(&self) -> Option<u64> {
+        self.seen().over_limit
+    }
+
+    /// The training has stopped, and knows why: what it still saves may take its time.
+    pub fn acknowledge(&self) {
+        if self.over_limit().is_some() {
+            self.has_reacted.store(true, Ordering::Release);
+        }
+    }
+
+    /// The outcome of a run that passed its limit.
+    pub fn outcome(&self) -> Option<Outcome> {
+        let (held, limit) = (self.over_limit()?, self.limit?);
+        let what = match self.on_host {
+            true => "the process held",
+            false => "the device's pool reserved",
+        };
+        let message = format!(
+            "{what} {}, and `memory.limit` is {}; raise the limit, set a smaller `train.micro_batch_size` or `train.gradient_checkpointing`, or choose a smaller model: `runner memory` shows what fits",
+            show_bytes(held),
+            show_bytes(limit)
+        );
+        Some(Outcome::failed(FailureClass::OutOfMemory, message))
+    }
+
+    /// Ends the sampling; whether the caller is the first, who says how the run ended.
+    pub fn end(&self) -> bool {
+        !self.has_ended.swap(true, Ordering::AcqRel)
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether an error of a backend says that memory ran out. These are the words of CubeCL ("out of device
+/// memory", "an out-of-memory error"), of wgpu ("not enough memory") and of drivers.
+pub fn is_out_of_memory(text: &str) -> bool {
+    let text = text.to_lowercase();
+    let words = [
+        "out of memory",
+        "out-of-memory",
+        "outofmemory",
+        "out_of_memory",
+        "out of device memory",
+        "not enough memory",
+    ];
+    words.iter().any(|word| text.contains(word))
+}
 
 /// Bytes of memory that this process holds and that no file could give back; 0 where the system does
 /// not say. Pages of mapped files, such as the data's, are left out where the system tells them apart:
 /// it drops them when it needs room.
-pub fn held_bytes() -> u64 {
+fn held_bytes() -> u64 {
     if let Some(bytes) = private_bytes() {
         return bytes;
     }

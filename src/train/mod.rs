@@ -4,6 +4,7 @@
 //! `SupervisedTraining`, evaluates the best epoch on the test split, and saves the weights. Everything
 //! that happens is sent as an [`Event`]; how it ended is the returned [`Outcome`].
 
+mod allocator;
 mod checkpoint;
 pub mod device;
 mod diagnose;
@@ -55,10 +56,12 @@ use crate::data::order::{Purpose, stream_seed};
 use crate::event::{Adjustment, Event, FailureClass, Metrics, Outcome, Started};
 use crate::plan::RunPlan;
 use crate::record::{RunFolder, TraceWriter, write_json};
+pub use allocator::Allocator;
 use checkpoint::Checkpoints;
 pub use distance::weight_distances;
 pub use fault::{Fault, FaultKind, Phase};
 use loader::Batch;
+pub use memory::{Meter, is_out_of_memory};
 use metrics::Sums;
 use network::Network;
 use scores::{Ranked, Scores};
@@ -89,6 +92,10 @@ pub struct Job {
     pub last_step: Option<usize>,
     /// What was changed after failures, in order.
     pub adjustments: Vec<Adjustment>,
+    /// Measures what is held.
+    pub meter: Arc<Meter>,
+    /// Whether nothing but memory is to be learned from it, so that a few batches of validation are enough.
+    pub is_probe: bool,
     /// A fault to provoke, for tests.
     pub fault: Option<Fault>,
 }
@@ -139,6 +146,7 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     }
     let device = device::open(plan.device, plan.precision)
         .map_err(|reason| Outcome::failed(FailureClass::DeviceLost, reason))?;
+    job.meter.watch(&device);
     let checkpoints = Checkpoints::new(job, &loaded.digests);
     checkpoints.remove_fragments();
     let found = checkpoints.newest();
@@ -163,13 +171,27 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     let trace = TraceWriter::open(&job.folder, step, epoch_end).map_err(trace_failure)?;
     let training = Training {
         job,
-        splits: Splits::new(plan, loaded, &device),
-        device: device.autodiff(),
+        splits: Splits::new(plan, loaded, &device, job.is_probe),
+        device: training_device(plan, &device),
         checkpoints: Arc::new(checkpoints),
     };
     let from = (resumed_step, start);
     let (model, progressed) = training.train(network, from, Some(trace), None)?;
-    training.finish(model, &progressed)
+    let executed = training.finish(model, &progressed)?;
+    // The evaluation, too, has to stay below the limit.
+    match job.meter.outcome() {
+        None => Ok(executed),
+        Some(outcome) => Err(outcome),
+    }
+}
+
+/// The device with autodiff, as the plan asks for it.
+fn training_device(plan: &RunPlan, device: &Device) -> Device {
+    let device = device.clone().autodiff();
+    match plan.train.gradient_checkpointing {
+        true => device.gradient_checkpointing(),
+        false => device,
+    }
 }
 
 /// The network as training begins with it, on a device with autodiff: with the weights of a file, which may be of
@@ -182,13 +204,11 @@ fn initial_network(
 ) -> Result<Network, Outcome> {
     let lost = |reason| Outcome::failed(FailureClass::DeviceLost, reason);
     let canonical = device::canonical(plan.device, plan.precision).map_err(lost)?;
-    let drawn_on = canonical.as_ref().unwrap_or(device).clone().autodiff();
+    let device = training_device(plan, device);
+    let drawn_on = canonical.map(|canonical| training_device(plan, &canonical));
+    let drawn_on = drawn_on.as_ref().unwrap_or(&device);
     drawn_on.seed(stream_seed(plan.seed, Purpose::Init, 0));
-    let network = Network::new(plan, &drawn_on);
-    let network = match canonical {
-        Some(_) => network.to_device(&device.clone().autodiff()),
-        None => network,
-    };
+    let network = Network::new(plan, drawn_on).to_device(&device);
     let Some(path) = file else {
         return Ok(network);
     };

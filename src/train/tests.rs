@@ -49,6 +49,8 @@ fn generator() -> MutexGuard<'static, ()> {
 fn trained(plan: &RunPlan, folder: &Path) -> RunFolder {
     let folder = RunFolder(folder.to_owned());
     let job = Job {
+        meter: Arc::new(super::Meter::new(plan)),
+        is_probe: false,
         plan: plan.clone(),
         planned: plan.clone(),
         folder: folder.clone(),

@@ -15,6 +15,7 @@ use super::digest::{optimizer_digests, weights_digest};
 use super::epochs::{Epochs, Progressed};
 use super::fault::{Fault, Phase};
 use super::loader::{Cursor, Loader};
+use super::memory::is_out_of_memory;
 use super::metrics::{NotFinite, Nothing, SharedSums, Tap};
 use super::network::Network;
 use super::paths::Paths;
@@ -25,7 +26,9 @@ use crate::data::{Loaded, Split};
 use crate::event::{Event, FailureClass, Outcome};
 use crate::plan::RunPlan;
 use crate::record::{Digests, RunFolder, TraceWriter};
-use crate::spec::kind::show_bytes;
+
+/// Batches that a probe of memory is validated on.
+const PROBED_BATCHES: usize = 4;
 
 /// The loaders of each split.
 pub struct Splits {
@@ -37,8 +40,8 @@ pub struct Splits {
 }
 
 impl Splits {
-    /// Serves what was loaded.
-    pub fn new(plan: &RunPlan, loaded: Loaded, device: &Device) -> Self {
+    /// Serves what was loaded. A probe validates and tests a few batches alone.
+    pub fn new(plan: &RunPlan, loaded: Loaded, device: &Device, is_probe: bool) -> Self {
         let Loaded {
             train,
             valid,
@@ -46,6 +49,16 @@ impl Splits {
             to_pixels,
             ..
         } = loaded;
+        let short = |split: Split| match is_probe {
+            true => {
+                let num = split
+                    .num_items()
+                    .min(PROBED_BATCHES * plan.train.batch_size);
+                split.slice(0..num)
+            }
+            false => split,
+        };
+        let (valid, test) = (short(valid), test.map(short));
         let loader = |split: Split| Loader::in_order(Arc::new(split), plan, device);
         Self {
             train: loader(train),
@@ -117,6 +130,7 @@ impl Training<'_> {
                 true => Arc::new(|_| {}),
                 false => job.emit.clone(),
             },
+            meter: job.meter.clone(),
             fault: job.fault.clone().filter(|_| !is_watched),
             result: result.clone(),
         };
@@ -144,7 +158,11 @@ impl Training<'_> {
         };
         let trained = training.launch(learner);
         if let Some(error) = trained.error {
-            return Err(training_failure(&error));
+            // Burn's loop takes a stop for the limit as no error; a real one may come together with it.
+            return Err(job
+                .meter
+                .outcome()
+                .unwrap_or_else(|| training_failure(&error)));
         }
         let progressed = result
             .lock()
@@ -161,15 +179,8 @@ impl Training<'_> {
         if let Some(not_finite) = not_finite {
             return Err(self.not_finite(not_finite, epoch));
         }
-        if let (Some(held), Some(limit)) = (progressed.over_limit, plan.memory_limit_bytes) {
-            return Err(Outcome::failed(
-                FailureClass::OutOfMemory,
-                format!(
-                    "the process held {} in epoch {epoch}, and `memory.limit` is {}; raise the limit, or choose a smaller batch or model",
-                    show_bytes(held),
-                    show_bytes(limit)
-                ),
-            ));
+        if let Some(outcome) = job.meter.outcome() {
+            return Err(outcome);
         }
         let is_stopped_early = progressed.state.is_stopped_early(plan);
         let is_last_step = job
@@ -300,6 +311,7 @@ fn training_failure(error: &TrainingError) -> Outcome {
     let class = match error {
         TrainingError::Checkpoint(_) => FailureClass::Disk,
         TrainingError::Dataset(_) => FailureClass::Data,
+        other if is_out_of_memory(&other.to_string()) => FailureClass::OutOfMemory,
         other if other.is_device_poisoned() => FailureClass::DeviceLost,
         _ => FailureClass::Internal,
     };

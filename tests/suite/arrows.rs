@@ -29,7 +29,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "reproduce",
         ],
     ),
-    ("report", &["spec", "plan", "record"]),
+    ("report", &["event", "spec", "plan", "record"]),
     ("console", &["event", "spec", "plan", "record", "report"]),
     (
         "cli",

@@ -47,7 +47,7 @@ fn a_fingerprint_covers_what_changes_numbers_and_nothing_else() {
     for cosmetic in [
         "[experiment]\nname = \"other\"\nquestion = \"why?\"\n",
         "# a comment\n[checkpoint]\nkeep_last = 3\n",
-        "[memory]\nlimit = \"1GiB\"\n",
+        "[memory]\nlimit = \"1GiB\"\nreserve = \"2GiB\"\n",
         "[limits]\nrun = \"1h\"\nexperiment = \"2h\"\n",
         "[on_failure.killed]\nretries = 2\nthen = \"stop\"\n",
         "[loss]\ntype = \"cross_entropy\"\n",

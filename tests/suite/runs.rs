@@ -450,36 +450,3 @@ fn an_mlp_reaches_its_figure_on_the_real_files() {
         .unwrap();
     assert!(accuracy >= 0.93, "{accuracy}");
 }
-
-#[cfg(feature = "wgpu")]
-#[test]
-fn wgpu_trains_to_what_flex_does() {
-    let folder = folder_with(
-        &format!("{IRIS}\n[backend]\ndevice = \"wgpu\"\n").replace("epochs = 3", "epochs = 10"),
-    );
-    let (_, devices, _) = run(folder.path(), &["devices", "--json"]);
-    let there = devices
-        .lines()
-        .any(|line| line.contains("\"device\":\"wgpu\",\"available\":true"));
-    if !there {
-        assert!(
-            std::env::var_os("RUNNER_REQUIRE_WGPU").is_none(),
-            "a wgpu adapter is required: {devices}"
-        );
-        eprintln!("passed over: there is no wgpu adapter");
-        return;
-    }
-    goes_on(folder.path());
-    let gpu = summary(folder.path(), "base-s1");
-    assert_eq!(gpu["device"], "wgpu");
-    let flex = completed(&IRIS.replace("epochs = 3", "epochs = 10"), &[]);
-    let value =
-        |summary: &serde_json::Value| summary["metrics"]["last/valid/accuracy"].as_f64().unwrap();
-    let flex = value(&summary(flex.path(), "base-s1"));
-    // The first weights differ by backend, so only the level can agree.
-    assert!(
-        (value(&gpu) - flex).abs() < 0.2,
-        "wgpu {} flex {flex}",
-        value(&gpu)
-    );
-}

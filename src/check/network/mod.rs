@@ -5,6 +5,7 @@
 
 pub mod axes;
 mod cost;
+mod memory;
 mod shape;
 pub mod windows;
 
@@ -125,14 +126,16 @@ impl Network {
 
     /// The paths of all parameters, as patterns match them: the layer's name and Burn's path inside.
     pub fn parameter_paths(&self) -> Vec<String> {
-        let paths = |layer: &Layer| -> Vec<String> {
+        self.named_parameters().map(|(_, path, _)| path).collect()
+    }
+
+    /// Each parameter with its layer, its path and how many numbers it holds.
+    pub fn named_parameters(&self) -> impl Iterator<Item = (&Layer, String, u64)> {
+        self.layers.iter().flat_map(|layer| {
             let parameters = cost::parameters(&layer.kind, &layer.inputs, &layer.shape);
             let named = parameters.into_iter();
-            named
-                .map(|(path, _)| format!("{}.{path}", layer.name))
-                .collect()
-        };
-        self.layers.iter().flat_map(paths).collect()
+            named.map(move |(path, count)| (layer, format!("{}.{path}", layer.name), count))
+        })
     }
 
     /// The path that users know for Burn's path of a parameter, `<layer's index>.<its module>.<rest>`

@@ -1,0 +1,108 @@
+//! The calibrations of this machine, in the user's cache folder: a small JSON file each, named by its key.
+//! All of them may be removed; they are measured anew.
+
+use std::cell::RefCell;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use serde_json::{Value as Json, json};
+use sysinfo::System;
+
+use super::{unwritable, write_json};
+use crate::plan::{Calibration, Expected, RunPlan};
+use crate::spec::backend::compiled;
+
+/// The calibrations for one build on one machine.
+pub struct Calibrations {
+    folder: PathBuf,
+    place: Json,
+    /// The keys of what was asked for last: the runs of a sweep mostly have one.
+    last: RefCell<Option<(RunPlan, String)>>,
+}
+
+impl Calibrations {
+    /// Those below a cache folder, for the build that `program` is.
+    pub fn new(cache: &Path, program: &Path) -> Self {
+        let file = fs::metadata(program);
+        let changed = file.as_ref().ok().and_then(|file| file.modified().ok());
+        let changed = changed.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let mut system = System::new().ok();
+        if let Some(system) = &mut system {
+            system.refresh_cpu_list(sysinfo::CpuRefreshKind::nothing());
+        }
+        let cpu = system.and_then(|s| Some(s.cpus().first()?.brand().to_owned()));
+        Self {
+            folder: cache.join("memory"),
+            place: json!({
+                "runner": env!("CARGO_PKG_VERSION"),
+                "backends": compiled(),
+                "program": [
+                    file.map_or(0, |file| file.len()),
+                    changed.map_or(0, |time| time.as_nanos() as u64),
+                ],
+                "host": System::host_name().unwrap_or_default(),
+                "cpu": cpu,
+            }),
+            last: RefCell::default(),
+        }
+    }
+
+    /// What decides the memory of a run here.
+    pub fn key(&self, run: &RunPlan) -> String {
+        let is_same = |known: &RunPlan| {
+            (known.device, known.precision) == (run.device, run.precision)
+                && known.network == run.network
+                && known.optimizer == run.optimizer
+                && known.train == run.train
+                && known.data == run.data
+                && (&known.task, &known.loss) == (&run.task, &run.loss)
+        };
+        if let Some((known, key)) = &*self.last.borrow()
+            && is_same(known)
+        {
+            return key.clone();
+        }
+        let key = run.memory_key(&self.place);
+        *self.last.borrow_mut() = Some((run.clone(), key.clone()));
+        key
+    }
+
+    /// What was measured of runs like this one, if that says something of its batch. A file that cannot be
+    /// read or is not what it should be is as good as none.
+    pub fn find(&self, run: &RunPlan) -> Option<Calibration> {
+        if !self.folder.is_dir() {
+            return None;
+        }
+        let key = self.key(run);
+        let text = fs::read(self.path(&key)).ok()?;
+        let calibration: Calibration = serde_json::from_slice(&text).ok()?;
+        let is_good = calibration.is_sound(&key) && calibration.covers(run.train.micro_batch_size);
+        is_good.then_some(calibration)
+    }
+
+    /// How much a run will hold.
+    pub fn expected(&self, run: &RunPlan) -> Expected {
+        match self.find(run) {
+            Some(calibration) => Expected {
+                bytes: calibration.bytes(run.train.micro_batch_size),
+                is_calibrated: true,
+            },
+            None => Expected {
+                bytes: run.forecast.total(),
+                is_calibrated: false,
+            },
+        }
+    }
+
+    /// Keeps a calibration.
+    pub fn keep(&self, calibration: &Calibration) -> io::Result<()> {
+        let path = self.path(&calibration.key);
+        write_json(&path, calibration).map_err(|e| unwritable(&path, e))
+    }
+
+    fn path(&self, key: &str) -> PathBuf {
+        self.folder.join(format!("{key}.json"))
+    }
+}

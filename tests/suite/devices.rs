@@ -1,0 +1,113 @@
+//! Devices: listed, chosen, skipped where they are not there, and begun on alike.
+
+use std::fs;
+
+use serde_json::Value as Json;
+
+use super::support::{IRIS, folder_with, plan, run, summary};
+#[cfg(feature = "wgpu")]
+use super::support::{completed, wgpu_is_there};
+
+#[test]
+fn every_backend_is_listed_with_what_it_is_or_why_it_is_not_there() {
+    let folder = folder_with(IRIS);
+    let (code, table, _) = run(folder.path(), &["devices"]);
+    assert_eq!(code, 0);
+    for name in ["flex", "wgpu", "vulkan", "metal", "cuda", "rocm", "cpu"] {
+        assert!(table.contains(name), "{table}");
+    }
+    let (_, lines, _) = run(folder.path(), &["devices", "--json"]);
+    let listed: Vec<Json> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |name: &str| {
+        listed
+            .iter()
+            .find(|listed| listed["device"] == name)
+            .unwrap()
+    };
+    assert_eq!(of("flex")["state"], "found");
+    assert!(of("flex")["memory_bytes"].as_u64() > Some(1 << 28));
+    let cuda = of("rocm");
+    assert_eq!(cuda["state"], "missing");
+    assert!(!cuda["reason"].as_str().unwrap().is_empty());
+    assert!(!cuda["remedy"].as_str().unwrap().is_empty());
+}
+
+#[test]
+fn what_a_machine_has_not_is_a_warning() {
+    let spec = format!(
+        "{IRIS}\n[sweep.grid]\nbackend.device = [\"flex\", \"auto\", \"cuda\", \"wgpu:2\"]\nbackend.precision = [\"f32\", \"bf16\"]\n"
+    )
+    .replace("\"adam\"", "\"sgd\"");
+    let (plan, warnings) = plan("spec.toml", &spec).unwrap_or_else(|message| panic!("{message}"));
+    let runs = plan.runs.iter().map(|run| {
+        let skip = run.skip.as_deref().unwrap_or("-");
+        format!("{}: {}: {skip}", run.id, run.device)
+    });
+    let runs: Vec<String> = runs.chain(plan.notices.clone()).collect();
+    insta::assert_snapshot!("warnings", format!("{warnings}\n{}", runs.join("\n")));
+}
+
+#[test]
+fn runs_without_their_device_are_skipped_and_the_others_made() {
+    let spec = format!("{IRIS}\n[sweep.grid]\nbackend.device = [\"flex\", \"rocm:9\"]\n");
+    let folder = folder_with(&spec);
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(
+        stderr.contains("1 of 2 runs completed, 1 skipped"),
+        "{stderr}"
+    );
+    let skipped = summary(folder.path(), "device=rocm-9-s1");
+    assert_eq!(skipped["outcome"], "skipped");
+    assert!(
+        skipped["reason"]
+            .as_str()
+            .unwrap()
+            .contains("the device `rocm:9` cannot be used")
+    );
+    let report = fs::read_to_string(folder.path().join("results/spec/report.md")).unwrap();
+    assert!(report.contains("`device=rocm-9-s1` skipped: "), "{report}");
+    let (_, plan, _) = run(folder.path(), &["plan", "spec.toml"]);
+    assert!(plan.contains("to skip") && plan.contains("done"), "{plan}");
+    // Where all is skipped, nothing was done; where the device is required, nothing is begun.
+    let (code, ..) = run(folder.path(), &["run", "spec.toml", "--only", "*rocm*"]);
+    assert_eq!(code, 1);
+    let required = ["run", "spec.toml", "--set", "backend.required=true"];
+    let (code, _, stderr) = run(folder.path(), &required);
+    assert_eq!(code, 2, "{stderr}");
+}
+
+#[cfg(feature = "wgpu")]
+#[test]
+fn wgpu_begins_as_flex_does_and_comes_to_the_same() {
+    if !wgpu_is_there() {
+        return;
+    }
+    let spec = format!("{IRIS}\n[sweep.grid]\nbackend.device = [\"flex\", \"wgpu\"]\n");
+    let folder = completed(&spec, &[]);
+    let plan: runner::plan::Plan =
+        serde_json::from_slice(&fs::read(folder.path().join("results/spec/plan.json")).unwrap())
+            .unwrap();
+    let weights = |run: &str, name: &str| {
+        folder.path().join(format!(
+            "results/spec/runs/device={run}-s1/model/{name}.bpk"
+        ))
+    };
+    let distances = |name: &str| {
+        let (flex, wgpu) = (weights("flex", name), weights("wgpu", name));
+        runner::train::weight_distances(&flex, &wgpu, &plan.runs[0]).unwrap()
+    };
+    assert!(
+        distances("initial")
+            .values()
+            .all(|distance| *distance == 0.0)
+    );
+    let last = distances("final");
+    assert!(last.values().all(|distance| *distance < 1000.0), "{last:?}");
+    assert_eq!(summary(folder.path(), "device=wgpu-s1")["device"], "wgpu");
+    let report = fs::read_to_string(folder.path().join("results/spec/report.md")).unwrap();
+    assert!(report.contains("## By backend"), "{report}");
+}

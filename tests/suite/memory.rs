@@ -1,0 +1,348 @@
+//! Memory: forecast, measured, limited, and watched for growth.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value as Json;
+
+#[cfg(feature = "wgpu")]
+use super::support::wgpu_is_there;
+use super::support::{IRIS, completed, folder_with, read_json, run, summary};
+
+/// Pictures through convolutions, small enough for a test.
+const CNN: &str = r#"
+[data]
+type = "digits"
+
+[model]
+type = "cnn"
+channels = [8, 16]
+
+[optimizer]
+type = "adam"
+learning_rate = 1e-3
+
+[train]
+epochs = 2
+batch_size = 64
+"#;
+
+fn events(folder: &Path) -> Vec<Json> {
+    let path = folder.join("results/spec/runs/base-s1/events.jsonl");
+    let text = fs::read_to_string(path).unwrap();
+    let lines = text.lines().map(serde_json::from_str);
+    lines.collect::<Result<_, _>>().unwrap()
+}
+
+#[test]
+fn a_budget_sheet_says_what_fits() {
+    let folder = folder_with(&format!("{CNN}\n[memory]\nlimit = \"16MiB\"\n"));
+    let arguments = [
+        "memory",
+        "spec.toml",
+        "--batch-sizes",
+        "32,64,128,256",
+        "--precisions",
+        "f32,f16",
+    ];
+    let (code, sheet, stderr) = run(folder.path(), &arguments);
+    assert_eq!(code, 0, "{stderr}");
+    insta::assert_snapshot!("sheet", sheet);
+    let (_, json, _) = run(folder.path(), &[&arguments[..], &["--json"]].concat());
+    let json: Json = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["capacity_bytes"], 16 << 20);
+    assert_eq!(json["cells"].as_array().unwrap().len(), 8);
+    let plan = run(folder.path(), &["plan", "spec.toml", "--json"]).1;
+    let plan: Json = serde_json::from_str(&plan).unwrap();
+    assert_eq!(plan["runs"][0]["forecast"], json["forecast"]);
+}
+
+#[test]
+fn what_does_not_fit_comes_with_what_to_change() {
+    let folder = folder_with(
+        &format!("{CNN}\n[memory]\nlimit = \"9MiB\"\n")
+            .replace("batch_size = 64", "batch_size = 128"),
+    );
+    let arguments = ["memory", "spec.toml", "--precisions", "f32"];
+    let (code, sheet, _) = run(folder.path(), &arguments);
+    // What certainly cannot fit is no plan; below that the sheet has advice.
+    assert_eq!(code, 2, "{sheet}");
+    let larger = ["--set", "memory.limit=11MiB"];
+    let (code, sheet, stderr) = run(folder.path(), &[&arguments[..], &larger].concat());
+    assert_eq!(code, 0, "{stderr}");
+    insta::assert_snapshot!("advice", sheet);
+}
+
+#[test]
+fn declared_budgets_stand_beside_ours() {
+    let folder = folder_with(IRIS);
+    let (code, table, _) = run(folder.path(), &["memory", "--reference"]);
+    assert_eq!(code, 0);
+    insta::assert_snapshot!("reference", table);
+}
+
+#[test]
+fn gradient_checkpointing_keeps_less_and_changes_no_number() {
+    let deep = CNN.replace("type = \"cnn\"", "type = \"cnn\"\ndropout = 0.2");
+    let with = deep.replace("epochs = 2", "epochs = 2\ngradient_checkpointing = true");
+    let [plain, with] = [deep, with].map(|spec| completed(&spec, &[]));
+    let read = |folder: &Path, name: &str| {
+        fs::read_to_string(folder.join("results/spec/runs/base-s1").join(name)).unwrap()
+    };
+    for name in ["metrics.csv", "trace/digests.csv"] {
+        assert_eq!(read(plain.path(), name), read(with.path(), name), "{name}");
+    }
+    let activations = |folder: &Path| {
+        let plan = read_json(&folder.join("results/spec/plan.json"));
+        plan["runs"][0]["forecast"]["activations"].as_u64().unwrap()
+    };
+    assert!(activations(with.path()) < activations(plain.path()));
+}
+
+/// The error of the calibrated forecast, by `runner memory --calibrate` and then the run.
+fn calibrated_error(spec: &str) -> f64 {
+    let folder = folder_with(spec);
+    let (code, sheet, stderr) = run(
+        folder.path(),
+        &["memory", "spec.toml", "--calibrate", "--precisions", "f32"],
+    );
+    assert_eq!(code, 0, "{stderr}");
+    assert!(sheet.contains("f32 (calibrated)"), "{sheet}");
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{stderr}");
+    let report = read_json(&folder.path().join("results/spec/report.json"));
+    let memory = &report["trials"][0]["memory"];
+    let forecast = memory["calibrated_bytes"].as_f64().unwrap();
+    let measured = memory["measured"]["pool"]["reserved_bytes"]
+        .as_f64()
+        .unwrap();
+    eprintln!("calibrated {forecast}, measured {measured}");
+    forecast / measured - 1.0
+}
+
+#[test]
+fn calibrated_forecasts_hold_on_flex() {
+    let wide = IRIS.replace("hidden = [16]", "hidden = [1024, 1024]");
+    for spec in [CNN, &wide] {
+        let error = calibrated_error(spec);
+        assert!(error.abs() < 0.15, "{error:+.3} of {spec}");
+    }
+}
+
+#[cfg(feature = "wgpu")]
+#[test]
+fn calibrated_forecasts_hold_on_wgpu() {
+    if !wgpu_is_there() {
+        return;
+    }
+    let spec = format!("{IRIS}\n[backend]\ndevice = \"wgpu\"\n");
+    let error = calibrated_error(&spec);
+    assert!(error.abs() < 0.15, "{error:+.3}");
+}
+
+#[test]
+fn a_leak_is_reported_by_the_third_epoch() {
+    let folder = folder_with(&IRIS.replace("epochs = 3", "epochs = 5"));
+    let (code, _, stderr) = run(
+        folder.path(),
+        &["run", "spec.toml", "--inject-fault", "*@epoch:1=leak"],
+    );
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("base-s1: memory grows by "), "{stderr}");
+    let events = events(folder.path());
+    let at = |name: &str| events.iter().position(|event| event["event"] == name);
+    let growth = &events[at("memory_grew").expect("the leak is told")];
+    let epochs_before = events[..at("memory_grew").unwrap()]
+        .iter()
+        .filter(|event| event["event"] == "epoch_finished");
+    assert_eq!(epochs_before.count(), 3);
+    let slope = growth["bytes_per_epoch"].as_f64().unwrap() / f64::from(8 << 20);
+    assert!((0.95..1.05).contains(&slope), "{growth}");
+    assert!(
+        growth["pool"]["num_allocations"].as_u64() > Some(0),
+        "{growth}"
+    );
+    let report = fs::read_to_string(folder.path().join("results/spec/report.md")).unwrap();
+    assert!(report.contains("`base-s1`: memory grows by "), "{report}");
+    assert_eq!(
+        summary(folder.path(), "base-s1")["memory_growth"]["num_epochs"],
+        3
+    );
+}
+
+#[test]
+fn a_healthy_run_does_not_grow() {
+    let folder = completed(&CNN.replace("epochs = 2", "epochs = 6"), &[]);
+    let grew = |event: &Json| event["event"] == "memory_grew";
+    assert!(!events(folder.path()).iter().any(grew));
+    let memory = &summary(folder.path(), "base-s1")["memory"];
+    assert!(
+        memory["pool"]["in_use_bytes"].as_u64() > Some(1 << 20),
+        "{memory}"
+    );
+}
+
+#[test]
+fn a_step_that_does_not_end_is_ended_above_the_limit() {
+    let folder = folder_with(&format!("{IRIS}\n[memory]\nlimit = \"60MiB\"\n"));
+    let (code, _, stderr) = run(
+        folder.path(),
+        &["run", "spec.toml", "--inject-fault", "*@training:3=swell"],
+    );
+    assert_eq!(code, 1, "{stderr}");
+    let failure = &summary(folder.path(), "base-s1")["failure"];
+    assert_eq!(failure["class"], "out_of_memory", "{failure}");
+    let message = failure["message"].as_str().unwrap();
+    assert!(message.contains("`memory.limit` is 60.0 MiB"), "{message}");
+    assert!(message.starts_with("the process held "), "{message}");
+}
+
+#[test]
+fn what_was_measured_not_to_fit_is_not_started() {
+    let folder = folder_with(&format!("{IRIS}\n[memory]\nlimit = \"1MiB\"\n"));
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
+    assert_eq!(code, 1, "{stderr}");
+    let failure = &summary(folder.path(), "base-s1")["failure"];
+    assert_eq!(failure["class"], "out_of_memory", "{failure}");
+    let message = failure["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("it was not started: it is forecast to hold "),
+        "{message}"
+    );
+    let events = events(folder.path());
+    assert!(events.iter().all(|event| event["event"] != "run_started"));
+}
+
+/// A network whose activations outweigh everything else by far.
+const WIDE: &str = r#"
+[data]
+type = "spirals"
+num_items = 4000
+
+[model]
+type = "mlp"
+hidden = [4096]
+
+[optimizer]
+type = "sgd"
+learning_rate = 0.1
+
+[train]
+epochs = 2
+batch_size = 2048
+"#;
+
+/// The adjustments of a run, as `key=value`.
+fn adjustments(folder: &Path) -> Vec<String> {
+    let summary = summary(folder, "base-s1");
+    let each = summary["adjustments"].as_array().into_iter().flatten();
+    each.map(|adjustment| {
+        let change = adjustment
+            .as_object()
+            .unwrap()
+            .iter()
+            .find(|(key, _)| *key != "from_step");
+        let (key, value) = change.unwrap();
+        format!("{key}={value}")
+    })
+    .collect()
+}
+
+#[test]
+fn a_run_that_is_forecast_not_to_fit_is_computed_in_pieces() {
+    let limited = format!("{WIDE}\n[memory]\nlimit = \"100MiB\"\non_exceed = \"accumulate\"\n");
+    let folder = folder_with(&limited);
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("it is forecast to hold "), "{stderr}");
+    let adjusted = adjustments(folder.path());
+    assert_eq!(
+        adjusted.first().map(String::as_str),
+        Some("micro_batch_size=1024")
+    );
+    let peak = summary(folder.path(), "base-s1")["memory"]["process_bytes"]
+        .as_u64()
+        .unwrap();
+    assert!(peak <= 100 << 20, "{peak}");
+    let report = fs::read_to_string(folder.path().join("results/spec/report.md")).unwrap();
+    assert!(
+        report.contains("`train.micro_batch_size = 1024` from the start"),
+        "{report}"
+    );
+    // An update is made of the same items: the losses differ by the order of sums alone.
+    let whole = completed(WIDE, &[]);
+    let losses = |folder: &Path| {
+        let bytes = fs::read(folder.join("results/spec/runs/base-s1/trace/losses.f64")).unwrap();
+        let values = bytes
+            .chunks_exact(8)
+            .map(|value| f64::from_le_bytes(value.try_into().unwrap()));
+        values.collect::<Vec<_>>()
+    };
+    for (whole, pieces) in losses(whole.path()).iter().zip(losses(folder.path())) {
+        assert!(
+            (whole - pieces).abs() < 1e-5 * whole.abs(),
+            "{whole} {pieces}"
+        );
+    }
+    // What was made so stays done.
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
+    assert_eq!(code, 0);
+    assert!(stderr.contains("0 of 1 runs to do"), "{stderr}");
+}
+
+#[test]
+fn a_run_that_passes_its_limit_goes_down_the_ladder() {
+    let spec = format!(
+        "{IRIS}\n[memory]\nlimit = \"60MiB\"\non_exceed = [\"checkpoint\", \"accumulate\"]\n"
+    )
+    .replace("batch_size = 16", "batch_size = 4");
+    let folder = folder_with(&spec);
+    let swells = ["run", "spec.toml", "--inject-fault", "*@training:40=swell"];
+    let (code, _, stderr) = run(folder.path(), &swells);
+    assert_eq!(code, 1, "{stderr}");
+    assert_eq!(
+        adjustments(folder.path()),
+        [
+            "gradient_checkpointing=true",
+            "micro_batch_size=2",
+            "micro_batch_size=1"
+        ]
+    );
+    let failure = summary(folder.path(), "base-s1")["failure"].clone();
+    assert_eq!(failure["class"], "out_of_memory", "{failure}");
+    // Epoch 1 has 30 updates: each attempt went on from there.
+    let events = events(folder.path());
+    let starts = events
+        .iter()
+        .filter(|event| event["event"] == "run_started");
+    let resumed: Vec<u64> = starts
+        .map(|event| event["resumed_step"].as_u64().unwrap())
+        .collect();
+    assert_eq!(resumed, [0, 30, 30, 30]);
+    // Without the fault it goes on where it is, with all that was changed.
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(adjustments(folder.path()).len(), 3);
+}
+
+#[cfg(feature = "wgpu")]
+#[test]
+fn the_ladder_leads_from_wgpu_to_the_host() {
+    if !wgpu_is_there() {
+        return;
+    }
+    let spec = format!(
+        "{IRIS}\n[backend]\ndevice = \"wgpu\"\n[memory]\nlimit = \"40MiB\"\non_exceed = [\"accumulate\", \"next_device\"]\n"
+    )
+    .replace("hidden = [16]", "hidden = [4096, 4096]")
+    .replace("batch_size = 16", "batch_size = 2");
+    // 16 million weights take more than 40 MiB of any pool: what does not fit on the card does not on the host.
+    let folder = folder_with(&spec);
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
+    assert_eq!(code, 1, "{stderr}");
+    assert_eq!(
+        adjustments(folder.path()),
+        ["micro_batch_size=1", "device=\"flex\""]
+    );
+    assert_eq!(summary(folder.path(), "base-s1")["device"], "flex");
+}
