@@ -107,6 +107,9 @@ pub enum Event {
 /// What a worker found when it was up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Started {
+    /// The device, as the experiment file calls it.
+    #[serde(default)]
+    pub device: String,
     /// The device's own name.
     pub device_name: String,
     /// sha256 of each split's items.

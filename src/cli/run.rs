@@ -181,8 +181,11 @@ impl Launch<'_> {
         }
         let plans: Vec<_> = todo.iter().map(|(plan, _)| plan.clone()).collect();
         let mut console = Console::new(&plans, settings.jobs, self.mode);
-        let mut collector = Collector::new(todo, self.environment())
-            .map_err(|e| disk(&self.folder.0, &e, output))?;
+        let environment = self
+            .environment()
+            .with_drivers(&settings.hardware.inventory);
+        let mut collector =
+            Collector::new(todo, environment).map_err(|e| disk(&self.folder.0, &e, output))?;
         let tasks = collector.runs.iter();
         let tasks: Vec<_> = tasks
             .map(|run| self.task(&run.plan, &run.folder, &run.record.attempts))
@@ -329,10 +332,10 @@ fn settings(
         0
     };
     let devices: BTreeSet<String> = todo.iter().map(|(run, _)| run.device.to_string()).collect();
-    let cards = hardware.cards.iter();
-    let cards: BTreeSet<&String> = cards
+    let used = hardware.inventory.found();
+    let cards: BTreeSet<&String> = used
         .filter(|(device, _)| !device.backend.is_host() && devices.contains(&device.to_string()))
-        .map(|(_, card)| card)
+        .map(|(_, found)| &found.card)
         .collect();
     let default = (on_host + cards.len()).max(1);
     let jobs = args.jobs.map_or(default, usize::from).min(todo.len());
@@ -355,16 +358,13 @@ pub fn hardware(todo: &[(RunPlan, RunFolder)]) -> Hardware {
         true => inventory(),
         false => Inventory::default(),
     };
+    let known = inventory.found();
+    let known = known.filter_map(|(_, found)| Some((found.card.clone(), found.memory_bytes?)));
     let mut hardware = Hardware {
+        capacities: known.collect(),
         expect: expectation(todo),
-        ..Hardware::unknown()
+        inventory,
     };
-    for (device, found) in inventory.found() {
-        hardware.cards.push((device, found.card.clone()));
-        if let Some(bytes) = found.memory_bytes {
-            hardware.capacities.insert(found.card.clone(), bytes);
-        }
-    }
     let free = available_memory();
     if free > 0 {
         hardware.capacities.insert(HOST.to_owned(), free);

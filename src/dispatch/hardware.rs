@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::admission::{Claim, HOST};
 use crate::event::Change;
+use crate::plan::inventory::Inventory;
 use crate::plan::{Expected, RunPlan};
 use crate::spec::backend::DeviceName;
 use crate::spec::kind::show_bytes;
@@ -15,8 +16,8 @@ const CALIBRATION_ERROR: f64 = 0.15;
 /// The hardware of this machine, as far as runs need it.
 #[derive(Clone)]
 pub struct Hardware {
-    /// The card behind each device; of those that are not here, the host's memory is taken.
-    pub cards: Vec<(DeviceName, String)>,
+    /// The devices; of those that are not here, the host's memory is taken.
+    pub inventory: Inventory,
     /// Bytes of each card and of the host, where they are known.
     pub capacities: BTreeMap<String, u64>,
     /// Forecasts a run.
@@ -31,7 +32,7 @@ impl Hardware {
             is_calibrated: false,
         };
         Self {
-            cards: Vec::new(),
+            inventory: Inventory::default(),
             capacities: BTreeMap::new(),
             expect: Arc::new(move |_| nothing),
         }
@@ -46,8 +47,8 @@ impl Hardware {
     }
 
     fn card(&self, device: DeviceName) -> String {
-        let known = self.cards.iter().find(|(known, _)| *known == device);
-        known.map_or(HOST.to_owned(), |(_, card)| card.clone())
+        let known = self.inventory.found().find(|(known, _)| *known == device);
+        known.map_or(HOST.to_owned(), |(_, found)| found.card.clone())
     }
 
     /// Why a run is not expected to fit, if it is not. A forecast that rests on no measurement may be too high,

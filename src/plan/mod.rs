@@ -632,6 +632,7 @@ impl<'a> Planner<'a> {
                 notices.push(notice);
             }
         }
+        notices.extend(self.machine.notice());
         notices
     }
 

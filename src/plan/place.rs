@@ -1,6 +1,7 @@
 //! Where a trial is computed on this machine, or why it cannot be.
 
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 
 use super::Devices;
 use super::inventory::{Inventory, Missing};
@@ -14,6 +15,8 @@ use crate::spec::section::Findings;
 pub struct Machine<'a> {
     ask: Devices<'a>,
     inventory: OnceCell<Inventory>,
+    /// What `auto` stood for.
+    chosen: BTreeSet<String>,
 }
 
 /// Where a trial is computed.
@@ -42,13 +45,17 @@ impl<'a> Machine<'a> {
         Self {
             ask,
             inventory: OnceCell::new(),
+            chosen: BTreeSet::new(),
         }
     }
 
     /// Where the runs of a trial are computed.
-    pub fn place(&self, point: &Point<'_>, findings: &mut Findings) -> Place {
+    pub fn place(&mut self, point: &Point<'_>, findings: &mut Findings) -> Place {
         let backend = &point.spec.backend;
         let (device, skip) = self.device(point, findings);
+        if backend.device.is_none() {
+            self.chosen.insert(format!("`{device}`"));
+        }
         Place {
             device,
             on_exceed: Relief::new(
@@ -88,6 +95,15 @@ impl<'a> Machine<'a> {
         let diagnostic = diagnostic.at(point.span("backend.device")).note(note);
         findings.diagnostics.push(diagnostic.help(remedy.clone()));
         (device, Some(format!("{reason}; {remedy}")))
+    }
+
+    /// What the reader must know: which device `auto` is.
+    pub fn notice(&self) -> Option<String> {
+        let chosen: Vec<&str> = self.chosen.iter().map(String::as_str).collect();
+        (!chosen.is_empty()).then(|| {
+            let chosen = chosen.join(" or ");
+            format!("`backend.device = \"auto\"` is {chosen} on this machine")
+        })
     }
 
     fn inventory(&self) -> &Inventory {

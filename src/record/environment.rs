@@ -10,6 +10,7 @@ use sysinfo::System;
 
 use crate::event::Started;
 use crate::plan::RunPlan;
+use crate::plan::inventory::Inventory;
 
 /// The version of Burn that this build is pinned to.
 const BURN_VERSION: &str = "0.22.1";
@@ -39,6 +40,9 @@ pub struct Environment {
     pub cores: usize,
     /// Bytes of its memory.
     pub memory_bytes: u64,
+    /// The drivers of devices, by device; of a run, that of its device.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub drivers: BTreeMap<String, String>,
     /// What stands in for the data that was asked for, and why.
     pub data_notice: Option<String>,
     /// What the worker found: device, data digests, threads.
@@ -107,15 +111,28 @@ impl Environment {
             cpu: cpu.unwrap_or_default(),
             cores: std::thread::available_parallelism().map_or(1, |n| n.get()),
             memory_bytes: total_memory(),
+            drivers: BTreeMap::new(),
             data_notice,
             worker: None,
         }
     }
 
+    /// The same with the drivers of these devices.
+    pub fn with_drivers(mut self, inventory: &Inventory) -> Self {
+        let drivers = inventory.found();
+        let drivers = drivers.filter_map(|(device, found)| Some((device, found.driver.as_ref()?)));
+        self.drivers
+            .extend(drivers.map(|(device, driver)| (device.to_string(), driver.clone())));
+        self
+    }
+
     /// The same for one run, with what its worker found.
     pub fn of_run(&self, plan: &RunPlan, started: &Started) -> Self {
         let stands_in = plan.data.stands_in_for.is_some();
+        let mut drivers = self.drivers.clone();
+        drivers.retain(|device, _| *device == started.device);
         Self {
+            drivers,
             data_notice: self.data_notice.clone().filter(|_| stands_in),
             worker: Some(Worker {
                 device_name: started.device_name.clone(),

@@ -6,11 +6,14 @@ use std::io;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
+use super::backends::{OnBackend, by_backend};
 use super::memory::{TrialMemory, growth_in_words};
 use crate::plan::{FORMAT, Plan, RunPlan};
 use crate::record::{Environment, ExperimentFolder, RunFolder, RunRecord, Summary, leftovers};
+use crate::spec::backend::Precision;
 use crate::spec::data::Scale;
 use crate::spec::document::plain_io_error;
+use crate::spec::section::Choice;
 
 /// `report.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,6 +34,9 @@ pub struct Report {
     pub num_runs: usize,
     /// Runs that are completed.
     pub num_completed: usize,
+    /// The same trials on several backends side by side, in the order of the file; empty when there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backends: Vec<OnBackend>,
     /// The trials, best first; those without a completed run last, in file order.
     pub trials: Vec<Trial>,
     /// Runs that are not completed, and why.
@@ -54,15 +60,21 @@ pub struct Trial {
     pub id: String,
     /// The values of the varied keys.
     pub axes: Map<String, Json>,
+    /// The device that it is planned for.
+    pub device: String,
+    /// The precision.
+    pub precision: String,
     /// Completed runs, over which the metrics are taken.
     pub n: usize,
-    /// Those of them whose learning rate was adjusted after a failure.
+    /// Those of them that were adjusted, after a failure or so that they fit into memory.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub num_adjusted: usize,
     /// Means by metric: of each run's best epoch by the objective, and of its last with `last/`.
     pub metrics: BTreeMap<String, Mean>,
     /// Mean seconds of a run.
     pub wall_secs: Option<f64>,
+    /// Seconds that an epoch's training takes: the mean over runs of each run's median.
+    pub epoch_secs: Option<f64>,
     /// What its runs held of memory, once something was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<TrialMemory>,
@@ -108,6 +120,9 @@ pub struct DataUsed {
     pub digests: BTreeMap<String, String>,
 }
 
+/// What a reader of numbers in half precision should know.
+const HALF_PRECISION: &str = "f16 and bf16 are pure half precision: weights, gradients and the optimizer's state have 16 bits, and no copy in 32 bits is kept, as mixed precision elsewhere does";
+
 /// Reads every run's record and sums up.
 pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
     let mut trials: Vec<Trial> = Vec::new();
@@ -115,6 +130,7 @@ pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
     let mut remarks = Vec::new();
     let mut provenance = Provenance::default();
     let mut by_trial: Vec<Vec<Summary>> = Vec::new();
+    let mut epoch_secs: Vec<Vec<f64>> = Vec::new();
     for run in &plan.runs {
         let run_folder = folder.run(&run.id);
         let at = match trials.iter().rposition(|trial| trial.id == run.trial) {
@@ -124,14 +140,18 @@ pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
                     rank: None,
                     id: run.trial.clone(),
                     axes: run.axes.clone(),
+                    device: run.device.to_string(),
+                    precision: run.precision.name().to_owned(),
                     n: 0,
                     num_adjusted: 0,
                     metrics: BTreeMap::new(),
                     wall_secs: None,
+                    epoch_secs: None,
                     memory: None,
                     runs: Vec::new(),
                 });
                 by_trial.push(Vec::new());
+                epoch_secs.push(Vec::new());
                 trials.len() - 1
             }
         };
@@ -154,7 +174,7 @@ pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
         let adjustments = &record.attempts.adjustments;
         remarks.extend(adjustments.iter().map(|adjustment| {
             let adjusted = adjustment.in_words();
-            format!("`{}` went on after a failure with {adjusted}", run.id)
+            format!("`{}` was not made as planned, but with {adjusted}", run.id)
         }));
         trials[at].memory = match (trials[at].memory, TrialMemory::of(run, &record)) {
             (Some(before), Some(other)) => Some(before.max(other)),
@@ -178,14 +198,17 @@ pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
             Some(summary) if summary.outcome == "completed" => {
                 trials[at].num_adjusted += !adjustments.is_empty() as usize;
                 by_trial[at].push(summary);
+                epoch_secs[at].push(median(record.epochs.iter().map(|epoch| epoch.train_secs)));
             }
             summary => problems.push(problem(run, summary, &record)),
         }
     }
-    for (trial, summaries) in trials.iter_mut().zip(&by_trial) {
+    for ((trial, summaries), secs) in trials.iter_mut().zip(&by_trial).zip(&epoch_secs) {
         trial.sum_up(summaries);
+        trial.epoch_secs = (!secs.is_empty()).then(|| Mean::of(secs).mean);
     }
     let name = plan.objective.name();
+    let backends = by_backend(&trials.iter().collect::<Vec<_>>(), &name);
     let value = |trial: &Trial| trial.metrics.get(&name).map(|mean| mean.mean);
     // A stable sort: equals keep the order of the file.
     trials.sort_by(|a, b| match (value(a), value(b)) {
@@ -197,6 +220,10 @@ pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
     });
     for (at, trial) in trials.iter_mut().enumerate() {
         trial.rank = (trial.n > 0).then_some(at + 1);
+    }
+    let is_half = |run: &RunPlan| matches!(run.precision, Precision::F16 | Precision::Bf16);
+    if plan.runs.iter().any(is_half) {
+        remarks.push(HALF_PRECISION.into());
     }
     let commands = plan
         .runs
@@ -211,6 +238,7 @@ pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
         axes: plan.axes.clone(),
         num_runs: plan.runs.len(),
         num_completed: by_trial.iter().map(Vec::len).sum(),
+        backends,
         trials,
         problems,
         remarks,
@@ -218,6 +246,13 @@ pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
         provenance,
         commands: commands.collect(),
     })
+}
+
+/// The middle one of some values, the upper of two; 0 for none.
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 fn is_zero(num: &usize) -> bool {

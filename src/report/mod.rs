@@ -1,10 +1,12 @@
 //! Reports: records in, text out. Rebuilt from disk at any time, without a backend.
 
 mod aggregate;
+mod backends;
 mod memory;
 mod text;
 
 pub use aggregate::{DataUsed, Mean, Problem, Provenance, Report, Trial, aggregate};
+pub use backends::{Against, OnBackend};
 pub use memory::{TrialMemory, growth_in_words};
 pub use text::{csv, footnote, markdown, short_number, table};
 

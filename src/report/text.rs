@@ -4,7 +4,9 @@ use comfy_table::{ContentArrangement, Table, TableStyle, presets};
 use serde_json::Value as Json;
 
 use super::aggregate::{Mean, Report, Trial};
+use super::backends::OnBackend;
 use super::memory::TrialMemory;
+use crate::spec::kind::show_bytes;
 
 /// A number with the digits that a reader wants: 4 significant ones, no exponent where avoidable.
 pub fn short_number(value: f64) -> String {
@@ -30,7 +32,7 @@ fn mean_and_sd(mean: &Mean) -> String {
     }
 }
 
-fn value_text(value: &Json) -> String {
+pub fn value_text(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),
         // A table is called by its type, with what else is written.
@@ -113,7 +115,7 @@ pub fn footnote(report: &Report) -> Option<&'static str> {
     let mut trials = report.trials.iter();
     let marked = trials.any(|trial| trial.num_adjusted > 0);
     marked.then_some(
-        "* with runs whose learning rate was adjusted after a failure: see the remarks of report.md",
+        "* with runs that were adjusted, after a failure or to fit into memory: see the remarks of report.md",
     )
 }
 
@@ -192,7 +194,7 @@ pub fn markdown(report: &Report) -> String {
     let adjusted = report.trials.iter().filter(|trial| trial.num_adjusted > 0);
     for trial in adjusted {
         text.push_str(&format!(
-            "\n\\* In `{}`, {} of {} runs went on after a failure with a smaller learning rate than planned: see the remarks.\n",
+            "\n\\* In `{}`, {} of {} runs were not made as planned: see the remarks.\n",
             trial.id, trial.num_adjusted, trial.n
         ));
     }
@@ -218,6 +220,7 @@ pub fn markdown(report: &Report) -> String {
             .iter()
             .for_each(|id| text.push_str(&format!("- `{id}`\n")));
     }
+    push_backends(report, &mut text);
     push_memory(report, &mut text);
     text.push_str("\n## Data\n\n");
     for used in &report.provenance.data {
@@ -254,6 +257,50 @@ pub fn markdown(report: &Report) -> String {
         .for_each(|command| text.push_str(&format!("{}\n", value_text(command))));
     text.push_str("```\n");
     text
+}
+
+/// The trials on several backends.
+fn push_backends(report: &Report, text: &mut String) {
+    if report.backends.is_empty() {
+        return;
+    }
+    let dash = || "-".to_owned();
+    let row = |on: &OnBackend| {
+        let against = on.against_first.as_ref();
+        let times = |factor: f64| format!("{} x", short_number(factor));
+        vec![
+            on.trial.clone(),
+            on.backend.clone(),
+            on.n.to_string(),
+            on.objective.as_ref().map_or_else(dash, mean_and_sd),
+            against.map_or_else(dash, |a| {
+                let sign = if a.difference > 0.0 { "+" } else { "" };
+                format!("{sign}{}", short_number(a.difference))
+            }),
+            on.epoch_secs.map_or_else(dash, short_number),
+            against.map_or_else(dash, |a| times(a.speed)),
+            on.memory_bytes.map_or_else(dash, show_bytes),
+            against.and_then(|a| a.memory).map_or_else(dash, times),
+        ]
+    };
+    let head = [
+        "trial",
+        "backend",
+        "n",
+        report.objective.as_str(),
+        "difference",
+        "s/epoch",
+        "speed",
+        "memory",
+        "times",
+    ];
+    text.push_str("\n## By backend\n\n");
+    text.push_str(&lay_out(
+        head.map(str::to_owned).to_vec(),
+        report.backends.iter().map(row).collect(),
+        presets::ASCII_MARKDOWN,
+    ));
+    text.push_str("\n\nEach trial against the same on its first backend: the difference of the means, how many times faster an epoch's training is (the median epoch of each run, without validation), and how many times the memory it held at its peak, of the process on the CPU and of the device's pool on a GPU. All begin with the same weights and see the same batches.\n");
 }
 
 /// What the trials held of memory.

@@ -203,6 +203,7 @@ pub fn environment_differences(then: &Environment, now: &Environment) -> Vec<[St
             ("operating system", Some(e.os.clone())),
             ("processor", Some(e.cpu.clone())),
             ("device", device(e)),
+            ("driver", e.drivers.values().next().cloned()),
             ("threads", threads(e)),
         ]
     };

@@ -155,6 +155,7 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     start.adjustments = job.adjustments.clone();
     let network = initial_network(plan, job.initial.as_deref(), &device)?;
     (job.emit)(Event::RunStarted(Started {
+        device: plan.device.to_string(),
         device_name: device::describe(plan.device.backend, &device),
         data_digests: loaded.digests.clone(),
         threads: job.threads,
