@@ -148,6 +148,7 @@ impl Console {
             | Event::RunExtended { .. }
             | Event::CheckpointDropped { .. }
             | Event::CheckpointSaved { .. }
+            | Event::KernelsChosen { .. }
             | Event::SplitEvaluated { .. } => {}
             Event::RunFinished { outcome, .. } => self.finished(run, plan, outcome, record),
         }

@@ -2,6 +2,7 @@
 //!
 //! Knows no device, clock or disk. Data is looked at through a function that the caller passes.
 
+mod kept;
 mod schedule;
 pub mod sweep;
 
@@ -186,6 +187,11 @@ impl RunPlan {
             }),
             other => json!(other),
         };
+        let mut train = json!(self.train);
+        // It says when numbers are read, and changes none.
+        if let Some(train) = train.as_object_mut() {
+            train.remove("log_every");
+        }
         let work = Work {
             format: self.format,
             seed: self.seed,
@@ -197,7 +203,7 @@ impl RunPlan {
             scale: self.data.scale,
             augment: self.data.augment.as_ref(),
             items: [self.data.num_train, self.data.num_valid, self.data.num_test],
-            train: &self.train,
+            train,
             task: &self.task,
             loss: &self.loss,
             optimizer: &self.optimizer,
@@ -226,7 +232,7 @@ struct Work<'a> {
     scale: Scale,
     augment: Option<&'a AugmentSpec>,
     items: [usize; 3],
-    train: &'a TrainSpec,
+    train: Json,
     task: &'a TaskSpec,
     loss: &'a LossSpec,
     optimizer: &'a OptimizerSpec,

@@ -48,7 +48,8 @@ impl RunRecord {
             }
             Event::Progressed(_)
             | Event::CheckpointSaved { .. }
-            | Event::CheckpointDropped { .. } => {}
+            | Event::CheckpointDropped { .. }
+            | Event::KernelsChosen { .. } => {}
             // The failure before it is not how the run ended.
             Event::RunRetried { .. } | Event::RunExtended { .. } => self.outcome = None,
             Event::EpochFinished(epoch) => self.epochs.push(epoch.clone()),
