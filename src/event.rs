@@ -58,6 +58,13 @@ pub enum Event {
         /// Why.
         reason: String,
     },
+    /// A backend chose kernels by their times; said when all is computed.
+    KernelsChosen {
+        /// How many choices.
+        num: usize,
+        /// sha256 of what was chosen for what.
+        digest: String,
+    },
     /// A split was evaluated once, after the training.
     SplitEvaluated {
         /// The split.
@@ -126,6 +133,9 @@ pub struct Started {
     pub rejected_checkpoints: Vec<String>,
     /// Seconds from the worker's start to this event.
     pub startup_secs: f64,
+    /// Bytes of each split that is kept on the device; a thread gathers batches of the others ahead.
+    #[serde(default)]
+    pub kept_on_device: BTreeMap<String, u64>,
 }
 
 /// Where a run is.

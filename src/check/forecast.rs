@@ -48,6 +48,9 @@ pub struct Forecast {
     pub process: u64,
     /// The items, where they are on the host and in no mapped file.
     pub data: u64,
+    /// The items that are kept on the device for the whole training, as tensors: none where they do not fit.
+    #[serde(default)]
+    pub kept: u64,
     /// The weights.
     pub parameters: u64,
     /// Their gradients; twice with micro-batches, whose gradients are added up.
@@ -65,7 +68,7 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// Counts.
+    /// Counts all but the items that are kept, which depends on what is left for them.
     pub fn of(demand: &Demand<'_>) -> Self {
         let Demand {
             device,
@@ -91,6 +94,7 @@ impl Forecast {
         Self {
             process: if on_host { PROCESS_BYTES } else { 0 },
             data: if on_host { data.held_bytes() } else { 0 },
+            kept: 0,
             parameters: weights,
             gradients: trained.saturating_mul(1 + is_in_pieces as u64),
             optimizer: trained.saturating_mul(optimizer.method.num_states()),
@@ -105,11 +109,12 @@ impl Forecast {
     pub fn total(&self) -> u64 {
         self.least()
             .saturating_add(self.process)
+            .saturating_add(self.kept)
             .saturating_add(self.workspace)
     }
 
     /// What a run certainly cannot do without: neither what the program itself takes, which depends on
-    /// the system, nor what kernels hold for a moment.
+    /// the system, nor what kernels hold for a moment, nor items that need not be kept.
     pub fn least(&self) -> u64 {
         let parts = [
             self.data,
@@ -124,10 +129,11 @@ impl Forecast {
     }
 
     /// The parts with their names, for tables.
-    pub fn parts(&self) -> [(&'static str, u64); 9] {
+    pub fn parts(&self) -> [(&'static str, u64); 10] {
         [
             ("process", self.process),
             ("data", self.data),
+            ("kept items", self.kept),
             ("parameters", self.parameters),
             ("gradients", self.gradients),
             ("optimizer", self.optimizer),

@@ -49,7 +49,6 @@ fn probed(run: &RunPlan, items: usize) -> RunPlan {
     probe.train.epochs = run.train.epochs.min(EPOCHS);
     probe.train.early_stopping = None;
     probe.steps_per_epoch = probe.steps_per_epoch.min(STEPS_PER_EPOCH);
-    probe.memory_limit_bytes = None;
     probe.time_limit_secs = None;
     probe.on_failure.clear();
     probe.with_fingerprint()

@@ -63,7 +63,10 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
     watch_leash(interrupter.clone());
     let planned = plan;
     let plan = planned.adjusted(&args.adjust);
-    let meter = Arc::new(Meter::new(&plan));
+    let meter = Arc::new(Meter::new(
+        &plan,
+        plan.memory_limit_bytes.filter(|_| !args.probe),
+    ));
     let watched = meter.clone();
     meter.start(interrupter.clone(), move |outcome| {
         // The training is in a step that does not end; what it would still allocate is not waited for.

@@ -156,6 +156,7 @@ impl Console {
             | Event::RunExtended { .. }
             | Event::CheckpointDropped { .. }
             | Event::CheckpointSaved { .. }
+            | Event::KernelsChosen { .. }
             | Event::SplitEvaluated { .. } => {}
             Event::RunFinished { outcome, .. } => self.finished(run, plan, outcome, record),
         }

@@ -116,6 +116,6 @@ fn in_pieces(run: &RunPlan, items: usize) -> RunPlan {
     let mut smaller = run.clone();
     smaller.train.batch_size = batch_size;
     smaller.train.micro_batch_size = items;
-    smaller.forecast = super::Forecast::of(&smaller.demand());
+    let smaller = smaller.with_forecast();
     smaller
 }

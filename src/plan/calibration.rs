@@ -115,6 +115,7 @@ impl RunPlan {
             "gradient_checkpointing": train.gradient_checkpointing,
             "gradient_norms": train.log_gradient_norms,
             "data": [self.data.held_bytes(), self.data.num_train as u64],
+            "kept": self.forecast.kept,
             "augment": self.data.augment,
         });
         sha256_hex(on.to_string().as_bytes())[..32].to_owned()

@@ -5,6 +5,7 @@
 pub mod budget;
 mod calibration;
 pub mod inventory;
+mod kept;
 mod place;
 pub mod reference;
 mod relief;
@@ -167,8 +168,14 @@ impl RunPlan {
         run.train.micro_batch_size = items;
         run.train.batch_size = items * pieces;
         run.steps_per_epoch = run.data.num_train.div_ceil(run.train.batch_size);
-        run.forecast = Forecast::of(&run.demand());
-        run
+        run.with_forecast()
+    }
+
+    /// The same with the forecast of what it says now.
+    pub fn with_forecast(mut self) -> Self {
+        self.forecast = Forecast::of(&self.demand());
+        self.forecast.kept = self.kept_on_device().values().sum();
+        self
     }
 
     /// What decides how much memory it takes.
@@ -235,6 +242,11 @@ impl RunPlan {
             }),
             other => json!(other),
         };
+        let mut train = json!(self.train);
+        // It says when numbers are read, and changes none.
+        if let Some(train) = train.as_object_mut() {
+            train.remove("log_every");
+        }
         let work = Work {
             format: self.format,
             seed: self.seed,
@@ -246,7 +258,7 @@ impl RunPlan {
             scale: self.data.scale,
             augment: self.data.augment.as_ref(),
             items: [self.data.num_train, self.data.num_valid, self.data.num_test],
-            train: &self.train,
+            train,
             task: &self.task,
             loss: &self.loss,
             optimizer: &self.optimizer,
@@ -275,7 +287,7 @@ struct Work<'a> {
     scale: Scale,
     augment: Option<&'a AugmentSpec>,
     items: [usize; 3],
-    train: &'a TrainSpec,
+    train: Json,
     task: &'a TaskSpec,
     loss: &'a LossSpec,
     optimizer: &'a OptimizerSpec,
@@ -734,14 +746,6 @@ impl Trial {
         runs: &mut Vec<RunPlan>,
     ) {
         let spec = self.spec;
-        let forecast = Forecast::of(&Demand {
-            device: self.place.device,
-            precision: spec.backend.precision,
-            network: &self.laid_out.network,
-            optimizer: &spec.optimizer,
-            train: &spec.train,
-            data: &self.data,
-        });
         let name = spec
             .experiment
             .name
@@ -764,7 +768,7 @@ impl Trial {
                 time_limit_secs: spec.limits.run.map(|limit| limit.as_secs_f64()),
                 steps_per_epoch: self.data.num_train.div_ceil(spec.train.batch_size),
                 axes: axes.clone(),
-                forecast,
+                forecast: Forecast::default(),
                 train: spec.train.clone(),
                 checkpoint: spec.checkpoint.clone(),
                 on_failure: spec.on_failure.clone(),
@@ -776,7 +780,7 @@ impl Trial {
                 network: self.laid_out.network.clone(),
             };
             run.fingerprint = run.compute_fingerprint(&self.laid_out.work);
-            runs.push(run);
+            runs.push(run.with_forecast());
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::RunPlan;
 use super::inventory::Inventory;
-use super::{Forecast, RunPlan};
 use crate::event::{Adjustment, Change};
 use crate::spec::backend::{DeviceName, Precision};
 use crate::spec::memory::OnExceed;
@@ -73,8 +73,7 @@ impl RunPlan {
                 Change::Device(device) => run.device = device,
             }
         }
-        run.forecast = Forecast::of(&run.demand());
-        run
+        run.with_forecast()
     }
 
     /// What is changed next about a run that does not fit as it is; none when nothing is left.

@@ -58,6 +58,16 @@ impl Collector {
                 write_json(&path, &self.environment.of_run(plan, started))
                     .map_err(|e| unwritable(&path, e))
             }
+            Event::KernelsChosen { digest, .. } => {
+                let Some(mut environment) = folder.read_environment()? else {
+                    return Ok(());
+                };
+                if let Some(worker) = &mut environment.worker {
+                    worker.kernels_digest = Some(digest.clone());
+                }
+                let path = folder.environment_json();
+                write_json(&path, &environment).map_err(|e| unwritable(&path, e))
+            }
             Event::EpochFinished(_) => record.write_metrics(folder),
             Event::RunRetried { .. } | Event::RunAdjusted { .. } => folder.remove_summary(),
             Event::RunFinished { .. } => {

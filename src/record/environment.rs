@@ -58,6 +58,9 @@ pub struct Worker {
     pub threads: usize,
     /// sha256 of each split's items.
     pub data_digests: BTreeMap<String, String>,
+    /// sha256 of the kernels that were chosen by their times, once the run has come to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernels_digest: Option<String>,
 }
 
 /// Bytes of this machine's memory; 0 where the system does not say.
@@ -138,6 +141,7 @@ impl Environment {
                 device_name: started.device_name.clone(),
                 threads: started.threads,
                 data_digests: started.data_digests.clone(),
+                kernels_digest: None,
             }),
             ..self.clone()
         }

@@ -60,7 +60,8 @@ impl RunRecord {
             }
             Event::Progressed(_)
             | Event::CheckpointSaved { .. }
-            | Event::CheckpointDropped { .. } => {}
+            | Event::CheckpointDropped { .. }
+            | Event::KernelsChosen { .. } => {}
             Event::MemoryCalibrated { forecast_bytes } => {
                 self.calibrated_bytes = Some(*forecast_bytes);
             }

@@ -195,6 +195,10 @@ impl Comparison {
 pub fn environment_differences(then: &Environment, now: &Environment) -> Vec<[String; 3]> {
     let device = |e: &Environment| e.worker.as_ref().map(|w| w.device_name.clone());
     let threads = |e: &Environment| e.worker.as_ref().map(|w| w.threads.to_string());
+    let kernels = |e: &Environment| {
+        let digest = e.worker.as_ref()?.kernels_digest.as_ref()?;
+        Some(digest.get(..16).unwrap_or(digest).to_owned())
+    };
     let of = |e: &Environment| {
         [
             ("runner", Some(e.runner_version.clone())),
@@ -205,6 +209,7 @@ pub fn environment_differences(then: &Environment, now: &Environment) -> Vec<[St
             ("device", device(e)),
             ("driver", e.drivers.values().next().cloned()),
             ("threads", threads(e)),
+            ("kernels chosen", kernels(e)),
         ]
     };
     let pairs = of(then).into_iter().zip(of(now));

@@ -20,6 +20,9 @@ pub struct TrainSpec {
     pub gradient_checkpointing: bool,
     /// Which norms of gradients are metrics.
     pub log_gradient_norms: GradientNorms,
+    /// Updates after which what was measured on the device is read; no number depends on it.
+    #[serde(default = "log_every")]
+    pub log_every: usize,
     /// When training ends before its last epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early_stopping: Option<EarlyStoppingSpec>,
@@ -58,6 +61,12 @@ choices! {
     }
 }
 
+/// A read costs a GPU about as much as a small step does: so it is a twentieth of the time at most, and a training that
+/// went wrong goes on for 20 steps at most.
+fn log_every() -> usize {
+    20
+}
+
 impl TrainSpec {
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
         let sizes = Kind::Int(1, 1 << 24);
@@ -93,6 +102,13 @@ impl TrainSpec {
                 "Which norms of gradients, before clipping, are metrics of each epoch (means over its steps).",
                 GradientNorms::None,
             ),
+            log_every: s
+                .field(
+                    "log_every",
+                    Kind::Int(1, 1 << 16),
+                    "Updates after which what was measured on the device is read. No number depends on it: a higher one lets a GPU wait less often, a lower one finds a loss that is no number sooner.",
+                )
+                .or(log_every()),
             early_stopping: s.optional_table(
                 "early_stopping",
                 "Ends the training when a metric has not become better for a while.",

@@ -25,12 +25,12 @@ use super::digest::parameter_digests;
 use super::fault::{Fault, Phase};
 use super::loader::{Batch, Cursor};
 use super::memory::Meter;
-use super::metrics::{EpochSums, SharedSums, Sums};
-use super::network::{Network, Outputs};
+use super::metrics::{EpochSums, Outputs, SharedSums, Sums};
+use super::network::Network;
 use super::norms::NormLog;
 use super::paths::Paths;
 use super::pulse::Pulse;
-use super::scores::Scores;
+use super::scores::{Measured, Scores};
 use super::shared::SharedNetwork;
 use super::{Emit, all_finite, evaluate, gradients};
 use crate::data::order::{Purpose, stream_seed};
@@ -176,21 +176,22 @@ impl Epochs {
         interrupter.fail_on_error(start);
         self.cursor.set(epoch, state.steps_in_epoch);
         let mut pulse = Pulse::new(state.step(&self.plan));
-        let group = match self.watch {
-            None => steps_per_group(&self.plan),
+        let log_every = match self.watch {
+            None => self.plan.train.log_every,
             Some(_) => 1,
         };
-        let mut saved = state.step(&self.plan);
-        let mut staged: Option<Outputs> = None;
-        let mut norms = NormLog::new(&self.plan);
+        let every_steps = self.plan.checkpoint.every_steps;
+        let norms = NormLog::new(&self.plan);
+        let mut staged = Outputs::default();
+        let mut num_staged = 0;
         let mut batches = loader.iter();
         while state.steps_in_epoch < self.plan.steps_per_epoch && !self.is_last_step(state) {
             let step = state.step(&self.plan);
             self.reach(Phase::Training(step + 1));
             self.device
                 .seed(stream_seed(self.plan.seed, Purpose::Step, step as u64));
-            let Some(gradients) =
-                self.backward(step, learner, &mut *batches, &mut staged, &interrupter)
+            let Some((gradients, mut pieces)) =
+                self.backward(step, learner, &mut *batches, &interrupter)
             else {
                 break;
             };
@@ -201,27 +202,16 @@ impl Epochs {
             }
             let gradients = learner
                 .model()
-                .look(|network| norms.measure_and_clip(network, gradients));
+                .look(|network| norms.measure_and_clip(network, gradients, pieces.0.last_mut()));
             learner.lr_step();
             learner.optimizer_step(gradients);
             state.steps_in_epoch += 1;
             state.learning_rate = learner.lr_current().base();
-            let progress = batches.progress();
-            // Groups end at fixed steps, and a stop waits for the end of one: so sums do not depend on
-            // where a training was stopped.
-            let is_over =
-                state.steps_in_epoch == self.plan.steps_per_epoch || self.is_last_step(state);
-            if !state.steps_in_epoch.is_multiple_of(group) && !is_over {
-                continue;
-            }
-            if let Some(outputs) = staged.take() {
-                let item = TrainingItem::new(outputs, progress, Some(state.steps_in_epoch), None);
-                let processed = LearnerEvent::ProcessedItem(item);
-                interrupter.fail_on_error(parts.event_processor.process_train(processed));
-            }
-            if let Err(error) = norms.read(state.steps_in_epoch, &self.sums, &interrupter) {
-                self.fail(Outcome::failed(FailureClass::DeviceLost, error));
-                interrupter.stop(Some("the device cannot be read"));
+            staged.0.append(&mut pieces.0);
+            num_staged += 1;
+            if num_staged == log_every {
+                self.hand_over(&mut staged, &*batches, state, parts);
+                num_staged = 0;
             }
             if let Some(steps_per_sec) = pulse.beat(step + 1) {
                 (self.emit)(Event::Progressed(Progress {
@@ -234,15 +224,37 @@ impl Epochs {
             if interrupter.should_stop() {
                 break;
             }
-            let every = self.plan.checkpoint.every_steps.unwrap_or(usize::MAX);
-            if !is_over && (step + 1) / every > saved / every {
-                saved = step + 1;
+            let is_over =
+                state.steps_in_epoch == self.plan.steps_per_epoch || self.is_last_step(state);
+            if !is_over && every_steps.is_some_and(|every| (step + 1).is_multiple_of(every)) {
+                self.hand_over(&mut staged, &*batches, state, parts);
+                num_staged = 0;
                 self.save_within_epoch(state, parts, learner);
             }
         }
+        self.hand_over(&mut staged, &*batches, state, parts);
         let processor = &mut parts.event_processor;
         interrupter.fail_on_error(processor.process_train(LearnerEvent::EndSplit(epoch)));
         interrupter.fail_on_error(processor.flush());
+    }
+
+    /// Gives the metrics what steps measured up to now. What is added up does not depend on when that is.
+    fn hand_over(
+        &self,
+        staged: &mut Outputs,
+        batches: &dyn DataLoaderIterator<Batch>,
+        state: &State,
+        parts: &mut Components,
+    ) {
+        let outputs = std::mem::take(staged);
+        if outputs.0.is_empty() {
+            return;
+        }
+        let (progress, step) = (batches.progress(), state.steps_in_epoch);
+        let item = TrainingItem::new(outputs, progress, Some(step), None);
+        let processed = LearnerEvent::ProcessedItem(item);
+        let processed = parts.event_processor.process_train(processed);
+        parts.interrupter.fail_on_error(processed);
     }
 
     /// Saves a checkpoint in the middle of an epoch, once all of its updates so far are summed up.
@@ -262,18 +274,18 @@ impl Epochs {
         }
     }
 
-    /// The gradients of a step, piece by piece; `None` when a batch cannot be had.
+    /// The gradients of a step and what it measured, piece by piece; `None` when a batch cannot be had.
     fn backward(
         &self,
         step: usize,
         learner: &Learner<SharedNetwork>,
         batches: &mut dyn DataLoaderIterator<Batch>,
-        staged: &mut Option<Outputs>,
         interrupter: &Interrupter,
-    ) -> Option<GradientsParams> {
+    ) -> Option<(GradientsParams, Outputs)> {
         let pieces: Vec<_> = self.plan.pieces(step % self.plan.steps_per_epoch).collect();
         let num_items: usize = pieces.iter().sum();
         let mut sum = None;
+        let mut measured: Vec<Measured> = Vec::new();
         for piece in pieces {
             let batch = next_batch(batches, interrupter)?;
             if let Some(watch) = &self.watch {
@@ -287,12 +299,12 @@ impl Epochs {
             let weight = piece as f64 / num_items as f64;
             let add = |network: &Network| gradients::add(network, sum.take(), output.grads, weight);
             sum = Some(learner.model().look(add));
-            match staged {
-                None => *staged = Some(output.item),
-                Some(staged) => staged.append(output.item),
+            if let Some(before) = measured.last_mut() {
+                before.goes_on = true;
             }
+            measured.extend(output.item.0);
         }
-        sum
+        Some((sum?, Outputs(measured)))
     }
 
     /// Metrics of the moving average of the weights, if one is kept; a failure is noted.
@@ -304,7 +316,7 @@ impl Epochs {
         let Some(average) = learner.model().average() else {
             return Ok(Metrics::new());
         };
-        evaluate(&average, &**loader, &self.scores, "valid_ema")
+        evaluate(&average, &**loader, &self.scores, "valid_ema", &self.plan)
             .map_err(|outcome| self.fail(outcome))
     }
 
@@ -327,12 +339,18 @@ impl Epochs {
         let model = learner.model().valid();
         let mut batches = loader.iter();
         let mut num_batches = 0;
+        let mut staged = Outputs::default();
         while let Some(batch) = next_batch(&mut *batches, interrupter) {
             num_batches += 1;
-            let output = InferenceStep::step(&model, batch);
+            staged.0.extend(InferenceStep::step(&model, batch).0);
             self.reach(Phase::Validating(epoch));
-            let item = TrainingItem::new(output, batches.progress(), Some(num_batches), None);
-            interrupter.fail_on_error(processor.process_valid(LearnerEvent::ProcessedItem(item)));
+            let is_last = batches.progress().is_completed();
+            if staged.0.len() == self.plan.train.log_every || is_last {
+                let outputs = std::mem::take(&mut staged);
+                let item = TrainingItem::new(outputs, batches.progress(), Some(num_batches), None);
+                let processed = processor.process_valid(LearnerEvent::ProcessedItem(item));
+                interrupter.fail_on_error(processed);
+            }
             if interrupter.should_stop() {
                 break;
             }
@@ -498,12 +516,4 @@ fn next_batch(
             None
         }
     }
-}
-
-/// How many steps' outputs are handed to the metrics at a time: handing one over costs about 20 µs,
-/// which small steps would feel.
-fn steps_per_group(plan: &RunPlan) -> usize {
-    let values_per_step = plan.network.num_parameters
-        + plan.network.activations_per_item * plan.train.batch_size as u64;
-    if values_per_step < 1 << 20 { 8 } else { 1 }
 }

@@ -1,12 +1,11 @@
 //! Losses step by step against those of PyTorch, as `tests/golden/pytorch.py` recorded them.
 
 use burn::module::{Module, ModuleMapper, Param};
+use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor, TensorData};
-use burn::train::TrainStep;
-use burn::train::metric::Adaptor;
 
 use super::loader::Batch;
-use super::network::{Network, Output};
+use super::network::Network;
 use super::optimizer::optimizer;
 use super::paths::Paths;
 use super::targets::Targets;
@@ -82,20 +81,14 @@ fn assert_losses(name: &str, model: &str, method: &str) {
     let mut optimizer = optimizer(&plan, &Paths::new(&plan).parameters(&network));
     let batches = batches(&device, expected.len());
     for (step, (batch, expected)) in batches.into_iter().zip(expected).enumerate() {
-        let output = TrainStep::step(&network, batch);
-        let measured: Output = output.item.adapt();
-        let loss = measured
-            .losses
-            .mean()
-            .into_data()
-            .iter::<f64>()
-            .next()
-            .unwrap();
+        let loss = network.output(batch).losses.mean();
+        let gradients = GradientsParams::from_grads(loss.backward(), &network);
+        let loss = loss.into_data().iter::<f64>().next().unwrap();
         assert!(
             (loss - expected).abs() < 1e-4,
             "{name}, step {step}: {loss}, and PyTorch has {expected}"
         );
-        network = optimizer.step(plan.optimizer.learning_rate, network, output.grads);
+        network = optimizer.step(plan.optimizer.learning_rate, network, gradients);
     }
 }
 

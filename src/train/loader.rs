@@ -1,5 +1,7 @@
-//! Batches out of contiguous memory, in an order that is a pure function of (seed, epoch).
+//! Batches in an order that is a pure function of (seed, epoch): picked on the device out of items that are kept there, or
+//! gathered in memory by a thread that is ahead of the training. Both give the same bits.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
@@ -24,6 +26,20 @@ pub struct Batch {
     pub inputs: DynTensor,
     /// What is to be given for it.
     pub targets: Targets,
+}
+
+impl Batch {
+    /// The items at some places, in their order.
+    fn pick(&self, places: &[u32]) -> Self {
+        let places: Vec<i32> = places.iter().map(|place| *place as i32).collect();
+        let num = places.len();
+        let data = TensorData::new(places, [num]);
+        let places = Tensor::from_data(data, &self.inputs.device());
+        Self {
+            inputs: self.inputs.clone().select(places.clone()),
+            targets: self.targets.clone().select(places),
+        }
+    }
 }
 
 /// Where an iteration over the train split starts: the training loop sets it before each epoch, since
@@ -53,6 +69,8 @@ pub struct Loader {
     /// The most items that are served at a time.
     piece_size: usize,
     device: Device,
+    /// All items of the split, if they are kept on the device.
+    kept: Option<Arc<Batch>>,
     /// The seed of the order and the cursor; without them items come in their own order.
     shuffled: Option<(u64, Arc<Cursor>)>,
 }
@@ -67,7 +85,18 @@ impl Loader {
             batch_size: plan.train.batch_size,
             piece_size: plan.train.micro_batch_size,
             device: device.clone(),
+            kept: None,
             shuffled: None,
+        }
+    }
+
+    /// Keeps all items on the device. Only for a split that is served the same in every epoch.
+    pub fn keeping(self) -> Self {
+        let all: Vec<u32> = (0..self.num_items() as u32).collect();
+        let kept = self.batch(self.split.serve(&all, None));
+        Self {
+            kept: Some(Arc::new(kept)),
+            ..self
         }
     }
 
@@ -77,6 +106,27 @@ impl Loader {
             shuffled: Some((seed, cursor)),
             ..self
         }
+    }
+
+    /// Starts to gather the pieces of an order from its place `first` on. The thread ends with the iteration: when the
+    /// receiver is gone, or the items are.
+    fn stage(
+        &self,
+        order: Vec<u32>,
+        first: usize,
+        ends: Vec<usize>,
+        moment: Option<Moment>,
+    ) -> mpsc::Receiver<Served> {
+        let (sender, receiver) = mpsc::sync_channel(STAGED);
+        let split = self.split.clone();
+        std::thread::spawn(move || {
+            let mut from = first;
+            ends.into_iter().try_for_each(|end| {
+                let places = &order[std::mem::replace(&mut from, end)..end];
+                sender.send(split.serve(places, moment))
+            })
+        });
+        receiver
     }
 
     /// Puts items on the device.
@@ -121,20 +171,15 @@ impl DataLoader<Batch> for Loader {
             }
         };
         let first = (first_step * self.batch_size).min(num);
-        let (sender, receiver) = mpsc::sync_channel(STAGED);
-        let (split, batch_size) = (self.split.clone(), self.batch_size);
-        let piece_size = self.piece_size;
-        // The thread ends with the iteration: when the receiver is gone, or the items are.
-        std::thread::spawn(move || {
-            let batches = order[first..].chunks(batch_size);
-            batches
-                .flat_map(|batch| batch.chunks(piece_size))
-                .map(|places| split.serve(places, moment))
-                .try_for_each(|batch| sender.send(batch))
-        });
+        let ends = piece_ends(first..num, self.batch_size, self.piece_size);
+        let source = match &self.kept {
+            Some(kept) => Source::Kept(kept.clone(), order),
+            None => Source::Staged(self.stage(order, first, ends.clone(), moment)),
+        };
         Box::new(Batches {
             loader: self,
-            receiver,
+            source,
+            ends: ends.into_iter(),
             served: first,
         })
     }
@@ -144,25 +189,57 @@ impl DataLoader<Batch> for Loader {
     }
 
     fn to_device(&self, device: &Device) -> Arc<dyn DataLoader<Batch>> {
-        Arc::new(Self {
+        let moved = Self {
             device: device.clone(),
+            kept: None,
             ..self.clone()
+        };
+        Arc::new(match &self.kept {
+            Some(kept) if self.device == *device => Self {
+                kept: Some(kept.clone()),
+                ..moved
+            },
+            Some(_) => moved.keeping(),
+            None => moved,
         })
     }
 
     fn slice(&self, start: usize, end: usize) -> Arc<dyn DataLoader<Batch>> {
         Arc::new(Self {
             split: Arc::new(self.split.slice(start..end)),
+            // Those of the whole split are of no use for a part.
+            kept: None,
             ..self.clone()
         })
     }
 }
 
-/// Batches that a thread gathers ahead of the training, one after the other, so that their order does
-/// not depend on time.
+/// Where each piece of each batch ends, in places of the order.
+fn piece_ends(places: Range<usize>, batch_size: usize, piece_size: usize) -> Vec<usize> {
+    let batches = places.clone().step_by(batch_size);
+    batches
+        .flat_map(|from| {
+            let to = (from + batch_size).min(places.end);
+            (from..to)
+                .step_by(piece_size)
+                .map(move |at| (at + piece_size).min(to))
+        })
+        .collect()
+}
+
+/// Where the items of an iteration come from.
+enum Source {
+    /// The device, in this order.
+    Kept(Arc<Batch>, Vec<u32>),
+    /// A thread that gathers them ahead of the training, one piece after the other, so that their order does not
+    /// depend on time.
+    Staged(mpsc::Receiver<Served>),
+}
+
 struct Batches<'a> {
     loader: &'a Loader,
-    receiver: mpsc::Receiver<Served>,
+    source: Source,
+    ends: std::vec::IntoIter<usize>,
     served: usize,
 }
 
@@ -170,9 +247,13 @@ impl Iterator for Batches<'_> {
     type Item = Result<Batch, DatasetError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let items = self.receiver.recv().ok()?;
-        self.served += items.num_items;
-        Some(Ok(self.loader.batch(items)))
+        let end = self.ends.next()?;
+        let batch = match &self.source {
+            Source::Kept(kept, order) => kept.pick(&order[self.served..end]),
+            Source::Staged(receiver) => self.loader.batch(receiver.recv().ok()?),
+        };
+        self.served = end;
+        Some(Ok(batch))
     }
 }
 

@@ -49,10 +49,10 @@ struct Seen {
 }
 
 impl Meter {
-    /// Measures a run.
-    pub fn new(plan: &RunPlan) -> Self {
+    /// Measures a run, and holds it to a limit if there is one.
+    pub fn new(plan: &RunPlan, limit: Option<u64>) -> Self {
         Self {
-            limit: plan.memory_limit_bytes,
+            limit,
             on_host: plan.device.backend.is_host(),
             seen: Mutex::default(),
             has_reacted: AtomicBool::new(false),

@@ -4,22 +4,22 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use burn::tensor::TensorReadError;
-use burn::train::Interrupter;
+use burn::tensor::{ExecutionError, TensorReadError};
 use burn::train::logger::{EvaluationProgressLogger, MetricLogger, TrainingProgressLogger};
 use burn::train::metric::store::{EpochSummary, MetricsUpdate, Split};
 use burn::train::metric::{
-    Metric, MetricDefinition, MetricMetadata, MetricName, NumericEntry, SerializedEntry,
+    Adaptor, Metric, MetricDefinition, MetricMetadata, MetricName, NumericEntry, SerializedEntry,
 };
 use burn::train::renderer::{
     EvaluationName, MetricState, MetricsRenderer, MetricsRendererEvaluation,
     MetricsRendererTraining,
 };
+use burn::train::{Interrupter, ItemLazy};
 use serde::{Deserialize, Serialize};
 
-use super::network::Output;
-use super::scores::{Ranked, Scores, numbers};
+use super::scores::{Measured, Ranked, Read, Scores, read};
 use crate::event::Metrics;
+use crate::plan::RunPlan;
 use crate::spec::section::Choice;
 
 /// Sums over a split: of what is a mean, and of what the scores of a task are made of.
@@ -45,19 +45,12 @@ impl Sums {
         mean.count += count as u64;
     }
 
-    /// Adds what items contribute, and gives their losses.
-    pub fn add_output(
-        &mut self,
-        scores: &Scores,
-        output: &Output,
-    ) -> Result<Vec<f64>, TensorReadError> {
-        let losses = numbers(output.losses.clone())?;
-        self.add("loss", mean(&losses), losses.len());
-        let mut add = |name: &str, value: f64| {
+    /// Adds what a batch contributes.
+    pub fn add_batch(&mut self, batch: &Read) {
+        self.add("loss", mean(&batch.losses), batch.losses.len());
+        batch.add(&mut |name: &str, value: f64| {
             *self.totals.entry(name.to_owned()).or_default() += value;
-        };
-        scores.add(output.outputs.clone(), &output.targets, &mut add)?;
-        Ok(losses)
+        });
     }
 
     /// Values by name. `ranked` holds the scores of the whole split, if they were kept.
@@ -77,6 +70,24 @@ impl Sums {
             of_ranks.filter_map(|metric| Some((metric.name().to_owned(), ranked?.value(*metric))));
         metrics.extend(of_ranks);
         metrics
+    }
+}
+
+/// What steps or batches gave, in order, on the device: handed over many at a time.
+#[derive(Clone, Debug, Default)]
+pub struct Outputs(pub Vec<Measured>);
+
+impl ItemLazy for Outputs {
+    fn sync(self) -> Result<Self, ExecutionError> {
+        // What is read is computed first, so that nobody waits for an idle queue.
+        self.0.last().map_or(Ok(()), Measured::flush)?;
+        Ok(self)
+    }
+}
+
+impl Adaptor<Outputs> for Outputs {
+    fn adapt(&self) -> Outputs {
+        self.clone()
     }
 }
 
@@ -126,32 +137,74 @@ impl SharedSums {
 #[derive(Clone)]
 pub struct Tap {
     sums: SharedSums,
-    scores: Arc<Scores>,
     is_train: bool,
-    batch_size: usize,
+    /// The norm that gradients are clipped to.
+    max_norm: Option<f64>,
     interrupter: Interrupter,
 }
 
 impl Tap {
     /// The metrics of the train and of the valid split.
-    pub fn pair(
-        sums: &SharedSums,
-        scores: &Arc<Scores>,
-        batch_size: usize,
-        interrupter: &Interrupter,
-    ) -> [Self; 2] {
+    pub fn pair(sums: &SharedSums, plan: &RunPlan, interrupter: &Interrupter) -> [Self; 2] {
+        let clip = plan.optimizer.clip.as_ref();
         [true, false].map(|is_train| Self {
             sums: sums.clone(),
-            scores: scores.clone(),
             is_train,
-            batch_size,
+            max_norm: clip.and_then(|clip| clip.global_norm),
             interrupter: interrupter.clone(),
         })
+    }
+
+    fn wrong(&self, sums: &mut EpochSums, what: &'static str, step: Option<usize>) {
+        sums.not_finite.get_or_insert(NotFinite { what, step });
+        self.interrupter.stop(Some("a number is not finite"));
+    }
+
+    /// Adds the pieces of a step.
+    fn add_step(&self, sums: &mut EpochSums, pieces: &[Read]) {
+        for piece in pieces {
+            sums.train.add_batch(piece);
+        }
+        let losses: Vec<f64> = pieces
+            .iter()
+            .flat_map(|piece| &piece.losses)
+            .copied()
+            .collect();
+        let loss = mean(&losses);
+        sums.steps += 1;
+        sums.losses.push(loss);
+        let step = Some(sums.steps);
+        if !loss.is_finite() {
+            self.wrong(sums, "train loss", step);
+        }
+        for (name, norm) in pieces.iter().flat_map(|piece| &piece.norms) {
+            if !norm.is_finite() {
+                self.wrong(sums, "norm of the gradients", step);
+                break;
+            }
+            sums.train.add(name, *norm, 1);
+            if let (Some(max_norm), "gradient_norm") = (self.max_norm, name.as_str()) {
+                let is_clipped = *norm > max_norm;
+                sums.train
+                    .add("clipped_fraction", is_clipped as u8 as f64, 1);
+            }
+        }
+    }
+
+    fn add_valid(&self, sums: &mut EpochSums, batch: Read) -> Result<(), TensorReadError> {
+        sums.valid.add_batch(&batch);
+        if !mean(&batch.losses).is_finite() {
+            self.wrong(sums, "valid loss", None);
+        }
+        match batch.ranked {
+            Some((outputs, targets)) => sums.ranked.add(outputs, &targets),
+            None => Ok(()),
+        }
     }
 }
 
 impl Metric for Tap {
-    type Input = Output;
+    type Input = Outputs;
 
     fn name(&self) -> MetricName {
         Arc::new("scores".to_owned())
@@ -159,35 +212,19 @@ impl Metric for Tap {
 
     fn update(
         &mut self,
-        output: &Output,
+        outputs: &Outputs,
         _: &MetricMetadata,
     ) -> Result<SerializedEntry, TensorReadError> {
+        let read = read(outputs.0.clone())?;
         let mut sums = self.sums.lock();
-        let target = match self.is_train {
-            true => &mut sums.train,
-            false => &mut sums.valid,
-        };
-        let losses = target.add_output(&self.scores, output)?;
-        let mut wrong = None;
         if self.is_train {
-            // Several steps' items may come together; only the last step of an epoch may have fewer.
-            for losses in losses.chunks(self.batch_size) {
-                let loss = mean(losses);
-                sums.steps += 1;
-                sums.losses.push(loss);
-                if !loss.is_finite() && wrong.is_none() {
-                    wrong = Some(("train loss", Some(sums.steps)));
-                }
+            for step in read.chunk_by(|piece, _| piece.goes_on) {
+                self.add_step(&mut sums, step);
             }
-        } else if !mean(&losses).is_finite() {
-            wrong = Some(("valid loss", None));
-        }
-        if let Some((what, step)) = wrong {
-            sums.not_finite.get_or_insert(NotFinite { what, step });
-            self.interrupter.stop(Some("the loss is not finite"));
-        }
-        if !self.is_train && self.scores.needs_ranks() {
-            sums.ranked.add(output.outputs.clone(), &output.targets)?;
+        } else {
+            for batch in read {
+                self.add_valid(&mut sums, batch)?;
+            }
         }
         Ok(SerializedEntry::new(String::new(), String::new()))
     }

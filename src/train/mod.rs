@@ -18,6 +18,7 @@ mod golden;
 mod gradients;
 pub mod graph;
 mod initial;
+mod kernels;
 pub mod layer;
 mod loader;
 mod loss;
@@ -47,15 +48,14 @@ use burn::data::dataloader::DataLoader;
 use burn::module::Module;
 use burn::store::ModuleRecord;
 use burn::tensor::Device;
-use burn::train::InferenceStep;
 pub use burn::train::Interrupter;
-use burn::train::metric::Adaptor;
 
 use crate::data;
 use crate::data::order::{Purpose, stream_seed};
 use crate::event::{Adjustment, Event, FailureClass, Metrics, Outcome, Started};
 use crate::plan::RunPlan;
 use crate::record::{RunFolder, TraceWriter, write_json};
+use crate::spec::backend::Backend;
 pub use allocator::Allocator;
 use checkpoint::Checkpoints;
 pub use distance::weight_distances;
@@ -144,6 +144,9 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
         let message = format!("transforms.json cannot be written: {error}");
         return Err(Outcome::failed(FailureClass::Disk, message));
     }
+    if plan.device.backend != Backend::Flex {
+        kernels::watch(&job.folder);
+    }
     let device = device::open(plan.device, plan.precision)
         .map_err(|reason| Outcome::failed(FailureClass::DeviceLost, reason))?;
     job.meter.watch(&device);
@@ -164,6 +167,11 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
         history: start.history.clone(),
         rejected_checkpoints: found.rejected,
         startup_secs: job.started.elapsed().as_secs_f64(),
+        kept_on_device: {
+            let kept = plan.kept_on_device().into_iter();
+            kept.map(|(split, bytes)| (split.to_owned(), bytes))
+                .collect()
+        },
     }));
     let (step, epoch_end) = (start.step(plan), start.epochs_done * plan.steps_per_epoch);
     if step == 0 {
@@ -179,6 +187,9 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     let from = (resumed_step, start);
     let (model, progressed) = training.train(network, from, Some(trace), None)?;
     let executed = training.finish(model, &progressed)?;
+    if let Some((num, digest)) = kernels::chosen(&job.folder) {
+        (job.emit)(Event::KernelsChosen { num, digest });
+    }
     // The evaluation, too, has to stay below the limit.
     match job.meter.outcome() {
         None => Ok(executed),
@@ -224,32 +235,40 @@ fn initial_network(
     })
 }
 
-/// The metrics of a network over a whole split.
+/// The metrics of a network over a whole split, read as often as those of the training.
 fn evaluate(
     network: &Network,
     loader: &dyn DataLoader<Batch>,
     scores: &Scores,
     split: &str,
+    plan: &RunPlan,
 ) -> Result<Metrics, Outcome> {
     let unread =
         |e: burn::tensor::TensorReadError| Outcome::failed(FailureClass::DeviceLost, e.to_string());
     let (mut sums, mut ranked) = (Sums::default(), Ranked::default());
-    for batch in loader.iter() {
-        let batch = batch.map_err(|e| Outcome::failed(FailureClass::Data, e.to_string()))?;
-        let output = InferenceStep::step(network, batch).adapt();
-        let losses = sums.add_output(scores, &output).map_err(unread)?;
-        if !losses.iter().all(|loss| loss.is_finite()) {
-            return Err(Outcome::failed(
-                FailureClass::NotFinite,
-                format!(
-                    "the {split} loss is infinite or not a number; lower `optimizer.learning_rate`"
-                ),
-            ));
+    let mut batches = loader.iter();
+    loop {
+        let mut staged = Vec::new();
+        for batch in batches.by_ref().take(plan.train.log_every) {
+            let batch = batch.map_err(|e| Outcome::failed(FailureClass::Data, e.to_string()))?;
+            staged.push(scores.measure(network.output(batch), true));
         }
-        if scores.needs_ranks() {
-            ranked
-                .add(output.outputs, &output.targets)
-                .map_err(unread)?;
+        if staged.is_empty() {
+            break;
+        }
+        for batch in scores::read(staged).map_err(unread)? {
+            sums.add_batch(&batch);
+            if !batch.losses.iter().all(|loss| loss.is_finite()) {
+                return Err(Outcome::failed(
+                    FailureClass::NotFinite,
+                    format!(
+                        "the {split} loss is infinite or not a number; lower `optimizer.learning_rate`"
+                    ),
+                ));
+            }
+            if let Some((outputs, targets)) = batch.ranked {
+                ranked.add(outputs, &targets).map_err(unread)?;
+            }
         }
     }
     let metrics = sums.metrics(scores, Some(&ranked));

@@ -1,9 +1,7 @@
-//! The planned network with the loss that it is trained by, as Burn's learner wants it.
+//! The planned network with the loss that it is trained by.
 
 use burn::module::{Module, ModuleVisitor, Param};
-use burn::tensor::{Device, ExecutionError, Int, Tensor};
-use burn::train::metric::Adaptor;
-use burn::train::{InferenceStep, ItemLazy, TrainOutput, TrainStep};
+use burn::tensor::{Device, Tensor};
 
 use super::diagnose::is_finite;
 use super::graph::Graph;
@@ -73,7 +71,7 @@ impl Network {
     }
 
     /// What a batch gives.
-    fn output(&self, batch: Batch) -> Output {
+    pub fn output(&self, batch: Batch) -> Output {
         let outputs = self.forward(batch.inputs);
         Output {
             losses: item_losses(&self.loss, outputs.clone(), &batch.targets),
@@ -93,7 +91,7 @@ impl ModuleVisitor for Draw {
     }
 }
 
-/// What a network gives for a batch, as metrics read it.
+/// What a network gives for a batch.
 #[derive(Clone, Debug)]
 pub struct Output {
     /// The loss of each item, \[batch\].
@@ -105,86 +103,12 @@ pub struct Output {
 }
 
 impl Output {
-    /// Taken off the graph here: dropping the graph on the metric thread is slower.
-    fn without_autodiff(self) -> Self {
+    /// The same without a graph behind it.
+    pub fn without_autodiff(self) -> Self {
         Self {
             losses: self.losses.without_autodiff(),
             outputs: self.outputs.without_autodiff(),
             targets: self.targets.without_autodiff(),
         }
-    }
-}
-
-/// The outputs of one step or of several, since handing over many small ones costs more than computing
-/// them.
-pub struct Outputs(Vec<Output>);
-
-impl Outputs {
-    /// Adds the outputs of later steps.
-    pub fn append(&mut self, mut later: Self) {
-        self.0.append(&mut later.0);
-    }
-}
-
-impl ItemLazy for Outputs {
-    fn sync(self) -> Result<Self, ExecutionError> {
-        // What the metric thread reads is computed first, so that it does not wait for an idle queue.
-        if let Some(output) = self.0.first() {
-            output.losses.device().flush()?;
-        }
-        Ok(self)
-    }
-}
-
-impl Adaptor<Output> for Outputs {
-    fn adapt(&self) -> Output {
-        if let [single] = self.0.as_slice() {
-            return single.clone();
-        }
-        let each = self.0.iter();
-        let classes = |output: &Output| match &output.targets {
-            Targets::Classes(classes) => Some(classes.clone()),
-            Targets::Values(_) => None,
-        };
-        let values = |output: &Output| match &output.targets {
-            Targets::Values(values) => Some(values.clone()),
-            Targets::Classes(_) => None,
-        };
-        let classes: Vec<Tensor<2, Int>> = each.clone().filter_map(classes).collect();
-        Output {
-            losses: Tensor::cat(
-                each.clone().map(|output| output.losses.clone()).collect(),
-                0,
-            ),
-            outputs: Tensor::cat(
-                each.clone().map(|output| output.outputs.clone()).collect(),
-                0,
-            ),
-            targets: match classes.is_empty() {
-                true => Targets::Values(Tensor::cat(each.filter_map(values).collect(), 0)),
-                false => Targets::Classes(Tensor::cat(classes, 0)),
-            },
-        }
-    }
-}
-
-impl TrainStep for Network {
-    type Input = Batch;
-    type Output = Outputs;
-
-    fn step(&self, batch: Batch) -> TrainOutput<Outputs> {
-        let output = self.output(batch);
-        let gradients = output.losses.clone().mean().backward();
-        let outputs = Outputs(vec![output.without_autodiff()]);
-        TrainOutput::new(self, gradients, outputs)
-    }
-}
-
-impl InferenceStep for Network {
-    type Input = Batch;
-    type Output = Outputs;
-
-    fn step(&self, batch: Batch) -> Outputs {
-        Outputs(vec![self.output(batch)])
     }
 }

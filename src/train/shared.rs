@@ -16,7 +16,9 @@ use burn::tensor::{Device, Tensor};
 use burn::train::{InferenceStep, TrainOutput, TrainStep};
 
 use super::loader::Batch;
-use super::network::{Network, Outputs};
+use super::metrics::Outputs;
+use super::network::Network;
+use super::scores::Scores;
 use crate::spec::train::EmaSpec;
 
 /// A handle to a network, with the moving average of its weights if one is kept. An update through one
@@ -27,6 +29,7 @@ pub struct SharedNetwork(Arc<Mutex<Option<Held>>>);
 #[derive(Clone, Debug)]
 struct Held {
     network: Network,
+    scores: Arc<Scores>,
     average: Option<Average>,
 }
 
@@ -39,12 +42,16 @@ struct Average {
 
 impl SharedNetwork {
     /// Shares a network. An average begins as the network is now.
-    pub fn new(network: Network, ema: Option<&EmaSpec>) -> Self {
+    pub fn new(network: Network, ema: Option<&EmaSpec>, scores: Arc<Scores>) -> Self {
         let average = ema.map(|ema| Average {
             network: network.valid(),
             share: 1.0 - ema.decay,
         });
-        Self::of(Held { network, average })
+        Self::of(Held {
+            network,
+            scores,
+            average,
+        })
     }
 
     fn of(held: Held) -> Self {
@@ -147,7 +154,13 @@ impl TrainStep for SharedNetwork {
     type Output = Outputs;
 
     fn step(&self, batch: Batch) -> TrainOutput<Outputs> {
-        self.look(|network| TrainStep::step(network, batch))
+        self.with(|held| {
+            let output = held.network.output(batch);
+            let gradients = output.losses.clone().mean().backward();
+            // Off the graph, which ends here.
+            let measured = held.scores.measure(output.without_autodiff(), false);
+            TrainOutput::new(&held.network, gradients, Outputs(vec![measured]))
+        })
     }
 
     fn optimize(
@@ -159,7 +172,11 @@ impl TrainStep for SharedNetwork {
         self.update(|held| {
             let network = optimizer.step(rate, held.network, gradients);
             let average = held.average.map(|average| average.follow(&network));
-            Held { network, average }
+            Held {
+                network,
+                average,
+                ..held
+            }
         })
     }
 }
@@ -169,7 +186,10 @@ impl InferenceStep for SharedNetwork {
     type Output = Outputs;
 
     fn step(&self, batch: Batch) -> Outputs {
-        self.look(|network| InferenceStep::step(network, batch))
+        self.with(|held| {
+            let output = held.network.output(batch);
+            Outputs(vec![held.scores.measure(output, true)])
+        })
     }
 }
 
@@ -194,6 +214,7 @@ impl Module for SharedNetwork {
         self.with(|held| {
             Self::of(Held {
                 network: held.network.valid(),
+                scores: held.scores.clone(),
                 average: held.average.clone(),
             })
         })
@@ -231,6 +252,7 @@ impl Module for SharedNetwork {
                 network: map(Some(AVERAGE), average.network),
                 ..average
             }),
+            ..held
         })
     }
 }

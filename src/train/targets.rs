@@ -13,6 +13,14 @@ pub enum Targets {
 }
 
 impl Targets {
+    /// Those of the items at some places, in their order.
+    pub fn select(self, places: Tensor<1, Int>) -> Self {
+        match self {
+            Targets::Classes(classes) => Targets::Classes(classes.select(0, places)),
+            Targets::Values(values) => Targets::Values(values.select(0, places)),
+        }
+    }
+
     /// The same without a graph behind it.
     pub fn without_autodiff(self) -> Self {
         match self {

@@ -118,6 +118,26 @@ impl DynTensor {
         }
     }
 
+    /// Where it is.
+    pub fn device(&self) -> Device {
+        match self {
+            DynTensor::R1(t) => t.device(),
+            DynTensor::R2(t) => t.device(),
+            DynTensor::R3(t) => t.device(),
+            DynTensor::R4(t) => t.device(),
+            DynTensor::R5(t) => t.device(),
+            DynTensor::Tokens(t) => t.device(),
+        }
+    }
+
+    /// The items at some places along the first axis, in their order.
+    pub fn select(self, places: Tensor<1, Int>) -> Self {
+        match self {
+            DynTensor::Tokens(t) => DynTensor::Tokens(t.select(0, places)),
+            numbers => map_rank!(numbers, t => t.select(0, places)),
+        }
+    }
+
     /// Number of dimensions.
     pub fn rank(&self) -> usize {
         self.dims().len()

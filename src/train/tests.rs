@@ -4,14 +4,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use burn::data::dataloader::DataLoader;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::store::ModuleRecord;
 use burn::tensor::Tensor;
 use burn::train::Interrupter;
 
 use super::digest::weights_digest;
+use super::loader::{Batch, Cursor, Loader};
 use super::network::Network;
 use super::paths::Paths;
+use super::targets::Targets;
+use super::tensor::DynTensor;
 use super::{Job, device, execute, initial_network};
 use crate::data::{self, Folders};
 use crate::event::Outcome;
@@ -19,6 +23,7 @@ use crate::plan::inventory::Inventory;
 use crate::plan::{self, RunPlan};
 use crate::record::RunFolder;
 use crate::spec::document::Document;
+use crate::spec::task::TaskKind;
 
 pub(super) const IRIS: &str = "data.type = \"iris\"\nmodel = { type = \"mlp\", hidden = [8] }\n\
     optimizer = { type = \"adamw\", learning_rate = 1e-2 }\ntrain = { epochs = 3, batch_size = 25 }\n";
@@ -49,7 +54,7 @@ fn generator() -> MutexGuard<'static, ()> {
 fn trained(plan: &RunPlan, folder: &Path) -> RunFolder {
     let folder = RunFolder(folder.to_owned());
     let job = Job {
-        meter: Arc::new(super::Meter::new(plan)),
+        meter: Arc::new(super::Meter::new(plan, None)),
         is_probe: false,
         plan: plan.clone(),
         planned: plan.clone(),
@@ -161,4 +166,75 @@ fn weights_are_drawn_from_the_seed_before_anything_else() {
     device.clone().autodiff().seed(1);
     let other = first_network(&plan);
     assert_eq!(weights_digest(&network), weights_digest(&other));
+}
+
+/// Everything in a batch as bytes.
+fn bytes(batch: Batch) -> Vec<Vec<u8>> {
+    let inputs = match batch.inputs {
+        DynTensor::Tokens(tokens) => tokens.into_data(),
+        numbers => numbers.flatten().into_data(),
+    };
+    let targets = match batch.targets {
+        Targets::Classes(classes) => classes.into_data(),
+        Targets::Values(values) => values.into_data(),
+    };
+    [inputs, targets]
+        .map(|data| data.as_bytes().to_vec())
+        .into()
+}
+
+#[test]
+fn batches_from_the_device_are_those_that_are_staged() {
+    let autoencoder = "data.type = \"digits\"\ntask.type = \"autoencoding\"\nmodel.layers = [{ type = \"conv2d\", out_channels = 1, kernel_size = 1 }]\n\
+        optimizer = { type = \"adamw\", learning_rate = 1e-2 }\ntrain = { epochs = 3, batch_size = 100 }\n";
+    let tokens = "data = { type = \"copy_sequence\", num_items = 500 }\n\
+        model = { type = \"transformer_lm\", d_model = 8, num_heads = 2 }\n\
+        optimizer = { type = \"adamw\", learning_rate = 1e-2 }\ntrain = { epochs = 3, batch_size = 60 }\n";
+    for text in [IRIS, autoencoder, tokens] {
+        let text = text.replace("train = {", "train = { micro_batch_size = 10,");
+        let plan = planned(&text);
+        let loaded = data::load(&plan.data, &|_, _| {}).unwrap();
+        let device = device::open(plan.device, plan.precision).unwrap();
+        let cursor = Arc::new(Cursor::default());
+        let staged = Loader::in_order(Arc::new(loaded.train), &plan, &device);
+        let kept = staged.clone().keeping();
+        // In order, and from the third step of the second epoch on.
+        let pairs = [
+            (staged.clone(), kept.clone()),
+            (
+                staged.clone().shuffled(plan.seed, cursor.clone()),
+                kept.clone().shuffled(plan.seed, cursor.clone()),
+            ),
+        ];
+        cursor.set(2, 2);
+        for (staged, kept) in pairs {
+            let of = |loader: &Loader| -> Vec<Vec<Vec<u8>>> {
+                loader.iter().map(|batch| bytes(batch.unwrap())).collect()
+            };
+            let staged = of(&staged);
+            assert!(staged.len() > 5);
+            assert_eq!(staged, of(&kept));
+        }
+        let all = bytes(kept.iter().next().unwrap().unwrap());
+        let item: usize = all.iter().map(Vec::len).sum::<usize>() / 10;
+        let is_twice = plan.task.kind == TaskKind::Autoencoding;
+        let expected = plan.kept_on_device()["train"] as usize * (1 + is_twice as usize);
+        assert_eq!(item * plan.data.num_train, expected);
+    }
+}
+
+#[test]
+fn what_changes_or_does_not_fit_is_not_kept_on_the_device() {
+    let digits = IRIS.replace("iris", "digits");
+    let all = planned(&digits).kept_on_device();
+    assert_eq!(all.keys().copied().collect::<Vec<_>>(), ["train", "valid"]);
+    let changed = format!("{digits}data.augment = {{ flip = 0.5 }}\n");
+    let changed = planned(&changed).kept_on_device();
+    assert_eq!(changed.keys().copied().collect::<Vec<_>>(), ["valid"]);
+    let mut plan = planned(&digits);
+    let needed: u64 = all.values().sum();
+    plan.memory_limit_bytes = Some(plan.least_memory_bytes + 4 * needed);
+    assert_eq!(plan.kept_on_device(), all);
+    plan.memory_limit_bytes = Some(plan.least_memory_bytes + 4 * needed - 1);
+    assert!(plan.kept_on_device().is_empty());
 }

@@ -4,7 +4,6 @@
 use std::fs;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use burn::data::dataloader::DataLoader;
 use burn::module::{Module, ParamGroup};
 use burn::tensor::Device;
 use burn::train::{Learner, SupervisedTraining, TrainingError, TrainingStrategy};
@@ -40,8 +39,9 @@ pub struct Splits {
 }
 
 impl Splits {
-    /// Serves what was loaded. A probe validates and tests a few batches alone.
+    /// Serves what was loaded, from the device what is kept there. A probe validates and tests a few batches alone.
     pub fn new(plan: &RunPlan, loaded: Loaded, device: &Device, is_probe: bool) -> Self {
+        let kept = plan.kept_on_device();
         let Loaded {
             train,
             valid,
@@ -59,11 +59,17 @@ impl Splits {
             false => split,
         };
         let (valid, test) = (short(valid), test.map(short));
-        let loader = |split: Split| Loader::in_order(Arc::new(split), plan, device);
+        let loader = |name: &str, split: Split, device: &Device| {
+            let loader = Loader::in_order(Arc::new(split), plan, device);
+            match kept.contains_key(name) {
+                true => loader.keeping(),
+                false => loader,
+            }
+        };
         Self {
-            train: loader(train),
-            valid: loader(valid),
-            test: test.map(loader),
+            train: loader("train", train, &device.clone().autodiff()),
+            valid: loader("valid", valid, device),
+            test: test.map(|test| loader("test", test, device)),
             scores: Arc::new(Scores::new(plan, to_pixels)),
         }
     }
@@ -106,7 +112,7 @@ impl Training<'_> {
         let frozen = ParamGroup::from_paths(optimizer::frozen(plan, &parameters));
         let network = network.set_require_grad_group(frozen, false);
         let learner = Learner::new(
-            SharedNetwork::new(network, plan.train.ema.as_ref()),
+            SharedNetwork::new(network, plan.train.ema.as_ref(), splits.scores.clone()),
             optimizer::optimizer(plan, &parameters),
             schedule::schedule(plan, &parameters, &job.adjustments),
         );
@@ -135,11 +141,10 @@ impl Training<'_> {
             result: result.clone(),
         };
         let [model, optimizer, scheduler] = checkpoints.parts();
-        let batch_size = plan.train.batch_size;
-        let [train_tap, valid_tap] = Tap::pair(&sums, &splits.scores, batch_size, &interrupter);
+        let [train_tap, valid_tap] = Tap::pair(&sums, plan, &interrupter);
         let training = SupervisedTraining::new(
             &job.folder.0,
-            train_loader.to_device(device),
+            Arc::new(train_loader),
             Arc::new(splits.valid.clone()),
         )
         .metric_train(train_tap)
@@ -279,7 +284,7 @@ impl Training<'_> {
                     (job.emit)(Event::SplitEvaluated {
                         split: name.into(),
                         epoch: epoch.epoch,
-                        metrics: evaluate(&network, test, &splits.scores, name)?,
+                        metrics: evaluate(&network, test, &splits.scores, name, &job.plan)?,
                     });
                 }
             }

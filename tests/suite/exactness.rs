@@ -67,6 +67,15 @@ fn a_run_that_is_killed_at_twenty_moments_is_the_same_run() {
 }
 
 #[test]
+fn no_number_depends_on_when_it_is_read() {
+    let often = one_run().replace("[train]", "[train]\nlog_every = 1");
+    let rarely = one_run().replace("[train]", "[train]\nlog_every = 1000");
+    let often = numbers(completed(&often, &[]).path());
+    assert_eq!(often, numbers(completed(&rarely, &[]).path()));
+    assert_eq!(often, numbers(completed(&one_run(), &[]).path()));
+}
+
+#[test]
 fn more_epochs_are_added_to_those_that_are_there() {
     let spec = STOPPABLE
         .replace("seeds = [1, 2]", "seeds = [1]")

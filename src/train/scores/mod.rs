@@ -1,17 +1,22 @@
 //! The metrics of a task, out of sums that can be added up in any order.
 //!
 //! Burn's metrics average the values of batches, which is wrong for all that is no mean over items: so
-//! what is summed up here are counts and errors, and values are computed from the sums of a whole split.
+//! what is summed up here are counts and errors, and values are computed from the sums of a whole split. What a batch
+//! contributes is reduced on the device: counts to a number, errors to a number an item, which are added up in double
+//! precision when they are read.
 
+mod measured;
 mod ranked;
 
+pub use measured::{Measured, Read, read};
 pub use ranked::Ranked;
 
 use burn::tensor::activation::{log_softmax, softplus};
 use burn::tensor::module::conv2d;
 use burn::tensor::ops::ConvOptions;
-use burn::tensor::{Int, Tensor, TensorData, TensorReadError};
+use burn::tensor::{Bool, Int, Tensor, TensorData, TensorReadError};
 
+use super::network::Output;
 use super::targets::Targets;
 use crate::data::TargetPlan;
 use crate::plan::RunPlan;
@@ -36,9 +41,6 @@ pub struct Scores {
     /// Number of classes or labels, where there are such.
     pub num_classes: usize,
 }
-
-/// Takes a name and what is added under it.
-type Add<'a> = &'a mut dyn FnMut(&str, f64);
 
 impl Scores {
     /// The scores of a plan. `to_pixels` is what values are multiplied by and what is added then, for
@@ -77,19 +79,25 @@ impl Scores {
         self.metrics.iter().any(|metric| any.contains(metric))
     }
 
-    /// Adds what a batch contributes. For classes, `outputs` is \[batch * positions, classes\]; for values
-    /// and labels \[batch, values\].
-    pub fn add(
-        &self,
-        outputs: Tensor<2>,
-        targets: &Targets,
-        add: Add<'_>,
-    ) -> Result<(), TensorReadError> {
-        match targets {
-            Targets::Classes(classes) => self.add_classes(outputs, classes, add),
-            Targets::Values(values) if self.is_of_labels() => self.add_labels(outputs, values, add),
-            Targets::Values(values) => self.add_values(outputs, values, add),
+    /// What a batch contributes. With `ranked`, its scores themselves too, if a metric needs them.
+    pub fn measure(&self, output: Output, ranked: bool) -> Measured {
+        let Output {
+            losses,
+            outputs,
+            targets,
+        } = output;
+        let mut measured = Measured::of_losses(losses);
+        if ranked && self.needs_ranks() {
+            measured.ranked = Some((outputs.clone(), targets.clone()));
         }
+        match targets {
+            Targets::Classes(classes) => self.measure_classes(outputs, classes, &mut measured),
+            Targets::Values(labels) if self.is_of_labels() => {
+                self.measure_labels(outputs, labels, &mut measured);
+            }
+            Targets::Values(values) => self.measure_values(outputs, values, &mut measured),
+        }
+        measured
     }
 
     fn is_of_labels(&self) -> bool {
@@ -99,123 +107,94 @@ impl Scores {
         )
     }
 
-    fn add_classes(
-        &self,
-        outputs: Tensor<2>,
-        classes: &Tensor<2, Int>,
-        add: Add<'_>,
-    ) -> Result<(), TensorReadError> {
+    /// `outputs` is \[batch * positions, classes\].
+    fn measure_classes(&self, outputs: Tensor<2>, classes: Tensor<2, Int>, to: &mut Measured) {
         use Metric::*;
-        let flat: Tensor<1, Int> = classes.clone().flatten(0, 1);
-        let wanted = whole_numbers(flat.clone())?;
-        let counted = || wanted.iter().enumerate().filter(|(_, class)| **class >= 0);
-        add("counted", counted().count() as f64);
+        let [num, num_classes] = outputs.dims();
+        let wanted: Tensor<2, Int> = classes.reshape([num, 1]);
+        let counts = wanted.clone().greater_equal_scalar(0);
+        to.count("counted", counts.clone().int().sum());
         if self.wants(&[Accuracy, Precision, Recall, FBeta, Dice, MeanIou]) {
-            let chosen = whole_numbers(outputs.clone().argmax(1).squeeze_dim::<1>(1))?;
-            let right = counted().filter(|(at, class)| chosen[*at] == **class);
-            add("right", right.count() as f64);
+            let chosen = outputs.clone().argmax(1);
+            // What does not count is no class, so it is never right.
+            let right = chosen.clone().equal(wanted.clone());
+            to.count("right", right.int().sum());
             if self.wants(&[Precision, Recall, FBeta, Dice, MeanIou]) {
-                let mut counts = Counts::new(outputs.dims()[1]);
-                counted().for_each(|(at, class)| counts.decide(chosen[at], *class));
-                counts.add(add);
+                let each = Tensor::<1, Int>::arange(0..num_classes as i64, &outputs.device());
+                let each = each.unsqueeze_dim::<2>(0).expand([num, num_classes]);
+                let is = |of: Tensor<2, Int>| of.expand([num, num_classes]).equal(each.clone());
+                let counts = counts.clone().expand([num, num_classes]);
+                let (chosen, wanted) = (is(chosen).bool_and(counts), is(wanted.clone()));
+                let total = |of: Tensor<2, Bool>| of.int().sum_dim(0).flatten(0, 1);
+                to.counts("both", total(chosen.clone().bool_and(wanted.clone())));
+                to.counts("chosen", total(chosen));
+                to.counts("wanted", total(wanted));
             }
         }
         if self.wants(&[TopKAccuracy, Perplexity]) {
-            let index = flat.clamp_min(0).unsqueeze_dim::<2>(1);
+            let index = wanted.clamp_min(0);
             if self.wants(&[TopKAccuracy]) {
                 let right = outputs.clone().gather(1, index.clone());
-                let better = outputs.clone().greater(right.expand(outputs.dims())).int();
-                let ranks = whole_numbers(better.sum_dim(1).squeeze_dim::<1>(1))?;
-                let among = counted().filter(|(at, _)| ranks[*at] < self.settings.top_k as i64);
-                add("among", among.count() as f64);
+                let better = outputs.clone().greater(right.expand([num, num_classes]));
+                let is_among = better
+                    .int()
+                    .sum_dim(1)
+                    .lower_scalar(self.settings.top_k as i64);
+                to.count("among", is_among.bool_and(counts.clone()).int().sum());
             }
             if self.wants(&[Perplexity]) {
-                let logs = numbers(log_softmax(outputs, 1).gather(1, index))?;
-                add("log_likelihood", counted().map(|(at, _)| logs[at]).sum());
+                let logs = log_softmax(outputs, 1).gather(1, index);
+                let logs = logs.mask_fill(counts.bool_not(), 0.0);
+                to.sum("log_likelihood", logs.flatten(0, 1));
             }
         }
-        Ok(())
     }
 
-    fn add_labels(
-        &self,
-        outputs: Tensor<2>,
-        labels: &Tensor<2>,
-        add: Add<'_>,
-    ) -> Result<(), TensorReadError> {
+    /// \[batch, labels\] each.
+    fn measure_labels(&self, outputs: Tensor<2>, labels: Tensor<2>, to: &mut Measured) {
         let [num_items, num_labels] = labels.dims();
-        let chosen = whole_numbers(outputs.greater_scalar(0.0).int().flatten(0, 1))?;
-        let wanted = numbers(labels.clone())?;
-        let mut counts = Counts::new(num_labels);
-        let (mut right, mut whole) = (0, 0);
-        let items = chosen
-            .chunks_exact(num_labels)
-            .zip(wanted.chunks_exact(num_labels));
-        for (chosen, wanted) in items {
-            let mut all = true;
-            for (label, (chosen, wanted)) in chosen.iter().zip(wanted).enumerate() {
-                let (chosen, wanted) = (*chosen == 1, *wanted > 0.5);
-                counts.chosen[label] += chosen as u64;
-                counts.wanted[label] += wanted as u64;
-                counts.both[label] += (chosen && wanted) as u64;
-                right += (chosen == wanted) as u64;
-                all &= chosen == wanted;
-            }
-            whole += all as u64;
-        }
-        add("items", num_items as f64);
-        add("counted", (num_items * num_labels) as f64);
-        add("right", right as f64);
-        add("whole", whole as f64);
+        let chosen = outputs.greater_scalar(0.0);
+        let wanted = labels.greater_scalar(0.5);
+        to.know("items", num_items as f64);
+        to.know("counted", (num_items * num_labels) as f64);
+        let right = chosen.clone().equal(wanted.clone()).int();
+        to.count("right", right.clone().sum());
+        let is_whole = right.sum_dim(1).equal_scalar(num_labels as i64);
+        to.count("whole", is_whole.int().sum());
         if self.wants(&[Metric::Precision, Metric::Recall, Metric::FBeta]) {
-            counts.add(add);
+            let total = |of: Tensor<2, Bool>| of.int().sum_dim(0).flatten(0, 1);
+            to.counts("both", total(chosen.clone().bool_and(wanted.clone())));
+            to.counts("chosen", total(chosen));
+            to.counts("wanted", total(wanted));
         }
-        Ok(())
     }
 
-    fn add_values(
-        &self,
-        outputs: Tensor<2>,
-        targets: &Tensor<2>,
-        add: Add<'_>,
-    ) -> Result<(), TensorReadError> {
+    /// `targets` is \[batch, values\].
+    fn measure_values(&self, outputs: Tensor<2>, targets: Tensor<2>, to: &mut Measured) {
         let [num_items, num_values] = targets.dims();
-        add("items", num_items as f64);
+        to.know("items", num_items as f64);
         let predicted = self.predicted(outputs, num_values);
         if self.wants(&[Metric::R2, Metric::Rmse]) {
-            let (predicted, wanted) = (numbers(predicted.clone())?, numbers(targets.clone())?);
-            for value in 0..num_values {
-                let of = |all: &[f64], at: usize| all[at * num_values + value];
-                let wanted = (0..num_items).map(|at| of(&wanted, at));
-                let errors = (0..num_items).zip(wanted.clone());
-                let errors = errors.map(|(at, wanted)| of(&predicted, at) - wanted);
-                add(&format!("sum {value}"), wanted.clone().sum());
-                add(&format!("squares {value}"), wanted.map(|y| y * y).sum());
-                add(&format!("errors {value}"), errors.map(|e| e * e).sum());
-            }
+            to.pairs(predicted.clone(), targets.clone());
         }
         let errors = predicted.clone() - targets.clone();
         if self.wants(&[Metric::Mae]) {
-            let each = numbers(errors.clone().abs().mean_dim(1))?;
-            add("absolute", each.iter().sum());
+            to.sum("absolute", errors.clone().abs().mean_dim(1).flatten(0, 1));
         }
         if self.wants(&[Metric::Mse, Metric::Psnr]) {
-            let each = numbers(errors.square().mean_dim(1))?;
-            add("squared", each.iter().sum());
-            // An exact image would have no finite ratio: 100 dB stands for it.
             let unit = f64::from(self.to_pixels.0).powi(2);
-            let ratio = |error: &f64| 10.0 * (1.0 / (error * unit)).log10().min(10.0);
-            add("decibels", each.iter().map(ratio).sum());
+            to.squared(unit, errors.square().mean_dim(1).flatten(0, 1));
         }
         if let (Some([channels, height, width]), true) = (self.image, self.wants(&[Metric::Ssim])) {
             let (unit, zero) = self.to_pixels;
             let images = |flat: Tensor<2>| {
                 (flat * unit + zero).reshape([num_items, channels, height, width])
             };
-            let each = similarities(images(predicted), images(targets.clone()));
-            add("similarity", numbers(each)?.iter().sum());
+            to.sum(
+                "similarity",
+                similarities(images(predicted), images(targets)),
+            );
         }
-        Ok(())
     }
 
     /// The values that outputs stand for.
@@ -367,43 +346,6 @@ fn columns(sum: &dyn Fn(&str) -> Option<f64>) -> impl Iterator<Item = (f64, f64,
         let of = |what: &str| sum(&format!("{what} {value}"));
         Some((of("sum")?, of("squares")?, of("errors")?))
     })
-}
-
-/// Decisions about each class or label in a batch.
-struct Counts {
-    both: Vec<u64>,
-    chosen: Vec<u64>,
-    wanted: Vec<u64>,
-}
-
-impl Counts {
-    fn new(num: usize) -> Self {
-        let [both, chosen, wanted] = [(); 3].map(|()| vec![0; num]);
-        Self {
-            both,
-            chosen,
-            wanted,
-        }
-    }
-
-    fn decide(&mut self, chosen: i64, wanted: i64) {
-        self.chosen[chosen as usize] += 1;
-        self.wanted[wanted as usize] += 1;
-        self.both[wanted as usize] += (chosen == wanted) as u64;
-    }
-
-    fn add(&self, add: Add<'_>) {
-        let parts = [
-            ("both", &self.both),
-            ("chosen", &self.chosen),
-            ("wanted", &self.wanted),
-        ];
-        for (what, counts) in parts {
-            for (class, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-                add(&format!("{what} {class}"), *count as f64);
-            }
-        }
-    }
 }
 
 fn whole_numbers(tensor: Tensor<1, Int>) -> Result<Vec<i64>, TensorReadError> {

@@ -52,11 +52,20 @@ fn measured(
 ) -> BTreeMap<&'static str, f64> {
     let mut sums: BTreeMap<String, f64> = BTreeMap::new();
     let mut start = 0;
+    let mut staged = Vec::new();
     for end in ends {
-        let batch = tensor(&outputs[start * width..end * width], width);
-        let mut add = |name: &str, value: f64| *sums.entry(name.to_owned()).or_default() += value;
-        scores.add(batch, &targets(start, *end), &mut add).unwrap();
+        let outputs = tensor(&outputs[start * width..end * width], width);
+        let output = Output {
+            losses: outputs.clone().sum_dim(1).squeeze_dim(1),
+            outputs,
+            targets: targets(start, *end),
+        };
+        staged.push(scores.measure(output, false));
         start = *end;
+    }
+    // All at once, as steps are read.
+    for batch in read(staged).unwrap() {
+        batch.add(&mut |name, value| *sums.entry(name.to_owned()).or_default() += value);
     }
     scores
         .values(&|name| sums.get(name).copied())

@@ -1,0 +1,59 @@
+//! Which splits a run keeps on its device: a function of the plan alone, so that a forecast of memory can count them.
+
+use std::collections::BTreeMap;
+
+use super::RunPlan;
+use crate::data::TargetPlan;
+use crate::spec::task::TaskKind;
+
+/// The most bytes that a run keeps on its device, whatever its limit is: other runs may share the device.
+const MOST: u64 = 1 << 30;
+/// What part of the memory that a run does not need otherwise may be taken by its items.
+const SHARE: u64 = 4;
+/// Bytes of a token or a class on a device.
+const INTEGER: u64 = 4;
+
+impl RunPlan {
+    /// The splits whose encoded items are kept on the device for the whole training, with their bytes there: those of
+    /// train and valid that are the same in every epoch, if all of them together fit. The test split is gone
+    /// through once, and is not worth the room.
+    pub fn kept_on_device(&self) -> BTreeMap<&'static str, u64> {
+        let data = &self.data;
+        let splits = [
+            ("train", data.num_train, data.augment.is_none()),
+            ("valid", data.num_valid, true),
+        ];
+        let item = self.bytes_per_item();
+        let same = splits.into_iter().filter(|(_, _, is_same)| *is_same);
+        let kept: BTreeMap<&'static str, u64> = same
+            .map(|(name, num, _)| (name, (num as u64).saturating_mul(item)))
+            .collect();
+        let room = self.memory_limit_bytes.map_or(MOST, |limit| {
+            (limit.saturating_sub(self.forecast.least()) / SHARE).min(MOST)
+        });
+        let all = kept
+            .values()
+            .fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
+        if all <= room { kept } else { BTreeMap::new() }
+    }
+
+    /// Bytes of an item with its target as tensors; an item that is its own target is there once.
+    fn bytes_per_item(&self) -> u64 {
+        let float = self.precision.num_bytes();
+        let size = |shape: &[usize]| shape.iter().product::<usize>() as u64;
+        let input = size(&self.data.input.shape);
+        let input = match self.data.input.vocabulary {
+            Some(_) => input.saturating_mul(INTEGER),
+            None => input.saturating_mul(float),
+        };
+        let target = match &self.data.target {
+            _ if self.task.kind == TaskKind::Autoencoding => 0,
+            TargetPlan::None => 0,
+            TargetPlan::Class { .. } => INTEGER,
+            TargetPlan::Classes { shape, .. } => size(shape).saturating_mul(INTEGER),
+            TargetPlan::Labels { num_labels } => *num_labels as u64 * float,
+            TargetPlan::Values { shape } => size(shape).saturating_mul(float),
+        };
+        input.saturating_add(target)
+    }
+}
