@@ -9,10 +9,15 @@ use crate::event::{Event, MemoryPeak, Outcome};
 use crate::plan::{Calibration, Probe, RunPlan};
 use crate::record::{Calibrations, RunFolder};
 
-/// What a probe trains at most. Several epochs, since each begins threads that the allocator keeps memory
-/// for, and checkpoints are written beside the next epoch.
-const EPOCHS: usize = 8;
-const STEPS_PER_EPOCH: usize = 4;
+/// Multiplications with addition that a probe is to take, some seconds of a processor's time: a small
+/// network is so probed over many epochs, in each of which the allocator keeps a little more.
+const MULTIPLY_ADDS: u64 = 20_000_000_000;
+
+/// Updates of a probe, at least and at most.
+const UPDATES: (u64, u64) = (96, 2000);
+
+/// Updates in an epoch of a probe, at least, where the run has as many.
+const STEPS_PER_EPOCH: usize = 6;
 
 /// The calibrations of this program on this machine.
 pub fn calibrations() -> Calibrations {
@@ -46,9 +51,13 @@ pub fn calibrate(
 /// The same work for a few steps, with nothing that could end it before.
 fn probed(run: &RunPlan, items: usize) -> RunPlan {
     let mut probe = run.in_batches(items, run.precision);
-    probe.train.epochs = run.train.epochs.min(EPOCHS);
+    let per_item = run.network.multiply_adds_per_item.saturating_mul(3);
+    let per_update = per_item.saturating_mul(probe.train.batch_size as u64);
+    let updates = (MULTIPLY_ADDS / per_update.max(1)).clamp(UPDATES.0, UPDATES.1) as usize;
+    probe.train.epochs = run.train.epochs.min(updates / STEPS_PER_EPOCH);
     probe.train.early_stopping = None;
-    probe.steps_per_epoch = probe.steps_per_epoch.min(STEPS_PER_EPOCH);
+    let steps = updates.div_ceil(probe.train.epochs);
+    probe.steps_per_epoch = probe.steps_per_epoch.min(steps);
     probe.time_limit_secs = None;
     probe.on_failure.clear();
     probe.with_fingerprint()

@@ -116,6 +116,5 @@ fn in_pieces(run: &RunPlan, items: usize) -> RunPlan {
     let mut smaller = run.clone();
     smaller.train.batch_size = batch_size;
     smaller.train.micro_batch_size = items;
-    let smaller = smaller.with_forecast();
-    smaller
+    smaller.with_forecast()
 }

@@ -218,3 +218,24 @@ fn private_bytes() -> Option<u64> {
     };
     Some((kib("RssAnon:")? + kib("RssShmem:")?) << 10)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn running_out_of_memory_is_known_by_its_words() {
+        for text in [
+            "out of device memory allocating 1024 bytes",
+            "An out-of-memory error happened during launch",
+            "wgpu error: Out of Memory",
+            "Not enough memory left.",
+            "CUDA_ERROR_OUT_OF_MEMORY",
+        ] {
+            assert!(is_out_of_memory(text), "{text}");
+        }
+        for text in ["device lost", "index out of bounds", "memory mapped"] {
+            assert!(!is_out_of_memory(text), "{text}");
+        }
+    }
+}

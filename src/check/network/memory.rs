@@ -14,8 +14,8 @@ use super::{Layer, Network};
 use crate::spec::model::activation::Activation;
 use crate::spec::model::layer::LayerKind;
 
-/// Bytes of a place in a window, as a max pooling keeps it for each output value.
-const PLACE_BYTES: u64 = 8;
+/// Bytes of a place in a window, as a max pooling keeps it for each output value: 32 bits by default.
+const PLACE_BYTES: u64 = 4;
 
 impl Network {
     /// Bytes that one item's forward pass leaves for the backward pass, in numbers of `float` bytes.
