@@ -77,7 +77,7 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
     let Executed {
         outcome,
         weights_digest,
-    } = caught(|| train::execute(&job));
+    } = caught(|| train::execute(&job)).unwrap_or_else(|text| of_panic(&text));
     tracing::info!(?outcome, "worker ends");
     let code = match outcome {
         Outcome::Completed | Outcome::Skipped { .. } => OK,
@@ -126,8 +126,8 @@ fn watch_leash(interrupter: Interrupter) {
     });
 }
 
-/// Runs the job; a panic on any thread becomes a failure with its message and place.
-fn caught(execute: impl FnOnce() -> Executed) -> Executed {
+/// Runs a job; a panic on any thread that ends it is an error with the first message and its place.
+pub fn caught<T>(execute: impl FnOnce() -> T) -> Result<T, String> {
     let first: Arc<Mutex<Option<String>>> = Arc::default();
     let seen = first.clone();
     panic::set_hook(Box::new(move |info| {
@@ -141,23 +141,20 @@ fn caught(execute: impl FnOnce() -> Executed) -> Executed {
             .unwrap_or_else(PoisonError::into_inner)
             .get_or_insert(text);
     }));
-    match panic::catch_unwind(AssertUnwindSafe(execute)) {
-        Ok(executed) => executed,
-        Err(payload) => {
-            let first = first.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let text = first.unwrap_or_else(|| panic_text(&*payload));
-            let class = match text.to_lowercase() {
-                t if t.contains("out of memory") || t.contains("outofmemory") => {
-                    FailureClass::OutOfMemory
-                }
-                t if t.contains("device lost") || t.contains("poisoned device") => {
-                    FailureClass::DeviceLost
-                }
-                _ => FailureClass::Panic,
-            };
-            Outcome::failed(class, format!("{text}; the backtrace is in run.log")).into()
-        }
-    }
+    panic::catch_unwind(AssertUnwindSafe(execute)).map_err(|payload| {
+        let first = first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        first.unwrap_or_else(|| panic_text(&*payload))
+    })
+}
+
+/// The failure that a panic is.
+fn of_panic(text: &str) -> Executed {
+    let class = match text.to_lowercase() {
+        t if t.contains("out of memory") || t.contains("outofmemory") => FailureClass::OutOfMemory,
+        t if t.contains("device lost") || t.contains("poisoned device") => FailureClass::DeviceLost,
+        _ => FailureClass::Panic,
+    };
+    Outcome::failed(class, format!("{text}; the backtrace is in run.log")).into()
 }
 
 /// A source path without the folder that the crate was built in.

@@ -6,6 +6,7 @@ mod child;
 mod retry;
 
 pub use cancel::{Cancel, GRACE, Reason, Urgency};
+pub use child::ended_by;
 
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;

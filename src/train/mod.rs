@@ -25,6 +25,7 @@ mod metrics;
 mod network;
 mod norms;
 mod optimizer;
+pub mod parity;
 mod paths;
 mod pulse;
 mod saved;

@@ -12,6 +12,7 @@ mod files;
 mod generated;
 mod init;
 mod models;
+mod parity;
 mod pictures;
 mod plans;
 mod recipe;
