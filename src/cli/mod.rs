@@ -291,7 +291,7 @@ struct ParityArgs {
     #[arg(long, conflicts_with_all = ["spec", "set", "steps", "trial"])]
     layers: bool,
     /// Only the types of layers that match, such as `conv*`; may be repeated
-    #[arg(long, value_name = "GLOB", requires = "layers")]
+    #[arg(long, value_name = "GLOB", conflicts_with = "spec")]
     only: Vec<String>,
     /// Print everything as JSON, one object a device
     #[arg(long, conflicts_with = "md")]

@@ -35,14 +35,16 @@ pub fn answers(
     let put = |data: &TensorData| host::put(&order.apply(data), device);
     let inputs: Vec<DynTensor> = given.inputs.iter().map(|i| host::tracked(put(i))).collect();
     let output = manner.forward(step, layer, plan, inputs.clone());
-    let mut answers: Answers = vec![(Of::Output, None, order.undo(host::get(output.clone())))];
-    let weighted = output.flatten() * put(&given.gradient).flatten();
+    let weighted = output.clone().flatten() * put(&given.gradient).flatten();
     let sum: Tensor<1> = weighted.sum();
-    if !sum.is_tracked() {
+    // Nothing is read between the passes, as in training: to read makes a device compute what is pending in other
+    // pieces.
+    let gradients = sum.is_tracked().then(|| sum.backward());
+    let mut answers: Answers = vec![(Of::Output, None, order.undo(host::get(output)))];
+    let Some(gradients) = gradients else {
         // Tokens into frozen weights.
         return answers;
-    }
-    let gradients = sum.backward();
+    };
     for (at, input) in inputs.iter().enumerate() {
         if let Some(gradient) = host::gradient(input, &gradients) {
             let part = Some((at + 1).to_string());
