@@ -14,6 +14,7 @@ pub mod diagnostic;
 pub mod dispatch;
 pub mod event;
 pub mod init;
+pub mod parity;
 pub mod plan;
 pub mod record;
 pub mod report;

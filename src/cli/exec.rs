@@ -90,7 +90,7 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
         fault: args.inject_fault.clone(),
     };
     tracing::info!(run = job.plan.id, threads, "worker started");
-    let executed = caught(|| train::execute(&job));
+    let executed = caught(|| train::execute(&job)).unwrap_or_else(|text| of_panic(&text));
     tracing::info!(outcome = ?executed.outcome, "worker ends");
     if !meter.end() {
         // The watchdog ends this process.
@@ -163,8 +163,8 @@ fn watch_leash(interrupter: Interrupter) {
     });
 }
 
-/// Runs the job; a panic on any thread becomes a failure with its message and place.
-fn caught(execute: impl FnOnce() -> Executed) -> Executed {
+/// Runs a job; a panic on any thread that ends it is an error with the first message and its place.
+pub fn caught<T>(execute: impl FnOnce() -> T) -> Result<T, String> {
     let first: Arc<Mutex<Option<String>>> = Arc::default();
     let seen = first.clone();
     panic::set_hook(Box::new(move |info| {
@@ -178,21 +178,20 @@ fn caught(execute: impl FnOnce() -> Executed) -> Executed {
             .unwrap_or_else(PoisonError::into_inner)
             .get_or_insert(text);
     }));
-    match panic::catch_unwind(AssertUnwindSafe(execute)) {
-        Ok(executed) => executed,
-        Err(payload) => {
-            let first = first.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let text = first.unwrap_or_else(|| panic_text(&*payload));
-            let class = match text.to_lowercase() {
-                t if is_out_of_memory(&t) => FailureClass::OutOfMemory,
-                t if t.contains("device lost") || t.contains("poisoned device") => {
-                    FailureClass::DeviceLost
-                }
-                _ => FailureClass::Panic,
-            };
-            Outcome::failed(class, format!("{text}; the backtrace is in run.log")).into()
-        }
-    }
+    panic::catch_unwind(AssertUnwindSafe(execute)).map_err(|payload| {
+        let first = first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        first.unwrap_or_else(|| panic_text(&*payload))
+    })
+}
+
+/// The failure that a panic is.
+fn of_panic(text: &str) -> Executed {
+    let class = match text.to_lowercase() {
+        t if is_out_of_memory(&t) => FailureClass::OutOfMemory,
+        t if t.contains("device lost") || t.contains("poisoned device") => FailureClass::DeviceLost,
+        _ => FailureClass::Panic,
+    };
+    Outcome::failed(class, format!("{text}; the backtrace is in run.log")).into()
 }
 
 /// A source path without the folder that the crate was built in.

@@ -8,7 +8,7 @@ use super::{SpecArgs, WRONG};
 use crate::console::{Fetching, Mode};
 use crate::data::{self, Folders};
 use crate::diagnostic::{Diagnostic, Diagnostics, Sources};
-use crate::plan::{self, Plan};
+use crate::plan::{self, Plan, RunPlan};
 use crate::spec::document::Document;
 
 /// Reads, checks and plans an experiment file. With `download`, missing data is fetched. A refusal was
@@ -54,6 +54,24 @@ pub fn cache_folder() -> PathBuf {
     dirs::cache_dir()
         .unwrap_or_else(std::env::temp_dir)
         .join("burn-runner")
+}
+
+/// The first run of a trial, or of the first trial. A refusal was shown when the exit code comes back.
+pub fn trial<'a>(
+    plan: &'a Plan,
+    wanted: Option<&str>,
+    output: &mut Output,
+) -> Result<&'a RunPlan, u8> {
+    let mut runs = plan.runs.iter();
+    let found = runs.find(|run| wanted.is_none_or(|trial| run.trial == trial));
+    found.ok_or_else(|| {
+        let message = format!("there is no trial `{}`", wanted.unwrap_or_default());
+        let diagnostic = Diagnostic::error("usage", message);
+        refuse(
+            diagnostic.help("`runner plan` shows the runs; a trial is what stands before `-s`"),
+            output,
+        )
+    })
 }
 
 /// What an experiment is called that does not name itself.

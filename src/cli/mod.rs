@@ -13,6 +13,7 @@ mod list;
 mod lock;
 mod memory;
 mod output;
+mod parity;
 mod prepare;
 mod prove;
 mod render;
@@ -35,6 +36,7 @@ use crate::reproduce::AtLeast;
 use crate::spec::backend::{Backend, DeviceName, Precision};
 use crate::spec::task::TaskKind;
 use crate::train::Fault;
+use crate::train::parity::WrongLayer;
 use output::Output;
 use retry::Retry;
 
@@ -107,6 +109,8 @@ enum Verb {
     Reproduce(ReproduceArgs),
     /// Try which guarantees hold for an experiment file on this machine, on a shortened run
     Prove(ProveArgs),
+    /// Train on two devices in lock-step, or try every type of layer on both, and say where they part
+    Parity(ParityArgs),
     /// Rebuild the report of a results folder and show it
     Report {
         /// The folder of an experiment, such as `results/mnist_sweep`
@@ -144,6 +148,9 @@ enum Verb {
     /// Train one run in this process (what `run` starts for each run)
     #[command(hide = true)]
     Exec(ExecArgs),
+    /// Compare two devices in this process (what `parity` starts)
+    #[command(hide = true)]
+    ParityExec(ParityExecArgs),
 }
 
 /// An experiment file with its edits.
@@ -300,6 +307,40 @@ struct ProveArgs {
 }
 
 #[derive(Args)]
+struct ParityArgs {
+    /// The experiment file
+    #[arg(required_unless_present = "layers")]
+    spec: Option<PathBuf>,
+    /// Set a key of the file for this time, such as `optimizer.learning_rate=1e-2`; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// The devices, such as `flex,wgpu`: all others are held against the first
+    #[arg(long, value_name = "A,B", value_delimiter = ',', required = true, value_parser = |text: &str| DeviceName::try_from(text.to_owned()))]
+    devices: Vec<DeviceName>,
+    /// Updates to make
+    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
+    steps: usize,
+    /// The trial to train; the first one by default
+    #[arg(long, value_name = "ID")]
+    trial: Option<String>,
+    /// Try every type of layer by itself, instead of a file
+    #[arg(long, conflicts_with_all = ["spec", "set", "steps", "trial"])]
+    layers: bool,
+    /// Only the types of layers that match, such as `conv*`; may be repeated
+    #[arg(long, value_name = "GLOB", conflicts_with = "spec")]
+    only: Vec<String>,
+    /// Print everything as JSON, one object a device
+    #[arg(long, conflicts_with = "md")]
+    json: bool,
+    /// Print tables as Markdown
+    #[arg(long)]
+    md: bool,
+    /// Make a layer of the other device wrong: LAYER@STEP=MISTAKE
+    #[arg(long, hide = true, value_name = "LAYER@STEP=MISTAKE")]
+    inject_error: Option<WrongLayer>,
+}
+
+#[derive(Args)]
 struct BundleArgs {
     /// The folder of a run, such as `results/mnist_sweep/runs/hidden=64-s1`
     run: PathBuf,
@@ -342,6 +383,27 @@ struct ExecArgs {
     /// Fail at this moment
     #[arg(long, hide = true)]
     inject_fault: Option<Fault>,
+}
+
+#[derive(Args)]
+struct ParityExecArgs {
+    /// The folder of the run to train; without one, examples of layers are tried
+    folder: Option<PathBuf>,
+    /// The reference and the other
+    #[arg(long, value_delimiter = ',', required = true, value_parser = |text: &str| DeviceName::try_from(text.to_owned()))]
+    devices: Vec<DeviceName>,
+    /// Updates to make
+    #[arg(long)]
+    steps: usize,
+    /// The first example to try
+    #[arg(long)]
+    from: usize,
+    /// Only the types of layers that match
+    #[arg(long)]
+    only: Vec<String>,
+    /// Make a layer wrong
+    #[arg(long)]
+    inject_error: Option<WrongLayer>,
 }
 
 /// Reads the arguments and runs the verb.
@@ -389,12 +451,14 @@ pub fn main() -> ExitCode {
         Verb::Run(args) => run::run(&args, &cli.logging, &mut output),
         Verb::Reproduce(args) => reproduce::reproduce(&args, &cli.logging, &mut output),
         Verb::Prove(args) => prove::prove(&args, &cli.logging, &mut output),
+        Verb::Parity(args) => parity::parity(&args, &cli.logging, &mut output),
         Verb::Report { folder, json } => verbs::report(&folder, json, &mut output),
         Verb::List { folder, json } => list::list(&folder, json, &mut output),
         Verb::Bundle(args) => bundle::bundle(&args, &mut output),
         Verb::Devices { json, backend } => devices::devices(json, backend, &mut output),
         Verb::Schema { path } => verbs::schema(&path, &mut output),
         Verb::Exec(args) => exec::exec(&args, &cli.logging),
+        Verb::ParityExec(args) => parity::parity_exec(&args),
     };
     ExitCode::from(code)
 }

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde::Serialize;
 
-use super::experiment::{plan as plan_experiment, refuse};
+use super::experiment::{plan as plan_experiment, refuse, trial};
 use super::output::Output;
 use super::prepare::verify_data;
 use super::reproduce::side;
@@ -41,21 +41,7 @@ pub fn prove(args: &ProveArgs, logging: &Logging, output: &mut Output) -> u8 {
 fn try_prove(args: &ProveArgs, logging: &Logging, output: &mut Output) -> Result<u8, u8> {
     let (document, plan) = plan_experiment(&args.spec, Some(crate::console::Mode::Normal), output)?;
     verify_data(&document, &plan, output)?;
-    let run = match &args.trial {
-        None => plan.runs.first(),
-        Some(trial) => plan.runs.iter().find(|run| run.trial == *trial),
-    };
-    let Some(run) = run else {
-        let message = format!(
-            "there is no trial `{}`",
-            args.trial.as_deref().unwrap_or("")
-        );
-        let diagnostic = Diagnostic::error("usage", message);
-        return Err(refuse(
-            diagnostic.help("`runner plan` shows the runs; a trial is what stands before `-s`"),
-            output,
-        ));
-    };
+    let run = trial(&plan, args.trial.as_deref(), output)?;
     let short = shortened(run);
     output.say(&format!(
         "trial `{}` on {} {}, shortened to {} of {}",

@@ -21,6 +21,8 @@ pub enum Purpose {
     Augment = 6,
     /// The values of a random sweep.
     Sweep = 7,
+    /// Changes of the last place and orders of sums, when devices are compared.
+    Rounding = 8,
 }
 
 /// The seed of one stream, mixed by the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).

@@ -144,14 +144,9 @@ fn told_by(ended: &Ended, urgency: Urgency, was_killed_for_memory: bool, task: &
                 signal: Some(signal),
             };
         }
-        let why = match signal {
-            9 => "; the system does this when memory runs out",
-            6 | 11 => "; a driver or native library crashed",
-            _ => "",
-        };
-        let name = signal_name(signal);
         let message = format!(
-            "the worker was killed by signal {signal}{name}{why}; see {log}, and run the command again to go on"
+            "{}; see {log}, and run the command again to go on",
+            killed_by(signal)
         );
         return Outcome::Failed {
             class: FailureClass::Killed,
@@ -159,14 +154,36 @@ fn told_by(ended: &Ended, urgency: Urgency, was_killed_for_memory: bool, task: &
             signal: Some(signal),
         };
     }
-    let how = match ended.status.and_then(|status| status.code()) {
+    Outcome::failed(
+        FailureClass::Internal,
+        format!("{}; see {log}", untold(ended.status)),
+    )
+}
+
+/// The end of a worker that did not say why, in words.
+pub fn ended_by(status: ExitStatus) -> String {
+    match signal_of(status) {
+        Some(signal) => killed_by(signal),
+        None => untold(Some(status)),
+    }
+}
+
+fn killed_by(signal: i32) -> String {
+    let why = match signal {
+        9 => "; the system does this when memory runs out",
+        6 | 11 => "; a driver or native library crashed",
+        _ => "",
+    };
+    let name = signal_name(signal);
+    format!("the worker was killed by signal {signal}{name}{why}")
+}
+
+fn untold(status: Option<ExitStatus>) -> String {
+    let how = match status.and_then(|status| status.code()) {
         Some(code) => format!("with exit code {code}"),
         None => "in an unknown way".into(),
     };
-    Outcome::failed(
-        FailureClass::Internal,
-        format!("the worker ended {how} and did not say why; see {log}"),
-    )
+    format!("the worker ended {how} and did not say why")
 }
 
 /// Processes that Linux has killed for lack of memory since it started, where it says so: those of limited

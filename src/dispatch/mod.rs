@@ -10,6 +10,7 @@ mod retry;
 use admission::Admission;
 pub use admission::HOST;
 pub use cancel::{Cancel, GRACE, Reason, Urgency};
+pub use child::ended_by;
 pub use hardware::Hardware;
 
 use std::path::PathBuf;

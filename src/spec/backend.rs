@@ -130,6 +130,16 @@ impl Precision {
             Precision::F16 | Precision::Bf16 => 2,
         }
     }
+
+    /// Bits of a number's mantissa that are stored.
+    pub fn mantissa_bits(self) -> i32 {
+        match self {
+            Precision::F64 => 52,
+            Precision::F32 => 23,
+            Precision::F16 => 10,
+            Precision::Bf16 => 7,
+        }
+    }
 }
 
 impl BackendSpec {

@@ -27,6 +27,7 @@ mod metrics;
 mod network;
 mod norms;
 mod optimizer;
+pub mod parity;
 mod paths;
 mod pulse;
 mod saved;

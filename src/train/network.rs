@@ -27,19 +27,33 @@ impl Network {
     /// Makes the network of a plan. Weights are drawn from the device's generator, all of them now, so
     /// that they depend on nothing but its seed.
     pub fn new(plan: &RunPlan, device: &Device) -> Self {
-        let network = Self {
-            graph: Graph::new(&plan.network, device),
-            task: plan.task.kind,
-            loss: plan.loss.clone(),
-        };
+        let network = Self::undrawn(plan, device);
         network.visit(&mut Draw);
         network
     }
 
-    /// \[batch, item shape\] to \[batch, values\], or for a class at each position to
+    /// The same for weights that are loaded: none is drawn.
+    pub fn undrawn(plan: &RunPlan, device: &Device) -> Self {
+        Self {
+            graph: Graph::new(&plan.network, device),
+            task: plan.task.kind,
+            loss: plan.loss.clone(),
+        }
+    }
+
+    /// The layers.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The loss of each item, \[batch\], for what the last layer gave.
+    pub fn losses(&self, outputs: DynTensor, targets: &Targets) -> Tensor<1> {
+        item_losses(&self.loss, self.flat(outputs), targets)
+    }
+
+    /// \[batch, output shape\] to \[batch, values\], or for a class at each position to
     /// \[batch * positions, classes\].
-    fn forward(&self, inputs: DynTensor) -> Tensor<2> {
-        let outputs = self.graph.forward(inputs);
+    fn flat(&self, outputs: DynTensor) -> Tensor<2> {
         let flat = |outputs: DynTensor| {
             let dims = outputs.dims();
             let classes = dims[dims.len() - 1];
@@ -72,7 +86,7 @@ impl Network {
 
     /// What a batch gives.
     pub fn output(&self, batch: Batch) -> Output {
-        let outputs = self.forward(batch.inputs);
+        let outputs = self.flat(self.graph.forward(batch.inputs));
         Output {
             losses: item_losses(&self.loss, outputs.clone(), &batch.targets),
             outputs,

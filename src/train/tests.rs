@@ -233,8 +233,8 @@ fn what_changes_or_does_not_fit_is_not_kept_on_the_device() {
     assert_eq!(changed.keys().copied().collect::<Vec<_>>(), ["valid"]);
     let mut plan = planned(&digits);
     let needed: u64 = all.values().sum();
-    plan.memory_limit_bytes = Some(plan.least_memory_bytes + 4 * needed);
+    plan.memory_limit_bytes = Some(plan.forecast.least() + 4 * needed);
     assert_eq!(plan.kept_on_device(), all);
-    plan.memory_limit_bytes = Some(plan.least_memory_bytes + 4 * needed - 1);
+    plan.memory_limit_bytes = Some(plan.forecast.least() + 4 * needed - 1);
     assert!(plan.kept_on_device().is_empty());
 }

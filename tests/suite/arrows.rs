@@ -17,6 +17,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("record", &["event", "spec", "plan"]),
     ("dispatch", &["event", "spec", "plan"]),
     ("reproduce", &["record"]),
+    ("parity", &["spec", "reproduce"]),
     (
         "train",
         &[
@@ -27,6 +28,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "plan",
             "record",
             "reproduce",
+            "parity",
         ],
     ),
     ("report", &["event", "spec", "plan", "record"]),
@@ -44,6 +46,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "record",
             "dispatch",
             "reproduce",
+            "parity",
             "train",
             "report",
             "console",

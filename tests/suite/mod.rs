@@ -14,6 +14,7 @@ mod generated;
 mod init;
 mod memory;
 mod models;
+mod parity;
 mod pictures;
 mod plans;
 mod recipe;

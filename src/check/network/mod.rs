@@ -5,6 +5,7 @@
 
 pub mod axes;
 mod cost;
+pub mod examples;
 mod memory;
 mod shape;
 pub mod windows;

@@ -1,0 +1,250 @@
+//! A small network for each type of layer, several for those with many settings: what the plans of layers are held
+//! against Burn by, and what devices are compared on.
+
+use super::{Network, Shape, infer};
+use crate::spec::document::Document;
+use crate::spec::model::expand::expand;
+use crate::spec::model::layer::{LayerKind, LayerType};
+use crate::spec::section::{Choice, Findings};
+
+/// A small network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Example {
+    /// Its layers as an experiment file has them, the one that it is for at last.
+    pub layers: String,
+    /// The network laid out.
+    pub network: Network,
+}
+
+impl Example {
+    /// The type of layer that it is for.
+    pub fn kind(&self) -> String {
+        let last = self.network.layers.last();
+        last.map_or(String::new(), |layer| layer.kind.type_name())
+    }
+}
+
+/// Items as numbers of a shape, or where it is empty as 6 tokens of 7, and layers over them.
+const EXAMPLES: &[(&[usize], &str)] = &[
+    (&[5], "{ type = 'linear', out_features = 3 }"),
+    (
+        &[4, 5],
+        "{ type = 'linear', out_features = 3, bias = false, initializer = { type = 'normal' } }",
+    ),
+    (
+        &[3, 9],
+        "{ type = 'conv1d', out_channels = 6, kernel_size = 3, stride = 2, padding = 1, dilation = 2, groups = 3 }",
+    ),
+    (
+        &[3, 9],
+        "{ type = 'conv1d', out_channels = 2, kernel_size = 4, padding = 'same', dilation = 2, bias = false }",
+    ),
+    (
+        &[2, 8, 9],
+        "{ type = 'conv2d', out_channels = 4, kernel_size = [3, 2], stride = [2, 1], padding = 'same', groups = 2, initializer = { type = 'orthogonal' } }",
+    ),
+    (
+        &[2, 8, 9],
+        "{ type = 'conv2d', out_channels = 4, kernel_size = 3, padding = [0, 2], dilation = [1, 2] }",
+    ),
+    (
+        &[2, 6, 5, 4],
+        "{ type = 'conv3d', out_channels = 4, kernel_size = [3, 1, 2], stride = [1, 2, 1], padding = 1, groups = 2 }",
+    ),
+    (
+        &[2, 6, 5, 4],
+        "{ type = 'conv3d', out_channels = 4, kernel_size = 3, padding = 'same', dilation = 2 }",
+    ),
+    (
+        &[4, 9],
+        "{ type = 'conv_transpose1d', out_channels = 6, kernel_size = 3, stride = 2, padding = 1, output_padding = 1, groups = 2 }",
+    ),
+    (
+        &[4, 5, 6],
+        "{ type = 'conv_transpose2d', out_channels = 3, kernel_size = [3, 2], stride = 2, dilation = 2, padding = [1, 0] }",
+    ),
+    (
+        &[2, 3, 4, 3],
+        "{ type = 'conv_transpose3d', out_channels = 3, kernel_size = 2, stride = [1, 2, 1], bias = false }",
+    ),
+    (&[6], "{ type = 'batch_norm' }"),
+    (&[6, 4, 4], "{ type = 'batch_norm', momentum = 0.2 }"),
+    (&[4, 6], "{ type = 'layer_norm' }"),
+    (&[4, 6], "{ type = 'layer_norm', bias = false }"),
+    (&[6, 4], "{ type = 'group_norm', num_groups = 3 }"),
+    (
+        &[6, 4, 3],
+        "{ type = 'group_norm', num_groups = 2, affine = false }",
+    ),
+    (&[6, 4, 3], "{ type = 'instance_norm' }"),
+    (&[4, 6], "{ type = 'rms_norm' }"),
+    (&[6, 4, 3], "{ type = 'local_response_norm', size = 3 }"),
+    (&[6], "{ type = 'dropout' }"),
+    (&[6], "{ type = 'gaussian_noise', std = 0.1 }"),
+    (&[], "{ type = 'embedding', embedding_dim = 6 }"),
+    (
+        &[3, 9],
+        "{ type = 'max_pool1d', kernel_size = 3, stride = 2, padding = 1 }",
+    ),
+    (
+        &[3, 10],
+        "{ type = 'max_pool1d', kernel_size = 3, dilation = 2, ceil_mode = true, stride = 2 }",
+    ),
+    (&[3, 9, 8], "{ type = 'max_pool2d', kernel_size = 2 }"),
+    (
+        &[3, 9, 8],
+        "{ type = 'max_pool2d', kernel_size = [2, 3], stride = 2, padding = 'same' }",
+    ),
+    (
+        &[3, 9, 7],
+        "{ type = 'max_pool2d', kernel_size = 2, stride = 2, ceil_mode = true }",
+    ),
+    (
+        &[3, 9],
+        "{ type = 'avg_pool1d', kernel_size = 3, padding = 1, count_include_pad = false }",
+    ),
+    (
+        &[3, 9, 8],
+        "{ type = 'avg_pool2d', kernel_size = 3, stride = 2, ceil_mode = true, padding = 1 }",
+    ),
+    (
+        &[3, 9, 8],
+        "{ type = 'avg_pool2d', kernel_size = 2, padding = 'same', stride = 1 }",
+    ),
+    (&[3, 9], "{ type = 'adaptive_avg_pool1d', output_size = 4 }"),
+    (
+        &[3, 9, 8],
+        "{ type = 'adaptive_avg_pool2d', output_size = [2, 3] }",
+    ),
+    (
+        &[3, 6, 6, 4],
+        "{ type = 'adaptive_avg_pool3d', output_size = 2 }",
+    ),
+    (&[5, 4], "{ type = 'rnn', hidden_size = 3 }"),
+    (
+        &[5, 4],
+        "{ type = 'rnn', hidden_size = 3, bidirectional = true, output = 'last', bias = false }",
+    ),
+    (
+        &[5, 4],
+        "{ type = 'gru', hidden_size = 3, output = 'last' }",
+    ),
+    (
+        &[5, 4],
+        "{ type = 'gru', hidden_size = 3, bidirectional = true }",
+    ),
+    (
+        &[5, 4],
+        "{ type = 'lstm', hidden_size = 3, initializer = { type = 'uniform' } }",
+    ),
+    (
+        &[5, 4],
+        "{ type = 'lstm', hidden_size = 3, bidirectional = true, output = 'last' }",
+    ),
+    (
+        &[5, 6],
+        "{ type = 'multi_head_attention', num_heads = 3, causal = true }",
+    ),
+    (
+        &[5, 6],
+        "{ type = 'slice', end = 3, name = 'head' }, { type = 'multi_head_attention', num_heads = 2, inputs = ['head', 'input'] }",
+    ),
+    (
+        &[5, 6],
+        "{ type = 'transformer_encoder', num_layers = 2, num_heads = 3, feedforward_size = 7, causal = true }",
+    ),
+    (
+        &[5, 6],
+        "{ type = 'slice', end = 3, name = 'head' }, { type = 'transformer_decoder', num_layers = 2, num_heads = 3, feedforward_size = 7, causal = true, inputs = ['input', 'head'], norm_first = true, activation = 'relu' }",
+    ),
+    (&[5, 6], "{ type = 'positional_encoding' }"),
+    (&[5, 6], "{ type = 'rotary_encoding' }"),
+    (&[3, 4], "{ type = 'prelu', per_channel = true }"),
+    (&[3, 4], "{ type = 'prelu' }"),
+    (&[3, 4], "{ type = 'glu' }"),
+    (
+        &[3, 4],
+        "{ type = 'swiglu', out_features = 5, bias = true }",
+    ),
+    (&[3, 4], "{ type = 'identity' }"),
+    (&[3, 4, 2], "{ type = 'flatten' }"),
+    (&[3, 4, 2], "{ type = 'flatten', start_axis = 1 }"),
+    (&[3, 4, 2], "{ type = 'reshape', shape = [2, -1, 3, 1] }"),
+    (&[3, 4, 2], "{ type = 'permute', axes = [2, 0, -2] }"),
+    (&[3, 4], "{ type = 'unsqueeze', axis = -1 }"),
+    (&[3, 1, 4], "{ type = 'squeeze', axis = 1 }"),
+    (
+        &[8, 4],
+        "{ type = 'slice', axis = 0, start = -6, end = -1 }",
+    ),
+    (&[8, 4], "{ type = 'mean' }"),
+    (&[8, 4], "{ type = 'max', axis = -1 }"),
+    (&[8], "{ type = 'sum' }"),
+    (
+        &[3, 4],
+        "{ type = 'interpolate1d', output_size = 9, mode = 'linear' }",
+    ),
+    (&[3, 4], "{ type = 'interpolate1d', scale = 1.6 }"),
+    (
+        &[3, 4, 5],
+        "{ type = 'interpolate2d', scale = 1.5, mode = 'linear', align_corners = true }",
+    ),
+    (
+        &[3, 4, 5],
+        "{ type = 'interpolate2d', output_size = [8, 9], mode = 'cubic' }",
+    ),
+    (&[8, 3, 2], "{ type = 'pixel_shuffle', factor = 2 }"),
+    (&[2, 6, 9], "{ type = 'pixel_unshuffle', factor = 3 }"),
+    (
+        &[3, 4],
+        "{ type = 'relu', name = 'a' }, { type = 'add', inputs = ['a', 'input', 'a'] }",
+    ),
+    (
+        &[3, 4],
+        "{ type = 'mean', name = 'm' }, { type = 'unsqueeze', name = 'u' }, { type = 'multiply', inputs = ['input', 'u'] }",
+    ),
+    (
+        &[3, 4],
+        "{ type = 'tanh', name = 'a' }, { type = 'concat', axis = -1, inputs = ['a', 'input'] }",
+    ),
+];
+
+/// The examples, in an order that stays: at least one for each type of layer.
+///
+/// # Panics
+/// If one is wrong, which a test would have found.
+pub fn examples() -> Vec<Example> {
+    let activations = LayerType::ALL.iter().filter_map(|(_, name, _)| {
+        let layers = format!("{{ type = '{name}' }}");
+        let document = Document::parse("example", &format!("layers = [{layers}]")).ok()?;
+        let specs = expand(&document.root, Vec::new(), None, &mut Findings::default());
+        let is_activation = matches!(specs.first()?.kind, LayerKind::Activation(_));
+        is_activation.then_some((&[3, 4][..], layers))
+    });
+    let written = EXAMPLES.iter();
+    let written = written.map(|(items, layers)| (*items, (*layers).to_owned()));
+    let all = written.chain(activations);
+    all.map(|(items, layers)| Example {
+        network: network(items, &layers),
+        layers,
+    })
+    .collect()
+}
+
+fn network(items: &[usize], layers: &str) -> Network {
+    let text = format!("layers = [{layers}]");
+    let document = Document::parse("example", &text)
+        .unwrap_or_else(|(sources, wrong)| panic!("{}", wrong.render(&sources, false)));
+    let mut findings = Findings::default();
+    let layers = expand(&document.root, Vec::new(), None, &mut findings);
+    let messages = findings.diagnostics.render(&document.sources, false);
+    assert!(messages.is_empty(), "{messages}");
+    let items = match items.is_empty() {
+        true => Shape {
+            dims: vec![6],
+            vocabulary: Some(7),
+        },
+        false => Shape::numbers(items),
+    };
+    infer(&layers, &items, &[]).unwrap_or_else(|d| panic!("{}", d.render(&document.sources, false)))
+}

@@ -1,0 +1,84 @@
+//! A worker of `runner parity`, from start to end: drivers may crash it, which ends nothing else.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::super::{Logging, ParityExecArgs};
+use crate::dispatch::ended_by;
+use crate::parity::{Example, Outcome, Said};
+
+/// Starts a worker with these arguments and shows `take` what it says. The error says how it ended before it was done;
+/// what it wrote besides stands in `log`.
+pub fn worker(
+    args: &ParityExecArgs,
+    logging: &Logging,
+    log: &Path,
+    take: &mut dyn FnMut(Said),
+) -> Result<(), String> {
+    let wrong = |e: std::io::Error| format!("the worker cannot be started: {e}");
+    let program = std::env::current_exe().map_err(wrong)?;
+    let devices = args.devices.iter().map(ToString::to_string);
+    let devices = devices.collect::<Vec<_>>().join(",");
+    let mut command = Command::new(program);
+    command
+        .arg("parity-exec")
+        .args(&args.folder)
+        .args(["--devices", &devices])
+        .args(["--steps", &args.steps.to_string()])
+        .args(["--from", &args.from.to_string()])
+        .args(super::super::run::worker_arguments(logging, None))
+        // Burn builds some tensors on its default device, which is not always the reference.
+        .env("BURN_DEVICE", args.devices[0].to_string())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(File::create(log).map_err(wrong)?);
+    for glob in &args.only {
+        command.args(["--only", glob]);
+    }
+    if let Some(text) = &args.inject_error {
+        command.args(["--inject-error", &text.to_string()]);
+    }
+    let mut child = command.spawn().map_err(wrong)?;
+    // The leash is held until the worker ends by itself.
+    let leash = child.stdin.take();
+    let lines = child.stdout.take().map(BufReader::new);
+    let lines = lines.into_iter().flat_map(BufRead::lines);
+    let mut is_told = false;
+    for line in lines.map_while(Result::ok) {
+        match serde_json::from_str(&line) {
+            Ok(said) => {
+                is_told |= tells_end(&said);
+                take(said);
+            }
+            Err(e) => tracing::warn!("parity-exec: not understood ({e}): {line}"),
+        }
+    }
+    let status = child.wait();
+    drop(leash);
+    match status {
+        Ok(status) if status.success() || is_told => Ok(()),
+        Ok(status) => Err(format!("{}{}", ended_by(status), last_words(log))),
+        Err(e) => Err(format!("the worker is lost: {e}")),
+    }
+}
+
+/// Whether it says why the worker goes no further.
+fn tells_end(said: &Said) -> bool {
+    match said {
+        Said::Refused { .. } | Said::Failed { .. } => true,
+        Said::Tried(Example { outcome, .. }) => matches!(outcome, Outcome::Failed { .. }),
+        Said::Opened { .. } | Said::Began { .. } | Said::Stepped(_) => false,
+    }
+}
+
+/// The last line that a worker wrote besides, as the end of a sentence.
+fn last_words(log: &Path) -> String {
+    let text = std::fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let last = text.lines().rev().find(|line| !line.trim().is_empty());
+    last.map_or(String::new(), |line| {
+        format!("; its last words: {}", line.trim())
+    })
+}

@@ -1,0 +1,92 @@
+//! `runner parity-exec`: the worker. Computes on both devices in this process and says what comes of it on standard
+//! output, one JSON object a line.
+
+use std::io::{BufRead, Write};
+
+use super::super::exec::caught;
+use super::super::experiment::refuse;
+use super::super::output::Output;
+use super::super::{FAILED, INTERRUPTED, OK, ParityExecArgs};
+use super::examples;
+use crate::diagnostic::Diagnostic;
+use crate::parity::{Example, Outcome, Said};
+use crate::record::RunFolder;
+use crate::spec::backend::Precision;
+use crate::spec::document::plain_io_error;
+use crate::train::parity::{Pair, train_in_lock_step, try_examples};
+
+/// Trains the run of a folder in lock-step, or without one tries the examples. A panic ends it with a word.
+pub fn parity_exec(args: &ParityExecArgs) -> u8 {
+    hang_on_leash();
+    let mut pair = Pair {
+        reference: args.devices[0],
+        device: args.devices[1],
+        precision: Precision::F32,
+        wrong: args.inject_error.clone(),
+    };
+    let mut began = 0;
+    let mut note = |said: Said| {
+        if let Said::Began { number, .. } = &said {
+            began = *number;
+        }
+        say(&said);
+    };
+    let Some(folder) = &args.folder else {
+        let mut examples = examples(&args.only);
+        examples.retain(|(number, _)| *number >= args.from);
+        let ended = caught(|| try_examples(&examples, &pair, &mut note));
+        let Err(reason) = ended else { return OK };
+        match examples.into_iter().find(|(number, _)| *number == began) {
+            // The device may be lost: what is left is for another process.
+            Some((number, example)) => say(&Said::Tried(Example {
+                number,
+                kind: example.kind(),
+                layers: example.layers,
+                outcome: Outcome::Failed { reason },
+            })),
+            None => say(&Said::Failed { reason }),
+        }
+        return FAILED;
+    };
+    let plan = match RunFolder(folder.clone()).read_plan() {
+        Ok(Some(plan)) => plan,
+        Ok(None) => return no_run(&format!("`{}` has no run.toml", folder.display())),
+        Err(e) => return no_run(&plain_io_error(&e)),
+    };
+    pair.precision = plan.precision;
+    match caught(|| train_in_lock_step(&plan, &pair, args.steps, &mut note)) {
+        Ok(()) => OK,
+        Err(reason) => {
+            say(&Said::Failed { reason });
+            FAILED
+        }
+    }
+}
+
+fn no_run(reason: &str) -> u8 {
+    refuse(Diagnostic::error("results", reason), &mut Output::default())
+}
+
+/// When nobody reads any more, the leash has gone too.
+fn say(said: &Said) {
+    if let Ok(mut line) = serde_json::to_string(said) {
+        line.push('\n');
+        let mut stdout = std::io::stdout().lock();
+        let _ = stdout
+            .write_all(line.as_bytes())
+            .and_then(|()| stdout.flush());
+    }
+}
+
+/// Ends the process when standard input closes, as it does when the one that started it is gone.
+fn hang_on_leash() {
+    std::thread::spawn(|| {
+        let mut line = String::new();
+        while std::io::stdin()
+            .lock()
+            .read_line(&mut line)
+            .is_ok_and(|read| read > 0)
+        {}
+        std::process::exit(INTERRUPTED.into());
+    });
+}

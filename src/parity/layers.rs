@@ -1,0 +1,113 @@
+//! The types of layers, each compared on small networks of its own.
+
+use serde::{Deserialize, Serialize};
+
+use super::Compared;
+
+/// A small network, compared layer by layer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Example {
+    /// Its number, from 1.
+    pub number: usize,
+    /// The type of layer that it is for.
+    pub kind: String,
+    /// Its layers as an experiment file has them.
+    pub layers: String,
+    /// What became of it.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// What became of an example.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    /// Its layers were computed on both devices.
+    Compared {
+        /// The tensors.
+        compared: Vec<Compared>,
+    },
+    /// It draws random numbers, which no two devices do alike.
+    Random,
+    /// The device could not compute it.
+    Failed {
+        /// Why, as a phrase.
+        reason: String,
+    },
+}
+
+/// What all examples of a type of layer come to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct KindRow {
+    /// The type.
+    pub kind: String,
+    /// Its examples.
+    pub num_examples: usize,
+    /// The tensor of a forward pass that uses up the most of its tolerance.
+    pub output: Option<Compared>,
+    /// The same of the backward pass.
+    pub gradient: Option<Compared>,
+    /// `agrees`, `differs`, `failed` or `random`.
+    pub verdict: &'static str,
+    /// Why examples failed.
+    pub reasons: Vec<String>,
+}
+
+impl KindRow {
+    /// Whether nothing was found to be other than on the reference.
+    pub fn is_good(&self) -> bool {
+        matches!(self.verdict, "agrees" | "random")
+    }
+}
+
+/// One row for each type of layer, in the examples' order. A layer that is in an example of another counts for its
+/// own type.
+pub fn by_kind(examples: &[Example]) -> Vec<KindRow> {
+    let mut rows: Vec<KindRow> = Vec::new();
+    for example in examples {
+        if !rows.iter().any(|row| row.kind == example.kind) {
+            rows.push(row(&example.kind, examples));
+        }
+    }
+    rows
+}
+
+fn row(kind: &str, examples: &[Example]) -> KindRow {
+    let of_kind = || examples.iter().filter(|example| example.kind == kind);
+    let tensors = examples
+        .iter()
+        .filter_map(|example| match &example.outcome {
+            Outcome::Compared { compared } => Some(compared),
+            _ => None,
+        });
+    let tensors: Vec<&Compared> = tensors
+        .flatten()
+        .filter(|compared| compared.kind == kind)
+        .collect();
+    let worst = |is_output: bool| {
+        let tensors = tensors
+            .iter()
+            .filter(|compared| (compared.of == super::Of::Output) == is_output);
+        let worst = tensors.max_by(|a, b| a.used().total_cmp(&b.used()));
+        worst.map(|compared| (*compared).clone())
+    };
+    let reasons = of_kind().filter_map(|example| match &example.outcome {
+        Outcome::Failed { reason } => Some(format!("{}: {reason}", example.layers)),
+        _ => None,
+    });
+    let reasons: Vec<String> = reasons.collect();
+    let verdict = match tensors.iter().any(|compared| compared.is_beyond()) {
+        _ if !reasons.is_empty() => "failed",
+        true => "differs",
+        false if tensors.is_empty() => "random",
+        false => "agrees",
+    };
+    KindRow {
+        kind: kind.to_owned(),
+        num_examples: of_kind().count(),
+        output: worst(true),
+        gradient: worst(false),
+        verdict,
+        reasons,
+    }
+}

@@ -1,0 +1,200 @@
+//! Two devices compared: how far numbers are apart, what a reordered sum would give, and the verdict. Knows numbers
+//! alone; `train/parity` computes them.
+//!
+//! A tensor's error on a device is its largest distance from the reference's, in units in the last place (ulp) of the
+//! reference's largest value. The noise floor is what the same tensor's error comes to when the reference computes
+//! again with rounding as another order of sums has it, the largest of [`NUM_NOISES`] times. A tensor is beyond
+//! tolerance when its error is above [`tolerance`] of that floor.
+
+mod finite;
+mod layers;
+mod text;
+mod verdict;
+
+use serde::{Deserialize, Serialize};
+
+pub use layers::{Example, KindRow, Outcome, by_kind};
+pub use text::{Style, layer_table, show_verdict, step_table, tensor_table};
+pub use verdict::{Beyond, Verdict};
+
+use crate::reproduce::ulp;
+use crate::spec::backend::Precision;
+
+/// How often the reference computes again for the noise floor.
+pub const NUM_NOISES: u64 = 4;
+/// How many noise floors are within tolerance: the floor is the largest of few draws, and another device may add up
+/// in a less exact way than the reference.
+pub const FLOORS: f64 = 4.0;
+/// What is within tolerance wherever the floor is lower, in ulp: functions such as `exp` may differ by a few in any two
+/// libraries.
+pub const LEAST_ULPS: f64 = 8.0;
+
+/// The error up to which a tensor is within tolerance, in ulp, for a noise floor in ulp.
+pub fn tolerance(floor: f64) -> f64 {
+    (FLOORS * floor).max(LEAST_ULPS)
+}
+
+/// How far a tensor is from the reference's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Error {
+    /// The largest distance of two values.
+    #[serde(with = "finite")]
+    pub maximum: f64,
+    /// The Euclidean norm of all distances over that of the reference.
+    #[serde(with = "finite")]
+    pub relative: f64,
+    /// The largest distance in units in the last place of the reference's largest value.
+    #[serde(with = "finite")]
+    pub ulps: f64,
+}
+
+impl Error {
+    /// The error of pairs of the reference's value and the other one. What is no number on both sides is equal; on one
+    /// side alone it is infinitely far.
+    pub fn of(pairs: impl Iterator<Item = (f64, f64)>, precision: Precision) -> Self {
+        let (mut maximum, mut largest) = (0.0_f64, 0.0_f64);
+        let (mut distances, mut squares) = (0.0, 0.0);
+        for (a, b) in pairs {
+            let distance = match a == b || (a.is_nan() && b.is_nan()) {
+                true => 0.0,
+                false => (a - b).abs(),
+            };
+            let distance = match distance.is_nan() {
+                true => f64::INFINITY,
+                false => distance,
+            };
+            maximum = maximum.max(distance);
+            distances += distance * distance;
+            if a.is_finite() {
+                largest = largest.max(a.abs());
+                squares += a * a;
+            }
+        }
+        if maximum == 0.0 {
+            return Self::default();
+        }
+        let coarser = f64::powi(
+            2.0,
+            Precision::F32.mantissa_bits() - precision.mantissa_bits(),
+        );
+        Self {
+            maximum,
+            relative: (distances / squares).sqrt(),
+            ulps: maximum / (ulp(largest) * coarser),
+        }
+    }
+}
+
+/// What is compared of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Of {
+    /// What it gives; of the loss the mean, and by itself that of each item.
+    Output,
+    /// The gradient of the loss with respect to what it gives.
+    OutputGradient,
+    /// The gradient with respect to an input, of a layer by itself.
+    InputGradient,
+    /// The gradient with respect to a parameter.
+    ParameterGradient,
+    /// A parameter after the update.
+    Weights,
+}
+
+/// One tensor compared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Compared {
+    /// The layer's name; `loss` for the loss.
+    pub layer: String,
+    /// The layer's type; `loss` for the loss.
+    pub kind: String,
+    /// What of it.
+    pub of: Of,
+    /// The parameter's path in the layer, or the input's number, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<String>,
+    /// Whether the layer was computed by itself: on the reference's inputs, weights and gradient of its output, so that
+    /// no other layer has a part in the error.
+    pub by_itself: bool,
+    /// How far it is from the reference's.
+    pub error: Error,
+    /// The noise floor, in ulp.
+    #[serde(with = "finite")]
+    pub floor: f64,
+}
+
+impl Compared {
+    /// Whether it is beyond tolerance.
+    pub fn is_beyond(&self) -> bool {
+        self.error.ulps > tolerance(self.floor)
+    }
+
+    /// How much of the tolerance is used up: above 1 beyond it.
+    pub fn used(&self) -> f64 {
+        self.error.ulps / tolerance(self.floor)
+    }
+
+    /// In words: `gradient of weight`.
+    pub fn what(&self) -> String {
+        let part = self.part.as_deref().unwrap_or("");
+        match self.of {
+            Of::Output => "output".into(),
+            Of::OutputGradient => "gradient of the output".into(),
+            Of::InputGradient => format!("gradient of input {part}"),
+            Of::ParameterGradient => format!("gradient of `{part}`"),
+            Of::Weights => format!("`{part}` after the update"),
+        }
+    }
+}
+
+/// One step of two devices side by side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Its number, from 1.
+    pub step: usize,
+    /// The loss on the reference.
+    #[serde(with = "finite")]
+    pub reference_loss: f64,
+    /// The loss on the device.
+    #[serde(with = "finite")]
+    pub loss: f64,
+    /// All tensors in the order in which they are computed, those of layers by themselves at last.
+    pub compared: Vec<Compared>,
+}
+
+/// What a worker says, one JSON object a line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "said", rename_all = "snake_case")]
+pub enum Said {
+    /// Both devices are open; their own names.
+    Opened {
+        /// Of the reference.
+        reference: String,
+        /// Of the other.
+        device: String,
+    },
+    /// A step or an example begins.
+    Began {
+        /// Its number, from 1.
+        number: usize,
+        /// What is computed, as a phrase.
+        what: String,
+    },
+    /// A step is done.
+    Stepped(Step),
+    /// An example is done.
+    Tried(Example),
+    /// A device cannot be opened.
+    Refused {
+        /// Why, as a phrase with a remedy.
+        reason: String,
+    },
+    /// It cannot go on.
+    Failed {
+        /// Why, as a phrase.
+        reason: String,
+    },
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! The verdict on a device, from all steps that were compared.
+
+use serde::Serialize;
+
+use super::{Compared, Step};
+
+/// A tensor that is beyond tolerance.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Beyond {
+    /// The step, from 1.
+    pub step: usize,
+    /// The tensor.
+    #[serde(flatten)]
+    pub compared: Compared,
+}
+
+/// Whether a device computes what the reference does.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+pub enum Verdict {
+    /// Every tensor of every step is within tolerance.
+    Agrees,
+    /// Some layers are beyond tolerance by themselves.
+    Differs {
+        /// What was first beyond tolerance in training, if it was.
+        first: Option<Beyond>,
+        /// The first tensor of each layer that is beyond by itself.
+        wrong: Vec<Beyond>,
+    },
+    /// Tensors are beyond tolerance in training, and no layer is by itself: small errors grew on the way, or the
+    /// update differs.
+    Drifts {
+        /// What was first.
+        first: Beyond,
+    },
+    /// The comparison did not come to its end.
+    Failed {
+        /// Why, as a phrase.
+        reason: String,
+    },
+}
+
+impl Verdict {
+    /// Judges steps in their order.
+    pub fn of(steps: &[Step]) -> Self {
+        let beyond = |by_itself: bool| {
+            let each = steps.iter().flat_map(|step| {
+                let compared = step.compared.iter();
+                compared.map(|compared| (step.step, compared))
+            });
+            each.filter(move |(_, compared)| {
+                compared.by_itself == by_itself && compared.is_beyond()
+            })
+            .map(|(step, compared)| Beyond {
+                step,
+                compared: compared.clone(),
+            })
+        };
+        let mut wrong: Vec<Beyond> = Vec::new();
+        for beyond in beyond(true) {
+            let is_known = |known: &Beyond| known.compared.layer == beyond.compared.layer;
+            if !wrong.iter().any(is_known) {
+                wrong.push(beyond);
+            }
+        }
+        match (beyond(false).next(), wrong.is_empty()) {
+            (None, true) => Verdict::Agrees,
+            (Some(first), true) => Verdict::Drifts { first },
+            (first, false) => Verdict::Differs { first, wrong },
+        }
+    }
+
+    /// Whether nothing is beyond tolerance.
+    pub fn is_good(&self) -> bool {
+        *self == Verdict::Agrees
+    }
+}

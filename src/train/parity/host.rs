@@ -1,0 +1,213 @@
+//! Tensors between devices, by way of the host.
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::optim::GradientsParams;
+use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
+
+use crate::parity::Error;
+use crate::spec::backend::Precision;
+use crate::train::targets::Targets;
+use crate::train::tensor::{DynTensor, map_rank};
+
+/// A tensor on a device: tokens of whole numbers, else numbers in the device's precision.
+pub fn put(data: &TensorData, device: &Device) -> DynTensor {
+    let data = data.clone();
+    if data.dtype().is_int() {
+        return DynTensor::Tokens(Tensor::from_data(data, device));
+    }
+    match data.shape().len() {
+        1 => DynTensor::R1(Tensor::from_data(data, device)),
+        2 => DynTensor::R2(Tensor::from_data(data, device)),
+        3 => DynTensor::R3(Tensor::from_data(data, device)),
+        4 => DynTensor::R4(Tensor::from_data(data, device)),
+        5 => DynTensor::R5(Tensor::from_data(data, device)),
+        rank => panic!("tensors have 1 to 5 dimensions, found {rank}"),
+    }
+}
+
+/// Applies a function that gives no tensor to the tensor inside.
+macro_rules! each_rank {
+    ($value:expr, $tensor:ident => $result:expr) => {
+        match $value {
+            DynTensor::R1($tensor) => $result,
+            DynTensor::R2($tensor) => $result,
+            DynTensor::R3($tensor) => $result,
+            DynTensor::R4($tensor) => $result,
+            DynTensor::R5($tensor) => $result,
+            DynTensor::Tokens($tensor) => $result,
+        }
+    };
+}
+
+/// The tensor read back. A device that cannot be read is a panic, as all that goes wrong on one.
+pub fn get(tensor: DynTensor) -> TensorData {
+    each_rank!(tensor, t => t.into_data())
+}
+
+/// The tensor with its gradient kept; tokens have none.
+pub fn tracked(tensor: DynTensor) -> DynTensor {
+    match tensor {
+        DynTensor::Tokens(_) => tensor,
+        numbers => map_rank!(numbers, t => t.require_grad()),
+    }
+}
+
+/// The gradient of a tracked tensor; of one that has no part in the result there is none.
+pub fn gradient(tensor: &DynTensor, gradients: &Gradients) -> Option<TensorData> {
+    match tensor {
+        DynTensor::R1(t) => t.grad(gradients).map(Tensor::into_data),
+        DynTensor::R2(t) => t.grad(gradients).map(Tensor::into_data),
+        DynTensor::R3(t) => t.grad(gradients).map(Tensor::into_data),
+        DynTensor::R4(t) => t.grad(gradients).map(Tensor::into_data),
+        DynTensor::R5(t) => t.grad(gradients).map(Tensor::into_data),
+        DynTensor::Tokens(_) => None,
+    }
+}
+
+/// Zeros in the shape of a tensor, on its device.
+pub fn zeros(like: &DynTensor) -> DynTensor {
+    map_rank!(like.clone(), t => Tensor::zeros(t.dims(), &t.device()))
+}
+
+/// The targets of a batch, on the host.
+#[derive(Clone, Debug)]
+pub struct HostTargets {
+    data: TensorData,
+    is_classes: bool,
+}
+
+impl HostTargets {
+    /// Reads targets back.
+    pub fn get(targets: Targets) -> Self {
+        let (data, is_classes) = match targets {
+            Targets::Classes(classes) => (classes.into_data(), true),
+            Targets::Values(values) => (values.into_data(), false),
+        };
+        Self { data, is_classes }
+    }
+
+    /// The targets on a device, items in the given order.
+    pub fn put(&self, order: &Order, device: &Device) -> Targets {
+        let data = order.apply(&self.data);
+        match self.is_classes {
+            true => Targets::Classes(Tensor::<2, Int>::from_data(data, device)),
+            false => Targets::Values(Tensor::from_data(data, device)),
+        }
+    }
+}
+
+/// An order of the items of a batch.
+#[derive(Clone, Debug)]
+pub struct Order(Option<Vec<u32>>);
+
+impl Order {
+    /// As they come.
+    pub const SAME: Self = Self(None);
+
+    /// The old place of each item.
+    pub fn new(places: Vec<u32>) -> Self {
+        Self(Some(places))
+    }
+
+    /// Rows in this order.
+    pub fn apply(&self, rows: &TensorData) -> TensorData {
+        match &self.0 {
+            None => rows.clone(),
+            Some(places) => moved(rows, places, |new, old| (new, old)),
+        }
+    }
+
+    /// Rows that are in this order as they were before.
+    pub fn undo(&self, rows: TensorData) -> TensorData {
+        match &self.0 {
+            None => rows,
+            Some(places) => moved(&rows, places, |new, old| (old, new)),
+        }
+    }
+}
+
+fn moved(
+    rows: &TensorData,
+    places: &[u32],
+    to_from: impl Fn(usize, usize) -> (usize, usize),
+) -> TensorData {
+    let bytes = rows.as_bytes();
+    let size = bytes.len() / places.len().max(1);
+    let mut moved = vec![0; bytes.len()];
+    for (new, old) in places.iter().enumerate() {
+        let (to, from) = to_from(new, *old as usize);
+        moved[to * size..(to + 1) * size].copy_from_slice(&bytes[from * size..(from + 1) * size]);
+    }
+    TensorData::from_bytes_vec(moved, rows.shape().clone(), rows.dtype())
+}
+
+/// How far `other` is from `reference`. Tensors of other shapes are infinitely far.
+pub fn error(reference: &TensorData, other: &TensorData, precision: Precision) -> Error {
+    if reference.shape() != other.shape() {
+        return Error {
+            maximum: f64::INFINITY,
+            relative: f64::INFINITY,
+            ulps: f64::INFINITY,
+        };
+    }
+    let pairs = reference.iter::<f64>().zip(other.iter::<f64>());
+    Error::of(pairs, precision)
+}
+
+/// Burn's path of each parameter that has a gradient, with the gradient.
+pub fn parameter_gradients(
+    module: &impl Module,
+    gradients: &GradientsParams,
+) -> Vec<(String, TensorData)> {
+    let mut visitor = Visitor::new(|_| true, Some(gradients));
+    module.visit(&mut visitor);
+    visitor.found
+}
+
+/// The values of the parameters at these paths of Burn's.
+pub fn weights(module: &impl Module, paths: &[String]) -> Vec<(String, TensorData)> {
+    let mut visitor = Visitor::new(|path: &str| paths.iter().any(|known| known == path), None);
+    module.visit(&mut visitor);
+    visitor.found
+}
+
+struct Visitor<'a, F> {
+    wanted: F,
+    gradients: Option<&'a GradientsParams>,
+    path: Vec<String>,
+    found: Vec<(String, TensorData)>,
+}
+
+impl<'a, F: Fn(&str) -> bool> Visitor<'a, F> {
+    fn new(wanted: F, gradients: Option<&'a GradientsParams>) -> Self {
+        Self {
+            wanted,
+            gradients,
+            path: Vec::new(),
+            found: Vec::new(),
+        }
+    }
+}
+
+impl<F: Fn(&str) -> bool> ModuleVisitor for Visitor<'_, F> {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let path = self.path.join(".");
+        if !(self.wanted)(&path) {
+            return;
+        }
+        let tensor = match self.gradients {
+            Some(gradients) => gradients.get::<D>(param.id),
+            None => Some(param.val()),
+        };
+        let found = tensor.map(|tensor| (path, tensor.into_data()));
+        self.found.extend(found);
+    }
+}

@@ -1,0 +1,163 @@
+//! One of several trainings side by side: a network on a device with its own optimizer.
+
+use burn::module::{Module, ParamGroup};
+use burn::optim::lr_scheduler::module_lr_scheduler::ModuleLrScheduler;
+use burn::optim::{GradientsParams, ModuleOptimizer};
+use burn::store::ModuleRecord;
+use burn::tensor::{Device, TensorData};
+
+use super::host::{self, HostTargets, Order};
+use super::noise::Noise;
+use super::wrong::WrongLayer;
+use crate::check::network::Layer as LayerPlan;
+use crate::plan::RunPlan;
+use crate::train::function::Combine;
+use crate::train::layer::Layer;
+use crate::train::network::Network;
+use crate::train::norms::NormLog;
+use crate::train::paths::Paths;
+use crate::train::tensor::DynTensor;
+use crate::train::{optimizer, schedule};
+
+/// How a lane computes.
+pub enum Manner {
+    /// As training does.
+    Plain,
+    /// With other rounding.
+    Noisy(Box<Noise>),
+    /// With a mistake in one layer, for tests.
+    Wrong(WrongLayer),
+}
+
+impl Manner {
+    /// What a layer gives in a step, counted from 1.
+    pub fn forward(
+        &mut self,
+        step: usize,
+        layer: &Layer,
+        plan: &LayerPlan,
+        inputs: Vec<DynTensor>,
+    ) -> DynTensor {
+        match self {
+            Manner::Plain => layer.forward(plan, inputs),
+            Manner::Noisy(noise) => noise.forward(layer, plan, inputs),
+            Manner::Wrong(wrong) => wrong.apply(step, plan, layer.forward(plan, inputs)),
+        }
+    }
+
+    /// An order of the items of a batch.
+    pub fn order(&mut self, num: usize) -> Order {
+        match self {
+            Manner::Noisy(noise) => noise.order(num),
+            _ => Order::SAME,
+        }
+    }
+}
+
+/// The items of a step, on the host.
+pub struct HostBatch {
+    /// \[batch, item shape\].
+    pub inputs: TensorData,
+    /// What is to be given for them.
+    pub targets: HostTargets,
+}
+
+/// What was seen in a step. Rows are in the batch's order, whatever the lane's is.
+pub struct Seen {
+    /// The mean loss.
+    pub loss: f64,
+    /// What each layer gave.
+    pub outputs: Vec<TensorData>,
+    /// The gradient of the loss with respect to it; none where it has no part in the loss.
+    pub output_gradients: Vec<Option<TensorData>>,
+    /// The gradient of each parameter by Burn's path.
+    pub parameter_gradients: Vec<(String, TensorData)>,
+}
+
+/// A training.
+pub struct Lane {
+    /// With autodiff.
+    pub device: Device,
+    /// The network before the update that is next.
+    pub network: Network,
+    /// How it computes.
+    pub manner: Manner,
+    optimizer: ModuleOptimizer,
+    schedule: ModuleLrScheduler,
+    norms: NormLog,
+    gradients: Option<GradientsParams>,
+}
+
+impl Lane {
+    /// A training from these weights.
+    pub fn new(plan: &RunPlan, device: &Device, weights: &ModuleRecord, manner: Manner) -> Self {
+        let device = device.clone().autodiff();
+        let network = with_weights(plan, &device, weights);
+        let parameters = Paths::new(plan).parameters(&network);
+        let frozen = ParamGroup::from_paths(optimizer::frozen(plan, &parameters));
+        Self {
+            network: network.set_require_grad_group(frozen, false),
+            optimizer: optimizer::optimizer(plan, &parameters),
+            schedule: schedule::schedule(plan, &parameters, &[]),
+            norms: NormLog::new(plan),
+            gradients: None,
+            device,
+            manner,
+        }
+    }
+
+    /// The forward and backward pass of a step, counted from 1.
+    pub fn compute(&mut self, step: usize, batch: &HostBatch) -> Seen {
+        let order = self.manner.order(batch.inputs.shape()[0]);
+        let inputs = host::put(&order.apply(&batch.inputs), &self.device);
+        let targets = batch.targets.put(&order, &self.device);
+        let (mut outputs, mut probes) = (Vec::new(), Vec::new());
+        let (network, manner) = (&self.network, &mut self.manner);
+        let output = network
+            .graph()
+            .outputs_by(inputs, |_, layer, plan, inputs| {
+                let output = manner.forward(step, layer, plan, inputs);
+                // What is added to an output has its gradient, and adding 0 changes no number.
+                let probe = host::tracked(host::zeros(&output));
+                let output = output.combine(probe.clone(), Combine::Add);
+                probes.push(probe);
+                outputs.push(output.clone());
+                output
+            });
+        let losses = network.losses(output, &targets);
+        let gradients = losses.clone().mean().backward();
+        // As the metrics of a run take the mean.
+        let losses: Vec<f64> = losses.into_data().iter::<f64>().collect();
+        let undone = |data: TensorData| order.undo(data);
+        let output_gradients = probes.iter();
+        let output_gradients = output_gradients
+            .map(|probe| host::gradient(probe, &gradients).map(undone))
+            .collect();
+        let gradients = GradientsParams::from_grads(gradients, &self.network);
+        let seen = Seen {
+            loss: losses.iter().sum::<f64>() / losses.len() as f64,
+            outputs: outputs.into_iter().map(|o| undone(host::get(o))).collect(),
+            output_gradients,
+            parameter_gradients: host::parameter_gradients(&self.network, &gradients),
+        };
+        self.gradients = Some(gradients);
+        seen
+    }
+
+    /// The update with the gradients of the step that was computed last.
+    pub fn update(&mut self) {
+        let Some(gradients) = self.gradients.take() else {
+            return;
+        };
+        let gradients = self.norms.measure_and_clip(&self.network, gradients, None);
+        let rate = self.schedule.step();
+        let network = self.network.clone();
+        self.network = self.optimizer.step(rate, network, gradients);
+    }
+}
+
+/// The network of a plan on a device with autodiff, with weights of whatever device.
+pub fn with_weights(plan: &RunPlan, device: &Device, weights: &ModuleRecord) -> Network {
+    let weights = weights.clone().cast_to_module_dtype();
+    Network::undrawn(plan, device).load_record(weights)
+}

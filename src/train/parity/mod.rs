@@ -1,0 +1,73 @@
+//! Two devices side by side, in this process: the trainings of a run in lock-step, and small networks of each type of
+//! layer.
+//!
+//! In lock-step each device trains its own copy of one network on the same batches, and so do copies on the reference
+//! device with other rounding ([`noise`]): their distance from the reference is the noise floor. Besides, each layer
+//! is computed by itself on what the reference had in that step, so that a layer that is wrong is told from one that
+//! only suffers from it.
+
+mod examples;
+mod host;
+mod itself;
+mod lane;
+mod noise;
+mod steps;
+mod wrong;
+
+use burn::tensor::Device;
+
+pub use examples::try_examples;
+pub use steps::{determinate, train_in_lock_step};
+pub use wrong::WrongLayer;
+
+use self::lane::Manner;
+use self::noise::Noise;
+use super::device;
+use crate::parity::{NUM_NOISES, Said};
+use crate::spec::backend::{DeviceName, Precision};
+
+/// Takes what there is to say.
+pub type Say<'a> = &'a mut dyn FnMut(Said);
+
+/// The two devices that are compared.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// What the other is held against.
+    pub reference: DeviceName,
+    /// The other.
+    pub device: DeviceName,
+    /// Of both.
+    pub precision: Precision,
+    /// A mistake of the other, for tests.
+    pub wrong: Option<WrongLayer>,
+}
+
+impl Pair {
+    /// Opens both. What cannot be opened is refused in words.
+    fn open(&self, say: Say<'_>) -> Option<[Device; 2]> {
+        let mut open = |name| {
+            let opened = device::open(name, self.precision);
+            opened.map_err(|reason| say(Said::Refused { reason })).ok()
+        };
+        let devices = [open(self.reference)?, open(self.device)?];
+        say(Said::Opened {
+            reference: device::describe(self.reference.backend, &devices[0]),
+            device: device::describe(self.device.backend, &devices[1]),
+        });
+        Some(devices)
+    }
+
+    /// How the other device computes.
+    fn manner(&self) -> Manner {
+        match &self.wrong {
+            Some(wrong) => Manner::Wrong(wrong.clone()),
+            None => Manner::Plain,
+        }
+    }
+
+    /// The reference with other rounding, each time in another way.
+    fn noises(&self) -> impl Iterator<Item = Manner> + use<> {
+        let precision = self.precision;
+        (0..NUM_NOISES).map(move |number| Manner::Noisy(Box::new(Noise::new(number, precision))))
+    }
+}
