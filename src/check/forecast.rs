@@ -20,7 +20,8 @@ const PROCESS_BYTES: u64 = 2 << 20;
 /// What can be done about a run that does not fit, in the order in which it is worth trying.
 pub const FORECAST_REMEDY: &str = "raise the limit; or halve `train.batch_size`, or with the same updates set `train.micro_batch_size`; set `train.gradient_checkpointing`; compute in half precision; or choose a smaller model";
 
-/// Batches that are gathered ahead of the one that is computed: two that wait, and one in the making.
+/// Batches that are gathered ahead of the one that is computed, where there are as many: two that wait, and
+/// one in the making.
 const BATCHES_AHEAD: u64 = 3;
 
 /// What decides how much memory a run takes.
@@ -90,6 +91,8 @@ impl Forecast {
             Some(_) => 4,
         });
         let of_batch = |bytes: u64| bytes.saturating_mul(batch);
+        let ahead = (data.num_train as u64).div_ceil(batch.max(1));
+        let ahead = ahead.saturating_sub(1).min(BATCHES_AHEAD);
         let is_flex = device.backend == Backend::Flex;
         Self {
             process: if on_host { PROCESS_BYTES } else { 0 },
@@ -100,7 +103,7 @@ impl Forecast {
             optimizer: trained.saturating_mul(optimizer.method.num_states()),
             average: if train.ema.is_some() { weights } else { 0 },
             activations: of_batch(network.kept_bytes_per_item(float, train.gradient_checkpointing)),
-            batch: of_batch(item).saturating_mul(1 + on_host as u64 * BATCHES_AHEAD),
+            batch: of_batch(item).saturating_mul(1 + on_host as u64 * ahead),
             workspace: of_batch(network.moment_per_item(is_flex).saturating_mul(float)),
         }
     }

@@ -4,15 +4,14 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::json;
 
 use super::calibrate::{calibrate, calibrations};
-use super::experiment::{plan as plan_experiment, refuse};
+use super::experiment::{plan as plan_experiment, trial};
 use super::output::Output;
 use super::prepare::verify_data;
 use super::{FAILED, MemoryArgs, OK, SpecArgs};
 use crate::console::Mode;
-use crate::diagnostic::Diagnostic;
 use crate::plan::budget::{Cell, Verdict, advice};
 use crate::plan::reference::{DECLARED, USABLE_BYTES};
-use crate::plan::{Plan, RunPlan};
+use crate::plan::RunPlan;
 use crate::record::{Calibrations, total_memory};
 use crate::spec::backend::Precision;
 use crate::spec::kind::show_bytes;
@@ -34,7 +33,7 @@ pub fn memory(args: &MemoryArgs, output: &mut Output) -> u8 {
         Ok(planned) => planned,
         Err(code) => return code,
     };
-    let run = match chosen(&plan, args.trial.as_deref(), output) {
+    let run = match trial(&plan, args.trial.as_deref(), output) {
         Ok(run) => run,
         Err(code) => return code,
     };
@@ -81,21 +80,6 @@ pub fn precision(text: &str) -> Result<Precision, String> {
 
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get())
-}
-
-fn chosen<'a>(plan: &'a Plan, trial: Option<&str>, output: &mut Output) -> Result<&'a RunPlan, u8> {
-    let found = match trial {
-        None => plan.runs.first(),
-        Some(trial) => plan.runs.iter().find(|run| run.trial == trial),
-    };
-    found.ok_or_else(|| {
-        let message = format!("there is no trial `{}`", trial.unwrap_or(""));
-        refuse(
-            Diagnostic::error("usage", message)
-                .help("`runner plan` shows the runs; a trial is what stands before `-s`"),
-            output,
-        )
-    })
 }
 
 /// What the run's device computes in; what the run asks for where the device is not there.
