@@ -31,6 +31,8 @@ use burn::train::{
 use runner::data::{self, Split, TargetValues, Values};
 use runner::plan::RunPlan;
 use runner::spec::backend::Backend;
+use runner::spec::backend::Backend;
+use runner::spec::section::Choice;
 use support::{BATCH, Cnn, Mlp, Model, by_runner, cnn, median, mlp, planned};
 
 #[global_allocator]
@@ -250,17 +252,17 @@ fn main() {
         .skip(1)
         .filter(|arg| !arg.starts_with('-'))
         .collect();
-    let is_wgpu = wanted.iter().any(|w| w == "wgpu");
+    let is_device = |word: &&String| Backend::ALL.iter().any(|(_, name, _)| name == word);
+    let name = wanted.iter().find(is_device).map_or("flex", String::as_str);
     let runs = |name: &str| {
-        let mut models = wanted.iter().filter(|w| *w != "wgpu").peekable();
+        let mut models = wanted.iter().filter(|word| !is_device(word)).peekable();
         models.peek().is_none() || models.any(|w| w == name)
     };
-    // A software driver is slow: fewer and smaller epochs must do there.
-    let (name, mlp_data, cnn_data) = match is_wgpu {
-        true => ("wgpu", "mnist", "digits"),
-        false => ("flex", "mnist", "mnist"),
+    // `wgpu` may be a software driver, which is slow: fewer and smaller epochs must do there.
+    let (mlp_data, cnn_data, epochs, rounds) = match name {
+        "wgpu" => ("mnist", "digits", 3, 3),
+        _ => ("mnist", "mnist", 6, 9),
     };
-    let (epochs, rounds) = if is_wgpu { (3, 3) } else { (6, 9) };
     if runs("mlp") {
         compare("mlp", mlp, &planned("mlp", mlp_data, epochs, name), rounds);
     }

@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::spec::adjustment::{Adjustment, Change, learning_rate_factor};
 pub use crate::spec::failure::FailureClass;
-pub use attempts::{Adjustment, Attempts, Change, learning_rate_factor};
+pub use attempts::Attempts;
 pub use memory::{MemoryGrowth, MemoryPeak, PoolUsage};
 
 /// Numbers by name, such as `valid/loss`.

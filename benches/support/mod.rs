@@ -14,6 +14,7 @@ use runner::event::Event;
 use runner::plan::{RunPlan, plan};
 use runner::record::RunFolder;
 use runner::spec::backend::Backend;
+use runner::spec::section::Choice;
 use runner::spec::document::Document;
 use runner::train::{Interrupter, Job, Meter, execute};
 
@@ -79,6 +80,7 @@ pub fn by_runner(run: &RunPlan) -> Vec<f64> {
     let marks = Arc::new(Mutex::new(Vec::new()));
     let seen = marks.clone();
     let job = Job {
+        kernels: folder.path().join("kernels"),
         meter: Arc::new(Meter::new(run, run.memory_limit_bytes)),
         is_probe: false,
         plan: run.clone(),
@@ -131,7 +133,9 @@ pub fn planned(model: &str, data: &str, num_epochs: usize, device: &str) -> RunP
         cache: ".".into(),
     };
     let locate = &mut |spec: &_| data::locate(spec, &folders, None, &|_, _| {});
-    let machine = || runner::train::device::list(Backend::Wgpu);
+    let backend = Backend::ALL.iter().find(|(_, name, _)| *name == device);
+    let backend = backend.expect("a backend").0;
+    let machine = || runner::train::device::list(backend);
     let planned = plan(&document, "bench", locate, &machine);
     let (plan, _) = planned.unwrap_or_else(|d| panic!("{}", d.render(&document.sources, false)));
     println!(

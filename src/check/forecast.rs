@@ -110,9 +110,13 @@ impl Forecast {
 
     /// All of it.
     pub fn total(&self) -> u64 {
+        self.without_kept().saturating_add(self.kept)
+    }
+
+    /// All but the items that are kept where there is room for them.
+    pub fn without_kept(&self) -> u64 {
         self.least()
             .saturating_add(self.process)
-            .saturating_add(self.kept)
             .saturating_add(self.workspace)
     }
 

@@ -84,6 +84,10 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
         interrupter,
         threads,
         started,
+        kernels: args
+            .kernels
+            .clone()
+            .unwrap_or_else(|| args.folder.join("kernels")),
         initial: args.initial.clone(),
         last_step: args.last_step,
         adjustments: args.adjust.clone(),

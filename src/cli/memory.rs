@@ -4,14 +4,15 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::json;
 
 use super::calibrate::{calibrate, calibrations};
-use super::experiment::{plan as plan_experiment, trial};
+use super::experiment::{plan as plan_experiment, refuse, trial};
 use super::output::Output;
 use super::prepare::verify_data;
 use super::{FAILED, MemoryArgs, OK, SpecArgs};
 use crate::console::Mode;
+use crate::diagnostic::Diagnostic;
+use crate::plan::RunPlan;
 use crate::plan::budget::{Cell, Verdict, advice};
 use crate::plan::reference::{DECLARED, USABLE_BYTES};
-use crate::plan::RunPlan;
 use crate::record::{Calibrations, total_memory};
 use crate::spec::backend::Precision;
 use crate::spec::kind::show_bytes;

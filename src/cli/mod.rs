@@ -368,14 +368,17 @@ struct ExecArgs {
     /// Threads that the run may use; by default all cores
     #[arg(long)]
     threads: Option<usize>,
+    /// Keep the kernels that are chosen by their times in this folder
+    #[arg(long, value_name = "DIR")]
+    kernels: Option<PathBuf>,
     /// Begin with the weights of this file
     #[arg(long, value_name = "FILE")]
     initial: Option<PathBuf>,
     /// End the training for good after so many updates
     #[arg(long)]
     last_step: Option<usize>,
-    /// Multiply the learning rate by FACTOR from the update after STEP on; may be repeated
-    #[arg(long, value_name = "STEP:FACTOR")]
+    /// Change something from the update after STEP on; may be repeated
+    #[arg(long, value_name = "STEP:KEY=VALUE")]
     adjust: Vec<Adjustment>,
     /// Validate and test few batches alone, since nothing but memory is to be learned
     #[arg(long)]

@@ -14,7 +14,7 @@ use super::{FAILED, Logging, OK, ProveArgs};
 use crate::diagnostic::{Diagnostic, counted};
 use crate::event::{Event, Outcome};
 use crate::plan::RunPlan;
-use crate::record::{RunFolder, RunRecord};
+use crate::record::{ExperimentFolder, RunFolder, RunRecord};
 use crate::reproduce::{AtLeast, Comparison, Grade, Side};
 use crate::spec::section::Choice;
 
@@ -59,10 +59,13 @@ fn try_prove(args: &ProveArgs, logging: &Logging, output: &mut Output) -> Result
     };
     let place = tempfile::tempdir().map_err(|e| internal(e, output))?;
     let program = std::env::current_exe().map_err(|e| internal(e, output))?;
+    let mut arguments = super::run::worker_arguments(logging, None);
+    let experiment = ExperimentFolder(place.path().to_owned());
+    arguments.extend(super::run::kernels_argument(&experiment));
     let trials = Trials {
         program,
         place: place.path().to_owned(),
-        arguments: super::run::worker_arguments(logging, None),
+        arguments,
         threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
     };
     let findings = match trials.findings(&short) {

@@ -294,11 +294,13 @@ impl Launch<'_> {
             .fault
             .as_ref()
             .filter(|(glob, _)| glob.matches(&run.id));
+        let mut arguments = worker_arguments(self.logging, fault);
+        arguments.extend(kernels_argument(self.folder));
         Task {
             plan: run.clone(),
             folder: folder.0.clone(),
             log: folder.run_log(),
-            arguments: worker_arguments(self.logging, fault),
+            arguments,
             attempts: attempts.clone(),
         }
     }
@@ -395,6 +397,13 @@ fn expectation(todo: &[(RunPlan, RunFolder)]) -> Arc<dyn Fn(&RunPlan) -> Expecte
             is_calibrated: false,
         }
     })
+}
+
+/// The argument that has the runs of an experiment share the kernels that they choose.
+pub fn kernels_argument(folder: &ExperimentFolder) -> [String; 2] {
+    let kernels = folder.kernels();
+    let kernels = std::path::absolute(&kernels).unwrap_or(kernels);
+    ["--kernels".to_owned(), kernels.display().to_string()]
 }
 
 /// Arguments that every worker gets.

@@ -2,111 +2,8 @@
 //! from events alone, so that a runner that was killed in between is no different from one that was not.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
-use super::{Event, FailureClass, Outcome};
-use crate::spec::backend::DeviceName;
-
-/// A change of a run that its plan knows nothing of.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Adjustment {
-    /// Optimizer updates that came before it.
-    pub from_step: usize,
-    /// What is changed for those that follow.
-    #[serde(flatten)]
-    pub change: Change,
-}
-
-/// What is changed.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Change {
-    /// The learning rate is multiplied by this.
-    LearningRateFactor(f64),
-    /// So many items are computed at a time: an update is made of the same items as before.
-    MicroBatchSize(usize),
-    /// The backward pass computes cheap outputs anew.
-    GradientCheckpointing(bool),
-    /// It is computed elsewhere.
-    Device(DeviceName),
-}
-
-impl Adjustment {
-    /// What it is, for readers.
-    pub fn in_words(&self) -> String {
-        let what = match self.change {
-            Change::LearningRateFactor(factor) if factor < 1e-4 => {
-                format!("the learning rate times {factor:e}")
-            }
-            Change::LearningRateFactor(factor) => format!("the learning rate times {factor}"),
-            Change::MicroBatchSize(size) => format!("`train.micro_batch_size = {size}`"),
-            Change::GradientCheckpointing(is_on) => {
-                format!("`train.gradient_checkpointing = {is_on}`")
-            }
-            Change::Device(device) => format!("`backend.device = \"{device}\"`"),
-        };
-        match self.from_step {
-            0 => format!("{what} from the start"),
-            step => format!("{what} from step {step} on"),
-        }
-    }
-}
-
-/// What adjustments multiply the learning rate of the update by that `step` updates come before.
-pub fn learning_rate_factor(adjustments: &[Adjustment], step: usize) -> f64 {
-    let made = adjustments.iter().filter(|a| a.from_step <= step);
-    made.filter_map(|a| match a.change {
-        Change::LearningRateFactor(factor) => Some(factor),
-        _ => None,
-    })
-    .product()
-}
-
-/// As on the command line of a worker: `STEP:KEY=VALUE`.
-impl fmt::Display for Adjustment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", self.from_step)?;
-        match self.change {
-            Change::LearningRateFactor(factor) => write!(f, "learning_rate_factor={factor}"),
-            Change::MicroBatchSize(size) => write!(f, "micro_batch_size={size}"),
-            Change::GradientCheckpointing(is_on) => write!(f, "gradient_checkpointing={is_on}"),
-            Change::Device(device) => write!(f, "device={device}"),
-        }
-    }
-}
-
-impl FromStr for Adjustment {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let read = || {
-            let (step, change) = text.split_once(':')?;
-            let (key, value) = change.split_once('=')?;
-            let change = match key {
-                "learning_rate_factor" => {
-                    let factor: f64 = value.parse().ok()?;
-                    let is_usable = factor > 0.0 && factor.is_finite();
-                    is_usable.then_some(Change::LearningRateFactor(factor))?
-                }
-                "micro_batch_size" => {
-                    let size = value.parse().ok().filter(|size| *size > 0);
-                    Change::MicroBatchSize(size?)
-                }
-                "gradient_checkpointing" => Change::GradientCheckpointing(value.parse().ok()?),
-                "device" => Change::Device(DeviceName::try_from(value.to_owned()).ok()?),
-                _ => return None,
-            };
-            Some(Self {
-                from_step: step.parse().ok()?,
-                change,
-            })
-        };
-        read().ok_or_else(|| format!("`{text}` is not of the form STEP:KEY=VALUE"))
-    }
-}
+use super::{Adjustment, Event, FailureClass, Outcome};
 
 /// The attempts at a run so far.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -213,42 +110,6 @@ mod tests {
         assert_eq!(apply(failed()), (2, Some(class)));
         // Without a retry in between, somebody has begun it again.
         assert_eq!(apply(failed()), (0, Some(class)));
-    }
-
-    #[test]
-    fn adjustments_multiply_from_their_step_on() {
-        let first: Adjustment = "6:learning_rate_factor=0.5".parse().unwrap();
-        let second: Adjustment = "8:learning_rate_factor=1e-31".parse().unwrap();
-        let other: Adjustment = "0:micro_batch_size=8".parse().unwrap();
-        let factor = |step| learning_rate_factor(&[other, first, second], step);
-        assert_eq!([5, 6, 7, 8].map(factor), [1.0, 0.5, 0.5, 0.5e-31]);
-    }
-
-    #[test]
-    fn adjustments_are_read_as_they_are_written() {
-        for text in [
-            "6:learning_rate_factor=0.5",
-            "0:micro_batch_size=16",
-            "12:gradient_checkpointing=true",
-            "0:device=wgpu:1",
-        ] {
-            let read: Adjustment = text.parse().unwrap();
-            assert_eq!(read.to_string(), text);
-            let json = serde_json::to_string(&read).unwrap();
-            assert_eq!(serde_json::from_str::<Adjustment>(&json).unwrap(), read);
-        }
-        for wrong in [
-            "6",
-            "6:",
-            "6:0.5",
-            "6:learning_rate_factor=0",
-            "6:learning_rate_factor=inf",
-            "x:micro_batch_size=1",
-            "0:micro_batch_size=0",
-            "0:device=gpu",
-        ] {
-            assert!(wrong.parse::<Adjustment>().is_err(), "{wrong}");
-        }
     }
 
     #[test]

@@ -202,6 +202,9 @@ mod tests {
             told("wgpu:3", Precision::F32),
             told("cuda:2", Precision::F32),
         ].join("\n"), @r"
+        the wgpu does not compute in bf16; choose another `backend.precision`: it computes in f32
+        `wgpu` has no device of this number; the last one is 0; write the name of a device that `runner devices` lists
+        no adapter; install a driver
         ");
     }
 }

@@ -29,7 +29,7 @@ impl RunPlan {
             .map(|(name, num, _)| (name, (num as u64).saturating_mul(item)))
             .collect();
         let room = self.memory_limit_bytes.map_or(MOST, |limit| {
-            (limit.saturating_sub(self.forecast.least()) / SHARE).min(MOST)
+            (limit.saturating_sub(self.forecast.without_kept()) / SHARE).min(MOST)
         });
         let all = kept
             .values()

@@ -71,8 +71,10 @@ impl<'a> Machine<'a> {
     /// it is required.
     fn device(&self, point: &Point<'_>, findings: &mut Findings) -> (DeviceName, Option<String>) {
         let backend = &point.spec.backend;
-        // The host's processor computes in all precisions.
-        if backend.device == Some(FLEX) && FLEX.backend.is_compiled() {
+        // The host's processor computes in all precisions; a second one is refused by a rule.
+        let is_host =
+            |device: DeviceName| device == FLEX || (device.backend.is_host() && device.index > 0);
+        if backend.device.is_some_and(is_host) && FLEX.backend.is_compiled() {
             return (FLEX, None);
         }
         let inventory = self.inventory();

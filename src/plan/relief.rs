@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::RunPlan;
 use super::inventory::Inventory;
-use crate::event::{Adjustment, Change};
+use crate::spec::adjustment::{Adjustment, Change};
 use crate::spec::backend::{DeviceName, Precision};
 use crate::spec::memory::OnExceed;
 

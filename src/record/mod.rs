@@ -14,7 +14,6 @@
 //!     events.jsonl         what happened, append-only: the source of truth
 //!     metrics.csv          one line for each epoch, derived
 //!     summary.json         the outcome, derived; absent while the run is incomplete
-//!     kernels.jsonl        on CubeCL's backends: which kernels were chosen by their times, append-only, with clocks
 //!     run.log              the worker's log
 //!     trace/               losses.f64 and digests.csv: the loss of each update, the weights' digests
 //!     checkpoints/         model-<step>.bpk, optimizer-<step>.bpk, scheduler-<step>.bpk, and
@@ -80,6 +79,11 @@ impl ExperimentFolder {
     /// Every run, resolved.
     pub fn plan_json(&self) -> PathBuf {
         self.0.join("plan.json")
+    }
+
+    /// The kernels that CubeCL chose by timing them, for all runs.
+    pub fn kernels(&self) -> PathBuf {
+        self.0.join("kernels")
     }
 
     /// A report, by its ending.
@@ -170,11 +174,6 @@ impl RunFolder {
     /// The outcome.
     pub fn summary_json(&self) -> PathBuf {
         self.0.join("summary.json")
-    }
-
-    /// The kernels that CubeCL chose by timing them, a choice a line, in its own words.
-    pub fn kernels_jsonl(&self) -> PathBuf {
-        self.0.join("kernels.jsonl")
     }
 
     /// The worker's log.

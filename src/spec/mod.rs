@@ -3,6 +3,7 @@
 //! Each table is one type with one `decode` function, which states its keys, their ranges, defaults
 //! and meanings. Nothing here looks at more than one table at a time: that is `check`.
 
+pub mod adjustment;
 pub mod backend;
 pub mod data;
 pub mod distribution;

@@ -10,7 +10,7 @@ use super::optimizer::optimizer;
 use super::paths::Paths;
 use super::targets::Targets;
 use super::tensor::DynTensor;
-use super::tests::planned;
+use super::tests::{generator, planned};
 use crate::data::{Inputs, TargetValues, embedded};
 use crate::spec::data::ImageSize;
 
@@ -66,6 +66,7 @@ fn batches(device: &Device, num: usize) -> Vec<Batch> {
 }
 
 fn assert_losses(name: &str, model: &str, method: &str) {
+    let _generator = generator();
     let golden = include_str!("../../tests/golden/losses.json");
     let golden: serde_json::Value = serde_json::from_str(golden).unwrap();
     let expected: Vec<f64> = serde_json::from_value(golden[name].clone()).unwrap();

@@ -103,6 +103,7 @@ mod tests {
     use burn::module::{ModuleVisitor, Param};
     use burn::tensor::{Tensor, TensorData};
 
+    use super::super::tests::generator;
     use super::*;
     use crate::check::network::examples::{Example, examples};
     use crate::spec::model::layer::LayerType;
@@ -133,6 +134,7 @@ mod tests {
     /// Every kind of layer gives the planned shape, has the planned parameters, and passes gradients.
     #[test]
     fn plans_are_what_burn_does() {
+        let _generator = generator();
         let device = Device::flex().autodiff();
         let mut covered = BTreeSet::new();
         for Example {

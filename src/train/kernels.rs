@@ -1,39 +1,41 @@
 //! Which kernels CubeCL chose by timing them. They are hidden state: the same plan computes with other kernels on another day,
 //! and so with other roundings.
 //!
-//! CubeCL writes a line for each choice to `kernels.jsonl` in the run's folder. What is digested at the end is what was
-//! chosen for what, without times.
+//! The runs of an experiment share a folder of choices: what one has timed, the others take. CubeCL keeps them there in a database,
+//! and writes a line for each choice when it is made. What is digested is what was chosen for what, without times.
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
 use serde_json::Value as Json;
 
 use crate::data::sha256_hex;
-use crate::record::RunFolder;
 
-/// Has CubeCL write its choices into the folder of the run; before anything is computed. A sink that the user set in a
-/// `cubecl.toml` stays, and then there is no digest.
-#[cfg(any(feature = "wgpu", feature = "cuda", feature = "rocm", feature = "cpu"))]
-pub fn watch(folder: &RunFolder) {
+/// The choices in the order in which they were made, in CubeCL's words.
+const CHOICES: &str = "choices.jsonl";
+
+/// Has CubeCL keep its choices in a folder, and take those that are there; before anything is computed. What the user set in a
+/// `cubecl.toml` stays.
+#[cfg(feature = "_tuned")]
+pub fn keep_in(folder: &Path) {
+    use cubecl::config::cache::CacheConfig;
     use cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
     let mut config = CubeClRuntimeConfig::from_current_dir().override_from_env();
-    let file = &mut config.autotune.decisions.file;
-    if file.is_none() {
-        *file = Some(folder.kernels_jsonl());
-    }
+    config.environment.path = CacheConfig::Directory(folder.to_owned());
+    config.autotune.decisions.file = Some(folder.join(CHOICES));
     if !CubeClRuntimeConfig::try_set(config) {
         tracing::warn!("CubeCL was configured before: its choices of kernels are not recorded");
     }
 }
 
 /// Nothing here chooses kernels by their times.
-#[cfg(not(any(feature = "wgpu", feature = "cuda", feature = "rocm", feature = "cpu")))]
-pub fn watch(_: &RunFolder) {}
+#[cfg(not(feature = "_tuned"))]
+pub fn keep_in(_: &Path) {}
 
-/// How many kernels were chosen for the run, in all attempts at it, and a digest of the choices; `None` when none was.
-pub fn chosen(folder: &RunFolder) -> Option<(usize, String)> {
-    let text = fs::read_to_string(folder.kernels_jsonl()).ok()?;
+/// How many kernels were chosen in a folder, and a digest of the choices; `None` when none was.
+pub fn chosen(folder: &Path) -> Option<(usize, String)> {
+    let text = fs::read_to_string(folder.join(CHOICES)).ok()?;
     let choices: BTreeSet<String> = text.lines().filter_map(choice).collect();
     let lines: String = choices.iter().map(|choice| format!("{choice}\n")).collect();
     (!choices.is_empty()).then(|| (choices.len(), sha256_hex(lines.as_bytes())))
@@ -69,9 +71,8 @@ mod tests {
 
     fn digest(lines: &[String]) -> Option<(usize, String)> {
         let folder = tempfile::tempdir().unwrap();
-        let run = RunFolder(folder.path().to_owned());
-        fs::write(run.kernels_jsonl(), lines.concat()).unwrap();
-        chosen(&run)
+        fs::write(folder.path().join(CHOICES), lines.concat()).unwrap();
+        chosen(folder.path())
     }
 
     #[test]

@@ -87,6 +87,8 @@ pub struct Job {
     pub threads: usize,
     /// When the process started.
     pub started: Instant,
+    /// Where kernels that are chosen by their times are kept.
+    pub kernels: PathBuf,
     /// A file of first weights, which are drawn from the seed without one.
     pub initial: Option<PathBuf>,
     /// Updates after which the training ends for good, if it is to end before its plan says.
@@ -146,7 +148,7 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
         return Err(Outcome::failed(FailureClass::Disk, message));
     }
     if plan.device.backend != Backend::Flex {
-        kernels::watch(&job.folder);
+        kernels::keep_in(&job.kernels);
     }
     let device = device::open(plan.device, plan.precision)
         .map_err(|reason| Outcome::failed(FailureClass::DeviceLost, reason))?;
@@ -188,7 +190,7 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     let from = (resumed_step, start);
     let (model, progressed) = training.train(network, from, Some(trace), None)?;
     let executed = training.finish(model, &progressed)?;
-    if let Some((num, digest)) = kernels::chosen(&job.folder) {
+    if let Some((num, digest)) = kernels::chosen(&job.kernels) {
         (job.emit)(Event::KernelsChosen { num, digest });
     }
     // The evaluation, too, has to stay below the limit.
@@ -218,10 +220,15 @@ fn initial_network(
     let lost = |reason| Outcome::failed(FailureClass::DeviceLost, reason);
     let canonical = device::canonical(plan.device, plan.precision).map_err(lost)?;
     let device = training_device(plan, device);
-    let drawn_on = canonical.map(|canonical| training_device(plan, &canonical));
-    let drawn_on = drawn_on.as_ref().unwrap_or(&device);
+    let canonical = canonical.map(|canonical| training_device(plan, &canonical));
+    let drawn_on = canonical.as_ref().unwrap_or(&device);
     drawn_on.seed(stream_seed(plan.seed, Purpose::Init, 0));
-    let network = Network::new(plan, drawn_on).to_device(&device);
+    let network = Network::new(plan, drawn_on);
+    let network = match canonical {
+        // Moved and detached: a parameter has to be a leaf of the graph.
+        Some(_) => network.fork(&device),
+        None => network,
+    };
     let Some(path) = file else {
         return Ok(network);
     };

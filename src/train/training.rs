@@ -20,7 +20,9 @@ use super::network::Network;
 use super::paths::Paths;
 use super::scores::Scores;
 use super::shared::SharedNetwork;
-use super::{Executed, Interrupter, Job, evaluate, initial_network, optimizer, schedule};
+use super::{
+    Executed, Interrupter, Job, evaluate, initial_network, optimizer, schedule, training_device,
+};
 use crate::data::{Loaded, Split};
 use crate::event::{Event, FailureClass, Outcome};
 use crate::plan::RunPlan;
@@ -67,7 +69,7 @@ impl Splits {
             }
         };
         Self {
-            train: loader("train", train, &device.clone().autodiff()),
+            train: loader("train", train, &training_device(plan, device)),
             valid: loader("valid", valid, device),
             test: test.map(|test| loader("test", test, device)),
             scores: Arc::new(Scores::new(plan, to_pixels)),

@@ -259,28 +259,10 @@ fn a_closed_pipe_changes_no_verdict() {
     assert!(!said.contains("panic"), "{said}");
 }
 
-/// Whether there is a wgpu adapter; without one the test passes over with a word, unless `RUNNER_REQUIRE_WGPU` says
-/// that it must be there.
-#[cfg(feature = "wgpu")]
-fn has_wgpu() -> bool {
-    let folder = tempfile::tempdir().unwrap();
-    let (_, devices, _) = run(folder.path(), &["devices", "--json"]);
-    let is_there = |line: &str| line.contains("\"device\":\"wgpu\",\"available\":true");
-    if devices.lines().any(is_there) {
-        return true;
-    }
-    assert!(
-        std::env::var_os("RUNNER_REQUIRE_WGPU").is_none(),
-        "a wgpu adapter is required: {devices}"
-    );
-    eprintln!("passed over: there is no wgpu adapter");
-    false
-}
-
 #[cfg(feature = "wgpu")]
 #[test]
 fn wgpu_agrees_with_flex_on_an_mlp_and_a_wrong_layer_is_named() {
-    if !has_wgpu() {
+    if !wgpu_is_there() {
         return;
     }
     let arguments = ["spec.toml", "--devices", "flex,wgpu", "--steps", "3"];
@@ -298,7 +280,7 @@ fn wgpu_agrees_with_flex_on_an_mlp_and_a_wrong_layer_is_named() {
 #[cfg(feature = "wgpu")]
 #[test]
 fn wgpu_agrees_with_flex_on_a_cnn() {
-    if !has_wgpu() {
+    if !wgpu_is_there() {
         return;
     }
     let spec = "[data]\ntype = \"digits\"\n[model]\ntype = \"cnn\"\nchannels = [4]\nhidden = [8]\n\

@@ -18,7 +18,7 @@ use crate::diagnostic::{Diagnostic, counted};
 use crate::dispatch::{self, Cancel, Hardware, Observed, Settings, Task, Urgency};
 use crate::event::{Attempts, Change, Outcome};
 use crate::plan::{Relief, RunPlan};
-use crate::record::{Collector, Environment, RunFolder, RunRecord, write_json};
+use crate::record::{Collector, Environment, ExperimentFolder, RunFolder, RunRecord, write_json};
 use crate::reproduce::{Comparison, Grade, environment_differences};
 use crate::spec::failure::OnFailure;
 use crate::spec::section::Choice;
@@ -266,6 +266,12 @@ fn train(
         // Another device draws other numbers from the same seed: what is to be seen is how it computes.
         let initial = std::path::absolute(&initial).unwrap_or(initial);
         arguments.extend(["--initial".to_owned(), initial.display().to_string()]);
+    }
+    // The kernels that the experiment of the original has chosen are a part of how it was computed.
+    let experiment = original.folder.0.parent().and_then(Path::parent);
+    let experiment = experiment.map(|path| ExperimentFolder(path.to_owned()));
+    if let Some(experiment) = experiment.filter(|experiment| experiment.kernels().is_dir()) {
+        arguments.extend(super::run::kernels_argument(&experiment));
     }
     if let Some(steps) = args.steps {
         arguments.extend(["--last-step".to_owned(), steps.to_string()]);
