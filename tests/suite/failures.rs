@@ -215,8 +215,8 @@ fn a_loss_that_is_no_number_is_retried_with_a_smaller_learning_rate() {
     let report = fs::read_to_string(report).unwrap();
     for line in [
         "| 1 | base  | 1* |".to_owned(),
-        "\\* In `base`, 1 of 1 runs went on after a failure".to_owned(),
-        format!("- `base-s1` went on after a failure {adjusted}"),
+        "\\* In `base`, 1 of 1 runs were not made as planned".to_owned(),
+        format!("- `base-s1` was not made as planned, but {adjusted}"),
     ] {
         assert!(report.contains(&line), "{report}");
     }
