@@ -14,8 +14,8 @@ use runner::event::Event;
 use runner::plan::{RunPlan, plan};
 use runner::record::RunFolder;
 use runner::spec::backend::Backend;
-use runner::spec::section::Choice;
 use runner::spec::document::Document;
+use runner::spec::section::Choice;
 use runner::train::{Interrupter, Job, Meter, execute};
 
 pub const BATCH: usize = 64;

@@ -13,6 +13,8 @@ pub struct Claim {
     pub card: String,
     /// The bytes that it is forecast to hold there.
     pub bytes: u64,
+    /// Whether that rests on a measurement.
+    pub is_measured: bool,
 }
 
 /// The runs that wait and those that are under way.
@@ -129,6 +131,7 @@ mod tests {
         Claim {
             card: card.into(),
             bytes,
+            is_measured: card != "c",
         }
     }
 
@@ -142,18 +145,24 @@ mod tests {
             claim("b", 1),
             claim(HOST, 9),
             claim(HOST, 1),
+            claim("c", 1),
+            claim("c", 1),
         ];
-        let capacities = BTreeMap::from([("a".to_owned(), 10), (HOST.to_owned(), 10)]);
+        let capacities = ["a", "c", HOST].map(|card| (card.to_owned(), 10));
+        let capacities = BTreeMap::from(capacities);
         let admission = Admission::new(claims, capacities);
-        // The second does not fit beside the first, but the third does; of `b` nobody knows the size.
-        let started: Vec<_> = (0..5).map(|_| admission.next().unwrap()).collect();
-        assert_eq!(started, [0, 2, 3, 5, 6]);
+        // The second does not fit beside the first, but the third does; of `b` nobody knows the size, and of
+        // those on `c` what they take.
+        let started: Vec<_> = (0..6).map(|_| admission.next().unwrap()).collect();
+        assert_eq!(started, [0, 2, 3, 5, 6, 7]);
         admission.end(3);
         assert_eq!(admission.next(), Some(4));
         // The first leaves the card for the host, which is full until the others have ended.
         admission.end(5);
         admission.change(0, claim(HOST, 9));
         assert_eq!(admission.next(), Some(1));
+        admission.end(7);
+        assert_eq!(admission.next(), Some(8));
         assert_eq!(admission.next(), None);
     }
 

@@ -40,9 +40,11 @@ impl Hardware {
 
     /// What a run takes, as it is after its adjustments.
     pub(super) fn claim(&self, plan: &RunPlan) -> Claim {
+        let expected = (self.expect)(plan);
         Claim {
             card: self.card(plan.device),
-            bytes: (self.expect)(plan).bytes,
+            bytes: expected.bytes,
+            is_measured: expected.is_calibrated,
         }
     }
 

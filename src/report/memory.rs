@@ -22,9 +22,12 @@ pub struct TrialMemory {
 impl TrialMemory {
     /// Of one run, once something was measured.
     pub fn of(run: &RunPlan, record: &RunRecord) -> Option<Self> {
+        let adjusted = run.adjusted(&record.attempts.adjustments);
+        // What was foretold of the run as planned says nothing of one that takes less.
+        let is_as_planned = adjusted.forecast == run.forecast && adjusted.device == run.device;
         Some(Self {
-            forecast_bytes: run.forecast.total(),
-            calibrated_bytes: record.calibrated_bytes,
+            forecast_bytes: adjusted.forecast.total(),
+            calibrated_bytes: record.calibrated_bytes.filter(|_| is_as_planned),
             measured: record.peak?,
         })
     }

@@ -9,6 +9,8 @@ use runner::spec::model::layer::LayerType;
 use runner::spec::section::Choice;
 use serde_json::Value as Json;
 
+#[cfg(feature = "wgpu")]
+use super::support::wgpu_is_there;
 use super::support::{IRIS, folder_with, run, runner};
 
 /// Exit code, and what was said and printed.
