@@ -31,7 +31,6 @@ use burn::train::{
 use runner::data::{self, Split, TargetValues, Values};
 use runner::plan::RunPlan;
 use runner::spec::backend::Backend;
-use runner::spec::backend::Backend;
 use runner::spec::section::Choice;
 use support::{BATCH, Cnn, Mlp, Model, by_runner, cnn, median, mlp, planned};
 

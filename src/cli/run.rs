@@ -23,6 +23,7 @@ use crate::plan::inventory::Inventory;
 use crate::plan::{Expected, Plan, RunPlan};
 use crate::record::{Collector, Environment, ExperimentFolder, RunFolder, available_memory};
 use crate::report::{self, Report};
+use crate::spec::backend::DeviceName;
 use crate::spec::kind::show_duration;
 use crate::spec::section::Choice;
 use crate::train::Fault;
@@ -381,9 +382,9 @@ fn expectation(todo: &[(RunPlan, RunFolder)]) -> Arc<dyn Fn(&RunPlan) -> Expecte
     let corrections = todo.iter().map(|(run, _)| {
         let counted = run.forecast.total().max(1);
         let correction = calibrations.expected(run).bytes as f64 / counted as f64;
-        (run.id.clone(), correction)
+        (run.id.clone(), (run.device, correction))
     });
-    let corrections: BTreeMap<String, f64> = corrections.collect();
+    let corrections: BTreeMap<String, (DeviceName, f64)> = corrections.collect();
     let calibrations = Mutex::new(calibrations);
     Arc::new(move |run| {
         let lock = calibrations.lock();
@@ -391,7 +392,11 @@ fn expectation(todo: &[(RunPlan, RunFolder)]) -> Arc<dyn Fn(&RunPlan) -> Expecte
         if expected.is_calibrated {
             return expected;
         }
-        let correction = corrections.get(&run.id).copied().unwrap_or(1.0);
+        // Another device has its own ways to hold the same.
+        let known = corrections
+            .get(&run.id)
+            .filter(|(device, _)| *device == run.device);
+        let correction = known.map_or(1.0, |(_, correction)| *correction);
         Expected {
             bytes: (expected.bytes as f64 * correction) as u64,
             is_calibrated: false,

@@ -334,18 +334,21 @@ fn the_ladder_leads_from_wgpu_to_the_host() {
     if !wgpu_is_there() {
         return;
     }
+    // The pool takes 10 MiB at least, and the process of such a run on the host about 5 MiB.
     let spec = format!(
-        "{IRIS}\n[backend]\ndevice = \"wgpu\"\n[memory]\nlimit = \"40MiB\"\non_exceed = [\"accumulate\", \"next_device\"]\n"
+        "{IRIS}\n[backend]\ndevice = \"wgpu\"\n[memory]\nlimit = \"8MiB\"\non_exceed = [\"accumulate\", \"next_device\"]\n"
     )
-    .replace("hidden = [16]", "hidden = [4096, 4096]")
-    .replace("batch_size = 16", "batch_size = 2");
-    // 16 million weights take more than 40 MiB of any pool: what does not fit on the card does not on the host.
+    .replace("batch_size = 16", "batch_size = 4");
     let folder = folder_with(&spec);
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
-    assert_eq!(code, 1, "{stderr}");
+    assert_eq!(code, 0, "{stderr}");
     assert_eq!(
         adjustments(folder.path()),
-        ["micro_batch_size=1", "device=\"flex\""]
+        [
+            "micro_batch_size=2",
+            "micro_batch_size=1",
+            "device=\"flex\""
+        ]
     );
     assert_eq!(summary(folder.path(), "base-s1")["device"], "flex");
 }
