@@ -5,6 +5,7 @@
 //!   experiment.toml        byte copy of the input
 //!   resolved.toml          the input put together, if it has more layers than one
 //!   plan.json              every run, resolved
+//!   kernels/               on CubeCL's backends: the kernels that were chosen by their times, for all runs
 //!   .lock                  held by the `runner run` that writes here, whom it names
 //!   runs/<trial>-s<seed>/
 //!     .lock                held by the worker
