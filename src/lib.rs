@@ -20,4 +20,5 @@ pub mod record;
 pub mod report;
 pub mod reproduce;
 pub mod spec;
+pub mod statistics;
 pub mod train;

@@ -18,6 +18,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("dispatch", &["event", "spec", "plan"]),
     ("reproduce", &["record"]),
     ("parity", &["spec", "reproduce"]),
+    ("statistics", &[]),
     (
         "train",
         &[

@@ -1,0 +1,176 @@
+//! The statistics behind reports and comparisons: samples, two samples, many comparisons, verdicts, effects of axes
+//! and Pareto fronts. Knows numbers alone: no runs, trials or files.
+//!
+//! Everything here is a pure function, and equal input gives equal output: what is drawn at random is drawn from
+//! ChaCha8 with a constant seed. No input panics. What cannot be computed is refused with a [`Refusal`], and no
+//! result holds NaN or an infinity.
+//!
+//! Two numbers are easily mixed up. A `level` is that of confidence, such as 0.95, and belongs to an interval. An
+//! `alpha` is that of significance, such as 0.05, and belongs to a test.
+
+mod bootstrap;
+mod compare;
+mod distribution;
+mod holm;
+mod independent;
+mod marginal;
+mod pairs;
+mod pareto;
+mod power;
+mod ranks;
+mod sample;
+mod sign_flip;
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+use serde::{Deserialize, Serialize};
+
+pub use bootstrap::{LEAST_FOR_BCA, NUM_RESAMPLES};
+pub use compare::{Comparison, Design, Effect, EffectMeasure};
+pub use holm::holm;
+pub use independent::{hedges_g, welch_interval, welch_t_test};
+pub use marginal::{Balance, LevelEffect, Marginal, Row, marginal_effect};
+pub use pairs::{Pairs, cohens_d_z, paired_t_test};
+pub use pareto::pareto_front;
+pub use power::{Approximation, SeedsForPower, TARGET_POWER, seeds_for_power};
+pub use ranks::{MOST_RANKED, mann_whitney, smallest_rank_p};
+pub use sample::{Description, Interval, IntervalMethod};
+pub use sign_flip::{MOST_ENUMERATED, NUM_FLIPS, pairs_to_reach, sign_flip, smallest_sign_flip_p};
+pub use verdict::{AboutMore, Finding, Verdict, verdicts};
+
+/// Which values of an objective are better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// Such as accuracy.
+    HigherIsBetter,
+    /// Such as a loss.
+    LowerIsBetter,
+}
+
+impl Direction {
+    /// Whether `a` is strictly better than `b`. Nothing is better than NaN or worse.
+    pub fn is_better(self, a: f64, b: f64) -> bool {
+        match self {
+            Self::HigherIsBetter => a > b,
+            Self::LowerIsBetter => a < b,
+        }
+    }
+}
+
+/// A statistical test. All of them are two-sided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Test {
+    /// Student's t on the differences of pairs (Student, 1908).
+    PairedT,
+    /// The t test for unequal variances (Welch, 1947).
+    WelchT,
+    /// Fisher's paired permutation test over all sign flips (Fisher, 1935).
+    SignFlipExact,
+    /// The same over sign flips drawn at random (Phipson and Smyth, 2010).
+    SignFlipMonteCarlo,
+    /// The rank test over all assignments of the pooled midranks (Mann and Whitney, 1947).
+    MannWhitneyExact,
+}
+
+/// What a test came to.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TestResult {
+    /// The test.
+    pub test: Test,
+    /// Its statistic: t, the mean of the differences, or U of the first sample.
+    pub statistic: f64,
+    /// Degrees of freedom, for the tests that have them. Welch's are no whole number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub df: Option<f64>,
+    /// The two-sided p-value, uncorrected, from 0 to 1.
+    pub p: f64,
+}
+
+/// Why something was not computed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum Refusal {
+    /// There are fewer values than the method needs.
+    TooFew {
+        /// How many there are, in the smaller sample of two.
+        n: usize,
+        /// How many it needs there.
+        needed: usize,
+    },
+    /// There are more values than the exact test computes in reasonable time.
+    TooMany {
+        /// How many there are, in all samples together.
+        n: usize,
+        /// How many it takes.
+        most: usize,
+    },
+    /// A value is NaN or infinite, or so large that a sum of the values is.
+    NotFinite,
+    /// All values are equal, so there is nothing to estimate their spread from.
+    NoSpread,
+    /// A level of confidence or of significance that is not between 0 and 1.
+    BadLevel,
+    /// A p-value that is not from 0 to 1.
+    BadProbability,
+    /// A key (a seed) twice in one sample.
+    RepeatedKey {
+        /// The key.
+        key: u64,
+    },
+    /// Rows of a table that have different numbers of axes, or fewer than were asked for.
+    NoSuchAxis,
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::TooFew { n, needed } => {
+                write!(f, "at least {needed} values are needed, and there are {n}")
+            }
+            Self::TooMany { n, most } => {
+                write!(
+                    f,
+                    "at most {most} values can be ranked, and there are {n}; use common seeds"
+                )
+            }
+            Self::NotFinite => f.write_str("a value is not finite, or too large to add up"),
+            Self::NoSpread => f.write_str("all values are equal, which says nothing on spread"),
+            Self::BadLevel => f.write_str("a level has to be between 0 and 1"),
+            Self::BadProbability => f.write_str("a p-value has to be from 0 to 1"),
+            Self::RepeatedKey { key } => write!(f, "seed {key} stands twice in one sample"),
+            Self::NoSuchAxis => f.write_str("a row does not have the axis that was asked for"),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Refuses a level that is not strictly between 0 and 1.
+fn check_level(level: f64) -> Result<(), Refusal> {
+    match level > 0.0 && level < 1.0 {
+        true => Ok(()),
+        false => Err(Refusal::BadLevel),
+    }
+}
+
+/// Refuses fewer than `needed` values, and values that are not finite.
+fn check_values(values: &[f64], needed: usize) -> Result<(), Refusal> {
+    if values.iter().any(|value| !value.is_finite()) {
+        return Err(Refusal::NotFinite);
+    }
+    match values.len() {
+        n if n < needed => Err(Refusal::TooFew { n, needed }),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a result that is not finite: finite values can be too large for their sum.
+fn finite(value: f64) -> Result<f64, Refusal> {
+    match value.is_finite() {
+        true => Ok(value),
+        false => Err(Refusal::NotFinite),
+    }
+}

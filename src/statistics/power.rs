@@ -1,0 +1,142 @@
+//! How many seeds it takes to see an effect.
+
+use serde::{Deserialize, Serialize};
+
+use super::distribution::{noncentral_t_power, normal_quantile};
+use super::{Effect, EffectMeasure, check_level};
+
+/// The power that numbers of seeds are computed for: the chance to find an effect that is there (Cohen, 1988).
+pub const TARGET_POWER: f64 = 0.8;
+/// Up to how many seeds the noncentral distribution is asked. Above, the normal one gives a few seeds
+/// less at the most: 2 at an alpha of 0.05.
+const FEW: f64 = 10_000.0;
+/// Beyond as many seeds no number is given.
+const MOST: f64 = 1e9;
+
+/// How a number of seeds was computed. Both are of the t test. By simulation with normal differences, the sign-flip
+/// test takes as many, and one more where the number is hardly enough for it to reach alpha at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Approximation {
+    /// The noncentral t distribution, by the approximation 26.7.10 of Abramowitz and Stegun (1964).
+    NoncentralT,
+    /// The normal distribution: n = ((z at 1 - alpha/2) + (z at power))² / effect², twice that for independent samples.
+    Normal,
+}
+
+/// How many seeds an effect takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeedsForPower {
+    /// Pairs, or values in each of two independent samples, in all.
+    pub seeds: usize,
+    /// How the number was computed.
+    pub approximation: Approximation,
+}
+
+/// The fewest seeds with which the two-sided t test at `alpha` finds the effect with a power of [`TARGET_POWER`]:
+/// pairs for Cohen's d_z, where the noncentrality is d_z sqrt(n) with n - 1 degrees of freedom, and seeds in each of
+/// two equal samples for Hedges' g, where it is g sqrt(n / 2) with 2 n - 2 (Cohen, 1988, chapter 2).
+///
+/// An effect that was estimated from few seeds is itself uncertain, and so is this number: it holds if the effect is
+/// what was observed. None for an effect of 0 or none at all, for one that would take more than 10^9 seeds, and for
+/// an `alpha` that is not between 0 and 1.
+pub fn seeds_for_power(effect: Effect, alpha: f64) -> Option<SeedsForPower> {
+    check_level(alpha).ok()?;
+    let size = effect.value.abs();
+    let samples = match effect.measure {
+        EffectMeasure::CohensDz => 1.0,
+        EffectMeasure::HedgesG => 2.0,
+    };
+    let quantiles = normal_quantile(TARGET_POWER) - normal_quantile(0.5 * alpha);
+    let normal = samples * (quantiles / size).powi(2);
+    // An effect of 0 gives infinity, and NaN compares with nothing.
+    if !(0.0..=MOST).contains(&normal) {
+        return None;
+    }
+    if normal > FEW {
+        return Some(SeedsForPower {
+            seeds: normal.ceil() as usize,
+            approximation: Approximation::Normal,
+        });
+    }
+    let power =
+        |n: f64| noncentral_t_power(alpha, samples * (n - 1.0), size * (n / samples).sqrt());
+    // The normal number is never too large, since it takes the spread for known.
+    let first = (normal.ceil() as usize).max(2);
+    let seeds = (first..2 * FEW as usize).find(|n| power(*n as f64) >= TARGET_POWER)?;
+    Some(SeedsForPower {
+        seeds,
+        approximation: Approximation::NoncentralT,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seeds(measure: EffectMeasure, value: f64, alpha: f64) -> Option<usize> {
+        seeds_for_power(Effect { measure, value }, alpha).map(|found| found.seeds)
+    }
+
+    #[test]
+    fn numbers_are_those_of_the_exact_noncentral_distribution() {
+        // By scipy.stats.nct, scipy 1.17.1. Those of 64 and 26 in each of two samples for 0.5 and 0.8 at 0.05 stand in
+        // Cohen's (1988) table 2.4.1 as well.
+        for (value, alpha, pairs, each) in [
+            (0.2, 0.05, 199, 394),
+            (0.3, 0.05, 90, 176),
+            (0.5, 0.05, 34, 64),
+            (0.8, 0.05, 15, 26),
+            (1.0, 0.05, 10, 17),
+            (1.5, 0.05, 6, 9),
+            (2.0, 0.05, 5, 6),
+            (0.5, 0.005, 58, 109),
+            (0.8, 0.005, 25, 44),
+            (1.0, 0.005, 18, 29),
+            (1.5, 0.005, 10, 14),
+            (0.2, 0.001, 433, 857),
+            (1.0, 0.001, 23, 37),
+        ] {
+            for sign in [1.0, -1.0] {
+                let found = seeds(EffectMeasure::CohensDz, sign * value, alpha).unwrap();
+                assert!(
+                    found.abs_diff(pairs) <= 1,
+                    "{value} {alpha}: {found} for {pairs}"
+                );
+                let found = seeds(EffectMeasure::HedgesG, sign * value, alpha).unwrap();
+                assert!(
+                    found.abs_diff(each) <= 1,
+                    "{value} {alpha}: {found} for {each}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn edges() {
+        let pairs = |value, alpha| seeds(EffectMeasure::CohensDz, value, alpha);
+        for value in [0.0, 1e-9, f64::NAN] {
+            assert_eq!(pairs(value, 0.05), None, "{value}");
+        }
+        assert_eq!(pairs(0.5, 0.0), None);
+        assert_eq!(pairs(0.5, f64::NAN), None);
+        assert!(pairs(1e300, 0.05).is_some_and(|n| n <= 5));
+        assert!(pairs(f64::INFINITY, 0.05).is_none_or(|n| n <= 5));
+        assert!(pairs(1.0, 1e-300).is_none_or(|n| n > 1000));
+        // The two approximations meet where one takes over from the other.
+        let large = |value| {
+            let effect = Effect {
+                measure: EffectMeasure::CohensDz,
+                value,
+            };
+            seeds_for_power(effect, 0.05).unwrap()
+        };
+        let (exact, normal) = (large(0.02802), large(0.02801));
+        assert_eq!(exact.approximation, Approximation::NoncentralT);
+        assert_eq!(normal.approximation, Approximation::Normal);
+        assert!(
+            exact.seeds.abs_diff(normal.seeds) < 10,
+            "{exact:?} {normal:?}"
+        );
+    }
+}

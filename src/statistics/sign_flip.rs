@@ -1,0 +1,194 @@
+//! The paired permutation test: what the mean difference would be if each pair were as likely the other way round.
+
+use rand::rngs::ChaCha8Rng;
+use rand::{Rng, SeedableRng};
+
+use super::sample::mean;
+use super::{Refusal, Test, TestResult, check_values, finite};
+
+/// Up to how many pairs all sign flips are enumerated: 2^20 of them.
+pub const MOST_ENUMERATED: usize = 20;
+/// How many flips are drawn beyond that. With the observed one they are 2^19, so that the smallest p is the same as
+/// that of [`MOST_ENUMERATED`] pairs, and never grows with the number of pairs.
+pub const NUM_FLIPS: u32 = (1 << 19) - 1;
+/// What flips are drawn with. A constant: equal samples get equal p-values.
+const SEED: u64 = 2010;
+/// Sums nearer than this to the observed, in units of the sum of all magnitudes, are ties. Differences of decimal
+/// numbers are rounded, and a tie that is missed would make p too small.
+const TIE: f64 = 1e-9;
+
+/// The exact paired sign-flip test (Fisher, 1935, The Design of Experiments, section 21): p is the share of all 2^n
+/// ways to flip the signs of the differences whose mean is at least as far from 0 as the observed. It asks of the
+/// differences only that they be symmetric around 0 if there is no effect, and is exact whatever their distribution.
+///
+/// Above [`MOST_ENUMERATED`] pairs, p = (b + 1) / (m + 1) over m = [`NUM_FLIPS`] flips drawn at random, b of which
+/// are at least as far (Phipson and Smyth, 2010, Permutation P-values Should Never Be Zero). The statistic is the
+/// mean difference. Neither the order of the differences nor which sample comes first changes p.
+///
+/// Refuses no differences, and those that are not finite or too large to add up. One difference has p = 1.
+pub fn sign_flip(differences: &[f64]) -> Result<TestResult, Refusal> {
+    check_values(differences, 1)?;
+    // Flips of the magnitudes are flips of the differences. In ascending order, so that the same ones are drawn for the
+    // same pairs in another order or the other way round.
+    let mut sizes: Vec<f64> = differences.iter().map(|d| d.abs()).collect();
+    sizes.sort_by(f64::total_cmp);
+    let total = finite(sizes.iter().sum::<f64>())?;
+    let least = differences.iter().sum::<f64>().abs() - TIE * total;
+    let (test, p) = match sizes.split_first() {
+        Some((first, rest)) if sizes.len() <= MOST_ENUMERATED => {
+            // Flipping all signs changes no magnitude of a sum, so the first sign can stay.
+            let num = f64::from(as_far(rest, *first, least));
+            (Test::SignFlipExact, num * smallest_sign_flip_p(sizes.len()))
+        }
+        _ => {
+            let num = drawn_as_far(&sizes, least);
+            let all = f64::from(NUM_FLIPS) + 1.0;
+            (Test::SignFlipMonteCarlo, (f64::from(num) + 1.0) / all)
+        }
+    };
+    Ok(TestResult {
+        test,
+        statistic: mean(differences)?,
+        df: None,
+        p: p.min(1.0),
+    })
+}
+
+/// How many ways to put signs before `rest` have a sum with `sum` whose magnitude is at least `least`.
+fn as_far(rest: &[f64], sum: f64, least: f64) -> u32 {
+    match rest.split_first() {
+        Some((first, rest)) => as_far(rest, sum + first, least) + as_far(rest, sum - first, least),
+        None => u32::from(sum.abs() >= least),
+    }
+}
+
+/// How many flips drawn at random have a sum whose magnitude is at least `least`.
+fn drawn_as_far(sizes: &[f64], least: f64) -> u32 {
+    let mut rng = ChaCha8Rng::seed_from_u64(SEED);
+    let mut num = 0;
+    for _ in 0..NUM_FLIPS {
+        let mut sum = 0.0;
+        for part in sizes.chunks(64) {
+            let mut signs = rng.next_u64();
+            for size in part {
+                sum += match signs & 1 {
+                    0 => *size,
+                    _ => -*size,
+                };
+                signs >>= 1;
+            }
+        }
+        num += u32::from(sum.abs() >= least);
+    }
+    num
+}
+
+/// The smallest p-value that the sign-flip test can give for `n` pairs: 2 / 2^n where all flips are enumerated, since
+/// the observed signs and their opposites are always as far, and 1 / ([`NUM_FLIPS`] + 1) above. At most 1.
+pub fn smallest_sign_flip_p(n: usize) -> f64 {
+    let exponent = n.clamp(1, MOST_ENUMERATED) - 1;
+    0.5_f64.powi(exponent as i32)
+}
+
+/// The fewest pairs with which the sign-flip test can reach `alpha`: ceil(log2(2 / alpha)), which is 6 for 0.05. None
+/// where it cannot with any number, for an alpha below 2^-19, and where `alpha` is no level.
+pub fn pairs_to_reach(alpha: f64) -> Option<usize> {
+    super::check_level(alpha).ok()?;
+    (1..=MOST_ENUMERATED).find(|n| smallest_sign_flip_p(*n) <= alpha)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Darwin's differences of cross- and self-fertilized Zea mays in eighths of an inch, as Fisher gives them.
+    const DARWIN: [f64; 15] = [
+        49.0, -67.0, 8.0, 16.0, 6.0, 23.0, 28.0, 41.0, 14.0, 29.0, 56.0, 24.0, 75.0, 60.0, -48.0,
+    ];
+
+    /// Over all flips as bits of a number, in whole numbers.
+    fn by_enumeration(differences: &[i64]) -> f64 {
+        let n = differences.len();
+        let observed = differences.iter().sum::<i64>().abs();
+        let sum = |flips: u32| -> i64 {
+            let signed = |(at, d): (usize, &i64)| if flips >> at & 1 == 1 { -d } else { *d };
+            differences.iter().enumerate().map(signed).sum()
+        };
+        let num = (0..1u32 << n)
+            .filter(|flips| sum(*flips).abs() >= observed)
+            .count();
+        num as f64 / f64::from(1u32 << n)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn it_is_what_enumeration_gives(whole in prop::collection::vec(-6i64..7, 1..11), exponent in -3i32..4) {
+            // As decimals, which have ties that rounding hides.
+            let scale = 10f64.powi(exponent);
+            let differences: Vec<f64> = whole.iter().map(|d| *d as f64 * scale).collect();
+            let p = sign_flip(&differences).unwrap().p;
+            prop_assert_eq!(p, by_enumeration(&whole));
+            let turned: Vec<f64> = differences.iter().rev().map(|d| -d).collect();
+            prop_assert_eq!(sign_flip(&turned).unwrap().p, p);
+        }
+    }
+
+    #[test]
+    fn fishers_example() {
+        // The Design of Experiments, section 21: 1726 of 32768 arrangements, 5.267 %.
+        let result = sign_flip(&DARWIN).unwrap();
+        assert_eq!(result.test, Test::SignFlipExact);
+        assert_eq!(result.p, 1726.0 / 32768.0);
+    }
+
+    #[test]
+    fn rounded_decimals_tie() {
+        // In whole numbers 1 + 2 - 3 = 0; as differences of decimals it is not.
+        let differences = [0.91 - 0.90, 0.92 - 0.90, -(0.93 - 0.90)];
+        assert_eq!(sign_flip(&differences).unwrap().p, 1.0);
+    }
+
+    #[test]
+    fn draws_come_close_to_enumeration() {
+        // Six zeros leave the exact p as it is, and make 21 pairs.
+        let mut more = DARWIN.to_vec();
+        more.extend([0.0; 6]);
+        let result = sign_flip(&more).unwrap();
+        assert_eq!(result.test, Test::SignFlipMonteCarlo);
+        // Four standard errors of a share of 2^19 draws.
+        assert!((result.p - 1726.0 / 32768.0).abs() < 0.00125, "{result:?}");
+        let turned: Vec<f64> = more.iter().rev().map(|d| -d).collect();
+        assert_eq!(sign_flip(&turned).unwrap().p, result.p);
+        let many: Vec<f64> = (1..70).map(f64::from).collect();
+        assert_eq!(sign_flip(&many).unwrap().p, 0.5f64.powi(19));
+    }
+
+    #[test]
+    fn few_pairs_reach_little() {
+        assert_eq!(sign_flip(&[5.0]).unwrap().p, 1.0);
+        assert_eq!(sign_flip(&[0.0; 4]).unwrap().p, 1.0);
+        assert_eq!(sign_flip(&[1.0, 2.0]).unwrap().p, 0.5);
+        assert_eq!(sign_flip(&[]), Err(Refusal::TooFew { n: 0, needed: 1 }));
+        assert_eq!(sign_flip(&[f64::INFINITY]), Err(Refusal::NotFinite));
+        assert_eq!(sign_flip(&[1e308, 1e308]), Err(Refusal::NotFinite));
+        for n in 1..=MOST_ENUMERATED {
+            let differences: Vec<f64> = (1..=n).map(|d| d as f64).collect();
+            assert_eq!(sign_flip(&differences).unwrap().p, smallest_sign_flip_p(n));
+        }
+    }
+
+    #[test]
+    fn pairs_needed_are_those_of_the_formula() {
+        for alpha in [0.9, 0.5, 0.1, 0.05, 0.025, 0.01, 0.005, 0.001, 1e-5] {
+            let formula = (2.0_f64 / alpha).log2().ceil() as usize;
+            assert_eq!(pairs_to_reach(alpha), Some(formula), "{alpha}");
+        }
+        assert_eq!(pairs_to_reach(0.05), Some(6));
+        assert_eq!(pairs_to_reach(1e-7), None);
+        assert_eq!(pairs_to_reach(0.0), None);
+        assert_eq!(pairs_to_reach(f64::NAN), None);
+    }
+}
