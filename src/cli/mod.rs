@@ -122,15 +122,8 @@ enum Verb {
     },
     /// Compare trials with a baseline: differences, intervals, verdicts, costs
     Compare(CompareArgs),
-    /// List the runs of a results folder
-    List {
-        /// A results folder, or the folder of one experiment
-        #[arg(default_value = "results")]
-        folder: PathBuf,
-        /// Print one JSON object a line
-        #[arg(long)]
-        json: bool,
-    },
+    /// List the runs of a results folder: filtered, sorted, grouped
+    List(ListArgs),
     /// Pack a run into one file that it can be reproduced from elsewhere
     Bundle(BundleArgs),
     /// List the devices of this build on this machine
@@ -378,6 +371,37 @@ struct CompareArgs {
 }
 
 #[derive(Args)]
+struct ListArgs {
+    /// A results folder, or the folder of one experiment
+    #[arg(default_value = "results")]
+    folder: PathBuf,
+    /// Only runs for which this holds, such as `valid/accuracy > 0.9 and optimizer.type == 'adamw' and age < 2d`
+    #[arg(long, value_name = "EXPR", allow_hyphen_values = true)]
+    filter: Option<String>,
+    /// Sort by a metric, a key of the file, or `objective`, which puts the best first; `-KEY` for the largest first
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    sort: Option<String>,
+    /// Turn the order
+    #[arg(long)]
+    reverse: bool,
+    /// What to show of each run, such as `run,optimizer.type,valid/loss,age`
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    columns: Vec<String>,
+    /// A row for each value of this key: how many runs, and their objective over those that completed
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["columns", "sort", "reverse"])]
+    group: Option<String>,
+    /// Show at most N rows
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Print one JSON object a line, with all that is known of each run
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Print CSV, with a column for everything that runs differ in
+    #[arg(long)]
+    csv: bool,
+}
+
+#[derive(Args)]
 struct BundleArgs {
     /// The folder of a run, such as `results/mnist_sweep/runs/hidden=64-s1`
     run: PathBuf,
@@ -494,7 +518,7 @@ pub fn main() -> ExitCode {
         Verb::Parity(args) => parity::parity(&args, &cli.logging, &mut output),
         Verb::Report { folder, json } => verbs::report(&folder, json, &mut output),
         Verb::Compare(args) => compare::compare(&args, &mut output),
-        Verb::List { folder, json } => list::list(&folder, json, &mut output),
+        Verb::List(args) => list::list(&args, &mut output),
         Verb::Bundle(args) => bundle::bundle(&args, &mut output),
         Verb::Devices { json, backend } => devices::devices(json, backend, &mut output),
         Verb::Schema { path } => verbs::schema(&path, &mut output),

@@ -36,9 +36,12 @@ mod fold;
 mod format;
 mod index;
 mod lock;
+mod settings;
+mod stamp;
 mod status;
 mod trace;
 mod write;
+mod written;
 
 pub use calibrations::Calibrations;
 pub use collector::{Collector, Recorded};
@@ -48,10 +51,12 @@ pub use fold::{RunRecord, Summary};
 pub use format::is_other_format;
 pub use index::Index;
 pub use lock::{Holder, Lock, Locked};
+pub use settings::{Changed, Settings, changed, is_guard, settings};
 pub use status::{Status, leftovers, status};
 pub use trace::{Digests, OPTIMIZER, Trace, TraceWriter};
 pub use write::{is_unwritable, unwritable, write_json, write_whole};
 
+use std::borrow::Cow;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -71,6 +76,19 @@ pub struct ExperimentFolder(pub PathBuf);
 pub struct RunFolder(pub PathBuf);
 
 impl ExperimentFolder {
+    /// The experiments of a path, sorted: the folder of one, or those in a results folder.
+    pub fn all(path: &Path) -> Vec<Self> {
+        let one = Self(path.to_owned());
+        if one.plan_json().exists() {
+            return vec![one];
+        }
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        let mut all: Vec<_> = entries.map(|entry| Self(entry.path())).collect();
+        all.retain(|experiment| experiment.plan_json().exists());
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all
+    }
+
     /// The copy of the input.
     pub fn experiment_toml(&self) -> PathBuf {
         self.0.join("experiment.toml")
@@ -84,6 +102,11 @@ impl ExperimentFolder {
     /// Every run, resolved.
     pub fn plan_json(&self) -> PathBuf {
         self.0.join("plan.json")
+    }
+
+    /// What plan and runs come down to, for those who read it again.
+    pub fn index_jsonl(&self) -> PathBuf {
+        self.0.join(".index.jsonl")
     }
 
     /// The kernels that CubeCL chose by timing them, for all runs.
@@ -236,11 +259,23 @@ impl RunFolder {
 
     /// Writes the run so that a worker can read it back.
     pub fn write_plan(&self, plan: &RunPlan) -> io::Result<()> {
-        let text = toml::to_string(plan).map_err(io::Error::other)?;
-        let head =
-            "# A resolved run, written by runner. `runner exec` and `runner report` read it.\n\n";
         let path = self.run_toml();
-        write_whole(&path, format!("{head}{text}").as_bytes()).map_err(|e| unwritable(&path, e))
+        let text = run_toml(plan)?;
+        write_whole(&path, text.as_bytes()).map_err(|e| unwritable(&path, e))
+    }
+
+    /// Whether the folder holds this plan: one of the same fingerprint, if there is one.
+    pub(crate) fn holds(&self, plan: &RunPlan) -> io::Result<bool> {
+        // Reading a plan takes much longer than writing it, and most are as they were written.
+        let path = self.run_toml();
+        match format::read(&path)? {
+            None => Ok(false),
+            Some(text) if run_toml(plan).is_ok_and(|ours| ours == text) => Ok(true),
+            Some(text) => {
+                let there: RunPlan = format::parse_toml(&path, &text)?;
+                Ok(there.fingerprint == plan.fingerprint)
+            }
+        }
     }
 
     /// Reads the run, if the folder has one.
@@ -327,9 +362,15 @@ impl RunFolder {
             other => other.map_err(|e| format::unreadable(&self.events_jsonl(), &e))?,
         };
         let lines = text.split(|b| *b == b'\n');
-        let events = lines.filter_map(|line| serde_json::from_slice::<EventLine>(line).ok());
-        Ok(events.map(|line| (line.time_ms, line.event)).collect())
+        Ok(lines.filter_map(read_event).collect())
     }
+}
+
+/// The text of a run's `run.toml`.
+fn run_toml(plan: &RunPlan) -> io::Result<String> {
+    let head = "# A resolved run, written by runner. `runner exec` and `runner report` read it.\n\n";
+    let text = toml::to_string(plan).map_err(io::Error::other)?;
+    Ok(format!("{head}{text}"))
 }
 
 #[derive(Serialize, Deserialize)]
@@ -337,6 +378,25 @@ struct EventLine {
     time_ms: u64,
     #[serde(flatten)]
     event: Event,
+}
+
+/// What an event is called, and when it arrived.
+#[derive(Deserialize)]
+struct EventHead<'a> {
+    time_ms: u64,
+    #[serde(borrow)]
+    event: Cow<'a, str>,
+}
+
+/// An event with the time at which it arrived; `None` for what is none. Most events are epochs, which are read several
+/// times as fast where it is known beforehand that they are.
+fn read_event(line: &[u8]) -> Option<(u64, Event)> {
+    let head: EventHead<'_> = serde_json::from_slice(line).ok()?;
+    let event = match &*head.event {
+        "epoch_finished" => Event::EpochFinished(serde_json::from_slice(line).ok()?),
+        _ => serde_json::from_slice::<EventLine>(line).ok()?.event,
+    };
+    Some((head.time_ms, event))
 }
 
 /// Milliseconds since 1970.

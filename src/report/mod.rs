@@ -4,6 +4,7 @@ mod aggregate;
 mod backends;
 pub mod compare;
 mod csv;
+pub mod list;
 mod markdown;
 mod memory;
 mod model;
