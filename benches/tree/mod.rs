@@ -24,7 +24,9 @@ fn make_run(run: &RunPlan, at: usize, folder: &RunFolder, environment: &Environm
     let started = Started {
         device: run.device.to_string(),
         device_name: "flex".into(),
-        data_digests: BTreeMap::from(["train", "valid", "test"].map(|it| (it.into(), "a".repeat(64)))),
+        data_digests: BTreeMap::from(
+            ["train", "valid", "test"].map(|it| (it.into(), "a".repeat(64))),
+        ),
         threads: 1,
         resumed_step: 0,
         resumed_secs: 0.0,
@@ -95,7 +97,8 @@ fn metrics(run: &RunPlan, at: usize, epoch: usize, splits: &[&str]) -> Metrics {
             true => metric.to_owned(),
             false => format!("{split}/{metric}"),
         };
-        let accuracy = 0.9 - 0.5 / epoch as f64 + 0.004 * trial + 0.02 * noise(at, epoch + 100 * number);
+        let accuracy =
+            0.9 - 0.5 / epoch as f64 + 0.004 * trial + 0.02 * noise(at, epoch + 100 * number);
         metrics.insert(name("accuracy"), accuracy);
         metrics.insert(name("loss"), 1.1 - accuracy + 0.01 * noise(at, epoch + 7));
     }

@@ -77,7 +77,11 @@ fn pass_over_runs(
     let mut code = code;
     for run in left_out {
         let folder = experiment.run(&run.id).0;
-        output.say(&format!("passed over {}: {}", folder.display(), run.message));
+        output.say(&format!(
+            "passed over {}: {}",
+            folder.display(),
+            run.message
+        ));
         if run.state == State::Unreadable {
             code = FAILED;
         }

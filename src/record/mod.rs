@@ -368,7 +368,8 @@ impl RunFolder {
 
 /// The text of a run's `run.toml`.
 fn run_toml(plan: &RunPlan) -> io::Result<String> {
-    let head = "# A resolved run, written by runner. `runner exec` and `runner report` read it.\n\n";
+    let head =
+        "# A resolved run, written by runner. `runner exec` and `runner report` read it.\n\n";
     let text = toml::to_string(plan).map_err(io::Error::other)?;
     Ok(format!("{head}{text}"))
 }

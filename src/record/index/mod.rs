@@ -38,29 +38,40 @@ impl Index {
     /// Reads an experiment's folder, and writes nothing there but what it keeps for itself. `None` when the folder has
     /// no plan.
     pub fn read(folder: &ExperimentFolder) -> io::Result<Option<Self>> {
-        Self::open(folder, false)
+        Self::open(folder, false, SystemTime::now())
     }
 
     /// Reads an experiment's folder, and writes anew what is derived in the folders of its runs and was lost, damaged
     /// or never written. `None` when it has no plan.
     pub fn mend(folder: &ExperimentFolder) -> io::Result<Option<Self>> {
-        Self::open(folder, true)
+        Self::open(folder, true, SystemTime::now())
     }
 
     /// The same as [`Index::read`] from plan and events alone.
     pub fn read_anew(folder: &ExperimentFolder) -> io::Result<Option<Self>> {
-        Ok(build(folder, false)?.map(|saved| saved.index))
+        let time_ns = nanos(SystemTime::now());
+        Ok(build(folder, false, time_ns)?.map(|saved| saved.index))
     }
 
-    fn open(folder: &ExperimentFolder, mend: bool) -> io::Result<Option<Self>> {
+    /// As [`Index::read`] and [`Index::mend`] at a time: files that were changed shortly before it are not taken for
+    /// what they were. For tests, which cannot wait.
+    #[doc(hidden)]
+    pub fn open(
+        folder: &ExperimentFolder,
+        mend: bool,
+        time: SystemTime,
+    ) -> io::Result<Option<Self>> {
+        let time_ns = nanos(time);
         let plan = Stamp::of(&folder.plan_json());
         let known = match (Saved::read(folder), plan) {
-            (Some(known), Ok(Some(plan))) if known.is_of(&plan) => known.refresh(folder, mend)?,
+            (Some(known), Ok(Some(plan))) if known.is_of(&plan) => {
+                known.refresh(folder, mend, time_ns)?
+            }
             _ => None,
         };
         let (saved, is_new) = match known {
             Some(refreshed) => refreshed,
-            None => match build(folder, mend)? {
+            None => match build(folder, mend, time_ns)? {
                 Some(built) => (built, true),
                 None => return Ok(None),
             },
@@ -74,8 +85,7 @@ impl Index {
 }
 
 /// Reads everything. `None` when the folder has no plan.
-fn build(folder: &ExperimentFolder, mend: bool) -> io::Result<Option<Saved>> {
-    let time_ns = nanos(SystemTime::now());
+fn build(folder: &ExperimentFolder, mend: bool, time_ns: i64) -> io::Result<Option<Saved>> {
     let stamp = Stamp::of(&folder.plan_json()).ok().flatten();
     let Some(mut plan) = folder.read_plan()? else {
         return Ok(None);
@@ -116,8 +126,8 @@ impl Saved {
         mut self,
         folder: &ExperimentFolder,
         mend: bool,
+        time_ns: i64,
     ) -> io::Result<Option<(Self, bool)>> {
-        let time_ns = nanos(SystemTime::now());
         let known: Vec<_> = self.index.runs.iter().zip(&self.stamps).collect();
         let are_same = in_parallel(&known, |(entry, stamps)| {
             let there = folder.run(&entry.id);

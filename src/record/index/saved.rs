@@ -83,11 +83,15 @@ impl Saved {
         let lines: Vec<Line<RunEntry>> = lines
             .map(|line| serde_json::from_slice(line).ok())
             .collect::<Option<_>>()?;
-        let (stamps, runs): (Vec<_>, Vec<_>) =
-            lines.into_iter().map(|line| (line.stamps, line.run)).unzip();
+        let (stamps, runs): (Vec<_>, Vec<_>) = lines
+            .into_iter()
+            .map(|line| (line.stamps, line.run))
+            .unzip();
         let numbers_are_known = runs.iter().all(|run: &RunEntry| {
             run.data < shared.data.len()
-                && run.environment.is_none_or(|it| it < shared.environments.len())
+                && run
+                    .environment
+                    .is_none_or(|it| it < shared.environments.len())
         });
         (runs.len() == shared.num_runs && numbers_are_known).then_some(Self {
             time_ns: shared.time_ns,

@@ -21,7 +21,11 @@ pub fn cell(run: &Run<'_>, name: &str) -> String {
     };
     match (name, value.as_f64()) {
         ("objective", Some(number)) => {
-            format!("{} {}", run.index.plan.objective.name(), short_number(number))
+            format!(
+                "{} {}",
+                run.index.plan.objective.name(),
+                short_number(number)
+            )
         }
         ("epochs", _) => format!("{}/{}", run.entry.epochs, run.entry.num_epochs),
         ("wall_secs", Some(secs)) => format!("{secs:.1}"),
@@ -79,7 +83,13 @@ mod tests {
     fn ages_are_in_one_unit() {
         let ages = [0.0, 59.9, 60.0, 3_599.0, 7_200.0, 86_399.0, 864_000.0].map(age);
         let words = [
-            "just now", "just now", "1 min ago", "59 min ago", "2 h ago", "23 h ago", "10 d ago",
+            "just now",
+            "just now",
+            "1 min ago",
+            "59 min ago",
+            "2 h ago",
+            "23 h ago",
+            "10 d ago",
         ];
         assert_eq!(ages, words);
     }

@@ -37,8 +37,7 @@ impl Filter {
             let help = help.replace("optimizer.type == 'sgd'", EXAMPLE);
             (format!("`{text}`: {reason}"), help)
         })?;
-        let names: BTreeMap<String, bool> =
-            formula.names(Dialect::Filter).into_iter().collect();
+        let names: BTreeMap<String, bool> = formula.names(Dialect::Filter).into_iter().collect();
         names.keys().try_for_each(|name| known.check(name))?;
         Ok(Self {
             formula,
@@ -56,7 +55,9 @@ impl Filter {
             let mut part = |source: &str| -> Result<bool, std::convert::Infallible> {
                 let part = match parts.get_mut(source) {
                     Some(part) => part,
-                    None => parts.entry(source.to_owned()).or_insert_with(|| Part::of(source)),
+                    None => parts
+                        .entry(source.to_owned())
+                        .or_insert_with(|| Part::of(source)),
                 };
                 Ok(part.holds(source, &run))
             };

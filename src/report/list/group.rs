@@ -110,7 +110,15 @@ pub fn text(groups: &[Group], key: &str, form: Form) -> String {
         }
         Form::Table { .. } if groups.is_empty() => String::new(),
         Form::Table { width } => {
-            let head = [&title(key), "runs", "completed", "objective", "n", "mean ± sd", "best"];
+            let head = [
+                &title(key),
+                "runs",
+                "completed",
+                "objective",
+                "n",
+                "mean ± sd",
+                "best",
+            ];
             let row = |group: &Group| {
                 let found = group.description();
                 vec![

@@ -84,12 +84,7 @@ pub struct Listed {
 const TEST_NOTE: &str = "note: this shows what was measured on test, of several trials: whatever is chosen by it is chosen on test, and its value there is too good";
 
 /// Lists runs of some experiments. The error is a phrase with a remedy.
-pub fn list(
-    indexes: &[Index],
-    query: &Query,
-    form: Form,
-    now_ms: u64,
-) -> Result<Listed, Wrong> {
+pub fn list(indexes: &[Index], query: &Query, form: Form, now_ms: u64) -> Result<Listed, Wrong> {
     let known = Known::of(indexes);
     let runs = indexes.iter().flat_map(|index| {
         let readable = index.runs.iter().filter(|run| !run.state.is_unreadable());
@@ -140,7 +135,9 @@ pub fn list(
     };
     looked_at.extend(shown);
     let shows_test = looked_at.iter().any(|name| is_of_test(name));
-    let mut trials = runs.iter().map(|run| (&run.index.plan.experiment, &run.entry.trial));
+    let mut trials = runs
+        .iter()
+        .map(|run| (&run.index.plan.experiment, &run.entry.trial));
     let first = trials.next();
     let note = (shows_test && trials.any(|trial| Some(trial) != first)).then_some(TEST_NOTE);
     Ok(Listed { text, note })

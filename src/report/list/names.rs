@@ -116,7 +116,7 @@ impl Known {
     pub fn of(indexes: &[Index]) -> Self {
         let (mut metrics, mut varied) = (BTreeSet::new(), BTreeSet::new());
         let mut shared: BTreeSet<String> = BTreeSet::new();
-        let mut add = |all: &mut BTreeSet<String>, name: &String| {
+        let add = |all: &mut BTreeSet<String>, name: &String| {
             if !all.contains(name) {
                 all.insert(name.clone());
             }
@@ -145,7 +145,9 @@ impl Known {
     pub fn all(&self) -> Vec<String> {
         let own = OWN.map(str::to_owned).into_iter();
         let varied = self.varied.iter().cloned();
-        own.chain(varied).chain(self.metrics.iter().cloned()).collect()
+        own.chain(varied)
+            .chain(self.metrics.iter().cloned())
+            .collect()
     }
 
     /// Refuses a name that no run has.
@@ -157,7 +159,8 @@ impl Known {
         let names = sets.into_iter().flatten().map(String::as_str);
         let names = OWN.into_iter().chain(names);
         // A key is most likely meant where its last part is written alone.
-        let ends = |key: &&str| key.ends_with(&format!(".{name}")) || key.ends_with(&format!("/{name}"));
+        let ends =
+            |key: &&str| key.ends_with(&format!(".{name}")) || key.ends_with(&format!("/{name}"));
         let near = names.clone().find(ends);
         let help = match near.or_else(|| nearest_path(name, names)) {
             Some(near) => format!("did you mean `{near}`?"),

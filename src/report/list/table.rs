@@ -78,7 +78,11 @@ mod tests {
         Columns {
             head: row(["run", "outcome", "objective"]),
             rows: vec![
-                row(["optimizer=adamw,learning_rate=0.001-s12", "completed", "valid/loss 0.2 ± x"]),
+                row([
+                    "optimizer=adamw,learning_rate=0.001-s12",
+                    "completed",
+                    "valid/loss 0.2 ± x",
+                ]),
                 row(["b", "-", ""]),
             ],
         }

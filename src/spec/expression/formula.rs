@@ -88,7 +88,7 @@ impl Formula {
         };
         match self {
             Self::Any(parts) | Self::All(parts) => {
-                let mut parts = parts.iter();
+                let parts = parts.iter();
                 parts.for_each(|part| part.collect_names(dialect, found));
             }
             Self::Not(part) => part.collect_names(dialect, found),
