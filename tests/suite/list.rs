@@ -277,7 +277,7 @@ fn a_line_of_json_has_everything_of_a_run() {
     let all = list(&[made_up()], &Query::default(), Form::Json, NOW_MS).unwrap();
     assert!(all.note.is_some());
     let csv = list(&[made_up()], &Query::default(), Form::Csv, NOW_MS).unwrap();
-    insta::assert_snapshot!(csv.text.lines().next().unwrap(), @"");
+    insta::assert_snapshot!(csv.text.lines().next().unwrap(), @"experiment,run,trial,seed,outcome,objective,best_epoch,epochs,num_epochs,wall_secs,epoch_secs,memory_bytes,adjusted,failure,message,age,last_event_ms,fingerprint,weights_digest,model.hidden,optimizer.type,test/accuracy,valid/accuracy,valid/loss");
     assert_eq!(csv.text.lines().count(), 1 + 32);
 }
 
@@ -314,12 +314,22 @@ fn the_command_line_lists_one_experiment_or_all() {
         ]);
         assert_eq!(code, 0, "{stderr}");
         insta::allow_duplicates! {
-            insta::assert_snapshot!(stdout, @"");
+            insta::assert_snapshot!(stdout, @r"
+             run            outcome    age
+             type=adamw-s1  completed  just now
+             type=adamw-s2  completed  just now
+            ");
         }
     }
     let (code, _, stderr) = list(&["--filter", "optimizer.typ == 'adam'"]);
     assert_eq!(code, 2);
-    insta::assert_snapshot!(stderr, @"");
+    insta::assert_snapshot!(stderr, @r"
+    error: no run has anything called `optimizer.typ`
+      |
+      = help: did you mean `optimizer.type`?
+
+    1 error
+    ");
     let (code, stdout, stderr) = list(&[
         "--sort",
         "-run",

@@ -33,10 +33,8 @@ struct Part {
 impl Filter {
     /// Reads a condition. The error is a phrase with a remedy.
     pub fn new(text: &str, known: &Known) -> Result<Self, Wrong> {
-        let formula = Formula::parse(text).map_err(|(reason, help)| {
-            let help = help.replace("optimizer.type == 'sgd'", EXAMPLE);
-            (format!("`{text}`: {reason}"), help)
-        })?;
+        let formula = Formula::parse(text)
+            .map_err(|(reason, help)| (format!("`{text}`: {reason}"), in_names_of_lists(&help)))?;
         let names: BTreeMap<String, bool> = formula.names(Dialect::Filter).into_iter().collect();
         names.keys().try_for_each(|name| known.check(name))?;
         Ok(Self {
@@ -74,8 +72,23 @@ impl Filter {
     }
 }
 
-/// For those who write none.
-const EXAMPLE: &str = "valid/accuracy > 0.9";
+/// A remedy with examples for lists in the place of those for experiment files.
+fn in_names_of_lists(help: &str) -> String {
+    let examples = [
+        ("optimizer.type == 'sgd'", "valid/accuracy > 0.9"),
+        ("${2 * channels}", "1 - valid/accuracy < 0.1"),
+        ("${num_layers > 1}", "epochs > 1"),
+        (
+            "${model.type in ['mlp', 'cnn']}",
+            "optimizer.type in ['adam', 'sgd']",
+        ),
+    ];
+    let mut help = help.to_owned();
+    for (theirs, ours) in examples {
+        help = help.replace(theirs, ours);
+    }
+    help
+}
 
 impl Part {
     fn of(source: &str) -> Self {
@@ -96,7 +109,8 @@ impl Part {
                 holds
             }
             Err(refusal) => {
-                let wrong = || (refusal.message.clone(), refusal.helps.join("; "));
+                let helps = refusal.helps.join("; ");
+                let wrong = || (refusal.message.clone(), in_names_of_lists(&helps));
                 self.mistake.get_or_insert_with(wrong);
                 false
             }

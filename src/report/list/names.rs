@@ -158,10 +158,14 @@ impl Known {
         }
         let names = sets.into_iter().flatten().map(String::as_str);
         let names = OWN.into_iter().chain(names);
-        // A key is most likely meant where its last part is written alone.
-        let ends =
-            |key: &&str| key.ends_with(&format!(".{name}")) || key.ends_with(&format!("/{name}"));
-        let near = names.clone().find(ends);
+        // A name is most likely meant where its last part is written alone, and of metrics that on valid.
+        let is_end = |key: &&str| {
+            let before = key.strip_suffix(name);
+            before.is_some_and(|before| before.ends_with(['.', '/']))
+        };
+        let mut ends: Vec<&str> = names.clone().filter(is_end).collect();
+        ends.sort_by_key(|key| !key.starts_with("valid/"));
+        let near = ends.first().copied();
         let help = match near.or_else(|| nearest_path(name, names)) {
             Some(near) => format!("did you mean `{near}`?"),
             None if name.contains('/') => {
