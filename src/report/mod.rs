@@ -3,6 +3,7 @@
 mod aggregate;
 mod backends;
 mod memory;
+pub mod plot;
 mod text;
 
 pub use aggregate::{DataUsed, Mean, Problem, Provenance, Report, Trial, aggregate};
