@@ -29,10 +29,21 @@ pub struct Line {
     pub series: usize,
     /// What it is called.
     pub name: String,
-    /// Whether it is dashed, thin and without marks.
-    pub is_dashed: bool,
+    /// How it is drawn.
+    pub stroke: Stroke,
     /// Its points by ascending x. A line is broken where a value is not finite.
     pub points: Vec<Point>,
+}
+
+/// How a line is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stroke {
+    /// Whole, with the marks of its series.
+    Solid,
+    /// In dashes, thin.
+    Dashed,
+    /// In dots, thin.
+    Dotted,
 }
 
 /// A point of a line.
@@ -62,6 +73,8 @@ pub fn lines(plot: &Lines) -> String {
         y: Scale::over(ys, plot.is_log, 0.0, 1.0),
         names: None,
     });
+    let ([left, _, right, _], (from, to)) = (frame.area, frame.x.ends());
+    frame.svg.say_axis(left, right, from, to);
     for line in plot.lines {
         draw(&mut frame, line);
     }
@@ -94,17 +107,17 @@ fn draw(frame: &mut Frame, line: &Line) {
         }
         let at = piece.iter().filter_map(|point| frame.at(point.x, point.y));
         let at: Vec<(f64, f64)> = at.collect();
-        let class = if line.is_dashed {
-            "line dashed"
-        } else {
-            "line"
+        let class = match line.stroke {
+            Stroke::Solid => "line",
+            Stroke::Dashed => "line dashed",
+            Stroke::Dotted => "line dotted",
         };
         match at.as_slice() {
             [] => {}
             [only] => frame.svg.mark("mark", line.series, *only, 3.0, ""),
             _ => frame.svg.path(class, &path(&at), ""),
         }
-        if !line.is_dashed && at.len() > 1 {
+        if line.stroke == Stroke::Solid && at.len() > 1 {
             // Not at the same places as those of other lines, which would hide them.
             let every = at.len().div_ceil(MARKS).max(1);
             let places = (0..at.len()).skip((line.series + 1) % every).step_by(every);

@@ -103,6 +103,11 @@ impl Scale {
         self.is_log
     }
 
+    /// The values at the ends of a linear scale.
+    pub fn ends(&self) -> (f64, f64) {
+        (self.low, self.high)
+    }
+
     /// The coordinate of a value; none for what has no place on the axis.
     pub fn at(&self, value: f64) -> Option<f64> {
         if !value.is_finite() || (self.is_log && value <= 0.0) {

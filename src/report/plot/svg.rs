@@ -26,12 +26,25 @@ impl Svg {
     /// Begins a drawing of a width and height in its own units; it scales with the page. `class` is what kind of plot it
     /// is, and `description` what somebody is told who cannot see it.
     pub fn new(class: &str, width: f64, height: f64, description: &str) -> Self {
+        // Text is as large in a small drawing as in a large one.
+        let most = px(0.08 * width);
         let (width, height) = (px(width), px(height));
         let description = escape(description);
         Self {
             text: format!(
-                "<svg class=\"plot {class}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{description}\">"
+                "<svg class=\"plot {class}\" style=\"max-width:{most}rem\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{description}\">"
             ),
+        }
+    }
+
+    /// Says where the horizontal axis lies and which values it covers, for the script of the page.
+    pub fn say_axis(&mut self, left: f64, right: f64, from: f64, to: f64) {
+        let (left, right) = (px(left), px(right));
+        let data = format!(
+            " data-left=\"{left}\" data-right=\"{right}\" data-from=\"{from}\" data-to=\"{to}\">"
+        );
+        if let Some(end) = self.text.find('>') {
+            self.text.replace_range(end..=end, &data);
         }
     }
 

@@ -14,7 +14,7 @@ const ODD: [f64; 8] = [
     1.0,
 ];
 
-fn line(series: usize, is_dashed: bool, points: &[(f64, f64)], band: Option<f64>) -> Line {
+fn line(series: usize, stroke: Stroke, points: &[(f64, f64)], band: Option<f64>) -> Line {
     let points = points.iter().map(|(x, y)| Point {
         x: *x,
         y: *y,
@@ -23,7 +23,7 @@ fn line(series: usize, is_dashed: bool, points: &[(f64, f64)], band: Option<f64>
     Line {
         series,
         name: format!("line {series}"),
-        is_dashed,
+        stroke,
         points: points.collect(),
     }
 }
@@ -67,11 +67,11 @@ fn shown(svg: &str) -> String {
 fn a_plot_of_lines() {
     let first = line(
         0,
-        false,
+        Stroke::Solid,
         &[(1.0, 0.9), (2.0, 0.5), (3.0, f64::NAN), (4.0, 0.4)],
         Some(0.05),
     );
-    let second = line(1, true, &[(1.0, 1.0), (2.0, 0.7)], None);
+    let second = line(1, Stroke::Dashed, &[(1.0, 1.0), (2.0, 0.7)], None);
     insta::assert_snapshot!("lines", shown(&curves(&[first, second], false)));
 }
 
@@ -213,7 +213,7 @@ fn hostile_numbers_and_names_draw_what_can_be_drawn() {
             .enumerate()
             .map(|(x, y)| (x as f64, *y))
             .collect();
-        let mut drawn = line(9, false, &pairs, Some(1.0));
+        let mut drawn = line(9, Stroke::Solid, &pairs, Some(1.0));
         drawn.name = HOSTILE.into();
         for is_log in [false, true] {
             is_whole(&curves(std::slice::from_ref(&drawn), is_log));
