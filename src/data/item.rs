@@ -1,6 +1,7 @@
 //! What is told of single items: where they stand in the files, what their targets are called, and how their
 //! pictures look.
 
+use std::cell::OnceCell;
 use std::path::Path;
 
 use super::encode::{self, InputEncoder, TargetEncoder};
@@ -15,28 +16,17 @@ use crate::spec::data::{FilesSpec, Format};
 pub struct Places<'a> {
     plan: &'a DataPlan,
     split: &'a Split,
-    /// The name of each record's picture, where it is known.
-    pictures: Vec<String>,
+    /// The name of each record's picture, where it is known; listed when it is first asked for.
+    pictures: OnceCell<Vec<String>>,
 }
 
 impl<'a> Places<'a> {
-    /// The places of a split. Folders of pictures are listed again, since records do not keep names.
+    /// The places of a split.
     pub fn new(plan: &'a DataPlan, split: &'a Split) -> Self {
-        let records = &split.set().records;
-        let listed = match &plan.dataset {
-            Dataset::Files { files, .. } if is_of_pictures(files) => {
-                images::names(files, &records.header.skipped).unwrap_or_default()
-            }
-            _ => Vec::new(),
-        };
         Self {
             plan,
             split,
-            // Something came or went since they were read.
-            pictures: match listed.len() == records.len() {
-                true => listed,
-                false => Vec::new(),
-            },
+            pictures: OnceCell::new(),
         }
     }
 
@@ -50,10 +40,25 @@ impl<'a> Places<'a> {
             return format!("item {row} of {}", self.plan.dataset.name());
         };
         let found = match is_of_pictures(files) {
-            true => self.pictures.get(row).cloned(),
+            true => self.picture(files, row),
             false => self.in_file(files, row),
         };
         found.unwrap_or_else(|| format!("item {row} of the data"))
+    }
+
+    /// Folders of pictures are listed again, since records do not keep names.
+    fn picture(&self, files: &FilesSpec, row: usize) -> Option<String> {
+        let records = &self.split.set().records;
+        let listed = self.pictures.get_or_init(|| {
+            let names = images::names(files, &records.header.skipped);
+            let names = names.unwrap_or_default();
+            // Otherwise something came or went since they were read.
+            match names.len() == records.len() {
+                true => names,
+                false => Vec::new(),
+            }
+        });
+        listed.get(row).cloned()
     }
 
     fn in_file(&self, files: &FilesSpec, row: usize) -> Option<String> {

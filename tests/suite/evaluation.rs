@@ -308,7 +308,7 @@ fn pixels_labels_and_tokens_are_counted() {
     );
 
     let lm = "type = \"transformer_lm\"\nd_model = 8\nnum_layers = 1\nnum_heads = 1\nfeedforward_size = 8";
-    let texts = spec("type = \"text\"\npath = \"a.txt\"\nsequence_length = 8")
+    let texts = spec("type = \"text\"\npath = \"a.txt\"\ntokens = { length = 8 }")
         .replace("type = \"mlp\"\nhidden = [8]", lm);
     let folder = folder_with(&texts);
     let text = "the same words again and again, and then other words. ".repeat(40);
