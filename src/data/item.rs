@@ -123,23 +123,21 @@ impl Set {
             TargetEncoder::Values { columns, .. } => {
                 of_columns(&mut columns.iter().map(|(column, _)| *column))
             }
-            TargetEncoder::NextTokens => match &self.encoder.input {
-                InputEncoder::Text { tokenizer, .. } | InputEncoder::Stream { tokenizer, .. } => (0
-                    ..tokenizer.vocabulary() as i32)
-                    .map(|token| match tokenizer.decode(&[token]) {
-                        // Padding, what is unknown, and a part of a character.
-                        text if text.is_empty() || text.contains('\u{fffd}') => {
-                            format!("token {token}")
-                        }
-                        text => text,
-                    })
-                    .collect(),
-                InputEncoder::Tokens { vocabulary, .. } => {
-                    (0..*vocabulary).map(|token| token.to_string()).collect()
-                }
-                _ => Vec::new(),
-            },
+            TargetEncoder::NextTokens => self.token_names(),
         }
+    }
+
+    fn token_names(&self) -> Vec<String> {
+        // Next tokens are those of running text.
+        let InputEncoder::Stream { tokenizer, .. } = &self.encoder.input else {
+            return Vec::new();
+        };
+        let name = |token: i32| match tokenizer.decode(&[token]) {
+            // Padding, what is unknown, and a part of a character.
+            text if text.is_empty() || text.contains('\u{fffd}') => format!("token {token}"),
+            text => text,
+        };
+        (0..tokenizer.vocabulary() as i32).map(name).collect()
     }
 
     /// What a number of a target is in the units of the data, by its place in the target.

@@ -51,15 +51,16 @@ impl Classes {
             TaskKind::NextToken => MOST_TOKENS,
             _ => MOST_CLASSES,
         };
-        if num_classes > most && task == TaskKind::NextToken {
+        let has_room = num_classes <= most;
+        if !has_room && task == TaskKind::NextToken {
             return None;
         }
         Some(Self {
             task,
             num_classes,
-            counts: match num_classes > most {
-                true => Vec::new(),
-                false => vec![0; num_classes * num_classes],
+            counts: match has_room {
+                true => vec![0; num_classes * num_classes],
+                false => Vec::new(),
             },
             num_items: 0,
             num_counted: 0,

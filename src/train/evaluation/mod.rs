@@ -67,7 +67,7 @@ impl Counted {
         match self {
             Counted::Classes(classes) => classes.finish(split, &places),
             Counted::Labels(labels) => labels.finish(split),
-            Counted::Values(values) => values.finish(split, &places),
+            Counted::Values(values) => values.finish(&places),
         }
     }
 }

@@ -130,7 +130,7 @@ impl Values {
     }
 
     /// What came of it.
-    pub fn finish(self, split: &Split, places: &Places<'_>) -> Evaluated {
+    pub fn finish(self, places: &Places<'_>) -> Evaluated {
         let num_items = self.num_items as u64;
         if self.moments.is_empty() {
             return Evaluated::Regression {
@@ -146,7 +146,7 @@ impl Values {
         }
         Evaluated::Regression {
             num_items,
-            targets: split.set().target_names(),
+            targets: self.split.set().target_names(),
             residuals: (0..self.num_values).map(|at| self.residuals(at)).collect(),
             points: self.points(places),
             left_out: None,
