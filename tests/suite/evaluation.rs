@@ -212,7 +212,7 @@ fn residuals_are_in_the_units_of_the_data() {
             let y: f64 = rows[before + row - 1]
                 .trim()
                 .split(',')
-                .last()
+                .next_back()
                 .unwrap()
                 .parse()
                 .unwrap();
