@@ -15,6 +15,7 @@
 //!     events.jsonl         what happened, append-only: the source of truth
 //!     metrics.csv          one line for each epoch, derived
 //!     summary.json         the outcome, derived; absent while the run is incomplete
+//!     evaluation.json      what the best weights get wrong on the valid split: confusions, mistakes, residuals
 //!     run.log              the worker's log
 //!     trace/               losses.f64 and digests.csv: the loss of each update, the weights' digests
 //!     checkpoints/         model-<step>.bpk, optimizer-<step>.bpk, scheduler-<step>.bpk, and
@@ -32,6 +33,7 @@ pub mod capsule;
 mod collector;
 mod entry;
 mod environment;
+pub mod evaluation;
 mod fold;
 mod format;
 mod index;
@@ -179,6 +181,11 @@ impl RunFolder {
     /// The outcome.
     pub fn summary_json(&self) -> PathBuf {
         self.0.join("summary.json")
+    }
+
+    /// What the best weights get wrong.
+    pub fn evaluation_json(&self) -> PathBuf {
+        self.0.join("evaluation.json")
     }
 
     /// The worker's log.

@@ -7,6 +7,7 @@ mod compose;
 mod damage;
 mod data;
 mod devices;
+mod evaluation;
 mod exactness;
 mod experiments;
 mod failures;
