@@ -21,6 +21,7 @@ mod render;
 mod reproduce;
 mod retry;
 mod run;
+mod template;
 mod verbs;
 
 use std::path::PathBuf;
@@ -115,10 +116,17 @@ enum Verb {
     /// Rebuild the report of a results folder and show it
     Report {
         /// The folder of an experiment, such as `results/mnist_sweep`
-        folder: PathBuf,
+        #[arg(required_unless_present = "print_template")]
+        folder: Option<PathBuf>,
         /// Print the report as JSON
         #[arg(long)]
         json: bool,
+        /// Write report.html by this template in place of the built-in one
+        #[arg(long, value_name = "FILE")]
+        template: Option<PathBuf>,
+        /// Print the built-in template, to be copied and changed
+        #[arg(long, conflicts_with_all = ["folder", "json", "template"])]
+        print_template: bool,
     },
     /// Compare trials with a baseline: differences, intervals, verdicts, costs
     Compare(CompareArgs),
@@ -492,7 +500,13 @@ pub fn main() -> ExitCode {
         Verb::Reproduce(args) => reproduce::reproduce(&args, &cli.logging, &mut output),
         Verb::Prove(args) => prove::prove(&args, &cli.logging, &mut output),
         Verb::Parity(args) => parity::parity(&args, &cli.logging, &mut output),
-        Verb::Report { folder, json } => verbs::report(&folder, json, &mut output),
+        Verb::Report {
+            folder: Some(folder),
+            json,
+            template,
+            ..
+        } => verbs::report(&folder, json, template.as_deref(), &mut output),
+        Verb::Report { folder: None, .. } => template::print(&mut output),
         Verb::Compare(args) => compare::compare(&args, &mut output),
         Verb::List { folder, json } => list::list(&folder, json, &mut output),
         Verb::Bundle(args) => bundle::bundle(&args, &mut output),

@@ -481,6 +481,6 @@ fn show(report: &Report, folder: &ExperimentFolder, args: &RunArgs, output: &mut
         "{} of {} runs completed{and_problems}; report: {}",
         report.num_completed,
         report.num_runs,
-        folder.report("md").display()
+        folder.report("html").display()
     ));
 }

@@ -22,7 +22,7 @@
 //!                          checkpoint-<step>.json, which makes the three of them complete
 //!     model/               initial.bpk, final.bpk, best.bpk by the objective, and ema.bpk if weights are averaged
 //!   replaced/<run>@<fingerprint>/   runs that were other work under the same name
-//!   report.md report.csv report.json
+//!   report.html report.md report.csv report.json
 //! ```
 //!
 //! A file that is not appended to is written whole under another name and renamed, so that a kill at

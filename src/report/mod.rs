@@ -52,7 +52,11 @@ pub fn write(folder: &ExperimentFolder) -> io::Result<Option<Report>> {
     };
     named("json", write_json(&folder.report("json"), &report))?;
     let page = html(&report, None).map_err(io::Error::other)?;
-    let texts = [("csv", csv(&report)), ("md", markdown(&report)), ("html", page)];
+    let texts = [
+        ("csv", csv(&report)),
+        ("md", markdown(&report)),
+        ("html", page),
+    ];
     for (extension, text) in texts {
         named(
             extension,

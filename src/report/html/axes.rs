@@ -32,7 +32,9 @@ fn by_level<'a>(report: &'a Report, key: &str) -> Vec<(&'a Trial, f64, String)> 
 fn levels_of(report: &Report, key: &str) -> (Vec<String>, bool) {
     let mut seen = BTreeSet::new();
     let effect = report.effects.iter().find(|effect| effect.key == key);
-    let of_file = effect.into_iter().flat_map(|effect| &effect.marginal.levels);
+    let of_file = effect
+        .into_iter()
+        .flat_map(|effect| &effect.marginal.levels);
     let of_file = of_file.map(|level| level.level.clone());
     let of_trials = by_level(report, key).into_iter().map(|(_, _, text)| text);
     let texts = of_file.chain(of_trials);
