@@ -16,6 +16,7 @@ mod generated;
 mod init;
 mod memory;
 mod models;
+mod pages;
 mod parity;
 mod pictures;
 mod plans;

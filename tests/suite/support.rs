@@ -157,6 +157,21 @@ pub fn wgpu_is_there() -> bool {
     false
 }
 
+/// Whether there is a Chromium. Without one a test passes over with a word, unless `RUNNER_REQUIRE_CHROMIUM` says that
+/// it must be there.
+pub fn chromium_is_there() -> bool {
+    let version = Command::new("chromium").arg("--version").output();
+    if version.is_ok_and(|output| output.status.success()) {
+        return true;
+    }
+    assert!(
+        std::env::var_os("RUNNER_REQUIRE_CHROMIUM").is_none(),
+        "chromium is required and not there"
+    );
+    eprintln!("passed over: there is no chromium");
+    false
+}
+
 /// Replaces what differs between machines and runs by words of the same width.
 pub fn redact(text: &str, folder: &Path) -> String {
     let text = text.replace(&folder.display().to_string(), "[FOLDER]");

@@ -225,7 +225,10 @@ fn cost(report: &Report) -> Vec<Figure> {
 
 fn bar(trial: &Trial, value: f64, text: String, mark: Option<f64>) -> Bar {
     Bar {
-        name: trial.id.clone(),
+        name: match trial.rank {
+            Some(rank) => format!("#{rank} {}", trial.id),
+            None => trial.id.clone(),
+        },
         title: format!("{}: {text}", trial.id),
         value,
         text,

@@ -60,6 +60,9 @@ pub fn html(report: &Report, template: Option<&str>) -> Result<String, TemplateE
         environment.set_syntax(syntax);
     }
     environment.add_filter("code", |text: String| Value::from_safe_string(code(&text)));
+    environment.add_filter("breaks", |text: String| {
+        Value::from_safe_string(breaks(&text))
+    });
     let add = |environment: &mut Environment<'static>, name: &'static str, text: String| {
         let added = environment.add_template_owned(name, text);
         added.map_err(|error| TemplateError::of(&error))
@@ -118,9 +121,30 @@ fn code(text: &str) -> String {
     html
 }
 
+/// A name as HTML that may be broken after its dots and the like.
+fn breaks(name: &str) -> String {
+    let mut html = String::new();
+    for piece in name.split_inclusive(['.', '_', '/']) {
+        html.push_str(&super::plot::escape(piece));
+        html.push_str("<wbr>");
+    }
+    html.truncate(html.len() - if html.is_empty() { 0 } else { "<wbr>".len() });
+    html
+}
+
 #[cfg(test)]
 mod tests {
-    use super::code;
+    use super::{breaks, code};
+
+    #[test]
+    fn names_break_after_dots() {
+        assert_eq!(
+            breaks("optimizer.learning_rate"),
+            "optimizer.<wbr>learning_<wbr>rate"
+        );
+        assert_eq!(breaks("<n>"), "&lt;n&gt;");
+        assert_eq!(breaks(""), "");
+    }
 
     #[test]
     fn words_between_backticks_are_code() {

@@ -8,7 +8,7 @@ const WIDTH: f64 = 420.0;
 /// Height of a bar with the room around it.
 const ROW: f64 = 22.0;
 /// Most characters of a name.
-const MOST: usize = 22;
+const MOST: usize = 24;
 
 /// A plot of bars that begin at 0.
 pub struct Bars<'a> {

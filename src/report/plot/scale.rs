@@ -7,7 +7,7 @@ const LARGEST: f64 = 1e300;
 const SMALLEST: f64 = 1e-290;
 
 /// From this ratio of the largest to the smallest value on, small ones cannot be told apart on a linear axis.
-const LOG_FROM: f64 = 30.0;
+const LOG_FROM: f64 = 20.0;
 
 /// An axis: which values it covers, and where.
 #[derive(Clone, Copy, Debug, PartialEq)]
