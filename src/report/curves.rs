@@ -1,5 +1,7 @@
 //! Learning curves of the trials that are shown: a mean over seeds for each epoch, with a band.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::model::{Report, Trial};
@@ -86,13 +88,13 @@ impl Curves {
     /// Reads the curves of the best trials and of the baseline. A run whose events cannot be read has none; that is
     /// told where its numbers are.
     pub fn read(report: &Report, index: &Index, folder: &ExperimentFolder) -> Self {
-        let of_trial = |trial: &Trial| {
-            let runs = index.runs.iter().filter(|run| run.trial == trial.id);
-            runs.filter(|run| run.epochs > 0).collect::<Vec<_>>()
-        };
-        let have = report.trials.iter().map(|trial| (trial, of_trial(trial)));
-        let have: Vec<(&Trial, Vec<&RunEntry>)> =
-            have.filter(|(_, runs)| !runs.is_empty()).collect();
+        let mut by_trial: BTreeMap<&str, Vec<&RunEntry>> = BTreeMap::new();
+        for run in index.runs.iter().filter(|run| run.epochs > 0) {
+            by_trial.entry(&run.trial).or_default().push(run);
+        }
+        let trials = report.trials.iter();
+        let have = trials.filter_map(|trial| Some((trial, by_trial.get(trial.id.as_str())?)));
+        let have: Vec<(&Trial, &Vec<&RunEntry>)> = have.collect();
         let baseline = have.iter().position(|(trial, _)| report.is_baseline(trial));
         let mut chosen: Vec<usize> = (0..have.len().min(MAX_TRIALS)).collect();
         if let (Some(at), Some(last)) = (baseline.filter(|at| *at >= MAX_TRIALS), chosen.last_mut())
@@ -101,7 +103,7 @@ impl Curves {
         }
         let num_more_trials = have.len() - chosen.len();
         let read = chosen.iter().map(|at| {
-            let (trial, runs) = &have[*at];
+            let (trial, runs) = have[*at];
             let epochs = runs.iter().filter_map(|run| epochs(run, folder));
             (trial.id.clone(), epochs.collect::<Vec<_>>())
         });
@@ -236,7 +238,6 @@ fn thin(points: Vec<CurvePoint>) -> Vec<CurvePoint> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
 
     fn run(values: &[f64]) -> Vec<Epoch> {
         let epochs = values.iter().enumerate().map(|(at, value)| Epoch {

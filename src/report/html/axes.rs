@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::figures::{Figure, MAX_POINTS, better_is};
+use super::figures::{Figure, MAX_POINTS, better_is, which};
 use crate::report::model::{Report, Trial};
 use crate::report::numbers::{interval, mean_and_sd, short_number, value_text};
 use crate::report::plot::*;
@@ -112,7 +112,11 @@ pub fn effect(report: &Report, key: &str) -> Option<Figure> {
     });
     Some(Figure::new(
         svg,
-        format!("A point is a trial; {}.", better_is(report)),
+        format!(
+            "A point is a trial; {}.{}",
+            better_is(report),
+            which(report)
+        ),
     ))
 }
 
@@ -285,7 +289,10 @@ fn coordinates(report: &Report) -> Option<Figure> {
         is_wide: true,
         ..Figure::new(
             svg,
-            "A line is a trial; the better it ranks, the darker and thicker it is.",
+            format!(
+                "A line is a trial; the better it ranks, the darker and thicker it is.{}",
+                which(report)
+            ),
         )
     })
 }

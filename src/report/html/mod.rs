@@ -4,6 +4,9 @@
 //! plots, the style and the script alone are not.
 
 mod axes;
+mod cost;
+mod curves;
+mod evaluation;
 mod figures;
 mod page;
 

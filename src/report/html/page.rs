@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::figures::{Figure, Picture, figures, pictures};
+use super::evaluation::pictures;
+use super::figures::{Figure, Picture, figures};
 use crate::report::answer::{about_table, adjusted, answer};
 use crate::report::model::{Report, Trial};
 use crate::report::plot::{strip, strip_scale};

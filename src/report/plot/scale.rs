@@ -30,12 +30,16 @@ pub struct Tick {
     pub label: String,
 }
 
-/// Whether values ask for a logarithmic axis: all above 0, and the largest many times the smallest.
+/// Whether values ask for a logarithmic axis: all are above 0, the largest is many times the smallest, and half of them
+/// crowd into the lowest quarter of a linear one.
 pub fn is_log_apt(values: impl Iterator<Item = f64>) -> bool {
-    match range(values) {
-        Some((low, high)) => low > 0.0 && high / low >= LOG_FROM,
-        None => false,
-    }
+    let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+    values.sort_by(f64::total_cmp);
+    let (Some(low), Some(high)) = (values.first(), values.last()) else {
+        return false;
+    };
+    let median = values[(values.len() - 1) / 2];
+    *low > 0.0 && high / low >= LOG_FROM && median < 0.25 * high
 }
 
 /// The smallest and the largest of the finite values.
@@ -272,6 +276,8 @@ mod tests {
     #[test]
     fn a_log_axis_is_for_what_spans_decades() {
         assert!(is_log_apt([0.01, 1.0].into_iter()));
+        assert!(is_log_apt([0.001, 0.01, 0.1].into_iter()));
+        assert!(!is_log_apt([0.01, 0.3, 0.6].into_iter()));
         assert!(!is_log_apt([0.5, 1.0].into_iter()));
         assert!(!is_log_apt([0.0, 100.0].into_iter()));
         assert!(!is_log_apt([].into_iter()));
