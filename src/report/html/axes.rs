@@ -226,7 +226,7 @@ fn map(report: &Report) -> Option<Figure> {
     });
     Some(Figure::new(
         svg,
-        format!("`{}` of each trial; dark is better.", report.objective),
+        format!("`{}` of each trial; the stronger the colour, the better.", report.objective),
     ))
 }
 
@@ -290,7 +290,7 @@ fn coordinates(report: &Report) -> Option<Figure> {
         ..Figure::new(
             svg,
             format!(
-                "A line is a trial; the better it ranks, the darker and thicker it is.{}",
+                "A line is a trial; the better it ranks, the stronger and thicker it is.{}",
                 which(report)
             ),
         )

@@ -57,7 +57,7 @@ pub fn confusion(report: &Report) -> Option<Figure> {
         cells: &cells,
         is_low_dark: false,
     });
-    let caption = "How many items of a class (a row) are predicted as which; the darker, the larger a share of the class.";
+    let caption = "How many items of a class (a row) are predicted as which; the stronger the colour, the larger a share of the class.";
     Some(Figure {
         is_wide: classes.len() > 12,
         ..Figure::new(svg, caption)
