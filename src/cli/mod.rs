@@ -8,6 +8,7 @@ mod devices;
 mod exec;
 mod experiment;
 mod explain;
+mod follow;
 mod init;
 mod list;
 mod lock;
@@ -21,6 +22,7 @@ mod reproduce;
 mod retry;
 mod run;
 mod verbs;
+mod watch;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -128,6 +130,8 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// Show runs as `runner run` does, from another terminal, until nothing runs any more
+    Watch(WatchArgs),
     /// Pack a run into one file that it can be reproduced from elsewhere
     Bundle(BundleArgs),
     /// List the devices of this build on this machine
@@ -268,6 +272,16 @@ struct RunArgs {
     /// Make matching runs fail: GLOB@FAULT
     #[arg(long, hide = true, value_name = "GLOB@FAULT")]
     inject_fault: Option<String>,
+}
+
+#[derive(Args)]
+struct WatchArgs {
+    /// A results folder, or the folder of one experiment
+    #[arg(default_value = "results")]
+    folder: PathBuf,
+    /// Show what there is now, and end
+    #[arg(long)]
+    once: bool,
 }
 
 #[derive(Args)]
@@ -457,6 +471,7 @@ pub fn main() -> ExitCode {
         Verb::Parity(args) => parity::parity(&args, &cli.logging, &mut output),
         Verb::Report { folder, json } => verbs::report(&folder, json, &mut output),
         Verb::List { folder, json } => list::list(&folder, json, &mut output),
+        Verb::Watch(args) => watch::watch(&args, &mut output),
         Verb::Bundle(args) => bundle::bundle(&args, &mut output),
         Verb::Devices { json, backend } => devices::devices(json, backend, &mut output),
         Verb::Schema { path } => verbs::schema(&path, &mut output),
