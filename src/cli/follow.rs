@@ -56,9 +56,8 @@ pub fn follow(
 fn say(urgency: Urgency, console: &mut Console) {
     match urgency {
         Urgency::None => {}
-        Urgency::Graceful => console.tell(
-            "stopping: running runs save a checkpoint; press Ctrl-C again to stop at once",
-        ),
+        Urgency::Graceful => console
+            .tell("stopping: running runs save a checkpoint; press Ctrl-C again to stop at once"),
         Urgency::AtOnce => console.tell("stopping at once"),
     }
 }
@@ -69,7 +68,9 @@ fn obey(command: Command, console: &mut Console, cancel: &Cancel) {
             let id = console.boards()[at].rows[run].id.clone();
             console.line(&match cancel.stop(run) {
                 Urgency::AtOnce => format!("{id}: stopping at once"),
-                _ => format!("{id}: stopping, it saves a checkpoint; press s again to stop at once"),
+                _ => {
+                    format!("{id}: stopping, it saves a checkpoint; press s again to stop at once")
+                }
             });
         }
         Command::StartNoMore => {

@@ -21,9 +21,11 @@ mod render;
 mod reproduce;
 mod retry;
 mod run;
+mod serve;
 mod verbs;
 mod watch;
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -132,6 +134,8 @@ enum Verb {
     },
     /// Show runs as `runner run` does, from another terminal, until nothing runs any more
     Watch(WatchArgs),
+    /// Show the reports of a results folder in a browser, up to date while runs go on
+    Serve(ServeArgs),
     /// Pack a run into one file that it can be reproduced from elsewhere
     Bundle(BundleArgs),
     /// List the devices of this build on this machine
@@ -282,6 +286,22 @@ struct WatchArgs {
     /// Show what there is now, and end
     #[arg(long)]
     once: bool,
+}
+
+#[derive(Args)]
+struct ServeArgs {
+    /// A results folder, or the folder of one experiment
+    #[arg(default_value = "results")]
+    folder: PathBuf,
+    /// The port; 0 for any that is free
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    port: u16,
+    /// The address to listen at; any but this machine's own needs a token
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    listen: IpAddr,
+    /// Answer only those who have this: as `?token=` in the address once, or as `Authorization: Bearer`
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<String>,
 }
 
 #[derive(Args)]
@@ -472,6 +492,7 @@ pub fn main() -> ExitCode {
         Verb::Report { folder, json } => verbs::report(&folder, json, &mut output),
         Verb::List { folder, json } => list::list(&folder, json, &mut output),
         Verb::Watch(args) => watch::watch(&args, &mut output),
+        Verb::Serve(args) => serve::serve(&args, &mut output),
         Verb::Bundle(args) => bundle::bundle(&args, &mut output),
         Verb::Devices { json, backend } => devices::devices(json, backend, &mut output),
         Verb::Schema { path } => verbs::schema(&path, &mut output),

@@ -10,7 +10,7 @@ use super::{FAILED, OK, WatchArgs};
 use crate::console::{Board, Command, Console, Mode, State, TICK};
 use crate::diagnostic::Diagnostic;
 use crate::event::Event;
-use crate::plan::Plan;
+use crate::plan::{Plan, RunPlan};
 use crate::record::{ExperimentFolder, RunFolder, RunRecord, Tail, experiments};
 use crate::spec::document::plain_io_error;
 
@@ -89,6 +89,8 @@ struct Run {
     record: RunRecord,
     /// Whether the folder is that of the planned run, and not of other work under its name.
     is_planned: bool,
+    /// When the `run.toml` was written that says so.
+    plan_written: Option<SystemTime>,
     step: usize,
 }
 
@@ -128,9 +130,7 @@ impl Watched {
             is_first = true;
         }
         for (number, (run, plan)) in self.runs.iter_mut().zip(&self.plan.runs).enumerate() {
-            run.is_planned = run.is_planned
-                || matches!(run.folder.read_plan(), Ok(Some(there)) if there.fingerprint == plan.fingerprint);
-            if !run.is_planned {
+            if !run.is_of(plan) {
                 continue;
             }
             let Ok(news) = run.tail.read(&run.folder) else {
@@ -166,11 +166,12 @@ impl Watched {
             }
             let board = &mut console.boards_mut()[at];
             let state = &mut board.rows[number].state;
-            match (is_trained || self.is_written, has_begun) {
-                (false, true) => *state = State::Incomplete,
-                (true, true) if *state == State::Incomplete => *state = State::Running,
+            match (is_trained, self.is_written) {
+                _ if !has_begun => {}
+                (false, false) => *state = State::Incomplete,
+                (true, _) if *state == State::Incomplete => *state = State::Running,
                 // A new `runner run` has not come to it yet.
-                (true, true) if !is_trained && *state == State::Running && is_first => {
+                (false, true) if is_first || *state == State::Incomplete => {
                     *state = State::Waiting;
                 }
                 _ => {}
@@ -186,8 +187,20 @@ impl Run {
             tail: Tail::default(),
             record: RunRecord::default(),
             is_planned: false,
+            plan_written: None,
             step: 0,
         }
+    }
+
+    fn is_of(&mut self, plan: &RunPlan) -> bool {
+        let plan_written = written(&self.folder.run_toml());
+        if plan_written != self.plan_written {
+            self.plan_written = plan_written;
+            let there = self.folder.read_plan();
+            self.is_planned =
+                matches!(there, Ok(Some(there)) if there.fingerprint == plan.fingerprint);
+        }
+        self.is_planned
     }
 }
 

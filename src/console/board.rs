@@ -125,7 +125,9 @@ impl Board {
                 row.epoch = epoch.epoch;
                 row.steps_per_sec = Some(made as f64 / epoch.train_secs.max(1e-9));
                 row.curve.push(value(plan, &epoch.metrics));
-                let held = epoch.pool.map_or(epoch.memory_bytes, |pool| pool.reserved_bytes);
+                let held = epoch
+                    .pool
+                    .map_or(epoch.memory_bytes, |pool| pool.reserved_bytes);
                 row.held_bytes = Some(held).filter(|bytes| *bytes > 0);
             }
             Event::RunRetried { attempt, class, .. } => {
@@ -135,7 +137,9 @@ impl Board {
                 row.begin_again(format!("goes on with {}", adjustment.in_words()));
                 row.device = plan.adjusted(&record.attempts.adjustments).device;
             }
-            Event::RunFinished { outcome, wall_secs, .. } => {
+            Event::RunFinished {
+                outcome, wall_secs, ..
+            } => {
                 if *outcome == Outcome::Completed {
                     self.pace.beside(row.device, wall_secs - row.epoch_secs);
                 }
@@ -157,13 +161,16 @@ impl Board {
             State::Ended(outcome) => Some(matches!(outcome, Outcome::Failed { .. })),
             _ => None,
         });
-        ended.fold((0, 0), |(num, failed), is_failed| (num + 1, failed + usize::from(is_failed)))
+        ended.fold((0, 0), |(num, failed), is_failed| {
+            (num + 1, failed + usize::from(is_failed))
+        })
     }
 
     /// The places of the runs under way.
     pub fn under_way(&self) -> impl Iterator<Item = usize> {
         let rows = self.rows.iter().enumerate();
-        rows.filter(|(_, row)| row.state.is_under_way()).map(|(run, _)| run)
+        rows.filter(|(_, row)| row.state.is_under_way())
+            .map(|(run, _)| run)
     }
 
     /// The time left, in words; empty when nothing is left.

@@ -1,14 +1,14 @@
 //! A board as lines of a terminal. One pure function of what is known and of how much room there is.
 
 use super::board::{Board, Row, State};
-use super::text::{cut, left, plain, right, sparkline, width};
+use super::text::{cut, cut_name, left, plain, right, sparkline, width};
 use crate::event::Outcome;
 use crate::report::short_number;
 use crate::spec::kind::show_bytes;
 use crate::spec::section::Choice;
 
 /// Columns of a run's name that are not given up for other columns.
-const MIN_NAME: usize = 16;
+const MIN_NAME: usize = 14;
 /// Columns of a curve.
 const CURVE: usize = 12;
 /// Lines for runs that are not given up for the line about memory.
@@ -76,6 +76,7 @@ pub fn draw(boards: &[Board], view: &View) -> Vec<Line> {
 }
 
 /// The text of a line.
+#[cfg(test)]
 pub fn text(line: &Line) -> String {
     let parts = line.iter().map(|(_, text)| text.as_str());
     parts.collect::<String>().trim_end().to_owned()
@@ -167,7 +168,11 @@ fn memory(boards: &[Board], view: &View) -> Vec<Line> {
         parts.push((Style::Dim, format!("{unknown} not measured yet")));
     }
     if let Some((free, all)) = view.memory {
-        let host = format!("{} of {} free on the host", show_bytes(free), show_bytes(all));
+        let host = format!(
+            "{} of {} free on the host",
+            show_bytes(free),
+            show_bytes(all)
+        );
         parts.push((Style::Dim, host));
     }
     flow(parts, view.width)
@@ -206,7 +211,11 @@ fn runs(board: &Board, at: usize, view: &View, room: usize) -> Vec<Line> {
     if !under_way.is_empty() && room >= 2 {
         let columns = Columns::new(board, &under_way, view.width);
         let all_fit = under_way.len() < room;
-        let shown = if all_fit { under_way.len() } else { (room - 2).max(1) };
+        let shown = if all_fit {
+            under_way.len()
+        } else {
+            (room - 2).max(1)
+        };
         let chosen = view.chosen.filter(|(on, _)| *on == at);
         let chosen = chosen.and_then(|(_, run)| under_way.iter().position(|r| *r == run));
         // The chosen one is always among those that are shown.
@@ -276,12 +285,18 @@ impl Columns {
         if take(12) {
             of.bar = 12;
         }
-        of.name = (name + free).min(wanted).max(columns.saturating_sub(fixed).min(3));
+        of.name = (name + free)
+            .min(wanted)
+            .max(columns.saturating_sub(fixed).min(3));
         of
     }
 
     fn head(&self, board: &Board) -> Line {
-        let mut line = format!("  {}  {}", left("run", self.name), right("epoch", self.epoch));
+        let mut line = format!(
+            "  {}  {}",
+            left("run", self.name),
+            right("epoch", self.epoch)
+        );
         if self.bar > 0 {
             line += &" ".repeat(self.bar);
         }
@@ -303,9 +318,19 @@ impl Columns {
     }
 
     fn row(&self, row: &Row, is_chosen: bool) -> Line {
-        let style = if is_chosen { Style::Chosen } else { Style::Plain };
+        let style = if is_chosen {
+            Style::Chosen
+        } else {
+            Style::Plain
+        };
         let mark = if is_chosen { "> " } else { "  " };
-        let mut line = vec![(style, format!("{mark}{}", left(&plain(&row.id), self.name)))];
+        let mut line = vec![(
+            style,
+            format!(
+                "{mark}{}",
+                left(&cut_name(&plain(&row.id), self.name), self.name)
+            ),
+        )];
         let note = match &row.state {
             State::Again(how) => Some(how.clone()),
             State::Stopping => Some("stopping".to_owned()),

@@ -196,7 +196,11 @@ impl TimeLeft {
                 }
                 // `6 to 8 min`, with the unit once where it is the same.
                 let (number, unit) = low.split_once(' ').unwrap_or((&low, ""));
-                let low = if high.ends_with(&format!(" {unit}")) { number } else { &low };
+                let low = if high.ends_with(&format!(" {unit}")) {
+                    number
+                } else {
+                    &low
+                };
                 format!("{about} {mean} left ({low} to {high})")
             }
         }
@@ -239,7 +243,13 @@ mod tests {
         assert_eq!(pace.left(&[], 2), TimeLeft::None);
         pace.epoch(0, flex(), 10.0, 10);
         let left = pace.left(&[rest(0, 20, true)], 2);
-        assert_eq!(left, TimeLeft::About { secs: 20.0, sd: None });
+        assert_eq!(
+            left,
+            TimeLeft::About {
+                secs: 20.0,
+                sd: None
+            }
+        );
         assert_eq!(left.in_words(false), "about 20 s left, by one measurement");
         let mut elsewhere = rest(1, 10, false);
         elsewhere.device = DeviceName {
@@ -263,7 +273,10 @@ mod tests {
             rest(2, 20, false),
             rest(3, 20, false),
         ];
-        let about = |secs| TimeLeft::About { secs, sd: Some(0.0) };
+        let about = |secs| TimeLeft::About {
+            secs,
+            sd: Some(0.0),
+        };
         assert_eq!(pace.left(&runs, 2), about(50.0));
         assert_eq!(pace.left(&runs, 1), about(80.0));
         assert_eq!(pace.left(&runs, 9), about(30.0));
@@ -282,7 +295,10 @@ mod tests {
             panic!("it was measured twice")
         };
         // 0.08 * (100^2 / 2 for the mean, 10 epochs of 10^2 for what is to come).
-        assert!((sd - (0.08f64 * (5000.0 + 1000.0)).sqrt()).abs() < 1e-9, "{sd}");
+        assert!(
+            (sd - (0.08f64 * (5000.0 + 1000.0)).sqrt()).abs() < 1e-9,
+            "{sd}"
+        );
         let left = TimeLeft::About { secs, sd: Some(sd) };
         assert_eq!(left.in_words(false), "about 2 min left (56 s to 2 min)");
         // Two runs of 1 s and 3 s an update say of a third: 2 s, with a variance of 2 between runs, and of 1 of the mean.

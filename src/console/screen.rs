@@ -120,7 +120,9 @@ mod tests {
     #[test]
     fn lines_are_drawn_in_place_and_others_stay_above() {
         let mut screen = Screen::new(Vec::new(), true);
-        screen.draw(vec![line("one"), line("two"), line("three")]).unwrap();
+        screen
+            .draw(vec![line("one"), line("two"), line("three")])
+            .unwrap();
         screen.insert("said").unwrap();
         assert_eq!(shown(&screen), "said\none\ntwo\nthree");
         screen.draw(vec![line("1"), line("2")]).unwrap();

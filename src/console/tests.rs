@@ -35,8 +35,14 @@ fn board() -> Board {
     );
     let mut rows = vec![
         row("optimizer=sgd,learning_rate=0.1-s1", State::Ended(failed)),
-        row("optimizer=sgd,learning_rate=0.1-s2", State::Ended(Outcome::Completed)),
-        row("optimizer=sgd,learning_rate=0.01-s1", State::Ended(Outcome::Interrupted)),
+        row(
+            "optimizer=sgd,learning_rate=0.1-s2",
+            State::Ended(Outcome::Completed),
+        ),
+        row(
+            "optimizer=sgd,learning_rate=0.01-s1",
+            State::Ended(Outcome::Interrupted),
+        ),
         row("optimizer=adam,learning_rate=0.1-s1", State::Running),
         row("optimizer=adam,learning_rate=0.1-s2", State::Running),
         row(
@@ -88,9 +94,46 @@ fn drawn(boards: &[Board], width: usize, height: usize) -> String {
 
 #[test]
 fn a_board_is_drawn_for_the_width_that_there_is() {
-    insta::assert_snapshot!(drawn(&[board()], 140, 24), @"");
-    insta::assert_snapshot!(drawn(&[board()], 80, 24), @"");
-    insta::assert_snapshot!(drawn(&[board()], 40, 24), @"");
+    insta::assert_snapshot!(drawn(&[board()], 140, 24), @r#"
+    mnist_sweep  3 of 8 runs ended  1 failed  3 of 3 slots  about 7 min left (6 to 8 min)
+      run                                   epoch              done  valid/accuracy            steps/s      memory
+    > optimizer=adam,learning_rate=0.1-s1    4/10  ━━━╌╌╌╌╌╌╌  35 %  0.8600    ▁▆█               4.980   210.0 MiB
+      optimizer=adam,learning_rate=0.1-s2    1/10  ╌╌╌╌╌╌╌╌╌╌   0 %
+      optimizer=adam,learning_rate=0.01-s1   0/10  ╌╌╌╌╌╌╌╌╌╌   0 %  retry 1 after panic
+    2 waiting: optimizer=adam,learning_rate=0.01-s2, optimizer=adam,learning_rate=0.001-s1
+    failed  optimizer=sgd,learning_rate=0.1-s1  not_finite: the loss is no number since step 31; lower the learning rate
+    memory  210.0 MiB held on flex  2 not measured yet  3.0 GiB of 15.0 GiB free on the host
+    up/down choose  s stop it  a start no more  q quit  ? help
+    "#);
+    insta::assert_snapshot!(drawn(&[board()], 80, 24), @r#"
+    mnist_sweep  3 of 8 runs ended  1 failed  3 of 3 slots
+    about 7 min left (6 to 8 min)
+      run                             epoch  done  valid/accuracy            steps/s
+    > optimizer…learning_rate=0.1-s1   4/10  35 %  0.8600    ▁▆█               4.980
+      optimizer…learning_rate=0.1-s2   1/10   0 %
+      optimizer…earning_rate=0.01-s1   0/10   0 %  retry 1 after panic
+    2 waiting: optimizer=adam,learning_rate=0.01-s2, optimizer=adam,learning_rate=0…
+    failed  optimizer=sgd,learning_rate=0.1-s1  not_finite: the loss is no number s…
+    memory  210.0 MiB held on flex  2 not measured yet
+    3.0 GiB of 15.0 GiB free on the host
+    up/down choose  s stop it  a start no more  q quit  ? help
+    "#);
+    insta::assert_snapshot!(drawn(&[board()], 40, 24), @r#"
+    mnist_sweep  3 of 8 runs ended  1 failed
+    3 of 3 slots
+    about 7 min left (6 to 8 min)
+      run                        epoch  done
+    > optimiz…rning_rate=0.1-s1   4/10  35 %
+      optimiz…rning_rate=0.1-s2   1/10   0 %
+      optimiz…ning_rate=0.01-s1   0/10   0 %
+    2 waiting: optimizer=adam,learning_rate…
+    failed  optimizer=sgd,learning_rate=0.1…
+    memory  210.0 MiB held on flex
+    2 not measured yet
+    3.0 GiB of 15.0 GiB free on the host
+    up/down choose  s stop it
+    a start no more  q quit  ? help
+    "#);
 }
 
 #[test]
@@ -99,7 +142,16 @@ fn what_is_left_out_is_counted() {
     for row in &mut many.rows {
         row.state = State::Running;
     }
-    insta::assert_snapshot!(drawn(&[many], 60, 8), @"");
+    insta::assert_snapshot!(drawn(&[many], 60, 8), @r#"
+    mnist_sweep  0 of 8 runs ended  8 of 3 slots
+    about 11 min left (9 to 12 min)
+      run                    epoch  done  valid/accuracy
+    > optimi…ng_rate=0.1-s1   0/10   0 %
+      optimi…ng_rate=0.1-s2   0/10   0 %
+      optimi…g_rate=0.01-s1   0/10   0 %
+      5 more under way
+    up/down choose  s stop it  a start no more  q quit  ? help
+    "#);
     for width in 0..60 {
         for height in 0..12 {
             drawn(&[board(), board()], width, height);
@@ -114,21 +166,39 @@ fn boards_that_are_over_are_a_line() {
         row.state = State::Ended(Outcome::Completed);
     }
     over.slots = None;
-    insta::assert_snapshot!(drawn(&[over], 80, 24), @"");
+    insta::assert_snapshot!(drawn(&[over], 80, 24), @r#"
+    mnist_sweep  8 of 8 runs ended
+    up/down choose  s stop it  a start no more  q quit  ? help
+    "#);
     let mut incomplete = board();
     incomplete.slots = None;
     for row in &mut incomplete.rows[3..] {
         row.state = State::Incomplete;
     }
-    insta::assert_snapshot!(drawn(&[incomplete.clone()], 80, 24), @"");
-    insta::assert_snapshot!(words::board(&incomplete), @"");
+    insta::assert_snapshot!(drawn(&[incomplete.clone()], 80, 24), @r#"
+    mnist_sweep  3 of 8 runs ended  1 failed  5 incomplete
+    failed  optimizer=sgd,learning_rate=0.1-s1  not_finite: the loss is no number s…
+    up/down choose  s stop it  a start no more  q quit  ? help
+    "#);
+    insta::assert_snapshot!(words::board(&incomplete), @r#"
+    mnist_sweep: 3 of 8 runs ended, 1 failed
+      optimizer=sgd,learning_rate=0.1-s1  failed (not_finite)
+      optimizer=sgd,learning_rate=0.1-s2  completed
+      optimizer=sgd,learning_rate=0.01-s1  interrupted
+      optimizer=adam,learning_rate=0.1-s1  incomplete, nobody trains it  epoch 4/10  valid/accuracy 0.8600
+      optimizer=adam,learning_rate=0.1-s2  incomplete, nobody trains it  epoch 1/10
+      optimizer=adam,learning_rate=0.01-s1  incomplete, nobody trains it
+      optimizer=adam,learning_rate=0.01-s2  incomplete, nobody trains it
+      optimizer=adam,learning_rate=0.001-s1  incomplete, nobody trains it
+    "#);
 }
 
 #[test]
 fn keys_choose_and_stop_runs() {
     let mut boards = [board()];
     let mut keys = Keys::new(true);
-    let stop = |key: char, keys: &mut Keys, boards: &mut [Board; 1]| keys.press(Key::Char(key), boards);
+    let stop =
+        |key: char, keys: &mut Keys, boards: &mut [Board; 1]| keys.press(Key::Char(key), boards);
     assert_eq!(stop('s', &mut keys, &mut boards), Some(Command::Stop(0, 3)));
     assert_eq!(boards[0].rows[3].state, State::Stopping);
     for key in [Key::Down, Key::Char('j'), Key::Down, Key::Down] {
@@ -145,7 +215,10 @@ fn keys_choose_and_stop_runs() {
     }
     assert_eq!(stop('s', &mut keys, &mut boards), None);
     assert_eq!(keys.chosen, None);
-    assert_eq!(stop('a', &mut keys, &mut boards), Some(Command::StartNoMore));
+    assert_eq!(
+        stop('a', &mut keys, &mut boards),
+        Some(Command::StartNoMore)
+    );
     assert!(boards[0].starts_no_more);
     assert_eq!(stop('q', &mut keys, &mut boards), Some(Command::Quit));
     // Who only watches changes nothing.

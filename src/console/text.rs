@@ -39,6 +39,25 @@ pub fn cut(text: &str, columns: usize) -> String {
     kept
 }
 
+/// A name cut to so many columns in its middle: names of runs begin alike, and differ at their end.
+pub fn cut_name(name: &str, columns: usize) -> String {
+    let all = width(name);
+    if all <= columns || columns < 4 {
+        return cut(name, columns);
+    }
+    let start = cut(name, columns / 3);
+    let mut end = String::new();
+    let mut used = width(&start);
+    for c in name.chars().rev() {
+        used += c.width().unwrap_or(0);
+        if used > columns {
+            break;
+        }
+        end.insert(0, c);
+    }
+    start + &end
+}
+
 /// A text in exactly so many columns, on the left.
 pub fn left(text: &str, columns: usize) -> String {
     let text = cut(text, columns);
@@ -100,6 +119,9 @@ mod tests {
         assert_eq!(left("日本", 5), "日本 ");
         assert_eq!(right("7", 3), "  7");
         assert_eq!(cut("a", 0), "");
+        assert_eq!(cut_name("hidden=64,rate=0.01-s1", 12), "hid…=0.01-s1");
+        assert_eq!(cut_name("hidden=64-s1", 12), "hidden=64-s1");
+        assert_eq!(cut_name("hidden=64-s1", 3), "hi…");
         assert_eq!(plain("a\u{1b}[2Jb\nc"), "a [2Jb c");
         assert_eq!(plain_lines("a\r\nb\u{7}"), "a\nb ");
     }

@@ -48,7 +48,10 @@ impl Tail {
             Ok(text)
         };
         let text = read().map_err(|e| format::unreadable(&path, &e))?;
-        let whole = text.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+        let whole = text
+            .iter()
+            .rposition(|b| *b == b'\n')
+            .map_or(0, |at| at + 1);
         self.offset += whole as u64;
         news.events = events_in(&text[..whole]);
         Ok(news)
