@@ -91,7 +91,6 @@ struct Run {
     is_planned: bool,
     /// When the `run.toml` was written that says so.
     plan_written: Option<SystemTime>,
-    step: usize,
 }
 
 impl Watched {
@@ -157,10 +156,9 @@ impl Watched {
             let is_trained = run.folder.is_trained();
             if is_trained
                 && let Some(progress) = run.folder.read_progress()
-                && progress.step > run.step
+                && progress.step > console.boards()[at].rows[number].step
                 && has_begun
             {
-                run.step = progress.step;
                 let event = Event::Progressed(progress);
                 console.observe((at, number), plan, &event, &run.record);
             }
@@ -188,7 +186,6 @@ impl Run {
             record: RunRecord::default(),
             is_planned: false,
             plan_written: None,
-            step: 0,
         }
     }
 

@@ -71,6 +71,8 @@ pub struct Console {
     boards: Vec<Board>,
     canvas: Option<Canvas>,
     keys: Keys,
+    /// Nothing is done by keys any more.
+    is_over: bool,
     last_tick: Option<Instant>,
     started: Instant,
     last_plain: Vec<Vec<Option<Instant>>>,
@@ -105,6 +107,7 @@ impl Console {
             last_plain: last_plain.collect(),
             boards,
             canvas,
+            is_over: false,
             last_tick: None,
             started: Instant::now(),
         };
@@ -218,7 +221,7 @@ impl Console {
             // A line of what scrolls by stays in sight.
             height: usize::from(lines).saturating_sub(1).min(MAX_HEIGHT),
             chosen: self.keys.chosen,
-            foot: match canvas.terminal.has_keys() {
+            foot: match canvas.terminal.has_keys() && !self.is_over {
                 true => self.keys.foot(),
                 false => String::new(),
             },
@@ -259,6 +262,7 @@ impl Console {
 
     /// Leaves the board as it is, and gives the terminal back.
     pub fn leave(&mut self) {
+        self.is_over = true;
         self.redraw();
         if let Some(mut canvas) = self.canvas.take()
             && canvas.is_ours

@@ -67,6 +67,8 @@ impl Collector {
         record.apply(event);
         match event {
             Event::RunStarted(started) => {
+                // Of the attempt before, or of a runner that was killed.
+                let _ = fs::remove_file(folder.progress_json());
                 let path = folder.environment_json();
                 write_json(&path, &self.environment.of_run(plan, started))
                     .map_err(|e| unwritable(&path, e))

@@ -6,12 +6,16 @@ mod compose;
 mod damage;
 mod data;
 mod devices;
+#[cfg(unix)]
+mod dispatch;
 mod exactness;
 mod experiments;
 mod failures;
 mod files;
 mod generated;
 mod init;
+#[cfg(unix)]
+mod live;
 mod memory;
 mod models;
 mod parity;
@@ -24,6 +28,9 @@ mod results;
 mod rows;
 mod runs;
 mod schema;
+mod serve;
 pub mod support;
 mod sweeps;
 mod tasks;
+#[cfg(unix)]
+mod terminal;

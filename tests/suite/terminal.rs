@@ -27,7 +27,8 @@ impl Terminal {
         let (mut control, mut terminal) = (-1, -1);
         let null = std::ptr::null_mut();
         // SAFETY: both numbers are written when it returns 0, and the rest is left to the system.
-        let opened = unsafe { libc::openpty(&mut control, &mut terminal, null, null.cast(), null.cast()) };
+        let opened =
+            unsafe { libc::openpty(&mut control, &mut terminal, null, null.cast(), null.cast()) };
         assert_eq!(opened, 0, "a pseudo-terminal");
         // SAFETY: both were just opened, and are owned by nobody else.
         let (control, terminal) =
@@ -141,7 +142,10 @@ impl Terminal {
     /// Takes in the rest, and returns the exit code and the last screen.
     pub fn end(mut self) -> (Option<i32>, String, Vec<u8>) {
         let end = Instant::now() + PATIENCE;
-        while let Ok(bytes) = self.bytes.recv_timeout(end.saturating_duration_since(Instant::now())) {
+        while let Ok(bytes) = self
+            .bytes
+            .recv_timeout(end.saturating_duration_since(Instant::now()))
+        {
             self.take(&bytes);
         }
         let code = self.child.wait().unwrap().code();
