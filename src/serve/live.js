@@ -1,12 +1,12 @@
 // Asks every two seconds whether the page has changed, and puts the new one in its place.
 (() => {
   let tag = document.currentScript.dataset.tag;
-  const again = (old, made) => {
-    // Scripts that come with a text do not run by themselves.
+  // Scripts that come with a text do not run by themselves.
+  const run = (written) => {
     const script = document.createElement('script');
-    for (const { name, value } of old.attributes) script.setAttribute(name, value);
-    script.textContent = old.textContent;
-    made.replaceWith(script);
+    for (const { name, value } of written.attributes) script.setAttribute(name, value);
+    script.textContent = written.textContent;
+    written.replaceWith(script);
   };
   const show = (text) => {
     const page = new DOMParser().parseFromString(text, 'text/html');
@@ -18,7 +18,7 @@
     document.querySelectorAll('details').forEach((details, at) => {
       if (at < open.length) details.open = open[at];
     });
-    document.body.querySelectorAll('script').forEach((script) => again(script, script));
+    document.body.querySelectorAll('script').forEach(run);
     scrollTo(x, y);
   };
   const look = async () => {

@@ -88,7 +88,8 @@ impl Request {
             return wrong(405, "only GET and HEAD: nothing can be changed here");
         }
         let target = parsed.path.unwrap_or_default();
-        if !target.starts_with('/') || target.starts_with("//") || target.contains('#') {
+        // Some browsers take a backslash for a slash.
+        if !target.starts_with('/') || target.starts_with("//") || target.contains(['#', '\\']) {
             return wrong(400, "the path has to begin with one slash");
         }
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
@@ -153,6 +154,7 @@ mod tests {
             ("GET / HTTP/1.1|Host: a|Host: b||", Some(400)),
             ("GET a HTTP/1.1|Host: a||", Some(400)),
             ("GET //b/c HTTP/1.1|Host: a||", Some(400)),
+            ("GET /\\b/c HTTP/1.1|Host: a||", Some(400)),
             ("GET http://b/ HTTP/1.1|Host: a||", Some(400)),
             ("GET /a b HTTP/1.1|Host: a||", Some(505)),
             ("GET / HTTP/2.0|Host: a||", Some(505)),

@@ -13,10 +13,20 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A program on a terminal.
 pub struct Terminal {
-    pub child: Child,
+    child: Child,
     control: File,
     bytes: Receiver<Vec<u8>>,
     screen: vt100::Parser,
+    sent: Vec<u8>,
+}
+
+/// A program that has ended.
+pub struct Ended {
+    pub code: Option<i32>,
+    /// Whether the terminal is as it was found.
+    pub is_as_before: bool,
+    /// The last screen.
+    pub shown: String,
     /// All that was sent to the terminal.
     pub sent: Vec<u8>,
 }
@@ -34,11 +44,10 @@ impl Terminal {
         let (control, terminal) =
             unsafe { (File::from_raw_fd(control), OwnedFd::from_raw_fd(terminal)) };
         let copy = || Stdio::from(terminal.try_clone().unwrap());
-        command
-            .env("TERM", "xterm-256color")
-            .stdin(copy())
-            .stdout(copy())
-            .stderr(copy());
+        if !command.get_envs().any(|(name, _)| name == "TERM") {
+            command.env("TERM", "xterm-256color");
+        }
+        command.stdin(copy()).stdout(copy()).stderr(copy());
         // SAFETY: both calls may be made between `fork` and `exec`.
         unsafe {
             command.pre_exec(|| {
@@ -139,8 +148,8 @@ impl Terminal {
         settings.c_lflag & (libc::ICANON | libc::ECHO) == libc::ICANON | libc::ECHO
     }
 
-    /// Takes in the rest, and returns the exit code and the last screen.
-    pub fn end(mut self) -> (Option<i32>, String, Vec<u8>) {
+    /// Takes in the rest, until the program has ended and its terminal is closed.
+    pub fn end(mut self) -> Ended {
         let end = Instant::now() + PATIENCE;
         while let Ok(bytes) = self
             .bytes
@@ -149,6 +158,11 @@ impl Terminal {
             self.take(&bytes);
         }
         let code = self.child.wait().unwrap().code();
-        (code, self.shown(), self.sent)
+        Ended {
+            code,
+            is_as_before: self.is_as_before(),
+            shown: self.shown(),
+            sent: self.sent,
+        }
     }
 }
