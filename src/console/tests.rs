@@ -122,10 +122,10 @@ fn a_board_is_drawn_for_the_width_that_there_is() {
     mnist_sweep  3 of 8 runs ended  1 failed
     3 of 3 slots
     about 7 min left (6 to 8 min)
-      run                        epoch  done
-    > optimiz…rning_rate=0.1-s1   4/10  35 %
-      optimiz…rning_rate=0.1-s2   1/10   0 %
-      optimiz…ning_rate=0.01-s1   0/10   0 %
+      run             epoch  done  valid/ac…
+    > opt…ate=0.1-s1   4/10  35 %  0.8600
+      opt…ate=0.1-s2   1/10   0 %
+      opt…te=0.01-s1   0/10   0 %  retry 1 …
     2 waiting: optimizer=adam,learning_rate…
     failed  optimizer=sgd,learning_rate=0.1…
     memory  210.0 MiB held on flex
