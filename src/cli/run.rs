@@ -183,15 +183,20 @@ impl Launch<'_> {
             removed.map_err(|e| disk(&run_folder.summary_json(), &e, output))?;
         }
         let plans: Vec<_> = todo.iter().map(|(plan, _)| plan.clone()).collect();
-        let board = Board::new(&self.plan.experiment, &plans, Some(settings.jobs));
-        // Events that are printed to the same terminal would go through the board.
-        let has_data = self.args.json && std::io::stdout().is_terminal();
-        let mut console = Console::new(vec![board], look(self.mode, has_data, true));
+        let mut board = Board::new(&self.plan.experiment, &plans, Some(settings.jobs));
+        for (row, (_, folder)) in board.rows.iter_mut().zip(&todo) {
+            // What is there already need not be waited for.
+            let step = folder.checkpoint_steps().first().copied();
+            row.step = step.unwrap_or(0).min(row.num_steps);
+        }
         let environment = self
             .environment()
             .with_drivers(&settings.hardware.inventory);
         let mut collector =
             Collector::new(todo, environment).map_err(|e| disk(&self.folder.0, &e, output))?;
+        // Events that are printed to the same terminal would go through the board.
+        let has_data = self.args.json && std::io::stdout().is_terminal();
+        let mut console = Console::new(vec![board], look(self.mode, has_data, true));
         let tasks = collector.runs.iter();
         let tasks: Vec<_> = tasks
             .map(|run| self.task(&run.plan, &run.folder, &run.record.attempts))
@@ -214,6 +219,7 @@ impl Launch<'_> {
                     if let (Err(e), Ok(())) = (taken, failed) {
                         // What cannot be recorded must not be trained.
                         cancel.cancel(Urgency::Graceful, Reason::NotRecorded);
+                        console.make_way();
                         disk(&recorded.folder.0, &e, output);
                         failed = Err(FAILED);
                     }

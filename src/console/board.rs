@@ -80,10 +80,15 @@ impl State {
 impl Board {
     /// Runs that wait, of which `slots` are under way at once.
     pub fn new(experiment: &str, plans: &[RunPlan], slots: Option<usize>) -> Self {
-        let first = plans.first();
+        let mut names: Vec<String> = plans.iter().map(|plan| plan.objective.name()).collect();
+        names.dedup();
         Self {
             experiment: experiment.to_owned(),
-            objective: first.map_or(String::new(), |plan| plan.objective.name()),
+            objective: match &names[..] {
+                [name] => name.clone(),
+                // Where runs have several, each shows its own.
+                _ => "objective".into(),
+            },
             rows: plans.iter().map(Row::new).collect(),
             slots,
             starts_no_more: false,

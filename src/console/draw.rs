@@ -11,7 +11,7 @@ use crate::spec::section::Choice;
 const MIN_NAME: usize = 14;
 /// Columns of a curve.
 const CURVE: usize = 12;
-/// Lines for runs that are not given up for the line about memory.
+/// Lines for runs that are not given up for what else could be shown.
 const MIN_RUNS: usize = 4;
 /// Failures that are shown; the report has all of them.
 const FAILURES: usize = 3;
@@ -51,13 +51,17 @@ pub struct View {
 
 /// The lines of boards, none wider than the view, and no more than it has.
 pub fn draw(boards: &[Board], view: &View) -> Vec<Line> {
-    let foot = foot(view);
+    let mut foot = foot(view);
     let mut memory = memory(boards, view);
     let heads: Vec<Vec<Line>> = boards.iter().map(|board| head(board, view)).collect();
+    let num_heads: usize = heads.iter().map(Vec::len).sum();
+    // Every board's head comes before any board's runs, and some runs before what keys do and the memory.
+    if view.height < num_heads + foot.len() + MIN_RUNS {
+        foot.clear();
+    }
     let room = view.height.saturating_sub(foot.len());
     let mut lines = Vec::new();
-    // Every board's head comes before any board's runs, and some runs before the memory.
-    let mut body = room.saturating_sub(heads.iter().map(Vec::len).sum());
+    let mut body = room.saturating_sub(num_heads);
     if body < memory.len() + MIN_RUNS {
         memory.clear();
     }
@@ -204,7 +208,8 @@ fn runs(board: &Board, at: usize, view: &View, room: usize) -> Vec<Line> {
         _ => None,
     });
     end.extend(failed.take(FAILURES));
-    end.truncate(room / 2);
+    let for_runs = if under_way.is_empty() { 0 } else { 2 };
+    end.truncate((room / 2).min(room.saturating_sub(for_runs)));
     let room = room - end.len();
     let mut lines = Vec::new();
     // A head, a run, and a line for those that do not fit.

@@ -251,6 +251,15 @@ impl Console {
         }
     }
 
+    /// Makes way for words of others; the board is drawn again with the next tick.
+    pub fn make_way(&mut self) {
+        if let Some(canvas) = &mut self.canvas
+            && canvas.is_ours
+        {
+            let _ = canvas.screen.clear();
+        }
+    }
+
     /// Takes the board away, and gives the terminal back.
     pub fn close(&mut self) {
         if let Some(mut canvas) = self.canvas.take()
