@@ -148,7 +148,16 @@ impl Watched {
                     false => console.observe((at, number), plan, event, &run.record),
                 }
             }
-            let state = &console.boards()[at].rows[number].state;
+            let state = &mut console.boards_mut()[at].rows[number].state;
+            if self.is_written {
+                // A `runner run` that is to go on with a run takes its summary away first.
+                let has_summary = run.folder.summary_json().exists();
+                match (&run.record.outcome, has_summary) {
+                    (Some(_), false) => *state = State::Waiting,
+                    (Some(outcome), true) => *state = State::Ended(outcome.clone()),
+                    (None, _) => {}
+                }
+            }
             if matches!(state, State::Ended(_)) {
                 continue;
             }
