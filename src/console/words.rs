@@ -6,7 +6,7 @@ use super::board::{Board, State};
 use crate::event::{Adjustment, Event, FailureClass, Outcome};
 use crate::plan::RunPlan;
 use crate::record::RunRecord;
-use crate::report::{growth_in_words, short_number};
+use crate::report::short_number;
 use crate::spec::kind::show_duration;
 use crate::spec::section::Choice;
 
@@ -54,7 +54,8 @@ pub fn of(event: &Event, plan: &RunPlan, record: &RunRecord, counts: (usize, usi
             vec![usual(format!("{id}  {reason}: it goes on with {adjusted}"))]
         }
         Event::MemoryGrew(growth) => {
-            vec![usual(format!("{id}: {}", growth_in_words(plan, growth)))]
+            let growth = growth.in_words(&plan.device.to_string(), plan.train.batch_size);
+            vec![usual(format!("{id}: {growth}"))]
         }
         Event::RunFinished { outcome, .. } => {
             let text = finished(plan, outcome, record, counts);

@@ -31,9 +31,11 @@
 mod calibrations;
 pub mod capsule;
 mod collector;
+mod entry;
 mod environment;
 mod fold;
 mod format;
+mod index;
 mod lock;
 mod status;
 mod tail;
@@ -42,9 +44,11 @@ mod write;
 
 pub use calibrations::Calibrations;
 pub use collector::{Collector, Recorded};
+pub use entry::{DataUsed, MemoryUse, RunEntry, State};
 pub use environment::{Environment, available_memory, total_memory};
 pub use fold::{RunRecord, Summary};
 pub use format::is_other_format;
+pub use index::Index;
 pub use lock::{Holder, Lock, Locked};
 pub use status::{Status, leftovers, status};
 pub use tail::{News, Tail};
@@ -352,20 +356,21 @@ impl RunFolder {
         file.write_all(text.as_bytes())
     }
 
-    /// Reads the events; a line that a kill tore is passed over.
-    pub fn read_events(&self) -> io::Result<Vec<Event>> {
+    /// Reads the events with the times at which they arrived, in milliseconds since 1970; a line that a kill tore is
+    /// passed over.
+    pub fn read_events(&self) -> io::Result<Vec<(u64, Event)>> {
         match fs::read(self.events_jsonl()) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(e) => Err(format::unreadable(&self.events_jsonl(), &e)),
-            Ok(text) => Ok(events_in(&text)),
+            Ok(text) => Ok(events_in(&text).collect()),
         }
     }
 }
 
-fn events_in(text: &[u8]) -> Vec<Event> {
+fn events_in(text: &[u8]) -> impl Iterator<Item = (u64, Event)> + use<'_> {
     let lines = text.split(|b| *b == b'\n');
     let events = lines.filter_map(|line| serde_json::from_slice::<EventLine>(line).ok());
-    events.map(|line| line.event).collect()
+    events.map(|line| (line.time_ms, line.event))
 }
 
 #[derive(Serialize, Deserialize)]

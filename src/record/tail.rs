@@ -53,7 +53,8 @@ impl Tail {
             .rposition(|b| *b == b'\n')
             .map_or(0, |at| at + 1);
         self.offset += whole as u64;
-        news.events = events_in(&text[..whole]);
+        let events = events_in(&text[..whole]);
+        news.events = events.map(|(_, event)| event).collect();
         Ok(news)
     }
 }

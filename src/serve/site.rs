@@ -120,10 +120,9 @@ type Forms = BTreeMap<&'static str, Response>;
 
 /// The report in all its forms.
 fn make(folder: &ExperimentFolder) -> io::Result<Option<Forms>> {
-    let Some(plan) = folder.read_plan()? else {
+    let Some(report) = report::read(folder)? else {
         return Ok(None);
     };
-    let report = report::aggregate(&plan, folder)?;
     let json = serde_json::to_string_pretty(&report).map_err(io::Error::other)?;
     let plain = |kind, text: String| {
         let tag = page::tag(text.as_bytes());
