@@ -71,9 +71,7 @@ mod unix {
     use std::io::IsTerminal;
     use std::mem::MaybeUninit;
 
-    use signal_hook::SigId;
-    use signal_hook::consts::{SIGHUP, SIGQUIT, SIGTSTP};
-    use signal_hook::low_level::{emulate_default_handler, register, unregister};
+    use libc::{SIGHUP, SIGQUIT, SIGTSTP, c_int};
 
     use super::Key;
 
@@ -81,38 +79,35 @@ mod unix {
     const INPUT: i32 = 0;
     const OUTPUT: i32 = 2;
 
+    /// What is switched off: whole lines, and that keys are shown.
+    const LINES: libc::tcflag_t = libc::ICANON | libc::ECHO;
+
     /// The terminal that the board is on.
     pub struct Terminal {
         /// The settings that were found; none when keys come from elsewhere.
         found: Option<libc::termios>,
-        handlers: Vec<SigId>,
+        /// What was done about signals before.
+        handlers: Vec<(c_int, libc::sigaction)>,
     }
 
     impl Terminal {
-        /// The terminal behind standard error, if it is one. Keys are read if standard input is one too.
+        /// The terminal behind standard error, if it is one. Keys are read if standard input is one too, with the
+        /// settings that a shell leaves.
         pub fn open() -> Option<Self> {
             if !std::io::stderr().is_terminal() {
                 return None;
             }
             let found = std::io::stdin().is_terminal().then(settings).flatten();
             let mut terminal = Self {
-                found,
+                found: found.filter(|found| found.c_lflag & LINES == LINES),
                 handlers: Vec::new(),
             };
-            let Some(found) = found else {
-                return Some(terminal);
-            };
-            for signal in [SIGHUP, SIGQUIT, SIGTSTP] {
-                let give_back = move || {
-                    if is_in_foreground() {
-                        set(&found);
-                    }
-                    let _ = emulate_default_handler(signal);
-                };
-                // SAFETY: `tcgetpgrp`, `getpgrp` and `tcsetattr` may be called in a signal handler (POSIX.1-2017, 2.4.3),
-                // and `emulate_default_handler` is made for it. Nothing is allocated, locked or waited for.
-                if let Ok(id) = unsafe { register(signal, give_back) } {
-                    terminal.handlers.push(id);
+            if terminal.found.is_some() {
+                for signal in [SIGHUP, SIGQUIT, SIGTSTP] {
+                    let before = handle(signal);
+                    terminal
+                        .handlers
+                        .extend(before.map(|before| (signal, before)));
                 }
             }
             Some(terminal)
@@ -127,10 +122,10 @@ mod unix {
             let Some(found) = &self.found else {
                 return (true, false);
             };
-            let is_taken = settings().is_some_and(|now| now.c_lflag & libc::ICANON == 0);
+            let is_taken = settings().is_some_and(|now| now.c_lflag & LINES == 0);
             if !is_taken {
                 let mut single = *found;
-                single.c_lflag &= !(libc::ICANON | libc::ECHO);
+                single.c_lflag &= !LINES;
                 single.c_cc[libc::VMIN] = 0;
                 single.c_cc[libc::VTIME] = 0;
                 set(&single);
@@ -160,14 +155,54 @@ mod unix {
 
     impl Drop for Terminal {
         fn drop(&mut self) {
-            for id in self.handlers.drain(..) {
-                unregister(id);
+            for (signal, before) in self.handlers.drain(..) {
+                // SAFETY: what was there before is put back as it was given.
+                unsafe { libc::sigaction(signal, &before, std::ptr::null_mut()) };
             }
             if let Some(found) = &self.found
                 && is_in_foreground()
             {
                 set(found);
             }
+        }
+    }
+
+    /// Has a signal give the terminal back before it does what it does, and returns what was done about it before. One
+    /// that is ignored, as under `nohup`, stays so.
+    fn handle(signal: c_int) -> Option<libc::sigaction> {
+        // SAFETY: a structure of numbers and flags, for which all zeros are a value; both live as long as the calls.
+        unsafe {
+            let mut before: libc::sigaction = std::mem::zeroed();
+            let mut ours: libc::sigaction = std::mem::zeroed();
+            ours.sa_sigaction = give_back as extern "C" fn(c_int) as libc::sighandler_t;
+            ours.sa_flags = libc::SA_RESTART;
+            let is_known = libc::sigaction(signal, std::ptr::null(), &mut before) == 0;
+            let is_ignored = before.sa_sigaction == libc::SIG_IGN;
+            (is_known && !is_ignored && libc::sigaction(signal, &ours, std::ptr::null_mut()) == 0)
+                .then_some(before)
+        }
+    }
+
+    /// A handler of signals. It knows nothing of what was found, so that nothing has to be shared with it: keys were
+    /// taken only where lines were on.
+    extern "C" fn give_back(signal: c_int) {
+        if is_in_foreground()
+            && let Some(mut now) = settings()
+        {
+            now.c_lflag |= LINES;
+            now.c_cc[libc::VMIN] = 1;
+            set(&now);
+        }
+        // SAFETY: `tcgetattr`, `tcsetattr`, `tcgetpgrp`, `getpgrp`, `signal` and `raise` may be called in a handler
+        // (POSIX.1-2017, 2.4.3). Nothing is allocated, locked or waited for.
+        unsafe {
+            match signal {
+                SIGTSTP => libc::raise(libc::SIGSTOP),
+                _ => {
+                    libc::signal(signal, libc::SIG_DFL);
+                    libc::raise(signal)
+                }
+            };
         }
     }
 
@@ -181,7 +216,7 @@ mod unix {
 
     fn set(settings: &libc::termios) {
         // SAFETY: the settings are whole, and came from `tcgetattr`.
-        unsafe { libc::tcsetattr(INPUT, libc::TCSADRAIN, settings) };
+        unsafe { libc::tcsetattr(INPUT, libc::TCSANOW, settings) };
     }
 
     /// Whether this process has the terminal. One that is not its terminal has no say in that.
