@@ -7,6 +7,8 @@ mod compose;
 mod damage;
 mod data;
 mod devices;
+#[cfg(unix)]
+mod dispatch;
 mod evaluation;
 mod exactness;
 mod experiments;
@@ -14,6 +16,8 @@ mod failures;
 mod files;
 mod generated;
 mod init;
+#[cfg(unix)]
+mod live;
 mod memory;
 mod models;
 mod pages;
@@ -27,6 +31,9 @@ mod results;
 mod rows;
 mod runs;
 mod schema;
+mod serve;
 pub mod support;
 mod sweeps;
 mod tasks;
+#[cfg(unix)]
+mod terminal;
