@@ -43,6 +43,16 @@ pub(super) fn open(folder: &Path) -> io::Result<File> {
     options.open(folder.join(".lock"))
 }
 
+/// Whether another process has the lock of a folder. It is asked for only where its file names a holder, so that
+/// looking never keeps one who begins from taking it.
+pub(super) fn is_held(folder: &Path) -> bool {
+    let Ok(file) = File::open(folder.join(".lock")) else {
+        return false;
+    };
+    let is_named = file.metadata().is_ok_and(|data| data.len() > 0);
+    is_named && matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock))
+}
+
 impl Holder {
     /// This process.
     pub fn here() -> Self {
@@ -128,11 +138,13 @@ mod tests {
         let Ok(Locked::Busy(Some(holder))) = Lock::take(folder.path()) else {
             panic!("it is held")
         };
+        assert!(is_held(folder.path()));
         assert_eq!(
             (holder.pid, holder.host),
             (std::process::id(), Holder::here().host)
         );
         drop(lock);
+        assert!(!is_held(folder.path()));
         assert_eq!(fs::read_to_string(&path).unwrap(), "");
         assert!(matches!(Lock::take(folder.path()), Ok(Locked::Taken(_))));
     }

@@ -22,6 +22,7 @@
 //!     model/               initial.bpk, final.bpk, best.bpk by the objective, and ema.bpk if weights are averaged
 //!   replaced/<run>@<fingerprint>/   runs that were other work under the same name
 //!   report.md report.csv report.json
+//!   tensorboard/<run>/       TensorBoard's event files, once they are asked for
 //! ```
 //!
 //! A file that is not appended to is written whole under another name and renamed, so that a kill at
@@ -34,7 +35,9 @@ mod environment;
 mod fold;
 mod format;
 mod lock;
+mod settings;
 mod status;
+mod times;
 mod trace;
 mod write;
 
@@ -44,7 +47,9 @@ pub use environment::{Environment, available_memory, total_memory};
 pub use fold::{RunRecord, Summary};
 pub use format::is_other_format;
 pub use lock::{Holder, Lock, Locked};
+pub use settings::{Changed, Settings, changed, is_guard, settings};
 pub use status::{Status, leftovers, status};
+pub use times::Times;
 pub use trace::{Digests, OPTIMIZER, Trace, TraceWriter};
 pub use write::{is_unwritable, unwritable, write_json, write_whole};
 
@@ -67,6 +72,19 @@ pub struct ExperimentFolder(pub PathBuf);
 pub struct RunFolder(pub PathBuf);
 
 impl ExperimentFolder {
+    /// The experiments of a path, sorted: the folder of one, or those in a results folder.
+    pub fn all(path: &Path) -> Vec<Self> {
+        let one = Self(path.to_owned());
+        if one.plan_json().exists() {
+            return vec![one];
+        }
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        let mut all: Vec<_> = entries.map(|entry| Self(entry.path())).collect();
+        all.retain(|experiment| experiment.plan_json().exists());
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all
+    }
+
     /// The copy of the input.
     pub fn experiment_toml(&self) -> PathBuf {
         self.0.join("experiment.toml")
@@ -90,6 +108,11 @@ impl ExperimentFolder {
     /// A report, by its ending.
     pub fn report(&self, extension: &str) -> PathBuf {
         self.0.join(format!("report.{extension}"))
+    }
+
+    /// TensorBoard's event files, a folder for each run.
+    pub fn tensorboard(&self) -> PathBuf {
+        self.0.join("tensorboard")
     }
 
     /// The folder of a run.
@@ -138,6 +161,11 @@ impl ExperimentFolder {
     /// Takes the folder's lock, if it is free.
     pub fn lock(&self) -> io::Result<Locked> {
         Lock::take(&self.0)
+    }
+
+    /// Whether a `runner run` writes to the folder.
+    pub fn is_in_use(&self) -> bool {
+        lock::is_held(&self.0)
     }
 
     /// Takes the folder's lock as soon as it is free.
@@ -317,13 +345,19 @@ impl RunFolder {
 
     /// Reads the events; a line that a kill tore is passed over.
     pub fn read_events(&self) -> io::Result<Vec<Event>> {
+        let events = self.read_timed_events()?.into_iter();
+        Ok(events.map(|(_, event)| event).collect())
+    }
+
+    /// Reads the events, each with the time at which it arrived, in milliseconds since 1970.
+    pub fn read_timed_events(&self) -> io::Result<Vec<(u64, Event)>> {
         let text = match fs::read(self.events_jsonl()) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             other => other.map_err(|e| format::unreadable(&self.events_jsonl(), &e))?,
         };
         let lines = text.split(|b| *b == b'\n');
         let events = lines.filter_map(|line| serde_json::from_slice::<EventLine>(line).ok());
-        Ok(events.map(|line| line.event).collect())
+        Ok(events.map(|line| (line.time_ms, line.event)).collect())
     }
 }
 

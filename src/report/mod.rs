@@ -8,7 +8,7 @@ mod text;
 pub use aggregate::{DataUsed, Mean, Problem, Provenance, Report, Trial, aggregate};
 pub use backends::{Against, OnBackend};
 pub use memory::{TrialMemory, growth_in_words};
-pub use text::{csv, footnote, markdown, short_number, table};
+pub use text::{csv, footnote, markdown, short_number, table, value_text};
 
 use std::io;
 

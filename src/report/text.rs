@@ -32,6 +32,7 @@ fn mean_and_sd(mean: &Mean) -> String {
     }
 }
 
+/// The value of an axis in a table or a name.
 pub fn value_text(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),

@@ -1,0 +1,73 @@
+//! Records in the forms of other programs: TensorBoard's event files, an MLflow server, plain tables.
+//!
+//! Knows the results tree alone; no device, no environment variable, and nothing of how runs are trained.
+
+pub mod mlflow;
+mod points;
+mod proto;
+pub mod table;
+pub mod tensorboard;
+
+use std::io;
+
+use crate::plan::{Plan, RunPlan};
+use crate::record::{ExperimentFolder, RunFolder, RunRecord, Times};
+
+pub use points::{Point, points};
+
+/// A run as it is on disk.
+#[derive(Clone, Debug)]
+pub struct Exported {
+    /// What was to be done.
+    pub plan: RunPlan,
+    /// Its folder.
+    pub folder: RunFolder,
+    /// What happened.
+    pub record: RunRecord,
+    /// When.
+    pub times: Times,
+}
+
+impl Exported {
+    /// Reads a run; one that was not begun, or whose folder holds other work, has an empty record.
+    pub fn read(experiment: &ExperimentFolder, plan: RunPlan) -> io::Result<Self> {
+        let folder = experiment.run(&plan.id);
+        let (mut record, mut times) = (RunRecord::default(), Times::default());
+        let there = folder.read_plan()?;
+        if there.is_some_and(|there| there.fingerprint == plan.fingerprint) {
+            for (time_ms, event) in folder.read_timed_events()? {
+                record.apply(&event);
+                times.apply(time_ms, &event);
+            }
+        }
+        Ok(Self {
+            plan,
+            folder,
+            record,
+            times,
+        })
+    }
+
+    /// The word for how the run ended, or how far it is.
+    pub fn outcome(&self) -> &'static str {
+        match (&self.record.outcome, &self.record.started) {
+            (Some(outcome), _) => outcome.word(),
+            (None, Some(_)) => "incomplete",
+            (None, None) => "not started",
+        }
+    }
+}
+
+/// The runs of a plan, one after the other, since many of them may be larger than memory.
+pub fn runs(
+    experiment: &ExperimentFolder,
+    plan: Plan,
+) -> impl Iterator<Item = (RunFolder, io::Result<Exported>)> {
+    plan.runs.into_iter().map(move |run| {
+        let folder = experiment.run(&run.id);
+        (folder, Exported::read(experiment, run))
+    })
+}
+
+#[cfg(test)]
+mod tests;
