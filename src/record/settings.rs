@@ -21,7 +21,9 @@ pub struct Changed {
 }
 
 /// What follows from other keys, or is a name.
-const DERIVED: [&str; 9] = [
+const DERIVED: [&str; 11] = [
+    "id",
+    "trial",
     "fingerprint",
     "format",
     "network",
