@@ -5,9 +5,11 @@ mod calibrate;
 mod data;
 mod describe;
 mod devices;
+mod diff;
 mod exec;
 mod experiment;
 mod explain;
+mod export;
 mod init;
 mod list;
 mod lock;
@@ -128,6 +130,11 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// Say what differs between two runs, or between the runs of two experiments
+    Diff(diff::DiffArgs),
+    /// Write records for other programs: TensorBoard, MLflow, pandas, DuckDB
+    #[command(subcommand)]
+    Export(export::Form),
     /// Pack a run into one file that it can be reproduced from elsewhere
     Bundle(BundleArgs),
     /// List the devices of this build on this machine
@@ -457,6 +464,8 @@ pub fn main() -> ExitCode {
         Verb::Parity(args) => parity::parity(&args, &cli.logging, &mut output),
         Verb::Report { folder, json } => verbs::report(&folder, json, &mut output),
         Verb::List { folder, json } => list::list(&folder, json, &mut output),
+        Verb::Diff(args) => diff::diff(&args, &mut output),
+        Verb::Export(form) => export::export(form, &mut output),
         Verb::Bundle(args) => bundle::bundle(&args, &mut output),
         Verb::Devices { json, backend } => devices::devices(json, backend, &mut output),
         Verb::Schema { path } => verbs::schema(&path, &mut output),

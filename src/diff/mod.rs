@@ -77,7 +77,7 @@ pub struct Weights {
 /// Two runs held against each other. A subject is `None` where it could not be compared.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Diff {
-    /// The first run's folder and how it ended.
+    /// The first run's name and how it ended.
     pub a: [String; 2],
     /// The second's.
     pub b: [String; 2],
@@ -93,9 +93,9 @@ pub struct Diff {
     pub data: Option<Compared>,
     /// The commit of the git checkout, and whether it had changes.
     pub code: Option<Compared>,
-    /// The commits between, where both are in one repository.
+    /// What else is known of the code, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub commits: Option<String>,
+    pub code_note: Option<String>,
     /// Final weights.
     pub weights: Option<Weights>,
     /// Losses, digests and metrics.
@@ -111,7 +111,7 @@ impl Diff {
         b: &Side,
         distances: impl FnOnce() -> Result<Vec<WeightDistance>, String>,
     ) -> Self {
-        let ends = |side: &Side| [side.folder.0.display().to_string(), side.outcome().to_owned()];
+        let ends = |side: &Side| [side.name.clone(), side.outcome().to_owned()];
         let mut diff = Self {
             a: ends(a),
             b: ends(b),
@@ -121,7 +121,7 @@ impl Diff {
             environment: None,
             data: None,
             code: None,
-            commits: None,
+            code_note: None,
             weights: None,
             numbers: None,
             not_compared: Vec::new(),
@@ -194,6 +194,15 @@ impl Diff {
         let word = |dirty: Option<bool>| dirty.map(|dirty| if dirty { "yes" } else { "no" });
         code.add("uncommitted changes", word(a.git_dirty), word(b.git_dirty));
         self.code = Some(code);
+        self.code_note = match (&a.git_commit, a.git_dirty, b.git_dirty) {
+            (None, ..) if b.git_commit.is_none() => {
+                Some("neither experiment file was in a git checkout".into())
+            }
+            (_, Some(true), Some(true)) => {
+                Some("both checkouts had changes that no commit holds".into())
+            }
+            _ => None,
+        };
     }
 
     fn compare_records(
@@ -205,7 +214,9 @@ impl Diff {
         let (of_a, of_b) = match (&a.record, &b.record) {
             (Ok(of_a), Ok(of_b)) => (of_a, of_b),
             (Err(why), _) | (_, Err(why)) => {
-                ["data", "weights", "metrics"].map(|what| self.skip(what, why));
+                for what in ["data", "weights", "metrics"] {
+                    self.skip(what, why);
+                }
                 return;
             }
         };
@@ -221,7 +232,8 @@ impl Diff {
                 let mut data = Compared::default();
                 let more = b.keys().filter(|split| !a.contains_key(*split));
                 for split in a.keys().chain(more) {
-                    let digest = |of: &std::collections::BTreeMap<String, String>| of.get(split).cloned();
+                    let digest =
+                        |of: &std::collections::BTreeMap<String, String>| of.get(split).cloned();
                     data.add(split, digest(a).as_deref(), digest(b).as_deref());
                 }
                 self.data = Some(data);
@@ -232,7 +244,11 @@ impl Diff {
             }
         }
         let digests = [&of_a.weights_digest, &of_b.weights_digest];
-        match missing("final weights", !digests[0].is_empty(), !digests[1].is_empty()) {
+        match missing(
+            "final weights",
+            !digests[0].is_empty(),
+            !digests[1].is_empty(),
+        ) {
             Some(why) => self.skip("weights", why),
             None if digests[0] == digests[1] => {
                 self.weights = Some(Weights {
@@ -283,7 +299,10 @@ impl Diff {
             ("data", differs(&self.data)),
             ("code", differs(&self.code)),
             ("weights", weights.is_some_and(|weights| !weights.is_equal)),
-            ("metrics", numbers.is_some_and(|numbers| !numbers.is_equal())),
+            (
+                "metrics",
+                numbers.is_some_and(|numbers| !numbers.is_equal()),
+            ),
         ];
         let differing = all.into_iter().filter(|(_, differs)| *differs);
         differing.map(|(name, _)| name).collect()

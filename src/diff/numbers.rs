@@ -64,7 +64,8 @@ impl Numbers {
                     [0, _] => "the first run lacks",
                     _ => "the second run lacks",
                 };
-                self.not_compared.push(format!("{which} the losses of its steps"));
+                self.not_compared
+                    .push(format!("{which} the losses of its steps"));
             }
             return;
         }

@@ -32,8 +32,8 @@ pub fn show(diff: &Diff) -> String {
             true => line(&mut text, "code", "equal"),
             false => subject(&mut text, "code", code, "fact"),
         }
-        if let Some(commits) = &diff.commits {
-            text.push_str(&format!("  {commits}\n"));
+        if let Some(note) = &diff.code_note {
+            text.push_str(&format!("  {note}\n"));
         }
     }
     if let Some(found) = &diff.weights {
@@ -91,10 +91,18 @@ fn line(text: &mut String, name: &str, what: &str) {
 
 fn subject(text: &mut String, name: &str, compared: &Compared, thing: &str) {
     let num = compared.num;
-    let things = if num == 1 { thing.to_owned() } else { format!("{thing}s") };
+    let things = if num == 1 {
+        thing.to_owned()
+    } else {
+        format!("{thing}s")
+    };
     match compared.differences.len() {
         0 => line(text, name, &format!("equal in {num} {things}")),
-        differing => line(text, name, &format!("differ in {differing} of {num} {things}")),
+        differing => line(
+            text,
+            name,
+            &format!("differ in {differing} of {num} {things}"),
+        ),
     }
     let value = |value: &Json| match value {
         Json::Null => "-".to_owned(),
@@ -194,10 +202,12 @@ fn numbers(text: &mut String, numbers: &Numbers) {
             value(metric.last[0]),
             value(metric.last[1]),
             value(metric.difference),
-            metric.largest.map_or("-".into(), |(epoch, size)| match size {
-                0.0 => "0".into(),
-                size => format!("{} in epoch {epoch}", short_number(size)),
-            }),
+            metric
+                .largest
+                .map_or("-".into(), |(epoch, size)| match size {
+                    0.0 => "0".into(),
+                    size => format!("{} in epoch {epoch}", short_number(size)),
+                }),
         ]
     });
     let head = ["last value", "a", "b", "b - a", "largest difference"];

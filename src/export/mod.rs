@@ -10,7 +10,7 @@ pub mod tensorboard;
 
 use std::io;
 
-use crate::plan::{Plan, RunPlan};
+use crate::plan::RunPlan;
 use crate::record::{ExperimentFolder, RunFolder, RunRecord, Times};
 
 pub use points::{Point, points};
@@ -56,17 +56,6 @@ impl Exported {
             (None, None) => "not started",
         }
     }
-}
-
-/// The runs of a plan, one after the other, since many of them may be larger than memory.
-pub fn runs(
-    experiment: &ExperimentFolder,
-    plan: Plan,
-) -> impl Iterator<Item = (RunFolder, io::Result<Exported>)> {
-    plan.runs.into_iter().map(move |run| {
-        let folder = experiment.run(&run.id);
-        (folder, Exported::read(experiment, run))
-    })
 }
 
 #[cfg(test)]

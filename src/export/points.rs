@@ -48,7 +48,9 @@ pub fn points<'a>(run: &'a Exported, losses: &[f64]) -> Vec<Point<'a>> {
             None => continue,
         };
         let mut epochs = run.record.epochs.iter();
-        let at = epochs.find(|at| at.epoch == epoch).map_or(step, |at| at.step);
+        let at = epochs
+            .find(|at| at.epoch == epoch)
+            .map_or(step, |at| at.step);
         points.extend(metrics.iter().map(|(name, value)| Point {
             key: format!("{split}/{name}").into(),
             step: at,

@@ -60,7 +60,8 @@ impl Columns {
         match self.rows {
             Rows::Runs => {
                 let metrics = run.record.summary(&run.plan).map(|s| s.metrics);
-                self.metrics.extend(metrics.into_iter().flatten().map(|(name, _)| name));
+                self.metrics
+                    .extend(metrics.into_iter().flatten().map(|(name, _)| name));
             }
             Rows::Epochs => {
                 let epochs = run.record.epochs.iter();

@@ -103,7 +103,9 @@ fn session_start(run: &Exported) -> Message {
     for (key, value) in &run.plan.axes {
         // google.protobuf.Value { number_value: 2, string_value: 3, bool_value: 4 }
         let value = match value {
-            Json::Number(number) => Message::default().double(2, number.as_f64().unwrap_or(f64::NAN)),
+            Json::Number(number) => {
+                Message::default().double(2, number.as_f64().unwrap_or(f64::NAN))
+            }
             Json::Bool(value) => Message::default().int(4, u64::from(*value)),
             other => Message::default().bytes(3, crate::report::value_text(other)),
         };
@@ -151,5 +153,7 @@ pub(super) fn masked(bytes: &[u8]) -> u32 {
 /// A machine's name as a part of a file's name.
 fn plain(name: &str) -> String {
     let keep = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
-    name.chars().map(|c| if keep(c) { c } else { '-' }).collect()
+    name.chars()
+        .map(|c| if keep(c) { c } else { '-' })
+        .collect()
 }

@@ -51,7 +51,7 @@ pub use settings::{Changed, Settings, changed, is_guard, settings};
 pub use status::{Status, leftovers, status};
 pub use times::Times;
 pub use trace::{Digests, OPTIMIZER, Trace, TraceWriter};
-pub use write::{is_unwritable, unwritable, write_json, write_whole};
+pub use write::{is_unwritable, unwritable, write_json, write_whole, write_whole_by};
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -19,7 +19,9 @@ pub fn weight_distances(
     let read = |(file, plan): (&Path, &RunPlan)| -> Result<Vec<(String, TensorData)>, String> {
         let paths = Paths::new(plan);
         let tensors = Saved::read(file)?.tensors.into_iter();
-        Ok(tensors.map(|(path, data)| (paths.of(&path), data)).collect())
+        Ok(tensors
+            .map(|(path, data)| (paths.of(&path), data))
+            .collect())
     };
     let mut now: BTreeMap<_, _> = read(now)?.into_iter().collect();
     let mut distances = Vec::new();

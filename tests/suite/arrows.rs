@@ -32,6 +32,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "parity",
         ],
     ),
+    (
+        "diff",
+        &["event", "spec", "plan", "record", "reproduce", "report"],
+    ),
+    ("export", &["event", "spec", "plan", "record", "report"]),
     ("report", &["event", "spec", "plan", "record"]),
     ("console", &["event", "spec", "plan", "record", "report"]),
     (
@@ -50,6 +55,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "parity",
             "train",
             "report",
+            "diff",
+            "export",
             "console",
         ],
     ),

@@ -107,7 +107,9 @@ impl ServerError {
             ServerError::NotMlflow { .. } => {
                 "give the address that MLflow's own clients take, without `/api` or `/#/…` behind it"
             }
-            ServerError::Refused { status: 401 | 403, .. } => {
+            ServerError::Refused {
+                status: 401 | 403, ..
+            } => {
                 "set MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
             }
             ServerError::Refused { status: 500.., .. } => {
@@ -123,7 +125,11 @@ impl ServerError {
 impl Server {
     /// A server by its address, which nobody has asked anything yet.
     pub fn new(url: &str, credentials: &Credentials) -> Result<Self, ServerError> {
-        let wrong = |reason: &str| Err(ServerError::Address { reason: reason.into() });
+        let wrong = |reason: &str| {
+            Err(ServerError::Address {
+                reason: reason.into(),
+            })
+        };
         let url = url.trim_end_matches('/');
         let rest = url
             .strip_prefix("http://")
@@ -131,7 +137,9 @@ impl Server {
         let host = rest.map_or("", |rest| rest.split('/').next().unwrap_or_default());
         match host {
             "" if rest.is_none() => {
-                let reason = format!("`{url}` is no address of a server: it begins with neither `http://` nor `https://`");
+                let reason = format!(
+                    "`{url}` is no address of a server: it begins with neither `http://` nor `https://`"
+                );
                 return wrong(&reason);
             }
             "" => return wrong(&format!("`{url}` names no server")),
@@ -162,7 +170,10 @@ impl Server {
                 Some(format!("Basic {both}"))
             }
         };
-        if authorization.as_ref().is_some_and(|a| a.contains(['\r', '\n'])) {
+        if authorization
+            .as_ref()
+            .is_some_and(|a| a.contains(['\r', '\n']))
+        {
             return wrong("the token has a line break in it");
         }
         Ok(Self {

@@ -193,7 +193,9 @@ impl There {
             status: text(&info["status"]),
             end_time: text(&info["end_time"]).parse().ok(),
             params: each("params").map(|(key, _)| key).collect(),
-            tags: each("tags").map(|(key, e)| (key, text(&e["value"]))).collect(),
+            tags: each("tags")
+                .map(|(key, e)| (key, text(&e["value"])))
+                .collect(),
             newest: newest.collect(),
         }
     }
@@ -215,7 +217,9 @@ impl There {
             batches.push(&[]);
         }
         for batch in batches {
-            let of_batch = batch.iter().map(|(key, value)| json!({ "key": key, "value": value }));
+            let of_batch = batch
+                .iter()
+                .map(|(key, value)| json!({ "key": key, "value": value }));
             let body = json!({
                 "run_id": self.id,
                 "params": of_batch.collect::<Vec<_>>(),
@@ -346,7 +350,9 @@ fn number(value: f64) -> Json {
 
 fn pairs(tags: &BTreeMap<String, String>) -> Json {
     let pairs = tags.iter();
-    pairs.map(|(key, value)| json!({ "key": key, "value": value })).collect()
+    pairs
+        .map(|(key, value)| json!({ "key": key, "value": value }))
+        .collect()
 }
 
 /// A text; a number as text, since servers write those of 64 bits either way.
