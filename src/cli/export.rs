@@ -141,7 +141,7 @@ fn table(args: &TableArgs, format: Format, output: &mut Output) -> u8 {
         Ok(())
     });
     pass.be_told();
-    let mut write = |to: &mut dyn Write| {
+    let write = |to: &mut dyn Write| {
         let mut writer = TableWriter::new(columns, format, to)?;
         each(&mut pass, &experiments, output, |run| writer.add(run))?;
         writer.finish()

@@ -308,6 +308,3 @@ impl Diff {
         differing.map(|(name, _)| name).collect()
     }
 }
-
-#[cfg(test)]
-mod tests;

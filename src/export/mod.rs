@@ -57,6 +57,3 @@ impl Exported {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;
