@@ -10,8 +10,8 @@ use super::saved::Saved;
 use crate::plan::RunPlan;
 use crate::reproduce::WeightDistance;
 
-/// The distance of each parameter in two files of weights, in the first one's order; those that it lacks follow.
-/// Each file is one of its plan. The error is a phrase.
+/// The distance of each parameter in two files of weights, in the order of the first one's network; those that it
+/// lacks follow. Each file is one of its plan. The error is a phrase.
 pub fn weight_distances(
     then: (&Path, &RunPlan),
     now: (&Path, &RunPlan),
@@ -41,5 +41,9 @@ pub fn weight_distances(
     distances.extend(
         more.map(|(path, b)| WeightDistance::apart(path, [None, Some(b.shape().to_vec())])),
     );
+    let order = then.1.network.parameter_paths();
+    let place = |path: &String| order.iter().position(|other| other == path);
+    distances
+        .sort_by_key(|distance: &WeightDistance| place(&distance.parameter).unwrap_or(order.len()));
     Ok(distances)
 }

@@ -36,7 +36,8 @@ fn copy(folder: &Path, to: &str) -> std::path::PathBuf {
 #[test]
 fn a_reproduction_is_equal_and_another_seed_is_not() {
     let spec = format!("{IRIS}[experiment]\nseeds = [1, 2]\n");
-    let folder = completed(&spec, &[]);
+    // As many threads as the reproduction will have.
+    let folder = completed(&spec, &["--jobs", "1"]);
     let folder = folder.path();
     let (code, _, stderr) = run(folder, &["reproduce", A]);
     assert_eq!(code, 0, "{stderr}");

@@ -209,7 +209,18 @@ fn curves_have_steps_and_times_of_their_own() {
         let seconds = (point.time_ms - NOON) / 1000;
         format!("{} {} {}s {}", point.key, point.step, seconds, point.value)
     });
-    insta::assert_snapshot!(shown.collect::<Vec<_>>().join("\n"), @"");
+    insta::assert_snapshot!(shown.collect::<Vec<_>>().join("\n"), @r"
+    train/step_loss 1 30s 1
+    train/step_loss 2 60s 0.5
+    train/loss 2 60s 0.9
+    valid/accuracy 2 60s 0.1
+    train/step_loss 3 90s 0.3333333333333333
+    train/step_loss 4 120s 0.25
+    train/loss 4 120s 0.8
+    valid/accuracy 4 120s 0.2
+    train/step_loss 5 360s 0.2
+    train/step_loss 6 600s 0.16666666666666666
+    ");
 }
 
 #[test]
@@ -301,7 +312,7 @@ fn tensorboard_reads_all_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let run = record(folder.path(), runs().remove(1), 3, Some(Outcome::Completed));
     tensorboard::write(&folder.path().join("events"), &run).unwrap();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tensorboard.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tensorboard_check.py");
     let output = Command::new(python)
         .arg(script)
         .arg(folder.path().join("events"))

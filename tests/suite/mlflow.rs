@@ -177,17 +177,22 @@ fn export(url: &str, runs: &[Exported], unfinished: Unfinished) -> Result<Sent, 
     Ok(sent)
 }
 
-/// Parameters are many and of no interest here.
-fn without_params(requests: Vec<String>) -> String {
-    let short = requests
-        .into_iter()
-        .map(|request| match request.find("\"params\":[{") {
-            Some(at) => {
-                let end = request[at..].find(']').unwrap_or_default();
-                format!("{}\"params\":[…{}", &request[..at], &request[at + end..])
+/// Parameters are many: the first two and how many they are.
+fn shown(requests: Vec<String>) -> String {
+    let short = requests.into_iter().map(|request| {
+        let Some((head, body)) = request.split_once(" {") else {
+            return request;
+        };
+        let mut body: Json = serde_json::from_str(&format!("{{{body}")).unwrap();
+        if let Some(params) = body["params"].as_array_mut() {
+            let more = params.len().saturating_sub(2);
+            params.truncate(2);
+            if more > 0 {
+                params.push(json!(format!("and {more} more")));
             }
-            None => request,
-        });
+        }
+        format!("{head} {body}")
+    });
     short.collect::<Vec<_>>().join("\n")
 }
 
@@ -198,13 +203,13 @@ fn a_run_is_sent_once_and_then_brought_up_to_date() {
     let mut run = record(folder.path(), runs().remove(1), 1, None);
     let sent = export(&server.url, std::slice::from_ref(&run), Unfinished::Running).unwrap();
     assert_eq!((sent.created, sent.updated, sent.metrics), (1, 0, 4));
-    let first = without_params(server.requests());
+    let first = shown(server.requests());
 
     go_on(&mut run, 2, 2);
     end(&mut run, Outcome::Completed);
     let sent = export(&server.url, std::slice::from_ref(&run), Unfinished::Running).unwrap();
     assert_eq!((sent.created, sent.updated, sent.metrics), (0, 1, 5));
-    let second = without_params(server.requests());
+    let second = shown(server.requests());
 
     let sent = export(
         &server.url,
@@ -213,7 +218,7 @@ fn a_run_is_sent_once_and_then_brought_up_to_date() {
     )
     .unwrap();
     assert_eq!(sent, Sent::default());
-    let third = without_params(server.requests());
+    let third = shown(server.requests());
     insta::assert_snapshot!(format!("{first}\n\n{second}\n\n{third}"));
 }
 
@@ -289,7 +294,7 @@ fn servers_that_are_none_are_told() {
         saying("HTTP/1.1 302 Found\r\nlocation: https://other/\r\ncontent-length: 0\r\n\r\n"),
         saying("HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\n\r\nnone"),
         saying("HTTP/1.1 401 Unauthorized\r\ncontent-length: 2\r\n\r\n{}"),
-        saying("HTTP/1.1 500 Oh\r\ncontent-length: 24\r\n\r\n{\"message\":\"no database\"}"),
+        saying("HTTP/1.1 500 Oh\r\ncontent-length: 25\r\n\r\n{\"message\":\"no database\"}"),
         saying("HTTP/1.1 200 OK\r\ncontent-length: 600\r\n\r\n{\"experiment"),
     ];
     let mut text = String::new();

@@ -1,5 +1,6 @@
 //! `runner export mlflow`.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ use crate::cli::output::Output;
 use crate::cli::{FAILED, WRONG};
 use crate::diagnostic::{Diagnostic, Sources, counted};
 use crate::export::mlflow::{Credentials, Experiment, Sent, Server, ServerError, Unfinished};
+use crate::plan::Plan;
 use crate::record::{ExperimentFolder, Trace};
 use crate::spec::document::plain_io_error;
 
@@ -55,24 +57,38 @@ pub fn send(args: &MlflowArgs, output: &mut Output) -> u8 {
     };
     let mut pass = Pass::new(args.folder.clone(), args.follow);
     let mut sent = Sent::default();
-    let mut open: Vec<Option<Experiment>> = Vec::new();
+    let mut open: BTreeMap<PathBuf, Experiment> = BTreeMap::new();
     let mut said = None;
     loop {
         let experiments = pass.experiments();
         if experiments.is_empty() {
             return none_there(&args.folder, output);
         }
-        open.resize_with(experiments.len().max(open.len()), || None);
         let mut failed = None;
-        for (experiment, open) in experiments.iter().zip(&mut open) {
-            if let Err(error) = one(
-                experiment, open, &server, args.steps, &mut pass, &mut sent, output,
-            ) {
-                // What the server has now is not known any more.
-                *open = None;
-                pass.forget();
-                failed = Some(error);
-                break;
+        for experiment in &experiments {
+            let Some(plan) = pass.plan(experiment, output) else {
+                continue;
+            };
+            let done = match open.remove(&experiment.0) {
+                Some(there) => Ok(there),
+                None => Experiment::open(&server, &plan.experiment, &plan.question),
+            };
+            let done = done.and_then(|mut there| {
+                send_runs(
+                    &mut there, experiment, plan, args.steps, &mut pass, &mut sent, output,
+                )?;
+                Ok(there)
+            });
+            match done {
+                Ok(there) => {
+                    open.insert(experiment.0.clone(), there);
+                }
+                Err(error) => {
+                    // What the server has now is not known any more.
+                    pass.forget();
+                    failed = Some(error);
+                    break;
+                }
             }
         }
         match failed {
@@ -95,22 +111,15 @@ pub fn send(args: &MlflowArgs, output: &mut Output) -> u8 {
     pass.code
 }
 
-fn one<'a>(
+fn send_runs(
+    there: &mut Experiment,
     experiment: &ExperimentFolder,
-    open: &mut Option<Experiment<'a>>,
-    server: &'a Server,
+    plan: Plan,
     steps: bool,
     pass: &mut Pass,
     sent: &mut Sent,
     output: &mut Output,
 ) -> Result<(), ServerError> {
-    let Some(plan) = pass.plan(experiment, output) else {
-        return Ok(());
-    };
-    let there = match open {
-        Some(there) => there,
-        None => open.insert(Experiment::open(server, &plan.experiment, &plan.question)?),
-    };
     let unfinished = match experiment.is_in_use() {
         true => Unfinished::Running,
         false => Unfinished::Abandoned,

@@ -1,4 +1,4 @@
-"""Prints as JSON what TensorBoard itself finds in a folder of event files: python3 tests/tensorboard.py FOLDER"""
+"""Prints as JSON what TensorBoard itself finds in a folder of event files: python3 tests/tensorboard_check.py FOLDER"""
 
 import json
 import sys
