@@ -184,7 +184,7 @@ fn shown(requests: Vec<String>) -> String {
             return request;
         };
         let mut body: Json = serde_json::from_str(&format!("{{{body}")).unwrap();
-        if let Some(params) = body["params"].as_array_mut() {
+        if let Some(params) = body.get_mut("params").and_then(Json::as_array_mut) {
             let more = params.len().saturating_sub(2);
             params.truncate(2);
             if more > 0 {
