@@ -14,6 +14,7 @@ use crate::diagnostic::{Diagnostic, counted};
 use crate::diff::{Diff, Side, brief, show};
 use crate::record::{ExperimentFolder, RunFolder, capsule};
 use crate::reproduce::WeightDistance;
+use crate::spec::document::plain_io_error;
 use crate::train::weight_distances;
 
 #[derive(Args)]
@@ -68,20 +69,18 @@ fn find(path: &Path, output: &mut Output) -> Result<Found, u8> {
     let name = path.display().to_string();
     let run = RunFolder(path.to_owned());
     if path.is_file() {
-        let unpacked = tempfile::tempdir()
-            .map_err(|e| e.to_string())
-            .and_then(|place| {
-                let capsule = capsule::unpack(path, &place.path().join("run"), capsule::MAX_BYTES);
-                Ok((place, capsule))
-            });
+        let unpacked = tempfile::tempdir().map(|place| {
+            let capsule = capsule::unpack(path, &place.path().join("run"), capsule::MAX_BYTES);
+            (place, capsule)
+        });
         return match unpacked {
             Ok((place, Ok(capsule))) => {
                 let side = Side::read(name, capsule.folder);
                 Ok(Found::Run(Box::new(side), Some(place)))
             }
             Ok((_, Err(error))) => Err(refuse(*bundle::shown(&error), output)),
-            Err(reason) => {
-                let message = format!("`{name}` cannot be unpacked: {reason}");
+            Err(e) => {
+                let message = format!("`{name}` cannot be unpacked: {}", plain_io_error(&e));
                 Err(refuse(Diagnostic::error("results", message), output))
             }
         };

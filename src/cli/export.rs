@@ -85,7 +85,7 @@ pub fn export(form: Form, output: &mut Output) -> u8 {
 }
 
 fn event_files(args: &TensorboardArgs, output: &mut Output) -> u8 {
-    let mut pass = Pass::new(args.folder.clone(), args.follow);
+    let mut pass = Pass::new(args.folder.clone(), args.follow, true);
     loop {
         let experiments = pass.experiments();
         if experiments.is_empty() {
@@ -130,12 +130,13 @@ fn event_files(args: &TensorboardArgs, output: &mut Output) -> u8 {
 }
 
 fn table(args: &TableArgs, format: Format, output: &mut Output) -> u8 {
-    let mut pass = Pass::new(args.folder.clone(), false);
+    let rows = args.rows.into();
+    let mut pass = Pass::new(args.folder.clone(), false, rows == Rows::Steps);
     let experiments = pass.experiments();
     if experiments.is_empty() {
         return none_there(&args.folder, output);
     }
-    let mut columns = Columns::new(args.rows.into());
+    let mut columns = Columns::new(rows);
     let collected = each(&mut pass, &experiments, output, |run| {
         columns.take(run);
         Ok(())

@@ -11,7 +11,7 @@ pub mod tensorboard;
 use std::io;
 
 use crate::plan::RunPlan;
-use crate::record::{ExperimentFolder, RunFolder, RunRecord, Times};
+use crate::record::{ExperimentFolder, RunFolder, RunRecord, Times, Trace};
 
 pub use points::{Point, points};
 
@@ -26,18 +26,29 @@ pub struct Exported {
     pub record: RunRecord,
     /// When.
     pub times: Times,
+    /// The loss of each step, where they were asked for.
+    pub losses: Vec<f64>,
 }
 
 impl Exported {
-    /// Reads a run; one that was not begun, or whose folder holds other work, has an empty record.
-    pub fn read(experiment: &ExperimentFolder, plan: RunPlan) -> io::Result<Self> {
+    /// Reads a run, with the losses of its steps where they are wanted; one that was not begun, or whose folder holds
+    /// other work, has an empty record.
+    pub fn read(
+        experiment: &ExperimentFolder,
+        plan: RunPlan,
+        with_losses: bool,
+    ) -> io::Result<Self> {
         let folder = experiment.run(&plan.id);
         let (mut record, mut times) = (RunRecord::default(), Times::default());
+        let mut losses = Vec::new();
         let there = folder.read_plan()?;
         if there.is_some_and(|there| there.fingerprint == plan.fingerprint) {
-            for (time_ms, event) in folder.read_timed_events()? {
+            for (time_ms, event) in folder.read_events()? {
                 record.apply(&event);
                 times.apply(time_ms, &event);
+            }
+            if with_losses {
+                losses = Trace::read(&folder)?.losses;
             }
         }
         Ok(Self {
@@ -45,6 +56,7 @@ impl Exported {
             folder,
             record,
             times,
+            losses,
         })
     }
 

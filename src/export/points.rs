@@ -20,10 +20,11 @@ pub struct Point<'a> {
     pub value: f64,
 }
 
-/// The curves of a run, epoch by epoch: the losses of its steps, if there are any in `losses`, then its metrics; at last the
-/// losses behind the last epoch, once no more can come, and the evaluations. What is there of a run stays the
+/// The curves of a run, epoch by epoch: the losses of its steps, where they were read, then its metrics; at last the losses
+/// behind the last epoch, once no more can come, and the evaluations. What is there of a run stays the
 /// beginning of what there will be, as long as it goes on without being resumed.
-pub fn points<'a>(run: &'a Exported, losses: &[f64]) -> Vec<Point<'a>> {
+pub fn points(run: &Exported) -> Vec<Point<'_>> {
+    let losses = &run.losses;
     let mut points = Vec::new();
     let (mut step, mut time) = (0, run.times.started.unwrap_or_default());
     for epoch in &run.record.epochs {

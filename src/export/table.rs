@@ -8,7 +8,6 @@ use serde_json::{Map, Value as Json, json};
 
 use super::Exported;
 use crate::event::{Metrics, Outcome};
-use crate::record::Trace;
 use crate::report::value_text;
 use crate::spec::section::Choice;
 
@@ -159,8 +158,7 @@ impl<W: Write> TableWriter<W> {
                 Ok(())
             }
             Rows::Steps => {
-                let losses = Trace::read(&run.folder)?.losses;
-                for (at, loss) in losses.iter().enumerate() {
+                for (at, loss) in run.losses.iter().enumerate() {
                     self.row(&head, vec![json!(at + 1), self.number(*loss)])?;
                 }
                 Ok(())

@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 use super::proto::Message;
 use super::{Exported, points};
 use crate::event::Outcome;
-use crate::record::{Trace, unwritable, write_whole};
+use crate::record::{unwritable, write_whole};
 
 /// What the names of files written here end with. Others are left alone.
 const SUFFIX: &str = ".runner";
@@ -23,16 +23,16 @@ pub fn write(folder: &Path, run: &Exported) -> io::Result<Option<PathBuf>> {
     let Some(attempt) = run.times.attempt else {
         return Ok(None);
     };
-    let losses = Trace::read(&run.folder)?.losses;
     let environment = run.folder.read_environment().ok().flatten();
     let host = environment.map_or_else(|| "unknown".into(), |e| plain(&e.host));
     let path = folder.join(format!(
         "events.out.tfevents.{:010}.{host}{SUFFIX}",
         attempt / 1000
     ));
-    let bytes = event_file(run, &losses);
+    let bytes = event_file(run);
     put(&path, &bytes).map_err(|e| unwritable(&path, e))?;
-    for entry in fs::read_dir(folder)?.flatten() {
+    let others = fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in others {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         let is_ours = name.starts_with("events.out.tfevents.") && name.ends_with(SUFFIX);
@@ -62,7 +62,7 @@ fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
 ///
 /// Messages and fields are those of `tensorflow/core/util/event.proto`, `framework/summary.proto`, `framework/tensor.proto`
 /// and `tensorboard/plugins/hparams/plugin_data.proto`. Values are 32-bit floats there.
-pub fn event_file(run: &Exported, losses: &[f64]) -> Vec<u8> {
+pub fn event_file(run: &Exported) -> Vec<u8> {
     let mut bytes = Vec::new();
     let started = run.times.started.unwrap_or_default();
     // Event { wall_time: 1, step: 2, file_version: 3, summary: 5 }
@@ -74,7 +74,7 @@ pub fn event_file(run: &Exported, losses: &[f64]) -> Vec<u8> {
     push_record(&mut bytes, &version.bytes(3, "brain.Event:2").0);
     let start = hparams("session_start_info", 3, session_start(run));
     push_record(&mut bytes, &event(started, 0).message(5, start).0);
-    for point in points(run, losses) {
+    for point in points(run) {
         // Summary.value: 1 { tag: 1, simple_value: 2 }
         let value = Message::default().bytes(1, point.key.as_bytes());
         let value = value.float(2, point.value as f32);

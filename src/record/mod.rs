@@ -31,9 +31,11 @@
 mod calibrations;
 pub mod capsule;
 mod collector;
+mod entry;
 mod environment;
 mod fold;
 mod format;
+mod index;
 mod lock;
 mod settings;
 mod status;
@@ -43,9 +45,11 @@ mod write;
 
 pub use calibrations::Calibrations;
 pub use collector::{Collector, Recorded};
+pub use entry::{DataUsed, MemoryUse, RunEntry, State};
 pub use environment::{Environment, available_memory, total_memory};
 pub use fold::{RunRecord, Summary};
 pub use format::is_other_format;
+pub use index::Index;
 pub use lock::{Holder, Lock, Locked};
 pub use settings::{Changed, Settings, changed, is_guard, settings};
 pub use status::{Status, leftovers, status};
@@ -343,14 +347,9 @@ impl RunFolder {
         file.write_all(text.as_bytes())
     }
 
-    /// Reads the events; a line that a kill tore is passed over.
-    pub fn read_events(&self) -> io::Result<Vec<Event>> {
-        let events = self.read_timed_events()?.into_iter();
-        Ok(events.map(|(_, event)| event).collect())
-    }
-
-    /// Reads the events, each with the time at which it arrived, in milliseconds since 1970.
-    pub fn read_timed_events(&self) -> io::Result<Vec<(u64, Event)>> {
+    /// Reads the events with the times at which they arrived, in milliseconds since 1970; a line that a kill tore is
+    /// passed over.
+    pub fn read_events(&self) -> io::Result<Vec<(u64, Event)>> {
         let text = match fs::read(self.events_jsonl()) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             other => other.map_err(|e| format::unreadable(&self.events_jsonl(), &e))?,

@@ -37,7 +37,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &["event", "spec", "plan", "record", "reproduce", "report"],
     ),
     ("export", &["event", "spec", "plan", "record", "report"]),
-    ("report", &["event", "spec", "plan", "record"]),
+    ("report", &["event", "spec", "plan", "record", "statistics"]),
     ("console", &["event", "spec", "plan", "record", "report"]),
     (
         "cli",

@@ -8,7 +8,7 @@ use runner::event::{Epoch, Event, Metrics, Outcome, Started};
 use runner::export::table::{Columns, Format, Rows, TableWriter};
 use runner::export::{Exported, points, tensorboard};
 use runner::plan::RunPlan;
-use runner::record::{RunFolder, RunRecord, Times, TraceWriter};
+use runner::record::{RunFolder, RunRecord, Times};
 use serde_json::{Value as Json, json};
 
 use super::support::{IRIS, plan};
@@ -26,6 +26,7 @@ pub fn record(folder: &Path, plan: RunPlan, epochs: usize, outcome: Option<Outco
         folder: RunFolder(folder.join(&plan.id)),
         record: RunRecord::default(),
         times: Times::default(),
+        losses: losses(),
         plan,
     };
     begin(&mut exported, 0);
@@ -58,11 +59,6 @@ fn begin(run: &mut Exported, resumed_epochs: usize) {
     };
     let minute = if resumed_epochs > 0 { 90 } else { 0 };
     apply(run, minute, &Event::RunStarted(started));
-    fs::create_dir_all(&run.folder.0).unwrap();
-    let mut trace = TraceWriter::open(&run.folder, 2 * resumed_epochs, 0).unwrap();
-    for step in 2 * resumed_epochs..6 {
-        trace.add_losses(&[1.0 / (step + 1) as f64]).unwrap();
-    }
 }
 
 /// The epochs from one to another.
@@ -187,7 +183,7 @@ fn an_event_file_is_framed_and_grows_at_its_end() {
     let after = fs::read(&first).unwrap();
     assert!(after.starts_with(&before));
     assert_eq!(frames(&after).len(), 2 + 6 + 6 + 1 + 1);
-    assert_eq!(after, tensorboard::event_file(&run, &losses()));
+    assert_eq!(after, tensorboard::event_file(&run));
 
     // Whoever has the file open finds the rest of a resumed run in a new one; files of others stay.
     fs::write(place.join("events.out.tfevents.1.other"), "").unwrap();
@@ -205,7 +201,7 @@ fn losses() -> Vec<f64> {
 fn curves_have_steps_and_times_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
     let run = record(folder.path(), runs().remove(0), 2, failed());
-    let shown = points(&run, &losses()).into_iter().map(|point| {
+    let shown = points(&run).into_iter().map(|point| {
         let seconds = (point.time_ms - NOON) / 1000;
         format!("{} {} {}s {}", point.key, point.step, seconds, point.value)
     });
@@ -257,9 +253,8 @@ fn tables_have_a_row_for_each_thing() {
 #[test]
 fn a_loss_that_is_no_number_is_none_in_json() {
     let folder = tempfile::tempdir().unwrap();
-    let run = record(folder.path(), runs().remove(0), 1, failed());
-    let mut trace = TraceWriter::open(&run.folder, 1, 0).unwrap();
-    trace.add_losses(&[f64::NAN, f64::NEG_INFINITY]).unwrap();
+    let mut run = record(folder.path(), runs().remove(0), 1, failed());
+    run.losses = vec![1.0, f64::NAN, f64::NEG_INFINITY];
     let table = |format| {
         let mut columns = Columns::new(Rows::Steps);
         columns.take(&run);
@@ -322,7 +317,7 @@ fn tensorboard_reads_all_of_it() {
     assert!(output.status.success(), "{stderr}");
     let read: Json = serde_json::from_slice(&output.stdout).unwrap();
     let mut expected = serde_json::Map::new();
-    for point in points(&run, &losses()) {
+    for point in points(&run) {
         let curve = expected.entry(point.key).or_insert_with(|| json!([]));
         let time = point.time_ms as f64 / 1000.0;
         let value = f64::from(point.value as f32);

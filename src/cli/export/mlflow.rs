@@ -14,8 +14,7 @@ use crate::cli::{FAILED, WRONG};
 use crate::diagnostic::{Diagnostic, Sources, counted};
 use crate::export::mlflow::{Credentials, Experiment, Sent, Server, ServerError, Unfinished};
 use crate::plan::Plan;
-use crate::record::{ExperimentFolder, Trace};
-use crate::spec::document::plain_io_error;
+use crate::record::ExperimentFolder;
 
 #[derive(Args)]
 pub struct MlflowArgs {
@@ -55,7 +54,7 @@ pub fn send(args: &MlflowArgs, output: &mut Output) -> u8 {
         Ok(server) => server,
         Err(error) => return refused(&error, output),
     };
-    let mut pass = Pass::new(args.folder.clone(), args.follow);
+    let mut pass = Pass::new(args.folder.clone(), args.follow, args.steps);
     let mut sent = Sent::default();
     let mut open: BTreeMap<PathBuf, Experiment> = BTreeMap::new();
     let mut said = None;
@@ -74,9 +73,7 @@ pub fn send(args: &MlflowArgs, output: &mut Output) -> u8 {
                 None => Experiment::open(&server, &plan.experiment, &plan.question),
             };
             let done = done.and_then(|mut there| {
-                send_runs(
-                    &mut there, experiment, plan, args.steps, &mut pass, &mut sent, output,
-                )?;
+                send_runs(&mut there, experiment, plan, &mut pass, &mut sent, output)?;
                 Ok(there)
             });
             match done {
@@ -115,7 +112,6 @@ fn send_runs(
     there: &mut Experiment,
     experiment: &ExperimentFolder,
     plan: Plan,
-    steps: bool,
     pass: &mut Pass,
     sent: &mut Sent,
     output: &mut Output,
@@ -124,30 +120,10 @@ fn send_runs(
         true => Unfinished::Running,
         false => Unfinished::Abandoned,
     };
-    let mut unreadable = Vec::new();
-    let done = pass.each(experiment, plan, output, |run| {
-        if run.record.started.is_none() {
-            return Ok(());
-        }
-        let trace = match steps {
-            true => Trace::read(&run.folder),
-            false => Ok(Trace::default()),
-        };
-        let trace = trace.unwrap_or_else(|e| {
-            unreadable.push(format!(
-                "passed over the steps of {}: {}",
-                run.folder.0.display(),
-                plain_io_error(&e)
-            ));
-            Trace::default()
-        });
-        there.export(run, &trace.losses, unfinished, sent)
-    });
-    for what in unreadable {
-        pass.code = FAILED;
-        output.say(&what);
-    }
-    done
+    pass.each(experiment, plan, output, |run| match run.record.started {
+        Some(_) => there.export(run, unfinished, sent),
+        None => Ok(()),
+    })
 }
 
 fn refused(error: &ServerError, output: &mut Output) -> u8 {

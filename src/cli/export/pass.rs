@@ -19,6 +19,7 @@ const EVERY: Duration = Duration::from_secs(2);
 pub struct Pass {
     folder: PathBuf,
     follow: bool,
+    with_losses: bool,
     is_last: bool,
     /// What cannot be read was said in an earlier pass.
     is_told: bool,
@@ -29,11 +30,12 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// Over the experiment of a folder, or those in it.
-    pub fn new(folder: PathBuf, follow: bool) -> Self {
+    /// Over the experiment of a folder, or those in it, with the losses of steps where they are wanted.
+    pub fn new(folder: PathBuf, follow: bool, with_losses: bool) -> Self {
         Self {
             folder,
             follow,
+            with_losses,
             is_last: !follow,
             is_told: false,
             seen: BTreeMap::new(),
@@ -73,7 +75,7 @@ impl Pass {
             if !self.is_last && self.seen.get(&folder.0) == Some(&size) {
                 continue;
             }
-            match Exported::read(experiment, run) {
+            match Exported::read(experiment, run, self.with_losses) {
                 Ok(run) => see(&run)?,
                 Err(e) if !self.is_told => {
                     self.code = pass_over(&folder.0, &e, self.code, output);

@@ -129,11 +129,10 @@ impl<'a> Experiment<'a> {
         }
     }
 
-    /// Sends what the server lacks of a run that has begun. `losses` are those of the steps, where they are wanted.
+    /// Sends what the server lacks of a run that has begun.
     pub fn export(
         &mut self,
         run: &Exported,
-        losses: &[f64],
         unfinished: Unfinished,
         sent: &mut Sent,
     ) -> Result<(), ServerError> {
@@ -150,7 +149,7 @@ impl<'a> Experiment<'a> {
             return Ok(());
         };
         let mut is_changed = there.send_settings(self.server, run, tags)?;
-        let metrics = there.send_metrics(self.server, &points(run, losses))?;
+        let metrics = there.send_metrics(self.server, &points(run))?;
         sent.metrics += metrics;
         is_changed |= metrics > 0;
         is_changed |= there.send_status(self.server, run, unfinished)?;
