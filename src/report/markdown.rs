@@ -121,8 +121,14 @@ fn claim(report: &Report, best: &Trial) -> Option<String> {
         (_, None) if judged.is_empty() => return None,
         (_, None) => format!("All {num_worse} others are worse."),
         (num, Some(next)) => format!(
-            "{num} of {} others are worse; against the next, `{}`: {}.",
+            "{} of the {} others {} shown to be worse; against the next, `{}`: {}.",
+            if num == 0 {
+                "None".into()
+            } else {
+                num.to_string()
+            },
             judged.len(),
+            if num < 2 { "is" } else { "are" },
             next.id,
             verdict_of(report, next)
         ),
