@@ -43,14 +43,12 @@ pub(super) fn open(folder: &Path) -> io::Result<File> {
     options.open(folder.join(".lock"))
 }
 
-/// Whether another process has the lock of a folder. It is asked for only where its file names a holder, so that
-/// looking never keeps one who begins from taking it.
+/// Whether a process has the lock of a folder. It is shared for a moment to see that; who wants to take it tries twice.
 pub(super) fn is_held(folder: &Path) -> bool {
     let Ok(file) = File::open(folder.join(".lock")) else {
         return false;
     };
-    let is_named = file.metadata().is_ok_and(|data| data.len() > 0);
-    is_named && matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock))
+    matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock))
 }
 
 impl Holder {
@@ -83,7 +81,12 @@ impl Lock {
             Ok(()) => Ok(Locked::Taken(Self::named(file))),
             Err(fs::TryLockError::WouldBlock) => {
                 std::thread::sleep(NAMING);
-                Ok(Locked::Busy(Holder::read(&file)))
+                // It may have been one who only looked whether it is held.
+                match file.try_lock() {
+                    Ok(()) => Ok(Locked::Taken(Self::named(file))),
+                    Err(fs::TryLockError::WouldBlock) => Ok(Locked::Busy(Holder::read(&file))),
+                    Err(fs::TryLockError::Error(e)) => Err(e),
+                }
             }
             Err(fs::TryLockError::Error(e)) => Err(e),
         }
@@ -138,11 +141,11 @@ mod tests {
         let Ok(Locked::Busy(Some(holder))) = Lock::take(folder.path()) else {
             panic!("it is held")
         };
-        assert!(is_held(folder.path()));
         assert_eq!(
             (holder.pid, holder.host),
             (std::process::id(), Holder::here().host)
         );
+        assert!(is_held(folder.path()));
         drop(lock);
         assert!(!is_held(folder.path()));
         assert_eq!(fs::read_to_string(&path).unwrap(), "");

@@ -39,6 +39,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("export", &["event", "spec", "plan", "record", "report"]),
     ("report", &["event", "spec", "plan", "record", "statistics"]),
     ("console", &["event", "spec", "plan", "record", "report"]),
+    ("serve", &["record", "report"]),
     (
         "cli",
         &[
@@ -58,6 +59,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "diff",
             "export",
             "console",
+            "serve",
         ],
     ),
 ];

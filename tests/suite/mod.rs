@@ -8,6 +8,9 @@ mod damage;
 mod data;
 mod devices;
 mod diff;
+#[cfg(unix)]
+mod dispatch;
+mod evaluation;
 mod exactness;
 mod experiments;
 mod exports;
@@ -15,9 +18,12 @@ mod failures;
 mod files;
 mod generated;
 mod init;
+#[cfg(unix)]
+mod live;
 mod memory;
 mod mlflow;
 mod models;
+mod pages;
 mod parity;
 mod pictures;
 mod plans;
@@ -28,6 +34,9 @@ mod results;
 mod rows;
 mod runs;
 mod schema;
+mod serve;
 pub mod support;
 mod sweeps;
 mod tasks;
+#[cfg(unix)]
+mod terminal;
