@@ -148,9 +148,8 @@ impl<'a> Experiment<'a> {
             "tags": pairs(tags),
         });
         let answer = self.server.post("runs/create", &body)?;
-        Ok(There {
-            tags: tags.clone(),
-            ..There::read(&answer["run"])
-        })
+        let mut there = There::read(&answer["run"]);
+        there.tags = tags.clone();
+        Ok(there)
     }
 }
