@@ -2,12 +2,14 @@
 
 mod bundle;
 mod calibrate;
+mod compare;
 mod data;
 mod describe;
 mod devices;
 mod exec;
 mod experiment;
 mod explain;
+mod follow;
 mod init;
 mod list;
 mod lock;
@@ -20,8 +22,12 @@ mod render;
 mod reproduce;
 mod retry;
 mod run;
+mod serve;
+mod template;
 mod verbs;
+mod watch;
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -114,11 +120,20 @@ enum Verb {
     /// Rebuild the report of a results folder and show it
     Report {
         /// The folder of an experiment, such as `results/mnist_sweep`
-        folder: PathBuf,
+        #[arg(required_unless_present = "print_template")]
+        folder: Option<PathBuf>,
         /// Print the report as JSON
         #[arg(long)]
         json: bool,
+        /// Write report.html by this template in place of the built-in one
+        #[arg(long, value_name = "FILE")]
+        template: Option<PathBuf>,
+        /// Print the built-in template, to be copied and changed
+        #[arg(long, conflicts_with_all = ["folder", "json", "template"])]
+        print_template: bool,
     },
+    /// Compare trials with a baseline: differences, intervals, verdicts, costs
+    Compare(CompareArgs),
     /// List the runs of a results folder
     List {
         /// A results folder, or the folder of one experiment
@@ -128,6 +143,10 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// Show runs as `runner run` does, from another terminal, until nothing runs any more
+    Watch(WatchArgs),
+    /// Show the reports of a results folder in a browser, up to date while runs go on
+    Serve(ServeArgs),
     /// Pack a run into one file that it can be reproduced from elsewhere
     Bundle(BundleArgs),
     /// List the devices of this build on this machine
@@ -271,6 +290,32 @@ struct RunArgs {
 }
 
 #[derive(Args)]
+struct WatchArgs {
+    /// A results folder, or the folder of one experiment
+    #[arg(default_value = "results")]
+    folder: PathBuf,
+    /// Show what there is now, and end
+    #[arg(long)]
+    once: bool,
+}
+
+#[derive(Args)]
+struct ServeArgs {
+    /// A results folder, or the folder of one experiment
+    #[arg(default_value = "results")]
+    folder: PathBuf,
+    /// The port; 0 for any that is free
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    port: u16,
+    /// The address to listen at; any but this machine's own needs a token
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    listen: IpAddr,
+    /// Answer only those who have this: as `?token=` in the address once, or as `Authorization: Bearer`
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<String>,
+}
+
+#[derive(Args)]
 struct ReproduceArgs {
     /// The folder of a run, of an experiment for all of its completed runs, or a capsule of `runner bundle`
     path: PathBuf,
@@ -338,6 +383,40 @@ struct ParityArgs {
     /// Make a layer of the other device wrong: LAYER@STEP=MISTAKE
     #[arg(long, hide = true, value_name = "LAYER@STEP=MISTAKE")]
     inject_error: Option<WrongLayer>,
+}
+
+#[derive(Args)]
+struct CompareArgs {
+    /// Folders of experiments or of runs, a results folder, saved `report.json` files, or patterns of such paths
+    #[arg(required = true)]
+    what: Vec<String>,
+    /// The trial that others are compared with; the file's `objective.baseline` or the highest ranked one by default
+    #[arg(long, value_name = "TRIAL")]
+    baseline: Option<String>,
+    /// The metric that is compared, such as `valid/accuracy`; the objective by default
+    #[arg(long, value_name = "METRIC")]
+    value: Option<String>,
+    /// Show the value in a table with a row for each value of this key
+    #[arg(long, value_name = "KEY", requires = "cols")]
+    rows: Option<String>,
+    /// The key of the table's columns, such as `backend.device`
+    #[arg(long, value_name = "KEY", requires = "rows")]
+    cols: Option<String>,
+    /// Show the best trade-offs of two numbers, such as `valid/accuracy,epoch_secs`
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pareto: Vec<String>,
+    /// How probable a wrong claim may be, for all verdicts together
+    #[arg(long, value_name = "P", default_value = "0.05", value_parser = compare::alpha)]
+    alpha: f64,
+    /// Print the comparison as JSON
+    #[arg(long, conflicts_with_all = ["csv", "md"])]
+    json: bool,
+    /// Print the trials as CSV
+    #[arg(long, conflicts_with = "md")]
+    csv: bool,
+    /// Print Markdown
+    #[arg(long)]
+    md: bool,
 }
 
 #[derive(Args)]
@@ -455,8 +534,17 @@ pub fn main() -> ExitCode {
         Verb::Reproduce(args) => reproduce::reproduce(&args, &cli.logging, &mut output),
         Verb::Prove(args) => prove::prove(&args, &cli.logging, &mut output),
         Verb::Parity(args) => parity::parity(&args, &cli.logging, &mut output),
-        Verb::Report { folder, json } => verbs::report(&folder, json, &mut output),
+        Verb::Report {
+            folder: Some(folder),
+            json,
+            template,
+            ..
+        } => verbs::report(&folder, json, template.as_deref(), &mut output),
+        Verb::Report { folder: None, .. } => template::print(&mut output),
+        Verb::Compare(args) => compare::compare(&args, &mut output),
         Verb::List { folder, json } => list::list(&folder, json, &mut output),
+        Verb::Watch(args) => watch::watch(&args, &mut output),
+        Verb::Serve(args) => serve::serve(&args, &mut output),
         Verb::Bundle(args) => bundle::bundle(&args, &mut output),
         Verb::Devices { json, backend } => devices::devices(json, backend, &mut output),
         Verb::Schema { path } => verbs::schema(&path, &mut output),

@@ -2,10 +2,13 @@
 
 mod arrows;
 mod capsules;
+mod compare;
 mod compose;
 mod damage;
 mod data;
 mod devices;
+#[cfg(unix)]
+mod dispatch;
 mod evaluation;
 mod exactness;
 mod experiments;
@@ -13,8 +16,11 @@ mod failures;
 mod files;
 mod generated;
 mod init;
+#[cfg(unix)]
+mod live;
 mod memory;
 mod models;
+mod pages;
 mod parity;
 mod pictures;
 mod plans;
@@ -25,6 +31,9 @@ mod results;
 mod rows;
 mod runs;
 mod schema;
+mod serve;
 pub mod support;
 mod sweeps;
 mod tasks;
+#[cfg(unix)]
+mod terminal;

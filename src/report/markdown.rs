@@ -1,0 +1,71 @@
+//! `report.md`: what the report says, without plots.
+
+use comfy_table::presets;
+
+use super::answer::{about_table, adjusted, answer};
+use super::model::Report;
+use super::sections::{Section, cut, sections};
+use super::table::{Columns, ranked};
+
+/// The text of `report.md`.
+pub fn markdown(report: &Report) -> String {
+    let mut text = format!("# {}\n\n", report.experiment);
+    for notice in &report.notices {
+        text.push_str(&format!("> **Note.** {notice}.\n\n"));
+    }
+    if !report.question.is_empty() {
+        text.push_str(&format!("{}\n\n", report.question));
+    }
+    text.push_str(&format!("{}\n\n", answer(report)));
+    let mut table = ranked(report, true);
+    let is_cut = cut(&mut table);
+    push_table(&mut text, table);
+    let notes = [about_table(report)].into_iter().chain(is_cut);
+    for note in notes.chain(adjusted(report)) {
+        text.push_str(&format!("\n{}\n", note.replace('*', "\\*")));
+    }
+    for section in sections(report) {
+        push_section(&mut text, section);
+    }
+    text
+}
+
+fn push_section(text: &mut String, section: Section) {
+    // What has plots alone is nothing here.
+    let is_empty =
+        section.table.is_none() && section.list.is_empty() && section.commands.is_empty();
+    if is_empty && section.notes.is_empty() {
+        return;
+    }
+    text.push_str(&format!("\n## {}\n\n", section.title));
+    let has_intro = !section.intro.is_empty();
+    for (at, paragraph) in section.intro.iter().enumerate() {
+        let space = if at > 0 { "\n" } else { "" };
+        text.push_str(&format!("{space}{paragraph}\n"));
+    }
+    if has_intro && !is_empty {
+        text.push('\n');
+    }
+    if let Some(table) = section.table {
+        push_table(text, table);
+    }
+    for line in &section.list {
+        text.push_str(&format!("- {line}\n"));
+    }
+    if !section.commands.is_empty() {
+        text.push_str(&format!("```sh\n{}\n```\n", section.commands.join("\n")));
+    }
+    for (at, note) in section.notes.iter().enumerate() {
+        let space = if at > 0 || has_intro || !is_empty {
+            "\n"
+        } else {
+            ""
+        };
+        text.push_str(&format!("{space}{note}\n"));
+    }
+}
+
+fn push_table(text: &mut String, table: Columns) {
+    text.push_str(&table.lay_out(presets::ASCII_MARKDOWN));
+    text.push('\n');
+}
