@@ -141,6 +141,7 @@ mod tests {
         let Ok(Locked::Busy(Some(holder))) = Lock::take(folder.path()) else {
             panic!("it is held")
         };
+        assert!(is_held(folder.path()));
         assert_eq!(
             (holder.pid, holder.host),
             (std::process::id(), Holder::here().host)

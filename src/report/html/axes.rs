@@ -226,7 +226,10 @@ fn map(report: &Report) -> Option<Figure> {
     });
     Some(Figure::new(
         svg,
-        format!("`{}` of each trial; the stronger the colour, the better.", report.objective),
+        format!(
+            "`{}` of each trial; the stronger the colour, the better.",
+            report.objective
+        ),
     ))
 }
 
