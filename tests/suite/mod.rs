@@ -7,16 +7,25 @@ mod compose;
 mod damage;
 mod data;
 mod devices;
+mod diff;
+#[cfg(unix)]
+mod dispatch;
+mod evaluation;
 mod exactness;
 mod experiments;
+mod exports;
 mod failures;
 mod files;
 mod generated;
 mod index;
 mod init;
 mod list;
+#[cfg(unix)]
+mod live;
 mod memory;
+mod mlflow;
 mod models;
+mod pages;
 mod parity;
 mod pictures;
 mod plans;
@@ -27,6 +36,9 @@ mod results;
 mod rows;
 mod runs;
 mod schema;
+mod serve;
 pub mod support;
 mod sweeps;
 mod tasks;
+#[cfg(unix)]
+mod terminal;
