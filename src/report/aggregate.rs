@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
+use rayon::prelude::*;
 use serde_json::Value as Json;
 
 use super::backends::by_backend;
@@ -119,9 +120,9 @@ fn trials(index: &Index, is_told: fn(&str) -> bool) -> (Vec<Trial>, Vec<Vec<&Run
             completed[at].push(run);
         }
     }
-    for (trial, runs) in trials.iter_mut().zip(&completed) {
-        trial.sum_up(runs, &index.plan.objective.name(), is_told);
-    }
+    let objective = index.plan.objective.name();
+    let pairs = trials.par_iter_mut().zip(&completed);
+    pairs.for_each(|(trial, runs)| trial.sum_up(runs, &objective, is_told));
     (trials, completed)
 }
 

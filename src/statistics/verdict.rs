@@ -1,5 +1,6 @@
 //! What may be claimed of trials against a baseline.
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -83,7 +84,7 @@ pub struct Verdict {
 /// count with p = 1, which makes Holm's method no less strict than with their own p-values.
 ///
 /// Refuses an `alpha` that is not between 0 and 1. What is wrong with one trial is told in its own verdict.
-pub fn verdicts<T: AsRef<[(u64, f64)]>>(
+pub fn verdicts<T: AsRef<[(u64, f64)]> + Sync>(
     baseline: &[(u64, f64)],
     trials: &[T],
     direction: Direction,
@@ -94,7 +95,7 @@ pub fn verdicts<T: AsRef<[(u64, f64)]>>(
     // The complement rounds to 1 for the smallest alphas, and 1 is no level.
     let level = (1.0 - alpha).min(1.0 - f64::EPSILON);
     let compare = |trial: &T| Comparison::of(trial.as_ref(), baseline, level);
-    let compared: Vec<_> = trials.iter().map(compare).collect();
+    let compared: Vec<_> = trials.par_iter().map(compare).collect();
     let is_testable = |comparison: &Comparison| comparison.design.n() >= LEAST_FOR_CLAIM;
     let raw: Vec<Option<f64>> = compared
         .iter()

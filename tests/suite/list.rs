@@ -315,9 +315,9 @@ fn the_command_line_lists_one_experiment_or_all() {
         assert_eq!(code, 0, "{stderr}");
         insta::allow_duplicates! {
             insta::assert_snapshot!(stdout, @r"
-             run            outcome    age
-             type=adamw-s1  completed  just now
-             type=adamw-s2  completed  just now
+             run                 outcome    age
+             optimizer=adamw-s1  completed  just now
+             optimizer=adamw-s2  completed  just now
             ");
         }
     }
@@ -349,5 +349,8 @@ fn the_command_line_lists_one_experiment_or_all() {
         "--columns",
         "run,seed",
     ]);
-    assert_eq!((code, stdout.as_str()), (0, "run,seed\ntype=adamw-s2,2\n"));
+    assert_eq!(
+        (code, stdout.as_str()),
+        (0, "run,seed\noptimizer=adamw-s2,2\n")
+    );
 }
