@@ -8,13 +8,13 @@ use super::experiment::refuse;
 use super::output::Output;
 use super::{FAILED, OK};
 use crate::diagnostic::Diagnostic;
-use crate::record::{RunRecord, experiments, is_other_format};
+use crate::record::{ExperimentFolder, RunRecord, is_other_format};
 use crate::report::short_number;
 use crate::spec::document::plain_io_error;
 
 /// Lists the runs of one experiment's folder, or of every experiment in a results folder.
 pub fn list(folder: &Path, json: bool, output: &mut Output) -> u8 {
-    let experiments = experiments(folder);
+    let experiments = ExperimentFolder::all(folder);
     if experiments.is_empty() {
         return none_there(folder, output);
     }

@@ -145,15 +145,15 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// Show runs as `runner run` does, from another terminal, until nothing runs any more
+    Watch(WatchArgs),
+    /// Show the reports of a results folder in a browser, up to date while runs go on
+    Serve(ServeArgs),
     /// Say what differs between two runs, or between the runs of two experiments
     Diff(diff::DiffArgs),
     /// Write records for other programs: TensorBoard, MLflow, pandas, DuckDB
     #[command(subcommand)]
     Export(export::Form),
-    /// Show runs as `runner run` does, from another terminal, until nothing runs any more
-    Watch(WatchArgs),
-    /// Show the reports of a results folder in a browser, up to date while runs go on
-    Serve(ServeArgs),
     /// Pack a run into one file that it can be reproduced from elsewhere
     Bundle(BundleArgs),
     /// List the devices of this build on this machine
@@ -550,10 +550,10 @@ pub fn main() -> ExitCode {
         Verb::Report { folder: None, .. } => template::print(&mut output),
         Verb::Compare(args) => compare::compare(&args, &mut output),
         Verb::List { folder, json } => list::list(&folder, json, &mut output),
-        Verb::Diff(args) => diff::diff(&args, &mut output),
-        Verb::Export(form) => export::export(form, &mut output),
         Verb::Watch(args) => watch::watch(&args, &mut output),
         Verb::Serve(args) => serve::serve(&args, &mut output),
+        Verb::Diff(args) => diff::diff(&args, &mut output),
+        Verb::Export(form) => export::export(form, &mut output),
         Verb::Bundle(args) => bundle::bundle(&args, &mut output),
         Verb::Devices { json, backend } => devices::devices(json, backend, &mut output),
         Verb::Schema { path } => verbs::schema(&path, &mut output),

@@ -80,20 +80,20 @@ pub struct ExperimentFolder(pub PathBuf);
 #[derive(Clone, Debug)]
 pub struct RunFolder(pub PathBuf);
 
-/// The experiments of a results folder, by name, or the one whose folder it is.
-pub fn experiments(folder: &Path) -> Vec<ExperimentFolder> {
-    let one = ExperimentFolder(folder.to_owned());
-    if one.plan_json().exists() {
-        return vec![one];
-    }
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let folders = entries.map(|entry| ExperimentFolder(entry.path()));
-    let mut experiments: Vec<_> = folders.filter(|one| one.plan_json().exists()).collect();
-    experiments.sort_by(|a, b| a.0.cmp(&b.0));
-    experiments
-}
-
 impl ExperimentFolder {
+    /// The experiments of a path, sorted: the folder of one, or those in a results folder.
+    pub fn all(path: &Path) -> Vec<Self> {
+        let one = Self(path.to_owned());
+        if one.plan_json().exists() {
+            return vec![one];
+        }
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        let mut all: Vec<_> = entries.map(|entry| Self(entry.path())).collect();
+        all.retain(|experiment| experiment.plan_json().exists());
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all
+    }
+
     /// The copy of the input.
     pub fn experiment_toml(&self) -> PathBuf {
         self.0.join("experiment.toml")
@@ -172,8 +172,8 @@ impl ExperimentFolder {
         Lock::take(&self.0)
     }
 
-    /// Whether a `runner run` writes here.
-    pub fn is_written(&self) -> bool {
+    /// Whether a `runner run` writes to the folder.
+    pub fn is_in_use(&self) -> bool {
         lock::is_held(&self.0)
     }
 

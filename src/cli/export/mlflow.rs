@@ -116,7 +116,7 @@ fn send_runs(
     sent: &mut Sent,
     output: &mut Output,
 ) -> Result<(), ServerError> {
-    let unfinished = match experiment.is_written() {
+    let unfinished = match experiment.is_in_use() {
         true => Unfinished::Running,
         false => Unfinished::Abandoned,
     };

@@ -10,7 +10,7 @@ use crate::cli::list::pass_over;
 use crate::cli::output::Output;
 use crate::export::Exported;
 use crate::plan::Plan;
-use crate::record::{ExperimentFolder, experiments};
+use crate::record::ExperimentFolder;
 
 /// Between two looks at a tree that is written to.
 const EVERY: Duration = Duration::from_secs(2);
@@ -45,8 +45,8 @@ impl Pass {
 
     /// The experiments of the next pass. It is the last one when nobody writes to them before it begins.
     pub fn experiments(&mut self) -> Vec<ExperimentFolder> {
-        let all = experiments(&self.folder);
-        self.is_last = !self.follow || !all.iter().any(ExperimentFolder::is_written);
+        let all = ExperimentFolder::all(&self.folder);
+        self.is_last = !self.follow || !all.iter().any(ExperimentFolder::is_in_use);
         all
     }
 
