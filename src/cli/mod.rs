@@ -6,9 +6,12 @@ mod compare;
 mod data;
 mod describe;
 mod devices;
+mod diff;
 mod exec;
 mod experiment;
 mod explain;
+mod export;
+mod follow;
 mod init;
 mod list;
 mod lock;
@@ -21,9 +24,12 @@ mod render;
 mod reproduce;
 mod retry;
 mod run;
+mod serve;
 mod template;
 mod verbs;
+mod watch;
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -139,6 +145,15 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// Show runs as `runner run` does, from another terminal, until nothing runs any more
+    Watch(WatchArgs),
+    /// Show the reports of a results folder in a browser, up to date while runs go on
+    Serve(ServeArgs),
+    /// Say what differs between two runs, or between the runs of two experiments
+    Diff(diff::DiffArgs),
+    /// Write records for other programs: TensorBoard, MLflow, pandas, DuckDB
+    #[command(subcommand)]
+    Export(export::Form),
     /// Pack a run into one file that it can be reproduced from elsewhere
     Bundle(BundleArgs),
     /// List the devices of this build on this machine
@@ -279,6 +294,32 @@ struct RunArgs {
     /// Make matching runs fail: GLOB@FAULT
     #[arg(long, hide = true, value_name = "GLOB@FAULT")]
     inject_fault: Option<String>,
+}
+
+#[derive(Args)]
+struct WatchArgs {
+    /// A results folder, or the folder of one experiment
+    #[arg(default_value = "results")]
+    folder: PathBuf,
+    /// Show what there is now, and end
+    #[arg(long)]
+    once: bool,
+}
+
+#[derive(Args)]
+struct ServeArgs {
+    /// A results folder, or the folder of one experiment
+    #[arg(default_value = "results")]
+    folder: PathBuf,
+    /// The port; 0 for any that is free
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    port: u16,
+    /// The address to listen at; any but this machine's own needs a token
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    listen: IpAddr,
+    /// Answer only those who have this: as `?token=` in the address once, or as `Authorization: Bearer`
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<String>,
 }
 
 #[derive(Args)]
@@ -509,6 +550,10 @@ pub fn main() -> ExitCode {
         Verb::Report { folder: None, .. } => template::print(&mut output),
         Verb::Compare(args) => compare::compare(&args, &mut output),
         Verb::List { folder, json } => list::list(&folder, json, &mut output),
+        Verb::Watch(args) => watch::watch(&args, &mut output),
+        Verb::Serve(args) => serve::serve(&args, &mut output),
+        Verb::Diff(args) => diff::diff(&args, &mut output),
+        Verb::Export(form) => export::export(form, &mut output),
         Verb::Bundle(args) => bundle::bundle(&args, &mut output),
         Verb::Devices { json, backend } => devices::devices(json, backend, &mut output),
         Verb::Schema { path } => verbs::schema(&path, &mut output),

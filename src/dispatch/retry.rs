@@ -47,7 +47,7 @@ pub fn run(
                 match next(&task.plan, &attempts, class, is_first) {
                     Some((wait, retry)) => {
                         observe(&mut attempts, retry);
-                        let outcome = match cancel.pause(wait, deadline) {
+                        let outcome = match cancel.pause(run, wait, deadline) {
                             Waited::Through => None,
                             Waited::Cancelled => Some(Outcome::Interrupted),
                             Waited::Late => Some(timeout(&task.plan, &attempts)),
@@ -89,8 +89,13 @@ pub fn run(
             }
         };
         admission.change(run, settings.hardware.claim(&plan));
-        if cancel.urgency() != Urgency::None {
-            return;
+        match cancel.urgency_of(run) {
+            Urgency::None => {}
+            // Only the stop of one run is told by it: a stop of everything leaves what was not started as it is.
+            _ if cancel.urgency() == Urgency::None => {
+                return observe(&mut attempts, ended(Outcome::Interrupted));
+            }
+            _ => return,
         }
         let adjustments = attempts.adjustments.clone();
         let mut pass_on = |mut event: Event| {

@@ -13,6 +13,7 @@
 //!     environment.json     versions, host, device, data digests, clock
 //!     transforms.json      how items become numbers: what was measured on the train split
 //!     events.jsonl         what happened, append-only: the source of truth
+//!     progress.json        while it is trained: where it is, for those who watch; no part of the record
 //!     metrics.csv          one line for each epoch, derived
 //!     summary.json         the outcome, derived; absent while the run is incomplete
 //!     evaluation.json      what the best weights get wrong on the valid split: confusions, mistakes, residuals
@@ -23,6 +24,7 @@
 //!     model/               initial.bpk, final.bpk, best.bpk by the objective, and ema.bpk if weights are averaged
 //!   replaced/<run>@<fingerprint>/   runs that were other work under the same name
 //!   report.html report.md report.csv report.json
+//!   tensorboard/<run>/       TensorBoard's event files, once they are asked for
 //! ```
 //!
 //! A file that is not appended to is written whole under another name and renamed, so that a kill at
@@ -38,7 +40,10 @@ mod fold;
 mod format;
 mod index;
 mod lock;
+mod settings;
 mod status;
+mod tail;
+mod times;
 mod trace;
 mod write;
 
@@ -50,9 +55,12 @@ pub use fold::{RunRecord, Summary};
 pub use format::is_other_format;
 pub use index::Index;
 pub use lock::{Holder, Lock, Locked};
+pub use settings::{Changed, Settings, changed, is_guard, settings};
 pub use status::{Status, leftovers, status};
+pub use tail::{News, Tail};
+pub use times::Times;
 pub use trace::{Digests, OPTIMIZER, Trace, TraceWriter};
-pub use write::{is_unwritable, unwritable, write_json, write_whole};
+pub use write::{is_unwritable, unwritable, write_json, write_whole, write_whole_by};
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -61,7 +69,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::Event;
+use crate::event::{Event, Progress};
 use crate::plan::{Plan, RunPlan};
 
 /// The folder of one experiment.
@@ -73,6 +81,19 @@ pub struct ExperimentFolder(pub PathBuf);
 pub struct RunFolder(pub PathBuf);
 
 impl ExperimentFolder {
+    /// The experiments of a path, sorted: the folder of one, or those in a results folder.
+    pub fn all(path: &Path) -> Vec<Self> {
+        let one = Self(path.to_owned());
+        if one.plan_json().exists() {
+            return vec![one];
+        }
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        let mut all: Vec<_> = entries.map(|entry| Self(entry.path())).collect();
+        all.retain(|experiment| experiment.plan_json().exists());
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all
+    }
+
     /// The copy of the input.
     pub fn experiment_toml(&self) -> PathBuf {
         self.0.join("experiment.toml")
@@ -96,6 +117,11 @@ impl ExperimentFolder {
     /// A report, by its ending.
     pub fn report(&self, extension: &str) -> PathBuf {
         self.0.join(format!("report.{extension}"))
+    }
+
+    /// TensorBoard's event files, a folder for each run.
+    pub fn tensorboard(&self) -> PathBuf {
+        self.0.join("tensorboard")
     }
 
     /// The folder of a run.
@@ -146,6 +172,11 @@ impl ExperimentFolder {
         Lock::take(&self.0)
     }
 
+    /// Whether a `runner run` writes to the folder.
+    pub fn is_in_use(&self) -> bool {
+        lock::is_held(&self.0)
+    }
+
     /// Takes the folder's lock as soon as it is free.
     pub fn wait_for_lock(&self) -> io::Result<Lock> {
         Lock::wait_for(&self.0)
@@ -171,6 +202,11 @@ impl RunFolder {
     /// What happened.
     pub fn events_jsonl(&self) -> PathBuf {
         self.0.join("events.jsonl")
+    }
+
+    /// Where the run is while it is trained.
+    pub fn progress_json(&self) -> PathBuf {
+        self.0.join("progress.json")
     }
 
     /// One line for each epoch.
@@ -239,6 +275,17 @@ impl RunFolder {
             Err(fs::TryLockError::WouldBlock) => Ok(None),
             Err(fs::TryLockError::Error(e)) => Err(e),
         }
+    }
+
+    /// Where the run is, as far as it was written; who asks has to know that it is being trained.
+    pub fn read_progress(&self) -> Option<Progress> {
+        let text = fs::read(self.progress_json()).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    /// Whether a worker has the run. Looks at the lock alone: a folder that cannot be read has none.
+    pub fn is_trained(&self) -> bool {
+        matches!(self.lock_to_read(), Ok(None))
     }
 
     /// Writes the run so that a worker can read it back.
@@ -329,14 +376,18 @@ impl RunFolder {
     /// Reads the events with the times at which they arrived, in milliseconds since 1970; a line that a kill tore is
     /// passed over.
     pub fn read_events(&self) -> io::Result<Vec<(u64, Event)>> {
-        let text = match fs::read(self.events_jsonl()) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            other => other.map_err(|e| format::unreadable(&self.events_jsonl(), &e))?,
-        };
-        let lines = text.split(|b| *b == b'\n');
-        let events = lines.filter_map(|line| serde_json::from_slice::<EventLine>(line).ok());
-        Ok(events.map(|line| (line.time_ms, line.event)).collect())
+        match fs::read(self.events_jsonl()) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(e) => Err(format::unreadable(&self.events_jsonl(), &e)),
+            Ok(text) => Ok(events_in(&text).collect()),
+        }
     }
+}
+
+fn events_in(text: &[u8]) -> impl Iterator<Item = (u64, Event)> + use<'_> {
+    let lines = text.split(|b| *b == b'\n');
+    let events = lines.filter_map(|line| serde_json::from_slice::<EventLine>(line).ok());
+    events.map(|line| (line.time_ms, line.event))
 }
 
 #[derive(Serialize, Deserialize)]

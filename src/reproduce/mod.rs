@@ -2,6 +2,7 @@
 
 mod grade;
 mod spread;
+mod weights;
 
 use std::collections::BTreeMap;
 
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 pub use grade::{AtLeast, Grade};
 pub use spread::{Spread, prediction_interval};
+pub use weights::WeightDistance;
 
 use crate::record::{Digests, Environment, Trace};
 
@@ -74,13 +76,13 @@ pub fn ulp(size: f64) -> f64 {
 }
 
 impl Comparison {
-    /// Compares the first `steps` updates of two runs, or all of them. `weights` are the largest distances
-    /// of final weights by parameter, where they were compared.
+    /// Compares the first `steps` updates of two runs, or all of them. `weights` are the distances of final
+    /// weights, where they were compared.
     pub fn of(
         then: &Side,
         now: &Side,
         steps: Option<usize>,
-        weights: Option<BTreeMap<String, f64>>,
+        weights: Option<&[WeightDistance]>,
     ) -> Self {
         let mut comparison = Self {
             is_partial: steps.is_some(),
@@ -97,8 +99,8 @@ impl Comparison {
         }
         comparison.weight_distance = weights.map(|weights| {
             let mut distance = Distance::default();
-            for (path, ulps) in weights {
-                distance.widen(ulps, || path);
+            for weight in weights {
+                distance.widen(weight.ulps, || weight.parameter.clone());
             }
             distance
         });
@@ -190,39 +192,34 @@ impl Comparison {
     }
 }
 
-/// What differs between where a run was made and where it is made again, as far as numbers may depend on it:
-/// name, then, now.
+/// What differs between where a run was made and where it is made again, as far as numbers may depend on it and
+/// both are known: name, then, now.
 pub fn environment_differences(then: &Environment, now: &Environment) -> Vec<[String; 3]> {
-    let device = |e: &Environment| e.worker.as_ref().map(|w| w.device_name.clone());
-    let threads = |e: &Environment| e.worker.as_ref().map(|w| w.threads.to_string());
-    let kernels = |e: &Environment| {
-        let digest = e.worker.as_ref()?.kernels_digest.as_ref()?;
-        Some(digest.get(..16).unwrap_or(digest).to_owned())
-    };
-    let of = |e: &Environment| {
-        [
-            ("runner", Some(e.runner_version.clone())),
-            ("burn", Some(e.burn_version.clone())),
-            ("backends", Some(e.backends.join(" "))),
-            ("operating system", Some(e.os.clone())),
-            ("processor", Some(e.cpu.clone())),
-            ("device", device(e)),
-            ("driver", e.drivers.values().next().cloned()),
-            ("threads", threads(e)),
-            ("kernels chosen", kernels(e)),
-        ]
-    };
-    let pairs = of(then).into_iter().zip(of(now));
-    pairs
-        .filter(|((_, then), (_, now))| then.is_some() && now.is_some() && then != now)
-        .map(|((name, then), (_, now))| {
-            [
-                name.to_owned(),
-                then.unwrap_or_default(),
-                now.unwrap_or_default(),
-            ]
-        })
-        .collect()
+    let pairs = environment_facts(then)
+        .into_iter()
+        .zip(environment_facts(now));
+    let both = pairs.filter_map(|((name, then), (_, now))| Some([name.to_owned(), then?, now?]));
+    both.filter(|[_, then, now]| then != now).collect()
+}
+
+/// What numbers may depend on of where a run is made, by name.
+pub fn environment_facts(e: &Environment) -> Vec<(&'static str, Option<String>)> {
+    let worker = e.worker.as_ref();
+    let kernels = worker.and_then(|w| w.kernels_digest.as_ref());
+    vec![
+        ("runner", Some(e.runner_version.clone())),
+        ("burn", Some(e.burn_version.clone())),
+        ("backends", Some(e.backends.join(" "))),
+        ("operating system", Some(e.os.clone())),
+        ("processor", Some(e.cpu.clone())),
+        ("device", worker.map(|w| w.device_name.clone())),
+        ("driver", e.drivers.values().next().cloned()),
+        ("threads", worker.map(|w| w.threads.to_string())),
+        (
+            "kernels chosen",
+            kernels.map(|digest| digest.get(..16).unwrap_or(digest).to_owned()),
+        ),
+    ]
 }
 
 #[cfg(test)]

@@ -32,8 +32,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "parity",
         ],
     ),
+    (
+        "diff",
+        &["event", "spec", "plan", "record", "reproduce", "report"],
+    ),
+    ("export", &["event", "spec", "plan", "record", "report"]),
     ("report", &["event", "spec", "plan", "record", "statistics"]),
     ("console", &["event", "spec", "plan", "record", "report"]),
+    ("serve", &["record", "report"]),
     (
         "cli",
         &[
@@ -50,7 +56,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "parity",
             "train",
             "report",
+            "diff",
+            "export",
             "console",
+            "serve",
         ],
     ),
 ];

@@ -7,14 +7,21 @@ mod compose;
 mod damage;
 mod data;
 mod devices;
+mod diff;
+#[cfg(unix)]
+mod dispatch;
 mod evaluation;
 mod exactness;
 mod experiments;
+mod exports;
 mod failures;
 mod files;
 mod generated;
 mod init;
+#[cfg(unix)]
+mod live;
 mod memory;
+mod mlflow;
 mod models;
 mod pages;
 mod parity;
@@ -27,6 +34,9 @@ mod results;
 mod rows;
 mod runs;
 mod schema;
+mod serve;
 pub mod support;
 mod sweeps;
 mod tasks;
+#[cfg(unix)]
+mod terminal;

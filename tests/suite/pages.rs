@@ -9,7 +9,7 @@ use runner::report::{Report, aggregate, html, markdown};
 use serde_json::{Value as Json, json};
 
 use super::compare::{SWEEP, clear, index};
-use super::support::{IRIS, chromium_is_there, completed, folder_with, run};
+use super::support::{IRIS, chromium, completed, folder_with, run};
 
 /// A report with everything that a page shows, all of it made up.
 fn made_up() -> Report {
@@ -252,7 +252,7 @@ fn a_template_is_given_to_the_report_verb() {
 }
 
 /// What is written in a page once a browser has shown it, and what it said meanwhile.
-fn shown(page: &Path, script: &str) -> (String, String) {
+fn shown(chromium: &Path, page: &Path, script: &str) -> (String, String) {
     let text = fs::read_to_string(page).unwrap();
     let probe = page.with_extension("probe.html");
     // After the page's own script; what it finds out is written into an element of its own.
@@ -261,7 +261,7 @@ fn shown(page: &Path, script: &str) -> (String, String) {
     );
     fs::write(&probe, text.replace("</body>", &added)).unwrap();
     let profile = tempfile::tempdir().unwrap();
-    let output = Command::new("chromium")
+    let output = Command::new(chromium)
         .args([
             "--headless",
             "--no-sandbox",
@@ -286,9 +286,7 @@ fn shown(page: &Path, script: &str) -> (String, String) {
 
 #[test]
 fn a_browser_shows_it_and_sorts_it() {
-    if !chromium_is_there() {
-        return;
-    }
+    let Some(chromium) = chromium() else { return };
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("report.html");
     fs::write(&at, page(&made_up())).unwrap();
@@ -319,16 +317,14 @@ fn a_browser_shows_it_and_sorts_it() {
         said.push(`the tip is ${document.getElementById("tip").hidden ? "hidden" : "shown"}`);
         out.textContent = said.join("\n");
     "##;
-    let (found, said) = shown(&at, script);
+    let (found, said) = shown(&chromium, &at, script);
     assert_eq!(said, "", "the console is empty");
     insta::assert_snapshot!(found);
 }
 
 #[test]
 fn a_browser_shows_failed_and_partial_experiments() {
-    if !chromium_is_there() {
-        return;
-    }
+    let Some(chromium) = chromium() else { return };
     let folder = folder_with(&format!(
         "[experiment]\nquestion = \"What is left?\"\nseeds = [1, 2]\n{IRIS}\n[sweep.grid]\nmodel.hidden = [[], [32]]\n"
     ));
@@ -340,6 +336,7 @@ fn a_browser_shows_failed_and_partial_experiments() {
         let (code, _, _) = run(folder.path(), &arguments(fault));
         assert_eq!(code, 1);
         let (found, said) = shown(
+            &chromium,
             &folder.path().join("results/spec/report.html"),
             "out.textContent = document.querySelector('.answer').textContent + document.querySelectorAll('.problems li').length;",
         );
