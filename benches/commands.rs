@@ -1,7 +1,10 @@
-//! What the program costs around the training: `check`, `plan` of 10,000 runs and 100,000 points,
-//! and a worker's start.
+//! What the program costs around the training: `check`, `plan` of 10,000 runs and 100,000 points, a worker's start,
+//! and `list`, `report` and `compare` of 10,000 runs.
 //!
-//! Whole processes, timed from outside, medians of 11. Run with `cargo bench --bench commands`.
+//! Whole processes, timed from outside, medians of 11, with 10,000 runs of 5. Run with `cargo bench --bench commands`;
+//! with `-- runs` for the last part alone.
+
+mod tree;
 
 use std::fs;
 use std::path::Path;
@@ -42,9 +45,56 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
+/// Has the system forget what it read of disks; `false` where that is not allowed.
+fn forget_files() -> bool {
+    let written = Command::new("sync").status();
+    written.is_ok_and(|status| status.success())
+        && fs::write("/proc/sys/vm/drop_caches", "3").is_ok()
+}
+
+/// `list`, `report` and `compare` of 100 trials with 100 seeds each: with what was kept of the runs, and from their files.
+fn of_many_runs(path: &Path) {
+    fs::write(path.join("many.toml"), tree::spec(100, 100)).expect("the spec is written");
+    let plan = Command::new(env!("CARGO_BIN_EXE_runner"))
+        .current_dir(path)
+        .args(["plan", "many.toml", "--json"])
+        .output()
+        .expect("runner starts");
+    let plan = serde_json::from_slice(&plan.stdout).expect("a plan");
+    let experiment = tree::experiment(&path.join("many"), &plan);
+    tree::make(&plan, &experiment);
+    let filter = "valid/accuracy > 0.9 and optimizer.type == 'adamw'";
+    let commands: [(&str, &[&str]); 4] = [
+        ("list", &["list", "many"]),
+        ("list --filter", &["list", "many", "--filter", filter]),
+        ("report", &["report", "many/many"]),
+        ("compare", &["compare", "many/many"]),
+    ];
+    let mut is_cold = true;
+    for (name, arguments) in commands {
+        let cold = (0..5).map(|_| {
+            let _ = fs::remove_file(experiment.index_jsonl());
+            is_cold &= forget_files();
+            runner(path, arguments)
+        });
+        let cold = median(cold.collect());
+        runner(path, arguments);
+        let warm = median((0..5).map(|_| runner(path, arguments)).collect());
+        println!("{name:<14} of 10,000 runs  {warm:6.2} s warm, {cold:6.2} s cold");
+    }
+    if !is_cold {
+        println!(
+            "cold is without the index alone: only root can have the system forget what it read"
+        );
+    }
+}
+
 fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path();
+    if std::env::args().any(|argument| argument == "runs") {
+        return of_many_runs(path);
+    }
     fs::write(path.join("small.toml"), SPEC).expect("the spec is written");
     let rates: Vec<_> = (1..=100).map(|i| format!("{i}e-5")).collect();
     let widths: Vec<_> = (1..=50).map(|i| format!("[{i}]")).collect();
@@ -104,4 +154,5 @@ fn main() {
         "start of a worker on flex  {:7.1} ms",
         1e3 * median(starts.collect())
     );
+    of_many_runs(path);
 }

@@ -2,91 +2,60 @@
 
 use std::path::Path;
 
-use comfy_table::{ContentArrangement, Table, presets};
-
 use super::experiment::refuse;
 use super::output::Output;
-use super::{FAILED, OK};
+use super::{FAILED, ListArgs, OK};
 use crate::diagnostic::Diagnostic;
-use crate::record::{ExperimentFolder, RunRecord, is_other_format};
-use crate::report::short_number;
+use crate::record::{ExperimentFolder, Index, State, is_other_format, unix_millis};
+use crate::report::list::{Form, Query, list as answer};
 use crate::spec::document::plain_io_error;
 
 /// Lists the runs of one experiment's folder, or of every experiment in a results folder.
-pub fn list(folder: &Path, json: bool, output: &mut Output) -> u8 {
-    let experiments = ExperimentFolder::all(folder);
+pub fn list(args: &ListArgs, output: &mut Output) -> u8 {
+    let experiments = ExperimentFolder::all(&args.folder);
     if experiments.is_empty() {
-        return none_there(folder, output);
+        return none_there(&args.folder, output);
     }
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(Output::width());
-    table.set_header([
-        "experiment",
-        "run",
-        "outcome",
-        "objective",
-        "epochs",
-        "seconds",
-    ]);
     let mut code = OK;
+    let mut indexes = Vec::new();
     for experiment in experiments {
-        let runs = match experiment.read_plan() {
-            Ok(Some(plan)) => plan.runs,
-            Ok(None) => continue,
-            Err(e) => {
-                code = pass_over(&experiment.0, &e, code, output);
-                continue;
+        match Index::read(&experiment) {
+            Ok(Some(index)) => {
+                code = pass_over_runs(&experiment, &index, code, output);
+                indexes.push(index);
             }
-        };
-        for run in runs {
-            let folder = experiment.run(&run.id);
-            let record = match RunRecord::read_for(&folder, &run) {
-                Ok(record) => record,
-                Err(e) => {
-                    code = pass_over(&folder.0, &e, code, output);
-                    continue;
-                }
-            };
-            let outcome = match (&record.outcome, &record.started) {
-                (Some(outcome), _) => outcome.word(),
-                (None, Some(_)) => "incomplete",
-                (None, None) => "not started",
-            };
-            let name = run.objective.name();
-            let value = record
-                .best_epoch(&run)
-                .and_then(|epoch| epoch.metrics.get(&name).copied());
-            if json {
-                let line = serde_json::json!({
-                    "experiment": run.experiment,
-                    "run": run.id,
-                    "outcome": outcome,
-                    "objective": name,
-                    "value": value,
-                    "epochs": record.epochs.len(),
-                    "wall_secs": record.wall_secs,
-                });
-                output.print(&line.to_string());
-                continue;
-            }
-            table.add_row([
-                run.experiment.clone(),
-                run.id.clone(),
-                outcome.to_owned(),
-                value.map_or("-".into(), |value| {
-                    format!("{name} {}", short_number(value))
-                }),
-                format!("{}/{}", record.epochs.len(), run.train.epochs),
-                format!("{:.1}", record.wall_secs),
-            ]);
+            Ok(None) => {}
+            Err(e) => code = pass_over(&experiment.0, &e, code, output),
         }
     }
-    if !json && !table.is_empty() {
-        output.print(&table.trim_fmt());
+    let query = Query {
+        filter: args.filter.clone(),
+        sort: args.sort.clone(),
+        is_reversed: args.reverse,
+        columns: args.columns.clone(),
+        group: args.group.clone(),
+        limit: args.limit,
+    };
+    let form = match (args.json, args.csv) {
+        (true, _) => Form::Json,
+        (_, true) => Form::Csv,
+        _ => Form::Table {
+            width: Output::terminal_width(),
+        },
+    };
+    match answer(&indexes, &query, form, unix_millis()) {
+        Ok(listed) => {
+            if !listed.text.is_empty() {
+                output.print(&listed.text);
+            }
+            listed.note.into_iter().for_each(|note| output.say(note));
+            code
+        }
+        Err((message, help)) => {
+            let refusal = Diagnostic::error("list", message);
+            refuse(refusal.help(help), output)
+        }
     }
-    code
 }
 
 /// Refuses a folder without experiments.
@@ -95,6 +64,29 @@ pub(super) fn none_there(folder: &Path, output: &mut Output) -> u8 {
     let diagnostic = Diagnostic::error("results", message);
     let help = "give a results folder, or make one with `runner run`";
     refuse(diagnostic.help(help), output)
+}
+
+/// Says which runs of an experiment are left out, and returns the exit code.
+fn pass_over_runs(
+    experiment: &ExperimentFolder,
+    index: &Index,
+    code: u8,
+    output: &mut Output,
+) -> u8 {
+    let left_out = index.runs.iter().filter(|run| run.state.is_unreadable());
+    let mut code = code;
+    for run in left_out {
+        let folder = experiment.run(&run.id).0;
+        output.say(&format!(
+            "passed over {}: {}",
+            folder.display(),
+            run.message
+        ));
+        if run.state == State::Unreadable {
+            code = FAILED;
+        }
+    }
+    code
 }
 
 /// Says that an experiment or a run is left out, and returns the exit code: what is damaged is a failure,

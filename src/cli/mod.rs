@@ -136,15 +136,8 @@ enum Verb {
     },
     /// Compare trials with a baseline: differences, intervals, verdicts, costs
     Compare(CompareArgs),
-    /// List the runs of a results folder
-    List {
-        /// A results folder, or the folder of one experiment
-        #[arg(default_value = "results")]
-        folder: PathBuf,
-        /// Print one JSON object a line
-        #[arg(long)]
-        json: bool,
-    },
+    /// List the runs of a results folder: filtered, sorted, grouped
+    List(ListArgs),
     /// Show runs as `runner run` does, from another terminal, until nothing runs any more
     Watch(WatchArgs),
     /// Show the reports of a results folder in a browser, up to date while runs go on
@@ -427,6 +420,37 @@ struct CompareArgs {
 }
 
 #[derive(Args)]
+struct ListArgs {
+    /// A results folder, or the folder of one experiment
+    #[arg(default_value = "results")]
+    folder: PathBuf,
+    /// Only runs for which this holds, such as `valid/accuracy > 0.9 and optimizer.type == 'adamw' and age < 2d`
+    #[arg(long, value_name = "EXPR", allow_hyphen_values = true)]
+    filter: Option<String>,
+    /// Sort by a metric, a key of the file, or `objective`, which puts the best first; `-KEY` for the largest first
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    sort: Option<String>,
+    /// Turn the order
+    #[arg(long)]
+    reverse: bool,
+    /// What to show of each run, such as `run,optimizer.type,valid/loss,age`
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    columns: Vec<String>,
+    /// A row for each value of this key: how many runs, and their objective over those that completed
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["columns", "sort", "reverse"])]
+    group: Option<String>,
+    /// Show at most N rows
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Print one JSON object a line, with all that is known of each run
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Print CSV, with a column for everything that runs differ in
+    #[arg(long)]
+    csv: bool,
+}
+
+#[derive(Args)]
 struct BundleArgs {
     /// The folder of a run, such as `results/mnist_sweep/runs/hidden=64-s1`
     run: PathBuf,
@@ -549,7 +573,7 @@ pub fn main() -> ExitCode {
         } => verbs::report(&folder, json, template.as_deref(), &mut output),
         Verb::Report { folder: None, .. } => template::print(&mut output),
         Verb::Compare(args) => compare::compare(&args, &mut output),
-        Verb::List { folder, json } => list::list(&folder, json, &mut output),
+        Verb::List(args) => list::list(&args, &mut output),
         Verb::Watch(args) => watch::watch(&args, &mut output),
         Verb::Serve(args) => serve::serve(&args, &mut output),
         Verb::Diff(args) => diff::diff(&args, &mut output),

@@ -37,9 +37,12 @@ impl Output {
 
     /// Columns of the terminal that data goes to, or a width that suits files.
     pub fn width() -> u16 {
-        match terminal_size::terminal_size_of(io::stdout()) {
-            Some((terminal_size::Width(width), _)) => width.max(20),
-            None => 160,
-        }
+        Self::terminal_width().unwrap_or(160)
+    }
+
+    /// Columns of the terminal that data goes to, if it goes to one.
+    pub fn terminal_width() -> Option<u16> {
+        let size = terminal_size::terminal_size_of(io::stdout());
+        size.map(|(terminal_size::Width(width), _)| width.max(20))
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::{Environment, RunFolder, RunRecord, is_other_format};
-use crate::event::{MemoryPeak, Metrics, Outcome};
+use super::{Environment, RunFolder, RunRecord, Settings, is_other_format};
+use crate::event::{FailureClass, MemoryPeak, Metrics, Outcome};
 use crate::plan::RunPlan;
 use crate::spec::document::plain_io_error;
 use crate::spec::section::Choice;
@@ -64,6 +64,9 @@ pub struct RunEntry {
     pub seed: u64,
     /// The values of the varied keys.
     pub axes: Map<String, Json>,
+    /// Its settings by the keys of the experiment file, but for those that all runs share.
+    #[serde(default, skip_serializing_if = "Settings::is_empty")]
+    pub settings: Settings,
     /// The device that it is planned for.
     pub device: String,
     /// The precision.
@@ -74,6 +77,9 @@ pub struct RunEntry {
     pub num_epochs: usize,
     /// How far it is.
     pub state: State,
+    /// The kind of failure, if it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailureClass>,
     /// Why it is not completed, and what to do about it; empty when it is.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
@@ -171,6 +177,8 @@ pub(super) struct Read {
     pub entry: RunEntry,
     pub data: DataUsed,
     pub environment: Option<Environment>,
+    /// Whether all files could be read and, with `mend`, written.
+    pub is_sure: bool,
 }
 
 impl Read {
@@ -183,15 +191,18 @@ impl Read {
                 digests: BTreeMap::new(),
             },
             environment: None,
+            is_sure: true,
         };
         match RunRecord::read_for(folder, run) {
             Ok(record) => {
                 if mend && let Err(e) = record.write_missing(folder, run) {
                     read.entry.remarks.push(format!("of `{}`: {e}", run.id));
+                    read.is_sure = false;
                 }
                 read.entry.take(run, &record);
             }
             Err(e) => {
+                read.is_sure = false;
                 read.entry.message = plain_io_error(&e);
                 read.entry.state = match is_other_format(&e) {
                     true => State::OtherFormat,
@@ -202,11 +213,14 @@ impl Read {
         }
         match folder.read_environment() {
             Ok(environment) => read.environment = environment,
-            Err(e) => read.entry.remarks.push(format!(
-                "`{}` is left out of Data and Environment: {}",
-                run.id,
-                plain_io_error(&e)
-            )),
+            Err(e) => {
+                read.is_sure = false;
+                read.entry.remarks.push(format!(
+                    "`{}` is left out of Data and Environment: {}",
+                    run.id,
+                    plain_io_error(&e)
+                ));
+            }
         }
         let worker = read.environment.as_mut().and_then(|e| e.worker.as_mut());
         if let Some(worker) = worker {
@@ -226,11 +240,13 @@ impl RunEntry {
             trial: run.trial.clone(),
             seed: run.seed,
             axes: run.axes.clone(),
+            settings: Settings::new(),
             device: run.device.to_string(),
             precision: run.precision.name().to_owned(),
             fingerprint: run.fingerprint.clone(),
             num_epochs: run.train.epochs,
             state: State::NotStarted,
+            failure: None,
             message: String::new(),
             metrics: Metrics::new(),
             not_finite: Vec::new(),
@@ -257,6 +273,10 @@ impl RunEntry {
             (None, Some(_)) => State::Incomplete,
             (None, None) => State::NotStarted,
         };
+        self.failure = match &record.outcome {
+            Some(Outcome::Failed { class, .. }) => Some(*class),
+            _ => None,
+        };
         self.message = why_not_completed(run, record);
         self.epochs = record.epochs.len();
         self.wall_secs = record.wall_secs;
@@ -265,16 +285,14 @@ impl RunEntry {
         self.is_adjusted = !record.attempts.adjustments.is_empty();
         self.last_event_ms = record.last_event_ms;
         self.remarks.extend(remarks(run, record));
-        if let Some(summary) = record.summary(run) {
-            let (finite, not_finite): (Metrics, Metrics) = summary
-                .metrics
-                .into_iter()
-                .partition(|(_, value)| value.is_finite());
-            self.metrics = finite;
-            self.not_finite = not_finite.into_keys().collect();
-            self.best_epoch = summary.best_epoch;
-            self.weights_digest = summary.weights_digest;
-        }
+        let (finite, not_finite): (Metrics, Metrics) = record
+            .metrics(run)
+            .into_iter()
+            .partition(|(_, value)| value.is_finite());
+        self.metrics = finite;
+        self.not_finite = not_finite.into_keys().collect();
+        self.best_epoch = record.best_epoch(run).map(|epoch| epoch.epoch);
+        self.weights_digest = record.weights_digest.clone();
     }
 }
 

@@ -96,9 +96,9 @@ impl RunRecord {
 
     /// Reads a run's events back, as those of a plan: what was made for another one says nothing of it.
     pub fn read_for(folder: &RunFolder, plan: &RunPlan) -> io::Result<Self> {
-        match folder.read_plan()? {
-            Some(there) if there.fingerprint == plan.fingerprint => Self::read(folder),
-            _ => Ok(Self::default()),
+        match folder.holds(plan)? {
+            true => Self::read(folder),
+            false => Ok(Self::default()),
         }
     }
 
@@ -185,24 +185,27 @@ impl RunRecord {
         }
     }
 
+    /// Numbers of the best epoch by the objective, of the evaluations, and with `last/` of the last epoch.
+    pub fn metrics(&self, plan: &RunPlan) -> Metrics {
+        let mut metrics = match self.best_epoch(plan) {
+            Some(best) => best.metrics.clone(),
+            None => Metrics::new(),
+        };
+        for (split, evaluated) in &self.evaluations {
+            let named = evaluated.iter();
+            metrics.extend(named.map(|(name, value)| (format!("{split}/{name}"), *value)));
+        }
+        if let Some(last) = self.epochs.last() {
+            let named = last.metrics.iter();
+            metrics.extend(named.map(|(name, value)| (format!("last/{name}"), *value)));
+        }
+        metrics
+    }
+
     /// The summary, once the run has an outcome.
     pub fn summary(&self, plan: &RunPlan) -> Option<Summary> {
         let outcome = self.outcome.as_ref()?;
         let best = self.best_epoch(plan);
-        let mut metrics = best.map(|epoch| epoch.metrics.clone()).unwrap_or_default();
-        for (split, evaluated) in &self.evaluations {
-            let named = evaluated
-                .iter()
-                .map(|(name, value)| (format!("{split}/{name}"), *value));
-            metrics.extend(named);
-        }
-        if let Some(last) = self.epochs.last() {
-            let named = last
-                .metrics
-                .iter()
-                .map(|(name, value)| (format!("last/{name}"), *value));
-            metrics.extend(named.collect::<Vec<_>>());
-        }
         let failure = match outcome {
             Outcome::Failed {
                 class,
@@ -225,7 +228,7 @@ impl RunRecord {
             outcome: outcome.word().to_owned(),
             failure,
             reason,
-            metrics,
+            metrics: self.metrics(plan),
             best_epoch: best.map(|epoch| epoch.epoch),
             stopped_early: self.stopped_early.as_ref().map(|(epoch, _)| *epoch),
             epochs: self.epochs.len(),

@@ -75,13 +75,16 @@ fn expect_format(path: &Path, format: u64) -> io::Result<()> {
 
 /// Reads a TOML file; `None` when it is not there.
 pub(super) fn read_toml<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
-    let Some(text) = read(path)? else {
-        return Ok(None);
-    };
+    let text = read(path)?;
+    text.map(|text| parse_toml(path, &text)).transpose()
+}
+
+/// What the text of a TOML file says.
+pub(super) fn parse_toml<T: DeserializeOwned>(path: &Path, text: &str) -> io::Result<T> {
     let wrong = |e: toml::de::Error| damaged(path, e.message());
-    let head: Head = toml::from_str(&text).map_err(wrong)?;
+    let head: Head = toml::from_str(text).map_err(wrong)?;
     expect_format(path, head.format)?;
-    toml::from_str(&text).map(Some).map_err(wrong)
+    toml::from_str(text).map_err(wrong)
 }
 
 /// Looks at the version of a TOML file alone. It stands before the first table, and the rest, which may be

@@ -41,11 +41,13 @@ mod format;
 mod index;
 mod lock;
 mod settings;
+mod stamp;
 mod status;
 mod tail;
 mod times;
 mod trace;
 mod write;
+mod written;
 
 pub use calibrations::Calibrations;
 pub use collector::{Collector, Recorded};
@@ -62,6 +64,7 @@ pub use times::Times;
 pub use trace::{Digests, OPTIMIZER, Trace, TraceWriter};
 pub use write::{is_unwritable, unwritable, write_json, write_whole, write_whole_by};
 
+use std::borrow::Cow;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -107,6 +110,11 @@ impl ExperimentFolder {
     /// Every run, resolved.
     pub fn plan_json(&self) -> PathBuf {
         self.0.join("plan.json")
+    }
+
+    /// What plan and runs come down to, for those who read it again.
+    pub fn index_jsonl(&self) -> PathBuf {
+        self.0.join(".index.jsonl")
     }
 
     /// The kernels that CubeCL chose by timing them, for all runs.
@@ -290,11 +298,23 @@ impl RunFolder {
 
     /// Writes the run so that a worker can read it back.
     pub fn write_plan(&self, plan: &RunPlan) -> io::Result<()> {
-        let text = toml::to_string(plan).map_err(io::Error::other)?;
-        let head =
-            "# A resolved run, written by runner. `runner exec` and `runner report` read it.\n\n";
         let path = self.run_toml();
-        write_whole(&path, format!("{head}{text}").as_bytes()).map_err(|e| unwritable(&path, e))
+        let text = run_toml(plan)?;
+        write_whole(&path, text.as_bytes()).map_err(|e| unwritable(&path, e))
+    }
+
+    /// Whether the folder holds this plan: one of the same fingerprint, if there is one.
+    pub(crate) fn holds(&self, plan: &RunPlan) -> io::Result<bool> {
+        // Reading a plan takes much longer than writing it, and most are as they were written.
+        let path = self.run_toml();
+        match format::read(&path)? {
+            None => Ok(false),
+            Some(text) if run_toml(plan).is_ok_and(|ours| ours == text) => Ok(true),
+            Some(text) => {
+                let there: RunPlan = format::parse_toml(&path, &text)?;
+                Ok(there.fingerprint == plan.fingerprint)
+            }
+        }
     }
 
     /// Reads the run, if the folder has one.
@@ -386,8 +406,15 @@ impl RunFolder {
 
 fn events_in(text: &[u8]) -> impl Iterator<Item = (u64, Event)> + use<'_> {
     let lines = text.split(|b| *b == b'\n');
-    let events = lines.filter_map(|line| serde_json::from_slice::<EventLine>(line).ok());
-    events.map(|line| (line.time_ms, line.event))
+    lines.filter_map(read_event)
+}
+
+/// The text of a run's `run.toml`.
+fn run_toml(plan: &RunPlan) -> io::Result<String> {
+    let head =
+        "# A resolved run, written by runner. `runner exec` and `runner report` read it.\n\n";
+    let text = toml::to_string(plan).map_err(io::Error::other)?;
+    Ok(format!("{head}{text}"))
 }
 
 #[derive(Serialize, Deserialize)]
@@ -395,6 +422,25 @@ struct EventLine {
     time_ms: u64,
     #[serde(flatten)]
     event: Event,
+}
+
+/// What an event is called, and when it arrived.
+#[derive(Deserialize)]
+struct EventHead<'a> {
+    time_ms: u64,
+    #[serde(borrow)]
+    event: Cow<'a, str>,
+}
+
+/// An event with the time at which it arrived; `None` for what is none. Most events are epochs, which are read several
+/// times as fast where it is known beforehand that they are.
+fn read_event(line: &[u8]) -> Option<(u64, Event)> {
+    let head: EventHead<'_> = serde_json::from_slice(line).ok()?;
+    let event = match &*head.event {
+        "epoch_finished" => Event::EpochFinished(serde_json::from_slice(line).ok()?),
+        _ => serde_json::from_slice::<EventLine>(line).ok()?.event,
+    };
+    Some((head.time_ms, event))
 }
 
 /// Milliseconds since 1970.

@@ -74,7 +74,7 @@ pub fn changed(then: &RunPlan, now: &RunPlan) -> Vec<Changed> {
         .collect()
 }
 
-fn flatten(value: Json, path: String, leaves: &mut Settings) {
+pub(super) fn flatten(value: Json, path: String, leaves: &mut Settings) {
     match value {
         Json::Object(map) => {
             for (key, value) in map {

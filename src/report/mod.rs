@@ -8,6 +8,7 @@ mod csv;
 mod curves;
 mod evaluation;
 mod html;
+pub mod list;
 mod markdown;
 mod memory;
 mod model;

@@ -20,7 +20,7 @@ pub fn index(text: &str, value: impl Fn(&str, u64) -> f64) -> Index {
         let value = value(&run.trial, run.seed);
         let entry = json!({
             "id": run.id, "trial": run.trial, "seed": run.seed, "axes": run.axes,
-            "device": run.device.to_string(), "precision": "f32", "fingerprint": run.fingerprint,
+            "settings": run.axes, "device": run.device.to_string(), "precision": "f32", "fingerprint": run.fingerprint,
             "num_epochs": run.train.epochs, "state": "completed", "epochs": run.train.epochs,
             "metrics": {"valid/accuracy": value, "valid/loss": 1.0 - value, "test/accuracy": value - 0.01},
             "wall_secs": 2.0, "epoch_secs": 0.5, "data": 0,
@@ -30,6 +30,7 @@ pub fn index(text: &str, value: impl Fn(&str, u64) -> f64) -> Index {
     Index {
         runs: runs.iter().map(entry).collect(),
         plan,
+        settings: serde_json::from_value(json!({"train.batch_size": 16})).unwrap(),
         data: serde_json::from_value(
             json!([{"what": "`iris`", "digests": {"train": "a", "valid": "b"}}]),
         )

@@ -17,7 +17,9 @@ mod exports;
 mod failures;
 mod files;
 mod generated;
+mod index;
 mod init;
+mod list;
 #[cfg(unix)]
 mod live;
 mod memory;

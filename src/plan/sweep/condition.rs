@@ -1,14 +1,12 @@
 //! `when` and `exclude`: conditions over the keys of a trial.
 //!
-//! Comparisons and arithmetic are expressions as elsewhere; `and`, `or`, `not` and `is_set(key)` are
-//! taken apart here, since what stands behind `and` must not be looked at when the part before it does
-//! not hold: `optimizer.type == 'sgd' and optimizer.momentum > 0.9` is no mistake where adam has no
-//! momentum. A key that is not written has no value, whatever its default is: that is said, not guessed.
+//! `optimizer.type == 'sgd' and optimizer.momentum > 0.9` is no mistake where adam has no momentum, as what stands
+//! behind `and` is not looked at then. A key that is not written has no value, whatever its default is: that is said, not guessed.
 
 use super::axis::Axis;
 use crate::diagnostic::Diagnostic;
 use crate::spec::document::{Node, Table, Value};
-use crate::spec::expression::{Names, Wrong, evaluate, names_in};
+use crate::spec::expression::{Dialect, Formula, Names, Wrong, holds};
 use crate::spec::sweep::Text;
 use crate::spec::{key_paths, nearest_path};
 
@@ -30,15 +28,6 @@ struct Name {
     axes: Vec<usize>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-enum Formula {
-    Any(Vec<Formula>),
-    All(Vec<Formula>),
-    Not(Box<Formula>),
-    IsSet(String),
-    Leaf(String),
-}
-
 /// What a condition looks at: the file without its sweep, the axes, and the option of each that is set.
 pub struct View<'a> {
     /// The file without its sweep.
@@ -52,7 +41,7 @@ pub struct View<'a> {
 impl Condition {
     /// Reads a condition, or says what is wrong with it whatever the trial is.
     pub fn new(text: &Text, base: &Table, axes: &[Axis]) -> Result<Self, Box<Diagnostic>> {
-        let formula = Formula::parse(&text.source, 0).map_err(|(message, help)| {
+        let formula = Formula::parse(&text.source).map_err(|(message, help)| {
             let message = format!("`{}`: {message}", text.source);
             Box::new(
                 Diagnostic::error("expression", message)
@@ -60,8 +49,7 @@ impl Condition {
                     .help(help),
             )
         })?;
-        let mut paths = Vec::new();
-        formula.collect_names(&mut paths);
+        let paths = formula.names(Dialect::File);
         let mut condition = Self {
             text: text.clone(),
             axes: Vec::new(),
@@ -96,7 +84,10 @@ impl Condition {
             condition: self,
             view,
         };
-        self.formula.holds(&trial)
+        let is_set = |name: &str| trial.find(name).is_some();
+        let span = self.text.span;
+        self.formula
+            .holds(&is_set, &mut |source| holds(source, span, &trial))
     }
 }
 
@@ -207,199 +198,5 @@ impl Names for Trial<'_> {
                 _ => Ok(node.clone()),
             },
         }
-    }
-}
-
-impl Formula {
-    fn parse(source: &str, depth: usize) -> Result<Self, Wrong> {
-        const MAX_DEPTH: usize = 64;
-        if depth > MAX_DEPTH {
-            return Err(("it is nested too deeply".into(), "write it shorter".into()));
-        }
-        let all = |parts: Vec<&str>| -> Result<Vec<Self>, Wrong> {
-            let parts = parts.into_iter();
-            parts.map(|part| Self::parse(part, depth + 1)).collect()
-        };
-        let source = source.trim();
-        if source.is_empty() {
-            let help = "write a comparison, as in `optimizer.type == 'sgd'`";
-            return Err(("a condition is missing".into(), help.into()));
-        }
-        match split(source, "or")? {
-            parts if parts.len() > 1 => return Ok(Self::Any(all(parts)?)),
-            _ => {}
-        }
-        match split(source, "and")? {
-            parts if parts.len() > 1 => return Ok(Self::All(all(parts)?)),
-            _ => {}
-        }
-        if let Some(rest) = source.strip_prefix("not")
-            && !rest.starts_with(is_word)
-        {
-            return Ok(Self::Not(Box::new(Self::parse(rest, depth + 1)?)));
-        }
-        if let Some(inner) = in_parentheses(source) {
-            return Self::parse(inner, depth + 1);
-        }
-        let asked = source.strip_prefix("is_set").map(str::trim_start);
-        if let Some(asked) = asked.filter(|rest| rest.starts_with('(')) {
-            let name = in_parentheses(asked).unwrap_or_default().trim();
-            let is_key = !name.is_empty() && name.chars().all(|c| is_word(c) || c == '-');
-            return match is_key {
-                true => Ok(Self::IsSet(name.to_owned())),
-                false => Err((
-                    format!("`{source}` does not name one key"),
-                    "write it as in `is_set(optimizer.momentum)`".into(),
-                )),
-            };
-        }
-        Ok(Self::Leaf(source.to_owned()))
-    }
-
-    /// The keys that are named, each with whether it is only asked for.
-    fn collect_names(&self, found: &mut Vec<(String, bool)>) {
-        let mut add = |name: &str, asked| match found.iter_mut().find(|(n, _)| n == name) {
-            Some((_, known)) => *known &= asked,
-            None => found.push((name.to_owned(), asked)),
-        };
-        match self {
-            Self::Any(parts) | Self::All(parts) => {
-                parts.iter().for_each(|part| part.collect_names(found));
-            }
-            Self::Not(part) => part.collect_names(found),
-            Self::IsSet(name) => add(name, true),
-            Self::Leaf(source) => names_in(source)
-                .into_iter()
-                .for_each(|name| add(name, false)),
-        }
-    }
-
-    fn holds(&self, trial: &Trial<'_>) -> Result<bool, Box<Diagnostic>> {
-        match self {
-            Self::Any(parts) => {
-                for part in parts {
-                    if part.holds(trial)? {
-                        return Ok(true);
-                    }
-                }
-                Ok(false)
-            }
-            Self::All(parts) => {
-                for part in parts {
-                    if !part.holds(trial)? {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            }
-            Self::Not(part) => Ok(!part.holds(trial)?),
-            Self::IsSet(name) => Ok(trial.find(name).is_some()),
-            Self::Leaf(source) => {
-                let span = trial.condition.text.span;
-                match evaluate(source, span, trial)? {
-                    Value::Bool(holds) => Ok(holds),
-                    other => Err(Box::new(
-                        Diagnostic::error(
-                            "expression",
-                            format!(
-                                "`{source}` is {}, which is neither true nor false",
-                                other.to_toml()
-                            ),
-                        )
-                        .at(span)
-                        .help("compare it, as in `train.batch_size > 64`"),
-                    )),
-                }
-            }
-        }
-    }
-}
-
-fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || "_.".contains(c)
-}
-
-/// Splits at a word that stands outside of quotes and parentheses.
-fn split<'a>(source: &'a str, word: &str) -> Result<Vec<&'a str>, Wrong> {
-    let mut parts = Vec::new();
-    let (mut start, mut depth, mut in_quotes) = (0, 0usize, false);
-    let mut before = ' ';
-    for (at, c) in source.char_indices() {
-        match c {
-            '\'' => in_quotes = !in_quotes,
-            _ if in_quotes => {}
-            '(' => depth += 1,
-            ')' if depth == 0 => return Err(("`)` without `(`".into(), "remove it".into())),
-            ')' => depth -= 1,
-            _ if depth == 0 && !is_word(before) && source[at..].starts_with(word) => {
-                let behind = at + word.len();
-                if !source[behind..].starts_with(is_word) {
-                    parts.push(&source[start..at]);
-                    start = behind;
-                }
-            }
-            _ => {}
-        }
-        before = c;
-    }
-    if in_quotes {
-        return Err(("`'` is not closed".into(), "add `'`".into()));
-    }
-    if depth > 0 {
-        return Err(("`(` is not closed".into(), "add `)`".into()));
-    }
-    parts.push(&source[start..]);
-    Ok(parts)
-}
-
-/// What stands between a first `(` and a last `)` that belong together.
-fn in_parentheses(source: &str) -> Option<&str> {
-    let inner = source.strip_prefix('(')?.strip_suffix(')')?;
-    let (mut depth, mut in_quotes) = (0i32, false);
-    for c in inner.chars() {
-        match c {
-            '\'' => in_quotes = !in_quotes,
-            '(' if !in_quotes => depth += 1,
-            ')' if !in_quotes => depth -= 1,
-            _ => {}
-        }
-        if depth < 0 {
-            return None;
-        }
-    }
-    Some(inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parsed(source: &str) -> String {
-        match Formula::parse(source, 0) {
-            Ok(formula) => format!("{formula:?}"),
-            Err((message, help)) => format!("{message}; {help}"),
-        }
-    }
-
-    #[test]
-    fn conditions_are_taken_apart_where_evaluation_may_end_early() {
-        let sources = [
-            "a.b == 'x or y' or c.d > 1 and not e.f",
-            "(a.b == 1 or c.d == 2) and (e.f + 1) * 2 > 3",
-            "not (a.b == 1) and is_set(c.d)",
-            "order.ordinal == android.band",
-            "is_set()",
-            "is_set(a.b, c.d)",
-            "a.b == 1 and",
-            "(a.b == 1",
-            "a.b == 1)",
-            "a.b == 'x",
-            " ",
-        ];
-        let shown = sources.map(|source| format!("{source}\n  {}", parsed(source)));
-        insta::assert_snapshot!(shown.join("\n"));
-        assert!(parsed(&"(".repeat(9999)).contains("not closed"));
-        let deep = format!("{}a.b == 1{}", "(".repeat(999), ")".repeat(999));
-        assert!(parsed(&deep).contains("too deeply"));
     }
 }

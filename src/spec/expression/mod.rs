@@ -2,21 +2,38 @@
 //!
 //! Names are parameters in the layers of a block, and dotted keys elsewhere: who calls says what they stand for.
 //! A string that is one `${…}` takes the value with its type; inside a longer string the value becomes
-//! text. There are numbers, `true` and `false`, names, `'text'`, `[lists]`, `+ - * / % **`, comparisons, `in`,
+//! text. There are numbers, `true` and `false`, names, `'text'` or `"text"`, `[lists]`, `+ - * / % **`, comparisons, `in`,
 //! `and`, `or`, `not`, the functions of `functions.rs` and parentheses. Whole numbers stay whole where the
 //! result is, and results are the same on every machine. `$${` stands for `${` itself.
 
+mod formula;
 mod parser;
 
 use super::template::{Part, is_template, parts};
 use crate::diagnostic::{Diagnostic, Span, nearest};
 use crate::spec::document::{Entry, Node, Table, Value};
+pub use formula::{Formula, holds};
 use parser::{Parser, Token, WORDS, tokens};
 
 /// What names stand for.
 pub trait Names {
     /// The value of a name, at the place where it was written; or what is wrong with the name.
     fn value(&self, name: &str) -> Result<Node, Wrong>;
+
+    /// How names are written.
+    fn dialect(&self) -> Dialect {
+        Dialect::File
+    }
+}
+
+/// How names and numbers are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// In experiment files, where names are keys and `/` divides.
+    File,
+    /// In filters over runs. Names of metrics have a `/`, such as `valid/loss`, so it divides with a space before it
+    /// alone. A number may have a unit of time, such as `2d`, which is one in seconds.
+    Filter,
 }
 
 /// A message and what to do about it.
@@ -110,7 +127,7 @@ pub(in crate::spec) fn substitute_text(
     };
     if let [Part::Expression(inner)] = parts[..] {
         // A name alone keeps the place of its value, which is what a later message has to point at.
-        if let [Token::Name(name)] = tokens(inner)[..]
+        if let [Token::Name(name)] = tokens(inner, Dialect::File)[..]
             && let Ok(node) = names.value(name)
         {
             return Ok(node);
@@ -174,9 +191,14 @@ pub(in crate::spec) fn placed(value: Value, span: Span) -> Node {
     Node { span, value }
 }
 
-/// The names in an expression.
+/// The names in an expression of an experiment file.
 pub fn names_in(source: &str) -> Vec<&str> {
-    let tokens = tokens(source);
+    names_by(source, Dialect::File)
+}
+
+/// The names in an expression.
+pub fn names_by(source: &str, dialect: Dialect) -> Vec<&str> {
+    let tokens = tokens(source, dialect);
     let is_call = |at: usize| tokens.get(at + 1) == Some(&Token::Sign("("));
     let names = tokens
         .iter()
@@ -252,6 +274,7 @@ mod tests {
             ("${1e-2 * width}", "0.12"),
             ("${rate > 0 and not width == 3 or false}", "true"),
             ("${kind == 'relu'}", "true"),
+            ("${kind == \"relu\" and \"a'b\" != 'a\"b'}", "true"),
             ("${9223372036854775807 * 2}", "1.8446744073709552e19"),
         ];
         for (text, expected) in cases {

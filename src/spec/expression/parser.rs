@@ -1,9 +1,10 @@
 //! Reads an expression and computes it on the way.
 
-use super::{Names, Wrong, placed};
+use super::{Dialect, Names, Wrong, placed};
 use crate::diagnostic::Span;
 use crate::spec::document::Value;
 use crate::spec::functions::{self, FUNCTIONS, arithmetic, number, power, same};
+use crate::spec::kind::parse_duration;
 
 /// Recursive descent, one method for each strength of binding.
 pub(super) struct Parser<'a> {
@@ -28,7 +29,7 @@ pub(super) enum Token<'a> {
 impl<'a> Parser<'a> {
     pub(super) fn new(source: &'a str, names: &'a dyn Names) -> Self {
         Self {
-            tokens: tokens(source),
+            tokens: tokens(source, names.dialect()),
             at: 0,
             names,
             depth: 0,
@@ -178,7 +179,18 @@ impl<'a> Parser<'a> {
             Some(Token::Number(text)) => {
                 let whole = text.parse().map(Value::Int);
                 let value = whole.or_else(|_| text.parse().map(Value::Float));
-                value.map_err(|_| (format!("`{text}` is not a number"), "write a number".into()))
+                match (value, self.names.dialect()) {
+                    (Ok(value), _) => Ok(value),
+                    (Err(_), Dialect::File) => {
+                        Err((format!("`{text}` is not a number"), "write a number".into()))
+                    }
+                    (Err(_), Dialect::Filter) => match parse_duration(text) {
+                        Ok(duration) => Ok(Value::Float(duration.as_secs_f64())),
+                        Err(help) => {
+                            Err((format!("`{text}` is neither a number nor a duration"), help))
+                        }
+                    },
+                }
             }
             Some(Token::Text(text)) => Ok(Value::Str(text.to_owned())),
             Some(Token::Name("true")) => Ok(Value::Bool(true)),
@@ -212,6 +224,9 @@ impl<'a> Parser<'a> {
     }
 }
 
+/// What texts stand in, each between two of the same.
+pub(super) const QUOTES: [char; 2] = ['\'', '"'];
+
 /// Names that mean something in an expression.
 pub(super) const WORDS: [&str; 6] = ["and", "or", "not", "in", "true", "false"];
 
@@ -229,11 +244,12 @@ fn unexpected(token: Token<'_>) -> Wrong {
     (format!("`{text}` is not expected there"), help.into())
 }
 
-pub(super) fn tokens(source: &str) -> Vec<Token<'_>> {
+pub(super) fn tokens(source: &str, dialect: Dialect) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut rest = source.trim_start();
     while let Some(first) = rest.chars().next() {
-        if let Some((text, behind)) = rest.strip_prefix('\'').and_then(|r| r.split_once('\'')) {
+        let quoted = |quote| rest.strip_prefix(quote)?.split_once(quote);
+        if let Some((text, behind)) = QUOTES.into_iter().find_map(quoted) {
             tokens.push(Token::Text(text));
             rest = behind.trim_start();
             continue;
@@ -249,10 +265,11 @@ pub(super) fn tokens(source: &str) -> Vec<Token<'_>> {
                 Token::Number,
             )
         } else if first.is_alphabetic() || first == '_' {
-            (
-                word(|c| c.is_alphanumeric() || "_.".contains(c)),
-                Token::Name,
-            )
+            let len = match dialect {
+                Dialect::File => word(|c| c.is_alphanumeric() || "_.".contains(c)),
+                Dialect::Filter => word(|c| c.is_alphanumeric() || "_./".contains(c)),
+            };
+            (len, Token::Name)
         } else {
             let double = ["==", "!=", "<=", ">=", "**"]
                 .iter()

@@ -1,0 +1,130 @@
+//! A results folder of completed runs, as many training runs would leave it, made up through `record`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use runner::event::{Epoch, Event, MemoryPeak, Metrics, Outcome, PoolUsage, Started};
+use runner::plan::{Plan, RunPlan};
+use runner::record::{Environment, ExperimentFolder, RunFolder, RunRecord, write_json};
+
+/// Writes the plan and what training all of its runs would have left. Values are made up: trials differ, seeds scatter.
+pub fn make(plan: &Plan, folder: &ExperimentFolder) {
+    fs::create_dir_all(&folder.0).expect("a folder");
+    write_json(&folder.plan_json(), plan).expect("plan.json");
+    let environment = Environment::here(&folder.0, None);
+    for (at, run) in plan.runs.iter().enumerate() {
+        make_run(run, at, &folder.run(&run.id), &environment);
+    }
+}
+
+fn make_run(run: &RunPlan, at: usize, folder: &RunFolder, environment: &Environment) {
+    folder.write_plan(run).expect("run.toml");
+    fs::write(folder.0.join(".lock"), "").expect(".lock");
+    let started = Started {
+        device: run.device.to_string(),
+        device_name: "flex".into(),
+        data_digests: BTreeMap::from(
+            ["train", "valid", "test"].map(|it| (it.into(), "a".repeat(64))),
+        ),
+        threads: 1,
+        resumed_step: 0,
+        resumed_secs: 0.0,
+        history: Vec::new(),
+        rejected_checkpoints: Vec::new(),
+        startup_secs: 0.03,
+        kept_on_device: BTreeMap::from([("train".into(), 1_000_000)]),
+    };
+    let environment = environment.of_run(run, &started);
+    write_json(&folder.environment_json(), &environment).expect("environment.json");
+    let events = events(run, at, started);
+    let mut record = RunRecord::default();
+    let mut text = String::new();
+    for (number, event) in events.iter().enumerate() {
+        record.apply(event);
+        let mut line = serde_json::to_string(event).expect("an event");
+        let time_ms = 1_790_000_000_000 + 1000 * at + 40 * number;
+        line.replace_range(..1, &format!("{{\"time_ms\":{time_ms},"));
+        text.push_str(&line);
+        text.push('\n');
+    }
+    fs::write(folder.events_jsonl(), text).expect("events.jsonl");
+    record.write_metrics(folder).expect("metrics.csv");
+    record.write_summary(folder, run).expect("summary.json");
+}
+
+fn events(run: &RunPlan, at: usize, started: Started) -> Vec<Event> {
+    let mut events = vec![Event::RunStarted(started)];
+    for epoch in 1..=run.train.epochs {
+        let step = epoch * run.steps_per_epoch;
+        events.push(Event::EpochFinished(Epoch {
+            epoch,
+            step,
+            metrics: metrics(run, at, epoch, &["train", "valid"]),
+            train_secs: 0.1 + noise(at, epoch) / 100.0,
+            valid_secs: 0.02,
+            memory_bytes: 50 << 20,
+            pool: Some(PoolUsage {
+                reserved_bytes: 40 << 20,
+                in_use_bytes: 30 << 20,
+                num_allocations: 100,
+            }),
+        }));
+        events.push(Event::CheckpointSaved { step, epoch });
+    }
+    events.push(Event::SplitEvaluated {
+        split: "test".into(),
+        epoch: run.train.epochs,
+        metrics: metrics(run, at, run.train.epochs, &[""]),
+    });
+    events.push(Event::MemoryMeasured(MemoryPeak {
+        process_bytes: 50 << 20,
+        ..MemoryPeak::default()
+    }));
+    events.push(Event::RunFinished {
+        outcome: Outcome::Completed,
+        wall_secs: 2.5 + noise(at, 0),
+        weights_digest: format!("{at:064x}"),
+    });
+    events
+}
+
+fn metrics(run: &RunPlan, at: usize, epoch: usize, splits: &[&str]) -> Metrics {
+    let mut metrics = Metrics::new();
+    let trial = run.trial.bytes().map(f64::from).sum::<f64>() % 17.0;
+    for (number, split) in splits.iter().enumerate() {
+        let name = |metric: &str| match split.is_empty() {
+            true => metric.to_owned(),
+            false => format!("{split}/{metric}"),
+        };
+        let accuracy =
+            0.9 - 0.5 / epoch as f64 + 0.004 * trial + 0.02 * noise(at, epoch + 100 * number);
+        metrics.insert(name("accuracy"), accuracy);
+        metrics.insert(name("loss"), 1.1 - accuracy + 0.01 * noise(at, epoch + 7));
+    }
+    metrics
+}
+
+/// A number between 0 and 1 that looks random (SplitMix64).
+fn noise(run: usize, number: usize) -> f64 {
+    let mut z = (run as u64) << 20 | number as u64;
+    z = z.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// A plan of so many trials and seeds.
+pub fn spec(num_trials: usize, num_seeds: usize) -> String {
+    let seeds: Vec<_> = (1..=num_seeds).collect();
+    let rates: Vec<_> = (1..=num_trials / 2).map(|at| format!("{at}e-4")).collect();
+    format!(
+        "[experiment]\nseeds = {seeds:?}\n\n[data]\ntype = \"digits\"\nimage_size = \"28x28\"\nsplit.test = 0.2\n\n[model]\ntype = \"mlp\"\n\n[optimizer]\ntype = \"adam\"\nlearning_rate = 1e-3\n\n[train]\nepochs = 20\n\n[sweep.grid]\noptimizer.type = [\"adam\", \"adamw\"]\noptimizer.learning_rate = [{}]\n",
+        rates.join(", ")
+    )
+}
+
+/// The folder of an experiment below a results folder.
+pub fn experiment(results: &Path, plan: &Plan) -> ExperimentFolder {
+    ExperimentFolder(results.join(&plan.experiment))
+}

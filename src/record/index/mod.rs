@@ -1,0 +1,254 @@
+//! The runs of an experiment in brief, with what many of them share.
+//!
+//! Reading plan and events of ten thousand runs takes seconds, and of most runs nothing has changed since they were read
+//! before. So what was read is kept in a file (`saved.rs`) with the stamps of the files that it was read from. It is
+//! derived: a run is read anew when a stamp differs, or does not prove that the file is the same, and everything is when
+//! there is any doubt about the file itself. What comes out is what would come out without it.
+
+mod saved;
+
+use std::io;
+use std::time::SystemTime;
+
+use rayon::prelude::*;
+
+use super::entry::{DataUsed, Read, RunEntry, State};
+use super::settings::Settings;
+use super::stamp::{Stamp, nanos};
+use super::{Environment, ExperimentFolder, RunFolder, written};
+use crate::plan::{Plan, RunPlan};
+use saved::{Saved, Stamps};
+
+/// An experiment's plan and what became of its runs. Lists, reports and comparisons are made from it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Index {
+    /// The plan, without its runs.
+    pub plan: Plan,
+    /// The settings that all runs share, by the keys of the experiment file; the others are those of each run.
+    pub settings: Settings,
+    /// The runs in the order of the plan.
+    pub runs: Vec<RunEntry>,
+    /// The data sets that they use.
+    pub data: Vec<DataUsed>,
+    /// Where they were computed, without clocks and digests of data.
+    pub environments: Vec<Environment>,
+}
+
+impl Index {
+    /// Reads an experiment's folder, and writes nothing there but what it keeps for itself. `None` when the folder has
+    /// no plan.
+    pub fn read(folder: &ExperimentFolder) -> io::Result<Option<Self>> {
+        Self::open(folder, false, SystemTime::now())
+    }
+
+    /// Reads an experiment's folder, and writes anew what is derived in the folders of its runs and was lost, damaged
+    /// or never written. `None` when it has no plan.
+    pub fn mend(folder: &ExperimentFolder) -> io::Result<Option<Self>> {
+        Self::open(folder, true, SystemTime::now())
+    }
+
+    /// The same as [`Index::read`] from plan and events alone.
+    pub fn read_anew(folder: &ExperimentFolder) -> io::Result<Option<Self>> {
+        let time_ns = nanos(SystemTime::now());
+        Ok(build(folder, false, time_ns)?.map(|saved| saved.index))
+    }
+
+    /// As [`Index::read`] and [`Index::mend`] at a time: files that were changed shortly before it are not taken for
+    /// what they were. For tests, which cannot wait.
+    #[doc(hidden)]
+    pub fn open(
+        folder: &ExperimentFolder,
+        mend: bool,
+        time: SystemTime,
+    ) -> io::Result<Option<Self>> {
+        let time_ns = nanos(time);
+        let plan = Stamp::of(&folder.plan_json());
+        let known = match (Saved::read(folder), plan) {
+            (Some(known), Ok(Some(plan))) if known.is_of(&plan) => {
+                known.refresh(folder, mend, time_ns)?
+            }
+            _ => None,
+        };
+        let (saved, is_new) = match known {
+            Some(refreshed) => refreshed,
+            None => match build(folder, mend, time_ns)? {
+                Some(built) => (built, true),
+                None => return Ok(None),
+            },
+        };
+        if is_new && let Err(e) = saved.write(folder) {
+            // A folder that cannot be written to is read as well, only not as fast.
+            tracing::info!("{} is not kept: {e}", folder.index_jsonl().display());
+        }
+        Ok(Some(saved.index))
+    }
+}
+
+/// Reads everything. `None` when the folder has no plan.
+fn build(folder: &ExperimentFolder, mend: bool, time_ns: i64) -> io::Result<Option<Saved>> {
+    let stamp = Stamp::of(&folder.plan_json()).ok().flatten();
+    let Some(mut plan) = folder.read_plan()? else {
+        return Ok(None);
+    };
+    let runs = std::mem::take(&mut plan.runs);
+    let rows = in_parallel(&runs, |run| Row::read(run, &folder.run(&run.id), mend));
+    let (settings, own) = written::settings(&runs);
+    let (mut data, mut environments) = (Numbers::default(), Numbers::default());
+    let mut entries = Vec::with_capacity(rows.len());
+    let mut stamps = Vec::with_capacity(rows.len());
+    for (row, own) in rows.into_iter().zip(own) {
+        let mut entry = row.read.entry;
+        entry.settings = own;
+        entry.data = data.number(row.read.data);
+        entry.environment = row.read.environment.map(|it| environments.number(it));
+        entries.push(entry);
+        stamps.push(row.stamps);
+    }
+    let index = Index {
+        plan,
+        settings,
+        runs: entries,
+        data: data.all,
+        environments: environments.all,
+    };
+    Ok(Some(Saved {
+        time_ns,
+        plan: stamp,
+        index,
+        stamps,
+    }))
+}
+
+impl Saved {
+    /// The same with those runs read anew that may have changed, and whether it is worth to be written. `None` when
+    /// it is not that of the plan after all.
+    fn refresh(
+        mut self,
+        folder: &ExperimentFolder,
+        mend: bool,
+        time_ns: i64,
+    ) -> io::Result<Option<(Self, bool)>> {
+        let known: Vec<_> = self.index.runs.iter().zip(&self.stamps).collect();
+        let are_same = in_parallel(&known, |(entry, stamps)| {
+            let there = folder.run(&entry.id);
+            stamps.is_some_and(|stamps| stamps.hold(&there, mend, self.time_ns))
+                && !(entry.state == State::Incomplete && may_be_alive(&there))
+        });
+        if are_same.iter().all(|is_same| *is_same) {
+            return Ok(Some((self, false)));
+        }
+        let Some(plan) = folder.read_plan()? else {
+            return Ok(None);
+        };
+        let ids = plan.runs.iter().map(|run| &run.id);
+        if !ids.eq(self.index.runs.iter().map(|entry| &entry.id)) {
+            return Ok(None);
+        }
+        let others = plan.runs.iter().zip(&are_same);
+        let others: Vec<&RunPlan> = others.filter(|(_, same)| !**same).map(|(r, _)| r).collect();
+        let mut rows =
+            in_parallel(&others, |run| Row::read(run, &folder.run(&run.id), mend)).into_iter();
+        let (mut data, mut environments) = (Numbers::default(), Numbers::default());
+        let mut is_worth = false;
+        let entries = self.index.runs.iter_mut().zip(&mut self.stamps);
+        for ((entry, stamps), is_same) in entries.zip(are_same) {
+            match is_same {
+                true => {
+                    entry.data = data.renumber(entry.data, &self.index.data);
+                    entry.environment = entry
+                        .environment
+                        .map(|it| environments.renumber(it, &self.index.environments));
+                }
+                false => {
+                    let Some(row) = rows.next() else { continue };
+                    let settings = std::mem::take(&mut entry.settings);
+                    *entry = row.read.entry;
+                    entry.settings = settings;
+                    entry.data = data.number(row.read.data);
+                    entry.environment = row.read.environment.map(|it| environments.number(it));
+                    is_worth |= row.stamps.is_some_and(|it| it.are_settled_at(time_ns));
+                    *stamps = row.stamps;
+                }
+            }
+        }
+        self.index.data = data.all;
+        self.index.environments = environments.all;
+        self.time_ns = time_ns;
+        Ok(Some((self, is_worth)))
+    }
+}
+
+/// Whether a worker has the run, or nobody can say.
+fn may_be_alive(folder: &RunFolder) -> bool {
+    !matches!(folder.lock_to_read(), Ok(Some(_)))
+}
+
+/// What a run's folder says, with the stamps of the files from before they were read.
+struct Row {
+    read: Read,
+    /// None when it has to be read anew in any case.
+    stamps: Option<Stamps>,
+}
+
+impl Row {
+    fn read(run: &RunPlan, folder: &RunFolder, mend: bool) -> Self {
+        let stamps = Stamps::of(folder, mend);
+        let read = Read::of(run, folder, mend);
+        let stamps = stamps.ok().filter(|_| read.is_sure);
+        Self { read, stamps }
+    }
+}
+
+/// Values that many runs share, numbered in the order in which they come up.
+struct Numbers<T> {
+    all: Vec<T>,
+    /// By former numbers.
+    known: Vec<Option<usize>>,
+}
+
+impl<T> Default for Numbers<T> {
+    fn default() -> Self {
+        Self {
+            all: Vec::new(),
+            known: Vec::new(),
+        }
+    }
+}
+
+impl<T: PartialEq + Clone> Numbers<T> {
+    fn number(&mut self, value: T) -> usize {
+        let known = self.all.iter().position(|known| *known == value);
+        known.unwrap_or_else(|| {
+            self.all.push(value);
+            self.all.len() - 1
+        })
+    }
+
+    fn renumber(&mut self, at: usize, before: &[T]) -> usize {
+        self.known.resize(before.len(), None);
+        if let Some(number) = self.known[at] {
+            return number;
+        }
+        let number = self.number(before[at].clone());
+        self.known[at] = Some(number);
+        number
+    }
+}
+
+/// Threads that read files: most of the time they wait for the disk.
+const NUM_READERS: usize = 16;
+
+/// So many files are read sooner than threads are started.
+const FEW: usize = 32;
+
+/// What `work` gives for each item, in their order.
+fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let pool = (items.len() > FEW).then(|| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(NUM_READERS);
+        pool.build().ok()
+    });
+    match pool.flatten() {
+        Some(pool) => pool.install(|| items.par_iter().map(&work).collect()),
+        None => items.iter().map(work).collect(),
+    }
+}

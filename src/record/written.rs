@@ -1,0 +1,61 @@
+//! The settings of runs by the keys that an experiment file has for them, to search and group runs by.
+
+use serde_json::Value as Json;
+
+use super::settings::{Settings, flatten, settings as planned};
+use crate::plan::RunPlan;
+
+/// Keys of a resolved run that the file has another name for; those inside of a table go with it.
+const NAMES: [(&str, &str); 7] = [
+    ("device", "backend.device"),
+    ("precision", "backend.precision"),
+    ("memory_limit_bytes", "memory.limit"),
+    ("memory_reserve_bytes", "memory.reserve"),
+    ("on_exceed", "memory.on_exceed"),
+    ("time_limit_secs", "limits.run"),
+    ("objective", "objective.metric"),
+];
+
+/// The settings that all runs share, and those that each has besides. Runs of a trial differ in nothing but their seed,
+/// which is no setting here.
+pub(super) fn settings(runs: &[RunPlan]) -> (Settings, Vec<Settings>) {
+    let mut trials: Vec<Settings> = Vec::new();
+    let mut of_run = Vec::with_capacity(runs.len());
+    for (at, run) in runs.iter().enumerate() {
+        if at == 0 || runs[at - 1].trial != run.trial {
+            trials.push(of(run));
+        }
+        of_run.push(trials.len() - 1);
+    }
+    let mut shared = trials.first().cloned().unwrap_or_default();
+    shared.retain(|key, value| trials.iter().all(|trial| trial.get(key) == Some(value)));
+    for trial in &mut trials {
+        trial.retain(|key, _| !shared.contains_key(key));
+    }
+    let own = of_run.into_iter().map(|at| trials[at].clone()).collect();
+    (shared, own)
+}
+
+/// The settings of one run.
+fn of(run: &RunPlan) -> Settings {
+    let mut named = Settings::new();
+    for (key, value) in planned(run) {
+        let (head, rest) = match key.split_once('.') {
+            Some((head, rest)) => (head, Some(rest)),
+            None => (key.as_str(), None),
+        };
+        let head = NAMES.iter().find(|(ours, _)| *ours == head);
+        match (head, rest) {
+            (Some((_, name)), Some(rest)) => named.insert(format!("{name}.{rest}"), value),
+            (Some((_, name)), None) => named.insert((*name).to_owned(), value),
+            (None, _) => named.insert(key, value),
+        };
+    }
+    // The network is laid out in a plan, so that what varies of the model is known by the axes alone.
+    for (key, value) in &run.axes {
+        flatten(value.clone(), key.clone(), &mut named);
+    }
+    named.remove("seed");
+    named.retain(|_, value| *value != Json::Null);
+    named
+}

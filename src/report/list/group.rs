@@ -1,0 +1,141 @@
+//! Runs put together by a value that they have in common.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value as Json, json};
+
+use super::{Form, Run, compare, fit, lines};
+use crate::record::State;
+use crate::report::csv::line;
+use crate::report::list::cells::{raw, title};
+use crate::report::numbers::{mean_and_sd, short_number, value_text};
+use crate::report::table::Columns;
+use crate::spec::metric::Objective;
+use crate::statistics::Description;
+
+/// Runs with one value and one objective.
+pub struct Group {
+    value: Option<Json>,
+    objective: Objective,
+    num_runs: usize,
+    num_completed: usize,
+    /// The objective of the completed runs that have one.
+    values: Vec<f64>,
+}
+
+/// The groups in the order of their values, those without one last. Runs with different objectives are in different
+/// groups: nothing is said over values that have no common meaning.
+pub fn groups(runs: &[Run<'_>], key: &str) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    // By the text of the value, since there may be as many values as runs.
+    let mut places: BTreeMap<(Option<String>, String), usize> = BTreeMap::new();
+    for run in runs {
+        let (value, objective) = (run.value(key), run.index.plan.objective);
+        let place = (value.as_ref().map(Json::to_string), objective.name());
+        let at = *places.entry(place).or_insert_with(|| {
+            groups.push(Group {
+                value,
+                objective,
+                num_runs: 0,
+                num_completed: 0,
+                values: Vec::new(),
+            });
+            groups.len() - 1
+        });
+        let group = &mut groups[at];
+        group.num_runs += 1;
+        if run.entry.state == State::Completed {
+            group.num_completed += 1;
+            let value = run.entry.metrics.get(&objective.name());
+            group.values.extend(value);
+        }
+    }
+    groups.sort_by(|a, b| match (&a.value, &b.value) {
+        (Some(a), Some(b)) => compare(a, b),
+        (a, b) => a.is_none().cmp(&b.is_none()),
+    });
+    groups
+}
+
+impl Group {
+    fn description(&self) -> Option<Description> {
+        Description::of(&self.values).ok()
+    }
+
+    /// The best value, if there is any.
+    fn best(&self) -> Option<f64> {
+        let values = self.values.iter().copied();
+        values.reduce(|best, value| match self.objective.is_better(value, best) {
+            true => value,
+            false => best,
+        })
+    }
+}
+
+/// The groups as a table, or for programs.
+pub fn text(groups: &[Group], key: &str, form: Form) -> String {
+    let head = ["runs", "completed", "objective", "n", "mean", "sd", "best"];
+    match form {
+        Form::Json => lines(groups.iter().map(|group| {
+            let found = group.description();
+            json!({
+                key: group.value,
+                "runs": group.num_runs,
+                "completed": group.num_completed,
+                "objective": group.objective.name(),
+                "n": group.values.len(),
+                "mean": found.map(|it| it.mean),
+                "sd": found.and_then(|it| it.sd),
+                "best": group.best(),
+            })
+        })),
+        Form::Csv => {
+            let head = std::iter::once(key).chain(head).map(str::to_owned);
+            let mut text = line(&head.collect::<Vec<_>>());
+            for group in groups {
+                let found = group.description();
+                let number = |value: Option<f64>| raw(value.map(|value| json!(value)));
+                text.push_str(&line(&[
+                    raw(group.value.clone()),
+                    group.num_runs.to_string(),
+                    group.num_completed.to_string(),
+                    group.objective.name(),
+                    group.values.len().to_string(),
+                    number(found.map(|it| it.mean)),
+                    number(found.and_then(|it| it.sd)),
+                    number(group.best()),
+                ]));
+            }
+            text
+        }
+        Form::Table { .. } if groups.is_empty() => String::new(),
+        Form::Table { width } => {
+            let head = [
+                &title(key),
+                "runs",
+                "completed",
+                "objective",
+                "n",
+                "mean ± sd",
+                "best",
+            ];
+            let row = |group: &Group| {
+                let found = group.description();
+                vec![
+                    group.value.as_ref().map_or("-".into(), value_text),
+                    group.num_runs.to_string(),
+                    group.num_completed.to_string(),
+                    group.objective.name(),
+                    group.values.len().to_string(),
+                    found.map_or("-".into(), |it| mean_and_sd(&it)),
+                    group.best().map_or("-".into(), short_number),
+                ]
+            };
+            let columns = Columns {
+                head: head.map(str::to_owned).to_vec(),
+                rows: groups.iter().map(row).collect(),
+            };
+            fit(columns, width)
+        }
+    }
+}
