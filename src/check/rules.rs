@@ -4,9 +4,8 @@ use super::Point;
 use super::forecast::{Demand, FORECAST_REMEDY, Forecast};
 use crate::data::DataPlan;
 use crate::diagnostic::{Diagnostic, counted};
-use crate::spec::backend::FLEX;
+use crate::spec::backend::{Backend, DeviceName};
 use crate::spec::kind::show_bytes;
-use crate::spec::memory::OnExceed;
 use crate::spec::section::Choice;
 
 pub fn batch_fits_split(point: &Point<'_>) -> Option<Diagnostic> {
@@ -60,25 +59,20 @@ pub fn host_is_one_device(point: &Point<'_>) -> Option<Diagnostic> {
 pub fn memory_suffices(point: &Point<'_>) -> Option<Diagnostic> {
     let limit = point.spec.memory.limit?.0;
     let spec = point.spec;
-    // What the file lets change is counted as changed; another device has other memory.
-    let rungs = &spec.memory.on_exceed;
-    if rungs.contains(&OnExceed::NextDevice) {
-        return None;
-    }
-    let mut train = spec.train.clone();
-    if rungs.contains(&OnExceed::Accumulate) {
-        train.micro_batch_size = 1;
-    }
-    train.gradient_checkpointing |= rungs.contains(&OnExceed::Checkpoint);
-    let needed = Forecast::of(&Demand {
-        device: spec.backend.device.unwrap_or(FLEX),
+    // What `auto` will be is not known here; a card holds no items of the host.
+    let card = DeviceName {
+        backend: Backend::Wgpu,
+        index: 0,
+    };
+    let demand = Demand {
+        device: spec.backend.device.unwrap_or(card),
         precision: spec.backend.precision,
         network: point.network?,
         optimizer: &spec.optimizer,
-        train: &train,
+        train: &spec.train,
         data: point.data?,
-    })
-    .least();
+    };
+    let needed = Forecast::least_after(&demand, &spec.memory.on_exceed)?;
     (needed > limit).then(|| {
         let message = format!(
             "`memory.limit` is {}, and a run holds at least {}",

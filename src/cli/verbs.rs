@@ -116,9 +116,9 @@ fn plan_table(plan: &Plan, to_do: Option<Vec<String>>) -> String {
             run.network.num_parameters.to_string(),
             run.num_steps().to_string(),
             {
-                let expected = calibrations.expected(run);
-                let mark = if expected.is_calibrated { "*" } else { "" };
-                any_calibrated |= expected.is_calibrated;
+                let expected = calibrations.expected(run, None);
+                let mark = if expected.is_measured() { "*" } else { "" };
+                any_calibrated |= expected.is_measured();
                 format!("{}{mark}", show_bytes(expected.bytes))
             },
         ]);

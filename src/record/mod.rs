@@ -27,6 +27,7 @@
 //! A file that is not appended to is written whole under another name and renamed, so that a kill at
 //! any moment leaves the old or the new one.
 
+mod answer;
 mod calibrations;
 pub mod capsule;
 mod collector;
@@ -38,6 +39,7 @@ mod status;
 mod trace;
 mod write;
 
+pub use answer::{PATIENCE, answer};
 pub use calibrations::Calibrations;
 pub use collector::{Collector, Recorded};
 pub use environment::{Environment, available_memory, total_memory};

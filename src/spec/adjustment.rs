@@ -93,7 +93,7 @@ impl FromStr for Adjustment {
                     Change::MicroBatchSize(size?)
                 }
                 "gradient_checkpointing" => Change::GradientCheckpointing(value.parse().ok()?),
-                "device" => Change::Device(DeviceName::try_from(value.to_owned()).ok()?),
+                "device" => Change::Device(value.parse().ok()?),
                 _ => return None,
             };
             Some(Self {

@@ -183,7 +183,7 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     let trace = TraceWriter::open(&job.folder, step, epoch_end).map_err(trace_failure)?;
     let training = Training {
         job,
-        splits: Splits::new(plan, loaded, &device, job.is_probe),
+        splits: Splits::new(job, loaded, &device),
         device: training_device(plan, &device),
         checkpoints: Arc::new(checkpoints),
     };

@@ -120,8 +120,8 @@ fn micro_batches_train_as_the_large_batch_does() {
     // 120 items: batches of 25, the last of 20; pieces of 8, the last of 1 and of 4.
     let whole = planned(IRIS);
     let pieces = planned(&IRIS.replace("size = 25", "size = 25, micro_batch_size = 8"));
-    assert_eq!(pieces.pieces(0).collect::<Vec<_>>(), [8, 8, 8, 1]);
-    assert_eq!(pieces.pieces(4).collect::<Vec<_>>(), [8, 8, 4]);
+    assert_eq!(pieces.pieces(0, 8).collect::<Vec<_>>(), [8, 8, 8, 1]);
+    assert_eq!(pieces.pieces(4, 8).collect::<Vec<_>>(), [8, 8, 4]);
     let folder = tempfile::tempdir().expect("a folder");
     let train = |plan, name| saved(plan, &trained(plan, &folder.path().join(name)), "final");
     let (whole, pieces) = (train(&whole, "whole"), train(&pieces, "pieces"));
