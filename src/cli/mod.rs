@@ -2,6 +2,7 @@
 
 mod bundle;
 mod calibrate;
+mod compare;
 mod data;
 mod describe;
 mod devices;
@@ -120,6 +121,8 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// Compare trials with a baseline: differences, intervals, verdicts, costs
+    Compare(CompareArgs),
     /// List the runs of a results folder
     List {
         /// A results folder, or the folder of one experiment
@@ -342,6 +345,40 @@ struct ParityArgs {
 }
 
 #[derive(Args)]
+struct CompareArgs {
+    /// Folders of experiments or of runs, a results folder, saved `report.json` files, or patterns of such paths
+    #[arg(required = true)]
+    what: Vec<String>,
+    /// The trial that others are compared with; the file's `objective.baseline` or the highest ranked one by default
+    #[arg(long, value_name = "TRIAL")]
+    baseline: Option<String>,
+    /// The metric that is compared, such as `valid/accuracy`; the objective by default
+    #[arg(long, value_name = "METRIC")]
+    value: Option<String>,
+    /// Show the value in a table with a row for each value of this key
+    #[arg(long, value_name = "KEY", requires = "cols")]
+    rows: Option<String>,
+    /// The key of the table's columns, such as `backend.device`
+    #[arg(long, value_name = "KEY", requires = "rows")]
+    cols: Option<String>,
+    /// Show the best trade-offs of two numbers, such as `valid/accuracy,epoch_secs`
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pareto: Vec<String>,
+    /// How probable a wrong claim may be, for all verdicts together
+    #[arg(long, value_name = "P", default_value = "0.05", value_parser = compare::alpha)]
+    alpha: f64,
+    /// Print the comparison as JSON
+    #[arg(long, conflicts_with_all = ["csv", "md"])]
+    json: bool,
+    /// Print the trials as CSV
+    #[arg(long, conflicts_with = "md")]
+    csv: bool,
+    /// Print Markdown
+    #[arg(long)]
+    md: bool,
+}
+
+#[derive(Args)]
 struct BundleArgs {
     /// The folder of a run, such as `results/mnist_sweep/runs/hidden=64-s1`
     run: PathBuf,
@@ -460,6 +497,7 @@ pub fn main() -> ExitCode {
         Verb::Prove(args) => prove::prove(&args, &cli.logging, &mut output),
         Verb::Parity(args) => parity::parity(&args, &cli.logging, &mut output),
         Verb::Report { folder, json } => verbs::report(&folder, json, &mut output),
+        Verb::Compare(args) => compare::compare(&args, &mut output),
         Verb::List { folder, json } => list::list(&folder, json, &mut output),
         Verb::Bundle(args) => bundle::bundle(&args, &mut output),
         Verb::Devices { json, backend } => devices::devices(json, backend, &mut output),

@@ -126,7 +126,7 @@ pub fn prepare(
     mode: Mode,
     output: &mut Output,
 ) -> Result<Vec<(RunPlan, RunFolder)>, u8> {
-    let orphans = leftovers(plan, folder);
+    let orphans = leftovers(plan.runs.iter().map(|run| run.id.as_str()), folder);
     let statuses = plan.runs.iter().map(|run| {
         let folder = folder.run(&run.id);
         status(run, &folder).map_err(|e| unreadable(&e, &folder, output))

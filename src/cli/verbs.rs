@@ -173,7 +173,7 @@ pub fn report(folder: &Path, json: bool, output: &mut Output) -> u8 {
             reports::footnote(&report)
                 .into_iter()
                 .for_each(|note| output.say(note));
-            for problem in report.problems.iter().filter(|p| p.outcome == "unreadable") {
+            for problem in report.problems.iter().filter(|p| p.outcome.is_unreadable()) {
                 output.say(&format!(
                     "passed over: {}: {}",
                     problem.run, problem.message

@@ -8,7 +8,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::event::{Adjustment, Event, FailureClass, Outcome, Progress};
 use crate::plan::RunPlan;
 use crate::record::RunRecord;
-use crate::report::{growth_in_words, short_number};
+use crate::report::short_number;
 use crate::spec::backend::DeviceName;
 use crate::spec::kind::show_duration;
 use crate::spec::section::Choice;
@@ -148,7 +148,8 @@ impl Console {
                 ));
             }
             Event::MemoryGrew(growth) => {
-                self.line(&format!("{}: {}", plan.id, growth_in_words(plan, growth)));
+                let growth = growth.in_words(&plan.device.to_string(), plan.train.batch_size);
+                self.line(&format!("{}: {growth}", plan.id));
             }
             Event::MemoryCalibrated { .. }
             | Event::MemoryMeasured(_)

@@ -326,6 +326,33 @@ impl DataPlan {
         let item = self.input.shape.iter().product::<usize>() as u64;
         num.saturating_mul(item).saturating_mul(size)
     }
+
+    /// The data set with its split, for reports.
+    pub fn in_words(&self) -> String {
+        let test = match self.num_test {
+            0 => String::new(),
+            num => format!(", {num} test"),
+        };
+        let stands_in = match &self.stands_in_for {
+            Some(asked) => format!(" (stands in for `{asked}`)"),
+            None => String::new(),
+        };
+        format!(
+            "`{}`{stands_in}: {} train, {} valid{test} items of shape {:?}, {}, {}{}",
+            self.dataset.name(),
+            self.num_train,
+            self.num_valid,
+            self.input.shape,
+            self.target.show(),
+            self.split.show(),
+            match self.scale {
+                Scale::None => "",
+                Scale::Standardize => ", standardized",
+                Scale::MinMax => ", scaled from 0 to 1",
+                Scale::Normalize => ", scaled to length 1",
+            }
+        )
+    }
 }
 
 /// What an item is.

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::spec::kind::show_bytes;
+
 /// What the allocator held of the place where a run computes: the device's pool, or on the host the
 /// allocator of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,6 +121,32 @@ impl MemoryGrowth {
             last_bytes,
             pool,
         })
+    }
+
+    /// With the figures that a report of a leak to Burn would need, but for versions, which stand in the
+    /// environment. `place` is the device, and a step has `items`.
+    pub fn in_words(&self, place: &str, items: usize) -> String {
+        let what = match self.pool {
+            Some(_) => "in use were",
+            None => "the process held",
+        };
+        let pool = self.pool.map_or(String::new(), |pool| {
+            format!(
+                "; there are {} allocations, {} in use, {} reserved",
+                pool.num_allocations,
+                show_bytes(pool.in_use_bytes),
+                show_bytes(pool.reserved_bytes)
+            )
+        });
+        format!(
+            "memory grows by {} ± {} an epoch, {} a step of {items} items, on {place}: {what} {} after the first of {} epochs and {} after the last{pool}",
+            show_bytes(self.bytes_per_epoch as u64),
+            show_bytes(self.standard_error as u64),
+            show_bytes(self.bytes_per_step as u64),
+            show_bytes(self.first_bytes),
+            self.num_epochs,
+            show_bytes(self.last_bytes),
+        )
     }
 }
 

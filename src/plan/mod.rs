@@ -70,6 +70,9 @@ pub struct Plan {
     pub overrides: Vec<String>,
     /// The metric that trials are ranked by.
     pub objective: Objective,
+    /// The trial that others are compared with, if the file names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<String>,
     /// The seconds after which the experiment stops, if there is a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit_secs: Option<f64>,
@@ -380,6 +383,11 @@ pub fn plan(
     for warning in unused_values(document) {
         diagnostics.push(warning);
     }
+    let baseline = written.objective.baseline;
+    if let Some(baseline) = &baseline {
+        known_baseline(baseline, &runs, &document.root)
+            .map_err(|diagnostic| Diagnostics(vec![*diagnostic]))?;
+    }
     let plan = Plan {
         format: FORMAT,
         experiment,
@@ -387,6 +395,7 @@ pub fn plan(
         source: document.sources.0[0].name.clone(),
         overrides: document.overrides.clone(),
         objective,
+        baseline,
         time_limit_secs: limit.map(|limit| limit.as_secs_f64()),
         notices: planner.notices(),
         axes: expansion.keys(),
@@ -442,6 +451,27 @@ fn one_objective(runs: &[RunPlan], root: &Table) -> Result<Objective, Box<Diagno
     let mut diagnostic = Diagnostic::error("task", message)
         .help("add `[objective]` with a `metric` that all trials have, such as \"valid/loss\"");
     diagnostic.span = root.get("sweep").map(|entry| entry.key_span);
+    Err(Box::new(diagnostic))
+}
+
+/// The baseline is one of the trials.
+fn known_baseline(name: &str, runs: &[RunPlan], root: &Table) -> Result<(), Box<Diagnostic>> {
+    if runs.iter().any(|run| run.trial == name) {
+        return Ok(());
+    }
+    let trials = || runs.iter().map(|run| run.trial.as_str());
+    let help = match nearest(name, trials()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => {
+            let example = trials().next().unwrap_or_default();
+            format!(
+                "trials are named by the values of the axes, such as `{example}`; `runner plan` shows all runs"
+            )
+        }
+    };
+    let message = format!("there is no trial `{name}` to compare the others with");
+    let mut diagnostic = Diagnostic::error("sweep", message).help(help);
+    diagnostic.span = root.span_at("objective.baseline");
     Err(Box::new(diagnostic))
 }
 

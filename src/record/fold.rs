@@ -39,6 +39,8 @@ pub struct RunRecord {
     pub calibrated_bytes: Option<u64>,
     /// How memory grew in the newest attempt, if it did.
     pub growth: Option<MemoryGrowth>,
+    /// When the last event arrived, in milliseconds since 1970, of a record that was read.
+    pub last_event_ms: Option<u64>,
 }
 
 impl RunRecord {
@@ -103,10 +105,10 @@ impl RunRecord {
     /// Reads a run's events back.
     pub fn read(folder: &RunFolder) -> io::Result<Self> {
         let mut record = Self::default();
-        folder
-            .read_events()?
-            .iter()
-            .for_each(|event| record.apply(event));
+        for (time_ms, event) in folder.read_events()? {
+            record.apply(&event);
+            record.last_event_ms = Some(time_ms);
+        }
         Ok(record)
     }
 

@@ -31,9 +31,11 @@ mod answer;
 mod calibrations;
 pub mod capsule;
 mod collector;
+mod entry;
 mod environment;
 mod fold;
 mod format;
+mod index;
 mod lock;
 mod status;
 mod trace;
@@ -42,9 +44,11 @@ mod write;
 pub use answer::{PATIENCE, answer};
 pub use calibrations::Calibrations;
 pub use collector::{Collector, Recorded};
+pub use entry::{DataUsed, MemoryUse, RunEntry, State};
 pub use environment::{Environment, available_memory, total_memory};
 pub use fold::{RunRecord, Summary};
 pub use format::is_other_format;
+pub use index::Index;
 pub use lock::{Holder, Lock, Locked};
 pub use status::{Status, leftovers, status};
 pub use trace::{Digests, OPTIMIZER, Trace, TraceWriter};
@@ -317,15 +321,16 @@ impl RunFolder {
         file.write_all(text.as_bytes())
     }
 
-    /// Reads the events; a line that a kill tore is passed over.
-    pub fn read_events(&self) -> io::Result<Vec<Event>> {
+    /// Reads the events with the times at which they arrived, in milliseconds since 1970; a line that a kill tore is
+    /// passed over.
+    pub fn read_events(&self) -> io::Result<Vec<(u64, Event)>> {
         let text = match fs::read(self.events_jsonl()) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             other => other.map_err(|e| format::unreadable(&self.events_jsonl(), &e))?,
         };
         let lines = text.split(|b| *b == b'\n');
         let events = lines.filter_map(|line| serde_json::from_slice::<EventLine>(line).ok());
-        Ok(events.map(|line| line.event).collect())
+        Ok(events.map(|line| (line.time_ms, line.event)).collect())
     }
 }
 

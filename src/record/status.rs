@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use super::{ExperimentFolder, RunFolder, RunRecord};
 use crate::event::Outcome;
-use crate::plan::{Plan, RunPlan};
+use crate::plan::RunPlan;
 use crate::spec::section::Choice;
 
 /// What is left to do for one run.
@@ -99,8 +99,11 @@ fn of_other_work(there: &RunPlan, plan: &RunPlan, step: usize) -> Status {
 }
 
 /// The ids of runs that the folder holds and the plan does not.
-pub fn leftovers(plan: &Plan, folder: &ExperimentFolder) -> Vec<String> {
-    let ids: BTreeSet<&str> = plan.runs.iter().map(|run| run.id.as_str()).collect();
+pub fn leftovers<'a>(
+    planned: impl Iterator<Item = &'a str>,
+    folder: &ExperimentFolder,
+) -> Vec<String> {
+    let ids: BTreeSet<&str> = planned.collect();
     let planned = |id: &String| ids.contains(id.as_str());
     folder
         .run_ids()

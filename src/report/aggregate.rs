@@ -1,399 +1,306 @@
-//! What the runs of an experiment come down to: trials with means over seeds, in rank order.
+//! What the runs of an experiment come down to: trials over seeds in rank order, with verdicts.
 
-use std::collections::BTreeMap;
-use std::io;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 
-use super::backends::{OnBackend, by_backend};
-use super::memory::{TrialMemory, growth_in_words};
-use crate::plan::{FORMAT, Plan, RunPlan};
-use crate::record::{Environment, ExperimentFolder, RunFolder, RunRecord, Summary, leftovers};
-use crate::spec::backend::Precision;
-use crate::spec::data::Scale;
-use crate::spec::document::plain_io_error;
-use crate::spec::section::Choice;
+use super::backends::by_backend;
+use super::model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial};
+use super::numbers::{natural_order, value_text};
+use super::sample::{ALPHA, CONFIDENCE, Sample};
+use crate::plan::{FORMAT, Plan};
+use crate::record::{Index, MemoryUse, RunEntry, State};
+use crate::spec::metric::{Metric, Objective};
+use crate::statistics::{Direction, Row, marginal_effect, verdicts};
 
-/// `report.json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Report {
-    /// The version of this format.
-    pub format: u32,
-    /// The experiment's name.
-    pub experiment: String,
-    /// What it is to answer; empty when it does not say.
-    pub question: String,
-    /// The metric that trials are ranked by.
-    pub objective: String,
-    /// What the reader must know first: fallbacks and the like.
-    pub notices: Vec<String>,
-    /// The varied keys, in file order.
-    pub axes: Vec<String>,
-    /// Runs that were planned.
-    pub num_runs: usize,
-    /// Runs that are completed.
-    pub num_completed: usize,
-    /// The same trials on several backends side by side, in the order of the file; empty when there is one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub backends: Vec<OnBackend>,
-    /// The trials, best first; those without a completed run last, in file order.
-    pub trials: Vec<Trial>,
-    /// Runs that are not completed, and why.
-    pub problems: Vec<Problem>,
-    /// What else happened that the reader should know.
-    pub remarks: Vec<String>,
-    /// Runs in the folder that are not part of the plan.
-    pub leftovers: Vec<String>,
-    /// What the numbers rest on.
-    pub provenance: Provenance,
-    /// The command for each run, by its id.
-    pub commands: Map<String, Json>,
-}
-
-/// One trial over its seeds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Trial {
-    /// Place by the objective, from 1; none without a completed run.
-    pub rank: Option<usize>,
-    /// The trial's name.
-    pub id: String,
-    /// The values of the varied keys.
-    pub axes: Map<String, Json>,
-    /// The device that it is planned for.
-    pub device: String,
-    /// The precision.
-    pub precision: String,
-    /// Completed runs, over which the metrics are taken.
-    pub n: usize,
-    /// Those of them that were adjusted, after a failure or so that they fit into memory.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub num_adjusted: usize,
-    /// Means by metric: of each run's best epoch by the objective, and of its last with `last/`.
-    pub metrics: BTreeMap<String, Mean>,
-    /// Mean seconds of a run.
-    pub wall_secs: Option<f64>,
-    /// Seconds that an epoch's training takes: the mean over runs of each run's median.
-    pub epoch_secs: Option<f64>,
-    /// What its runs held of memory, once something was measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<TrialMemory>,
-    /// The ids of its runs, completed or not.
-    pub runs: Vec<String>,
-}
-
-/// A mean over seeds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Mean {
-    /// The mean.
-    pub mean: f64,
-    /// The sample standard deviation; none for a single run.
-    pub sd: Option<f64>,
-}
-
-/// A run that is not completed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Problem {
-    /// Its id.
-    pub run: String,
-    /// `failed`, `interrupted`, `skipped`, `incomplete`, or `unreadable` where there is no telling.
-    pub outcome: String,
-    /// Why, and what to do about it.
-    pub message: String,
-}
-
-/// What the numbers rest on.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Provenance {
-    /// Where the runs were computed; several when they differ.
-    pub environments: Vec<Environment>,
-    /// The data sets that runs used.
-    pub data: Vec<DataUsed>,
-}
-
-/// A data set as some runs used it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct DataUsed {
-    /// The data set with its split, in words.
-    pub what: String,
-    /// sha256 of each split's items; empty while no run has started.
-    pub digests: BTreeMap<String, String>,
-}
+/// More values of an axis than this make no table of effects.
+const MAX_LEVELS: usize = 24;
 
 /// What a reader of numbers in half precision should know.
 const HALF_PRECISION: &str = "f16 and bf16 are pure half precision: weights, gradients and the optimizer's state have 16 bits, and no copy in 32 bits is kept, as mixed precision elsewhere does";
 
-/// Reads every run's record and sums up.
-pub fn aggregate(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Report> {
-    let mut trials: Vec<Trial> = Vec::new();
-    let mut problems = Vec::new();
-    let mut remarks = Vec::new();
-    let mut provenance = Provenance::default();
-    let mut by_trial: Vec<Vec<Summary>> = Vec::new();
-    let mut epoch_secs: Vec<Vec<f64>> = Vec::new();
-    for run in &plan.runs {
-        let run_folder = folder.run(&run.id);
-        let at = match trials.iter().rposition(|trial| trial.id == run.trial) {
-            Some(at) => at,
-            None => {
-                trials.push(Trial {
-                    rank: None,
-                    id: run.trial.clone(),
-                    axes: run.axes.clone(),
-                    device: run.device.to_string(),
-                    precision: run.precision.name().to_owned(),
-                    n: 0,
-                    num_adjusted: 0,
-                    metrics: BTreeMap::new(),
-                    wall_secs: None,
-                    epoch_secs: None,
-                    memory: None,
-                    runs: Vec::new(),
-                });
-                by_trial.push(Vec::new());
-                epoch_secs.push(Vec::new());
-                trials.len() - 1
-            }
-        };
-        trials[at].runs.push(run.id.clone());
-        let record = match RunRecord::read_for(&run_folder, run) {
-            Ok(record) => record,
-            Err(e) => {
-                problems.push(Problem {
-                    run: run.id.clone(),
-                    outcome: "unreadable".into(),
-                    message: plain_io_error(&e),
-                });
-                continue;
-            }
-        };
-        let written = record.write_missing(&run_folder, run);
-        remarks.extend(written.err().map(|e| format!("of `{}`: {e}", run.id)));
-        let rejected = record.started.iter().flat_map(|s| &s.rejected_checkpoints);
-        remarks.extend(rejected.map(|what| format!("`{}` passed over {what}", run.id)));
-        let adjustments = &record.attempts.adjustments;
-        remarks.extend(adjustments.iter().map(|adjustment| {
-            let adjusted = adjustment.in_words();
-            format!("`{}` was not made as planned, but with {adjusted}", run.id)
-        }));
-        trials[at].memory = match (trials[at].memory, TrialMemory::of(run, &record)) {
-            (Some(before), Some(other)) => Some(before.max(other)),
-            (before, other) => before.or(other),
-        };
-        let growth = record.growth.as_ref();
-        remarks.extend(growth.map(|g| format!("`{}`: {}", run.id, growth_in_words(run, g))));
-        if let Some((epoch, reason)) = &record.stopped_early {
-            let epochs = run.train.epochs;
-            remarks.push(format!(
-                "`{}` was stopped early after epoch {epoch} of {epochs}: {reason}",
-                run.id
-            ));
-        }
-        let added = provenance.add(run, &run_folder);
-        remarks.extend(added.err().map(|e| {
-            let reason = plain_io_error(&e);
-            format!("`{}` is left out of Data and Environment: {reason}", run.id)
-        }));
-        match record.summary(run) {
-            Some(summary) if summary.outcome == "completed" => {
-                trials[at].num_adjusted += !adjustments.is_empty() as usize;
-                by_trial[at].push(summary);
-                epoch_secs[at].push(median(record.epochs.iter().map(|epoch| epoch.train_secs)));
-            }
-            summary => problems.push(problem(run, summary, &record)),
-        }
-    }
-    for ((trial, summaries), secs) in trials.iter_mut().zip(&by_trial).zip(&epoch_secs) {
-        trial.sum_up(summaries);
-        trial.epoch_secs = (!secs.is_empty()).then(|| Mean::of(secs).mean);
-    }
+/// Sums up an experiment. `leftovers` are the runs in its folder that the plan does not have.
+pub fn aggregate(index: &Index, leftovers: Vec<String>) -> Report {
+    sum_up(index, leftovers, |name| !name.starts_with("test"))
+}
+
+/// The same with what was measured on test for every trial, for those who compare it.
+pub fn of_all_metrics(index: &Index) -> Report {
+    sum_up(index, Vec::new(), |_| true)
+}
+
+fn sum_up(index: &Index, leftovers: Vec<String>, is_told: fn(&str) -> bool) -> Report {
+    let plan = &index.plan;
     let name = plan.objective.name();
-    let backends = by_backend(&trials.iter().collect::<Vec<_>>(), &name);
-    let value = |trial: &Trial| trial.metrics.get(&name).map(|mean| mean.mean);
-    // A stable sort: equals keep the order of the file.
-    trials.sort_by(|a, b| match (value(a), value(b)) {
-        (Some(a), Some(b)) if plan.objective.is_better(a, b) => std::cmp::Ordering::Less,
-        (Some(a), Some(b)) if plan.objective.is_better(b, a) => std::cmp::Ordering::Greater,
-        (Some(_), None) => std::cmp::Ordering::Less,
-        (None, Some(_)) => std::cmp::Ordering::Greater,
-        _ => std::cmp::Ordering::Equal,
-    });
-    for (at, trial) in trials.iter_mut().enumerate() {
-        trial.rank = (trial.n > 0).then_some(at + 1);
+    let direction = direction_of(plan.objective);
+    let (mut trials, completed) = trials(index, is_told);
+    let order = rank(&trials, plan.objective);
+    for (rank, at) in order.iter().enumerate() {
+        trials[*at].rank = (trials[*at].n > 0).then_some(rank + 1);
     }
-    let is_half = |run: &RunPlan| matches!(run.precision, Precision::F16 | Precision::Bf16);
-    if plan.runs.iter().any(is_half) {
-        remarks.push(HALF_PRECISION.into());
+    let mut remarks: Vec<String> = index.runs.iter().flat_map(|r| r.remarks.clone()).collect();
+    for run in completed.iter().flatten() {
+        let not_finite = run.not_finite.iter();
+        remarks.extend(not_finite.map(|name| format!("`{name}` of `{}` is not finite", run.id)));
     }
-    let commands = plan
+    let mut baseline = None;
+    let mut effects = Vec::new();
+    match has_several_losses(plan) {
+        false => {
+            baseline = judge(plan, &mut trials, &order, direction);
+            effects = axis_effects(&trials, &plan.axes, &name);
+        }
+        true => remarks.push(format!(
+            "`{name}` is that of other functions in other trials: it ranks none of them fairly, and there are no verdicts. Set `objective.metric` to what all have in common"
+        )),
+    }
+    if index
         .runs
         .iter()
-        .map(|run| (run.id.clone(), Json::String(command(plan, run))));
-    Ok(Report {
+        .any(|run| ["f16", "bf16"].contains(&run.precision.as_str()))
+    {
+        remarks.push(HALF_PRECISION.into());
+    }
+    let test = order.first().map_or_else(BTreeMap::new, |best| {
+        let test = samples(&completed[*best], |name| name.starts_with("test"));
+        let test = test.into_iter();
+        test.map(|(name, sample)| (name, sample.with_bootstrap()))
+            .collect()
+    });
+    let commands = index.runs.iter();
+    let commands = commands.map(|run| (run.id.clone(), Json::String(command(plan, &run.id))));
+    Report {
         format: FORMAT,
         experiment: plan.experiment.clone(),
         question: plan.question.clone(),
-        objective: name,
+        objective: name.clone(),
+        baseline,
         notices: plan.notices.clone(),
         axes: plan.axes.clone(),
-        num_runs: plan.runs.len(),
-        num_completed: by_trial.iter().map(Vec::len).sum(),
-        backends,
-        trials,
-        problems,
+        num_runs: index.runs.len(),
+        num_completed: completed.iter().map(Vec::len).sum(),
+        backends: by_backend(&trials, &name, direction),
+        trials: order.iter().map(|at| trials[*at].clone()).collect(),
+        test,
+        effects,
+        problems: index.runs.iter().filter_map(problem).collect(),
         remarks,
-        leftovers: leftovers(plan, folder),
-        provenance,
+        leftovers,
+        provenance: Provenance {
+            environments: index.environments.clone(),
+            data: index.data.clone(),
+        },
         commands: commands.collect(),
+    }
+}
+
+/// The trials in the order of the file, and the completed runs of each.
+fn trials(index: &Index, is_told: fn(&str) -> bool) -> (Vec<Trial>, Vec<Vec<&RunEntry>>) {
+    let mut trials: Vec<Trial> = Vec::new();
+    let mut completed: Vec<Vec<&RunEntry>> = Vec::new();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for run in &index.runs {
+        let at = *places.entry(&run.trial).or_insert_with(|| {
+            trials.push(Trial::planned(run));
+            completed.push(Vec::new());
+            trials.len() - 1
+        });
+        let trial = &mut trials[at];
+        trial.runs.push(run.id.clone());
+        trial.memory = match (trial.memory, run.memory) {
+            (Some(before), Some(other)) => Some(MemoryUse::max(before, other)),
+            (before, other) => before.or(other),
+        };
+        if run.state == State::Completed {
+            completed[at].push(run);
+        }
+    }
+    for (trial, runs) in trials.iter_mut().zip(&completed) {
+        trial.sum_up(runs, &index.plan.objective.name(), is_told);
+    }
+    (trials, completed)
+}
+
+/// The direction of an objective.
+pub fn direction_of(objective: Objective) -> Direction {
+    match objective.metric.higher_is_better() {
+        true => Direction::HigherIsBetter,
+        false => Direction::LowerIsBetter,
+    }
+}
+
+/// The trials' places, best first. Equals keep the order of the file, and those without a value come last.
+fn rank(trials: &[Trial], objective: Objective) -> Vec<usize> {
+    let name = objective.name();
+    let value = |at: usize| trials[at].metrics.get(&name).map(Sample::mean);
+    let mut order: Vec<usize> = (0..trials.len()).collect();
+    order.sort_by(|a, b| match (value(*a), value(*b)) {
+        (Some(a), Some(b)) if objective.is_better(a, b) => Ordering::Less,
+        (Some(a), Some(b)) if objective.is_better(b, a) => Ordering::Greater,
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        _ => Ordering::Equal,
+    });
+    order
+}
+
+/// Whether trials minimize different functions and are ranked by what they minimize.
+fn has_several_losses(plan: &Plan) -> bool {
+    let is_of_loss = |key: &String| key.as_str() == "loss" || key.starts_with("loss.");
+    plan.objective.metric == Metric::Loss && plan.axes.iter().any(is_of_loss)
+}
+
+/// Gives each trial its verdict against the baseline, and says which that is.
+fn judge(
+    plan: &Plan,
+    trials: &mut [Trial],
+    order: &[usize],
+    direction: Direction,
+) -> Option<Baseline> {
+    let name = plan.objective.name();
+    if trials.len() < 2 {
+        return None;
+    }
+    let by_id = |id: &String| trials.iter().position(|trial| trial.id == *id);
+    let (at, is_picked) = match plan.baseline.as_ref().and_then(by_id) {
+        Some(at) => (at, false),
+        None => (*order.first()?, true),
+    };
+    let values = |trial: &Trial| {
+        trial
+            .metrics
+            .get(&name)
+            .map_or(Vec::new(), |s| s.by_seed.clone())
+    };
+    let baseline = values(&trials[at]);
+    if baseline.is_empty() {
+        return None;
+    }
+    let others: Vec<usize> = (0..trials.len()).filter(|other| *other != at).collect();
+    let samples: Vec<Vec<(u64, f64)>> =
+        others.iter().map(|other| values(&trials[*other])).collect();
+    let num_comparisons = match is_picked {
+        true => trials.len() * (trials.len() - 1) / 2,
+        false => others.len(),
+    };
+    let found = verdicts(&baseline, &samples, direction, ALPHA, num_comparisons).ok()?;
+    for (other, verdict) in others.into_iter().zip(found) {
+        trials[other].verdict = Some(verdict);
+    }
+    Some(Baseline {
+        trial: trials[at].id.clone(),
+        is_picked,
     })
 }
 
-/// The middle one of some values, the upper of two; 0 for none.
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
-}
-
-fn is_zero(num: &usize) -> bool {
-    *num == 0
-}
-
-impl Report {
-    /// Whether a run was skipped.
-    pub fn is_skipped(&self, run: &str) -> bool {
-        let mut problems = self.problems.iter();
-        problems.any(|problem| problem.run == run && problem.is_skipped())
+/// What each axis does to a value over those of the others, where there are others.
+pub fn axis_effects(trials: &[Trial], axes: &[String], value: &str) -> Vec<AxisEffect> {
+    if axes.len() < 2 {
+        return Vec::new();
     }
+    let mut rows: Vec<Row> = Vec::new();
+    for trial in trials {
+        let level = |key: &String| trial.axes.get(key).map_or("-".into(), value_text);
+        let levels: Vec<String> = axes.iter().map(level).collect();
+        let by_seed = trial
+            .metrics
+            .get(value)
+            .into_iter()
+            .flat_map(|s| &s.by_seed);
+        rows.extend(by_seed.map(|(seed, value)| Row {
+            levels: levels.clone(),
+            seed: *seed,
+            value: *value,
+        }));
+    }
+    let mut effects = Vec::new();
+    for (at, key) in axes.iter().enumerate() {
+        let levels: BTreeSet<&String> = rows.iter().map(|row| &row.levels[at]).collect();
+        // Values that were drawn are all different, and one trial each says nothing over others.
+        let is_table = (2..=MAX_LEVELS).contains(&levels.len()) && levels.len() < trials.len();
+        if is_table && let Ok(mut marginal) = marginal_effect(&rows, at, CONFIDENCE) {
+            let levels = &mut marginal.levels;
+            levels.sort_by(|a, b| natural_order(&a.level, &b.level));
+            effects.push(AxisEffect {
+                key: key.clone(),
+                marginal,
+            });
+        }
+    }
+    effects
 }
 
-impl Problem {
-    /// Whether the run was skipped.
-    pub fn is_skipped(&self) -> bool {
-        self.outcome == "skipped"
-    }
+fn problem(run: &RunEntry) -> Option<Problem> {
+    (run.state != State::Completed).then(|| Problem {
+        run: run.id.clone(),
+        outcome: run.state,
+        message: run.message.clone(),
+    })
+}
+
+/// The metrics of completed runs that all of them have, over seeds.
+fn samples(completed: &[&RunEntry], of: impl Fn(&str) -> bool) -> BTreeMap<String, Sample> {
+    let Some(first) = completed.first() else {
+        return BTreeMap::new();
+    };
+    let names = first.metrics.keys().filter(|name| of(name));
+    let sample = |name: &String| {
+        let by_seed = completed
+            .iter()
+            .map(|run| Some((run.seed, *run.metrics.get(name)?)));
+        let sample = Sample::of(name, by_seed.collect::<Option<Vec<_>>>()?)?;
+        Some((name.clone(), sample))
+    };
+    names.filter_map(sample).collect()
 }
 
 impl Trial {
-    fn sum_up(&mut self, summaries: &[Summary]) {
-        self.n = summaries.len();
-        let Some(first) = summaries.first() else {
-            return;
-        };
-        for name in first.metrics.keys() {
-            let values: Vec<f64> = summaries
-                .iter()
-                .filter_map(|s| s.metrics.get(name).copied())
-                .collect();
-            if values.len() == summaries.len() {
-                self.metrics.insert(name.clone(), Mean::of(&values));
-            }
-        }
-        let secs: Vec<f64> = summaries.iter().map(|s| s.wall_secs).collect();
-        self.wall_secs = Some(Mean::of(&secs).mean);
-    }
-}
-
-impl Mean {
-    /// The mean and the sample standard deviation (n - 1 in the denominator) of at least one value.
-    pub fn of(values: &[f64]) -> Self {
-        let n = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / n;
-        let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+    fn planned(run: &RunEntry) -> Self {
         Self {
-            mean,
-            sd: (values.len() > 1).then(|| (squares / (n - 1.0)).sqrt()),
+            rank: None,
+            id: run.trial.clone(),
+            axes: run.axes.clone(),
+            device: run.device.clone(),
+            precision: run.precision.clone(),
+            num_epochs: run.num_epochs,
+            n: 0,
+            num_adjusted: 0,
+            metrics: BTreeMap::new(),
+            verdict: None,
+            wall_secs: None,
+            epoch_secs: None,
+            memory: None,
+            runs: Vec::new(),
+            data: Vec::new(),
+            environments: Vec::new(),
         }
+    }
+
+    fn sum_up(&mut self, completed: &[&RunEntry], objective: &str, is_told: fn(&str) -> bool) {
+        self.n = completed.len();
+        self.num_adjusted = completed.iter().filter(|run| run.is_adjusted).count();
+        self.metrics = samples(completed, is_told);
+        if let Some(sample) = self.metrics.remove(objective) {
+            let sample = sample.with_bootstrap();
+            self.metrics.insert(objective.to_owned(), sample);
+        }
+        self.wall_secs = mean(completed.iter().map(|run| run.wall_secs));
+        self.epoch_secs = mean(completed.iter().filter_map(|run| run.epoch_secs));
+        let data: BTreeSet<usize> = completed.iter().map(|run| run.data).collect();
+        self.data = data.into_iter().collect();
+        let environments = completed.iter().filter_map(|run| run.environment);
+        self.environments = environments.collect::<BTreeSet<_>>().into_iter().collect();
     }
 }
 
-fn problem(run: &RunPlan, summary: Option<Summary>, record: &RunRecord) -> Problem {
-    let again = "run the same command again to finish it";
-    let (outcome, message) = match summary {
-        Some(summary) => {
-            let message = match (summary.failure, summary.reason) {
-                (Some(failure), _) => format!("{}: {}", failure.class, failure.message),
-                (None, Some(reason)) => reason,
-                (None, None) => format!(
-                    "stopped after {} of {} epochs; {again}",
-                    summary.epochs, run.train.epochs
-                ),
-            };
-            (summary.outcome, message)
-        }
-        None if record.started.is_some() => (
-            "incomplete".into(),
-            format!(
-                "begun, {} of {} epochs recorded; {again}",
-                record.epochs.len(),
-                run.train.epochs
-            ),
-        ),
-        None => ("incomplete".into(), format!("not started; {again}")),
-    };
-    Problem {
-        run: run.id.clone(),
-        outcome,
-        message,
-    }
+/// The mean of some values; none of none.
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (num, sum) = values.fold((0, 0.0), |(num, sum), value| (num + 1, sum + value));
+    (num > 0).then(|| sum / f64::from(num))
 }
 
-impl Provenance {
-    fn add(&mut self, run: &RunPlan, folder: &RunFolder) -> io::Result<()> {
-        let data = &run.data;
-        let test = match data.num_test {
-            0 => String::new(),
-            num => format!(", {num} test"),
-        };
-        let stands_in = match &data.stands_in_for {
-            Some(asked) => format!(" (stands in for `{asked}`)"),
-            None => String::new(),
-        };
-        let line = format!(
-            "`{}`{stands_in}: {} train, {} valid{test} items of shape {:?}, {}, {}{}",
-            data.dataset.name(),
-            data.num_train,
-            data.num_valid,
-            data.input.shape,
-            data.target.show(),
-            data.split.show(),
-            match data.scale {
-                Scale::None => "",
-                Scale::Standardize => ", standardized",
-                Scale::MinMax => ", scaled from 0 to 1",
-                Scale::Normalize => ", scaled to length 1",
-            }
-        );
-        let read = folder.read_environment();
-        let environment = read.as_ref().ok().cloned().flatten();
-        let worker = environment.as_ref().and_then(|e| e.worker.as_ref());
-        let digests = worker.map(|w| w.data_digests.clone()).unwrap_or_default();
-        match self.data.iter_mut().find(|used| used.what == line) {
-            Some(used)
-                if used.digests.is_empty() || digests.is_empty() || used.digests == digests =>
-            {
-                used.digests.extend(digests);
-            }
-            _ => self.data.push(DataUsed {
-                what: line,
-                digests,
-            }),
-        }
-        let Some(mut environment) = environment else {
-            return read.map(|_| ());
-        };
-        environment.recorded_at = String::new();
-        if let Some(worker) = &mut environment.worker {
-            worker.data_digests.clear();
-        }
-        if !self.environments.contains(&environment) {
-            self.environments.push(environment);
-        }
-        Ok(())
-    }
-}
-
-fn command(plan: &Plan, run: &RunPlan) -> String {
+fn command(plan: &Plan, run: &str) -> String {
     let sets = plan
         .overrides
         .iter()
@@ -407,7 +314,7 @@ fn command(plan: &Plan, run: &RunPlan) -> String {
     format!(
         "runner run {} --only {}{sets} --results reproduced",
         quoted(&source),
-        quoted(&run.id)
+        quoted(run)
     )
 }
 
@@ -423,14 +330,6 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_standard_deviation_is_that_of_a_sample() {
-        let mean = Mean::of(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]);
-        assert_eq!(mean.mean, 5.0);
-        assert!((mean.sd.unwrap() - (32.0f64 / 7.0).sqrt()).abs() < 1e-12);
-        assert_eq!(Mean::of(&[3.0]).sd, None);
-    }
 
     #[test]
     fn words_are_quoted_for_a_shell() {

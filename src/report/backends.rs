@@ -3,8 +3,13 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::aggregate::{Mean, Trial};
-use super::text::value_text;
+use super::model::Trial;
+use super::numbers::{mean_and_sd, short_number, value_text};
+use super::sample::{ALPHA, Sample};
+use super::table::Columns;
+use super::verdict;
+use crate::spec::kind::show_bytes;
+use crate::statistics::{Direction, Verdict, verdicts};
 
 /// The keys that say where and in what a trial is computed.
 const KEYS: [&str; 2] = ["backend.device", "backend.precision"];
@@ -19,7 +24,7 @@ pub struct OnBackend {
     /// Completed runs.
     pub n: usize,
     /// The objective.
-    pub objective: Option<Mean>,
+    pub objective: Option<Sample>,
     /// Seconds that an epoch's training takes.
     pub epoch_secs: Option<f64>,
     /// The most memory that a run held, in bytes.
@@ -31,17 +36,17 @@ pub struct OnBackend {
 /// A backend against another one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Against {
-    /// Its mean objective less the other's.
-    pub difference: f64,
+    /// What may be claimed of its objective against the other's; corrected for all comparisons of the table.
+    pub verdict: Option<Verdict>,
     /// How many times faster an epoch is.
-    pub speed: f64,
+    pub speed: Option<f64>,
     /// How many times more memory it holds.
     pub memory: Option<f64>,
 }
 
-/// Trials by backend, those together that differ in nothing else, in the order of the file; none when there is
-/// one backend alone. The trials are those of a report, with their places in the file.
-pub fn by_backend(trials: &[&Trial], objective: &str) -> Vec<OnBackend> {
+/// Trials by backend, those together that differ in nothing else; none when there is one backend alone. The trials
+/// are in the order of the file.
+pub fn by_backend(trials: &[Trial], objective: &str, direction: Direction) -> Vec<OnBackend> {
     let mut groups: Vec<(String, Vec<&Trial>)> = Vec::new();
     for trial in trials {
         let name = without_backend(trial);
@@ -50,27 +55,42 @@ pub fn by_backend(trials: &[&Trial], objective: &str) -> Vec<OnBackend> {
             None => groups.push((name, vec![trial])),
         }
     }
-    if groups.iter().all(|(_, members)| members.len() < 2) {
+    let num_comparisons = groups.iter().map(|(_, members)| members.len() - 1).sum();
+    if num_comparisons == 0 {
         return Vec::new();
     }
-    let rows = groups.iter().flat_map(|(name, members)| {
+    let mut rows = Vec::new();
+    for (name, members) in &groups {
         let first = members.iter().find(|trial| trial.n > 0);
-        members.iter().map(move |trial| {
+        let others: Vec<&&Trial> = members
+            .iter()
+            .filter(|trial| first.is_some_and(|first| first.id != trial.id))
+            .collect();
+        let values = |trial: &Trial| {
+            let sample = trial.metrics.get(objective);
+            sample.map_or(Vec::new(), |sample| sample.by_seed.clone())
+        };
+        let samples: Vec<_> = others.iter().map(|trial| values(trial)).collect();
+        let baseline = first.map_or(Vec::new(), |first| values(first));
+        let found = verdicts(&baseline, &samples, direction, ALPHA, num_comparisons);
+        let mut found = found.unwrap_or_default().into_iter();
+        for trial in members {
             let is_other = first.is_some_and(|first| first.id != trial.id);
-            OnBackend {
+            let verdict = if is_other { found.next() } else { None };
+            rows.push(OnBackend {
                 trial: name.clone(),
                 backend: format!("{} {}", trial.device, trial.precision),
                 n: trial.n,
-                objective: trial.metrics.get(objective).copied(),
+                objective: trial.metrics.get(objective).cloned(),
                 epoch_secs: trial.epoch_secs,
                 memory_bytes: trial.memory.map(|memory| memory.measured.bytes()),
                 against_first: first
-                    .filter(|_| is_other)
-                    .and_then(|first| against(trial, first, objective)),
-            }
-        })
-    });
-    rows.collect()
+                    .filter(|_| is_other && trial.n > 0)
+                    .map(|first| against(trial, first, verdict)),
+            });
+        }
+    }
+    rows
 }
 
 fn without_backend(trial: &Trial) -> String {
@@ -85,12 +105,51 @@ fn without_backend(trial: &Trial) -> String {
     }
 }
 
-fn against(trial: &Trial, first: &Trial, objective: &str) -> Option<Against> {
-    let mean = |trial: &Trial| trial.metrics.get(objective).map(|mean| mean.mean);
+fn against(trial: &Trial, first: &Trial, verdict: Option<Verdict>) -> Against {
     let bytes = |trial: &Trial| trial.memory.map(|memory| memory.measured.bytes() as f64);
-    Some(Against {
-        difference: mean(trial)? - mean(first)?,
-        speed: first.epoch_secs? / trial.epoch_secs?,
+    let secs = first.epoch_secs.zip(trial.epoch_secs);
+    Against {
+        verdict,
+        speed: secs.map(|(first, its)| first / its),
         memory: bytes(trial).zip(bytes(first)).map(|(a, b)| a / b.max(1.0)),
-    })
+    }
+}
+
+/// The table: a row for each trial on each backend.
+pub fn rows(backends: &[OnBackend], value: &str) -> Columns {
+    let dash = || "-".to_owned();
+    let times = |factor: f64| format!("{} x", short_number(factor));
+    let row = |on: &OnBackend| {
+        let against = on.against_first.as_ref();
+        let found = against.and_then(|a| a.verdict.as_ref());
+        let objective = on.objective.as_ref();
+        vec![
+            on.trial.clone(),
+            on.backend.clone(),
+            on.n.to_string(),
+            objective.map_or_else(dash, |s| mean_and_sd(&s.description)),
+            found.map_or_else(dash, verdict::difference),
+            found.map_or_else(dash, verdict::in_words),
+            on.epoch_secs.map_or_else(dash, short_number),
+            against.and_then(|a| a.speed).map_or_else(dash, times),
+            on.memory_bytes.map_or_else(dash, show_bytes),
+            against.and_then(|a| a.memory).map_or_else(dash, times),
+        ]
+    };
+    let head = [
+        "trial",
+        "backend",
+        "n",
+        value,
+        "difference",
+        "verdict",
+        "s/epoch",
+        "speed",
+        "memory",
+        "times",
+    ];
+    Columns {
+        head: head.map(str::to_owned).to_vec(),
+        rows: backends.iter().map(row).collect(),
+    }
 }

@@ -2,25 +2,37 @@
 
 mod aggregate;
 mod backends;
+pub mod compare;
+mod csv;
+mod markdown;
 mod memory;
-mod text;
+mod model;
+mod numbers;
+mod sample;
+mod table;
+mod verdict;
 
-pub use aggregate::{DataUsed, Mean, Problem, Provenance, Report, Trial, aggregate};
+pub use aggregate::{aggregate, of_all_metrics};
 pub use backends::{Against, OnBackend};
-pub use memory::{TrialMemory, growth_in_words};
-pub use text::{csv, footnote, markdown, short_number, table};
+pub use csv::csv;
+pub use markdown::markdown;
+pub use model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial};
+pub use numbers::{short_number, value_text};
+pub use sample::{ALPHA, CONFIDENCE, Sample, direction};
+pub use table::{footnote, table};
 
 use std::io;
 
-use crate::record::{ExperimentFolder, unwritable, write_json, write_whole};
+use crate::record::{ExperimentFolder, Index, leftovers, unwritable, write_json, write_whole};
 
 /// Reads an experiment's folder and writes `report.json`, `report.csv` and `report.md` into it. `None`
 /// when the folder has no plan.
 pub fn write(folder: &ExperimentFolder) -> io::Result<Option<Report>> {
-    let Some(plan) = folder.read_plan()? else {
+    let Some(index) = Index::mend(folder)? else {
         return Ok(None);
     };
-    let report = aggregate(&plan, folder)?;
+    let planned = index.runs.iter().map(|run| run.id.as_str());
+    let report = aggregate(&index, leftovers(planned, folder));
     let named = |extension: &str, written: io::Result<()>| {
         written.map_err(|e| unwritable(&folder.report(extension), e))
     };

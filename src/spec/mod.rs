@@ -117,6 +117,8 @@ pub struct CheckpointSpec {
 pub struct ObjectiveSpec {
     /// The metric and split that trials are ranked by; the task's usual one when not written.
     pub metric: Option<Objective>,
+    /// The trial that the others are compared with in reports; the highest ranked one when not written.
+    pub baseline: Option<String>,
 }
 
 impl ExperimentSpec {
@@ -197,6 +199,13 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
                     "metric",
                     Kind::Objective,
                     "The metric and split that epochs and trials are ranked by: `valid/accuracy` for classes, `valid/loss` for all other tasks when not written.",
+                )
+                .optional(),
+            baseline: s
+                .field(
+                    "baseline",
+                    Kind::Text,
+                    "The trial that reports compare the others with, by its name; the highest ranked one when not written.",
                 )
                 .optional(),
         }),

@@ -74,9 +74,13 @@ pub struct Verdict {
 /// most `alpha`, and goes the way that the test points.
 ///
 /// A trial that cannot be tested counts with p = 1, so that nobody's claim gets easier from a trial that failed. The
-/// level that a trial without a claim had to reach is alpha / (m - r), for m trials and r claims: with a raw p of
+/// level that a trial without a claim had to reach is alpha / (m - r), for m comparisons and r claims: with a raw p of
 /// that, Holm's method would have made it a claim. If the smallest p that the test can give for its n is above that,
 /// there are too few seeds.
+///
+/// `num_comparisons` is how many comparisons the trials' are among, if they are more than the trials: those of all
+/// pairs, where the baseline was picked by its values, or those of other tables. Comparisons that are not made here
+/// count with p = 1, which makes Holm's method no less strict than with their own p-values.
 ///
 /// Refuses an `alpha` that is not between 0 and 1. What is wrong with one trial is told in its own verdict.
 pub fn verdicts<T: AsRef<[(u64, f64)]>>(
@@ -84,6 +88,7 @@ pub fn verdicts<T: AsRef<[(u64, f64)]>>(
     trials: &[T],
     direction: Direction,
     alpha: f64,
+    num_comparisons: usize,
 ) -> Result<Vec<Verdict>, Refusal> {
     check_level(alpha)?;
     // The complement rounds to 1 for the smallest alphas, and 1 is no level.
@@ -95,7 +100,9 @@ pub fn verdicts<T: AsRef<[(u64, f64)]>>(
         .iter()
         .map(|result| result.ok().filter(is_testable).map(|c| c.test.p))
         .collect();
-    let counted: Vec<f64> = raw.iter().map(|p| p.unwrap_or(1.0)).collect();
+    let num_comparisons = num_comparisons.max(trials.len());
+    let mut counted: Vec<f64> = raw.iter().map(|p| p.unwrap_or(1.0)).collect();
+    counted.resize(num_comparisons, 1.0);
     let corrected = holm(&counted)?;
     let num_claims = corrected.iter().filter(|p| **p <= alpha).count();
     let mut verdicts = Vec::new();
@@ -103,7 +110,7 @@ pub fn verdicts<T: AsRef<[(u64, f64)]>>(
         let is_claim = corrected[at] <= alpha;
         // A claim was held against the level of its own step. Equal p-values share the first of their steps.
         let before = counted.iter().filter(|p| **p < counted[at]).count();
-        let left = trials.len() - if is_claim { before } else { num_claims };
+        let left = num_comparisons - if is_claim { before } else { num_claims };
         let alpha_corrected = alpha / left as f64;
         let finding = match compared {
             Ok(comparison) if is_claim => claim(&comparison, direction),
@@ -121,7 +128,7 @@ pub fn verdicts<T: AsRef<[(u64, f64)]>>(
             finding,
             direction,
             alpha,
-            num_comparisons: trials.len(),
+            num_comparisons,
             alpha_corrected,
             p_corrected: raw[at].map(|_| corrected[at]),
             comparison: compared.ok(),

@@ -32,7 +32,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "parity",
         ],
     ),
-    ("report", &["event", "spec", "plan", "record"]),
+    ("report", &["event", "spec", "plan", "record", "statistics"]),
     ("console", &["event", "spec", "plan", "record", "report"]),
     (
         "cli",

@@ -2,6 +2,7 @@
 
 mod arrows;
 mod capsules;
+mod compare;
 mod compose;
 mod damage;
 mod data;

@@ -78,7 +78,7 @@ proptest! {
         let _ = holm(&first);
         let baseline = keyed(&second);
         let trial: Vec<(u64, f64)> = keyed(&first).iter().map(|(key, v)| (key + shift, *v)).collect();
-        let found = verdicts(&baseline, &[&trial, &baseline], Direction::LowerIsBetter, level);
+        let found = verdicts(&baseline, &[&trial, &baseline], Direction::LowerIsBetter, level, 0);
         for verdict in found.into_iter().flatten() {
             let claims = matches!(verdict.finding, Finding::Better | Finding::Worse);
             prop_assert!(!claims || verdict.p_corrected.is_some_and(|p| p <= level));

@@ -1,0 +1,195 @@
+//! What may be compared: folders of experiments and of runs, whole results folders, saved reports, and patterns.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use wildmatch::WildMatch;
+
+use crate::record::{ExperimentFolder, Index, RunFolder};
+use crate::report::compare::{Source, Wrong};
+use crate::report::{Report, of_all_metrics};
+use crate::spec::document::plain_io_error;
+
+/// Reads what the arguments name, an experiment once however many of its runs are named.
+pub fn read(what: &[String]) -> Result<Vec<Source>, Wrong> {
+    let mut paths = Vec::new();
+    for text in what {
+        paths.extend(expand(text)?);
+    }
+    // Runs by their experiment's folder; no runs for all of them.
+    let mut experiments: Vec<(PathBuf, Vec<String>)> = Vec::new();
+    let mut reports = Vec::new();
+    for path in paths {
+        match Kind::of(&path)? {
+            Kind::Report => reports.push(saved(&path)?),
+            Kind::Experiments(folders) => {
+                for folder in folders {
+                    experiments.retain(|(known, _)| *known != folder);
+                    experiments.push((folder, Vec::new()));
+                }
+            }
+            Kind::Run(folder, id) => {
+                match experiments.iter_mut().find(|(known, _)| *known == folder) {
+                    Some((_, ids)) if ids.is_empty() || ids.contains(&id) => {}
+                    Some((_, ids)) => ids.push(id),
+                    None => experiments.push((folder, vec![id])),
+                }
+            }
+        }
+    }
+    let mut all = Vec::new();
+    for (folder, ids) in experiments {
+        all.push(of_folder(&folder, &ids)?);
+    }
+    all.extend(reports);
+    Ok(named(all))
+}
+
+/// Names that tell the reports apart: those of the experiments, numbered where one is there twice.
+fn named(reports: Vec<Report>) -> Vec<Source> {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let name = |report: Report| {
+        let number = seen.entry(report.experiment.clone()).or_default();
+        *number += 1;
+        let name = match *number {
+            1 => report.experiment.clone(),
+            number => format!("{}@{number}", report.experiment),
+        };
+        Source { name, report }
+    };
+    reports.into_iter().map(name).collect()
+}
+
+/// What a path is.
+enum Kind {
+    Report,
+    Experiments(Vec<PathBuf>),
+    /// The experiment's folder and the run's id.
+    Run(PathBuf, String),
+}
+
+impl Kind {
+    fn of(path: &Path) -> Result<Self, Wrong> {
+        if path.is_file() {
+            return Ok(Self::Report);
+        }
+        if path.join("plan.json").exists() {
+            return Ok(Self::Experiments(vec![path.to_owned()]));
+        }
+        if RunFolder(path.to_owned()).run_toml().exists() {
+            let experiment = path.parent().and_then(Path::parent);
+            let name = path.file_name().and_then(|name| name.to_str());
+            return match (experiment, name) {
+                (Some(folder), Some(id)) if folder.join("plan.json").exists() => {
+                    Ok(Self::Run(folder.to_owned(), id.to_owned()))
+                }
+                _ => Err((
+                    format!("`{}` is a run without its experiment", path.display()),
+                    "a run is compared where its experiment's `plan.json` is two folders above it; `runner diff` compares two single runs".into(),
+                )),
+            };
+        }
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        let mut inner: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        inner.retain(|path| path.join("plan.json").exists());
+        inner.sort();
+        match inner.is_empty() {
+            false => Ok(Self::Experiments(inner)),
+            true => Err((
+                format!("there is nothing to compare in `{}`", path.display()),
+                "name folders of experiments or of runs, such as `results/mnist_sweep`, or a `report.json`".into(),
+            )),
+        }
+    }
+}
+
+/// The paths that a text names: itself, or all that match it as a pattern, sorted.
+fn expand(text: &str) -> Result<Vec<PathBuf>, Wrong> {
+    let path = Path::new(text);
+    if path.exists() {
+        return Ok(vec![path.to_owned()]);
+    }
+    if !text.contains(['*', '?']) {
+        return Err((
+            format!("there is no `{text}`"),
+            "`runner list` shows the runs of a results folder".into(),
+        ));
+    }
+    let mut found = vec![PathBuf::new()];
+    for component in path.components() {
+        let Component::Normal(name) = component else {
+            found.iter_mut().for_each(|path| path.push(component));
+            continue;
+        };
+        let name = name.to_string_lossy();
+        found = match name.contains(['*', '?']) {
+            false => found.into_iter().map(|path| path.join(&*name)).collect(),
+            true => found
+                .iter()
+                .flat_map(|path| matching(path, &name))
+                .collect(),
+        };
+    }
+    found.retain(|path| path.exists());
+    match found.is_empty() {
+        false => Ok(found),
+        true => Err((
+            format!("nothing matches `{text}`"),
+            "`*` stands for any part of one name; `runner list` shows what there is".into(),
+        )),
+    }
+}
+
+fn matching(folder: &Path, pattern: &str) -> Vec<PathBuf> {
+    let pattern = WildMatch::new(pattern);
+    let listed = match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    };
+    let entries = fs::read_dir(listed).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| pattern.matches(name)).collect();
+    names.sort();
+    names.into_iter().map(|name| folder.join(name)).collect()
+}
+
+/// The report of an experiment as it is now, of some of its runs or of all.
+fn of_folder(folder: &Path, ids: &[String]) -> Result<Report, Wrong> {
+    let unreadable = |reason: String| {
+        let message = format!("cannot read `{}`: {reason}", folder.display());
+        (message, "`runner report` on it says more".to_owned())
+    };
+    let read = Index::read(&ExperimentFolder(folder.to_owned()));
+    let mut index = read
+        .map_err(|e| unreadable(plain_io_error(&e)))?
+        .ok_or_else(|| unreadable("it has no plan".into()))?;
+    if let Some(missing) = ids
+        .iter()
+        .find(|id| !index.runs.iter().any(|run| run.id == **id))
+    {
+        return Err((
+            format!(
+                "run `{missing}` is not part of the plan in `{}`",
+                folder.display()
+            ),
+            "it is left over from an earlier plan; `runner diff` compares two single runs".into(),
+        ));
+    }
+    if !ids.is_empty() {
+        index.runs.retain(|run| ids.contains(&run.id));
+    }
+    Ok(of_all_metrics(&index))
+}
+
+/// A `report.json`.
+fn saved(path: &Path) -> Result<Report, Wrong> {
+    let wrong = |reason: String| {
+        (
+            format!("`{}` is no saved report: {reason}", path.display()),
+            "name a `report.json`, or a folder".to_owned(),
+        )
+    };
+    let text = fs::read_to_string(path).map_err(|e| wrong(plain_io_error(&e)))?;
+    serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))
+}

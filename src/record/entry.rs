@@ -1,0 +1,336 @@
+//! A run in brief: what lists, reports and comparisons need of its plan and its record, but for its curves.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json};
+
+use super::{Environment, RunFolder, RunRecord, is_other_format};
+use crate::event::{MemoryPeak, Metrics, Outcome};
+use crate::plan::RunPlan;
+use crate::spec::document::plain_io_error;
+use crate::spec::section::Choice;
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// All epochs were trained.
+    Completed,
+    /// It went wrong.
+    Failed,
+    /// It was stopped from outside, and can be resumed.
+    Interrupted,
+    /// It is not started on this machine.
+    Skipped,
+    /// It was begun, and has not come to an end.
+    Incomplete,
+    /// Nothing happened yet.
+    NotStarted,
+    /// Its folder is damaged.
+    Unreadable,
+    /// Another version of this program wrote it.
+    OtherFormat,
+}
+
+impl State {
+    /// Whether nothing can be said of the run.
+    pub fn is_unreadable(self) -> bool {
+        matches!(self, State::Unreadable | State::OtherFormat)
+    }
+
+    /// For tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            State::Completed => "completed",
+            State::Failed => "failed",
+            State::Interrupted => "interrupted",
+            State::Skipped => "skipped",
+            State::Incomplete => "incomplete",
+            State::NotStarted => "not started",
+            State::Unreadable | State::OtherFormat => "unreadable",
+        }
+    }
+}
+
+/// A run in brief.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunEntry {
+    /// The run's id.
+    pub id: String,
+    /// Its trial.
+    pub trial: String,
+    /// Its seed.
+    pub seed: u64,
+    /// The values of the varied keys.
+    pub axes: Map<String, Json>,
+    /// The device that it is planned for.
+    pub device: String,
+    /// The precision.
+    pub precision: String,
+    /// Hash of everything that can change the numbers.
+    pub fingerprint: String,
+    /// Epochs that it is planned to have.
+    pub num_epochs: usize,
+    /// How far it is.
+    pub state: State,
+    /// Why it is not completed, and what to do about it; empty when it is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// Numbers of the best epoch by the objective, of the evaluations, and with `last/` of the last epoch. Those
+    /// that are not finite are left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: Metrics,
+    /// The names of the numbers that are not finite.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_finite: Vec<String>,
+    /// The best epoch by the objective.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_epoch: Option<usize>,
+    /// Epochs that were finished.
+    pub epochs: usize,
+    /// Seconds that it took.
+    pub wall_secs: f64,
+    /// Seconds that an epoch's training takes: the median of its epochs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch_secs: Option<f64>,
+    /// What it held of memory, once something was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryUse>,
+    /// Whether it is not what was planned, after a failure or so that it fits into memory.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_adjusted: bool,
+    /// What else happened that a reader should know, in words that name the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+    /// sha256 of the final weights by path.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub weights_digest: String,
+    /// Which of the index' data sets it uses.
+    pub data: usize,
+    /// Which of the index' environments it was computed in, if it has started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<usize>,
+    /// When its last event arrived, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_event_ms: Option<u64>,
+}
+
+/// What a run held of memory beside what was forecast, or the most of several runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MemoryUse {
+    /// As counted before anything was measured, in bytes.
+    pub forecast_bytes: u64,
+    /// By measurements of such runs on this machine, if there were any before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibrated_bytes: Option<u64>,
+    /// The most that was held.
+    pub measured: MemoryPeak,
+}
+
+impl MemoryUse {
+    /// Of one run, once something was measured.
+    pub fn of(run: &RunPlan, record: &RunRecord) -> Option<Self> {
+        let adjusted = run.adjusted(&record.attempts.adjustments);
+        // What was foretold of the run as planned says nothing of one that takes less.
+        let is_as_planned = adjusted.forecast == run.forecast && adjusted.device == run.device;
+        Some(Self {
+            forecast_bytes: adjusted.forecast.total(),
+            calibrated_bytes: record.calibrated_bytes.filter(|_| is_as_planned),
+            measured: record.peak?,
+        })
+    }
+
+    /// The larger of each number, of two runs.
+    pub fn max(self, other: Self) -> Self {
+        Self {
+            forecast_bytes: self.forecast_bytes.max(other.forecast_bytes),
+            calibrated_bytes: self.calibrated_bytes.max(other.calibrated_bytes),
+            measured: self.measured.max(other.measured),
+        }
+    }
+
+    /// How far the best forecast is off what was measured, as a share of that.
+    pub fn error(&self) -> f64 {
+        let forecast = self.calibrated_bytes.unwrap_or(self.forecast_bytes) as f64;
+        forecast / self.measured.bytes().max(1) as f64 - 1.0
+    }
+}
+
+/// A data set as some runs used it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DataUsed {
+    /// The data set with its split, in words.
+    pub what: String,
+    /// sha256 of each split's items; empty while no run has started.
+    pub digests: BTreeMap<String, String>,
+}
+
+/// What a run's folder says, before data and environments are numbered.
+pub(super) struct Read {
+    pub entry: RunEntry,
+    pub data: DataUsed,
+    pub environment: Option<Environment>,
+}
+
+impl Read {
+    /// Reads a run's folder. With `mend`, what is derived and missing there is written again.
+    pub fn of(run: &RunPlan, folder: &RunFolder, mend: bool) -> Self {
+        let mut read = Self {
+            entry: RunEntry::planned(run),
+            data: DataUsed {
+                what: run.data.in_words(),
+                digests: BTreeMap::new(),
+            },
+            environment: None,
+        };
+        match RunRecord::read_for(folder, run) {
+            Ok(record) => {
+                if mend && let Err(e) = record.write_missing(folder, run) {
+                    read.entry.remarks.push(format!("of `{}`: {e}", run.id));
+                }
+                read.entry.take(run, &record);
+            }
+            Err(e) => {
+                read.entry.message = plain_io_error(&e);
+                read.entry.state = match is_other_format(&e) {
+                    true => State::OtherFormat,
+                    false => State::Unreadable,
+                };
+                return read;
+            }
+        }
+        match folder.read_environment() {
+            Ok(environment) => read.environment = environment,
+            Err(e) => read.entry.remarks.push(format!(
+                "`{}` is left out of Data and Environment: {}",
+                run.id,
+                plain_io_error(&e)
+            )),
+        }
+        let worker = read.environment.as_mut().and_then(|e| e.worker.as_mut());
+        if let Some(worker) = worker {
+            read.data.digests = std::mem::take(&mut worker.data_digests);
+        }
+        if let Some(environment) = &mut read.environment {
+            environment.recorded_at = String::new();
+        }
+        read
+    }
+}
+
+impl RunEntry {
+    fn planned(run: &RunPlan) -> Self {
+        Self {
+            id: run.id.clone(),
+            trial: run.trial.clone(),
+            seed: run.seed,
+            axes: run.axes.clone(),
+            device: run.device.to_string(),
+            precision: run.precision.name().to_owned(),
+            fingerprint: run.fingerprint.clone(),
+            num_epochs: run.train.epochs,
+            state: State::NotStarted,
+            message: String::new(),
+            metrics: Metrics::new(),
+            not_finite: Vec::new(),
+            best_epoch: None,
+            epochs: 0,
+            wall_secs: 0.0,
+            epoch_secs: None,
+            memory: None,
+            is_adjusted: false,
+            remarks: Vec::new(),
+            weights_digest: String::new(),
+            data: 0,
+            environment: None,
+            last_event_ms: None,
+        }
+    }
+
+    fn take(&mut self, run: &RunPlan, record: &RunRecord) {
+        self.state = match (&record.outcome, &record.started) {
+            (Some(Outcome::Completed), _) => State::Completed,
+            (Some(Outcome::Failed { .. }), _) => State::Failed,
+            (Some(Outcome::Interrupted), _) => State::Interrupted,
+            (Some(Outcome::Skipped { .. }), _) => State::Skipped,
+            (None, Some(_)) => State::Incomplete,
+            (None, None) => State::NotStarted,
+        };
+        self.message = why_not_completed(run, record);
+        self.epochs = record.epochs.len();
+        self.wall_secs = record.wall_secs;
+        self.epoch_secs = median(record.epochs.iter().map(|epoch| epoch.train_secs));
+        self.memory = MemoryUse::of(run, record);
+        self.is_adjusted = !record.attempts.adjustments.is_empty();
+        self.last_event_ms = record.last_event_ms;
+        self.remarks.extend(remarks(run, record));
+        if let Some(summary) = record.summary(run) {
+            let (finite, not_finite): (Metrics, Metrics) = summary
+                .metrics
+                .into_iter()
+                .partition(|(_, value)| value.is_finite());
+            self.metrics = finite;
+            self.not_finite = not_finite.into_keys().collect();
+            self.best_epoch = summary.best_epoch;
+            self.weights_digest = summary.weights_digest;
+        }
+    }
+}
+
+fn why_not_completed(run: &RunPlan, record: &RunRecord) -> String {
+    let again = "run the same command again to finish it";
+    let epochs = record.epochs.len();
+    match &record.outcome {
+        Some(Outcome::Completed) => String::new(),
+        Some(Outcome::Failed { class, message, .. }) => format!("{}: {message}", class.name()),
+        Some(Outcome::Skipped { reason }) => reason.clone(),
+        Some(Outcome::Interrupted) => {
+            format!(
+                "stopped after {epochs} of {} epochs; {again}",
+                run.train.epochs
+            )
+        }
+        None if record.started.is_some() => {
+            format!(
+                "begun, {epochs} of {} epochs recorded; {again}",
+                run.train.epochs
+            )
+        }
+        None => again.to_owned(),
+    }
+}
+
+fn remarks(run: &RunPlan, record: &RunRecord) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let rejected = record.started.iter().flat_map(|s| &s.rejected_checkpoints);
+    remarks.extend(rejected.map(|what| format!("`{}` passed over {what}", run.id)));
+    let adjustments = &record.attempts.adjustments;
+    remarks.extend(adjustments.iter().map(|adjustment| {
+        let adjusted = adjustment.in_words();
+        format!("`{}` was not made as planned, but with {adjusted}", run.id)
+    }));
+    if let Some(growth) = &record.growth {
+        let growth = growth.in_words(&run.device.to_string(), run.train.batch_size);
+        remarks.push(format!("`{}`: {growth}", run.id));
+    }
+    if let Some((epoch, reason)) = &record.stopped_early {
+        let epochs = run.train.epochs;
+        remarks.push(format!(
+            "`{}` was stopped early after epoch {epoch} of {epochs}: {reason}",
+            run.id
+        ));
+    }
+    remarks
+}
+
+/// The middle one of some values, the upper of two; none of none.
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+fn is_false(is: &bool) -> bool {
+    !is
+}

@@ -1,0 +1,327 @@
+//! Trials of one or several experiments against a baseline: ranks, verdicts, costs, effects, and what makes them hard
+//! to compare.
+
+mod notes;
+mod pareto;
+mod pivot;
+mod text;
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json};
+
+use super::aggregate::axis_effects;
+use super::backends::{OnBackend, by_backend};
+use super::model::{AxisEffect, Baseline, Report, Trial};
+use super::sample::{Sample, direction};
+use crate::statistics::{Direction, Verdict, verdicts};
+pub use pareto::Front;
+pub use pivot::{Cell, Pivot};
+pub use text::{csv, markdown, plain};
+
+/// The trials of one experiment, run or saved report.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// What its trials are called by, if there are several sources.
+    pub name: String,
+    /// Its report, with all metrics.
+    pub report: Report,
+}
+
+/// What is to be compared.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The metric; the objective when not given.
+    pub value: Option<String>,
+    /// The trial that others are compared with.
+    pub baseline: Option<String>,
+    /// The level of significance for all verdicts together.
+    pub alpha: f64,
+    /// The keys of the rows and columns of a pivot table.
+    pub pivot: Option<(String, String)>,
+    /// The two numbers whose best trade-offs are looked for.
+    pub pareto: Option<(String, String)>,
+}
+
+/// The answer, as `--json` prints it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The metric.
+    pub value: String,
+    /// Which values are better.
+    pub direction: Direction,
+    /// What the others are compared with; none where there is one trial alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<Baseline>,
+    /// The level of significance for all verdicts together.
+    pub alpha: f64,
+    /// The varied keys.
+    pub axes: Vec<String>,
+    /// The trials, best first.
+    pub trials: Vec<Compared>,
+    /// The same trials on several backends side by side; empty when there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backends: Vec<OnBackend>,
+    /// What each axis does to the value over those of the others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<AxisEffect>,
+    /// The value by two keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pivot: Option<Pivot>,
+    /// The best trade-offs of two numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pareto: Option<Front>,
+    /// What makes trials hard to compare.
+    pub notes: Vec<String>,
+}
+
+/// A trial among others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Compared {
+    /// Its name, with its source's where there are several.
+    pub id: String,
+    /// The values of the varied keys.
+    pub axes: Map<String, Json>,
+    /// Where and in what it was computed.
+    pub backend: String,
+    /// The value over seeds; none where no run has it.
+    pub sample: Option<Sample>,
+    /// Runs that are not as planned.
+    pub num_adjusted: usize,
+    /// What may be claimed of it against the baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    /// Seconds that an epoch's training takes.
+    pub epoch_secs: Option<f64>,
+    /// How many times faster than the baseline that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speed: Option<f64>,
+    /// The most memory that a run held, in bytes.
+    pub memory_bytes: Option<u64>,
+    /// How many times the baseline's that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<f64>,
+}
+
+/// A phrase with a remedy.
+pub type Wrong = (String, String);
+
+/// Compares all trials of some sources.
+pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wrong> {
+    let (value, direction) = value_of(sources, question)?;
+    let trials = named(sources);
+    if trials.iter().all(|trial| sample(trial, &value).is_none()) {
+        return Err((
+            format!("no trial has `{value}`"),
+            format!("what was measured: {}", list(&measured(sources))),
+        ));
+    }
+    let mut order: Vec<usize> = (0..trials.len()).collect();
+    let mean = |at: &usize| sample(&trials[*at], &value).map(Sample::mean);
+    order.sort_by(|a, b| match (mean(a), mean(b)) {
+        (Some(a), Some(b)) if direction.is_better(a, b) => std::cmp::Ordering::Less,
+        (Some(a), Some(b)) if direction.is_better(b, a) => std::cmp::Ordering::Greater,
+        (Some(_), None) => std::cmp::Ordering::Less,
+        (None, Some(_)) => std::cmp::Ordering::Greater,
+        _ => std::cmp::Ordering::Equal,
+    });
+    let ranked: Vec<&Trial> = order.iter().map(|at| &trials[*at]).collect();
+    let baseline = baseline_of(sources, question, &ranked)?;
+    let axes = axes_of(sources);
+    Ok(Comparison {
+        notes: notes::notes(sources, &ranked, &baseline, &value),
+        pivot: match &question.pivot {
+            Some((rows, columns)) => Some(pivot::pivot(&trials, &axes, rows, columns, &value)?),
+            None => None,
+        },
+        pareto: match &question.pareto {
+            Some((a, b)) => Some(pareto::front(&ranked, &measured(sources), a, b)?),
+            None => None,
+        },
+        backends: by_backend(&trials, &value, direction),
+        effects: axis_effects(&trials, &axes, &value),
+        trials: compared(&ranked, &baseline, &value, direction, question.alpha),
+        baseline: (ranked.len() > 1).then_some(baseline),
+        alpha: question.alpha,
+        value,
+        direction,
+        axes,
+    })
+}
+
+/// The metric that is compared, and which values of it are better.
+fn value_of(sources: &[Source], question: &Question) -> Result<(String, Direction), Wrong> {
+    let value = match &question.value {
+        Some(value) => value.clone(),
+        None => {
+            let objectives: BTreeSet<&str> = sources
+                .iter()
+                .map(|source| source.report.objective.as_str())
+                .collect();
+            let mut objectives = objectives.into_iter();
+            match (objectives.next(), objectives.next()) {
+                (Some(one), None) => one.to_owned(),
+                (Some(one), Some(other)) => {
+                    return Err((
+                        format!("the objectives differ: `{one}` and `{other}`"),
+                        format!("say what to compare, such as `--value {one}`"),
+                    ));
+                }
+                _ => return Err(("there is nothing to compare".into(), String::new())),
+            }
+        }
+    };
+    match direction(&value) {
+        Some(direction) => Ok((value, direction)),
+        None => Err((
+            format!("it is not known whether more or less of `{value}` is better"),
+            format!("metrics are {}", list(&measured(sources))),
+        )),
+    }
+}
+
+/// All trials under names that tell them apart.
+fn named(sources: &[Source]) -> Vec<Trial> {
+    let name = |source: &Source, trial: &Trial| {
+        let mut trial = trial.clone();
+        if sources.len() > 1 {
+            trial.id = format!("{}/{}", source.name, trial.id);
+        }
+        trial
+    };
+    let trials = sources.iter().flat_map(|source| {
+        let trials = source.report.trials.iter();
+        trials.map(move |trial| name(source, trial))
+    });
+    trials.collect()
+}
+
+fn sample<'a>(trial: &'a Trial, value: &str) -> Option<&'a Sample> {
+    trial.metrics.get(value)
+}
+
+/// The names of what was measured anywhere and has a direction.
+fn measured(sources: &[Source]) -> Vec<String> {
+    let trials = sources.iter().flat_map(|source| &source.report.trials);
+    let names: BTreeSet<&String> = trials.flat_map(|trial| trial.metrics.keys()).collect();
+    let metrics = names.into_iter().filter(|name| direction(name).is_some());
+    metrics.cloned().collect()
+}
+
+/// The varied keys of all sources, in their order.
+fn axes_of(sources: &[Source]) -> Vec<String> {
+    let mut axes: Vec<String> = Vec::new();
+    for key in sources.iter().flat_map(|source| &source.report.axes) {
+        if !axes.contains(key) {
+            axes.push(key.clone());
+        }
+    }
+    axes
+}
+
+/// The trial that is asked for, or that the only file names, or the highest ranked one.
+fn baseline_of(
+    sources: &[Source],
+    question: &Question,
+    ranked: &[&Trial],
+) -> Result<Baseline, Wrong> {
+    let of_file = match sources {
+        [only] => only.report.baseline.as_ref().filter(|b| !b.is_picked),
+        _ => None,
+    };
+    let asked = question.baseline.as_ref();
+    let Some(name) = asked.or(of_file.map(|baseline| &baseline.trial)) else {
+        return Ok(Baseline {
+            trial: ranked
+                .first()
+                .map_or(String::new(), |trial| trial.id.clone()),
+            is_picked: true,
+        });
+    };
+    let with_end = |trial: &&&Trial| trial.id.ends_with(&format!("/{name}"));
+    let of_source = |trial: &&&Trial| trial.id.starts_with(&format!("{name}/"));
+    let matching: Vec<&&Trial> = match ranked.iter().find(|trial| trial.id == *name) {
+        Some(trial) => vec![trial],
+        None => ranked
+            .iter()
+            .filter(|t| with_end(t) || of_source(t))
+            .collect(),
+    };
+    match matching[..] {
+        [trial] => Ok(Baseline {
+            trial: trial.id.clone(),
+            is_picked: false,
+        }),
+        [] => Err((
+            format!("there is no trial `{name}` to compare the others with"),
+            format!("the trials are {}", list(&ids(ranked))),
+        )),
+        _ => Err((
+            format!("`{name}` is the name of {} trials", matching.len()),
+            format!(
+                "say which: {}",
+                list(&ids(matching
+                    .iter()
+                    .map(|t| **t)
+                    .collect::<Vec<_>>()
+                    .as_slice()))
+            ),
+        )),
+    }
+}
+
+fn ids(trials: &[&Trial]) -> Vec<String> {
+    trials.iter().map(|trial| trial.id.clone()).collect()
+}
+
+/// `a`, `b` and so on, cut where it gets long.
+fn list(names: &[String]) -> String {
+    const SHOWN: usize = 12;
+    let shown: Vec<String> = names.iter().take(SHOWN).map(|n| format!("`{n}`")).collect();
+    match names.len() {
+        0 => "none".into(),
+        num if num > SHOWN => format!("{} and {} more", shown.join(", "), num - SHOWN),
+        _ => shown.join(", "),
+    }
+}
+
+fn compared(
+    ranked: &[&Trial],
+    baseline: &Baseline,
+    value: &str,
+    direction: Direction,
+    alpha: f64,
+) -> Vec<Compared> {
+    let values = |trial: &Trial| sample(trial, value).map_or(Vec::new(), |s| s.by_seed.clone());
+    let base = ranked.iter().find(|trial| trial.id == baseline.trial);
+    let others = ranked.iter().filter(|trial| trial.id != baseline.trial);
+    let samples: Vec<Vec<(u64, f64)>> = others.map(|trial| values(trial)).collect();
+    let num_comparisons = match baseline.is_picked {
+        true => ranked.len() * (ranked.len() - 1) / 2,
+        false => samples.len(),
+    };
+    let base_values = base.map_or(Vec::new(), |base| values(base));
+    let found = verdicts(&base_values, &samples, direction, alpha, num_comparisons);
+    let mut found = found.unwrap_or_default().into_iter();
+    let bytes = |trial: &Trial| trial.memory.map(|memory| memory.measured.bytes());
+    let row = |trial: &&Trial| {
+        let is_other = trial.id != baseline.trial;
+        let base = base.filter(|_| is_other);
+        let secs = base.and_then(|base| base.epoch_secs).zip(trial.epoch_secs);
+        let held = base.and_then(|base| bytes(base)).zip(bytes(trial));
+        Compared {
+            id: trial.id.clone(),
+            axes: trial.axes.clone(),
+            backend: format!("{} {}", trial.device, trial.precision),
+            sample: sample(trial, value).cloned(),
+            num_adjusted: trial.num_adjusted,
+            verdict: if is_other { found.next() } else { None },
+            epoch_secs: trial.epoch_secs,
+            speed: secs.map(|(base, its)| base / its),
+            memory_bytes: bytes(trial),
+            memory: held.map(|(base, its)| its as f64 / base.max(1) as f64),
+        }
+    };
+    ranked.iter().map(row).collect()
+}

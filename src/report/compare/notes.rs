@@ -1,0 +1,157 @@
+//! What makes trials hard to compare, each in a line.
+
+use std::collections::BTreeMap;
+
+use super::{Source, sample};
+use crate::record::{DataUsed, Environment};
+use crate::report::model::{Baseline, Trial};
+
+/// What a reader has to know before believing the table.
+pub fn notes(
+    sources: &[Source],
+    ranked: &[&Trial],
+    baseline: &Baseline,
+    value: &str,
+) -> Vec<String> {
+    let facts: BTreeMap<String, Facts> = all_facts(sources).collect();
+    let mut notes = Vec::new();
+    let mut tell = |what: &str, ids: Vec<&str>| {
+        if !ids.is_empty() {
+            notes.push(format!("{what}: {}", shown(&ids)));
+        }
+    };
+    let ids = |of: &dyn Fn(&Trial) -> bool| -> Vec<&str> {
+        let found = ranked.iter().filter(|trial| of(trial));
+        found.map(|trial| trial.id.as_str()).collect()
+    };
+    tell(
+        &format!("left out, as no completed run has `{value}`"),
+        ids(&|trial| sample(trial, value).is_none()),
+    );
+    tell(
+        "with runs that were adjusted, after a failure or to fit into memory",
+        ids(&|trial| trial.num_adjusted > 0),
+    );
+    if let Some(base) = facts.get(&baseline.trial) {
+        let differs = |of: &dyn Fn(&Facts) -> bool| {
+            ids(&|trial| trial.n > 0 && facts.get(&trial.id).is_some_and(of))
+        };
+        let split = value.split('/').next().unwrap_or_default().to_owned();
+        tell(
+            &format!("measured on other `{split}` items than the baseline"),
+            differs(&|other| other.digest(&split) != base.digest(&split)),
+        );
+        tell(
+            "trained on other items than the baseline",
+            differs(&|other| other.digest("train") != base.digest("train")),
+        );
+        tell(
+            &format!(
+                "planned for another number of epochs than the baseline's {}",
+                base.num_epochs
+            ),
+            differs(&|other| other.num_epochs != base.num_epochs),
+        );
+        tell(
+            "made by another version of runner or Burn than the baseline",
+            differs(&|other| other.versions() != base.versions()),
+        );
+        tell(
+            "computed on another machine than the baseline, so that times do not compare",
+            differs(&|other| other.machines() != base.machines()),
+        );
+        tell(
+            &format!(
+                "with the weights of epochs that were chosen by another objective than `{}`",
+                base.objective
+            ),
+            differs(&|other| other.objective != base.objective),
+        );
+    }
+    if value.starts_with("test") {
+        let num = ranked
+            .iter()
+            .filter(|trial| sample(trial, value).is_some())
+            .count();
+        if num > 1 {
+            notes.push(format!(
+                "test was looked at for all {num} trials: what is picked by it is no estimate for new items"
+            ));
+        }
+    }
+    notes
+}
+
+/// What a trial rests on.
+struct Facts<'a> {
+    num_epochs: usize,
+    objective: &'a str,
+    data: Vec<&'a DataUsed>,
+    environments: Vec<&'a Environment>,
+}
+
+impl Facts<'_> {
+    fn digest(&self, split: &str) -> Vec<Option<&String>> {
+        // The averaged weights are measured on the same items.
+        let split = split.trim_end_matches("_ema");
+        self.data
+            .iter()
+            .map(|data| data.digests.get(split))
+            .collect()
+    }
+
+    fn versions(&self) -> Vec<(&str, &str)> {
+        let mut versions: Vec<(&str, &str)> = self
+            .environments
+            .iter()
+            .map(|e| (e.runner_version.as_str(), e.burn_version.as_str()))
+            .collect();
+        versions.sort_unstable();
+        versions.dedup();
+        versions
+    }
+
+    fn machines(&self) -> Vec<(&str, &str)> {
+        let machines = self.environments.iter();
+        let mut machines: Vec<_> = machines
+            .map(|e| (e.host.as_str(), e.cpu.as_str()))
+            .collect();
+        machines.sort_unstable();
+        machines.dedup();
+        machines
+    }
+}
+
+fn all_facts(sources: &[Source]) -> impl Iterator<Item = (String, Facts<'_>)> {
+    sources.iter().flat_map(move |source| {
+        let report = &source.report;
+        report.trials.iter().map(move |trial| {
+            let id = match sources.len() {
+                1 => trial.id.clone(),
+                _ => format!("{}/{}", source.name, trial.id),
+            };
+            let data = trial.data.iter();
+            let environments = trial.environments.iter();
+            let facts = Facts {
+                num_epochs: trial.num_epochs,
+                objective: &report.objective,
+                data: data
+                    .filter_map(|at| report.provenance.data.get(*at))
+                    .collect(),
+                environments: environments
+                    .filter_map(|at| report.provenance.environments.get(*at))
+                    .collect(),
+            };
+            (id, facts)
+        })
+    })
+}
+
+fn shown(ids: &[&str]) -> String {
+    const SHOWN: usize = 5;
+    let names: Vec<String> = ids.iter().take(SHOWN).map(|id| format!("`{id}`")).collect();
+    match ids.len() {
+        num if num > SHOWN => format!("{} and {} more", names.join(", "), num - SHOWN),
+        _ => names.join(", "),
+    }
+}

@@ -1,0 +1,281 @@
+//! A comparison as text: for a terminal, as Markdown and as CSV.
+
+use comfy_table::{TableStyle, presets};
+
+use super::{Compared, Comparison, Front, Pivot};
+use crate::report::backends::rows as backend_rows;
+use crate::report::markdown::{effect_columns, effect_note, percent};
+use crate::report::numbers::{interval, mean_and_sd, short_number, value_text};
+use crate::report::table::Columns;
+use crate::report::{csv::line, verdict};
+use crate::spec::kind::show_bytes;
+
+/// For a terminal of `width` columns.
+pub fn plain(comparison: &Comparison, width: u16) -> String {
+    Text {
+        style: presets::NOTHING,
+        heading: "",
+        width: Some(width),
+    }
+    .write(comparison)
+}
+
+/// As Markdown.
+pub fn markdown(comparison: &Comparison) -> String {
+    Text {
+        style: presets::ASCII_MARKDOWN,
+        heading: "## ",
+        width: None,
+    }
+    .write(comparison)
+}
+
+struct Text {
+    style: TableStyle,
+    heading: &'static str,
+    width: Option<u16>,
+}
+
+impl Text {
+    fn write(&self, comparison: &Comparison) -> String {
+        let mut text = self.ranked(comparison);
+        text.push_str(&format!("\n{}\n", basis(comparison)));
+        for note in &comparison.notes {
+            text.push_str(&format!("\nNote: {note}.\n"));
+        }
+        let mut section = |title: &str, columns: Columns, after: &str| {
+            text.push_str(&format!("\n{}{title}\n\n", self.heading));
+            text.push_str(&columns.lay_out(self.style));
+            text.push('\n');
+            if !after.is_empty() {
+                text.push_str(&format!("\n{after}\n"));
+            }
+        };
+        if let Some(pivot) = &comparison.pivot {
+            let title = format!(
+                "`{}` by `{}` and `{}`",
+                comparison.value, pivot.row_key, pivot.column_key
+            );
+            section(
+                &title,
+                pivot_columns(pivot),
+                "Mean ± standard deviation over seeds, of each seed's mean over all other settings, with the number of seeds.",
+            );
+        }
+        if let Some(front) = &comparison.pareto {
+            let [a, b] = &front.values;
+            let title = format!("Best trade-offs of `{a}` and `{b}`");
+            let after = format!(
+                "{} of {} trials; no other is at least as good in both means and better in one. Means of few seeds move, and so does the front.",
+                front.trials.len(),
+                front.num_compared
+            );
+            section(&title, front_columns(front), &after);
+        }
+        if !comparison.backends.is_empty() {
+            section(
+                "By backend",
+                backend_rows(&comparison.backends, &comparison.value),
+                "Each trial against the same on its first backend; speed and memory as factors.",
+            );
+        }
+        for effect in &comparison.effects {
+            let title = format!("Effect of `{}`", effect.key);
+            section(
+                &title,
+                effect_columns(effect, &comparison.value),
+                &effect_note(effect),
+            );
+        }
+        text
+    }
+
+    /// All columns where they fit, else without costs.
+    fn ranked(&self, comparison: &Comparison) -> String {
+        for with_costs in [true, false] {
+            let text = ranked_columns(comparison, with_costs).lay_out(self.style);
+            let fits = |width: u16| {
+                text.lines()
+                    .all(|line| line.chars().count() <= width.into())
+            };
+            if !with_costs || self.width.is_none_or(fits) {
+                return text + "\n";
+            }
+        }
+        String::new()
+    }
+}
+
+fn ranked_columns(comparison: &Comparison, with_costs: bool) -> Columns {
+    let dash = || "-".to_owned();
+    let times = |factor: f64| format!("{} x", short_number(factor));
+    let mut head = vec![
+        "#".to_owned(),
+        "trial".into(),
+        "n".into(),
+        comparison.value.clone(),
+    ];
+    head.extend(["95 % interval", "difference", "verdict"].map(str::to_owned));
+    if with_costs {
+        head.extend(["s/epoch", "speed", "memory", "times"].map(str::to_owned));
+    }
+    let is_baseline = |trial: &Compared| {
+        let baseline = comparison.baseline.as_ref();
+        baseline.is_some_and(|baseline| baseline.trial == trial.id)
+    };
+    let row = |(at, trial): (usize, &Compared)| {
+        let sample = trial.sample.as_ref();
+        let found = trial.verdict.as_ref();
+        let mark = if trial.num_adjusted > 0 { "*" } else { "" };
+        let mut row = vec![
+            sample.map_or_else(dash, |_| (at + 1).to_string()),
+            trial.id.clone(),
+            sample.map_or("0".into(), |s| format!("{}{mark}", s.description.n)),
+            sample.map_or_else(dash, |s| mean_and_sd(&s.description)),
+            sample
+                .and_then(|s| s.student.as_ref())
+                .map_or_else(dash, interval),
+            found.map_or_else(dash, verdict::difference),
+            match found {
+                _ if is_baseline(trial) => "baseline".into(),
+                Some(found) if sample.is_some() => verdict::in_words(found),
+                _ => dash(),
+            },
+        ];
+        if with_costs {
+            row.extend([
+                trial.epoch_secs.map_or_else(dash, short_number),
+                trial.speed.map_or_else(dash, times),
+                trial.memory_bytes.map_or_else(dash, show_bytes),
+                trial.memory.map_or_else(dash, times),
+            ]);
+        }
+        row
+    };
+    Columns {
+        head,
+        rows: comparison.trials.iter().enumerate().map(row).collect(),
+    }
+}
+
+/// What the verdicts are against, and how sure they are.
+fn basis(comparison: &Comparison) -> String {
+    let Some(baseline) = &comparison.baseline else {
+        return "There is one trial alone, so nothing is compared.".into();
+    };
+    let verdict = comparison
+        .trials
+        .iter()
+        .find_map(|trial| trial.verdict.as_ref());
+    let num = verdict.map_or(0, |verdict| verdict.num_comparisons);
+    let picked = match baseline.is_picked {
+        true => {
+            ", the highest ranked: it was picked for its values, so all pairs of trials count; `--baseline` names another"
+        }
+        false => "",
+    };
+    format!(
+        "Verdicts are against `{}`{picked}. Differences are paired by seed where seeds are common; exact tests; claims are wrong with a probability of at most {} for all {num} comparisons together (Holm). \"No difference shown\" is no claim that there is none.",
+        baseline.trial,
+        percent(comparison.alpha),
+    )
+}
+
+fn pivot_columns(pivot: &Pivot) -> Columns {
+    let mut head = vec![pivot.row_key.clone()];
+    head.extend(pivot.columns.iter().cloned());
+    let rows = pivot.rows.iter().zip(&pivot.cells).map(|(name, cells)| {
+        let mut row = vec![name.clone()];
+        row.extend(cells.iter().map(|cell| match cell {
+            Some(cell) => format!("{} ({})", mean_and_sd(&cell.over_seeds), cell.over_seeds.n),
+            None => "-".into(),
+        }));
+        row
+    });
+    let rows = rows.collect();
+    Columns { head, rows }
+}
+
+fn front_columns(front: &Front) -> Columns {
+    let show = |name: &str, value: f64| match name {
+        "memory_bytes" => show_bytes(value as u64),
+        _ => short_number(value),
+    };
+    let [a, b] = &front.values;
+    let rows = front
+        .trials
+        .iter()
+        .map(|(id, [x, y])| vec![id.clone(), show(a, *x), show(b, *y)]);
+    Columns {
+        head: vec!["trial".into(), a.clone(), b.clone()],
+        rows: rows.collect(),
+    }
+}
+
+/// One line for each trial. Numbers have all their digits.
+pub fn csv(comparison: &Comparison) -> String {
+    let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+    let mut head = vec!["rank".to_owned(), "trial".into()];
+    head.extend(comparison.axes.iter().cloned());
+    head.extend(
+        [
+            "backend",
+            "n",
+            "mean",
+            "sd",
+            "low",
+            "high",
+            "best",
+            "worst",
+            "difference",
+            "p",
+            "p_corrected",
+            "verdict",
+            "epoch_secs",
+            "speed",
+            "memory_bytes",
+            "memory",
+            "num_adjusted",
+        ]
+        .map(str::to_owned),
+    );
+    let mut text = line(&head);
+    for (at, trial) in comparison.trials.iter().enumerate() {
+        let sample = trial.sample.as_ref();
+        let described = sample.map(|sample| &sample.description);
+        let student = sample.and_then(|sample| sample.student);
+        let compared = trial.verdict.as_ref().and_then(|v| v.comparison);
+        let mut row = vec![
+            sample.map_or(String::new(), |_| (at + 1).to_string()),
+            trial.id.clone(),
+        ];
+        let value = |key: &String| trial.axes.get(key).map_or(String::new(), value_text);
+        row.extend(comparison.axes.iter().map(value));
+        row.extend([
+            trial.backend.clone(),
+            described.map_or(0, |d| d.n).to_string(),
+            number(described.map(|d| d.mean)),
+            number(described.and_then(|d| d.sd)),
+            number(student.map(|interval| interval.low)),
+            number(student.map(|interval| interval.high)),
+            number(sample.and_then(|s| s.best)),
+            number(sample.and_then(|s| s.worst)),
+            number(compared.map(|c| c.mean_difference)),
+            number(compared.map(|c| c.test.p)),
+            number(trial.verdict.as_ref().and_then(|v| v.p_corrected)),
+            trial
+                .verdict
+                .as_ref()
+                .map_or(String::new(), verdict::in_words),
+            number(trial.epoch_secs),
+            number(trial.speed),
+            trial
+                .memory_bytes
+                .map_or(String::new(), |bytes| bytes.to_string()),
+            number(trial.memory),
+            trial.num_adjusted.to_string(),
+        ]);
+        text.push_str(&line(&row));
+    }
+    text
+}

@@ -1,0 +1,181 @@
+//! The ranked trials as rows, and as a table for a terminal.
+
+use comfy_table::{ContentArrangement, Table, TableStyle, presets};
+
+use super::model::{Report, Trial};
+use super::numbers::{interval, mean_and_sd, value_text};
+use super::verdict;
+
+/// Columns of text with their names.
+pub struct Columns {
+    /// The names.
+    pub head: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Columns {
+    fn new() -> Self {
+        Self {
+            head: Vec::new(),
+            rows: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, report: &Report, name: impl Into<String>, cell: impl Fn(&Trial) -> String) {
+        self.head.push(name.into());
+        self.rows.resize(report.trials.len(), Vec::new());
+        for (row, trial) in self.rows.iter_mut().zip(&report.trials) {
+            row.push(cell(trial));
+        }
+    }
+
+    /// Laid out in a style of the table library.
+    pub fn lay_out(self, style: TableStyle) -> String {
+        let mut table = Table::new();
+        table.load_style(style);
+        table.set_content_arrangement(ContentArrangement::Disabled);
+        table.set_header(self.head);
+        table.add_rows(self.rows);
+        table.trim_fmt()
+    }
+}
+
+/// The columns besides the objective that a reader wants to see: what was measured on valid, the loss last.
+pub fn more_metrics(report: &Report) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for split in ["valid/", "valid_ema/"] {
+        let measured = report.trials.iter().flat_map(|trial| trial.metrics.keys());
+        let of_split =
+            measured.filter(|name| name.starts_with(split) && **name != report.objective);
+        let mut of_split: Vec<&str> = of_split.map(String::as_str).collect();
+        of_split.sort_by_key(|name| (name.ends_with("/loss"), *name));
+        of_split.dedup();
+        names.extend(of_split);
+    }
+    names
+}
+
+/// The ranked trials: by the values of the axes, with the objective, its interval and the verdict, and with `more`
+/// of other metrics and times.
+pub fn ranked(report: &Report, with_more: bool) -> Columns {
+    let mut columns = Columns::new();
+    columns.push(report, "#", rank);
+    if report.axes.is_empty() {
+        columns.push(report, "trial", |trial| trial.id.clone());
+    }
+    for key in &report.axes {
+        columns.push(report, key, |trial| {
+            trial.axes.get(key).map_or("-".into(), value_text)
+        });
+    }
+    push_objective(&mut columns, report, true);
+    if with_more {
+        for name in more_metrics(report) {
+            columns.push(report, name, |trial| metric(trial, name));
+        }
+        columns.push(report, "s/run", |trial| {
+            let secs = trial.wall_secs;
+            secs.map_or("-".into(), |secs| format!("{secs:.2}"))
+        });
+    }
+    columns
+}
+
+fn push_objective(columns: &mut Columns, report: &Report, with_interval: bool) {
+    columns.push(report, "n", |trial| match trial.n == trial.runs.len() {
+        true => trial.n.to_string() + mark(trial),
+        false => format!("{} of {}{}", trial.n, trial.runs.len(), mark(trial)),
+    });
+    columns.push(report, &report.objective, |trial| {
+        metric(trial, &report.objective)
+    });
+    if with_interval && report.trials.iter().any(|trial| trial.n > 1) {
+        columns.push(report, "95 % interval", |trial| {
+            let sample = report.objective_of(trial);
+            let student = sample.and_then(|sample| sample.student.as_ref());
+            student.map_or("-".into(), interval)
+        });
+    }
+    if let Some(baseline) = &report.baseline {
+        let name = match baseline.is_picked {
+            true => "against #1",
+            false => "against the baseline",
+        };
+        columns.push(report, name, |trial| verdict_of(report, trial));
+    }
+}
+
+/// The verdict of a trial in a few words.
+pub fn verdict_of(report: &Report, trial: &Trial) -> String {
+    match (&trial.verdict, &report.baseline) {
+        _ if trial.n == 0 => "-".into(),
+        (Some(verdict), _) => verdict::in_words(verdict),
+        (None, Some(baseline)) if !baseline.is_picked => "baseline".into(),
+        _ => "-".into(),
+    }
+}
+
+fn rank(trial: &Trial) -> String {
+    trial.rank.map_or("-".into(), |rank| rank.to_string())
+}
+
+/// A metric of a trial: mean and standard deviation.
+pub fn metric(trial: &Trial, name: &str) -> String {
+    let sample = trial.metrics.get(name);
+    sample.map_or("-".into(), |sample| mean_and_sd(&sample.description))
+}
+
+/// Marks a trial with runs that are not what was planned.
+fn mark(trial: &Trial) -> &'static str {
+    match trial.num_adjusted {
+        0 => "",
+        _ => "*",
+    }
+}
+
+/// What the mark in a table means; none when no trial has it.
+pub fn footnote(report: &Report) -> Option<&'static str> {
+    let mut trials = report.trials.iter();
+    let marked = trials.any(|trial| trial.num_adjusted > 0);
+    marked.then_some(
+        "* with runs that were adjusted, after a failure or to fit into memory: see the remarks of report.md",
+    )
+}
+
+/// The ranked trials for a terminal of `width` columns: the widest of some tables that fits, else a line or two for
+/// each trial.
+pub fn table(report: &Report, width: u16) -> String {
+    let by_id = |with_verdict: bool| {
+        let mut columns = Columns::new();
+        columns.push(report, "#", rank);
+        columns.push(report, "trial", |trial| trial.id.clone());
+        push_objective(&mut columns, report, false);
+        if !with_verdict && report.baseline.is_some() {
+            columns.head.pop();
+            columns.rows.iter_mut().for_each(|row| drop(row.pop()));
+        }
+        columns
+    };
+    let candidates = [
+        ranked(report, true),
+        ranked(report, false),
+        by_id(true),
+        by_id(false),
+    ];
+    for columns in candidates {
+        let text = columns.lay_out(presets::NOTHING);
+        let fits = |line: &str| line.chars().count() <= width as usize;
+        if text.lines().all(fits) {
+            return text;
+        }
+    }
+    let line = |trial: &Trial| {
+        let (rank, id, mark) = (rank(trial), &trial.id, mark(trial));
+        format!(
+            "{rank}. {id}{mark}\n   {}\n",
+            metric(trial, &report.objective)
+        )
+    };
+    report.trials.iter().map(line).collect()
+}

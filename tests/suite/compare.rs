@@ -1,0 +1,293 @@
+//! Reports and comparisons over made-up values, so that every number in them is known.
+
+use std::fs;
+
+use runner::record::{Index, RunEntry};
+use runner::report::compare::{Comparison, Question, Source, compare, csv, markdown, plain};
+use runner::report::{Report, aggregate, of_all_metrics};
+use serde_json::json;
+
+use super::support::{IRIS, folder_with, plan, run};
+
+/// Two optimizers with two widths, each with seeds 1 to 8.
+const SWEEP: &str = "\n[experiment]\nname = \"made_up\"\nquestion = \"Which optimizer?\"\nseeds = [1, 2, 3, 4, 5, 6, 7, 8]\n[sweep.grid]\noptimizer.type = [\"adam\", \"sgd\"]\nmodel.hidden = [[8], [16]]\n";
+
+/// An experiment of which every run is completed with a value of the objective, by trial and seed.
+fn index(text: &str, value: impl Fn(&str, u64) -> f64) -> Index {
+    let (mut plan, _) = plan("spec.toml", &format!("{text}{IRIS}")).expect("a right file");
+    let runs = std::mem::take(&mut plan.runs);
+    let entry = |run: &runner::plan::RunPlan| -> RunEntry {
+        let value = value(&run.trial, run.seed);
+        let entry = json!({
+            "id": run.id, "trial": run.trial, "seed": run.seed, "axes": run.axes,
+            "device": run.device.to_string(), "precision": "f32", "fingerprint": run.fingerprint,
+            "num_epochs": run.train.epochs, "state": "completed", "epochs": run.train.epochs,
+            "metrics": {"valid/accuracy": value, "valid/loss": 1.0 - value, "test/accuracy": value - 0.01},
+            "wall_secs": 2.0, "epoch_secs": 0.5, "data": 0,
+        });
+        serde_json::from_value(entry).expect("an entry")
+    };
+    Index {
+        runs: runs.iter().map(entry).collect(),
+        plan,
+        data: serde_json::from_value(
+            json!([{"what": "`iris`", "digests": {"train": "a", "valid": "b"}}]),
+        )
+        .unwrap(),
+        environments: Vec::new(),
+    }
+}
+
+/// Adam is 0.1 better for every seed, and the width does nothing that is not noise.
+fn clear(trial: &str, seed: u64) -> f64 {
+    let noise = [0.003, -0.002, 0.004, 0.001, -0.003, 0.002, -0.001, 0.0][seed as usize % 8];
+    let of_width = if trial.contains("hidden=16") {
+        2.0 * noise
+    } else {
+        -noise
+    };
+    let of_optimizer = if trial.contains("adam") { 0.9 } else { 0.8 };
+    of_optimizer + of_width + 0.001 * seed as f64
+}
+
+fn ask() -> Question {
+    Question {
+        value: None,
+        baseline: None,
+        alpha: 0.05,
+        pivot: None,
+        pareto: None,
+    }
+}
+
+fn sources(reports: Vec<(&str, Report)>) -> Vec<Source> {
+    let source = |(name, report): (&str, Report)| Source {
+        name: name.into(),
+        report,
+    };
+    reports.into_iter().map(source).collect()
+}
+
+fn compared(question: &Question) -> Comparison {
+    let report = of_all_metrics(&index(SWEEP, clear));
+    compare(&sources(vec![("made_up", report)]), question).expect("a comparison")
+}
+
+#[test]
+fn a_report_says_what_may_be_claimed() {
+    let report = aggregate(&index(SWEEP, clear), Vec::new());
+    insta::assert_snapshot!("made_up_report", runner::report::markdown(&report));
+    // Test is told of the selected trial alone.
+    assert!(
+        report
+            .trials
+            .iter()
+            .all(|trial| !trial.metrics.contains_key("test/accuracy"))
+    );
+    assert_eq!(report.test["test/accuracy"].description.n, 8);
+}
+
+#[test]
+fn a_baseline_of_the_file_is_what_others_are_compared_with() {
+    let text = format!("[objective]\nbaseline = \"optimizer=sgd,hidden=8\"\n{SWEEP}");
+    let report = aggregate(&index(&text, clear), Vec::new());
+    let baseline = report.baseline.expect("a baseline");
+    assert_eq!(
+        (baseline.trial.as_str(), baseline.is_picked),
+        ("optimizer=sgd,hidden=8", false)
+    );
+    let best = &report.trials[0];
+    // Eight differences of one sign: p = 2 / 2^8, three times that for three comparisons.
+    let verdict = best.verdict.as_ref().expect("a verdict");
+    assert_eq!(verdict.comparison.unwrap().test.p, 2.0 / 256.0);
+    assert_eq!(verdict.p_corrected, Some(3.0 * 2.0 / 256.0));
+}
+
+#[test]
+fn comparisons_answer_in_every_form() {
+    let question = Question {
+        baseline: Some("optimizer=sgd,hidden=8".into()),
+        pivot: Some(("optimizer.type".into(), "model.hidden".into())),
+        pareto: Some(("valid/accuracy".into(), "epoch_secs".into())),
+        ..ask()
+    };
+    let comparison = compared(&question);
+    insta::assert_snapshot!("compare_plain", plain(&comparison, 200));
+    insta::assert_snapshot!(
+        "compare_narrow",
+        plain(&comparison, 60)
+            .lines()
+            .take(5)
+            .collect::<Vec<_>>()
+            .join("\n")
+    );
+    insta::assert_snapshot!("compare_md", markdown(&comparison));
+    insta::assert_snapshot!("compare_csv", csv(&comparison));
+    let json = serde_json::to_value(&comparison).unwrap();
+    assert_eq!(
+        serde_json::from_value::<Comparison>(json).unwrap(),
+        comparison
+    );
+}
+
+#[test]
+fn what_does_not_compare_is_said() {
+    let longer = of_all_metrics(&index(SWEEP, clear));
+    let mut other = of_all_metrics(&index(SWEEP, |trial, seed| clear(trial, seed) + 0.02));
+    other.provenance.data[0]
+        .digests
+        .insert("valid".into(), "other".into());
+    other.trials[0].num_epochs = 99;
+    other.trials[1].num_adjusted = 2;
+    other.trials[2].metrics.clear();
+    other.trials[2].n = 0;
+    let two = sources(vec![("one", longer), ("two", other)]);
+    let question = Question {
+        baseline: Some("one/optimizer=sgd,hidden=8".into()),
+        value: Some("test/accuracy".into()),
+        ..ask()
+    };
+    let comparison = compare(&two, &question).expect("a comparison");
+    insta::assert_snapshot!(comparison.notes.join("\n"), @r#"
+    left out, as no completed run has `test/accuracy`: `two/optimizer=sgd,hidden=16`
+    with runs that were adjusted, after a failure or to fit into memory: `two/optimizer=adam,hidden=8`
+    planned for another number of epochs than the baseline's 3: `two/optimizer=adam,hidden=16`
+    test was looked at for all 7 trials: what is picked by it is no estimate for new items
+    "#);
+    let question = Question {
+        value: None,
+        ..question
+    };
+    let comparison = compare(&two, &question).expect("a comparison");
+    insta::assert_snapshot!(comparison.notes.join("\n"), @r#"
+    left out, as no completed run has `valid/accuracy`: `two/optimizer=sgd,hidden=16`
+    with runs that were adjusted, after a failure or to fit into memory: `two/optimizer=adam,hidden=8`
+    measured on other `valid` items than the baseline: `two/optimizer=adam,hidden=16`, `two/optimizer=adam,hidden=8`, `two/optimizer=sgd,hidden=8`
+    planned for another number of epochs than the baseline's 3: `two/optimizer=adam,hidden=16`
+    "#);
+}
+
+#[test]
+fn one_seed_is_no_ground_for_a_claim() {
+    let report = of_all_metrics(&index(
+        &SWEEP.replace("[1, 2, 3, 4, 5, 6, 7, 8]", "[1]"),
+        clear,
+    ));
+    let comparison = compare(&sources(vec![("made_up", report)]), &ask()).expect("a comparison");
+    insta::assert_snapshot!(plain(&comparison, 200).lines().take(5).collect::<Vec<_>>().join("\n"), @r#"
+    #  trial                     n  valid/accuracy  95 % interval  difference  verdict                             s/epoch  speed    memory  times
+    1  optimizer=adam,hidden=8   1  0.9030          -              -           baseline                            0.5000   -        -       -
+    2  optimizer=adam,hidden=16  1  0.8970          -              -0.006000   too few seeds: about 7 more needed  0.5000   1.000 x  -       -
+    3  optimizer=sgd,hidden=8    1  0.8030          -              -0.1000     too few seeds: about 7 more needed  0.5000   1.000 x  -       -
+    4  optimizer=sgd,hidden=16   1  0.7970          -              -0.1060     too few seeds: about 7 more needed  0.5000   1.000 x  -       -
+    "#);
+}
+
+#[test]
+fn wrong_questions_are_answered_with_what_to_ask() {
+    let report = of_all_metrics(&index(SWEEP, clear));
+    let one = sources(vec![("made_up", report.clone())]);
+    let mut of_loss = report;
+    of_loss.objective = "valid/loss".into();
+    let two = sources(vec![("a", one[0].report.clone()), ("b", of_loss)]);
+    let wrong = |sources: &[Source], question: Question| {
+        let (message, help) = compare(sources, &question).expect_err("a refusal");
+        format!("{message}; {help}")
+    };
+    let pivot = |rows: &str, cols: &str| Some((rows.to_owned(), cols.to_owned()));
+    let all = [
+        wrong(
+            &one,
+            Question {
+                value: Some("valid/acuracy".into()),
+                ..ask()
+            },
+        ),
+        wrong(
+            &one,
+            Question {
+                value: Some("valid/f_beta".into()),
+                ..ask()
+            },
+        ),
+        wrong(
+            &one,
+            Question {
+                baseline: Some("optimizer=sdg".into()),
+                ..ask()
+            },
+        ),
+        wrong(&two, ask()),
+        wrong(
+            &two,
+            Question {
+                baseline: Some("optimizer=sgd,hidden=8".into()),
+                value: Some("valid/loss".into()),
+                ..ask()
+            },
+        ),
+        wrong(
+            &one,
+            Question {
+                pivot: pivot("optimizer.type", "hidden"),
+                ..ask()
+            },
+        ),
+        wrong(
+            &one,
+            Question {
+                pareto: pivot("valid/accuracy", "seconds"),
+                ..ask()
+            },
+        ),
+    ];
+    insta::assert_snapshot!(all.join("\n"), @r#"
+    it is not known whether more or less of `valid/acuracy` is better; metrics are `test/accuracy`, `valid/accuracy`, `valid/loss`
+    no trial has `valid/f_beta`; what was measured: `test/accuracy`, `valid/accuracy`, `valid/loss`
+    there is no trial `optimizer=sdg` to compare the others with; the trials are `optimizer=adam,hidden=16`, `optimizer=adam,hidden=8`, `optimizer=sgd,hidden=16`, `optimizer=sgd,hidden=8`
+    the objectives differ: `valid/accuracy` and `valid/loss`; say what to compare, such as `--value valid/accuracy`
+    `optimizer=sgd,hidden=8` is the name of 2 trials; say which: `a/optimizer=sgd,hidden=8`, `b/optimizer=sgd,hidden=8`
+    `hidden` is no axis of what is compared; tables can have `optimizer.type`, `model.hidden`, `experiment`, `backend.device`, `backend.precision`
+    no trial has `seconds`; what can be traded: `test/accuracy`, `valid/accuracy`, `valid/loss`, `epoch_secs`, `wall_secs`, `memory_bytes`
+    "#);
+}
+
+#[test]
+fn experiments_runs_patterns_and_saved_reports_can_be_named() {
+    let folder = folder_with(&format!(
+        "{}{IRIS}",
+        SWEEP.replace(", 3, 4, 5, 6, 7, 8", "")
+    ));
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{stderr}");
+    let trials = |what: &[&str]| -> Vec<String> {
+        let arguments = [&["compare", "--csv"], what].concat();
+        let (code, stdout, stderr) = run(folder.path(), &arguments);
+        assert_eq!(code, 0, "{stderr}");
+        let mut ids: Vec<String> = stdout
+            .lines()
+            .skip(1)
+            .map(|line| line.split('"').nth(1).unwrap_or(line).to_owned())
+            .collect();
+        ids.sort();
+        ids
+    };
+    let all = trials(&["results/made_up"]);
+    assert_eq!(all.len(), 4, "{all:?}");
+    assert_eq!(trials(&["results"]), all);
+    assert_eq!(trials(&["results/made_up/report.json"]), all);
+    assert_eq!(trials(&["results/m*/runs/*adam*-s1"]).len(), 2);
+    let twice = trials(&["results/made_up", "results/made_up/report.json"]);
+    assert!(
+        twice.contains(&"made_up@2/optimizer=adam,hidden=8".to_owned()),
+        "{twice:?}"
+    );
+    fs::write(folder.path().join("no.json"), "{\"format\": 2}").unwrap();
+    fs::create_dir(folder.path().join("empty")).unwrap();
+    let refused = ["nowhere", "no*where", "no.json", "empty", "spec.toml"].map(|what| {
+        let (code, stdout, stderr) = run(folder.path(), &["compare", what]);
+        assert_eq!((code, stdout.as_str()), (2, ""));
+        stderr
+    });
+    insta::assert_snapshot!("compare_refused", refused.join("\n"));
+}
