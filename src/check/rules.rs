@@ -6,6 +6,7 @@ use crate::data::DataPlan;
 use crate::diagnostic::{Diagnostic, counted};
 use crate::spec::backend::{Backend, DeviceName};
 use crate::spec::kind::show_bytes;
+use crate::spec::memory::OnExceed;
 use crate::spec::section::Choice;
 
 pub fn batch_fits_split(point: &Point<'_>) -> Option<Diagnostic> {
@@ -54,6 +55,27 @@ pub fn host_is_one_device(point: &Point<'_>) -> Option<Diagnostic> {
             .at(point.span("backend.device"))
             .help(format!("write \"{name}\""))
     })
+}
+
+pub fn on_exceed_is_one_way(point: &Point<'_>) -> Option<Diagnostic> {
+    let rungs = &point.spec.memory.on_exceed;
+    let twice = rungs
+        .iter()
+        .enumerate()
+        .find(|(at, rung)| rungs[..*at].contains(rung));
+    let (message, help) = match twice {
+        Some((_, rung)) => (
+            format!("`memory.on_exceed` holds \"{}\" twice", rung.name()),
+            "write it once: each is done as often as it helps",
+        ),
+        None if rungs.len() > 1 && rungs.contains(&OnExceed::Refuse) => (
+            "`memory.on_exceed` holds \"refuse\" and other ways".to_owned(),
+            "write \"refuse\" alone, or leave it out: a run fails anyway when nothing else is left",
+        ),
+        None => return None,
+    };
+    let diagnostic = Diagnostic::error("contradiction", message);
+    Some(diagnostic.at(point.span("memory.on_exceed")).help(help))
 }
 
 pub fn memory_suffices(point: &Point<'_>) -> Option<Diagnostic> {

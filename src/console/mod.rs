@@ -157,7 +157,7 @@ impl Console {
             | Event::RunExtended { .. }
             | Event::CheckpointDropped { .. }
             | Event::CheckpointSaved { .. }
-            | Event::KernelsChosen { .. }
+            | Event::KernelsChosen(_)
             | Event::SplitEvaluated { .. } => {}
             Event::RunFinished { outcome, .. } => self.finished(run, plan, outcome, record),
         }

@@ -9,6 +9,8 @@ use super::table::{Columns, ranked, verdict_of};
 use super::verdict;
 use super::{backends, memory};
 use crate::record::Environment;
+use crate::spec::backend::Precision;
+use crate::spec::section::Choice;
 use crate::statistics::{Balance, EffectMeasure};
 
 /// More rows than this are left to `report.csv`.
@@ -65,8 +67,12 @@ pub fn markdown(report: &Report) -> String {
     push_memory(report, &mut text);
     push_provenance(report, &mut text);
     text.push_str("\n## Reproduce\n\n```sh\n");
-    let commands = report.commands.values();
-    commands.for_each(|command| text.push_str(&format!("{}\n", value_text(command))));
+    let is_skipped = |run: &str| {
+        let mut problems = report.problems.iter();
+        problems.any(|problem| problem.run == run && problem.is_skipped())
+    };
+    let commands = report.commands.iter().filter(|(run, _)| !is_skipped(run));
+    commands.for_each(|(_, command)| text.push_str(&format!("{}\n", value_text(command))));
     text.push_str("```\n");
     text
 }
@@ -341,7 +347,13 @@ fn push_backends(report: &Report, text: &mut String) {
     }
     text.push_str("\n## By backend\n\n");
     push_table(text, backends::rows(&report.backends, &report.objective));
-    text.push_str("\nEach trial against the same on its first backend: the difference of the means with its verdict, how many times faster an epoch's training is (the median epoch of each run, without validation), and how many times the memory it held at its peak, of the process on the CPU and of the device's pool on a GPU. All begin with the same weights and see the same batches.\n");
+    text.push_str("\nEach trial against the same on its first backend: the difference of the means with its verdict, how many times faster an epoch's training is (the median epoch of each run, without validation), and how many times the memory it held at its peak, of the process on the CPU and of the device's pool on a GPU. All see the same batches and begin with the same weights");
+    let f64 = Precision::F64.name();
+    let draws_its_own = |trial: &Trial| trial.precision == f64;
+    text.push_str(match report.trials.iter().any(draws_its_own) {
+        true => ", but for those in f64, which draw their own.\n",
+        false => ".\n",
+    });
 }
 
 /// What the trials held of memory.

@@ -195,10 +195,6 @@ impl Comparison {
 pub fn environment_differences(then: &Environment, now: &Environment) -> Vec<[String; 3]> {
     let device = |e: &Environment| e.worker.as_ref().map(|w| w.device_name.clone());
     let threads = |e: &Environment| e.worker.as_ref().map(|w| w.threads.to_string());
-    let kernels = |e: &Environment| {
-        let digest = e.worker.as_ref()?.kernels_digest.as_ref()?;
-        Some(digest.get(..16).unwrap_or(digest).to_owned())
-    };
     let of = |e: &Environment| {
         [
             ("runner", Some(e.runner_version.clone())),
@@ -209,11 +205,10 @@ pub fn environment_differences(then: &Environment, now: &Environment) -> Vec<[St
             ("device", device(e)),
             ("driver", e.drivers.values().next().cloned()),
             ("threads", threads(e)),
-            ("kernels chosen", kernels(e)),
         ]
     };
     let pairs = of(then).into_iter().zip(of(now));
-    pairs
+    let differing = pairs
         .filter(|((_, then), (_, now))| then.is_some() && now.is_some() && then != now)
         .map(|((name, then), (_, now))| {
             [
@@ -221,8 +216,20 @@ pub fn environment_differences(then: &Environment, now: &Environment) -> Vec<[St
                 then.unwrap_or_default(),
                 now.unwrap_or_default(),
             ]
-        })
-        .collect()
+        });
+    let mut differing: Vec<_> = differing.collect();
+    let kernels = |e: &Environment| e.worker.as_ref().and_then(|w| w.kernels.clone());
+    // Other runs may have added choices since; what counts are the places that both have chosen for.
+    if let (Some(then), Some(now)) = (kernels(then), kernels(now))
+        && let (num @ 1.., of) = now.differing(&then)
+    {
+        differing.push([
+            "kernels chosen".to_owned(),
+            format!("one for each of {of} places"),
+            format!("another for {num} of them"),
+        ]);
+    }
+    differing
 }
 
 #[cfg(test)]

@@ -190,8 +190,10 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     let from = (resumed_step, start);
     let (model, progressed) = training.train(network, from, Some(trace), None)?;
     let executed = training.finish(model, &progressed)?;
-    if let Some((num, digest)) = kernels::chosen(&job.kernels) {
-        (job.emit)(Event::KernelsChosen { num, digest });
+    if plan.device.backend != Backend::Flex
+        && let Some(chosen) = kernels::chosen(&job.kernels)
+    {
+        (job.emit)(Event::KernelsChosen(chosen));
     }
     // The evaluation, too, has to stay below the limit.
     match job.meter.outcome() {
