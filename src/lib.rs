@@ -19,6 +19,7 @@ pub mod plan;
 pub mod record;
 pub mod report;
 pub mod reproduce;
+pub mod serve;
 pub mod spec;
 pub mod statistics;
 pub mod train;

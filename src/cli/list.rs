@@ -1,6 +1,5 @@
 //! `runner list`: the runs of a results folder.
 
-use std::fs;
 use std::path::Path;
 
 use comfy_table::{ContentArrangement, Table, presets};
@@ -9,21 +8,13 @@ use super::experiment::refuse;
 use super::output::Output;
 use super::{FAILED, OK};
 use crate::diagnostic::Diagnostic;
-use crate::record::{ExperimentFolder, RunRecord, is_other_format};
+use crate::record::{RunRecord, experiments, is_other_format};
 use crate::report::short_number;
 use crate::spec::document::plain_io_error;
 
 /// Lists the runs of one experiment's folder, or of every experiment in a results folder.
 pub fn list(folder: &Path, json: bool, output: &mut Output) -> u8 {
-    let mut experiments = vec![ExperimentFolder(folder.to_owned())];
-    if !experiments[0].plan_json().exists() {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        experiments = entries
-            .map(|entry| ExperimentFolder(entry.path()))
-            .collect();
-        experiments.retain(|experiment| experiment.plan_json().exists());
-        experiments.sort_by(|a, b| a.0.cmp(&b.0));
-    }
+    let experiments = experiments(folder);
     if experiments.is_empty() {
         let message = format!("there are no experiments in `{}`", folder.display());
         let diagnostic = Diagnostic::error("results", message);

@@ -74,7 +74,10 @@ pub fn memory(args: &MemoryArgs, output: &mut Output) -> u8 {
             output.say(&format!("probing {on}"));
             match prober.calibrate(&run, output) {
                 Ok(_) => {}
-                Err(NotMeasured::Stopped) => return INTERRUPTED,
+                Err(NotMeasured::Stopped) => {
+                    output.say("stopped: what was measured before is kept");
+                    return INTERRUPTED;
+                }
                 Err(NotMeasured::Because(reason)) => {
                     output.say(&format!("note: {on} is not measured: {reason}"));
                 }

@@ -9,6 +9,7 @@ mod devices;
 mod exec;
 mod experiment;
 mod explain;
+mod follow;
 mod init;
 mod list;
 mod lock;
@@ -22,8 +23,12 @@ mod reproduce;
 mod retry;
 mod run;
 mod scratch;
+mod serve;
+mod template;
 mod verbs;
+mod watch;
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -116,10 +121,17 @@ enum Verb {
     /// Rebuild the report of a results folder and show it
     Report {
         /// The folder of an experiment, such as `results/mnist_sweep`
-        folder: PathBuf,
+        #[arg(required_unless_present = "print_template")]
+        folder: Option<PathBuf>,
         /// Print the report as JSON
         #[arg(long)]
         json: bool,
+        /// Write report.html by this template in place of the built-in one
+        #[arg(long, value_name = "FILE")]
+        template: Option<PathBuf>,
+        /// Print the built-in template, to be copied and changed
+        #[arg(long, conflicts_with_all = ["folder", "json", "template"])]
+        print_template: bool,
     },
     /// Compare trials with a baseline: differences, intervals, verdicts, costs
     Compare(CompareArgs),
@@ -132,6 +144,10 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// Show runs as `runner run` does, from another terminal, until nothing runs any more
+    Watch(WatchArgs),
+    /// Show the reports of a results folder in a browser, up to date while runs go on
+    Serve(ServeArgs),
     /// Pack a run into one file that it can be reproduced from elsewhere
     Bundle(BundleArgs),
     /// List the devices of this build on this machine
@@ -272,6 +288,32 @@ struct RunArgs {
     /// Make matching runs fail: GLOB@FAULT
     #[arg(long, hide = true, value_name = "GLOB@FAULT")]
     inject_fault: Option<String>,
+}
+
+#[derive(Args)]
+struct WatchArgs {
+    /// A results folder, or the folder of one experiment
+    #[arg(default_value = "results")]
+    folder: PathBuf,
+    /// Show what there is now, and end
+    #[arg(long)]
+    once: bool,
+}
+
+#[derive(Args)]
+struct ServeArgs {
+    /// A results folder, or the folder of one experiment
+    #[arg(default_value = "results")]
+    folder: PathBuf,
+    /// The port; 0 for any that is free
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    port: u16,
+    /// The address to listen at; any but this machine's own needs a token
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    listen: IpAddr,
+    /// Answer only those who have this: as `?token=` in the address once, or as `Authorization: Bearer`
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<String>,
 }
 
 #[derive(Args)]
@@ -496,9 +538,17 @@ pub fn main() -> ExitCode {
         Verb::Reproduce(args) => reproduce::reproduce(&args, &cli.logging, &mut output),
         Verb::Prove(args) => prove::prove(&args, &cli.logging, &mut output),
         Verb::Parity(args) => parity::parity(&args, &cli.logging, &mut output),
-        Verb::Report { folder, json } => verbs::report(&folder, json, &mut output),
+        Verb::Report {
+            folder: Some(folder),
+            json,
+            template,
+            ..
+        } => verbs::report(&folder, json, template.as_deref(), &mut output),
+        Verb::Report { folder: None, .. } => template::print(&mut output),
         Verb::Compare(args) => compare::compare(&args, &mut output),
         Verb::List { folder, json } => list::list(&folder, json, &mut output),
+        Verb::Watch(args) => watch::watch(&args, &mut output),
+        Verb::Serve(args) => serve::serve(&args, &mut output),
         Verb::Bundle(args) => bundle::bundle(&args, &mut output),
         Verb::Devices { json, backend } => devices::devices(json, backend, &mut output),
         Verb::Schema { path } => verbs::schema(&path, &mut output),

@@ -1,6 +1,7 @@
 //! `runner run`: prepare the results folder, dispatch what is not completed, record, report.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
@@ -10,12 +11,13 @@ use wildmatch::WildMatch;
 use super::calibrate::{NotMeasured, Prober, calibrations};
 use super::devices::inventory;
 use super::experiment::{plan as plan_experiment, refuse};
+use super::follow::{follow, look};
 use super::lock::lock;
 use super::output::Output;
 use super::prepare::{disk, prepare, verify_data, verify_memory};
 use super::retry::select_failed;
 use super::{FAILED, INTERRUPTED, Logging, OK, RunArgs};
-use crate::console::{Console, Mode};
+use crate::console::{Board, Console, Mode};
 use crate::diagnostic::{Diagnostic, counted};
 use crate::dispatch::{self, Cancel, Hardware, Observed, Reason, Settings, Task, Urgency};
 use crate::event::{Attempts, Event};
@@ -85,7 +87,7 @@ fn try_run(args: &RunArgs, logging: &Logging, output: &mut Output) -> Result<u8,
             say_why(stopped, num_left, output);
         }
         return Ok(match reason.map(|stopped| stopped.reason) {
-            Some(Reason::User) => INTERRUPTED,
+            Some(Reason::User) if num_left > 0 => INTERRUPTED,
             _ if num_left == 0 && !is_all_skipped => OK,
             _ => FAILED,
         });
@@ -198,12 +200,20 @@ impl Launch<'_> {
             removed.map_err(|e| disk(&run_folder.summary_json(), &e, output))?;
         }
         let plans: Vec<_> = todo.iter().map(|(plan, _)| plan.clone()).collect();
-        let mut console = Console::new(&plans, settings.jobs, self.mode);
+        let mut board = Board::new(&self.plan.experiment, &plans, Some(settings.jobs));
+        for (row, (_, folder)) in board.rows.iter_mut().zip(&todo) {
+            // What is there already need not be waited for.
+            let step = folder.checkpoint_steps().first().copied();
+            row.step = step.unwrap_or(0).min(row.num_steps);
+        }
         let environment = self
             .environment()
             .with_drivers(&settings.hardware.inventory);
         let mut collector =
             Collector::new(todo, environment).map_err(|e| disk(&self.folder.0, &e, output))?;
+        // Events that are printed to the same terminal would go through the board.
+        let has_data = self.args.json && std::io::stdout().is_terminal();
+        let mut console = Console::new(vec![board], look(self.mode, has_data, true));
         let tasks = collector.runs.iter();
         let tasks: Vec<_> = tasks
             .map(|run| self.task(&run.plan, &run.folder, &run.record.attempts))
@@ -213,7 +223,8 @@ impl Launch<'_> {
         let (dispatched, collected) = std::thread::scope(|scope| {
             let collecting = scope.spawn(|| -> Result<(), u8> {
                 let mut failed = Ok(());
-                for Observed { run, event } in receiver {
+                follow(receiver, &mut console, &cancel, |console, observed| {
+                    let Observed { run, event } = observed;
                     // Who reads the stream can rely on it that an event is in the record.
                     let taken = collector.take(run, &event);
                     if json {
@@ -223,12 +234,12 @@ impl Launch<'_> {
                     if let (Err(e), Ok(())) = (taken, failed) {
                         // What cannot be recorded must not be trained.
                         cancel.cancel(Urgency::Graceful, Reason::NotRecorded);
+                        console.make_way();
                         disk(&recorded.folder.0, &e, output);
                         failed = Err(FAILED);
                     }
-                    console.observe(run, &recorded.plan, &event, &recorded.record);
-                }
-                console.close();
+                    console.observe((0, run), &recorded.plan, &event, &recorded.record);
+                });
                 failed
             });
             let dispatched = dispatch::dispatch(&tasks, &settings, &cancel, sender);
@@ -273,7 +284,10 @@ impl Launch<'_> {
             }
             match prober.calibrate(run, output) {
                 Ok(_) => {}
-                Err(NotMeasured::Stopped) => return false,
+                Err(NotMeasured::Stopped) => {
+                    output.say("stopped while it was measured: no run was started");
+                    return false;
+                }
                 // The limit holds all the same: the run itself is measured.
                 Err(NotMeasured::Because(reason)) => output.say(&format!(
                     "note: the forecast of `{}` is not calibrated: {reason}",
@@ -465,12 +479,6 @@ pub fn listen_for_signals(cancel: Cancel) {
                 Urgency::None => Urgency::Graceful,
                 _ => Urgency::AtOnce,
             };
-            crate::console::eprintln_lossy(match urgency {
-                Urgency::Graceful => {
-                    "stopping: running runs save a checkpoint; press Ctrl-C again to stop at once"
-                }
-                _ => "stopping at once",
-            });
             cancel.cancel(urgency, Reason::User);
         }
     });
@@ -498,6 +506,6 @@ fn show(report: &Report, folder: &ExperimentFolder, args: &RunArgs, output: &mut
         "{} of {} runs completed{and_problems}; report: {}",
         report.num_completed,
         report.num_runs,
-        folder.report("md").display()
+        folder.report("html").display()
     ));
 }

@@ -7,7 +7,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 use super::calibrate::calibrations;
 use super::experiment::{plan as plan_experiment, refuse};
 use super::output::Output;
-use super::{FAILED, OK, SpecArgs, WRONG};
+use super::{FAILED, OK, SpecArgs, WRONG, template};
 use crate::diagnostic::{Diagnostic, counted};
 use crate::plan::{Expected, Plan, RunPlan};
 use crate::record::{
@@ -191,7 +191,12 @@ fn plan_table(plan: &Plan, expected: &[(RunPlan, Expected)], to_do: Option<Vec<S
 }
 
 /// `runner report`
-pub fn report(folder: &Path, json: bool, output: &mut Output) -> u8 {
+pub fn report(folder: &Path, json: bool, template: Option<&Path>, output: &mut Output) -> u8 {
+    let template = template.map(|path| Ok((path, template::read(path, output)?)));
+    let template = match template.transpose() {
+        Ok(template) => template,
+        Err(code) => return code,
+    };
     let experiment = ExperimentFolder(folder.to_owned());
     let report = match reports::write(&experiment) {
         Ok(Some(report)) => report,
@@ -222,6 +227,11 @@ pub fn report(folder: &Path, json: bool, output: &mut Output) -> u8 {
             return refuse(diagnostic, output);
         }
     };
+    if let Some((path, text)) = template
+        && let Err(code) = template::write(&report, &experiment, path, &text, output)
+    {
+        return code;
+    }
     match json {
         true => output.print(&serde_json::to_string_pretty(&report).unwrap_or_default()),
         false => {
@@ -244,7 +254,7 @@ pub fn report(folder: &Path, json: bool, output: &mut Output) -> u8 {
         "{} of {} runs completed; {}",
         report.num_completed,
         report.num_runs,
-        experiment.report("md").display()
+        experiment.report("html").display()
     ));
     OK
 }

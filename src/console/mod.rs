@@ -1,317 +1,294 @@
-//! Live progress: events in, words to standard error. Bars on a terminal, plain lines without one.
+//! Live progress: events in, words and a board out, all to standard error. On a terminal the board stands below the
+//! lines that scroll by; elsewhere there are the lines alone.
+//!
+//! `board` is what is known, `pace` how long the rest takes, `draw` the board as lines of text, `words` an event as a
+//! line, `keys` what keys mean. None of them knows a terminal; `screen` draws on one and `terminal` has its settings.
 
-use std::io::IsTerminal;
+mod board;
+mod draw;
+mod fetching;
+mod keys;
+mod pace;
+mod screen;
+mod terminal;
+#[cfg(test)]
+mod tests;
+mod text;
+mod words;
+
+use std::io::Stderr;
 use std::time::{Duration, Instant};
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-
-use crate::event::{Adjustment, Event, FailureClass, Outcome, Progress};
+use crate::event::Event;
 use crate::plan::RunPlan;
-use crate::record::RunRecord;
-use crate::report::short_number;
-use crate::spec::backend::DeviceName;
-use crate::spec::kind::show_duration;
-use crate::spec::section::Choice;
+use crate::record::{RunRecord, available_memory, total_memory};
+pub use board::{Board, Row, State};
+use draw::{View, draw};
+pub use fetching::Fetching;
+pub use keys::Command;
+use keys::Keys;
+pub use pace::duration;
+use screen::Screen;
+use terminal::Terminal;
 
-/// How often a long run gets a line where there is no terminal.
+/// How often a long run gets a line where there is no board.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
+
+/// How often the board is drawn and keys are looked for.
+pub const TICK: Duration = Duration::from_millis(100);
+
+/// How often the host's memory is looked at.
+const MEMORY_INTERVAL: Duration = Duration::from_secs(2);
+
+/// The most lines of a board: more would push all else off the screen.
+const MAX_HEIGHT: usize = 30;
 
 /// How much is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Bars or lines.
+    /// A board or lines.
     Normal,
     /// Nothing but failures.
     Quiet,
 }
 
-/// Shows the runs of an experiment.
+/// What is shown, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// How much.
+    pub mode: Mode,
+    /// Whether there may be a board, if standard error is a terminal.
+    pub may_draw: bool,
+    /// Whether it may be coloured.
+    pub color: bool,
+    /// Whether keys may change what is trained, and not only what is seen.
+    pub may_change: bool,
+}
+
+/// Shows the runs of experiments.
 pub struct Console {
-    mode: Mode,
-    bars: Option<Bars>,
+    look: Look,
+    boards: Vec<Board>,
+    canvas: Option<Canvas>,
+    keys: Keys,
+    /// Nothing is done by keys any more.
+    is_over: bool,
+    last_tick: Option<Instant>,
     started: Instant,
-    num_runs: usize,
-    num_done: usize,
-    num_failed: usize,
-    /// Runs that have ended, and are counted as that.
-    ended: Vec<bool>,
-    /// Optimizer updates of the runs that have not ended.
-    steps: Vec<Steps>,
-    jobs: usize,
-    /// Seconds and updates measured so far, by device: one device says nothing of another.
-    measured: Vec<(DeviceName, f64, usize)>,
-    last_plain: Vec<Option<Instant>>,
+    last_plain: Vec<Vec<Option<Instant>>>,
 }
 
-struct Bars {
-    multi: MultiProgress,
-    total: ProgressBar,
-    runs: Vec<Option<ProgressBar>>,
-}
-
-#[derive(Clone, Copy)]
-struct Steps {
-    done: usize,
-    num: usize,
-    device: DeviceName,
+/// Where the board is drawn.
+struct Canvas {
+    terminal: Terminal,
+    screen: Screen<Stderr>,
+    /// Whether this process has the terminal; a board that is drawn from the background is in the way.
+    is_ours: bool,
+    memory: Option<(u64, u64)>,
+    memory_looked_at: Option<Instant>,
 }
 
 impl Console {
-    /// Shows `runs`, of which `jobs` are under way at once.
-    pub fn new(runs: &[RunPlan], jobs: usize, mode: Mode) -> Self {
-        let live = mode == Mode::Normal && std::io::stderr().is_terminal();
-        let bars = live.then(|| {
-            let multi = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(8));
-            let total = multi.add(ProgressBar::new(runs.len() as u64));
-            total.set_style(style("{pos}/{len} runs  {wide_msg}"));
-            total.tick();
-            Bars {
-                multi,
-                total,
-                runs: runs.iter().map(|_| None).collect(),
-            }
+    /// Shows boards.
+    pub fn new(boards: Vec<Board>, look: Look) -> Self {
+        let may_draw = look.mode == Mode::Normal && look.may_draw;
+        let terminal = may_draw.then(Terminal::open).flatten();
+        let canvas = terminal.map(|terminal| Canvas {
+            terminal,
+            screen: Screen::new(std::io::stderr(), look.color),
+            is_ours: false,
+            memory: None,
+            memory_looked_at: None,
         });
-        Self {
-            mode,
-            bars,
+        let last_plain = boards.iter().map(|board| vec![None; board.rows.len()]);
+        let mut console = Self {
+            keys: Keys::new(look.may_change),
+            look,
+            last_plain: last_plain.collect(),
+            boards,
+            canvas,
+            is_over: false,
+            last_tick: None,
             started: Instant::now(),
-            num_runs: runs.len(),
-            num_done: 0,
-            num_failed: 0,
-            ended: vec![false; runs.len()],
-            steps: runs
-                .iter()
-                .map(|run| Steps {
-                    done: 0,
-                    num: run.num_steps(),
-                    device: run.device,
-                })
-                .collect(),
-            jobs,
-            measured: Vec::new(),
-            last_plain: vec![None; runs.len()],
+        };
+        console.redraw();
+        console
+    }
+
+    /// What is known.
+    pub fn boards(&self) -> &[Board] {
+        &self.boards
+    }
+
+    /// What is known, to be changed.
+    pub fn boards_mut(&mut self) -> &mut [Board] {
+        &mut self.boards
+    }
+
+    /// Shows another board in the place of one.
+    pub fn replace(&mut self, at: usize, board: Board) {
+        self.last_plain[at] = vec![None; board.rows.len()];
+        self.boards[at] = board;
+    }
+
+    /// Shows an event of a run of a board, after its record has taken it in.
+    pub fn observe(
+        &mut self,
+        (at, run): (usize, usize),
+        plan: &RunPlan,
+        event: &Event,
+        record: &RunRecord,
+    ) {
+        let board = &mut self.boards[at];
+        board.observe(run, plan, event, record);
+        let counts = (board.num_ended().0, board.rows.len());
+        for said in words::of(event, plan, record, counts) {
+            match said.is_trouble {
+                true => self.tell(&said.text),
+                false => self.line(&said.text),
+            }
+        }
+        if matches!(event, Event::Progressed(_) | Event::EpochFinished(_)) {
+            self.plain_progress((at, run), plan, record);
         }
     }
 
-    /// Shows an event of a run, after its record has taken it in.
-    pub fn observe(&mut self, run: usize, plan: &RunPlan, event: &Event, record: &RunRecord) {
-        match event {
-            Event::RunStarted(started) => {
-                self.steps[run].done = started.resumed_step;
-                for rejected in &started.rejected_checkpoints {
-                    self.line(&format!("{}: passed over {rejected}", plan.id));
-                }
-                if let Some(bars) = &mut self.bars {
-                    let bar = bars
-                        .multi
-                        .insert_before(&bars.total, ProgressBar::new(plan.num_steps() as u64));
-                    bar.set_style(style("{wide_msg}"));
-                    bar.set_position(started.resumed_step as u64);
-                    bar.set_message(plan.id.clone());
-                    bars.runs[run] = Some(bar);
-                }
-            }
-            Event::Progressed(progress) => {
-                self.steps[run].done = progress.step;
-                let message = progress_message(plan, progress, record);
-                self.show_progress(run, plan, message, progress.step);
-            }
-            Event::EpochFinished(epoch) => {
-                let before = self.steps[run].done.min(epoch.step);
-                let num = plan.steps_per_epoch;
-                self.measure(plan.device, epoch.train_secs + epoch.valid_secs, num);
-                self.steps[run].done = epoch.step.max(before);
-                let progress = Progress {
-                    epoch: epoch.epoch,
-                    step: epoch.step,
-                    num_steps: plan.num_steps(),
-                    steps_per_sec: num as f64 / epoch.train_secs.max(1e-9),
-                };
-                let message = progress_message(plan, &progress, record);
-                self.show_progress(run, plan, message, epoch.step);
-            }
-            Event::RunRetried {
-                attempt,
-                class,
-                after_secs,
-                adjustment,
-            } => {
-                self.count_again(run);
-                self.retried(plan, (*attempt, *class), *after_secs, adjustment.as_ref());
-            }
-            Event::RunAdjusted { adjustment, reason } => {
-                self.count_again(run);
-                let adjusted = adjustment.in_words();
-                self.line(&format!(
-                    "{}  {reason}: it goes on with {adjusted}",
-                    plan.id
-                ));
-            }
-            Event::MemoryGrew(growth) => {
-                let growth = growth.in_words(&plan.device.to_string(), plan.train.batch_size);
-                self.line(&format!("{}: {growth}", plan.id));
-            }
-            Event::MemoryCalibrated { .. }
-            | Event::MemoryMeasured(_)
-            | Event::StoppedEarly { .. }
-            | Event::RunExtended { .. }
-            | Event::CheckpointDropped { .. }
-            | Event::CheckpointSaved { .. }
-            | Event::KernelsChosen(_)
-            | Event::SplitEvaluated { .. } => {}
-            Event::RunFinished { outcome, .. } => self.finished(run, plan, outcome, record),
-        }
-        if let Some(bars) = &self.bars {
-            bars.total.set_message(self.time_left());
-        }
-    }
-
-    /// A run that failed is tried again. A failure of an earlier command was not counted in this one.
-    fn count_again(&mut self, run: usize) {
-        if std::mem::take(&mut self.ended[run]) {
-            self.num_done -= 1;
-            self.num_failed -= 1;
-            self.steps[run].done = 0;
-        }
-    }
-
-    fn show_progress(&mut self, run: usize, plan: &RunPlan, message: String, step: usize) {
-        if let Some(bar) = self.bars.as_ref().and_then(|bars| bars.runs[run].as_ref()) {
-            bar.set_position(step as u64);
-            bar.set_message(message);
+    /// A line about a long run from time to time, where there is no board.
+    fn plain_progress(&mut self, (at, run): (usize, usize), plan: &RunPlan, record: &RunRecord) {
+        if self.is_drawing() {
             return;
         }
-        let last = self.last_plain[run].unwrap_or(self.started);
-        let complete = step == plan.num_steps();
-        if last.elapsed() > PLAIN_INTERVAL && !complete {
-            self.last_plain[run] = Some(Instant::now());
-            let left = self.time_left();
-            self.line(&format!("{message}; all runs: {left}"));
+        let board = &self.boards[at];
+        let row = &board.rows[run];
+        let last = self.last_plain[at][run].unwrap_or(self.started);
+        if last.elapsed() > PLAIN_INTERVAL && row.step != row.num_steps {
+            self.last_plain[at][run] = Some(Instant::now());
+            let rate = row.steps_per_sec.unwrap_or(0.0);
+            let mut text = words::progress(plan, row.epoch, rate, record);
+            let left = board.time_left();
+            if !left.is_empty() {
+                text += &format!("; all runs: {left}");
+            }
+            self.line(&text);
         }
     }
 
-    fn finished(&mut self, run: usize, plan: &RunPlan, outcome: &Outcome, record: &RunRecord) {
-        self.num_done += 1;
-        self.ended[run] = true;
-        self.num_failed += matches!(outcome, Outcome::Failed { .. }) as usize;
-        self.steps[run].done = self.steps[run].num;
-        if let Some(bars) = &mut self.bars {
-            if let Some(bar) = bars.runs[run].take() {
-                bar.finish_and_clear();
-            }
-            bars.total.set_position(self.num_done as u64);
-        }
-        let name = plan.objective.name();
-        let best = record
-            .best_epoch(plan)
-            .and_then(|epoch| Some((epoch.epoch, *epoch.metrics.get(&name)?)));
-        let number = match best {
-            Some((epoch, value)) => format!("  {name} {} in epoch {epoch}", short_number(value)),
-            None => String::new(),
+    /// Reads keys and draws the board again, when it is time for that. Returns what was asked for.
+    pub fn tick(&mut self) -> Vec<Command> {
+        let Some(canvas) = &mut self.canvas else {
+            return Vec::new();
         };
-        let detail = match outcome {
-            Outcome::Completed => match &record.stopped_early {
-                Some((epoch, _)) => format!("completed{number}, stopped early after epoch {epoch}"),
-                None => format!("completed{number}"),
+        if self.last_tick.is_some_and(|last| last.elapsed() < TICK) {
+            return Vec::new();
+        }
+        self.last_tick = Some(Instant::now());
+        let pressed = match canvas.is_ours {
+            true => canvas.terminal.keys(),
+            false => Vec::new(),
+        };
+        let commands = pressed.into_iter();
+        let commands: Vec<Command> = commands
+            .filter_map(|key| self.keys.press(key, &mut self.boards))
+            .collect();
+        self.redraw();
+        commands
+    }
+
+    fn redraw(&mut self) {
+        let Some(canvas) = &mut self.canvas else {
+            return;
+        };
+        let (is_ours, is_anew) = canvas.terminal.is_ours();
+        if canvas.is_ours && (!is_ours || is_anew) {
+            // The shell has written below the board.
+            let _ = canvas.screen.leave();
+        }
+        canvas.is_ours = is_ours;
+        if !is_ours {
+            return;
+        }
+        let looked = canvas.memory_looked_at;
+        if looked.is_none_or(|looked| looked.elapsed() > MEMORY_INTERVAL) {
+            canvas.memory_looked_at = Some(Instant::now());
+            canvas.memory = Some((available_memory(), total_memory())).filter(|(_, all)| *all > 0);
+        }
+        let size = terminal_size::terminal_size_of(std::io::stderr());
+        let (columns, lines) = size.map_or((80, 24), |(width, height)| (width.0, height.0));
+        self.keys.choose(&self.boards);
+        let view = View {
+            // Terminals differ in what happens after the last column.
+            width: usize::from(columns).saturating_sub(1),
+            // A line of what scrolls by stays in sight.
+            height: usize::from(lines).saturating_sub(1).min(MAX_HEIGHT),
+            chosen: self.keys.chosen,
+            foot: match canvas.terminal.has_keys() && !self.is_over {
+                true => self.keys.foot(),
+                false => String::new(),
             },
-            Outcome::Interrupted => "interrupted, can be resumed".to_owned(),
-            Outcome::Skipped { reason } => format!("skipped: {reason}"),
-            Outcome::Failed { class, message, .. } => {
-                format!("failed ({}): {message}", class.name())
-            }
+            memory: canvas.memory,
         };
-        let line = format!(
-            "[{}/{}] {}  {detail}  {:.1} s",
-            self.num_done, self.num_runs, plan.id, record.wall_secs
-        );
-        match outcome {
-            Outcome::Failed { .. } => self.always(&line),
-            _ => self.line(&line),
+        let _ = canvas.screen.draw(draw(&self.boards, &view));
+    }
+
+    fn is_drawing(&self) -> bool {
+        self.canvas.as_ref().is_some_and(|canvas| canvas.is_ours)
+    }
+
+    /// Writes a line above the board, unless quiet was asked for.
+    pub fn line(&mut self, text: &str) {
+        if self.look.mode == Mode::Normal {
+            self.tell(text);
         }
     }
 
-    fn retried(
-        &self,
-        plan: &RunPlan,
-        (attempt, class): (u32, FailureClass),
-        after_secs: f64,
-        adjustment: Option<&Adjustment>,
-    ) {
-        let granted = plan.on_failure.get(&class);
-        let granted = granted.map_or(attempt, |policy| policy.retries);
-        let wait = Duration::try_from_secs_f64(after_secs).unwrap_or_default();
-        let when = match wait.is_zero() {
-            true => "now".to_owned(),
-            false => format!("in {}", show_duration(wait)),
-        };
-        let adjusted = adjustment.map_or(String::new(), |adjustment| {
-            format!(", with {}", adjustment.in_words())
-        });
-        self.always(&format!(
-            "{}: retry {attempt} of {granted} after `{}` {when}{adjusted}",
-            plan.id,
-            class.name()
-        ));
+    /// Writes a line above the board.
+    pub fn tell(&mut self, text: &str) {
+        match &mut self.canvas {
+            Some(canvas) if canvas.is_ours => {
+                let _ = canvas.screen.insert(text);
+            }
+            _ => eprintln_lossy(text),
+        }
     }
 
-    fn measure(&mut self, device: DeviceName, secs: f64, num_steps: usize) {
-        match self
-            .measured
-            .iter_mut()
-            .find(|(known, _, _)| *known == device)
+    /// Makes way for words of others; the board is drawn again with the next tick.
+    pub fn make_way(&mut self) {
+        if let Some(canvas) = &mut self.canvas
+            && canvas.is_ours
         {
-            Some((_, all_secs, all_steps)) => {
-                *all_secs += secs;
-                *all_steps += num_steps;
-            }
-            None => self.measured.push((device, secs, num_steps)),
+            let _ = canvas.screen.clear();
         }
     }
 
-    /// Seconds a step on each device, times the steps that are left there, over the runs at once. Said
-    /// only once a whole epoch was measured on every device that is still needed.
-    fn time_left(&self) -> String {
-        let failed = match self.num_failed {
-            0 => String::new(),
-            num => format!("{num} failed, "),
-        };
-        let mut secs = 0.0;
-        for steps in self.steps.iter().filter(|steps| steps.done < steps.num) {
-            let measured = self
-                .measured
-                .iter()
-                .find(|(device, _, _)| *device == steps.device);
-            let Some((_, all_secs, all_steps)) = measured else {
-                return format!("{failed}time left: measuring");
-            };
-            secs += all_secs / *all_steps as f64 * (steps.num - steps.done) as f64;
-        }
-        if secs == 0.0 {
-            return failed.trim_end_matches(", ").to_owned();
-        }
-        let slots = self.jobs.min(self.num_runs - self.num_done).max(1);
-        format!("{failed}about {} left", duration(secs / slots as f64))
-    }
-
-    /// Writes a line above the bars.
-    pub fn line(&self, text: &str) {
-        if self.mode == Mode::Normal {
-            self.always(text);
+    /// Takes the board away, and gives the terminal back.
+    pub fn close(&mut self) {
+        if let Some(mut canvas) = self.canvas.take()
+            && canvas.is_ours
+        {
+            let _ = canvas.screen.clear();
         }
     }
 
-    fn always(&self, text: &str) {
-        match &self.bars {
-            Some(bars) => bars.multi.suspend(|| eprintln_lossy(text)),
-            None => eprintln_lossy(text),
+    /// Leaves the board as it is, and gives the terminal back.
+    pub fn leave(&mut self) {
+        self.is_over = true;
+        self.redraw();
+        if let Some(mut canvas) = self.canvas.take()
+            && canvas.is_ours
+        {
+            let _ = canvas.screen.leave();
         }
     }
 
-    /// Takes the bars away.
-    pub fn close(&self) {
-        if let Some(bars) = &self.bars {
-            bars.total.finish_and_clear();
-        }
+    /// Whether there is a terminal for a board.
+    pub fn has_board(&self) -> bool {
+        self.canvas.is_some()
+    }
+
+    /// The boards as plain lines, with a line for each run.
+    pub fn plain(&self) -> String {
+        let boards: Vec<String> = self.boards.iter().map(words::board).collect();
+        boards.join("\n")
     }
 }
 
@@ -319,83 +296,4 @@ impl Console {
 pub fn eprintln_lossy(text: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "{text}");
-}
-
-/// Seconds in words, to the precision that a guess deserves.
-pub fn duration(secs: f64) -> String {
-    match secs {
-        s if s < 60.0 => format!("{:.0} s", s.max(1.0)),
-        s if s < 3600.0 => format!("{:.0} min", s / 60.0),
-        s => format!("{:.1} h", s / 3600.0),
-    }
-}
-
-fn progress_message(plan: &RunPlan, progress: &Progress, record: &RunRecord) -> String {
-    let name = plan.objective.name();
-    let newest = record
-        .epochs
-        .last()
-        .and_then(|epoch| epoch.metrics.get(&name));
-    let number = newest.map_or(String::new(), |value| {
-        format!("  {name} {}", short_number(*value))
-    });
-    format!(
-        "{}  epoch {}/{}{number}  {:.0} steps/s",
-        plan.id, progress.epoch, plan.train.epochs, progress.steps_per_sec
-    )
-}
-
-/// A bar before the rest, where the terminal is wide enough for both.
-fn style(rest: &str) -> ProgressStyle {
-    let width = terminal_size::terminal_size_of(std::io::stderr()).map_or(80, |(width, _)| width.0);
-    let template = match width {
-        0..60 => rest.to_owned(),
-        _ => format!("{{bar:20}} {rest}"),
-    };
-    let style = ProgressStyle::with_template(&template);
-    style
-        .unwrap_or_else(|_| ProgressStyle::default_bar())
-        .progress_chars("=> ")
-}
-
-/// A bar for a download, or lines where there is no terminal.
-pub struct Fetching {
-    bar: ProgressBar,
-}
-
-impl Fetching {
-    /// A bar over the bytes of a download. It shows itself with the first of them.
-    pub fn download(mode: Mode) -> Self {
-        Self::new(mode, "{bytes}/{total_bytes}  {wide_msg}")
-    }
-
-    /// A bar over what is decoded, in the reader's unit.
-    pub fn decoding(mode: Mode) -> Self {
-        Self::new(mode, "{percent} %  {wide_msg}")
-    }
-
-    fn new(mode: Mode, template: &str) -> Self {
-        let target = match mode {
-            Mode::Normal => ProgressDrawTarget::stderr(),
-            Mode::Quiet => ProgressDrawTarget::hidden(),
-        };
-        let bar = ProgressBar::with_draw_target(None, target);
-        bar.set_style(style(template));
-        Self { bar }
-    }
-
-    /// Shows how far a file is.
-    pub fn show(&self, file: &str, received: u64, total: Option<u64>) {
-        if let Some(total) = total {
-            self.bar.set_length(total);
-        }
-        self.bar.set_message(file.to_owned());
-        self.bar.set_position(received);
-    }
-}
-
-impl Drop for Fetching {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
-    }
 }

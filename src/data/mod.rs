@@ -8,6 +8,7 @@ pub mod embedded;
 pub mod encode;
 pub mod generate;
 pub mod idx;
+mod item;
 mod load;
 mod missing;
 pub mod mnist;
@@ -24,6 +25,7 @@ pub mod split;
 pub mod time;
 pub mod uses;
 
+pub use item::{Pictures, Places};
 pub use load::{Loaded, load};
 pub use noticed::{ClassCounts, Noticed};
 pub use serve::{Moment, Served, Split, Values};

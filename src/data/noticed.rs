@@ -4,7 +4,7 @@
 use super::DataError;
 use super::encode::{InputEncoder, TargetEncoder};
 use super::load::Splits;
-use super::records::{ColumnKind, Records};
+use super::records::Records;
 use super::serve::Split;
 use crate::spec::data::{ColumnSpec, FilesSpec};
 
@@ -107,13 +107,9 @@ impl ClassCounts {
             }
         }
         let column = &set.records.columns()[column];
-        let names = match &column.kind {
-            ColumnKind::Categories { names } => names.clone(),
-            _ => (0..num_classes).map(|class| class.to_string()).collect(),
-        };
         Some(Self {
             column: column.name.clone(),
-            names,
+            names: set.target_names(),
             counts,
         })
     }

@@ -114,6 +114,12 @@ impl Split {
         &self.rows
     }
 
+    /// The record that an item's target is of; `None` for running text.
+    pub fn row(&self, item: usize) -> Option<usize> {
+        let at = self.start(item as u32) + self.ahead();
+        self.rows.get(at).map(|row| *row as usize)
+    }
+
     /// Whether pictures are changed when they are served with a moment.
     pub fn is_augmented(&self) -> bool {
         self.augment.is_some()

@@ -110,10 +110,10 @@ fn figure(picture: &Picture) -> String {
     let scale = (SIDE / height.max(width)).max(1);
     let image = |bytes: &[u8], class: &str| {
         format!(
-            "<img {class}width=\"{}\" height=\"{}\" alt=\"{caption}\" src=\"data:image/png;base64,{}\">",
+            "<img {class}width=\"{}\" height=\"{}\" alt=\"{caption}\" src=\"{}\">",
             width * scale,
             height * scale,
-            base64(bytes)
+            data_url(bytes)
         )
     };
     let mask = picture.mask.as_ref().and_then(|mask| {
@@ -148,7 +148,8 @@ fn figure(picture: &Picture) -> String {
     html
 }
 
-fn png(picture: &Picture) -> Option<Vec<u8>> {
+/// The picture as a PNG; `None` where its sizes do not fit.
+pub(super) fn png(picture: &Picture) -> Option<Vec<u8>> {
     let [channels, height, width] = picture.shape;
     let len = height * width;
     let pixels = &picture.pixels;
@@ -199,6 +200,11 @@ fn colour(class: i32) -> [u8; 3] {
         4 => [along, 40, 255],
         _ => [255, 40, 255 - along],
     }
+}
+
+/// A PNG as an address that holds it.
+pub(super) fn data_url(png: &[u8]) -> String {
+    format!("data:image/png;base64,{}", base64(png))
 }
 
 fn base64(bytes: &[u8]) -> String {

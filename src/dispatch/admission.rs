@@ -31,6 +31,7 @@ struct State {
     /// In the order in which they start where nothing stands against it.
     waiting: Vec<(usize, Claim)>,
     running: BTreeMap<usize, Claim>,
+    starts_no_more: bool,
     is_closed: bool,
 }
 
@@ -52,7 +53,7 @@ impl Admission {
     pub fn next(&self) -> Option<usize> {
         let mut state = self.lock();
         loop {
-            if state.is_closed || state.waiting.is_empty() {
+            if state.is_closed || state.starts_no_more || state.waiting.is_empty() {
                 return None;
             }
             if let Some(run) = self.start(&mut state) {
@@ -89,6 +90,12 @@ impl Admission {
     /// A run has ended.
     pub fn end(&self, run: usize) {
         self.lock().running.remove(&run);
+        self.changed.notify_all();
+    }
+
+    /// No waiting run is to start any more; those under way may still change.
+    pub fn start_no_more(&self) {
+        self.lock().starts_no_more = true;
         self.changed.notify_all();
     }
 

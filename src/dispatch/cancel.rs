@@ -3,7 +3,7 @@
 //! A worker is first asked to stop, by closing its leash. One that a limit of time ends is killed when it
 //! has not ended after [`GRACE`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Child, ChildStdin, ExitStatus};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -64,6 +64,10 @@ struct State {
     running: Vec<Option<Running>>,
     /// Runs whose limit of time has passed.
     late: BTreeSet<usize>,
+    /// Runs that the user ends by themselves, and how urgently.
+    stopped: BTreeMap<usize, Urgency>,
+    /// Runs under way go on, and no other is started.
+    starts_no_more: bool,
     /// Nothing is left to watch.
     is_over: bool,
 }
@@ -92,7 +96,7 @@ pub(super) struct Ended {
 pub(super) enum Waited {
     /// The time is over.
     Through,
-    /// Everything is to end.
+    /// The run is to end, or everything is.
     Cancelled,
     /// The run's limit of time has passed.
     Late,
@@ -118,14 +122,51 @@ impl Cancel {
         self.0.changed.notify_all();
     }
 
-    /// The urgency so far.
+    /// Ends one run for the user and leaves the others alone: it saves a checkpoint and stops. Asked for once more,
+    /// it is killed. Returns how urgently it ends.
+    pub fn stop(&self, run: usize) -> Urgency {
+        let mut state = self.lock();
+        let urgency = match state.stopped.get(&run) {
+            None => Urgency::Graceful,
+            Some(_) => Urgency::AtOnce,
+        };
+        state.stopped.insert(run, urgency);
+        if let Some(running) = state.running.get_mut(run).and_then(Option::as_mut) {
+            running.leash = None;
+            if urgency == Urgency::AtOnce {
+                running.kill();
+            }
+        }
+        self.0.changed.notify_all();
+        urgency
+    }
+
+    /// Lets the runs under way come to their end, with their retries, and starts no other.
+    pub fn start_no_more(&self) {
+        self.lock().starts_no_more = true;
+    }
+
+    /// Whether a run that waits may be started.
+    pub fn may_start(&self) -> bool {
+        let state = self.lock();
+        state.urgency == Urgency::None && !state.starts_no_more
+    }
+
+    /// The urgency with which everything ends so far.
     pub fn urgency(&self) -> Urgency {
         self.lock().urgency
     }
 
-    /// Why everything ends, if it does.
+    /// The urgency with which a run ends: with everything, or by itself.
+    pub(super) fn urgency_of(&self, run: usize) -> Urgency {
+        self.lock().urgency_of(run)
+    }
+
+    /// Why not everything was trained that could have been, if something kept it from that.
     pub fn reason(&self) -> Option<Reason> {
-        self.lock().reason.clone()
+        let state = self.lock();
+        let by_user = state.starts_no_more || !state.stopped.is_empty();
+        state.reason.clone().or(by_user.then_some(Reason::User))
     }
 
     pub(super) fn expect(&self, num_runs: usize) {
@@ -141,10 +182,8 @@ impl Cancel {
     pub(super) fn hold(&self, run: usize, mut child: Child, deadline: Option<Instant>) {
         let mut state = self.lock();
         // A cancellation between the check and the start is made up for here.
-        let leash = child
-            .stdin
-            .take()
-            .filter(|_| state.urgency == Urgency::None);
+        let urgency = state.urgency_of(run);
+        let leash = child.stdin.take().filter(|_| urgency == Urgency::None);
         let is_pressed = state.reason.as_ref().is_some_and(|r| *r != Reason::User);
         let mut running = Running {
             child,
@@ -153,7 +192,7 @@ impl Cancel {
             kill_at: is_pressed.then(|| Instant::now() + GRACE),
             is_killed: false,
         };
-        if state.urgency == Urgency::AtOnce {
+        if urgency == Urgency::AtOnce {
             running.kill();
         }
         state.running[run] = Some(running);
@@ -191,13 +230,13 @@ impl Cancel {
         }
     }
 
-    /// Lets time pass before a retry.
-    pub(super) fn pause(&self, time: Duration, deadline: Option<Instant>) -> Waited {
+    /// Lets time pass before a run is tried again.
+    pub(super) fn pause(&self, run: usize, time: Duration, deadline: Option<Instant>) -> Waited {
         let until = Instant::now() + time;
         let mut state = self.lock();
         loop {
             let now = Instant::now();
-            if state.urgency != Urgency::None {
+            if state.urgency_of(run) != Urgency::None {
                 return Waited::Cancelled;
             }
             if deadline.is_some_and(|deadline| now >= deadline) {
@@ -267,6 +306,13 @@ impl Cancel {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn urgency_of(&self, run: usize) -> Urgency {
+        let alone = self.stopped.get(&run).copied();
+        self.urgency.max(alone.unwrap_or_default())
     }
 }
 

@@ -70,7 +70,7 @@ pub fn run(
         let was_killed_for_memory = killed_before
             .zip(killed_for_memory())
             .is_some_and(|(before, now)| now > before);
-        let urgency = cancel.urgency();
+        let urgency = cancel.urgency_of(run);
         send(finished(told_by(
             &ended,
             urgency,

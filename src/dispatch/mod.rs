@@ -90,11 +90,13 @@ pub fn dispatch(
                             // The collector outlives the scope; without it nobody wants the event.
                             let _ = observed.send(Observed { run, event });
                         };
-                        if cancel.urgency() == Urgency::None {
+                        if cancel.may_start() {
                             retry::run(run, &tasks[run], settings, (cancel, admission), &send);
                         }
                         if cancel.urgency() != Urgency::None {
                             admission.close();
+                        } else if !cancel.may_start() {
+                            admission.start_no_more();
                         }
                         admission.end(run);
                     }

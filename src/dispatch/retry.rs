@@ -46,8 +46,13 @@ pub fn run(
             return;
         };
         course.wait_for_room(&plan, admission);
-        if cancel.urgency() != Urgency::None {
-            return;
+        match cancel.urgency_of(run) {
+            Urgency::None => {}
+            // Only the stop of one run is told by it: a stop of everything leaves what was not started as it is.
+            _ if cancel.urgency() == Urgency::None => {
+                return course.observe(ended(Outcome::Interrupted));
+            }
+            _ => return,
         }
         course.foretell(&plan);
         let adjustments = course.attempts.adjustments.clone();
@@ -117,7 +122,7 @@ impl Course<'_> {
             return is_first;
         };
         self.observe(retry);
-        let outcome = match self.cancel.pause(wait, self.deadline) {
+        let outcome = match self.cancel.pause(self.run, wait, self.deadline) {
             Waited::Through => return true,
             Waited::Cancelled => Outcome::Interrupted,
             Waited::Late => timeout(&self.task.plan, &self.attempts),

@@ -1,6 +1,8 @@
 //! The one place that writes what happens: takes events in, keeps the records up to date on disk.
 
+use std::fs;
 use std::io;
+use std::time::{Duration, Instant};
 
 use super::{Environment, RunFolder, RunRecord, unwritable, write_json};
 use crate::event::Event;
@@ -21,7 +23,11 @@ pub struct Collector {
     /// In the order in which they were dispatched.
     pub runs: Vec<Recorded>,
     environment: Environment,
+    progress_written: Vec<Option<Instant>>,
 }
+
+/// How often it is written where a run is.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Collector {
     /// Records runs, each from what its folder already holds.
@@ -35,6 +41,7 @@ impl Collector {
             })
         };
         Ok(Self {
+            progress_written: vec![None; runs.len()],
             runs: runs.into_iter().map(read).collect::<io::Result<_>>()?,
             environment,
         })
@@ -47,13 +54,21 @@ impl Collector {
             folder,
             record,
         } = &mut self.runs[run];
-        if matches!(event, Event::Progressed(_)) {
+        if let Event::Progressed(progress) = event {
+            let written = &mut self.progress_written[run];
+            if written.is_none_or(|written| written.elapsed() >= PROGRESS_INTERVAL) {
+                *written = Some(Instant::now());
+                // No part of the record: a run does not end because nobody can watch it.
+                let _ = write_json(&folder.progress_json(), progress);
+            }
             return Ok(());
         }
         folder.append_event(event)?;
         record.apply(event);
         match event {
             Event::RunStarted(started) => {
+                // Of the attempt before, or of a runner that was killed.
+                let _ = fs::remove_file(folder.progress_json());
                 let path = folder.environment_json();
                 write_json(&path, &self.environment.of_run(plan, started))
                     .map_err(|e| unwritable(&path, e))
@@ -71,6 +86,7 @@ impl Collector {
             Event::EpochFinished(_) => record.write_metrics(folder),
             Event::RunRetried { .. } | Event::RunAdjusted { .. } => folder.remove_summary(),
             Event::RunFinished { .. } => {
+                let _ = fs::remove_file(folder.progress_json());
                 record.write_metrics(folder)?;
                 record.write_summary(folder, plan)
             }

@@ -43,6 +43,14 @@ pub(super) fn open(folder: &Path) -> io::Result<File> {
     options.open(folder.join(".lock"))
 }
 
+/// Whether a process has the lock of a folder. It is shared for a moment to see that; who wants to take it tries twice.
+pub(super) fn is_held(folder: &Path) -> bool {
+    let Ok(file) = File::open(folder.join(".lock")) else {
+        return false;
+    };
+    matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock))
+}
+
 impl Holder {
     /// This process.
     pub fn here() -> Self {
@@ -73,7 +81,12 @@ impl Lock {
             Ok(()) => Ok(Locked::Taken(Self::named(file))),
             Err(fs::TryLockError::WouldBlock) => {
                 std::thread::sleep(NAMING);
-                Ok(Locked::Busy(Holder::read(&file)))
+                // It may have been one who only looked whether it is held.
+                match file.try_lock() {
+                    Ok(()) => Ok(Locked::Taken(Self::named(file))),
+                    Err(fs::TryLockError::WouldBlock) => Ok(Locked::Busy(Holder::read(&file))),
+                    Err(fs::TryLockError::Error(e)) => Err(e),
+                }
             }
             Err(fs::TryLockError::Error(e)) => Err(e),
         }
@@ -132,7 +145,9 @@ mod tests {
             (holder.pid, holder.host),
             (std::process::id(), Holder::here().host)
         );
+        assert!(is_held(folder.path()));
         drop(lock);
+        assert!(!is_held(folder.path()));
         assert_eq!(fs::read_to_string(&path).unwrap(), "");
         assert!(matches!(Lock::take(folder.path()), Ok(Locked::Taken(_))));
     }

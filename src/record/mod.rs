@@ -13,15 +13,17 @@
 //!     environment.json     versions, host, device, data digests, clock
 //!     transforms.json      how items become numbers: what was measured on the train split
 //!     events.jsonl         what happened, append-only: the source of truth
+//!     progress.json        while it is trained: where it is, for those who watch; no part of the record
 //!     metrics.csv          one line for each epoch, derived
 //!     summary.json         the outcome, derived; absent while the run is incomplete
+//!     evaluation.json      what the best weights get wrong on the valid split: confusions, mistakes, residuals
 //!     run.log              the worker's log
 //!     trace/               losses.f64 and digests.csv: the loss of each update, the weights' digests
 //!     checkpoints/         model-<step>.bpk, optimizer-<step>.bpk, scheduler-<step>.bpk, and
 //!                          checkpoint-<step>.json, which makes the three of them complete
 //!     model/               initial.bpk, final.bpk, best.bpk by the objective, and ema.bpk if weights are averaged
 //!   replaced/<run>@<fingerprint>/   runs that were other work under the same name
-//!   report.md report.csv report.json
+//!   report.html report.md report.csv report.json
 //! ```
 //!
 //! A file that is not appended to is written whole under another name and renamed, so that a kill at
@@ -33,11 +35,13 @@ pub mod capsule;
 mod collector;
 mod entry;
 mod environment;
+pub mod evaluation;
 mod fold;
 mod format;
 mod index;
 mod lock;
 mod status;
+mod tail;
 mod trace;
 mod write;
 
@@ -51,6 +55,7 @@ pub use format::is_other_format;
 pub use index::Index;
 pub use lock::{Holder, Lock, Locked};
 pub use status::{Status, leftovers, status};
+pub use tail::{News, Tail};
 pub use trace::{Digests, OPTIMIZER, Trace, TraceWriter};
 pub use write::{is_unwritable, unwritable, write_json, write_whole};
 
@@ -61,7 +66,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::Event;
+use crate::event::{Event, Progress};
 use crate::plan::{Plan, RunPlan};
 
 /// The folder of one experiment.
@@ -71,6 +76,19 @@ pub struct ExperimentFolder(pub PathBuf);
 /// The folder of one run.
 #[derive(Clone, Debug)]
 pub struct RunFolder(pub PathBuf);
+
+/// The experiments of a results folder, by name, or the one whose folder it is.
+pub fn experiments(folder: &Path) -> Vec<ExperimentFolder> {
+    let one = ExperimentFolder(folder.to_owned());
+    if one.plan_json().exists() {
+        return vec![one];
+    }
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = entries.map(|entry| ExperimentFolder(entry.path()));
+    let mut experiments: Vec<_> = folders.filter(|one| one.plan_json().exists()).collect();
+    experiments.sort_by(|a, b| a.0.cmp(&b.0));
+    experiments
+}
 
 impl ExperimentFolder {
     /// The copy of the input.
@@ -146,6 +164,11 @@ impl ExperimentFolder {
         Lock::take(&self.0)
     }
 
+    /// Whether a `runner run` writes here.
+    pub fn is_written(&self) -> bool {
+        lock::is_held(&self.0)
+    }
+
     /// Takes the folder's lock as soon as it is free.
     pub fn wait_for_lock(&self) -> io::Result<Lock> {
         Lock::wait_for(&self.0)
@@ -173,6 +196,11 @@ impl RunFolder {
         self.0.join("events.jsonl")
     }
 
+    /// Where the run is while it is trained.
+    pub fn progress_json(&self) -> PathBuf {
+        self.0.join("progress.json")
+    }
+
     /// One line for each epoch.
     pub fn metrics_csv(&self) -> PathBuf {
         self.0.join("metrics.csv")
@@ -181,6 +209,11 @@ impl RunFolder {
     /// The outcome.
     pub fn summary_json(&self) -> PathBuf {
         self.0.join("summary.json")
+    }
+
+    /// What the best weights get wrong.
+    pub fn evaluation_json(&self) -> PathBuf {
+        self.0.join("evaluation.json")
     }
 
     /// The worker's log.
@@ -234,6 +267,17 @@ impl RunFolder {
             Err(fs::TryLockError::WouldBlock) => Ok(None),
             Err(fs::TryLockError::Error(e)) => Err(e),
         }
+    }
+
+    /// Where the run is, as far as it was written; who asks has to know that it is being trained.
+    pub fn read_progress(&self) -> Option<Progress> {
+        let text = fs::read(self.progress_json()).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    /// Whether a worker has the run. Looks at the lock alone: a folder that cannot be read has none.
+    pub fn is_trained(&self) -> bool {
+        matches!(self.lock_to_read(), Ok(None))
     }
 
     /// Writes the run so that a worker can read it back.
@@ -324,14 +368,18 @@ impl RunFolder {
     /// Reads the events with the times at which they arrived, in milliseconds since 1970; a line that a kill tore is
     /// passed over.
     pub fn read_events(&self) -> io::Result<Vec<(u64, Event)>> {
-        let text = match fs::read(self.events_jsonl()) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            other => other.map_err(|e| format::unreadable(&self.events_jsonl(), &e))?,
-        };
-        let lines = text.split(|b| *b == b'\n');
-        let events = lines.filter_map(|line| serde_json::from_slice::<EventLine>(line).ok());
-        Ok(events.map(|line| (line.time_ms, line.event)).collect())
+        match fs::read(self.events_jsonl()) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(e) => Err(format::unreadable(&self.events_jsonl(), &e)),
+            Ok(text) => Ok(events_in(&text).collect()),
+        }
     }
+}
+
+fn events_in(text: &[u8]) -> impl Iterator<Item = (u64, Event)> + use<'_> {
+    let lines = text.split(|b| *b == b'\n');
+    let events = lines.filter_map(|line| serde_json::from_slice::<EventLine>(line).ok());
+    events.map(|line| (line.time_ms, line.event))
 }
 
 #[derive(Serialize, Deserialize)]

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value as Json;
 
 use super::backends::by_backend;
+use super::curves::Curves;
 use super::model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial};
 use super::numbers::{natural_order, value_text};
 use super::sample::{ALPHA, CONFIDENCE, Sample};
@@ -84,6 +85,8 @@ fn sum_up(index: &Index, leftovers: Vec<String>, is_told: fn(&str) -> bool) -> R
         trials: order.iter().map(|at| trials[*at].clone()).collect(),
         test,
         effects,
+        curves: Curves::default(),
+        evaluation: None,
         problems: index.runs.iter().filter_map(problem).collect(),
         remarks,
         leftovers,

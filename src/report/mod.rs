@@ -1,20 +1,29 @@
 //! Reports: records in, text out. Rebuilt from disk at any time, without a backend.
 
 mod aggregate;
+mod answer;
 mod backends;
 pub mod compare;
 mod csv;
+mod curves;
+mod evaluation;
+mod html;
 mod markdown;
 mod memory;
 mod model;
 mod numbers;
+pub mod plot;
 mod sample;
+mod sections;
 mod table;
 mod verdict;
 
 pub use aggregate::{aggregate, of_all_metrics};
 pub use backends::{Against, OnBackend};
 pub use csv::csv;
+pub use curves::{Band, Curve, CurvePoint, Curves, TrialCurves};
+pub use evaluation::Selected;
+pub use html::{TEMPLATE, TemplateError, html};
 pub use markdown::markdown;
 pub use model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial};
 pub use numbers::{short_number, value_text};
@@ -25,19 +34,29 @@ use std::io;
 
 use crate::record::{ExperimentFolder, Index, leftovers, unwritable, write_json, write_whole};
 
-/// Reads an experiment's folder and writes `report.json`, `report.csv` and `report.md` into it. `None`
+/// Reads an experiment's folder, and writes nothing. `None` when the folder has no plan.
+pub fn read(folder: &ExperimentFolder) -> io::Result<Option<Report>> {
+    let index = Index::read(folder)?;
+    Ok(index.map(|index| sum_up(&index, folder)))
+}
+
+/// Reads an experiment's folder and writes `report.json`, `report.csv`, `report.md` and `report.html` into it. `None`
 /// when the folder has no plan.
 pub fn write(folder: &ExperimentFolder) -> io::Result<Option<Report>> {
     let Some(index) = Index::mend(folder)? else {
         return Ok(None);
     };
-    let planned = index.runs.iter().map(|run| run.id.as_str());
-    let report = aggregate(&index, leftovers(planned, folder));
+    let report = sum_up(&index, folder);
     let named = |extension: &str, written: io::Result<()>| {
         written.map_err(|e| unwritable(&folder.report(extension), e))
     };
     named("json", write_json(&folder.report("json"), &report))?;
-    let texts = [("csv", csv(&report)), ("md", markdown(&report))];
+    let page = html(&report, None).map_err(io::Error::other)?;
+    let texts = [
+        ("csv", csv(&report)),
+        ("md", markdown(&report)),
+        ("html", page),
+    ];
     for (extension, text) in texts {
         named(
             extension,
@@ -45,4 +64,13 @@ pub fn write(folder: &ExperimentFolder) -> io::Result<Option<Report>> {
         )?;
     }
     Ok(Some(report))
+}
+
+/// The report of an index, with what is not in it: curves, and what the selected trial gets wrong.
+fn sum_up(index: &Index, folder: &ExperimentFolder) -> Report {
+    let planned = index.runs.iter().map(|run| run.id.as_str());
+    let mut report = aggregate(index, leftovers(planned, folder));
+    report.curves = Curves::read(&report, index, folder);
+    report.evaluation = Selected::read(&report, index, folder);
+    report
 }

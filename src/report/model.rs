@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
 use super::backends::OnBackend;
+use super::curves::Curves;
+use super::evaluation::Selected;
 use super::sample::Sample;
 use crate::record::{DataUsed, Environment, MemoryUse, State};
 use crate::statistics::{Marginal, Verdict};
@@ -43,6 +45,12 @@ pub struct Report {
     /// What each axis does to the objective over the values of the others; none where there is one axis.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<AxisEffect>,
+    /// Learning curves of the highest ranked trials.
+    #[serde(default, skip_serializing_if = "Curves::is_empty")]
+    pub curves: Curves,
+    /// What the highest ranked trial gets wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evaluation: Option<Selected>,
     /// Runs that are not completed, and why.
     pub problems: Vec<Problem>,
     /// What else happened that the reader should know.

@@ -45,6 +45,12 @@ pub fn interval(interval: &Interval) -> String {
     }
 }
 
+/// A share as a percentage, such as `5 %`.
+pub fn percent(share: f64) -> String {
+    let digits = format!("{:.4}", 100.0 * share);
+    format!("{} %", digits.trim_end_matches('0').trim_end_matches('.'))
+}
+
 /// The decimals that show two digits of a spread, at most 6.
 fn digits_of(spread: f64) -> usize {
     (1 - spread.log10().floor() as i32).clamp(0, 6) as usize

@@ -7,6 +7,7 @@ use super::numbers::{interval, mean_and_sd, value_text};
 use super::verdict;
 
 /// Columns of text with their names.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Columns {
     /// The names.
     pub head: Vec<String>,

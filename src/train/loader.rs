@@ -117,6 +117,11 @@ impl Loader {
         }
     }
 
+    /// What it serves.
+    pub fn split(&self) -> &Split {
+        &self.split
+    }
+
     /// Keeps all items on the device. Only for a split that is served the same in every epoch.
     pub fn keeping(self) -> Self {
         let all: Vec<u32> = (0..self.num_items() as u32).collect();

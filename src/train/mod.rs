@@ -11,6 +11,7 @@ mod diagnose;
 mod digest;
 mod distance;
 mod epochs;
+mod evaluation;
 mod fault;
 pub mod function;
 #[cfg(test)]

@@ -53,11 +53,15 @@ pub(super) fn generator() -> MutexGuard<'static, ()> {
 
 /// Trains a run to its end.
 fn trained(plan: &RunPlan, folder: &Path) -> RunFolder {
+    executed(plan, folder, false)
+}
+
+fn executed(plan: &RunPlan, folder: &Path, is_probe: bool) -> RunFolder {
     let folder = RunFolder(folder.to_owned());
     let job = Job {
         kernels: folder.0.join("kernels"),
         meter: Arc::new(super::Meter::new(plan, None)),
-        is_probe: false,
+        is_probe,
         plan: plan.clone(),
         planned: plan.clone(),
         folder: folder.clone(),
@@ -112,6 +116,18 @@ fn paths_are_those_of_the_plan() {
         let found = Paths::new(&plan).parameters(&first_network(&plan));
         let found: Vec<_> = found.into_iter().map(|parameter| parameter.path).collect();
         assert_eq!(found, plan.network.parameter_paths());
+    }
+}
+
+#[test]
+fn a_probe_of_memory_evaluates_nothing() {
+    let _alone = generator();
+    let plan = planned(IRIS);
+    let folder = tempfile::tempdir().expect("a folder");
+    for is_probe in [true, false] {
+        let run = executed(&plan, &folder.path().join(is_probe.to_string()), is_probe);
+        let evaluation = run.read_evaluation().expect("it can be read");
+        assert_eq!(evaluation.is_none(), is_probe);
     }
 }
 

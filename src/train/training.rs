@@ -21,7 +21,8 @@ use super::paths::Paths;
 use super::scores::Scores;
 use super::shared::SharedNetwork;
 use super::{
-    Executed, Interrupter, Job, evaluate, initial_network, optimizer, schedule, training_device,
+    Executed, Interrupter, Job, evaluate, evaluation, initial_network, optimizer, schedule,
+    training_device,
 };
 use crate::data::{Loaded, Split};
 use crate::event::{Event, FailureClass, Outcome};
@@ -281,7 +282,8 @@ impl Training<'_> {
                 .map_err(|e| unsaved(folder, &e))?;
             // The weights that the objective was measured with.
             let chosen = best.average().filter(|_| job.plan.objective.is_of_ema());
-            save(folder, chosen.unwrap_or(best.network()), "best")?;
+            let chosen = chosen.unwrap_or(best.network());
+            save(folder, chosen.clone(), "best")?;
             let evaluated = [("test", Some(best.network())), ("test_ema", best.average())];
             for (name, network) in evaluated {
                 if let (Some(test), Some(network)) = (&splits.test, network) {
@@ -292,11 +294,25 @@ impl Training<'_> {
                     });
                 }
             }
+            if !job.is_probe {
+                self.write_evaluation(&chosen, epoch.epoch)?;
+            }
         }
         Ok(Executed {
             outcome: Outcome::Completed,
             weights_digest,
         })
+    }
+
+    /// Writes what the best weights get wrong. All numbers of the run are told before.
+    fn write_evaluation(&self, network: &Network, epoch: usize) -> Result<(), Outcome> {
+        let Self { job, splits, .. } = self;
+        let evaluated = evaluation::of(network, &splits.valid, &splits.scores, &job.plan, epoch)?;
+        let Some(evaluated) = evaluated else {
+            return Ok(());
+        };
+        let written = job.folder.write_evaluation(&evaluated);
+        written.map_err(|e| Outcome::failed(FailureClass::Disk, e.to_string()))
     }
 
     /// Adds the digests of the optimizer's state to the trace, as the last checkpoint holds it.

@@ -34,6 +34,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("report", &["event", "spec", "plan", "record", "statistics"]),
     ("console", &["event", "spec", "plan", "record", "report"]),
+    ("serve", &["record", "report"]),
     (
         "cli",
         &[
@@ -51,6 +52,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "train",
             "report",
             "console",
+            "serve",
         ],
     ),
 ];

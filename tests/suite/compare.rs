@@ -10,10 +10,10 @@ use serde_json::json;
 use super::support::{IRIS, folder_with, plan, run};
 
 /// Two optimizers with two widths, each with seeds 1 to 8.
-const SWEEP: &str = "\n[experiment]\nname = \"made_up\"\nquestion = \"Which optimizer?\"\nseeds = [1, 2, 3, 4, 5, 6, 7, 8]\n[sweep.grid]\noptimizer.type = [\"adam\", \"sgd\"]\nmodel.hidden = [[8], [16]]\n";
+pub const SWEEP: &str = "\n[experiment]\nname = \"made_up\"\nquestion = \"Which optimizer?\"\nseeds = [1, 2, 3, 4, 5, 6, 7, 8]\n[sweep.grid]\noptimizer.type = [\"adam\", \"sgd\"]\nmodel.hidden = [[8], [16]]\n";
 
 /// An experiment of which every run is completed with a value of the objective, by trial and seed.
-fn index(text: &str, value: impl Fn(&str, u64) -> f64) -> Index {
+pub fn index(text: &str, value: impl Fn(&str, u64) -> f64) -> Index {
     let (mut plan, _) = plan("spec.toml", &format!("{text}{IRIS}")).expect("a right file");
     let runs = std::mem::take(&mut plan.runs);
     let entry = |run: &runner::plan::RunPlan| -> RunEntry {
@@ -39,7 +39,7 @@ fn index(text: &str, value: impl Fn(&str, u64) -> f64) -> Index {
 }
 
 /// Adam is 0.1 better for every seed, and the width does nothing that is not noise.
-fn clear(trial: &str, seed: u64) -> f64 {
+pub fn clear(trial: &str, seed: u64) -> f64 {
     let noise = [0.003, -0.002, 0.004, 0.001, -0.003, 0.002, -0.001, 0.0][seed as usize % 8];
     let of_width = if trial.contains("hidden=16") {
         2.0 * noise

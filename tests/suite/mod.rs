@@ -7,14 +7,20 @@ mod compose;
 mod damage;
 mod data;
 mod devices;
+#[cfg(unix)]
+mod dispatch;
+mod evaluation;
 mod exactness;
 mod experiments;
 mod failures;
 mod files;
 mod generated;
 mod init;
+#[cfg(unix)]
+mod live;
 mod memory;
 mod models;
+mod pages;
 mod parity;
 mod pictures;
 mod plans;
@@ -25,6 +31,9 @@ mod results;
 mod rows;
 mod runs;
 mod schema;
+mod serve;
 pub mod support;
 mod sweeps;
 mod tasks;
+#[cfg(unix)]
+mod terminal;

@@ -138,7 +138,7 @@ fn a_report_suits_any_width_of_terminal() {
             "{width} columns:\n{table}"
         );
         assert_eq!(
-            table.contains("test/loss"),
+            table.contains("valid/loss"),
             width == 200,
             "{width} columns:\n{table}"
         );

@@ -157,6 +157,23 @@ pub fn wgpu_is_there() -> bool {
     false
 }
 
+/// Chromium, by one of its names. Without it a test passes over with a word, unless `RUNNER_REQUIRE_CHROMIUM` says that
+/// it must be there.
+pub fn chromium() -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let paths = std::env::split_paths(&folders).flat_map(|f| names.map(|name| f.join(name)));
+    let found = paths.into_iter().find(|path| path.is_file());
+    if found.is_none() {
+        assert!(
+            std::env::var_os("RUNNER_REQUIRE_CHROMIUM").is_none(),
+            "Chromium is required and not there"
+        );
+        eprintln!("passed over: there is no Chromium");
+    }
+    found
+}
+
 /// Replaces what differs between machines and runs by words of the same width.
 pub fn redact(text: &str, folder: &Path) -> String {
     let text = text.replace(&folder.display().to_string(), "[FOLDER]");

@@ -142,7 +142,10 @@ impl Comparing<'_> {
         });
         match self.cancel.urgency() {
             Urgency::None => Ok((heard, ended)),
-            _ => Err(INTERRUPTED),
+            _ => {
+                crate::console::eprintln_lossy("stopped");
+                Err(INTERRUPTED)
+            }
         }
     }
 }

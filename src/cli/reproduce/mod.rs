@@ -10,10 +10,11 @@ use serde::Serialize;
 
 use super::devices::devices_of;
 use super::experiment::refuse;
+use super::follow::{follow, look};
 use super::output::Output;
 use super::prepare::disk;
 use super::{FAILED, INTERRUPTED, Logging, OK, ReproduceArgs};
-use crate::console::{Console, Mode};
+use crate::console::{Board, Console, Mode};
 use crate::data::{self, DataPlan, Dataset};
 use crate::diagnostic::{Diagnostic, counted};
 use crate::dispatch::{self, Cancel, Hardware, Observed, Settings, Task, Urgency};
@@ -336,7 +337,8 @@ fn train(
         attempts: Attempts::adjusted(&adjustments),
     };
     let mode = if args.json { Mode::Quiet } else { Mode::Normal };
-    let mut console = Console::new(std::slice::from_ref(plan), 1, mode);
+    let board = Board::new(&plan.experiment, std::slice::from_ref(plan), Some(1));
+    let mut console = Console::new(vec![board], look(mode, false, true));
     let environment = here(plan);
     let mut collector = Collector::new(vec![(plan.clone(), folder.clone())], environment)
         .map_err(|e| disk(&folder.0, &e, output))?;
@@ -346,11 +348,14 @@ fn train(
     let (dispatched, collected) = std::thread::scope(|scope| {
         let collecting = scope.spawn(|| {
             let mut collected = Ok(());
-            for Observed { run, event } in receiver {
-                collected = collected.and(collector.take(run, &event));
-                console.observe(run, plan, &event, &collector.runs[run].record);
-            }
-            console.close();
+            follow(receiver, &mut console, &cancel, |console, observed| {
+                let Observed { run, event } = observed;
+                let taken = collector.take(run, &event);
+                if collected.is_ok() {
+                    collected = taken;
+                }
+                console.observe((0, run), plan, &event, &collector.runs[run].record);
+            });
             collected
         });
         let dispatched = dispatch::dispatch(&[task], &settings, &cancel, sender);
@@ -362,10 +367,12 @@ fn train(
         Ok(Err(e)) => return Err(disk(&folder.0, &e, output)),
         Err(_) => return Err(internal("the collector panicked".into(), output)),
     }
-    if cancel.urgency() != Urgency::None {
+    let record = RunRecord::read(folder).map_err(|e| disk(&folder.0, &e, output))?;
+    let was_stopped = cancel.reason().is_some() && record.outcome == Some(Outcome::Interrupted);
+    if cancel.urgency() != Urgency::None || was_stopped {
         return Err(INTERRUPTED);
     }
-    RunRecord::read(folder).map_err(|e| disk(&folder.0, &e, output))
+    Ok(record)
 }
 
 fn show(reproduction: &Reproduction, output: &mut Output) {

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use crate::data::encode::{self, Encoder, InputEncoder, TargetEncoder};
 use crate::data::read::text;
-use crate::data::records::{ColumnKind, Records};
+use crate::data::records::ColumnKind;
 use crate::data::serve::{Moment, Split, Values};
 use crate::data::sheet::Picture;
-use crate::data::{DataPlan, Dataset, Loaded, TargetValues};
+use crate::data::{DataPlan, Dataset, Loaded, Pictures, TargetValues};
 use crate::diagnostic::counted;
 use crate::spec::data::{ColumnType, DataKind};
 use crate::spec::document::Value;
@@ -195,14 +195,6 @@ fn taken_as(plan: &DataPlan, loaded: &Loaded) -> Option<String> {
     ))
 }
 
-/// The names of the classes of a column, where it has names.
-fn class_name(records: &Records, column: usize, class: usize) -> String {
-    match &records.columns()[column].kind {
-        ColumnKind::Categories { names } => names.get(class).cloned().unwrap_or_default(),
-        _ => class.to_string(),
-    }
-}
-
 /// How many items of each class a split has.
 fn classes(split: &Split) -> Vec<(String, usize)> {
     let set = split.set();
@@ -224,7 +216,7 @@ fn classes(split: &Split) -> Vec<(String, usize)> {
     }
     let named = counts.into_iter().enumerate();
     named
-        .map(|(class, count)| (class_name(&set.records, column, class), count))
+        .map(|(class, count)| (set.records.columns()[column].class_name(class), count))
         .collect()
 }
 
@@ -249,7 +241,7 @@ fn item(split: &Split, at: u32) -> String {
         (_, TargetEncoder::None) => return given,
         (_, TargetEncoder::NextTokens) => "the next tokens".to_owned(),
         (TargetValues::Classes(classes), TargetEncoder::Class { column, .. }) => {
-            class_name(&set.records, *column, classes[0] as usize)
+            set.records.columns()[*column].class_name(classes[0] as usize)
         }
         (TargetValues::Classes(classes), _) => listed(classes.iter().map(ToString::to_string)),
         (TargetValues::Floats(values), _) => listed(values.iter().map(|value| short(*value))),
@@ -281,39 +273,21 @@ fn listed(values: impl ExactSizeIterator<Item = String>) -> String {
 /// the scaling; none when items are no pictures.
 pub fn pictures(split: &Split, num: usize, moment: Moment) -> Vec<Picture> {
     let set = split.set();
-    let InputEncoder::Array {
-        column,
-        shape,
-        scaling,
-        ..
-    } = &set.encoder.input
+    let (InputEncoder::Array { scaling, .. }, Some(pictures)) =
+        (&set.encoder.input, Pictures::of(set))
     else {
         return Vec::new();
     };
-    let &[channels @ (1 | 3), height, width] = shape.as_slice() else {
-        return Vec::new();
-    };
-    let extent = set.records.header.extents[*column];
-    let is_bytes = set.records.columns()[*column].kind == ColumnKind::Bytes;
-    let (low, high) = match (is_bytes, extent.min, extent.max) {
-        // Bytes of the binary may stay below 255.
-        (true, _, Some(max)) => (0.0, max.max(1.0)),
-        (false, Some(min), Some(max)) if max > min => (min, max),
-        _ => (0.0, 1.0),
-    };
+    let [_, height, width] = pictures.shape;
     let picture = |place: usize| {
         let served = split.serve(&[place as u32], Some(moment));
         let Values::Floats(values) = served.values else {
             return None;
         };
-        let pixel = |(at, value): (usize, f32)| {
-            let value = encode::of(scaling, at).undo(value);
-            let part = (value - low) / (high - low);
-            (part * 255.0).round().clamp(0.0, 255.0) as u8
-        };
+        let pixel = |(at, value): (usize, f32)| pictures.shade(encode::of(scaling, at).undo(value));
         let (caption, mask) = match (&set.encoder.target, served.targets) {
             (TargetEncoder::Class { column, .. }, TargetValues::Classes(classes)) => {
-                let class = class_name(&set.records, *column, classes[0] as usize);
+                let class = set.records.columns()[*column].class_name(classes[0] as usize);
                 (class, None)
             }
             (TargetEncoder::Classes { shape, .. }, TargetValues::Classes(classes))
@@ -325,7 +299,7 @@ pub fn pictures(split: &Split, num: usize, moment: Moment) -> Vec<Picture> {
         };
         Some(Picture {
             caption,
-            shape: [channels, height, width],
+            shape: pictures.shape,
             pixels: values.into_iter().enumerate().map(pixel).collect(),
             mask,
         })

@@ -6,14 +6,16 @@ mod decode;
 mod folder;
 mod png;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use rayon::prelude::*;
 
 use self::decode::Picture;
 use self::folder::{Item, Label};
-use super::{Watch, unwritable};
+use super::{Watch, parts, unwritable};
 use crate::data::DataError;
+use crate::data::cache::name_in;
 use crate::data::records::{Column, ColumnKind, Part, Skipped, Writer};
 use crate::diagnostic::counted;
 use crate::spec::data::{Channels, FilesSpec, Format, OnBadItem};
@@ -83,6 +85,32 @@ pub fn read(files: &FilesSpec, writer: &mut Writer, watch: Watch<'_>) -> Result<
         .notes
         .extend(reading.bad.into_iter().next().map(|(_, words)| words));
     Err(error.help("check that `path` is the folder of the pictures"))
+}
+
+/// The name of each picture within its folder, in the order of the records, without those that were left out.
+pub fn names(files: &FilesSpec, skipped: &[Skipped]) -> Result<Vec<String>, DataError> {
+    let Format::ImageFolder { masks, .. } = &files.format else {
+        return Ok(Vec::new());
+    };
+    let skipped: BTreeSet<&str> = skipped.iter().map(|item| item.place.as_str()).collect();
+    let folders: Vec<&Path> = parts(files)
+        .flat_map(|(_, folders)| folders)
+        .map(Path::new)
+        .collect();
+    let listed = folder::list(files, masks)?.parts.into_iter();
+    let kept = listed
+        .flat_map(|(_, items)| items)
+        .filter(|item| !skipped.contains(place(&item.path).as_str()));
+    let name = |item: Item| {
+        let around = folders.iter().find(|folder| item.path.starts_with(folder));
+        name_in(around.copied().unwrap_or(Path::new("")), &item.path)
+    };
+    Ok(kept.map(name).collect())
+}
+
+/// What messages call a picture.
+fn place(path: &Path) -> String {
+    format!("`{}`", path.display())
 }
 
 /// Whether masks hold 0 and 255 alone; those that cannot be decoded are refused later, with their pictures.
@@ -217,7 +245,7 @@ impl<'a> Reading<'a> {
                 match decoded {
                     Ok(decoded) => self.push(item, &decoded, writer)?,
                     Err(reason) => {
-                        let place = format!("`{}`", item.path.display());
+                        let place = place(&item.path);
                         let bad = Skipped { place, reason };
                         self.num_bad += 1;
                         if self.bad.len() < NAMED {

@@ -127,6 +127,7 @@ fn add_run(
         folder.events_jsonl(),
         folder.metrics_csv(),
         folder.summary_json(),
+        folder.evaluation_json(),
     ]
     .iter()
     .filter(|path| path.is_file())

@@ -4,8 +4,8 @@ use comfy_table::{TableStyle, presets};
 
 use super::{Compared, Comparison, Front, Pivot};
 use crate::report::backends::rows as backend_rows;
-use crate::report::markdown::{effect_columns, effect_note, percent};
-use crate::report::numbers::{interval, mean_and_sd, short_number, value_text};
+use crate::report::numbers::{interval, mean_and_sd, percent, short_number, value_text};
+use crate::report::sections::{effect_columns, effect_note};
 use crate::report::table::Columns;
 use crate::report::{csv::line, verdict};
 use crate::spec::kind::show_bytes;

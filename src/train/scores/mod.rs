@@ -198,7 +198,7 @@ impl Scores {
     }
 
     /// The values that outputs stand for.
-    fn predicted(&self, outputs: Tensor<2>, num_values: usize) -> Tensor<2> {
+    pub fn predicted(&self, outputs: Tensor<2>, num_values: usize) -> Tensor<2> {
         match self.loss {
             LossFunction::GaussianNll => outputs.narrow(1, 0, num_values),
             LossFunction::PoissonNll {
@@ -348,7 +348,8 @@ fn columns(sum: &dyn Fn(&str) -> Option<f64>) -> impl Iterator<Item = (f64, f64,
     })
 }
 
-fn whole_numbers(tensor: Tensor<1, Int>) -> Result<Vec<i64>, TensorReadError> {
+/// The whole numbers of a tensor in order.
+pub fn whole_numbers(tensor: Tensor<1, Int>) -> Result<Vec<i64>, TensorReadError> {
     Ok(tensor.try_into_data()?.iter::<i64>().collect())
 }
 

@@ -1,0 +1,80 @@
+//! Templates of a user's for `report.html`.
+
+use std::path::Path;
+
+use super::experiment::{refuse, show};
+use super::output::Output;
+use super::{FAILED, OK};
+use crate::diagnostic::{Diagnostic, Diagnostics, Sources, Span};
+use crate::record::{ExperimentFolder, write_whole};
+use crate::report::{Report, TEMPLATE, TemplateError, html};
+use crate::spec::document::plain_io_error;
+
+/// Prints the built-in template.
+pub fn print(output: &mut Output) -> u8 {
+    output.print(TEMPLATE.trim_end());
+    OK
+}
+
+/// Reads a template. A refusal was shown when the exit code comes back.
+pub fn read(path: &Path, output: &mut Output) -> Result<String, u8> {
+    std::fs::read_to_string(path).map_err(|error| {
+        let reason = plain_io_error(&error);
+        let message = format!("cannot read the template `{}`: {reason}", path.display());
+        let help = "`runner report --print-template` prints the built-in one";
+        refuse(Diagnostic::error("usage", message).help(help), output)
+    })
+}
+
+/// Writes `report.html` by the template in a file. A refusal was shown when the exit code comes back.
+pub fn write(
+    report: &Report,
+    folder: &ExperimentFolder,
+    path: &Path,
+    text: &str,
+    output: &mut Output,
+) -> Result<(), u8> {
+    let page = html(report, Some(text)).map_err(|error| {
+        let (sources, diagnostic) = located(&error, path, text);
+        show(&sources, &Diagnostics(vec![diagnostic]), output)
+    })?;
+    let to = folder.report("html");
+    write_whole(&to, page.as_bytes()).map_err(|error| {
+        let reason = plain_io_error(&error);
+        let message = format!("cannot write `{}`: {reason}", to.display());
+        refuse(Diagnostic::error("results", message), output);
+        FAILED
+    })
+}
+
+/// What is wrong with a template, at its place.
+fn located(error: &TemplateError, path: &Path, text: &str) -> (Sources, Diagnostic) {
+    let mut sources = Sources::default();
+    let source = sources.add(path.display().to_string(), text);
+    let message = format!("the template is wrong: {}", error.reason);
+    let help = "`runner report --print-template` prints the built-in one, whose head says what a template is given";
+    let diagnostic = Diagnostic::error("usage", message).help(help);
+    let range = error.range.clone().or_else(|| line(text, error.line?));
+    let diagnostic = match range {
+        Some(range) => diagnostic.at(Span {
+            source,
+            start: range.start as u32,
+            end: range.end as u32,
+            via: None,
+        }),
+        None => diagnostic.note(format!("in `{}`", path.display())),
+    };
+    (sources, diagnostic)
+}
+
+/// The bytes of a line, counted from 1.
+fn line(text: &str, number: usize) -> Option<std::ops::Range<usize>> {
+    let mut start = 0;
+    for (at, line) in text.split('\n').enumerate() {
+        if at + 1 == number {
+            return Some(start..start + line.len());
+        }
+        start += line.len() + 1;
+    }
+    None
+}

@@ -1,0 +1,215 @@
+//! `runner watch`: the board of runs that another process trains, made from the results tree alone.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::experiment::refuse;
+use super::follow::look;
+use super::output::Output;
+use super::{FAILED, OK, WatchArgs};
+use crate::console::{Board, Command, Console, Mode, State, TICK};
+use crate::diagnostic::Diagnostic;
+use crate::event::Event;
+use crate::plan::{Plan, RunPlan};
+use crate::record::{ExperimentFolder, RunFolder, RunRecord, Tail, experiments};
+use crate::spec::document::plain_io_error;
+
+/// How often the tree is looked at.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+/// Shows what happens in an experiment's folder, or in those of a results folder, until nothing runs there.
+pub fn watch(args: &WatchArgs, output: &mut Output) -> u8 {
+    let found = experiments(&args.folder);
+    if found.is_empty() {
+        let message = format!("there are no experiments in `{}`", args.folder.display());
+        let diagnostic = Diagnostic::error("results", message);
+        return refuse(
+            diagnostic.help("give a results folder, or make one with `runner run`"),
+            output,
+        );
+    }
+    let mut watched = Vec::new();
+    for folder in found {
+        match Watched::new(folder) {
+            Ok(Some(new)) => watched.push(new),
+            Ok(None) => {}
+            Err((path, error)) => {
+                output.say(&format!(
+                    "passed over {}: {}",
+                    path.display(),
+                    plain_io_error(&error)
+                ));
+            }
+        }
+    }
+    if watched.is_empty() {
+        return FAILED;
+    }
+    let boards = watched.iter().map(Watched::board).collect();
+    let mut console = Console::new(boards, look(Mode::Normal, false, false));
+    // What there is already is on the board, or said as a whole, and not line by line.
+    let mut is_first = true;
+    loop {
+        let mut is_over = true;
+        for (at, watched) in watched.iter_mut().enumerate() {
+            watched.look(at, &mut console, is_first);
+            is_over &= !watched.is_written;
+        }
+        if is_first && !console.has_board() {
+            output.print(&console.plain());
+        }
+        is_first = false;
+        if is_over || args.once {
+            console.leave();
+            return OK;
+        }
+        for _ in 0..(INTERVAL.as_millis() / TICK.as_millis()) {
+            if console.tick().contains(&Command::Quit) {
+                console.leave();
+                return OK;
+            }
+            std::thread::sleep(TICK);
+        }
+    }
+}
+
+/// An experiment's folder with what was read of it.
+struct Watched {
+    folder: ExperimentFolder,
+    plan: Plan,
+    plan_written: Option<SystemTime>,
+    runs: Vec<Run>,
+    /// Whether a `runner run` writes there.
+    is_written: bool,
+}
+
+struct Run {
+    folder: RunFolder,
+    tail: Tail,
+    record: RunRecord,
+    /// Whether the folder is that of the planned run, and not of other work under its name.
+    is_planned: bool,
+    /// When the `run.toml` was written that says so.
+    plan_written: Option<SystemTime>,
+}
+
+impl Watched {
+    /// `None` when it is no experiment's folder any more.
+    fn new(folder: ExperimentFolder) -> Result<Option<Self>, (PathBuf, std::io::Error)> {
+        let plan_written = written(&folder.plan_json());
+        let plan = folder.read_plan();
+        let Some(plan) = plan.map_err(|e| (folder.0.clone(), e))? else {
+            return Ok(None);
+        };
+        let runs = plan.runs.iter().map(|run| Run::new(folder.run(&run.id)));
+        Ok(Some(Self {
+            runs: runs.collect(),
+            folder,
+            plan,
+            plan_written,
+            is_written: false,
+        }))
+    }
+
+    fn board(&self) -> Board {
+        Board::new(&self.plan.experiment, &self.plan.runs, None)
+    }
+
+    /// Reads what is new. What cannot be read just now is looked at again the next time.
+    fn look(&mut self, at: usize, console: &mut Console, is_first: bool) {
+        // Asked for before what is written is read: so what was written last is read.
+        self.is_written = self.folder.is_written();
+        let mut is_first = is_first;
+        if written(&self.folder.plan_json()) != self.plan_written
+            && let Ok(Some(new)) = Self::new(self.folder.clone())
+        {
+            let is_written = self.is_written;
+            *self = Self { is_written, ..new };
+            console.replace(at, self.board());
+            is_first = true;
+        }
+        for (number, (run, plan)) in self.runs.iter_mut().zip(&self.plan.runs).enumerate() {
+            if !run.is_of(plan) {
+                continue;
+            }
+            let Ok(news) = run.tail.read(&run.folder) else {
+                continue;
+            };
+            if news.is_anew {
+                *run = Run::new(run.folder.clone());
+                let board = &mut console.boards_mut()[at];
+                board.begin_anew(number, plan);
+                continue;
+            }
+            for event in &news.events {
+                run.record.apply(event);
+                match is_first {
+                    true => console.boards_mut()[at].observe(number, plan, event, &run.record),
+                    false => console.observe((at, number), plan, event, &run.record),
+                }
+            }
+            let state = &mut console.boards_mut()[at].rows[number].state;
+            if self.is_written {
+                // A `runner run` that is to go on with a run takes its summary away first.
+                let has_summary = run.folder.summary_json().exists();
+                match (&run.record.outcome, has_summary) {
+                    (Some(_), false) => *state = State::Waiting,
+                    (Some(outcome), true) => *state = State::Ended(outcome.clone()),
+                    (None, _) => {}
+                }
+            }
+            if matches!(state, State::Ended(_)) {
+                continue;
+            }
+            let has_begun = run.record.started.is_some();
+            let is_trained = run.folder.is_trained();
+            if is_trained
+                && let Some(progress) = run.folder.read_progress()
+                && progress.step > console.boards()[at].rows[number].step
+                && has_begun
+            {
+                let event = Event::Progressed(progress);
+                console.observe((at, number), plan, &event, &run.record);
+            }
+            let board = &mut console.boards_mut()[at];
+            let state = &mut board.rows[number].state;
+            match (is_trained, self.is_written) {
+                _ if !has_begun => {}
+                (false, false) => *state = State::Incomplete,
+                (true, _) if *state == State::Incomplete => *state = State::Running,
+                // A new `runner run` has not come to it yet.
+                (false, true) if is_first || *state == State::Incomplete => {
+                    *state = State::Waiting;
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Run {
+    fn new(folder: RunFolder) -> Self {
+        Self {
+            folder,
+            tail: Tail::default(),
+            record: RunRecord::default(),
+            is_planned: false,
+            plan_written: None,
+        }
+    }
+
+    fn is_of(&mut self, plan: &RunPlan) -> bool {
+        let plan_written = written(&self.folder.run_toml());
+        if plan_written != self.plan_written {
+            self.plan_written = plan_written;
+            let there = self.folder.read_plan();
+            self.is_planned =
+                matches!(there, Ok(Some(there)) if there.fingerprint == plan.fingerprint);
+        }
+        self.is_planned
+    }
+}
+
+fn written(path: &Path) -> Option<SystemTime> {
+    path.metadata().ok()?.modified().ok()
+}

@@ -1,0 +1,101 @@
+//! What keys mean. Knows boards and no terminal.
+
+use super::board::{Board, State};
+use super::terminal::Key;
+
+/// What was asked for by keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Stop this run, by its board and its place there; once more, kill it.
+    Stop(usize, usize),
+    /// Start no other run.
+    StartNoMore,
+    /// Stop everything, or stop looking.
+    Quit,
+}
+
+/// The keys of one console.
+#[derive(Debug)]
+pub struct Keys {
+    /// The run that keys act on, by its board and its place there.
+    pub chosen: Option<(usize, usize)>,
+    may_change: bool,
+    shows_help: bool,
+}
+
+impl Keys {
+    /// No run is chosen. With `may_change` keys stop runs.
+    pub fn new(may_change: bool) -> Self {
+        Self {
+            chosen: None,
+            may_change,
+            shows_help: false,
+        }
+    }
+
+    /// Keeps the choice among the runs under way: when the chosen one has ended, the next one is chosen.
+    pub fn choose(&mut self, boards: &[Board]) {
+        let under_way = under_way(boards);
+        self.chosen = match self.chosen {
+            _ if !self.may_change => None,
+            Some(chosen) if under_way.contains(&chosen) => Some(chosen),
+            Some(gone) => {
+                let next = under_way.iter().find(|run| **run > gone);
+                next.or(under_way.last()).copied()
+            }
+            None => under_way.first().copied(),
+        };
+    }
+
+    /// A key was pressed.
+    pub fn press(&mut self, key: Key, boards: &mut [Board]) -> Option<Command> {
+        self.choose(boards);
+        match key {
+            Key::Up | Key::Char('k') => self.go(boards, -1),
+            Key::Down | Key::Char('j') => self.go(boards, 1),
+            Key::Char('?' | 'h') => self.shows_help = !self.shows_help,
+            Key::Char('q') => return Some(Command::Quit),
+            Key::Char('s') if self.may_change => {
+                let (at, run) = self.chosen?;
+                boards[at].rows[run].state = State::Stopping;
+                return Some(Command::Stop(at, run));
+            }
+            Key::Char('a') if self.may_change => {
+                boards
+                    .iter_mut()
+                    .for_each(|board| board.starts_no_more = true);
+                return Some(Command::StartNoMore);
+            }
+            Key::Char(_) => {}
+        }
+        None
+    }
+
+    fn go(&mut self, boards: &[Board], by: isize) {
+        let under_way = under_way(boards);
+        let at = under_way.iter().position(|run| Some(*run) == self.chosen);
+        let Some(at) = at else { return };
+        let last = under_way.len() - 1;
+        self.chosen = Some(under_way[at.saturating_add_signed(by).min(last)]);
+    }
+
+    /// What keys do; parts have two spaces between.
+    pub fn foot(&self) -> String {
+        let foot = match (self.may_change, self.shows_help) {
+            (true, false) => "up/down choose  s stop it  a start no more  q quit  ? help",
+            (true, true) => {
+                "up, down: choose a run  s: stop it, with a checkpoint; the same command goes on with it; once more: kill it  a: let those under way end and start no more  q: stop all, with checkpoints, as Ctrl-C does  ?: less"
+            }
+            (false, false) => "q quit  ? help",
+            (false, true) => "q: stop watching; the runs go on  ?: less",
+        };
+        foot.to_owned()
+    }
+}
+
+fn under_way(boards: &[Board]) -> Vec<(usize, usize)> {
+    let boards = boards.iter().enumerate();
+    boards
+        .flat_map(|(at, board)| board.under_way().map(move |run| (at, run)))
+        .collect()
+}

@@ -1,0 +1,267 @@
+//! What is told of single items: where they stand in the files, what their targets are called, and how their
+//! pictures look.
+
+use std::cell::OnceCell;
+use std::path::Path;
+
+use super::encode::{self, InputEncoder, TargetEncoder};
+use super::read::{images, parts};
+use super::records::{Column, ColumnKind};
+use super::serve::{Set, Split};
+use super::sheet::{self, Picture};
+use super::{DataPlan, Dataset};
+use crate::spec::data::{FilesSpec, Format};
+
+/// Where the items of a split stand in what the data was read from.
+pub struct Places<'a> {
+    plan: &'a DataPlan,
+    split: &'a Split,
+    /// The name of each record's picture, where it is known; listed when it is first asked for.
+    pictures: OnceCell<Vec<String>>,
+}
+
+impl<'a> Places<'a> {
+    /// The places of a split.
+    pub fn new(plan: &'a DataPlan, split: &'a Split) -> Self {
+        Self {
+            plan,
+            split,
+            pictures: OnceCell::new(),
+        }
+    }
+
+    /// In words: `cats/7.png`, `row 18 of iris.csv`, `item 17 of digits`. Of a window it is the row that the
+    /// target is of. Rows are counted from 1, items from 0.
+    pub fn of(&self, item: usize) -> String {
+        let Some(row) = self.split.row(item) else {
+            return format!("item {item}");
+        };
+        let Dataset::Files { files, .. } = &self.plan.dataset else {
+            return format!("item {row} of {}", self.plan.dataset.name());
+        };
+        let found = match is_of_pictures(files) {
+            true => self.picture(files, row),
+            false => self.in_file(files, row),
+        };
+        found.unwrap_or_else(|| format!("item {row} of the data"))
+    }
+
+    /// Folders of pictures are listed again, since records do not keep names.
+    fn picture(&self, files: &FilesSpec, row: usize) -> Option<String> {
+        let records = &self.split.set().records;
+        let listed = self.pictures.get_or_init(|| {
+            let names = images::names(files, &records.header.skipped);
+            let names = names.unwrap_or_default();
+            // Otherwise something came or went since they were read.
+            match names.len() == records.len() {
+                true => names,
+                false => Vec::new(),
+            }
+        });
+        listed.get(row).cloned()
+    }
+
+    fn in_file(&self, files: &FilesSpec, row: usize) -> Option<String> {
+        let records = &self.split.set().records;
+        let header = &records.header;
+        let paths: Vec<&String> = parts(files).flat_map(|(_, paths)| paths).collect();
+        // Files without any record have no place of their own.
+        if paths.len() != header.files.len() {
+            return None;
+        }
+        let file = records.file_of(row).checked_sub(1)?;
+        let name = Path::new(paths[file]).file_name()?.to_string_lossy();
+        let within = row - header.files[file];
+        let what = match files.format {
+            Format::Csv { .. } | Format::JsonLines | Format::Parquet => {
+                format!("row {}", within + 1)
+            }
+            _ => format!("item {within}"),
+        };
+        Some(match header.skipped.is_empty() {
+            true => format!("{what} of {name}"),
+            false => format!("{what} of {name}, not counting what was left out"),
+        })
+    }
+}
+
+fn is_of_pictures(files: &FilesSpec) -> bool {
+    matches!(files.format, Format::ImageFolder { .. })
+}
+
+impl Column {
+    /// The name of a class, where it has one, or its number.
+    pub fn class_name(&self, class: usize) -> String {
+        match &self.kind {
+            ColumnKind::Categories { names } => names.get(class).cloned().unwrap_or_default(),
+            _ => class.to_string(),
+        }
+    }
+}
+
+impl Set {
+    /// The names of what a target consists of: of each class, of each label, of each number, or of each token.
+    pub fn target_names(&self) -> Vec<String> {
+        let columns = self.records.columns();
+        let of_columns = |at: &mut dyn Iterator<Item = usize>| -> Vec<String> {
+            at.flat_map(|at| columns[at].value_names()).collect()
+        };
+        match &self.encoder.target {
+            TargetEncoder::None => Vec::new(),
+            TargetEncoder::Class {
+                column,
+                num_classes,
+            }
+            | TargetEncoder::Classes {
+                column,
+                num_classes,
+                ..
+            } => (0..*num_classes)
+                .map(|class| columns[*column].class_name(class))
+                .collect(),
+            TargetEncoder::Labels { columns, .. } => of_columns(&mut columns.iter().copied()),
+            TargetEncoder::Values { columns, .. } => {
+                of_columns(&mut columns.iter().map(|(column, _)| *column))
+            }
+            TargetEncoder::NextTokens => self.token_names(),
+        }
+    }
+
+    fn token_names(&self) -> Vec<String> {
+        // Next tokens are those of running text.
+        let InputEncoder::Stream { tokenizer, .. } = &self.encoder.input else {
+            return Vec::new();
+        };
+        let name = |token: i32| match tokenizer.decode(&[token]) {
+            // Padding, what is unknown, and a part of a character.
+            text if text.is_empty() || text.contains('\u{fffd}') => format!("token {token}"),
+            text => text,
+        };
+        (0..tokenizer.vocabulary() as i32).map(name).collect()
+    }
+
+    /// What a number of a target is in the units of the data, by its place in the target.
+    pub fn in_units(&self, at: usize, value: f32) -> f64 {
+        let TargetEncoder::Values { columns, .. } = &self.encoder.target else {
+            return f64::from(value);
+        };
+        let mut first = 0;
+        for (column, scaling) in columns {
+            let num = self.records.columns()[*column].len();
+            if at < first + num {
+                return encode::of(scaling, at - first).undo(value);
+            }
+            first += num;
+        }
+        f64::from(value)
+    }
+}
+
+impl Column {
+    /// A name for each of its values.
+    fn value_names(&self) -> Vec<String> {
+        match self.len() {
+            1 => vec![self.name.clone()],
+            num => (0..num).map(|at| format!("{}[{at}]", self.name)).collect(),
+        }
+    }
+}
+
+/// How the pictures of a data set are shown.
+pub struct Pictures<'a> {
+    set: &'a Set,
+    column: usize,
+    /// Channels, of which there are 1 or 3, height and width.
+    pub shape: [usize; 3],
+    /// What is black, and what is white.
+    extent: (f64, f64),
+}
+
+impl<'a> Pictures<'a> {
+    /// `None` where items are no pictures.
+    pub fn of(set: &'a Set) -> Option<Self> {
+        let InputEncoder::Array { column, shape, .. } = &set.encoder.input else {
+            return None;
+        };
+        let &[channels @ (1 | 3), height, width] = shape.as_slice() else {
+            return None;
+        };
+        let extent = set.records.header.extents[*column];
+        let is_bytes = set.records.columns()[*column].kind == ColumnKind::Bytes;
+        Some(Self {
+            set,
+            column: *column,
+            shape: [channels, height, width],
+            extent: match (is_bytes, extent.min, extent.max) {
+                // Bytes of the binary may stay below 255.
+                (true, _, Some(max)) => (0.0, max.max(1.0)),
+                (false, Some(min), Some(max)) if max > min => (min, max),
+                _ => (0.0, 1.0),
+            },
+        })
+    }
+
+    /// A value of the data as a shade.
+    pub fn shade(&self, value: f64) -> u8 {
+        let (black, white) = self.extent;
+        let part = (value - black) / (white - black);
+        (part * 255.0).round().clamp(0.0, 255.0) as u8
+    }
+
+    /// The picture of a record as it is in the data, at most `side` pixels high and wide: a PNG as a `data:` URL.
+    pub fn thumbnail(&self, row: usize, side: usize) -> Option<String> {
+        let mut pixels = Vec::with_capacity(self.shape.iter().product());
+        let see = |value| pixels.push(self.shade(value));
+        self.set.records.numbers(row, self.column, see);
+        let (pixels, shape) = reduced(&pixels, self.shape, side);
+        let picture = Picture {
+            caption: String::new(),
+            shape,
+            pixels,
+            mask: None,
+        };
+        Some(sheet::data_url(&sheet::png(&picture)?))
+    }
+}
+
+/// A picture made smaller, if it is larger: a pixel is the mean of those that it stands for.
+fn reduced(pixels: &[u8], shape: [usize; 3], side: usize) -> (Vec<u8>, [usize; 3]) {
+    let [channels, height, width] = shape;
+    let longest = height.max(width);
+    if longest <= side {
+        return (pixels.to_vec(), shape);
+    }
+    let to = |from: usize| (from * side / longest).max(1);
+    let (new_height, new_width) = (to(height), to(width));
+    let mut smaller = Vec::with_capacity(channels * new_height * new_width);
+    for channel in pixels.chunks_exact(height * width) {
+        for y in 0..new_height {
+            let rows = y * height / new_height..(y + 1) * height / new_height;
+            for x in 0..new_width {
+                let columns = x * width / new_width..(x + 1) * width / new_width;
+                let num = (rows.len() * columns.len()) as u32;
+                let row = |y: usize| &channel[y * width..][columns.clone()];
+                let sum: u32 = rows.clone().flat_map(row).map(|p| u32::from(*p)).sum();
+                smaller.push(((sum + num / 2) / num) as u8);
+            }
+        }
+    }
+    (smaller, [channels, new_height, new_width])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_pictures_are_made_smaller_by_means() {
+        let pixels: Vec<u8> = (0..2 * 4 * 6).collect();
+        assert_eq!(reduced(&pixels, [2, 4, 6], 6), (pixels.clone(), [2, 4, 6]));
+        let (smaller, shape) = reduced(&pixels, [2, 4, 6], 3);
+        assert_eq!(shape, [2, 2, 3]);
+        // (0 + 1 + 6 + 7) / 4 = 3.5
+        assert_eq!(smaller, [4, 6, 8, 16, 18, 20, 28, 30, 32, 40, 42, 44]);
+        let (line, shape) = reduced(&[10; 200], [1, 200, 1], 64);
+        assert_eq!((line, shape), (vec![10; 64], [1, 64, 1]));
+    }
+}

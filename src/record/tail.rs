@@ -1,0 +1,92 @@
+//! Reading a run's events as they are written.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+
+use super::{RunFolder, events_in, format};
+use crate::event::Event;
+
+/// A place in a run's `events.jsonl`.
+#[derive(Debug, Default)]
+pub struct Tail {
+    offset: u64,
+}
+
+/// What there was to read.
+#[derive(Debug, PartialEq)]
+pub struct News {
+    /// The file is another one than before: what was read of it does not count any more.
+    pub is_anew: bool,
+    /// The events since the last time.
+    pub events: Vec<Event>,
+}
+
+impl Tail {
+    /// The events that were written since the last time. A line that is still being written is left for the next.
+    pub fn read(&mut self, folder: &RunFolder) -> io::Result<News> {
+        let path = folder.events_jsonl();
+        let mut news = News {
+            is_anew: false,
+            events: Vec::new(),
+        };
+        let mut file = match File::open(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                news.is_anew = std::mem::take(&mut self.offset) > 0;
+                return Ok(news);
+            }
+            other => other.map_err(|e| format::unreadable(&path, &e))?,
+        };
+        let mut read = || -> io::Result<Vec<u8>> {
+            if file.metadata()?.len() < self.offset {
+                // It only grows, so this is another file.
+                self.offset = 0;
+                news.is_anew = true;
+            }
+            file.seek(SeekFrom::Start(self.offset))?;
+            let mut text = Vec::new();
+            file.read_to_end(&mut text)?;
+            Ok(text)
+        };
+        let text = read().map_err(|e| format::unreadable(&path, &e))?;
+        let whole = text
+            .iter()
+            .rposition(|b| *b == b'\n')
+            .map_or(0, |at| at + 1);
+        self.offset += whole as u64;
+        let events = events_in(&text[..whole]);
+        news.events = events.map(|(_, event)| event).collect();
+        Ok(news)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn whole_lines_are_read_once() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = RunFolder(place.path().to_owned());
+        let mut tail = Tail::default();
+        let saved = |step| Event::CheckpointSaved { step, epoch: 1 };
+        assert_eq!(tail.read(&folder).unwrap().events, []);
+        folder.append_event(&saved(1)).unwrap();
+        folder.append_event(&saved(2)).unwrap();
+        assert_eq!(tail.read(&folder).unwrap().events, [saved(1), saved(2)]);
+        assert_eq!(tail.read(&folder).unwrap().events, []);
+        // Torn, and then whole.
+        folder.append_event(&saved(3)).unwrap();
+        let text = fs::read(folder.events_jsonl()).unwrap();
+        fs::write(folder.events_jsonl(), &text[..text.len() - 5]).unwrap();
+        assert_eq!(tail.read(&folder).unwrap().events, []);
+        fs::write(folder.events_jsonl(), &text).unwrap();
+        assert_eq!(tail.read(&folder).unwrap().events, [saved(3)]);
+        // Another run's.
+        fs::remove_file(folder.events_jsonl()).unwrap();
+        folder.append_event(&saved(4)).unwrap();
+        let news = tail.read(&folder).unwrap();
+        assert_eq!((news.is_anew, news.events), (true, vec![saved(4)]));
+    }
+}

@@ -1,0 +1,90 @@
+//! The answer in sentences, and what belongs to the ranked table.
+
+use super::model::{Report, Trial};
+use super::numbers::{interval, mean_and_sd};
+use super::table::verdict_of;
+use super::verdict;
+
+/// The first sentences: which trial is ahead, and what may be claimed of it.
+pub fn answer(report: &Report) -> String {
+    let count = format!(
+        "{} of {} runs completed",
+        report.num_completed, report.num_runs
+    );
+    let best = report.trials.first().filter(|trial| trial.n > 0);
+    let Some((best, sample)) = best.and_then(|best| Some((best, report.objective_of(best)?)))
+    else {
+        return format!("No run is completed ({count}).");
+    };
+    let student = sample.student.as_ref();
+    let student = student.map_or(String::new(), |student| {
+        format!(", 95 % interval {}", interval(student))
+    });
+    let ahead = format!(
+        "Highest ranked: `{}` with {} {} (n = {}{student}); {count}.",
+        best.id,
+        report.objective,
+        mean_and_sd(&sample.description),
+        best.n,
+    );
+    match claim(report, best) {
+        Some(claim) => format!("{ahead} {claim}"),
+        None => ahead,
+    }
+}
+
+/// What may be said of the highest ranked trial against the baseline, or of the others against it.
+fn claim(report: &Report, best: &Trial) -> Option<String> {
+    let baseline = report.baseline.as_ref()?;
+    if !baseline.is_picked {
+        return Some(match &best.verdict {
+            Some(verdict) => format!(
+                "Against the baseline `{}`: {}.",
+                baseline.trial,
+                verdict::in_words(verdict)
+            ),
+            None => "It is the baseline.".into(),
+        });
+    }
+    let judged = report.trials.iter().filter(|trial| trial.n > 0);
+    let judged: Vec<&Trial> = judged.filter(|trial| trial.verdict.is_some()).collect();
+    let is_worse = |trial: &&&Trial| verdict_of(report, trial) == "worse";
+    let num_worse = judged.iter().filter(is_worse).count();
+    let next = judged.iter().find(|trial| !is_worse(trial));
+    Some(match (num_worse, next) {
+        (_, None) if judged.is_empty() => return None,
+        (_, None) => format!("All {num_worse} others are worse."),
+        (num, Some(next)) => format!(
+            "{} of the {} others {} shown to be worse; against the next, `{}`: {}.",
+            if num == 0 {
+                "None".into()
+            } else {
+                num.to_string()
+            },
+            judged.len(),
+            if num < 2 { "is" } else { "are" },
+            next.id,
+            verdict_of(report, next)
+        ),
+    })
+}
+
+/// What the numbers of the ranked table are.
+pub fn about_table(report: &Report) -> String {
+    format!(
+        "Mean ± standard deviation over n seeds, of each run's best epoch by `{}`. The interval for the mean is Student's. s/run is wall time.",
+        report.objective
+    )
+}
+
+/// The trials with a mark in the ranked table.
+pub fn adjusted(report: &Report) -> Vec<String> {
+    let adjusted = report.trials.iter().filter(|trial| trial.num_adjusted > 0);
+    let lines = adjusted.map(|trial| {
+        format!(
+            "* In `{}`, {} of {} runs were not made as planned: see the remarks.",
+            trial.id, trial.num_adjusted, trial.n
+        )
+    });
+    lines.collect()
+}

@@ -1,0 +1,162 @@
+//! `report.html`: one file that needs nothing else, from a template that users can replace.
+//!
+//! The template (`report.html`) gets a [`page::Page`]. What it is given is text, which is escaped when it is put in; the
+//! plots, the style and the script alone are not.
+
+mod axes;
+mod cost;
+mod curves;
+mod evaluation;
+mod figures;
+mod page;
+
+use std::fmt;
+use std::ops::Range;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Serde, Value};
+use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior};
+
+use super::model::Report;
+use page::Page;
+
+/// The built-in template.
+pub const TEMPLATE: &str = include_str!("report.html");
+
+/// What the built-in template is called by one that extends it.
+const BUILT_IN: &str = "report.html";
+
+/// What a template of a user's is called inside.
+const GIVEN: &str = "template";
+
+/// What is wrong with a template.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TemplateError {
+    /// The line, from 1, where it is known.
+    pub line: Option<usize>,
+    /// The bytes of the template that are meant, where they are known.
+    pub range: Option<Range<usize>>,
+    /// What is wrong.
+    pub reason: String,
+}
+
+impl fmt::Display for TemplateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "line {line}: {}", self.reason),
+            None => f.write_str(&self.reason),
+        }
+    }
+}
+
+impl std::error::Error for TemplateError {}
+
+/// The page of a report, by the built-in template or by one of a user's. A given template can extend the built-in one:
+/// `{% extends "report.html" %}` with the blocks that are to be others.
+pub fn html(report: &Report, template: Option<&str>) -> Result<String, TemplateError> {
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
+    environment.set_debug(true);
+    let mut syntax = SyntaxConfig::builder();
+    if let Ok(syntax) = syntax.trim_blocks(true).lstrip_blocks(true).build() {
+        environment.set_syntax(syntax);
+    }
+    environment.add_filter("code", |text: String| Value::from_safe_string(code(&text)));
+    environment.add_filter("breaks", |text: String| {
+        Value::from_safe_string(breaks(&text))
+    });
+    let add = |environment: &mut Environment<'static>, name: &'static str, text: String| {
+        let added = environment.add_template_owned(name, text);
+        added.map_err(|error| TemplateError::of(&error))
+    };
+    add(&mut environment, BUILT_IN, TEMPLATE.to_owned())?;
+    if let Some(text) = template {
+        add(&mut environment, GIVEN, text.to_owned())?;
+    }
+    let name = template.map_or(BUILT_IN, |_| GIVEN);
+    let render = || {
+        environment
+            .get_template(name)?
+            .render(Serde(Page::of(report)))
+    };
+    let mut page = render().map_err(|error| TemplateError::of(&error))?;
+    if !page.ends_with('\n') {
+        page.push('\n');
+    }
+    Ok(page)
+}
+
+impl TemplateError {
+    fn of(error: &Error) -> Self {
+        // What went wrong inside a block or a macro is the source of what went wrong around it.
+        let mut error = error;
+        while let Some(inner) = std::error::Error::source(error).and_then(|e| e.downcast_ref()) {
+            error = inner;
+        }
+        let is_given = error.name() == Some(GIVEN);
+        let detail = error
+            .detail()
+            .map_or(String::new(), |detail| format!(": {detail}"));
+        Self {
+            line: error.line().filter(|_| is_given),
+            range: error.range().filter(|_| is_given),
+            reason: format!("{}{detail}", error.kind()),
+        }
+    }
+}
+
+/// A text of ours as HTML: words between backticks are code.
+fn code(text: &str) -> String {
+    let mut html = String::new();
+    let mut pieces = text.split('`').peekable();
+    let mut is_code = false;
+    while let Some(piece) = pieces.next() {
+        let escaped = super::plot::escape(piece);
+        match is_code && pieces.peek().is_some() {
+            true => html.push_str(&format!("<code>{escaped}</code>")),
+            // A lone backtick is one.
+            false if is_code => html.push_str(&format!("`{escaped}")),
+            false => html.push_str(&escaped),
+        }
+        is_code = !is_code;
+    }
+    html
+}
+
+/// A name as HTML that may be broken after its dots and the like.
+fn breaks(name: &str) -> String {
+    let mut html = String::new();
+    for piece in name.split_inclusive(['.', '_', '/']) {
+        html.push_str(&super::plot::escape(piece));
+        html.push_str("<wbr>");
+    }
+    html.truncate(html.len() - if html.is_empty() { 0 } else { "<wbr>".len() });
+    html
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{breaks, code};
+
+    #[test]
+    fn names_break_after_dots() {
+        assert_eq!(
+            breaks("optimizer.learning_rate"),
+            "optimizer.<wbr>learning_<wbr>rate"
+        );
+        assert_eq!(breaks("<n>"), "&lt;n&gt;");
+        assert_eq!(breaks(""), "");
+    }
+
+    #[test]
+    fn words_between_backticks_are_code() {
+        assert_eq!(
+            code("of `a<b` and `c`."),
+            "of <code>a&lt;b</code> and <code>c</code>."
+        );
+        assert_eq!(code("a ` alone & `"), "a <code> alone &amp; </code>");
+        assert_eq!(code("it's `"), "it&#39;s `");
+        assert_eq!(code(""), "");
+    }
+}

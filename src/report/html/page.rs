@@ -1,0 +1,217 @@
+//! What a template is given.
+
+use serde::Serialize;
+
+use super::evaluation::pictures;
+use super::figures::{Figure, Picture, figures};
+use crate::report::answer::{about_table, adjusted, answer};
+use crate::report::model::{Report, Trial};
+use crate::report::plot::{strip, strip_scale};
+use crate::report::sample::Sample;
+use crate::report::sections::{MAX_ROWS, Section, cut, in_words, sections};
+use crate::report::table::{Columns, metric, ranked};
+
+/// A page. All texts are plain; words between backticks are names or values, which the filter `code` shows as such.
+#[derive(Serialize)]
+pub struct Page<'a> {
+    /// The report itself, as in `report.json`.
+    pub report: &'a Report,
+    /// The style of the built-in template.
+    pub style: &'static str,
+    /// Its script.
+    pub script: &'static str,
+    /// The answer in sentences.
+    pub answer: String,
+    /// The ranked trials.
+    pub ranked: Table,
+    /// What its numbers are, and what it leaves out.
+    pub about: Vec<String>,
+    /// What the numbers rest on, in a few lines: a name and what it is.
+    pub facts: Vec<(&'static str, String)>,
+    /// All that follows, in order.
+    pub sections: Vec<Part>,
+}
+
+/// A table.
+#[derive(Serialize)]
+pub struct Table {
+    /// The names of its columns.
+    pub head: Vec<String>,
+    /// Its rows.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// A cell of a table.
+#[derive(Serialize)]
+pub struct Cell {
+    /// Its text.
+    pub text: String,
+    /// Whether it is a number or has none to show, so that it stands to the right.
+    pub is_number: bool,
+    /// A small plot, which is HTML already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plot: Option<String>,
+}
+
+/// A section with its plots.
+#[derive(Serialize)]
+pub struct Part {
+    /// What kind of section it is.
+    pub id: &'static str,
+    /// Its place in the page.
+    pub anchor: String,
+    /// Its title.
+    pub title: String,
+    /// Paragraphs before all else.
+    pub intro: Vec<String>,
+    /// Its plots.
+    pub figures: Vec<Figure>,
+    /// Its pictures.
+    pub pictures: Vec<Picture>,
+    /// Its table.
+    pub table: Option<Table>,
+    /// Whether the table says what the plots say, so that it may be folded.
+    pub is_folded: bool,
+    /// Its lines.
+    pub list: Vec<String>,
+    /// Commands for a shell.
+    pub commands: Vec<String>,
+    /// Paragraphs after all else.
+    pub notes: Vec<String>,
+}
+
+impl<'a> Page<'a> {
+    /// The page of a report.
+    pub fn of(report: &'a Report) -> Self {
+        let mut about = vec![about_table(report)];
+        let mut columns = ranked(report, true);
+        about.extend(cut(&mut columns));
+        about.extend(adjusted(report));
+        let mut parts: Vec<Part> = Vec::new();
+        for section in sections(report) {
+            let number = parts.iter().filter(|part| part.id == section.id).count();
+            parts.push(Part::of(report, section, number));
+        }
+        Self {
+            report,
+            style: include_str!("style.css"),
+            script: include_str!("script.js"),
+            answer: answer(report),
+            ranked: with_strips(report, columns),
+            about,
+            facts: facts(report),
+            sections: parts.into_iter().filter(Part::has_content).collect(),
+        }
+    }
+}
+
+impl Part {
+    fn of(report: &Report, section: Section, number: usize) -> Self {
+        let figures = figures(report, &section);
+        Self {
+            id: section.id,
+            anchor: match number {
+                0 => section.id.to_owned(),
+                _ => format!("{}-{}", section.id, number + 1),
+            },
+            title: section.title,
+            intro: section.intro,
+            is_folded: !figures.is_empty(),
+            figures,
+            pictures: pictures(report, section.id),
+            table: section.table.map(Table::of),
+            list: section.list,
+            commands: section.commands,
+            notes: section.notes,
+        }
+    }
+
+    fn has_content(&self) -> bool {
+        let has_text = !self.list.is_empty() || !self.commands.is_empty() || !self.notes.is_empty();
+        has_text || self.table.is_some() || !self.figures.is_empty()
+    }
+}
+
+impl Table {
+    fn of(columns: Columns) -> Self {
+        let rows = columns.rows.into_iter();
+        let rows = rows.map(|row| row.into_iter().map(Cell::of).collect());
+        Self {
+            head: columns.head,
+            rows: rows.collect(),
+        }
+    }
+}
+
+impl Cell {
+    fn of(text: String) -> Self {
+        let first = text.trim_start_matches(['+', '-']).chars().next();
+        Self {
+            is_number: first.is_none_or(|c| c.is_ascii_digit()),
+            text,
+            plot: None,
+        }
+    }
+}
+
+/// The ranked table with a plot of each trial's seeds beside its objective.
+fn with_strips(report: &Report, columns: Columns) -> Table {
+    let after = columns
+        .head
+        .iter()
+        .position(|name| *name == report.objective);
+    let mut table = Table::of(columns);
+    let shown = report.trials.iter().take(MAX_ROWS);
+    let samples = shown.clone().filter_map(|trial| report.objective_of(trial));
+    // Whole intervals of two seeds would leave no room for all others.
+    let scale =
+        strip_scale(samples.flat_map(|sample| sample.by_seed.iter().map(|(_, value)| *value)));
+    let Some(after) = after.filter(|_| report.trials.iter().any(|trial| trial.n > 0)) else {
+        return table;
+    };
+    table.head.insert(after + 1, "seeds".into());
+    for (row, trial) in table.rows.iter_mut().zip(shown) {
+        let plot = report.objective_of(trial).map(|sample| {
+            let values: Vec<f64> = sample.by_seed.iter().map(|(_, value)| *value).collect();
+            let ends = sample.student.map(|student| (student.low, student.high));
+            let title = format!("{}: {}", trial.id, seeds_in_words(report, trial, sample));
+            strip(&scale, sample.mean(), ends, &values, &title)
+        });
+        let cell = Cell {
+            text: String::new(),
+            is_number: false,
+            plot,
+        };
+        row.insert((after + 1).min(row.len()), cell);
+    }
+    table
+}
+
+fn seeds_in_words(report: &Report, trial: &Trial, sample: &Sample) -> String {
+    let mean = metric(trial, &report.objective);
+    let interval = sample.student.as_ref().map_or(String::new(), |student| {
+        format!(
+            ", 95 % interval {}",
+            crate::report::numbers::interval(student)
+        )
+    });
+    format!("{mean}{interval}, n = {}", trial.n)
+}
+
+/// What the numbers rest on, at a glance.
+fn facts(report: &Report) -> Vec<(&'static str, String)> {
+    let mut facts = vec![("objective", format!("`{}`", report.objective))];
+    let several = |mut lines: Vec<String>| {
+        lines.dedup();
+        match lines.len() {
+            0..=2 => lines.join("; "),
+            num => format!("{}; and {} more, below", lines[0], num - 1),
+        }
+    };
+    let data = report.provenance.data.iter().map(|used| used.what.clone());
+    facts.push(("data", several(data.collect())));
+    let environments = report.provenance.environments.iter();
+    facts.push(("computed by", several(environments.map(in_words).collect())));
+    facts.retain(|(_, what)| !what.is_empty());
+    facts
+}

@@ -1,0 +1,89 @@
+//! Points with error bars for the levels of an axis.
+
+use super::frame::{Axes, Frame};
+use super::scale::{Scale, Tick};
+
+/// A plot of levels.
+pub struct Levels<'a> {
+    /// What it shows, for those who cannot see it.
+    pub description: &'a str,
+    /// The axis.
+    pub x_label: &'a str,
+    /// The value.
+    pub y_label: &'a str,
+    /// The levels, from left to right.
+    pub levels: &'a [Level],
+    /// Whether the levels have an order, so that a line through them means something.
+    pub is_ordered: bool,
+}
+
+/// One level.
+pub struct Level {
+    /// Its name.
+    pub name: String,
+    /// The value.
+    pub mean: f64,
+    /// The ends of its error bar, if it has one.
+    pub interval: Option<(f64, f64)>,
+    /// Single values, drawn small.
+    pub dots: Vec<f64>,
+    /// What is shown when the pointer rests on it.
+    pub title: String,
+}
+
+/// Draws levels.
+pub fn levels(plot: &Levels) -> String {
+    let values = plot.levels.iter().flat_map(|level| {
+        let (low, high) = level.interval.unwrap_or((level.mean, level.mean));
+        level.dots.iter().copied().chain([level.mean, low, high])
+    });
+    let num = plot.levels.len();
+    let names = plot.levels.iter().enumerate().map(|(at, level)| Tick {
+        value: at as f64,
+        label: level.name.clone(),
+    });
+    let mut frame = Frame::new(Axes {
+        class: "levels",
+        description: plot.description,
+        x_label: plot.x_label,
+        y_label: plot.y_label,
+        x: Scale::exactly(-0.5, num.max(1) as f64 - 0.5, 0.0, 1.0),
+        y: Scale::over(values, false, 0.0, 1.0),
+        names: Some(names.collect()),
+    });
+    let place = |frame: &Frame, at: usize, value: f64| frame.at(at as f64, value);
+    if plot.is_ordered {
+        for at in 1..num {
+            let from = place(&frame, at - 1, plot.levels[at - 1].mean);
+            let to = place(&frame, at, plot.levels[at].mean);
+            if let (Some(from), Some(to)) = (from, to) {
+                frame.svg.line("line thin s0", from, to);
+            }
+        }
+    }
+    let mut is_empty = true;
+    for (at, level) in plot.levels.iter().enumerate() {
+        frame.svg.open("s0", "");
+        frame.svg.title(&level.title);
+        for dot in &level.dots {
+            if let Some((x, y)) = place(&frame, at, *dot) {
+                frame.svg.mark("dot", 0, (x + 9.0, y), 2.0, "");
+            }
+        }
+        let ends = level
+            .interval
+            .map(|(low, high)| (place(&frame, at, low), place(&frame, at, high)));
+        if let Some((Some(low), Some(high))) = ends {
+            frame.svg.line("bar", low, high);
+            for (x, y) in [low, high] {
+                frame.svg.line("bar", (x - 4.0, y), (x + 4.0, y));
+            }
+        }
+        if let Some(point) = place(&frame, at, level.mean) {
+            is_empty = false;
+            frame.svg.mark("mark", 0, point, 4.5, "");
+        }
+        frame.svg.close();
+    }
+    frame.finish(is_empty)
+}

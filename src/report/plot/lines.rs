@@ -1,0 +1,176 @@
+//! Lines with bands, such as learning curves over epochs.
+
+use std::fmt::Write;
+
+use super::frame::{Axes, Frame};
+use super::scale::Scale;
+use super::svg::{escape, px};
+
+/// Marks on a line, so that it is known without its colour.
+const MARKS: usize = 5;
+
+/// A plot of lines.
+pub struct Lines<'a> {
+    /// What it shows, for those who cannot see it.
+    pub description: &'a str,
+    /// What is along the horizontal axis.
+    pub x_label: &'a str,
+    /// What is along the vertical axis.
+    pub y_label: &'a str,
+    /// Whether the vertical axis is logarithmic, if the values can be.
+    pub is_log: bool,
+    /// The lines; later ones are drawn over earlier ones.
+    pub lines: &'a [Line],
+}
+
+/// One line.
+pub struct Line {
+    /// Its number, which decides its colour and mark.
+    pub series: usize,
+    /// What it is called.
+    pub name: String,
+    /// How it is drawn.
+    pub stroke: Stroke,
+    /// Its points by ascending x. A line is broken where a value is not finite.
+    pub points: Vec<Point>,
+}
+
+/// How a line is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stroke {
+    /// Whole, with the marks of its series.
+    Solid,
+    /// In dashes, thin.
+    Dashed,
+    /// In dots, thin.
+    Dotted,
+}
+
+/// A point of a line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Where it is.
+    pub x: f64,
+    /// The value.
+    pub y: f64,
+    /// The ends of its band, if it has one.
+    pub band: Option<(f64, f64)>,
+}
+
+/// Draws lines. Each carries its values as `data-x` and `data-y`, for the script of the page.
+pub fn lines(plot: &Lines) -> String {
+    let points = || plot.lines.iter().flat_map(|line| &line.points);
+    let ys = points().flat_map(|point| {
+        let (low, high) = point.band.unwrap_or((point.y, point.y));
+        [point.y, low, high]
+    });
+    let mut frame = Frame::new(Axes {
+        class: "lines",
+        description: plot.description,
+        x_label: plot.x_label,
+        y_label: plot.y_label,
+        x: Scale::over(points().map(|point| point.x), false, 0.0, 1.0),
+        y: Scale::over(ys, plot.is_log, 0.0, 1.0),
+        names: None,
+    });
+    let ([left, _, right, _], (from, to)) = (frame.area, frame.x.ends());
+    frame.svg.say_axis(left, right, from, to);
+    for line in plot.lines {
+        draw(&mut frame, line);
+    }
+    let is_empty = points().all(|point| frame.at(point.x, point.y).is_none());
+    frame.finish(is_empty)
+}
+
+fn draw(frame: &mut Frame, line: &Line) {
+    let class = format!("s{}", line.series % 8);
+    let mut data = format!("data-name=\"{}\" data-x=\"", escape(&line.name));
+    let finite = line.points.iter().filter(|point| point.y.is_finite());
+    let finite: Vec<&Point> = finite.collect();
+    for point in &finite {
+        let _ = write!(data, "{} ", point.x);
+    }
+    data.push_str("\" data-y=\"");
+    for point in &finite {
+        let _ = write!(data, "{} ", crate::report::short_number(point.y));
+    }
+    data.push('"');
+    frame.svg.open(&format!("series {class}"), &data);
+    frame.svg.title(&title(line, &finite));
+    for piece in line
+        .points
+        .chunk_by(|a, b| a.y.is_finite() && b.y.is_finite())
+    {
+        let band = band(frame, piece);
+        if !band.is_empty() {
+            frame.svg.path("band", &band, "");
+        }
+        let at = piece.iter().filter_map(|point| frame.at(point.x, point.y));
+        let at: Vec<(f64, f64)> = at.collect();
+        let class = match line.stroke {
+            Stroke::Solid => "line",
+            Stroke::Dashed => "line dashed",
+            Stroke::Dotted => "line dotted",
+        };
+        match at.as_slice() {
+            [] => {}
+            [only] => frame.svg.mark("mark", line.series, *only, 3.0, ""),
+            _ => frame.svg.path(class, &path(&at), ""),
+        }
+        if line.stroke == Stroke::Solid && at.len() > 1 {
+            // Not at the same places as those of other lines, which would hide them.
+            let every = at.len().div_ceil(MARKS).max(1);
+            let places = (0..at.len()).skip((line.series + 1) % every).step_by(every);
+            for place in places {
+                frame.svg.mark("mark", line.series, at[place], 3.0, "");
+            }
+        }
+    }
+    frame.svg.close();
+}
+
+fn title(line: &Line, finite: &[&Point]) -> String {
+    match finite.last() {
+        Some(last) => format!(
+            "{}: {} at {}",
+            line.name,
+            crate::report::short_number(last.y),
+            last.x
+        ),
+        None => format!("{}: no finite value", line.name),
+    }
+}
+
+fn path(points: &[(f64, f64)]) -> String {
+    let mut d = String::new();
+    for (at, (x, y)) in points.iter().enumerate() {
+        let _ = write!(
+            d,
+            "{}{} {}",
+            if at == 0 { "M" } else { "L" },
+            px(*x),
+            px(*y)
+        );
+    }
+    d
+}
+
+/// The band of a piece without breaks: along its upper end and back along the lower one. On a logarithmic axis an end
+/// at or below 0 is that of the axis.
+fn band(frame: &Frame, piece: &[Point]) -> String {
+    let [_, top, _, bottom] = frame.area;
+    let ends = piece.iter().filter_map(|point| {
+        let (low, high) = point.band?;
+        let x = frame.x.at(point.x)?;
+        let high = frame.y.at(high)?.clamp(top, bottom);
+        let low = frame.y.at(low).unwrap_or(bottom).clamp(top, bottom);
+        Some((x, high, low))
+    });
+    let ends: Vec<(f64, f64, f64)> = ends.collect();
+    if ends.len() < 2 {
+        return String::new();
+    }
+    let upper: Vec<(f64, f64)> = ends.iter().map(|(x, high, _)| (*x, *high)).collect();
+    let lower: Vec<(f64, f64)> = ends.iter().rev().map(|(x, _, low)| (*x, *low)).collect();
+    format!("{}Z", path(&[upper, lower].concat()))
+}

@@ -1,0 +1,295 @@
+use super::*;
+
+const HOSTILE: &str = "<\"&'>\u{0}\u{7}ä…and a name that goes on and on";
+
+/// Numbers that plots have to stand.
+const ODD: [f64; 8] = [
+    f64::NAN,
+    f64::INFINITY,
+    f64::NEG_INFINITY,
+    1e308,
+    -1e308,
+    0.0,
+    5e-324,
+    1.0,
+];
+
+fn line(series: usize, stroke: Stroke, points: &[(f64, f64)], band: Option<f64>) -> Line {
+    let points = points.iter().map(|(x, y)| Point {
+        x: *x,
+        y: *y,
+        band: band.map(|half| (y - half, y + half)),
+    });
+    Line {
+        series,
+        name: format!("line {series}"),
+        stroke,
+        points: points.collect(),
+    }
+}
+
+fn curves(lines_of: &[Line], is_log: bool) -> String {
+    lines(&Lines {
+        description: "valid/loss by epoch",
+        x_label: "epoch",
+        y_label: "loss",
+        is_log,
+        lines: lines_of,
+    })
+}
+
+/// What holds for every drawing: one element that is closed, no text that is taken for markup, no coordinate that is
+/// none.
+fn is_whole(svg: &str) {
+    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>"), "{svg}");
+    assert_eq!(svg.matches("<svg ").count(), 1);
+    for tag in ["g", "text", "title"] {
+        let opened =
+            svg.matches(&format!("<{tag}>")).count() + svg.matches(&format!("<{tag} ")).count();
+        assert_eq!(
+            opened,
+            svg.matches(&format!("</{tag}>")).count(),
+            "{tag} in {svg}"
+        );
+    }
+    for wrong in ["NaN", "inf", "<\"", "&'", "\u{0}", "--"] {
+        assert!(!svg.contains(wrong), "{wrong} in {svg}");
+    }
+}
+
+/// A drawing, an element a line.
+fn shown(svg: &str) -> String {
+    is_whole(svg);
+    svg.replace("><", ">\n<")
+}
+
+#[test]
+fn a_plot_of_lines() {
+    let first = line(
+        0,
+        Stroke::Solid,
+        &[(1.0, 0.9), (2.0, 0.5), (3.0, f64::NAN), (4.0, 0.4)],
+        Some(0.05),
+    );
+    let second = line(1, Stroke::Dashed, &[(1.0, 1.0), (2.0, 0.7)], None);
+    insta::assert_snapshot!("lines", shown(&curves(&[first, second], false)));
+}
+
+#[test]
+fn a_plot_of_levels() {
+    let level = |name: &str, mean: f64| Level {
+        name: name.into(),
+        mean,
+        interval: Some((mean - 0.1, mean + 0.1)),
+        dots: vec![mean - 0.05, mean + 0.05],
+        title: format!("{name}: {mean}"),
+    };
+    let plot = Levels {
+        description: "accuracy by optimizer",
+        x_label: "optimizer.type",
+        y_label: "valid/accuracy",
+        levels: &[level("sgd", 0.6), level("adam", 0.9)],
+        is_ordered: false,
+    };
+    insta::assert_snapshot!("levels", shown(&levels(&plot)));
+}
+
+#[test]
+fn a_heat_map() {
+    let cell = |value: f64| Cell {
+        value: Some(value),
+        text: value.to_string(),
+        title: format!("it is {value}"),
+    };
+    let plot = Heat {
+        description: "accuracy by width and dropout",
+        x_label: "width",
+        y_label: "dropout",
+        columns: &["16".into(), "32".into()],
+        rows: &["0.0".into(), "0.5".into()],
+        cells: &[vec![cell(0.5), cell(0.9)], vec![cell(0.7), Cell::default()]],
+        is_low_dark: false,
+    };
+    insta::assert_snapshot!("heat", shown(&heat(&plot)));
+}
+
+#[test]
+fn parallel_coordinates() {
+    let axis = |name: &str, levels: Option<&[&str]>| Coordinate {
+        name: name.into(),
+        levels: levels.map(|levels| levels.iter().map(|level| (*level).into()).collect()),
+    };
+    let trace = |values: [Option<f64>; 3], shade| Trace {
+        values: values.to_vec(),
+        shade,
+        title: "trial".into(),
+    };
+    let plot = Parallel {
+        description: "trials",
+        axes: &[
+            axis("optimizer", Some(&["sgd", "adam"])),
+            axis("rate", None),
+            axis("valid/accuracy", None),
+        ],
+        lines: &[
+            trace([Some(0.0), Some(1e-3), Some(0.4)], 0),
+            trace([Some(1.0), None, Some(0.9)], 4),
+            trace([Some(1.0), Some(0.1), Some(0.8)], 3),
+        ],
+    };
+    insta::assert_snapshot!("parallel", shown(&parallel(&plot)));
+}
+
+fn dot(x: f64, y: f64) -> Dot {
+    Dot {
+        x,
+        y,
+        series: 1,
+        title: "a point".into(),
+    }
+}
+
+fn points(dots: &[Dot], is_log: bool, line: Reference) -> String {
+    scatter(&Scatter {
+        description: "predicted by target",
+        x_label: "target",
+        y_label: "predicted",
+        is_log,
+        points: dots,
+        line,
+    })
+}
+
+#[test]
+fn a_plot_of_points() {
+    let dots = [dot(1.0, 1.5), dot(2.0, 1.8)];
+    insta::assert_snapshot!("scatter", shown(&points(&dots, false, Reference::Diagonal)));
+}
+
+fn bar(name: &str, value: f64, mark: Option<f64>) -> Bar {
+    Bar {
+        name: name.into(),
+        value,
+        text: format!("{value} s"),
+        mark,
+        title: name.into(),
+    }
+}
+
+#[test]
+fn a_plot_of_bars() {
+    let plot = Bars {
+        description: "seconds by trial",
+        label: "seconds a run",
+        bars: &[bar("adam", 1.5, Some(2.0)), bar("sgd", 0.5, None)],
+    };
+    insta::assert_snapshot!("bars", shown(&bars(&plot)));
+}
+
+#[test]
+fn a_strip() {
+    let scale = strip_scale([0.8, 1.0].into_iter());
+    let drawn = strip(
+        &scale,
+        0.9,
+        Some((0.85, 0.95)),
+        &[0.88, 0.92],
+        "0.90, from 0.85 to 0.95",
+    );
+    insta::assert_snapshot!("strip", shown(&drawn));
+}
+
+#[test]
+fn hostile_numbers_and_names_draw_what_can_be_drawn() {
+    let mut samples: Vec<Vec<f64>> = vec![vec![], ODD.to_vec()];
+    samples.extend(ODD.iter().map(|value| vec![*value]));
+    samples.extend(
+        ODD.iter()
+            .flat_map(|a| ODD.iter().map(move |b| vec![*a, *b])),
+    );
+    for values in &samples {
+        let pairs: Vec<(f64, f64)> = values
+            .iter()
+            .enumerate()
+            .map(|(x, y)| (x as f64, *y))
+            .collect();
+        let mut drawn = line(9, Stroke::Solid, &pairs, Some(1.0));
+        drawn.name = HOSTILE.into();
+        for is_log in [false, true] {
+            is_whole(&curves(std::slice::from_ref(&drawn), is_log));
+            for reference in [Reference::None, Reference::Diagonal, Reference::Zero] {
+                let dots: Vec<Dot> = values.iter().map(|v| dot(*v, *v)).collect();
+                is_whole(&points(&dots, is_log, reference));
+            }
+        }
+        let level = |value: &f64| Level {
+            name: HOSTILE.into(),
+            mean: *value,
+            interval: Some((*value, f64::NAN)),
+            dots: values.clone(),
+            title: HOSTILE.into(),
+        };
+        is_whole(&levels(&Levels {
+            description: HOSTILE,
+            x_label: HOSTILE,
+            y_label: HOSTILE,
+            levels: &values.iter().map(level).collect::<Vec<_>>(),
+            is_ordered: true,
+        }));
+        let cell = |value: &f64| Cell {
+            value: Some(*value),
+            text: HOSTILE.into(),
+            title: HOSTILE.into(),
+        };
+        for names in [0, 1, 40] {
+            is_whole(&heat(&Heat {
+                description: HOSTILE,
+                x_label: HOSTILE,
+                y_label: HOSTILE,
+                columns: &vec![HOSTILE.into(); names],
+                rows: &vec![HOSTILE.into(); names],
+                cells: &[values.iter().map(cell).collect(), vec![]],
+                is_low_dark: names == 1,
+            }));
+        }
+        let axis = |levels| Coordinate {
+            name: HOSTILE.into(),
+            levels,
+        };
+        let trace = |value: &f64| Trace {
+            values: vec![Some(*value); 3],
+            shade: 99,
+            title: HOSTILE.into(),
+        };
+        is_whole(&parallel(&Parallel {
+            description: HOSTILE,
+            axes: &[
+                axis(Some(vec![])),
+                axis(None),
+                axis(Some(vec![HOSTILE.into()])),
+                axis(None),
+            ],
+            lines: &values.iter().map(trace).collect::<Vec<_>>(),
+        }));
+        is_whole(&parallel(&Parallel {
+            description: "",
+            axes: &[],
+            lines: &[],
+        }));
+        is_whole(&bars(&Bars {
+            description: HOSTILE,
+            label: HOSTILE,
+            bars: &values
+                .iter()
+                .map(|v| Bar {
+                    text: HOSTILE.into(),
+                    ..bar(HOSTILE, *v, Some(*v))
+                })
+                .collect::<Vec<_>>(),
+        }));
+        let scale = strip_scale(values.iter().copied());
+        for value in ODD {
+            is_whole(&strip(&scale, value, Some((value, 1.0)), values, HOSTILE));
+        }
+    }
+}

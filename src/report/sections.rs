@@ -1,0 +1,112 @@
+//! The parts of a report that follow the answer, as text and tables. `report.md` and `report.html` are both made of
+//! them, so that they say the same.
+
+mod cost;
+mod effects;
+mod evaluation;
+mod learning;
+mod origin;
+mod problems;
+mod verdicts;
+
+pub use effects::{effect_columns, effect_note};
+pub use origin::in_words;
+
+use super::model::Report;
+use super::table::Columns;
+
+/// More rows than this are left to `report.csv` and `report.json`.
+pub const MAX_ROWS: usize = 200;
+
+/// A part of a report. In its texts, words between backticks are names or values.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Section {
+    /// What kind of section it is: its place in a page, and what plots it gets.
+    pub id: &'static str,
+    /// The axis that it is about, if it is about one.
+    pub axis: Option<String>,
+    /// Its title.
+    pub title: String,
+    /// Paragraphs before the table.
+    pub intro: Vec<String>,
+    /// Its table, with at most [`MAX_ROWS`] rows.
+    pub table: Option<Columns>,
+    /// Its lines.
+    pub list: Vec<String>,
+    /// Commands for a shell.
+    pub commands: Vec<String>,
+    /// Paragraphs after all that.
+    pub notes: Vec<String>,
+}
+
+impl Section {
+    /// A section without anything in it.
+    fn new(id: &'static str, title: impl Into<String>) -> Self {
+        Self {
+            id,
+            title: title.into(),
+            ..Self::default()
+        }
+    }
+
+    /// With a paragraph before what follows.
+    fn intro(mut self, text: impl Into<String>) -> Self {
+        self.intro.push(text.into());
+        self
+    }
+
+    /// With a paragraph after it.
+    fn note(mut self, text: impl Into<String>) -> Self {
+        self.notes.push(text.into());
+        self
+    }
+
+    /// With a table, which is cut where it is too long for a reader.
+    fn columns(mut self, mut table: Columns) -> Self {
+        self.notes.extend(cut(&mut table));
+        self.table = Some(table);
+        self
+    }
+
+    /// With a table of these names and rows.
+    fn table(self, head: Vec<String>, rows: Vec<Vec<String>>) -> Self {
+        self.columns(Columns { head, rows })
+    }
+}
+
+/// Cuts a table to [`MAX_ROWS`] rows; says so if it had more.
+pub fn cut(table: &mut Columns) -> Option<String> {
+    let num = table.rows.len();
+    table.rows.truncate(MAX_ROWS);
+    (num > MAX_ROWS).then(|| format!("The first {MAX_ROWS} of {num} rows; `report.csv` has all."))
+}
+
+/// All sections, in order; those without content are left out.
+pub fn sections(report: &Report) -> Vec<Section> {
+    let mut all: Vec<Section> = Vec::new();
+    all.extend(problems::not_completed(report));
+    all.extend(verdicts::test(report));
+    all.extend(learning::learning(report));
+    all.extend(effects::effects(report));
+    all.extend(effects::together(report));
+    all.extend(verdicts::verdicts(report));
+    all.extend(verdicts::seeds(report));
+    all.extend(cost::cost(report));
+    all.extend(cost::backends(report));
+    all.extend(cost::memory(report));
+    all.extend(evaluation::evaluation(report));
+    all.extend(problems::remarks(report));
+    all.extend(problems::leftovers(report));
+    all.extend(origin::data(report));
+    all.extend(origin::environment(report));
+    all.extend(origin::reproduce(report));
+    all
+}
+
+fn head<const N: usize>(names: [&str; N]) -> Vec<String> {
+    names.map(str::to_owned).to_vec()
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}

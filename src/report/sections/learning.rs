@@ -1,0 +1,99 @@
+//! Learning curves in words: where they begin, how far they get, where they end.
+
+use super::Section;
+use crate::report::curves::{Band, Curve, MAX_TRIALS, TrialCurves};
+use crate::report::model::Report;
+use crate::report::numbers::short_number;
+use crate::report::sample::direction;
+use crate::statistics::Direction;
+
+/// Metrics of the table: the objective's and the loss.
+const IN_TABLE: usize = 2;
+
+/// The curves of the trials that are shown.
+pub fn learning(report: &Report) -> Option<Section> {
+    let curves = &report.curves;
+    if curves.is_empty() {
+        return None;
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for metric in curves.metrics.iter().take(IN_TABLE) {
+        let all = curves.trials.iter().flat_map(|trial| &trial.curves);
+        let of_metric = all.filter(|c| c.metric.split_once('/').is_some_and(|(_, m)| m == metric));
+        for curve in of_metric {
+            if !names.contains(&curve.metric.as_str()) {
+                names.push(&curve.metric);
+            }
+        }
+    }
+    let mut head = vec!["trial".to_owned(), "runs".to_owned(), "epochs".to_owned()];
+    head.extend(names.iter().map(|name| (*name).to_owned()));
+    let rows = curves.trials.iter().map(|trial| {
+        let last = trial.curves.iter().filter_map(|curve| curve.points.last());
+        let last = last.map(|point| point.epoch).max().unwrap_or(0);
+        let mut row = vec![trial.trial.clone(), trial.n.to_string(), last.to_string()];
+        row.extend(names.iter().map(|name| in_words(trial, name)));
+        row
+    });
+    let rows = rows.collect();
+    let mut section = Section::new("curves", "Learning curves").table(head, rows);
+    section.notes.push(format!(
+        "Means over the runs of a trial: after the first epoch, at the best epoch of the mean, and after the last. {}",
+        about_bands(report)
+    ));
+    if curves.num_more_trials > 0 {
+        section.notes.push(format!(
+            "Shown are at most {MAX_TRIALS} trials: the highest ranked, and the baseline. {} more have curves, in `metrics.csv` of each run.",
+            curves.num_more_trials
+        ));
+    }
+    if curves.num_more_metrics > 0 {
+        section.notes.push(format!(
+            "{} more metrics are in `metrics.csv` of each run.",
+            curves.num_more_metrics
+        ));
+    }
+    Some(section)
+}
+
+/// `2.10, 0.31 (8), 0.33`: the first, the best with its epoch, and the last.
+fn in_words(trial: &TrialCurves, name: &str) -> String {
+    let curve = trial.curves.iter().find(|curve| curve.metric == name);
+    let ends = curve.and_then(|c| Some((c, c.points.first()?, c.points.last()?)));
+    let Some((curve, first, last)) = ends else {
+        return super::dash();
+    };
+    let (first, last) = (short_number(first.mean), short_number(last.mean));
+    match best(curve) {
+        Some((value, epoch)) => format!("{first}, {} ({epoch}), {last}", short_number(value)),
+        None => format!("{first}, {last}"),
+    }
+}
+
+/// The best mean with its epoch, where the metric has a direction.
+fn best(curve: &Curve) -> Option<(f64, usize)> {
+    let direction = direction(&curve.metric)?;
+    let means = curve.points.iter().map(|point| (point.mean, point.epoch));
+    means.reduce(|best, other| match direction {
+        Direction::HigherIsBetter if other.0 > best.0 => other,
+        Direction::LowerIsBetter if other.0 < best.0 => other,
+        _ => best,
+    })
+}
+
+/// What the bands of the curves are.
+pub fn about_bands(report: &Report) -> String {
+    let all = report.curves.trials.iter().flat_map(|trial| &trial.curves);
+    let bands: Vec<Band> = all.filter_map(|curve| curve.band).collect();
+    let (range, student) = (
+        bands.contains(&Band::Range),
+        bands.contains(&Band::StudentT),
+    );
+    match (range, student) {
+        (false, false) => "One run each, so there are no bands.",
+        (true, false) => "Bands are from the lowest to the highest run.",
+        (false, true) => "Bands are Student's 95 % intervals for the mean.",
+        (true, true) => "Bands are from the lowest to the highest run where there are fewer than 5 runs, and else Student's 95 % intervals for the mean.",
+    }
+    .to_owned()
+}

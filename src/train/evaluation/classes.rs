@@ -1,0 +1,194 @@
+//! Which classes are taken for which: of items, of pixels, of tokens.
+
+use burn::tensor::activation::softmax;
+use burn::tensor::{Tensor, TensorReadError};
+
+use super::worst::Worst;
+use super::{NUM_WORST, plain};
+use crate::data::{Pictures, Places, Split};
+use crate::record::evaluation::{Confused, Confusion, Evaluated, Mistake};
+use crate::spec::loss::{LossFunction, LossSpec};
+use crate::spec::task::TaskKind;
+use crate::train::scores::{numbers, whole_numbers};
+use crate::train::targets::Targets;
+
+/// Classes of which each pair is counted.
+const MOST_CLASSES: usize = 200;
+/// Tokens of which each pair is counted: at most 8 MiB of counts.
+const MOST_TOKENS: usize = 1024;
+/// Pairs of tokens that are named.
+const NUM_CONFUSED: usize = 16;
+/// Pixels of the longer side of a picture.
+const SIDE: usize = 64;
+
+/// Counts of classes.
+pub struct Classes {
+    task: TaskKind,
+    num_classes: usize,
+    /// How often which class was taken for which, a row for each true one; empty where there are too many.
+    counts: Vec<u64>,
+    /// Items so far.
+    num_items: usize,
+    /// Positions that count so far.
+    num_counted: u64,
+    /// Whether outputs are logits, of which softmax makes probabilities.
+    has_probabilities: bool,
+    mistakes: Worst<Wrong>,
+}
+
+/// An item that was taken for another class.
+#[derive(Clone, Debug)]
+struct Wrong {
+    target: usize,
+    predicted: usize,
+    probability: Option<f64>,
+}
+
+impl Classes {
+    /// Counts nothing yet; `None` where there would be nothing to tell.
+    pub fn new(task: TaskKind, num_classes: usize, loss: &LossSpec) -> Option<Self> {
+        let most = match task {
+            TaskKind::NextToken => MOST_TOKENS,
+            _ => MOST_CLASSES,
+        };
+        let has_room = num_classes <= most;
+        if !has_room && task == TaskKind::NextToken {
+            return None;
+        }
+        Some(Self {
+            task,
+            num_classes,
+            counts: match has_room {
+                true => vec![0; num_classes * num_classes],
+                false => Vec::new(),
+            },
+            num_items: 0,
+            num_counted: 0,
+            has_probabilities: matches!(loss.function, LossFunction::CrossEntropy { .. }),
+            mistakes: Worst::new(NUM_WORST),
+        })
+    }
+
+    /// Takes the next items: their losses, \[batch * positions, classes\], and \[batch, positions\].
+    pub fn add(
+        &mut self,
+        losses: &[f64],
+        outputs: Tensor<2>,
+        targets: Targets,
+    ) -> Result<(), TensorReadError> {
+        let Targets::Classes(targets) = targets else {
+            return Ok(());
+        };
+        let targets = whole_numbers(targets.flatten(0, 1))?;
+        let chosen = whole_numbers(outputs.clone().argmax(1).flatten(0, 1))?;
+        let pairs = targets.iter().zip(&chosen).enumerate();
+        // What does not count is below 0.
+        let counted = pairs.filter_map(|(at, (target, chosen))| {
+            Some((at, usize::try_from(*target).ok()?, *chosen as usize))
+        });
+        let mut wrong = Vec::new();
+        for (at, target, predicted) in counted {
+            self.num_counted += 1;
+            let pair = target * self.num_classes + predicted;
+            if let Some(count) = self.counts.get_mut(pair) {
+                *count += 1;
+            }
+            if target != predicted && self.task == TaskKind::Classification {
+                wrong.push((at, target, predicted));
+            }
+        }
+        if !wrong.is_empty() {
+            let probabilities = match self.has_probabilities {
+                true => numbers::<1>(softmax(outputs, 1).max_dim(1).flatten(0, 1))?,
+                false => Vec::new(),
+            };
+            for (at, target, predicted) in wrong {
+                let known = || Wrong {
+                    target,
+                    predicted,
+                    probability: probabilities.get(at).copied(),
+                };
+                self.mistakes.add(self.num_items + at, losses[at], known);
+            }
+        }
+        self.num_items += losses.len();
+        Ok(())
+    }
+
+    /// What came of it.
+    pub fn finish(self, split: &Split, places: &Places<'_>) -> Evaluated {
+        let names = split.set().target_names();
+        let name = |class: usize| names.get(class).cloned().unwrap_or_default();
+        match self.task {
+            TaskKind::Classification => Evaluated::Classification {
+                num_items: self.num_counted,
+                confusion: self.confusion(&names),
+                mistakes: {
+                    let pictures = Pictures::of(split.set());
+                    let shown = |item| {
+                        let pictures = pictures.as_ref()?;
+                        pictures.thumbnail(split.row(item)?, SIDE)
+                    };
+                    let kept = self.mistakes.into_kept().into_iter();
+                    kept.map(|kept| Mistake {
+                        item: kept.item,
+                        target: name(kept.known.target),
+                        predicted: name(kept.known.predicted),
+                        probability: kept.known.probability.map(plain),
+                        loss: plain(kept.loss),
+                        place: places.of(kept.item),
+                        picture: shown(kept.item),
+                    })
+                    .collect()
+                },
+            },
+            TaskKind::NextToken => Evaluated::NextToken {
+                num_items: self.num_items as u64,
+                num_tokens: self.num_counted,
+                confused: self
+                    .most_confused()
+                    .into_iter()
+                    .map(|(target, predicted, count)| Confused {
+                        target: name(target),
+                        predicted: name(predicted),
+                        count,
+                    })
+                    .collect(),
+            },
+            _ => Evaluated::Segmentation {
+                num_items: self.num_items as u64,
+                num_pixels: self.num_counted,
+                confusion: self.confusion(&names),
+            },
+        }
+    }
+
+    fn confusion(&self, names: &[String]) -> Confusion {
+        if self.counts.is_empty() {
+            let num = self.num_classes;
+            return Confusion {
+                left_out: Some(format!(
+                    "there are {num} classes, and the table is made for {MOST_CLASSES} at most"
+                )),
+                ..Confusion::default()
+            };
+        }
+        let rows = self.counts.chunks(self.num_classes);
+        Confusion {
+            classes: names.to_vec(),
+            confusion: rows.map(<[u64]>::to_vec).collect(),
+            left_out: None,
+        }
+    }
+
+    /// The pairs that differ and their counts, the largest first; of equals in their order.
+    fn most_confused(&self) -> Vec<(usize, usize, u64)> {
+        let num = self.num_classes;
+        let all = self.counts.iter().enumerate();
+        let pairs = all.map(|(at, count)| (at / num, at % num, *count));
+        let mut pairs: Vec<_> = pairs.filter(|(a, b, count)| a != b && *count > 0).collect();
+        pairs.sort_by_key(|(.., count)| std::cmp::Reverse(*count));
+        pairs.truncate(NUM_CONFUSED);
+        pairs
+    }
+}

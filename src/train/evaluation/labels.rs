@@ -1,0 +1,61 @@
+//! How often each label is given and holds.
+
+use burn::tensor::{Bool, Tensor, TensorReadError};
+
+use crate::data::Split;
+use crate::record::evaluation::{Evaluated, LabelCounts};
+use crate::train::scores::whole_numbers;
+use crate::train::targets::Targets;
+
+/// Counts of labels.
+pub struct Labels {
+    num_items: u64,
+    /// Of each label: given and holding, given, holding.
+    counts: Vec<[u64; 3]>,
+}
+
+impl Labels {
+    /// Counts nothing yet.
+    pub fn new(num_labels: usize) -> Self {
+        Self {
+            num_items: 0,
+            counts: vec![[0; 3]; num_labels],
+        }
+    }
+
+    /// Takes the next items, \[batch, labels\] each.
+    pub fn add(&mut self, outputs: Tensor<2>, targets: Targets) -> Result<(), TensorReadError> {
+        let Targets::Values(labels) = targets else {
+            return Ok(());
+        };
+        self.num_items += labels.dims()[0] as u64;
+        let given = outputs.greater_scalar(0.0);
+        let held = labels.greater_scalar(0.5);
+        let total = |of: Tensor<2, Bool>| whole_numbers(of.int().sum_dim(0).flatten(0, 1));
+        let both = total(given.clone().bool_and(held.clone()))?;
+        for (at, part) in [both, total(given)?, total(held)?].into_iter().enumerate() {
+            for (counts, num) in self.counts.iter_mut().zip(part) {
+                counts[at] += num as u64;
+            }
+        }
+        Ok(())
+    }
+
+    /// What came of it.
+    pub fn finish(self, split: &Split) -> Evaluated {
+        let names = split.set().target_names();
+        let labels = names.into_iter().zip(self.counts);
+        Evaluated::MultiLabel {
+            num_items: self.num_items,
+            labels: labels
+                .map(|(label, [both, given, held])| LabelCounts {
+                    label,
+                    true_positives: both,
+                    false_positives: given - both,
+                    true_negatives: self.num_items + both - given - held,
+                    false_negatives: held - both,
+                })
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What the best weights get wrong, in one pass over the valid split when everything is trained.
+//!
+//! It goes over the batches that epochs are validated on, so that its counts are those of the metrics. A batch is
+//! read and counted before the next one is computed, and what is kept has a bound that does not depend on the data.
+
+mod classes;
+mod labels;
+mod values;
+mod worst;
+
+use burn::data::dataloader::DataLoader;
+use burn::tensor::TensorReadError;
+
+use self::classes::Classes;
+use self::labels::Labels;
+use self::values::Values;
+use super::loader::Loader;
+use super::network::{Network, Output};
+use super::scores::{Scores, numbers};
+use crate::data::{Places, Split};
+use crate::event::{FailureClass, Outcome};
+use crate::plan::{FORMAT, RunPlan};
+use crate::record::evaluation::{Evaluated, Evaluation};
+use crate::spec::task::TaskKind;
+
+/// Items that are named because their losses are the largest.
+const NUM_WORST: usize = 16;
+
+/// What is counted, by what is learned.
+enum Counted {
+    Classes(Classes),
+    Labels(Labels),
+    Values(Values),
+}
+
+impl Counted {
+    /// `None` where there is nothing to say about single items.
+    fn new(plan: &RunPlan, split: &Split, scores: &Scores) -> Option<Self> {
+        let num_classes = scores.num_classes;
+        Some(match plan.task.kind {
+            TaskKind::Classification | TaskKind::Segmentation | TaskKind::NextToken => {
+                Counted::Classes(Classes::new(plan.task.kind, num_classes, &plan.loss)?)
+            }
+            TaskKind::MultiLabel => Counted::Labels(Labels::new(num_classes)),
+            TaskKind::Regression => Counted::Values(Values::new(split, plan.data.target.size())),
+            TaskKind::Autoencoding => return None,
+        })
+    }
+
+    /// Takes the next items of the split.
+    fn add(&mut self, output: Output, scores: &Scores) -> Result<(), TensorReadError> {
+        let Output {
+            losses,
+            outputs,
+            targets,
+        } = output;
+        let losses = numbers(losses)?;
+        match self {
+            Counted::Classes(classes) => classes.add(&losses, outputs, targets),
+            Counted::Labels(labels) => labels.add(outputs, targets),
+            Counted::Values(values) => values.add(&losses, outputs, targets, scores),
+        }
+    }
+
+    fn finish(self, plan: &RunPlan, split: &Split) -> Evaluated {
+        let places = Places::new(&plan.data, split);
+        match self {
+            Counted::Classes(classes) => classes.finish(split, &places),
+            Counted::Labels(labels) => labels.finish(split),
+            Counted::Values(values) => values.finish(&places),
+        }
+    }
+}
+
+/// What weights of an epoch get wrong on the items of a loader; `None` where there is nothing to say.
+pub fn of(
+    network: &Network,
+    valid: &Loader,
+    scores: &Scores,
+    plan: &RunPlan,
+    epoch: usize,
+) -> Result<Option<Evaluation>, Outcome> {
+    let Some(mut counted) = Counted::new(plan, valid.split(), scores) else {
+        return Ok(None);
+    };
+    for batch in valid.iter() {
+        let batch = batch.map_err(|e| Outcome::failed(FailureClass::Data, e.to_string()))?;
+        let added = counted.add(network.output(batch), scores);
+        added.map_err(|e| Outcome::failed(FailureClass::DeviceLost, e.to_string()))?;
+    }
+    Ok(Some(Evaluation {
+        format: FORMAT,
+        split: "valid".into(),
+        epoch,
+        found: counted.finish(plan, valid.split()),
+    }))
+}
+
+/// A number as it is written: one of single precision as short as it is there.
+fn plain(value: f64) -> f64 {
+    let single = value as f32;
+    match f64::from(single) == value {
+        true => single.to_string().parse().unwrap_or(value),
+        false => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn numbers_are_written_short_and_stay_what_they_are() {
+        for value in [0.1_f32, 1e-30, 3.4e38, -0.0, 7.0] {
+            assert_eq!(plain(f64::from(value)) as f32, value);
+        }
+        assert_eq!(plain(f64::from(0.1_f32)), 0.1);
+        assert_eq!(plain(0.123_456_789_012), 0.123_456_789_012);
+    }
+}

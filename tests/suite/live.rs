@@ -1,0 +1,255 @@
+//! The board of `runner run` on a terminal, its keys, and `runner watch`.
+
+use std::fs;
+use std::process::Stdio;
+
+use super::support::{IRIS, completed, folder_with, goes_on, run, runner, summary, texts};
+use super::terminal::Terminal;
+
+/// Two runs of some seconds each.
+const SLOW: &str = r#"
+[experiment]
+seeds = [1, 2]
+
+[data]
+type = "digits"
+image_size = "28x28"
+
+[model]
+type = "mlp"
+hidden = [128]
+
+[optimizer]
+type = "adam"
+learning_rate = 1e-3
+
+[train]
+epochs = 40
+batch_size = 20
+"#;
+
+/// `runner run` on a terminal of 100 columns and 30 lines, one run at a time.
+fn started(spec: &str, arguments: &[&str]) -> (tempfile::TempDir, Terminal) {
+    let folder = folder_with(spec);
+    let mut command = runner(folder.path());
+    command
+        .args(["run", "spec.toml", "--jobs", "1"])
+        .args(arguments);
+    (folder, Terminal::start(command, 100, 30))
+}
+
+/// Whether the board has a line of a run with some of its epochs done.
+fn is_under_way(shown: &str, run: &str) -> bool {
+    let mut lines = shown.lines();
+    lines.any(|line| line.contains(run) && line.contains(" %") && line.contains('▁'))
+}
+
+#[test]
+fn a_key_stops_one_run_which_can_go_on() {
+    let (folder, mut terminal) = started(SLOW, &[]);
+    terminal.until("the first run", |shown| is_under_way(shown, "> base-s1"));
+    assert!(!terminal.is_as_before());
+    terminal.press("s");
+    terminal.until_shown("base-s1: stopping, it saves a checkpoint");
+    terminal.until("the second run", |shown| is_under_way(shown, "> base-s2"));
+    assert_eq!(summary(folder.path(), "base-s1")["outcome"], "interrupted");
+    let ended = terminal.end();
+    assert_eq!(ended.code, Some(130), "{}", ended.shown);
+    assert!(ended.is_as_before);
+    assert!(
+        ended.shown.contains("1 of 2 runs completed"),
+        "{}",
+        ended.shown
+    );
+    // The board is gone, and what was said has stayed.
+    assert!(!ended.shown.contains("slots"), "{}", ended.shown);
+    assert!(
+        ended
+            .shown
+            .contains("[1/2] base-s1  interrupted, can be resumed")
+    );
+    assert!(goes_on(folder.path()).contains("base-s1"));
+}
+
+#[test]
+fn a_run_that_hangs_is_killed_by_the_second_press() {
+    let (folder, mut terminal) = started(SLOW, &["--inject-fault", "*-s1@training:200=hang"]);
+    terminal.until("the first run", |shown| is_under_way(shown, "> base-s1"));
+    terminal.press("s");
+    terminal.until_shown("press s again to stop at once");
+    terminal.press("s");
+    terminal.until_shown("[1/2] base-s1  interrupted");
+    assert_eq!(terminal.end().code, Some(130));
+    assert_eq!(summary(folder.path(), "base-s2")["outcome"], "completed");
+}
+
+#[test]
+fn a_key_lets_no_other_run_start() {
+    let (folder, mut terminal) = started(SLOW, &[]);
+    terminal.until("the first run", |shown| is_under_way(shown, "> base-s1"));
+    terminal.press("a");
+    terminal.until_shown("1 not started: base-s2");
+    let ended = terminal.end();
+    assert_eq!(ended.code, Some(130), "{}", ended.shown);
+    assert_eq!(summary(folder.path(), "base-s1")["outcome"], "completed");
+    let begun = folder.path().join("results/spec/runs/base-s2/events.jsonl");
+    assert!(!begun.exists());
+}
+
+#[test]
+fn the_terminal_is_given_back_however_it_ends() {
+    for (key, code) in [("q", Some(130)), ("\u{3}", Some(130)), ("\u{1c}", None)] {
+        let (_folder, mut terminal) = started(SLOW, &[]);
+        terminal.until("the first run", |shown| is_under_way(shown, "> base-s1"));
+        assert!(!terminal.is_as_before());
+        terminal.press(key);
+        let ended = terminal.end();
+        assert_eq!(
+            (ended.code, ended.is_as_before),
+            (code, true),
+            "{key:?}: {}",
+            ended.shown
+        );
+        if code.is_some() {
+            let said = "stopping: running runs save a checkpoint; press Ctrl-C again";
+            assert!(ended.shown.contains(said), "{}", ended.shown);
+        }
+    }
+}
+
+#[test]
+fn a_board_follows_the_size_of_the_terminal() {
+    let (_folder, mut terminal) = started(SLOW, &[]);
+    terminal.until("the first run", |shown| is_under_way(shown, "> base-s1"));
+    terminal.press("?");
+    terminal.until_shown("a: let those under way end and start no more");
+    terminal.press("?");
+    // So narrow that there is no curve, and so low that not all fits.
+    terminal.resize(34, 6);
+    terminal.until("a small board", |shown| {
+        let mut lines = shown.lines();
+        lines
+            .any(|line| line.starts_with("> base-s1") && line.contains(" %") && !line.contains('▁'))
+    });
+    terminal.resize(140, 40);
+    terminal.until("a wide board", |shown| {
+        shown.contains("━") && shown.contains("steps/s")
+    });
+    terminal.press("q");
+    assert_eq!(terminal.end().code, Some(130));
+}
+
+#[test]
+fn a_terminal_without_a_cursor_gets_lines() {
+    let folder = folder_with(IRIS);
+    let mut command = runner(folder.path());
+    command.args(["run", "spec.toml"]).env("TERM", "dumb");
+    let ended = Terminal::start(command, 100, 30).end();
+    assert_eq!(ended.code, Some(0), "{}", ended.shown);
+    assert!(!ended.sent.contains(&0x1b), "{}", ended.shown);
+    assert!(
+        ended.shown.contains("[1/1] base-s1  completed"),
+        "{}",
+        ended.shown
+    );
+    // Without colours there is a board all the same.
+    let mut command = runner(folder.path());
+    command
+        .args(["run", "spec.toml", "--results", "again"])
+        .env("NO_COLOR", "1");
+    let ended = Terminal::start(command, 100, 30).end();
+    let sent = String::from_utf8_lossy(&ended.sent);
+    assert!(
+        sent.contains("0 of 1 runs ended") && sent.contains("\u{1b}[J"),
+        "{sent}"
+    );
+    assert!(
+        !sent.contains("\u{1b}[2m") && !sent.contains("\u{1b}[1m"),
+        "{sent}"
+    );
+}
+
+#[test]
+fn what_is_there_is_shown_once() {
+    let spec = format!("[experiment]\nseeds = [1, 2]\n{IRIS}");
+    let folder = folder_with(&spec);
+    run(
+        folder.path(),
+        &["run", "spec.toml", "--inject-fault", "*-s2@2"],
+    );
+    for place in ["results", "results/spec"] {
+        let (code, stdout, stderr) = run(folder.path(), &["watch", place, "--once"]);
+        assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+        let lines: Vec<&str> = stdout.lines().collect();
+        assert_eq!(lines[0], "spec: 2 of 2 runs ended, 1 failed");
+        assert!(lines[1].starts_with("  base-s1  completed  epoch 3/3  valid/accuracy 0."));
+        assert!(lines[2].starts_with("  base-s2  failed (panic)"));
+    }
+    let (code, _, stderr) = run(folder.path(), &["watch", "nowhere"]);
+    assert_eq!(code, 2);
+    assert!(
+        stderr.contains("there are no experiments in `nowhere`"),
+        "{stderr}"
+    );
+    // One that nobody trains any more is waited for by nobody.
+    let events = folder.path().join("results/spec/runs/base-s2/events.jsonl");
+    let text = fs::read_to_string(&events).unwrap();
+    let kept: Vec<_> = text
+        .lines()
+        .filter(|line| !line.contains("run_finished"))
+        .collect();
+    fs::write(&events, kept.join("\n") + "\n").unwrap();
+    let (code, stdout, _) = run(folder.path(), &["watch"]);
+    assert_eq!(code, 0);
+    assert!(
+        stdout.contains("base-s2  incomplete, nobody trains it"),
+        "{stdout}"
+    );
+}
+
+#[test]
+fn runs_are_watched_from_another_terminal() {
+    let (folder, mut terminal) = started(SLOW, &[]);
+    terminal.until("the first run", |shown| is_under_way(shown, "> base-s1"));
+    let watch = || {
+        let mut command = runner(folder.path());
+        command.arg("watch");
+        command
+    };
+    let lines = watch()
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let lines = lines.unwrap();
+    let mut board = Terminal::start(watch(), 100, 30);
+    board.until("the first run", |shown| is_under_way(shown, "base-s1"));
+    // Keys that stop runs do nothing there.
+    board.press("sa");
+    let mut left = Terminal::start(watch(), 100, 30);
+    left.until_shown("under way");
+    left.press("q");
+    assert_eq!(left.end().code, Some(0));
+    assert_eq!(terminal.end().code, Some(0));
+    let ended = board.end();
+    assert_eq!((ended.code, ended.is_as_before), (Some(0), true));
+    let shown = ended.shown;
+    assert!(
+        shown.contains("spec  2 of 2 runs ended") && shown.contains("[2/2] base-s2  completed"),
+        "{shown}"
+    );
+    let (code, stdout, stderr) = texts(&lines.wait_with_output().unwrap());
+    assert_eq!(code, 0);
+    assert!(stdout.starts_with("spec: "), "{stdout}");
+    assert!(stderr.contains("[2/2] base-s2  completed"), "{stderr}");
+}
+
+#[test]
+fn nothing_is_left_of_progress_when_a_run_has_ended() {
+    let folder = completed(IRIS, &[]);
+    assert!(
+        !folder
+            .path()
+            .join("results/spec/runs/base-s1/progress.json")
+            .exists()
+    );
+}

@@ -1,0 +1,349 @@
+//! `report.html`: what it says, that it stands alone, its templates, and what a real browser makes of it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use regex::Regex;
+use runner::report::{Report, aggregate, html, markdown};
+use serde_json::{Value as Json, json};
+
+use super::compare::{SWEEP, clear, index};
+use super::support::{IRIS, chromium, completed, folder_with, run};
+
+/// A report with everything that a page shows, all of it made up.
+fn made_up() -> Report {
+    let mut report = aggregate(&index(SWEEP, clear), vec!["old-s1".into()]);
+    let point = |epoch: usize| {
+        let mean = 1.0 / epoch as f64;
+        json!({"epoch": epoch, "n": 8, "mean": mean, "band": [mean - 0.1, mean + 0.1]})
+    };
+    let curve = |metric: &str, band: Json| {
+        let points: Vec<Json> = (1..=4).map(point).collect();
+        json!({"metric": metric, "band": band, "points": points})
+    };
+    let curves = [
+        curve("train/loss", json!(null)),
+        curve("valid/loss", json!("student_t")),
+    ];
+    let trial = |trial: &str| json!({"trial": trial, "n": 8, "curves": curves});
+    report.curves = from(json!({
+        "metrics": ["loss"],
+        "trials": [trial("optimizer=adam,hidden=16"), trial("optimizer=sgd,hidden=8")],
+        "num_more_trials": 2,
+        "num_more_metrics": 1,
+    }));
+    report.evaluation = from(json!({
+        "trial": "optimizer=adam,hidden=16", "run": "optimizer=adam,hidden=16-s1", "n": 8,
+        "evaluation": {
+            "format": 2, "split": "valid", "epoch": 3, "task": "classification", "num_items": 12,
+            "classes": ["a", "<b>"], "confusion": [[5, 1], [0, 6]],
+            "mistakes": [{
+                "item": 3, "target": "a", "predicted": "<b>", "probability": 0.75, "loss": 1.5,
+                "where": "row 4 of iris.csv", "picture": "data:image/png;base64,AAAA",
+            }],
+        },
+    }));
+    report.problems = from(json!([
+        {"run": "x-s1", "outcome": "failed", "message": "panic: it broke; the backtrace is in run.log"},
+        {"run": "x-s2", "outcome": "failed", "message": "panic: it broke; the backtrace is in run.log"},
+        {"run": "y-s1", "outcome": "not_started", "message": "run the same command again to finish it"},
+    ]));
+    report
+}
+
+fn from<T: serde::de::DeserializeOwned>(value: Json) -> T {
+    serde_json::from_value(value).expect("a part of a report")
+}
+
+fn regression() -> Report {
+    let mut report = made_up();
+    report.evaluation = from(json!({
+        "trial": "t", "run": "t-s1", "n": 1,
+        "evaluation": {
+            "format": 2, "split": "valid", "epoch": 3, "task": "regression", "num_items": 2, "targets": ["y"],
+            "points": [
+                {"item": 0, "target": [1.0], "predicted": [1.5], "where": "row 1"},
+                {"item": 1, "target": [2.0], "predicted": [1.5], "where": "row 2"},
+            ],
+            "residuals": [{"mean": 0.0, "sd": 0.7, "rmse": 0.5, "quantiles": {"0": -0.5, "0.5": 0.0, "1": 0.5}}],
+        },
+    }));
+    report
+}
+
+fn page(report: &Report) -> String {
+    html(report, None).expect("the built-in template is right")
+}
+
+/// A page without its style, its script and the inside of its plots, which have tests of their own.
+fn readable(page: &str) -> String {
+    let without = |text: &str, pattern: &str, by: &str| {
+        let pattern = Regex::new(pattern).unwrap();
+        pattern.replace_all(text, by).into_owned()
+    };
+    let text = without(page, "(?s)<style>.*?</style>", "<style>[STYLE]</style>");
+    let text = without(
+        &text,
+        "(?s)<script>.*?</script>",
+        "<script>[SCRIPT]</script>",
+    );
+    without(
+        &text,
+        r#"(?s)<svg class="plot (\w+)".*?aria-(?:label="([^"]*)"|hidden).*?</svg>"#,
+        "[$1: $2]",
+    )
+}
+
+#[test]
+fn the_page_and_the_text_say_the_same() {
+    let report = made_up();
+    insta::assert_snapshot!("page", readable(&page(&report)));
+    insta::assert_snapshot!("page_as_markdown", markdown(&report));
+    assert_eq!(page(&report), page(&report));
+    let saved: Report = from(serde_json::to_value(&report).unwrap());
+    assert_eq!(
+        page(&saved),
+        page(&report),
+        "a saved report gives the same page"
+    );
+    let page = page(&regression());
+    assert_eq!(page.matches("<svg class=\"plot scatter\"").count(), 3);
+}
+
+/// Nothing in a page is fetched from anywhere, whatever is in the report.
+#[test]
+fn the_page_stands_alone_and_texts_stay_texts() {
+    let mut report = made_up();
+    let hostile = "</script><script>alert(1)</script><img src=http://x/y onerror=alert(1)>`\"'";
+    report.question = hostile.into();
+    report.remarks.push(hostile.into());
+    report.notices.push(hostile.into());
+    report.trials[0].id = hostile.into();
+    report.curves.trials[0].trial = hostile.into();
+    report.problems[2].message = hostile.into();
+    let page = page(&report);
+    assert_eq!(page.matches("<script").count(), 1);
+    assert!(
+        !page.contains("<img src=http"),
+        "an element of the report's text"
+    );
+    for address in ["src=\"", "href=\"", "url("] {
+        for (at, _) in page.match_indices(address) {
+            let rest = &page[at + address.len()..];
+            assert!(
+                rest.starts_with('#') || rest.starts_with("data:"),
+                "{}",
+                &rest[..40]
+            );
+        }
+    }
+    assert!(!page.contains("@import") && page.contains("default-src 'none'"));
+}
+
+#[test]
+fn a_large_experiment_has_a_page_that_can_be_read() {
+    let mut report = made_up();
+    let trial = report.trials[0].clone();
+    report.trials = (0..1000)
+        .map(|at| {
+            let mut trial = trial.clone();
+            trial.id = format!("optimizer=adam,hidden={at},learning_rate=0.00{at}");
+            trial.axes["model.hidden"] = json!(at);
+            trial
+        })
+        .collect();
+    for at in 0..10_000 {
+        let run = format!("optimizer=adam,hidden=16,learning_rate=0.00{at}-s1");
+        let message = format!("panic: it broke at step {at}; the backtrace is in run.log");
+        report.commands.insert(
+            run.clone(),
+            json!(format!("runner run spec.toml --only {run}")),
+        );
+        report.problems.push(from(
+            json!({"run": run, "outcome": "failed", "message": message}),
+        ));
+        report
+            .remarks
+            .push(format!("`{run}` was not made as planned"));
+    }
+    let page = page(&report);
+    assert!(page.len() < 2_000_000, "{} bytes", page.len());
+    for cut in [
+        "The first 200 of 1000 rows",
+        "The first 200 of 10032 commands",
+        "report.json</code> has all",
+    ] {
+        assert!(page.contains(cut), "{cut}");
+    }
+}
+
+#[test]
+fn what_is_not_there_leaves_no_holes() {
+    let mut empty = made_up();
+    let nothing: Report = from(json!({
+        "format": 2, "experiment": "e", "question": "", "objective": "valid/loss", "notices": [], "axes": [], "num_runs": 0,
+        "num_completed": 0, "trials": [], "problems": [], "remarks": [], "leftovers": [],
+        "provenance": {"environments": [], "data": []}, "commands": {},
+    }));
+    for trial in &mut empty.trials {
+        (trial.n, trial.rank, trial.wall_secs, trial.memory) = (0, None, None, None);
+        trial.metrics.clear();
+        trial.verdict = None;
+    }
+    for report in [&nothing, &empty] {
+        let page = page(report);
+        assert!(page.contains("No run is completed"), "{page}");
+        assert!(!page.contains("NaN") && !page.contains("None"), "{page}");
+    }
+}
+
+#[test]
+fn templates_of_users_are_used_or_refused_with_their_place() {
+    let report = made_up();
+    let own = "{% extends \"report.html\" %}\n{% block footer %}<p>{{ report.trials|length }} trials of {{ report.experiment }}</p>{% endblock %}";
+    let page = html(&report, Some(own)).unwrap();
+    assert!(
+        page.contains("<p>4 trials of made_up</p>") && page.contains("<h2>Learning curves</h2>")
+    );
+    assert_eq!(
+        html(&report, Some("{{ report.question }} <")).unwrap(),
+        "Which optimizer? <\n"
+    );
+    let wrong = [
+        "<p>\n{{ report.question",
+        "<p>\n{% block a %}",
+        "{{ reprot.question }}",
+        "{% extends \"report.html\" %}\n{% block head %}\n{{ report.question|shout }}\n{% endblock %}",
+        "{% include \"/etc/passwd\" %}",
+        "{{ 1 / 0 }}",
+    ];
+    let said = wrong.map(|text| format!("{text}\n=> {}", html(&report, Some(text)).unwrap_err()));
+    insta::assert_snapshot!(said.join("\n\n"));
+}
+
+#[test]
+fn a_template_is_given_to_the_report_verb() {
+    let folder = completed(IRIS, &[]);
+    let page = || fs::read_to_string(folder.path().join("results/spec/report.html")).unwrap();
+    assert!(page().contains("<svg class=\"plot lines\""));
+    let (code, built_in, _) = run(folder.path(), &["report", "--print-template"]);
+    assert_eq!(
+        (code, built_in.trim_end()),
+        (0, runner::report::TEMPLATE.trim_end())
+    );
+    let with = |text: &str| {
+        fs::write(folder.path().join("own.html"), text).unwrap();
+        let arguments = ["report", "results/spec", "--template", "own.html"];
+        let (code, _, said) = run(folder.path(), &arguments);
+        (code, said)
+    };
+    assert_eq!(with("<p>{{ answer|code }}</p>").0, 0);
+    assert!(page().starts_with("<p>Highest ranked: <code>base</code>"));
+    let (code, said) = with("<h1>\n  {{ report.experiment|shout }}\n</h1>");
+    assert_eq!(code, 2);
+    let (missing, _, not_there) = run(
+        folder.path(),
+        &["report", "results/spec", "--template", "none.html"],
+    );
+    assert_eq!(missing, 2);
+    insta::assert_snapshot!(format!("{said}\n{not_there}"));
+}
+
+/// What is written in a page once a browser has shown it, and what it said meanwhile.
+fn shown(chromium: &Path, page: &Path, script: &str) -> (String, String) {
+    let text = fs::read_to_string(page).unwrap();
+    let probe = page.with_extension("probe.html");
+    // After the page's own script; what it finds out is written into an element of its own.
+    let added = format!(
+        "<script>{{ const out = document.createElement('pre'); out.id = 'out'; document.body.append(out); {script} }}</script></body>"
+    );
+    fs::write(&probe, text.replace("</body>", &added)).unwrap();
+    let profile = tempfile::tempdir().unwrap();
+    let output = Command::new(chromium)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--enable-logging=stderr",
+            "--dump-dom",
+        ])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(format!("file://{}", probe.display()))
+        .output()
+        .expect("chromium starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said: Vec<&str> = said
+        .lines()
+        .filter(|line| line.contains("CONSOLE"))
+        .collect();
+    let dom = String::from_utf8_lossy(&output.stdout).into_owned();
+    let out = dom.split("<pre id=\"out\">").nth(1).unwrap_or_default();
+    let out = out.split("</pre>").next().unwrap_or_default().to_owned();
+    (out, said.join("\n"))
+}
+
+#[test]
+fn a_browser_shows_it_and_sorts_it() {
+    let Some(chromium) = chromium() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("report.html");
+    fs::write(&at, page(&made_up())).unwrap();
+    let script = r##"
+        const table = document.querySelector("table.ranked");
+        const column = (name) => [...table.tHead.rows[0].cells].find((cell) => cell.textContent === name);
+        const order = () => [...table.tBodies[0].rows].map((row) => row.cells[0].textContent).join(" ");
+        const said = [order()];
+        for (const name of ["valid/accuracy", "valid/accuracy", "optimizer.type"]) {
+            const head = column(name);
+            head.click();
+            said.push(`${name} ${head.getAttribute("aria-sort")}: ${order()}`);
+        }
+        column("#").dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+        said.push(`# by a key: ${order()}`);
+        const wide = document.documentElement.scrollWidth <= document.documentElement.clientWidth;
+        said.push(wide ? "nothing is cut off" : "the page is wider than the window");
+        const sizes = [...document.querySelectorAll("svg.plot")].map((svg) => svg.getBoundingClientRect());
+        said.push(sizes.every((size) => size.width > 20 && size.height > 10) ? "plots have a size" : "a plot has none");
+        const plot = document.querySelector("svg.lines");
+        const box = plot.getBoundingClientRect();
+        const over = (x, y, target) => target.dispatchEvent(new PointerEvent("pointermove", { clientX: x, clientY: y, bubbles: true }));
+        over(box.left + box.width * 0.4, box.top + box.height / 2, plot);
+        said.push(document.getElementById("tip").textContent);
+        over(1, 1, document.querySelector("svg.heat rect"));
+        said.push(document.getElementById("tip").textContent);
+        over(1, 1, document.body);
+        said.push(`the tip is ${document.getElementById("tip").hidden ? "hidden" : "shown"}`);
+        out.textContent = said.join("\n");
+    "##;
+    let (found, said) = shown(&chromium, &at, script);
+    assert_eq!(said, "", "the console is empty");
+    insta::assert_snapshot!(found);
+}
+
+#[test]
+fn a_browser_shows_failed_and_partial_experiments() {
+    let Some(chromium) = chromium() else { return };
+    let folder = folder_with(&format!(
+        "[experiment]\nquestion = \"What is left?\"\nseeds = [1, 2]\n{IRIS}\n[sweep.grid]\nmodel.hidden = [[], [32]]\n"
+    ));
+    let arguments = |fault: &'static str| ["run", "spec.toml", "--quiet", "--inject-fault", fault];
+    for (fault, kept) in [
+        ("*@epoch:1=panic", "No run is completed"),
+        ("*none*@epoch:3=panic", "2 of 4 runs completed"),
+    ] {
+        let (code, _, _) = run(folder.path(), &arguments(fault));
+        assert_eq!(code, 1);
+        let (found, said) = shown(
+            &chromium,
+            &folder.path().join("results/spec/report.html"),
+            "out.textContent = document.querySelector('.answer').textContent + document.querySelectorAll('.problems li').length;",
+        );
+        assert_eq!(said, "");
+        assert!(found.contains(kept), "{found}");
+        assert!(
+            found.ends_with('1'),
+            "those of one reason stand together: {found}"
+        );
+    }
+}
