@@ -211,13 +211,13 @@ impl<'a> Sheet<'a> {
     fn text(&self) -> String {
         let run = self.run;
         let against = match &self.room {
-            Some(room) => format!("against {}: {}", show_bytes(room.bytes), room.in_words()),
+            Some(room) => room.in_words(),
             None => {
-                "without a verdict: it is not known how much this device has; write `memory.limit`"
+                "no verdicts, as it is not known how much this device has: write `memory.limit`"
                     .into()
             }
         };
-        let head = format!("trial `{}` on {}, {against}", run.trial, run.device);
+        let head = format!("trial `{}` on {}; {against}", run.trial, run.device);
         let mut text = format!("{head}\n\n{}\n", self.table());
         for (precision, reason) in &self.refused {
             text += &format!("{} is refused: {reason}\n", precision.name());
