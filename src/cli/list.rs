@@ -8,20 +8,15 @@ use super::experiment::refuse;
 use super::output::Output;
 use super::{FAILED, OK};
 use crate::diagnostic::Diagnostic;
-use crate::record::{RunRecord, experiments, is_other_format};
+use crate::record::{ExperimentFolder, RunRecord, is_other_format};
 use crate::report::short_number;
 use crate::spec::document::plain_io_error;
 
 /// Lists the runs of one experiment's folder, or of every experiment in a results folder.
 pub fn list(folder: &Path, json: bool, output: &mut Output) -> u8 {
-    let experiments = experiments(folder);
+    let experiments = ExperimentFolder::all(folder);
     if experiments.is_empty() {
-        let message = format!("there are no experiments in `{}`", folder.display());
-        let diagnostic = Diagnostic::error("results", message);
-        return refuse(
-            diagnostic.help("give a results folder, or make one with `runner run`"),
-            output,
-        );
+        return none_there(folder, output);
     }
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
@@ -94,9 +89,22 @@ pub fn list(folder: &Path, json: bool, output: &mut Output) -> u8 {
     code
 }
 
+/// Refuses a folder without experiments.
+pub(super) fn none_there(folder: &Path, output: &mut Output) -> u8 {
+    let message = format!("there are no experiments in `{}`", folder.display());
+    let diagnostic = Diagnostic::error("results", message);
+    let help = "give a results folder, or make one with `runner run`";
+    refuse(diagnostic.help(help), output)
+}
+
 /// Says that an experiment or a run is left out, and returns the exit code: what is damaged is a failure,
 /// what another version wrote is none.
-fn pass_over(folder: &Path, error: &std::io::Error, code: u8, output: &mut Output) -> u8 {
+pub(super) fn pass_over(
+    folder: &Path,
+    error: &std::io::Error,
+    code: u8,
+    output: &mut Output,
+) -> u8 {
     output.say(&format!(
         "passed over {}: {}",
         folder.display(),

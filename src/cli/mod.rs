@@ -6,9 +6,11 @@ mod compare;
 mod data;
 mod describe;
 mod devices;
+mod diff;
 mod exec;
 mod experiment;
 mod explain;
+mod export;
 mod follow;
 mod init;
 mod list;
@@ -148,6 +150,11 @@ enum Verb {
     Watch(WatchArgs),
     /// Show the reports of a results folder in a browser, up to date while runs go on
     Serve(ServeArgs),
+    /// Say what differs between two runs, or between the runs of two experiments
+    Diff(diff::DiffArgs),
+    /// Write records for other programs: TensorBoard, MLflow, pandas, DuckDB
+    #[command(subcommand)]
+    Export(export::Form),
     /// Pack a run into one file that it can be reproduced from elsewhere
     Bundle(BundleArgs),
     /// List the devices of this build on this machine
@@ -549,6 +556,8 @@ pub fn main() -> ExitCode {
         Verb::List { folder, json } => list::list(&folder, json, &mut output),
         Verb::Watch(args) => watch::watch(&args, &mut output),
         Verb::Serve(args) => serve::serve(&args, &mut output),
+        Verb::Diff(args) => diff::diff(&args, &mut output),
+        Verb::Export(form) => export::export(form, &mut output),
         Verb::Bundle(args) => bundle::bundle(&args, &mut output),
         Verb::Devices { json, backend } => devices::devices(json, backend, &mut output),
         Verb::Schema { path } => verbs::schema(&path, &mut output),

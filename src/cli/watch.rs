@@ -11,7 +11,7 @@ use crate::console::{Board, Command, Console, Mode, State, TICK};
 use crate::diagnostic::Diagnostic;
 use crate::event::Event;
 use crate::plan::{Plan, RunPlan};
-use crate::record::{ExperimentFolder, RunFolder, RunRecord, Tail, experiments};
+use crate::record::{ExperimentFolder, RunFolder, RunRecord, Tail};
 use crate::spec::document::plain_io_error;
 
 /// How often the tree is looked at.
@@ -19,7 +19,7 @@ const INTERVAL: Duration = Duration::from_millis(500);
 
 /// Shows what happens in an experiment's folder, or in those of a results folder, until nothing runs there.
 pub fn watch(args: &WatchArgs, output: &mut Output) -> u8 {
-    let found = experiments(&args.folder);
+    let found = ExperimentFolder::all(&args.folder);
     if found.is_empty() {
         let message = format!("there are no experiments in `{}`", args.folder.display());
         let diagnostic = Diagnostic::error("results", message);
@@ -118,7 +118,7 @@ impl Watched {
     /// Reads what is new. What cannot be read just now is looked at again the next time.
     fn look(&mut self, at: usize, console: &mut Console, is_first: bool) {
         // Asked for before what is written is read: so what was written last is read.
-        self.is_written = self.folder.is_written();
+        self.is_written = self.folder.is_in_use();
         let mut is_first = is_first;
         if written(&self.folder.plan_json()) != self.plan_written
             && let Ok(Some(new)) = Self::new(self.folder.clone())

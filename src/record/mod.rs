@@ -24,6 +24,7 @@
 //!     model/               initial.bpk, final.bpk, best.bpk by the objective, and ema.bpk if weights are averaged
 //!   replaced/<run>@<fingerprint>/   runs that were other work under the same name
 //!   report.html report.md report.csv report.json
+//!   tensorboard/<run>/       TensorBoard's event files, once they are asked for
 //! ```
 //!
 //! A file that is not appended to is written whole under another name and renamed, so that a kill at
@@ -40,8 +41,10 @@ mod fold;
 mod format;
 mod index;
 mod lock;
+mod settings;
 mod status;
 mod tail;
+mod times;
 mod trace;
 mod write;
 
@@ -54,10 +57,12 @@ pub use fold::{RunRecord, Summary};
 pub use format::is_other_format;
 pub use index::Index;
 pub use lock::{Holder, Lock, Locked};
+pub use settings::{Changed, Settings, changed, is_guard, settings};
 pub use status::{Status, leftovers, status};
 pub use tail::{News, Tail};
+pub use times::Times;
 pub use trace::{Digests, OPTIMIZER, Trace, TraceWriter};
-pub use write::{is_unwritable, unwritable, write_json, write_whole};
+pub use write::{is_unwritable, unwritable, write_json, write_whole, write_whole_by};
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -77,20 +82,20 @@ pub struct ExperimentFolder(pub PathBuf);
 #[derive(Clone, Debug)]
 pub struct RunFolder(pub PathBuf);
 
-/// The experiments of a results folder, by name, or the one whose folder it is.
-pub fn experiments(folder: &Path) -> Vec<ExperimentFolder> {
-    let one = ExperimentFolder(folder.to_owned());
-    if one.plan_json().exists() {
-        return vec![one];
-    }
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let folders = entries.map(|entry| ExperimentFolder(entry.path()));
-    let mut experiments: Vec<_> = folders.filter(|one| one.plan_json().exists()).collect();
-    experiments.sort_by(|a, b| a.0.cmp(&b.0));
-    experiments
-}
-
 impl ExperimentFolder {
+    /// The experiments of a path, sorted: the folder of one, or those in a results folder.
+    pub fn all(path: &Path) -> Vec<Self> {
+        let one = Self(path.to_owned());
+        if one.plan_json().exists() {
+            return vec![one];
+        }
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        let mut all: Vec<_> = entries.map(|entry| Self(entry.path())).collect();
+        all.retain(|experiment| experiment.plan_json().exists());
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all
+    }
+
     /// The copy of the input.
     pub fn experiment_toml(&self) -> PathBuf {
         self.0.join("experiment.toml")
@@ -114,6 +119,11 @@ impl ExperimentFolder {
     /// A report, by its ending.
     pub fn report(&self, extension: &str) -> PathBuf {
         self.0.join(format!("report.{extension}"))
+    }
+
+    /// TensorBoard's event files, a folder for each run.
+    pub fn tensorboard(&self) -> PathBuf {
+        self.0.join("tensorboard")
     }
 
     /// The folder of a run.
@@ -164,8 +174,8 @@ impl ExperimentFolder {
         Lock::take(&self.0)
     }
 
-    /// Whether a `runner run` writes here.
-    pub fn is_written(&self) -> bool {
+    /// Whether a `runner run` writes to the folder.
+    pub fn is_in_use(&self) -> bool {
         lock::is_held(&self.0)
     }
 

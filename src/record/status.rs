@@ -5,7 +5,7 @@ use std::io;
 
 use serde_json::Value as Json;
 
-use super::{ExperimentFolder, RunFolder, RunRecord};
+use super::{Changed, ExperimentFolder, RunFolder, RunRecord, changed, is_guard};
 use crate::event::Outcome;
 use crate::plan::RunPlan;
 use crate::spec::section::Choice;
@@ -112,69 +112,12 @@ pub fn leftovers<'a>(
         .collect()
 }
 
+/// What decides the numbers and differs, in words; what only guards a run is left out.
 fn differences(there: &RunPlan, now: &RunPlan) -> Vec<String> {
-    let flat = |plan: &RunPlan| {
-        let mut leaves = Vec::new();
-        let json = serde_json::to_value(plan).unwrap_or_default();
-        flatten(&json, String::new(), &mut leaves);
-        leaves
-    };
-    let network = there.network.change(&now.network);
-    let (there, now) = (flat(there), flat(now));
-    let value = |leaves: &[(String, String)], key: &str| {
-        let found = leaves.iter().find(|(k, _)| k == key);
-        found.map_or("nothing".to_owned(), |(_, value)| value.clone())
-    };
-    // What follows from other keys is left out, so that the user sees what was changed.
-    let derived = |key: &str| {
-        [
-            "fingerprint",
-            "network",
-            "experiment",
-            "axes",
-            "skip",
-            "steps_per_epoch",
-            "forecast",
-            "least_memory",
-            "memory_reserve",
-            "time_limit_secs",
-            "on_failure",
-            "on_exceed",
-            "memory_",
-            "data.folder",
-        ]
-        .iter()
-        .any(|start| key.starts_with(start))
-    };
-    let mut keys: Vec<&String> = there.iter().chain(&now).map(|(key, _)| key).collect();
-    keys.sort();
-    keys.dedup();
-    let changed = keys.into_iter().filter(|key| !derived(key));
-    changed
-        .filter(|key| value(&there, key) != value(&now, key))
-        .map(|key| {
-            format!(
-                "`{key}` was {}, is {}",
-                value(&there, key),
-                value(&now, key)
-            )
-        })
-        .chain(network)
+    let word = |value: Option<Json>| value.map_or("nothing".to_owned(), |value| value.to_string());
+    let keys = changed(there, now).into_iter();
+    keys.filter(|changed| !is_guard(&changed.key))
+        .map(|Changed { key, then, now }| format!("`{key}` was {}, is {}", word(then), word(now)))
+        .chain(there.network.change(&now.network))
         .collect()
-}
-
-fn flatten(value: &Json, path: String, leaves: &mut Vec<(String, String)>) {
-    match value {
-        Json::Object(map) => {
-            for (key, value) in map {
-                let inner = if path.is_empty() {
-                    key.clone()
-                } else {
-                    format!("{path}.{key}")
-                };
-                flatten(value, inner, leaves);
-            }
-        }
-        other => leaves.push((path, other.to_string())),
-    }
 }

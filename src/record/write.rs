@@ -2,8 +2,8 @@
 
 use std::error::Error;
 use std::fmt;
-use std::fs;
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -43,12 +43,23 @@ pub fn is_unwritable(error: &io::Error) -> bool {
 
 /// Writes a file whole: under another name first, then renamed.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_whole_by(path, |file| file.write_all(bytes))
+}
+
+/// As [`write_whole`], piece by piece.
+pub fn write_whole_by(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    let mut file = tempfile::Builder::new()
+    let file = tempfile::Builder::new()
         .prefix(".new-")
         .tempfile_in(folder)?;
-    file.write_all(bytes)?;
+    let mut buffered = BufWriter::new(file.as_file());
+    write(&mut buffered)?;
+    buffered.flush()?;
+    drop(buffered);
     // Temporary files are private by default; results are as readable as the user's other files.
     #[cfg(unix)]
     {

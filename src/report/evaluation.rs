@@ -11,11 +11,11 @@ use crate::record::{ExperimentFolder, Index, State};
 pub struct Selected {
     /// The trial.
     pub trial: String,
-    /// Its first run, which single items are of.
+    /// Its first run with mistakes, which single items are of; the first one where that says nothing.
     pub run: String,
     /// Its runs, over which confusions are summed.
     pub n: usize,
-    /// The evaluation of the first run, with the sums of all in place of its confusion.
+    /// The evaluation of that run, with the sums of all in place of its confusion.
     pub evaluation: Evaluation,
 }
 
@@ -33,7 +33,13 @@ impl Selected {
         Self::of(&best.id, read.collect())
     }
 
-    fn of(trial: &str, evaluations: Vec<(String, Evaluation)>) -> Option<Self> {
+    fn of(trial: &str, mut evaluations: Vec<(String, Evaluation)>) -> Option<Self> {
+        // A run without mistakes has none to show.
+        let has_mistakes = |(_, evaluation): &(String, Evaluation)| matches!(&evaluation.found, Evaluated::Classification { mistakes, .. } if !mistakes.is_empty());
+        let first = evaluations.iter().position(has_mistakes).unwrap_or(0);
+        if first > 0 {
+            evaluations.swap(0, first);
+        }
         let mut evaluations = evaluations.into_iter();
         let (run, mut evaluation) = evaluations.next()?;
         let mut n = 1;

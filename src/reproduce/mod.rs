@@ -2,6 +2,7 @@
 
 mod grade;
 mod spread;
+mod weights;
 
 use std::collections::BTreeMap;
 
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 pub use grade::{AtLeast, Grade};
 pub use spread::{Spread, prediction_interval};
+pub use weights::WeightDistance;
 
 use crate::record::{Digests, Environment, Trace};
 
@@ -74,13 +76,13 @@ pub fn ulp(size: f64) -> f64 {
 }
 
 impl Comparison {
-    /// Compares the first `steps` updates of two runs, or all of them. `weights` are the largest distances
-    /// of final weights by parameter, where they were compared.
+    /// Compares the first `steps` updates of two runs, or all of them. `weights` are the distances of final
+    /// weights, where they were compared.
     pub fn of(
         then: &Side,
         now: &Side,
         steps: Option<usize>,
-        weights: Option<BTreeMap<String, f64>>,
+        weights: Option<&[WeightDistance]>,
     ) -> Self {
         let mut comparison = Self {
             is_partial: steps.is_some(),
@@ -97,8 +99,8 @@ impl Comparison {
         }
         comparison.weight_distance = weights.map(|weights| {
             let mut distance = Distance::default();
-            for (path, ulps) in weights {
-                distance.widen(ulps, || path);
+            for weight in weights {
+                distance.widen(weight.ulps, || weight.parameter.clone());
             }
             distance
         });
@@ -190,46 +192,50 @@ impl Comparison {
     }
 }
 
-/// What differs between where a run was made and where it is made again, as far as numbers may depend on it:
-/// name, then, now.
+/// What differs between where a run was made and where it is made again, as far as numbers may depend on it and
+/// both are known: name, then, now.
 pub fn environment_differences(then: &Environment, now: &Environment) -> Vec<[String; 3]> {
-    let device = |e: &Environment| e.worker.as_ref().map(|w| w.device_name.clone());
-    let threads = |e: &Environment| e.worker.as_ref().map(|w| w.threads.to_string());
-    let of = |e: &Environment| {
-        [
-            ("runner", Some(e.runner_version.clone())),
-            ("burn", Some(e.burn_version.clone())),
-            ("backends", Some(e.backends.join(" "))),
-            ("operating system", Some(e.os.clone())),
-            ("processor", Some(e.cpu.clone())),
-            ("device", device(e)),
-            ("driver", e.drivers.values().next().cloned()),
-            ("threads", threads(e)),
-        ]
-    };
-    let pairs = of(then).into_iter().zip(of(now));
-    let differing = pairs
-        .filter(|((_, then), (_, now))| then.is_some() && now.is_some() && then != now)
-        .map(|((name, then), (_, now))| {
-            [
-                name.to_owned(),
-                then.unwrap_or_default(),
-                now.unwrap_or_default(),
-            ]
-        });
-    let mut differing: Vec<_> = differing.collect();
+    let pairs = environment_facts(then)
+        .into_iter()
+        .zip(environment_facts(now));
+    let both = pairs.filter_map(|((name, then), (_, now))| Some([name.to_owned(), then?, now?]));
+    let both = both.filter(|[name, then, now]| name != KERNELS && then != now);
+    let mut differing: Vec<_> = both.collect();
     let kernels = |e: &Environment| e.worker.as_ref().and_then(|w| w.kernels.clone());
     // Other runs may have added choices since; what counts are the places that both have chosen for.
     if let (Some(then), Some(now)) = (kernels(then), kernels(now))
         && let (num @ 1.., of) = now.differing(&then)
     {
         differing.push([
-            "kernels chosen".to_owned(),
+            KERNELS.to_owned(),
             format!("one for each of {of} places"),
             format!("another for {num} of them"),
         ]);
     }
     differing
+}
+
+/// What the kernels that were chosen are called.
+const KERNELS: &str = "kernels chosen";
+
+/// What numbers may depend on of where a run is made, by name.
+pub fn environment_facts(e: &Environment) -> Vec<(&'static str, Option<String>)> {
+    let worker = e.worker.as_ref();
+    let kernels = worker.and_then(|w| w.kernels.as_ref());
+    vec![
+        ("runner", Some(e.runner_version.clone())),
+        ("burn", Some(e.burn_version.clone())),
+        ("backends", Some(e.backends.join(" "))),
+        ("operating system", Some(e.os.clone())),
+        ("processor", Some(e.cpu.clone())),
+        ("device", worker.map(|w| w.device_name.clone())),
+        ("driver", e.drivers.values().next().cloned()),
+        ("threads", worker.map(|w| w.threads.to_string())),
+        (
+            KERNELS,
+            kernels.map(|kernels| kernels.digest.chars().take(16).collect()),
+        ),
+    ]
 }
 
 #[cfg(test)]

@@ -23,7 +23,11 @@ fn digests_of(losses: &[f64]) -> String {
 }
 
 fn graded(then: &Side, now: &Side, ulps: Option<f64>, seeds: &[f64]) -> String {
-    let weights = ulps.map(|ulps| BTreeMap::from([("b.weight".to_owned(), ulps)]));
+    let weights = ulps.map(|ulps| {
+        let weight = WeightDistance::apart("b.weight".to_owned(), [None, None]);
+        [WeightDistance { ulps, ..weight }]
+    });
+    let weights = weights.as_ref().map(|weights| weights.as_slice());
     let comparison = Comparison::of(then, now, None, weights);
     let spread = prediction_interval(seeds);
     Grade::of(&comparison, spread, AtLeast::Bitwise).to_string()
@@ -94,4 +98,19 @@ fn units_in_the_last_place_are_those_of_floats() {
     assert_eq!(ulp(1.0), f64::from(f32::EPSILON));
     assert_eq!(ulp(-4.0), 4.0 * f64::from(f32::EPSILON));
     assert!(ulp(0.0) > 0.0);
+}
+
+#[test]
+fn weights_are_held_against_each_other() {
+    let far = |a: &[f64], b: &[f64]| {
+        let pairs = a.iter().copied().zip(b.iter().copied());
+        let far = WeightDistance::of("w".into(), &[a.len()], pairs);
+        (far.relative_norm.unwrap(), far.largest.unwrap(), far.ulps)
+    };
+    assert_eq!(far(&[3.0, 4.0], &[3.0, 4.0]), (0.0, 0.0, 0.0));
+    // A difference of norm 5 from a vector of norm 5; the largest one is 4, and 4 is 2^23 units of 4.
+    assert_eq!(far(&[3.0, 4.0], &[0.0, 0.0]), (1.0, 4.0, 8_388_608.0));
+    assert_eq!(far(&[f64::NAN], &[f64::NAN]).1, 0.0);
+    assert_eq!(far(&[1.0, 1.0], &[1.0, f64::NAN]).1, f64::INFINITY);
+    assert_eq!(far(&[0.0], &[1.0]).0, f64::INFINITY);
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use sha2::{Digest, Sha256};
 
 use super::{Response, page};
-use crate::record::{ExperimentFolder, experiments};
+use crate::record::ExperimentFolder;
 use crate::report;
 
 /// How often a tree is looked at anew.
@@ -68,12 +68,14 @@ impl Site {
     }
 
     fn experiments(&self) -> Vec<(String, ExperimentFolder)> {
-        let found = experiments(&self.folder).into_iter().filter_map(|folder| {
-            let real = folder.0.canonicalize().ok()?;
-            let name = real.file_name()?.to_str()?.to_owned();
-            // A link out of the tree is not followed.
-            real.starts_with(&self.real).then_some((name, folder))
-        });
+        let found = ExperimentFolder::all(&self.folder)
+            .into_iter()
+            .filter_map(|folder| {
+                let real = folder.0.canonicalize().ok()?;
+                let name = real.file_name()?.to_str()?.to_owned();
+                // A link out of the tree is not followed.
+                real.starts_with(&self.real).then_some((name, folder))
+            });
         found.collect()
     }
 

@@ -8,40 +8,42 @@ use burn::tensor::TensorData;
 use super::paths::Paths;
 use super::saved::Saved;
 use crate::plan::RunPlan;
-use crate::reproduce::ulp;
+use crate::reproduce::WeightDistance;
 
-/// The largest distance of each parameter's values between two files of weights, in units in the last place
-/// of the parameter's largest value: sums in another order differ by a few of those. Infinite for a
-/// parameter that one file lacks or has in another shape. The error is a phrase.
+/// The distance of each parameter in two files of weights, in the order of the first one's network; those that it
+/// lacks follow. Each file is one of its plan. The error is a phrase.
 pub fn weight_distances(
-    then: &Path,
-    now: &Path,
-    plan: &RunPlan,
-) -> Result<BTreeMap<String, f64>, String> {
-    let mut now: BTreeMap<_, _> = Saved::read(now)?.tensors.into_iter().collect();
-    let paths = Paths::new(plan);
-    let mut distances = BTreeMap::new();
-    for (path, a) in Saved::read(then)?.tensors {
-        let distance = match now.remove(&path) {
-            Some(b) if b.shape() == a.shape() => distance(&a, &b),
-            _ => f64::INFINITY,
-        };
-        distances.insert(paths.of(&path), distance);
+    then: (&Path, &RunPlan),
+    now: (&Path, &RunPlan),
+) -> Result<Vec<WeightDistance>, String> {
+    let read = |(file, plan): (&Path, &RunPlan)| -> Result<Vec<(String, TensorData)>, String> {
+        let paths = Paths::new(plan);
+        let tensors = Saved::read(file)?.tensors.into_iter();
+        Ok(tensors
+            .map(|(path, data)| (paths.of(&path), data))
+            .collect())
+    };
+    let mut now: BTreeMap<_, _> = read(now)?.into_iter().collect();
+    let mut distances = Vec::new();
+    for (path, a) in read(then)? {
+        distances.push(match now.remove(&path) {
+            Some(b) if b.shape() == a.shape() => {
+                let pairs = a.iter::<f64>().zip(b.iter::<f64>());
+                WeightDistance::of(path, a.shape(), pairs)
+            }
+            b => {
+                let shapes = [Some(a.shape().to_vec()), b.map(|b| b.shape().to_vec())];
+                WeightDistance::apart(path, shapes)
+            }
+        });
     }
-    distances.extend(now.into_keys().map(|path| (path, f64::INFINITY)));
+    let more = now.into_iter();
+    distances.extend(
+        more.map(|(path, b)| WeightDistance::apart(path, [None, Some(b.shape().to_vec())])),
+    );
+    let order = then.1.network.parameter_paths();
+    let place = |path: &String| order.iter().position(|other| other == path);
+    distances
+        .sort_by_key(|distance: &WeightDistance| place(&distance.parameter).unwrap_or(order.len()));
     Ok(distances)
-}
-
-fn distance(a: &TensorData, b: &TensorData) -> f64 {
-    let largest = a
-        .iter::<f64>()
-        .fold(0.0, |largest: f64, value| largest.max(value.abs()));
-    let pairs = a.iter::<f64>().zip(b.iter::<f64>());
-    let far = pairs.map(|(a, b)| if a == b { 0.0 } else { (a - b).abs() });
-    // `max` would pass over what is no number.
-    let far = far.fold(0.0, |far: f64, next| match next.is_nan() {
-        true => f64::INFINITY,
-        false => far.max(next),
-    });
-    far / ulp(largest)
 }

@@ -7,11 +7,13 @@ mod compose;
 mod damage;
 mod data;
 mod devices;
+mod diff;
 #[cfg(unix)]
 mod dispatch;
 mod evaluation;
 mod exactness;
 mod experiments;
+mod exports;
 mod failures;
 mod files;
 mod generated;
@@ -19,6 +21,7 @@ mod init;
 #[cfg(unix)]
 mod live;
 mod memory;
+mod mlflow;
 mod models;
 mod pages;
 mod parity;

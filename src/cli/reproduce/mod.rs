@@ -163,12 +163,12 @@ fn one(
         Some(_) => None,
         None => {
             let [a, b] = [&original.folder, &folder].map(|folder| folder.model("final"));
-            weight_distances(&a, &b, &plan)
+            weight_distances((&a, &plan), (&b, &plan))
                 .map_err(|reason| output.say(&format!("note: {reason}")))
                 .ok()
         }
     };
-    let comparison = Comparison::of(&then, &now, args.steps, weights);
+    let comparison = Comparison::of(&then, &now, args.steps, weights.as_deref());
     let grade = Grade::of(&comparison, original.spread(), args.at_least);
     let environment = folder.read_environment().ok().flatten();
     let differences = match (&original.environment, &environment) {

@@ -1,0 +1,176 @@
+//! `runner export`: records for other programs.
+
+mod mlflow;
+mod pass;
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::list::none_there;
+use super::output::Output;
+use super::prepare::disk;
+use crate::diagnostic::counted;
+use crate::export::table::{Columns, Format, Rows, TableWriter};
+use crate::export::{Exported, tensorboard};
+use crate::record::{ExperimentFolder, write_whole_by};
+use pass::Pass;
+
+/// The forms that records can be had in.
+#[derive(Subcommand)]
+pub enum Form {
+    /// Write TensorBoard's event files: metrics, losses of steps, and the varied settings
+    Tensorboard(TensorboardArgs),
+    /// Send runs to an MLflow server: settings, metrics, how they ended
+    Mlflow(mlflow::MlflowArgs),
+    /// Print a table as comma-separated values
+    Csv(TableArgs),
+    /// Print a table as one JSON object a line
+    Jsonl(TableArgs),
+}
+
+#[derive(Args)]
+pub struct TensorboardArgs {
+    /// The folder of an experiment, or a results folder for all in it
+    folder: PathBuf,
+    /// Where to; by default the folder `tensorboard` of each experiment
+    #[arg(long, value_name = "DIR")]
+    to: Option<PathBuf>,
+    /// Go on until nobody writes to the folder any more
+    #[arg(long)]
+    follow: bool,
+}
+
+#[derive(Args)]
+pub struct TableArgs {
+    /// The folder of an experiment, or a results folder for all in it
+    folder: PathBuf,
+    /// What a row is
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "epochs")]
+    rows: RowsArg,
+    /// Where to; by default to standard output
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum RowsArg {
+    /// a run, with its outcome and summary
+    Runs,
+    /// an epoch of a run, with its metrics
+    Epochs,
+    /// a step of a run, with its loss
+    Steps,
+}
+
+impl From<RowsArg> for Rows {
+    fn from(rows: RowsArg) -> Self {
+        match rows {
+            RowsArg::Runs => Rows::Runs,
+            RowsArg::Epochs => Rows::Epochs,
+            RowsArg::Steps => Rows::Steps,
+        }
+    }
+}
+
+/// Writes records in a form.
+pub fn export(form: Form, output: &mut Output) -> u8 {
+    match form {
+        Form::Tensorboard(args) => event_files(&args, output),
+        Form::Mlflow(args) => mlflow::send(&args, output),
+        Form::Csv(args) => table(&args, Format::Csv, output),
+        Form::Jsonl(args) => table(&args, Format::JsonLines, output),
+    }
+}
+
+fn event_files(args: &TensorboardArgs, output: &mut Output) -> u8 {
+    let mut pass = Pass::new(args.folder.clone(), args.follow, true);
+    loop {
+        let experiments = pass.experiments();
+        if experiments.is_empty() {
+            return none_there(&args.folder, output);
+        }
+        let several = experiments.len() > 1;
+        let mut num_written = 0;
+        for experiment in &experiments {
+            let name = experiment.0.file_name().unwrap_or_default();
+            let place = match &args.to {
+                Some(to) if several => to.join(name),
+                Some(to) => to.clone(),
+                None => experiment.tensorboard(),
+            };
+            let Some(plan) = pass.plan(experiment, output) else {
+                continue;
+            };
+            let written = pass.each(experiment, plan, output, |run| {
+                let written = tensorboard::write(&place.join(&run.plan.id), run)?;
+                num_written += usize::from(written.is_some());
+                Ok(())
+            });
+            if let Err(e) = written {
+                return disk(&place, &e, output);
+            }
+        }
+        if pass.is_last() {
+            let place = match &args.to {
+                Some(to) => to.clone(),
+                None if several => args.folder.clone(),
+                None => experiments[0].tensorboard(),
+            };
+            output.say(&format!(
+                "{}; look at them with: tensorboard --logdir '{}'",
+                counted(num_written, "event file"),
+                place.display()
+            ));
+            return pass.code;
+        }
+        pass.wait();
+    }
+}
+
+fn table(args: &TableArgs, format: Format, output: &mut Output) -> u8 {
+    let rows = args.rows.into();
+    let mut pass = Pass::new(args.folder.clone(), false, rows == Rows::Steps);
+    let experiments = pass.experiments();
+    if experiments.is_empty() {
+        return none_there(&args.folder, output);
+    }
+    let mut columns = Columns::new(rows);
+    let collected = each(&mut pass, &experiments, output, |run| {
+        columns.take(run);
+        Ok(())
+    });
+    pass.be_told();
+    let write = |to: &mut dyn Write| {
+        let mut writer = TableWriter::new(columns, format, to)?;
+        each(&mut pass, &experiments, output, |run| writer.add(run))?;
+        writer.finish()
+    };
+    let written = collected.and_then(|()| match &args.to {
+        None => write(&mut BufWriter::new(io::stdout().lock())),
+        Some(path) => write_whole_by(path, |file| write(file)),
+    });
+    match written {
+        // Who closes the pipe has read what was to be read.
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            let path = args.to.as_deref().unwrap_or(Path::new("-"));
+            disk(path, &e, output)
+        }
+        _ => pass.code,
+    }
+}
+
+fn each(
+    pass: &mut Pass,
+    experiments: &[ExperimentFolder],
+    output: &mut Output,
+    mut see: impl FnMut(&Exported) -> io::Result<()>,
+) -> io::Result<()> {
+    for experiment in experiments {
+        if let Some(plan) = pass.plan(experiment, output) {
+            pass.each(experiment, plan, output, &mut see)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! Going over the runs of a tree, once or until nobody writes to it any more.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::cli::OK;
+use crate::cli::list::pass_over;
+use crate::cli::output::Output;
+use crate::export::Exported;
+use crate::plan::Plan;
+use crate::record::ExperimentFolder;
+
+/// Between two looks at a tree that is written to.
+const EVERY: Duration = Duration::from_secs(2);
+
+/// One look at a tree, or one after the other.
+pub struct Pass {
+    folder: PathBuf,
+    follow: bool,
+    with_losses: bool,
+    is_last: bool,
+    /// What cannot be read was said in an earlier pass.
+    is_told: bool,
+    /// The sizes of records that were seen, which only grow.
+    seen: BTreeMap<PathBuf, u64>,
+    /// The exit code by what could be read.
+    pub code: u8,
+}
+
+impl Pass {
+    /// Over the experiment of a folder, or those in it, with the losses of steps where they are wanted.
+    pub fn new(folder: PathBuf, follow: bool, with_losses: bool) -> Self {
+        Self {
+            folder,
+            follow,
+            with_losses,
+            is_last: !follow,
+            is_told: false,
+            seen: BTreeMap::new(),
+            code: OK,
+        }
+    }
+
+    /// The experiments of the next pass. It is the last one when nobody writes to them before it begins.
+    pub fn experiments(&mut self) -> Vec<ExperimentFolder> {
+        let all = ExperimentFolder::all(&self.folder);
+        self.is_last = !self.follow || !all.iter().any(ExperimentFolder::is_in_use);
+        all
+    }
+
+    /// Reads an experiment's plan; one that cannot be read is passed over with a word.
+    pub fn plan(&mut self, experiment: &ExperimentFolder, output: &mut Output) -> Option<Plan> {
+        experiment.read_plan().unwrap_or_else(|e| {
+            if !self.is_told {
+                self.code = pass_over(&experiment.0, &e, self.code, output);
+            }
+            None
+        })
+    }
+
+    /// Shows each run of a plan that has something new, and in the last pass all of them; those that cannot be read are
+    /// passed over with a word.
+    pub fn each<E>(
+        &mut self,
+        experiment: &ExperimentFolder,
+        plan: Plan,
+        output: &mut Output,
+        mut see: impl FnMut(&Exported) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for run in plan.runs {
+            let folder = experiment.run(&run.id);
+            let size = fs::metadata(folder.events_jsonl()).map_or(0, |data| data.len());
+            if !self.is_last && self.seen.get(&folder.0) == Some(&size) {
+                continue;
+            }
+            match Exported::read(experiment, run, self.with_losses) {
+                Ok(run) => see(&run)?,
+                Err(e) if !self.is_told => {
+                    self.code = pass_over(&folder.0, &e, self.code, output);
+                }
+                Err(_) => {}
+            }
+            self.seen.insert(folder.0, size);
+        }
+        Ok(())
+    }
+
+    /// Shows everything again in the next pass, since what was done with it may be lost.
+    pub fn forget(&mut self) {
+        self.seen.clear();
+    }
+
+    /// Whether this is the last pass.
+    pub fn is_last(&self) -> bool {
+        self.is_last
+    }
+
+    /// What was said is not said again.
+    pub fn be_told(&mut self) {
+        self.is_told = true;
+    }
+
+    /// Waits for the next pass.
+    pub fn wait(&mut self) {
+        self.be_told();
+        std::thread::sleep(EVERY);
+    }
+}

@@ -1,0 +1,233 @@
+//! A difference in words and tables.
+
+use comfy_table::{ContentArrangement, Table, presets};
+use serde_json::Value as Json;
+
+use super::{Compared, Diff, Numbers, Weights};
+use crate::report::{short_number, value_text};
+
+/// Parameters and metrics that are shown; the rest is counted.
+const MAX_ROWS: usize = 40;
+
+/// Everything, subject by subject.
+pub fn show(diff: &Diff) -> String {
+    let mut text = String::new();
+    for (name, [folder, outcome]) in [("a", &diff.a), ("b", &diff.b)] {
+        line(&mut text, name, &format!("{folder} ({outcome})"));
+    }
+    if let Some(settings) = &diff.settings {
+        subject(&mut text, "settings", settings, "key");
+        if let Some(network) = &diff.network {
+            text.push_str(&format!("  {network}\n"));
+        }
+    }
+    if let Some(environment) = &diff.environment {
+        subject(&mut text, "environment", environment, "fact");
+    }
+    if let Some(data) = &diff.data {
+        subject(&mut text, "data", data, "split");
+    }
+    if let Some(code) = &diff.code {
+        match code.differences.is_empty() {
+            true => line(&mut text, "code", "equal"),
+            false => subject(&mut text, "code", code, "fact"),
+        }
+        if let Some(note) = &diff.code_note {
+            text.push_str(&format!("  {note}\n"));
+        }
+    }
+    if let Some(found) = &diff.weights {
+        weights(&mut text, found);
+    }
+    if let Some(found) = &diff.numbers {
+        numbers(&mut text, found);
+    }
+    for not in &diff.not_compared {
+        text.push_str(&format!("not compared: {}: {}\n", not.what, not.why));
+    }
+    let subjects = diff.subjects();
+    let verdict = match (subjects.is_empty(), diff.is_equal) {
+        (true, true) => "equal".to_owned(),
+        (true, false) => "equal as far as they could be compared".to_owned(),
+        (false, _) => format!("they differ in {}", subjects.join(", ")),
+    };
+    line(&mut text, "verdict", &verdict);
+    text
+}
+
+/// One line for a pair of runs.
+pub fn brief(diff: &Diff) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for subject in diff.subjects() {
+        let count = match subject {
+            "settings" => diff.settings.as_ref().map(|s| s.differences.len()),
+            "environment" => diff.environment.as_ref().map(|e| e.differences.len()),
+            _ => None,
+        };
+        let first = diff.numbers.as_ref().and_then(|numbers| {
+            let step = numbers.first_loss.map(|(step, ..)| format!("step {step}"));
+            let epoch = numbers.first_epoch.as_ref();
+            step.or_else(|| Some(format!("epoch {}", epoch?.0)))
+        });
+        parts.push(match (subject, count, first) {
+            (_, Some(num), _) if num > 0 => format!("{subject} ({num})"),
+            ("metrics", _, Some(first)) => format!("metrics (from {first} on)"),
+            ("outcome", ..) => format!("outcome ({}, {})", diff.a[1], diff.b[1]),
+            _ => subject.to_owned(),
+        });
+    }
+    let not: Vec<_> = diff.not_compared.iter().map(|n| n.what.as_str()).collect();
+    match (parts.is_empty(), not.is_empty()) {
+        (true, true) => "equal".into(),
+        (true, false) => format!("equal, but for what was not compared: {}", not.join(", ")),
+        (false, true) => parts.join(", "),
+        (false, false) => format!("{}; not compared: {}", parts.join(", "), not.join(", ")),
+    }
+}
+
+fn line(text: &mut String, name: &str, what: &str) {
+    text.push_str(&format!("{name:<12} {what}\n"));
+}
+
+fn subject(text: &mut String, name: &str, compared: &Compared, thing: &str) {
+    let num = compared.num;
+    let things = if num == 1 {
+        thing.to_owned()
+    } else {
+        format!("{thing}s")
+    };
+    match compared.differences.len() {
+        0 => line(text, name, &format!("equal in {num} {things}")),
+        differing => line(
+            text,
+            name,
+            &format!("differ in {differing} of {num} {things}"),
+        ),
+    }
+    let value = |value: &Json| match value {
+        Json::Null => "-".to_owned(),
+        other => value_text(other),
+    };
+    let rows = compared.differences.iter();
+    let rows = rows.map(|d| vec![d.name.clone(), value(&d.a), value(&d.b)]);
+    table(text, &["", "a", "b"], rows.collect());
+}
+
+fn weights(text: &mut String, weights: &Weights) {
+    if weights.is_equal {
+        return line(text, "weights", "equal");
+    }
+    let all = &weights.parameters;
+    let differing: Vec<_> = all.iter().filter(|w| w.ulps > 0.0).collect();
+    match all.is_empty() {
+        true => line(text, "weights", "differ by their digests"),
+        false => {
+            let what = format!("differ in {} of {} parameters", differing.len(), all.len());
+            line(text, "weights", &what);
+        }
+    }
+    let shape = |shape: &Option<Vec<usize>>| match shape {
+        Some(shape) => format!("{shape:?}"),
+        None => "nothing".into(),
+    };
+    let rows = differing.iter().map(|weight| {
+        let [a, b] = &weight.shapes;
+        match weight.relative_norm.zip(weight.largest) {
+            Some((norm, largest)) => vec![
+                weight.parameter.clone(),
+                short_number(norm),
+                short_number(largest),
+                short_number(weight.ulps),
+            ],
+            None => vec![
+                weight.parameter.clone(),
+                format!("{} in a, {} in b", shape(a), shape(b)),
+            ],
+        }
+    });
+    let head = ["parameter", "|b - a| / |a|", "largest", "in ulp"];
+    table(text, &head, rows.collect());
+}
+
+fn numbers(text: &mut String, numbers: &Numbers) {
+    let [a, b] = numbers.steps;
+    match numbers.first_loss {
+        Some((step, a, b)) => line(
+            text,
+            "losses",
+            &format!("differ from step {step} on: {a} in a, {b} in b"),
+        ),
+        None if a.min(b) > 0 => {
+            line(text, "losses", &format!("equal in {} steps", a.min(b)));
+        }
+        None => {}
+    }
+    if a != b && a.min(b) > 0 {
+        text.push_str(&format!("  a has {a} steps, b {b}\n"));
+    }
+    if let Some((step, paths)) = &numbers.first_parameters {
+        let more = match paths.len() {
+            0 | 1 => String::new(),
+            num => format!(" and {} more", num - 1),
+        };
+        let first = paths.first().map_or("", String::as_str);
+        line(
+            text,
+            "parameters",
+            &format!("differ after step {step}: {first}{more}"),
+        );
+    }
+    let [a, b] = numbers.epochs;
+    match &numbers.first_epoch {
+        Some((epoch, names)) => line(
+            text,
+            "metrics",
+            &format!("differ from epoch {epoch} on: {}", names.join(", ")),
+        ),
+        None if a.min(b) > 0 => {
+            line(text, "metrics", &format!("equal in {} epochs", a.min(b)));
+        }
+        None => line(text, "metrics", "no epoch is there in both"),
+    }
+    if a != b {
+        text.push_str(&format!("  a has {a} epochs, b {b}\n"));
+    }
+    if numbers.is_equal() {
+        return;
+    }
+    let value = |value: Option<f64>| value.map_or("-".into(), short_number);
+    let rows = numbers.metrics.iter().map(|metric| {
+        vec![
+            metric.name.clone(),
+            value(metric.last[0]),
+            value(metric.last[1]),
+            value(metric.difference),
+            metric
+                .largest
+                .map_or("-".into(), |(epoch, size)| match size {
+                    0.0 => "0".into(),
+                    size => format!("{} in epoch {epoch}", short_number(size)),
+                }),
+        ]
+    });
+    let head = ["last value", "a", "b", "b - a", "largest difference"];
+    table(text, &head, rows.collect());
+}
+
+fn table(text: &mut String, head: &[&str], rows: Vec<Vec<String>>) {
+    if rows.is_empty() {
+        return;
+    }
+    let left_out = rows.len().saturating_sub(MAX_ROWS);
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(head.to_vec());
+    table.add_rows(rows.into_iter().take(MAX_ROWS));
+    for row in table.trim_fmt().lines() {
+        text.push_str(&format!(" {row}\n"));
+    }
+    if left_out > 0 {
+        text.push_str(&format!("  and {left_out} more; `--json` has all\n"));
+    }
+}

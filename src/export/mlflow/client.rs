@@ -1,0 +1,252 @@
+//! Requests to an MLflow server's REST API, version 2.0, and what may go wrong with them.
+
+use std::fmt;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value as Json;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// A server that writes a thousand numbers to a slow disk needs some time.
+const TOTAL_TIMEOUT: Duration = Duration::from_secs(120);
+/// What an answer may hold; a page of runs with all their metrics is some MiB.
+const MAX_ANSWER: u64 = 256 << 20;
+
+/// Who asks.
+#[derive(Clone, Default, PartialEq)]
+pub enum Credentials {
+    /// Nobody in particular.
+    #[default]
+    None,
+    /// Whoever has this token.
+    Token(String),
+    /// A user with a password.
+    Password(String, String),
+}
+
+/// A tracking server.
+pub struct Server {
+    url: String,
+    agent: ureq::Agent,
+    authorization: Option<String>,
+}
+
+/// Why a server did not do what it was asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ServerError {
+    /// The address is none.
+    Address {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// There was no whole answer.
+    Unreachable {
+        /// The server.
+        url: String,
+        /// Why.
+        reason: String,
+    },
+    /// It answered, but not as MLflow does.
+    NotMlflow {
+        /// The server.
+        url: String,
+        /// What it did.
+        answer: String,
+    },
+    /// It refused.
+    Refused {
+        /// What was asked for, such as `runs/create`.
+        request: String,
+        /// The status of the answer.
+        status: u16,
+        /// MLflow's word for it, such as `RESOURCE_DOES_NOT_EXIST`.
+        code: String,
+        /// In words.
+        message: String,
+    },
+}
+
+impl fmt::Display for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ServerError::Address { reason } => write!(f, "{reason}"),
+            ServerError::Unreachable { url, reason } => {
+                write!(f, "no whole answer from {url}: {reason}")
+            }
+            ServerError::NotMlflow { url, answer } => {
+                write!(f, "{url} is not an MLflow server: {answer}")
+            }
+            ServerError::Refused {
+                request,
+                status,
+                code,
+                message,
+            } => {
+                write!(f, "the server refused `{request}` with status {status}")?;
+                match (code.as_str(), message.as_str()) {
+                    ("", "") => Ok(()),
+                    ("", message) | (message, "") => write!(f, ": {message}"),
+                    (code, message) => write!(f, " ({code}): {message}"),
+                }
+            }
+        }
+    }
+}
+
+impl ServerError {
+    /// What to do about it.
+    pub fn help(&self) -> &'static str {
+        match self {
+            ServerError::Address { .. } => {
+                "give the address of a tracking server, such as `http://127.0.0.1:5000`"
+            }
+            ServerError::Unreachable { .. } => {
+                "see whether it runs and can be reached from here; the next export sends what is left"
+            }
+            ServerError::NotMlflow { .. } => {
+                "give the address that MLflow's own clients take, without `/api` or `/#/…` behind it"
+            }
+            ServerError::Refused {
+                status: 401 | 403, ..
+            } => {
+                "set MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
+            }
+            ServerError::Refused { status: 500.., .. } => {
+                "the server's own log says more; the next export sends what is left"
+            }
+            ServerError::Refused { .. } => {
+                "what was sent before is kept; the next export sends what is left"
+            }
+        }
+    }
+}
+
+impl Server {
+    /// A server by its address, which nobody has asked anything yet.
+    pub fn new(url: &str, credentials: &Credentials) -> Result<Self, ServerError> {
+        let wrong = |reason: &str| {
+            Err(ServerError::Address {
+                reason: reason.into(),
+            })
+        };
+        let url = url.trim_end_matches('/');
+        let rest = url
+            .strip_prefix("http://")
+            .or_else(|| url.strip_prefix("https://"));
+        let host = rest.map_or("", |rest| rest.split('/').next().unwrap_or_default());
+        match host {
+            "" if rest.is_none() => {
+                let reason = format!(
+                    "`{url}` is no address of a server: it begins with neither `http://` nor `https://`"
+                );
+                return wrong(&reason);
+            }
+            "" => return wrong(&format!("`{url}` names no server")),
+            _ if host.contains('@') => {
+                return wrong(
+                    "a user and a password do not belong into the address: set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD",
+                );
+            }
+            _ if url.contains(['?', '#', ' ']) => {
+                return wrong(&format!("`{url}` has more than a server and a path"));
+            }
+            _ => {}
+        }
+        let agent = ureq::Agent::config_builder()
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .timeout_global(Some(TOTAL_TIMEOUT))
+            .http_status_as_error(false)
+            // Behind a redirect a POST would be a GET, and the token with somebody else.
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .user_agent(concat!("burn-runner/", env!("CARGO_PKG_VERSION")))
+            .build();
+        let authorization = match credentials {
+            Credentials::None => None,
+            Credentials::Token(token) => Some(format!("Bearer {token}")),
+            Credentials::Password(user, password) => {
+                let both = STANDARD.encode(format!("{user}:{password}"));
+                Some(format!("Basic {both}"))
+            }
+        };
+        if authorization
+            .as_ref()
+            .is_some_and(|a| a.contains(['\r', '\n']))
+        {
+            return wrong("the token has a line break in it");
+        }
+        Ok(Self {
+            url: url.to_owned(),
+            agent: agent.into(),
+            authorization,
+        })
+    }
+
+    /// Asks for something by one key.
+    pub fn get(&self, request: &str, key: &str, value: &str) -> Result<Json, ServerError> {
+        let asked = self.agent.get(self.at(request)).query(key, value);
+        let asked = match &self.authorization {
+            Some(authorization) => asked.header("authorization", authorization),
+            None => asked,
+        };
+        self.answer(request, asked.call())
+    }
+
+    /// Has something done.
+    pub fn post(&self, request: &str, body: &Json) -> Result<Json, ServerError> {
+        let asked = self.agent.post(self.at(request));
+        let asked = asked.header("content-type", "application/json");
+        let asked = match &self.authorization {
+            Some(authorization) => asked.header("authorization", authorization),
+            None => asked,
+        };
+        self.answer(request, asked.send(body.to_string()))
+    }
+
+    fn at(&self, request: &str) -> String {
+        format!("{}/api/2.0/mlflow/{request}", self.url)
+    }
+
+    fn answer(
+        &self,
+        request: &str,
+        answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
+    ) -> Result<Json, ServerError> {
+        let unreachable = |e: ureq::Error| ServerError::Unreachable {
+            url: self.url.clone(),
+            reason: e.to_string(),
+        };
+        let mut answer = answer.map_err(unreachable)?;
+        let status = answer.status().as_u16();
+        let body = answer.body_mut().with_config().limit(MAX_ANSWER);
+        let text = body.read_to_string().map_err(unreachable)?;
+        let json: Option<Json> = serde_json::from_str(&text).ok().filter(Json::is_object);
+        let not_mlflow = |answer: String| ServerError::NotMlflow {
+            url: self.url.clone(),
+            answer,
+        };
+        match (status, json) {
+            (200, Some(json)) => Ok(json),
+            (200, None) => Err(not_mlflow("its answer is no JSON object".into())),
+            (300..400, _) => {
+                let to = answer.headers().get("location");
+                let to = to.and_then(|to| to.to_str().ok()).unwrap_or("elsewhere");
+                Err(not_mlflow(format!("it sends on to {to}")))
+            }
+            (404, None) => Err(not_mlflow("it has no such page (status 404)".into())),
+            (status, json) => {
+                let field = |name: &str| {
+                    let text = json.as_ref()?.get(name)?.as_str()?;
+                    Some(text.to_owned())
+                };
+                Err(ServerError::Refused {
+                    request: request.to_owned(),
+                    status,
+                    code: field("error_code").unwrap_or_default(),
+                    message: field("message").unwrap_or_default(),
+                })
+            }
+        }
+    }
+}

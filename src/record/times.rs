@@ -1,0 +1,43 @@
+//! When things happened in a run. Nothing is computed from it; other programs draw by it.
+
+use std::collections::BTreeMap;
+
+use crate::event::Event;
+
+/// Times in milliseconds since 1970.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Times {
+    /// When the training began from its first step.
+    pub started: Option<u64>,
+    /// When its newest attempt began.
+    pub attempt: Option<u64>,
+    /// When each epoch ended.
+    pub epochs: BTreeMap<usize, u64>,
+    /// When each split was evaluated, and with the weights of which epoch.
+    pub evaluations: BTreeMap<String, (usize, u64)>,
+    /// When its newest attempt ended; `None` while it has not.
+    pub ended: Option<u64>,
+}
+
+impl Times {
+    /// Takes in one event.
+    pub fn apply(&mut self, time_ms: u64, event: &Event) {
+        match event {
+            Event::RunStarted(started) => {
+                if started.resumed_step == 0 || self.started.is_none() {
+                    self.started = Some(time_ms);
+                }
+                self.attempt = Some(time_ms);
+                self.ended = None;
+            }
+            Event::EpochFinished(epoch) => {
+                self.epochs.insert(epoch.epoch, time_ms);
+            }
+            Event::SplitEvaluated { split, epoch, .. } => {
+                self.evaluations.insert(split.clone(), (*epoch, time_ms));
+            }
+            Event::RunFinished { .. } => self.ended = Some(time_ms),
+            _ => {}
+        }
+    }
+}
