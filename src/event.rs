@@ -5,6 +5,7 @@
 //! not recorded.
 
 mod attempts;
+mod kernels;
 mod memory;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::spec::adjustment::{Adjustment, Change, learning_rate_factor};
 pub use crate::spec::failure::FailureClass;
 pub use attempts::Attempts;
+pub use kernels::Kernels;
 pub use memory::{MemoryGrowth, MemoryPeak, PoolUsage};
 
 /// Numbers by name, such as `valid/loss`.
@@ -60,12 +62,7 @@ pub enum Event {
         reason: String,
     },
     /// A backend chose kernels by their times; said when all is computed.
-    KernelsChosen {
-        /// How many choices.
-        num: usize,
-        /// sha256 of what was chosen for what.
-        digest: String,
-    },
+    KernelsChosen(Kernels),
     /// A split was evaluated once, after the training.
     SplitEvaluated {
         /// The split.

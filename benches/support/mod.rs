@@ -81,7 +81,7 @@ pub fn by_runner(run: &RunPlan) -> Vec<f64> {
     let seen = marks.clone();
     let job = Job {
         kernels: folder.path().join("kernels"),
-        meter: Arc::new(Meter::new(run, run.memory_limit_bytes)),
+        meter: Arc::new(Meter::new(run, None)),
         is_probe: false,
         plan: run.clone(),
         planned: run.clone(),

@@ -10,6 +10,7 @@ use super::group_of;
 use super::network::Network;
 use crate::data::DataPlan;
 use crate::spec::backend::{Backend, DeviceName, Precision};
+use crate::spec::memory::OnExceed;
 use crate::spec::optimizer::OptimizerSpec;
 use crate::spec::train::TrainSpec;
 
@@ -108,6 +109,24 @@ impl Forecast {
         }
     }
 
+    /// What a run certainly cannot do without once all that `on_exceed` names was changed about it; none where it
+    /// may go on on a device that has other memory.
+    pub fn least_after(demand: &Demand<'_>, on_exceed: &[OnExceed]) -> Option<u64> {
+        if on_exceed.contains(&OnExceed::NextDevice) {
+            return None;
+        }
+        let mut train = demand.train.clone();
+        if on_exceed.contains(&OnExceed::Accumulate) {
+            train.micro_batch_size = 1;
+        }
+        train.gradient_checkpointing |= on_exceed.contains(&OnExceed::Checkpoint);
+        let demand = Demand {
+            train: &train,
+            ..*demand
+        };
+        Some(Self::of(&demand).least())
+    }
+
     /// All of it.
     pub fn total(&self) -> u64 {
         self.without_kept().saturating_add(self.kept)
@@ -131,6 +150,17 @@ impl Forecast {
             self.average,
             self.activations,
             self.batch,
+        ];
+        parts.into_iter().fold(0, u64::saturating_add)
+    }
+
+    /// The weights with all that is kept of each.
+    pub fn states(&self) -> u64 {
+        let parts = [
+            self.parameters,
+            self.gradients,
+            self.optimizer,
+            self.average,
         ];
         parts.into_iter().fold(0, u64::saturating_add)
     }

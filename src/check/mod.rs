@@ -216,6 +216,10 @@ pub const RULES: &[Rule] = &[
         check: rules::host_is_one_device,
     },
     Rule {
+        reads: &["memory"],
+        check: rules::on_exceed_is_one_way,
+    },
+    Rule {
         reads: &["data", "model", "backend", "memory", "train", "optimizer"],
         check: rules::memory_suffices,
     },

@@ -4,7 +4,7 @@ use super::Point;
 use super::forecast::{Demand, FORECAST_REMEDY, Forecast};
 use crate::data::DataPlan;
 use crate::diagnostic::{Diagnostic, counted};
-use crate::spec::backend::FLEX;
+use crate::spec::backend::{Backend, DeviceName};
 use crate::spec::kind::show_bytes;
 use crate::spec::memory::OnExceed;
 use crate::spec::section::Choice;
@@ -57,28 +57,44 @@ pub fn host_is_one_device(point: &Point<'_>) -> Option<Diagnostic> {
     })
 }
 
+pub fn on_exceed_is_one_way(point: &Point<'_>) -> Option<Diagnostic> {
+    let rungs = &point.spec.memory.on_exceed;
+    let twice = rungs
+        .iter()
+        .enumerate()
+        .find(|(at, rung)| rungs[..*at].contains(rung));
+    let (message, help) = match twice {
+        Some((_, rung)) => (
+            format!("`memory.on_exceed` holds \"{}\" twice", rung.name()),
+            "write it once: each is done as often as it helps",
+        ),
+        None if rungs.len() > 1 && rungs.contains(&OnExceed::Refuse) => (
+            "`memory.on_exceed` holds \"refuse\" and other ways".to_owned(),
+            "write \"refuse\" alone, or leave it out: a run fails anyway when nothing else is left",
+        ),
+        None => return None,
+    };
+    let diagnostic = Diagnostic::error("contradiction", message);
+    Some(diagnostic.at(point.span("memory.on_exceed")).help(help))
+}
+
 pub fn memory_suffices(point: &Point<'_>) -> Option<Diagnostic> {
     let limit = point.spec.memory.limit?.0;
     let spec = point.spec;
-    // What the file lets change is counted as changed; another device has other memory.
-    let rungs = &spec.memory.on_exceed;
-    if rungs.contains(&OnExceed::NextDevice) {
-        return None;
-    }
-    let mut train = spec.train.clone();
-    if rungs.contains(&OnExceed::Accumulate) {
-        train.micro_batch_size = 1;
-    }
-    train.gradient_checkpointing |= rungs.contains(&OnExceed::Checkpoint);
-    let needed = Forecast::of(&Demand {
-        device: spec.backend.device.unwrap_or(FLEX),
+    // What `auto` will be is not known here; a card holds no items of the host.
+    let card = DeviceName {
+        backend: Backend::Wgpu,
+        index: 0,
+    };
+    let demand = Demand {
+        device: spec.backend.device.unwrap_or(card),
         precision: spec.backend.precision,
         network: point.network?,
         optimizer: &spec.optimizer,
-        train: &train,
+        train: &spec.train,
         data: point.data?,
-    })
-    .least();
+    };
+    let needed = Forecast::least_after(&demand, &spec.memory.on_exceed)?;
     (needed > limit).then(|| {
         let message = format!(
             "`memory.limit` is {}, and a run holds at least {}",

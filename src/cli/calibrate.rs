@@ -1,13 +1,16 @@
 //! Probes of memory: a run trained for a few steps in a process of its own, with two batch sizes.
 
-use std::path::PathBuf;
 use std::sync::mpsc;
 
 use super::experiment::cache_folder;
-use crate::dispatch::{self, Cancel, Hardware, Observed, Settings, Task};
-use crate::event::{Event, MemoryPeak, Outcome};
-use crate::plan::{Calibration, Probe, RunPlan};
+use super::output::Output;
+use super::scratch::Scratch;
+use crate::dispatch::{self, Cancel, Hardware, Observed, Settings, Task, Urgency};
+use crate::event::{Event, FailureClass, MemoryPeak, Outcome};
+use crate::plan::{Calibration, Probe, Relief, Room, RunPlan};
 use crate::record::{Calibrations, RunFolder};
+use crate::spec::kind::show_bytes;
+use crate::spec::section::Choice;
 
 /// Multiplications with addition that a probe is to take, some seconds of a processor's time: a small
 /// network is so probed over many epochs, in each of which the allocator keeps a little more.
@@ -19,36 +22,169 @@ const UPDATES: (u64, u64) = (96, 2000);
 /// Updates in an epoch of a probe, at least, where the run has as many.
 const STEPS_PER_EPOCH: usize = 6;
 
+/// How often each batch is probed on the host, where checkpoints are written beside the training and their buffers
+/// fall together with its peak or not. The largest counts.
+const REPEATS_ON_HOST: usize = 2;
+
 /// The calibrations of this program on this machine.
 pub fn calibrations() -> Calibrations {
     let program = std::env::current_exe().unwrap_or_default();
     Calibrations::new(&cache_folder(), &program)
 }
 
-/// Measures a run with its own batch and with half of it, and keeps what comes of it. The error is a phrase.
-pub fn calibrate(
-    run: &RunPlan,
-    threads: usize,
-    calibrations: &Calibrations,
-) -> Result<Calibration, String> {
-    let items = run.train.micro_batch_size;
-    let other = if items > 1 { items / 2 } else { 2 };
-    let mut probes = Vec::new();
-    for items in [items, other] {
-        let peak = probe(&probed(run, items), threads)?;
-        let bytes = peak.bytes();
-        if bytes == 0 {
-            return Err("this system does not say what a process holds".into());
-        }
-        probes.push(Probe { items, bytes });
-    }
-    let calibration = Calibration::new(calibrations.key(run), [probes[0], probes[1]]);
-    let kept = calibrations.keep(&calibration);
-    kept.map_err(|e| e.to_string())?;
-    Ok(calibration)
+/// Makes probes.
+pub struct Prober<'a> {
+    /// Where what was measured is kept.
+    pub calibrations: &'a Calibrations,
+    /// The hardware that they run on.
+    pub hardware: &'a Hardware,
+    /// Ends them.
+    pub cancel: &'a Cancel,
 }
 
-/// The same work for a few steps, with nothing that could end it before.
+/// Why nothing was measured.
+#[derive(Debug, PartialEq)]
+pub enum NotMeasured {
+    /// The user stopped it.
+    Stopped,
+    /// For a reason, as a phrase.
+    Because(String),
+}
+
+impl From<String> for NotMeasured {
+    fn from(reason: String) -> Self {
+        NotMeasured::Because(reason)
+    }
+}
+
+impl Prober<'_> {
+    /// Measures a run with its own batch and with half of it, and keeps what comes of it.
+    pub fn calibrate(
+        &self,
+        run: &RunPlan,
+        output: &mut Output,
+    ) -> Result<Calibration, NotMeasured> {
+        if let Some(reason) = &run.skip {
+            return Err(NotMeasured::Because(reason.clone()));
+        }
+        let items = run.train.micro_batch_size;
+        let other = if items > 1 { items / 2 } else { 2 };
+        let repeats = match run.device.backend.is_host() {
+            true => REPEATS_ON_HOST,
+            false => 1,
+        };
+        let mut probes = Vec::new();
+        for items in [items, other] {
+            let probed = probed(run, items);
+            self.dare(&probed)?;
+            let mut bytes = 0;
+            for _ in 0..repeats {
+                bytes = self.probe(&probed)?.bytes().max(bytes);
+            }
+            if bytes == 0 {
+                let reason = "this system does not say what a process holds";
+                return Err(NotMeasured::Because(reason.into()));
+            }
+            probes.push(Probe {
+                items,
+                bytes,
+                kept: probed.forecast.kept,
+                counted: probed.forecast.without_kept(),
+            });
+        }
+        let key = self.calibrations.key(run);
+        let calibration = Calibration::new(key, [probes[0], probes[1]]);
+        if let Err(e) = self.calibrations.keep(&calibration) {
+            output.say(&format!(
+                "note: what was measured holds for this command alone, as it cannot be kept: {e}; name a folder that can be written with XDG_CACHE_HOME"
+            ));
+        }
+        Ok(calibration)
+    }
+
+    /// What a probe may hold: all that is there.
+    fn room(&self, run: &RunPlan) -> Option<Room> {
+        let unlimited = RunPlan {
+            memory_limit_bytes: None,
+            ..run.clone()
+        };
+        self.hardware.room(&unlimited)
+    }
+
+    /// A probe that is counted to need more is not made.
+    fn dare(&self, run: &RunPlan) -> Result<(), NotMeasured> {
+        let room = self.room(run);
+        match room.filter(|room| run.forecast.total() > room.bytes) {
+            None => Ok(()),
+            Some(room) => Err(NotMeasured::Because(format!(
+                "a probe with {} items at a time would hold {} as counted, and {}: it was not made",
+                run.train.micro_batch_size,
+                show_bytes(run.forecast.total()),
+                room.in_words()
+            ))),
+        }
+    }
+
+    /// The most that a run holds that is made in a folder of its own.
+    fn probe(&self, run: &RunPlan) -> Result<MemoryPeak, NotMeasured> {
+        if self.cancel.urgency() != Urgency::None {
+            return Err(NotMeasured::Stopped);
+        }
+        let wrong = |e: std::io::Error| format!("cannot start a probe: {e}");
+        let place = Scratch::new().map_err(wrong)?;
+        let folder = RunFolder(place.path().join("run"));
+        folder.write_plan(run).map_err(wrong)?;
+        let mut arguments = vec!["--probe".to_owned()];
+        if let Some(room) = self.room(run) {
+            arguments.extend(["--probe-limit".to_owned(), room.bytes.to_string()]);
+        }
+        let task = Task {
+            plan: run.clone(),
+            folder: folder.0.clone(),
+            log: folder.run_log(),
+            arguments,
+            attempts: Default::default(),
+        };
+        let settings = Settings {
+            program: std::env::current_exe().map_err(wrong)?,
+            jobs: 1,
+            threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
+            hardware: Hardware::unknown(),
+            time_limit: None,
+        };
+        let (sender, receiver) = mpsc::channel::<Observed>();
+        dispatch::dispatch(&[task], &settings, self.cancel, sender)?;
+        if self.cancel.urgency() != Urgency::None {
+            return Err(NotMeasured::Stopped);
+        }
+        let (mut peak, mut failure) = (None, None);
+        for Observed { event, .. } in receiver {
+            match event {
+                Event::MemoryMeasured(measured) => peak = Some(measured),
+                Event::RunFinished {
+                    outcome: Outcome::Failed { class, message, .. },
+                    ..
+                } => failure = Some((class, message)),
+                _ => {}
+            }
+        }
+        match (peak, failure) {
+            // Whatever the numbers are, they take as much room.
+            (Some(peak), None | Some((FailureClass::NotFinite, _))) => Ok(peak),
+            (_, Some((class, message))) => Err(NotMeasured::Because(format!(
+                "a probe with {} items at a time failed ({}): {message}",
+                run.train.micro_batch_size,
+                class.name()
+            ))),
+            (None, None) => Err(NotMeasured::Because(
+                "a probe did not say what it held".into(),
+            )),
+        }
+    }
+}
+
+/// The same work for a few steps, with nothing that could end it before. The limit stays in the plan, since it decides
+/// what is kept on the device; the worker is told to pay no heed to it.
 fn probed(run: &RunPlan, items: usize) -> RunPlan {
     let mut probe = run.in_batches(items, run.precision);
     let per_item = run.network.multiply_adds_per_item.saturating_mul(3);
@@ -60,47 +196,6 @@ fn probed(run: &RunPlan, items: usize) -> RunPlan {
     probe.steps_per_epoch = probe.steps_per_epoch.min(steps);
     probe.time_limit_secs = None;
     probe.on_failure.clear();
+    probe.on_exceed = Relief::default();
     probe.with_fingerprint()
-}
-
-/// The most that a run holds that is made in a folder of its own.
-fn probe(run: &RunPlan, threads: usize) -> Result<MemoryPeak, String> {
-    let wrong = |e: std::io::Error| format!("cannot start a probe: {e}");
-    let place = tempfile::tempdir().map_err(wrong)?;
-    let folder = RunFolder(PathBuf::from(place.path()));
-    folder.write_plan(run).map_err(wrong)?;
-    let task = Task {
-        plan: run.clone(),
-        folder: folder.0.clone(),
-        log: folder.run_log(),
-        arguments: vec!["--probe".into()],
-        attempts: Default::default(),
-    };
-    let settings = Settings {
-        program: std::env::current_exe().map_err(wrong)?,
-        jobs: 1,
-        threads,
-        hardware: Hardware::unknown(),
-        time_limit: None,
-    };
-    let (sender, receiver) = mpsc::channel::<Observed>();
-    dispatch::dispatch(&[task], &settings, &Cancel::default(), sender)?;
-    let mut peak = None;
-    for Observed { event, .. } in receiver {
-        match event {
-            Event::MemoryMeasured(measured) => peak = Some(measured),
-            Event::RunFinished {
-                outcome: Outcome::Failed { class, message, .. },
-                ..
-            } => {
-                let items = run.train.micro_batch_size;
-                let class = crate::spec::section::Choice::name(class);
-                return Err(format!(
-                    "a probe with {items} items at a time failed ({class}): {message}"
-                ));
-            }
-            _ => {}
-        }
-    }
-    peak.ok_or_else(|| "a probe did not say what it held".into())
 }

@@ -2,57 +2,52 @@
 //!
 //! Drivers crash now and then, so each is asked in a process of its own.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use comfy_table::{ContentArrangement, Table, presets};
 
 use super::OK;
 use super::output::Output;
 use crate::plan::inventory::{DeviceKind, Found, Inventory, Listed, Missing, State};
+use crate::record::{PATIENCE, answer};
 use crate::spec::backend::{Backend, DeviceName};
 use crate::spec::kind::show_bytes;
-use crate::spec::section::Choice;
+use crate::spec::section::{Choice, by_name};
 use crate::train::device;
 
 /// The devices of this machine, through this build.
 pub fn inventory() -> Inventory {
     let backends = Backend::ALL.iter();
-    let each = backends.flat_map(|(backend, _, _)| of_backend(*backend).0);
+    let each = backends.flat_map(|(backend, _, _)| devices_of(*backend).0);
     Inventory(each.collect())
 }
 
 /// Those of one backend. What has no driver is asked here.
-fn of_backend(backend: Backend) -> Inventory {
+pub fn devices_of(backend: Backend) -> Inventory {
     if backend.is_host() || !backend.is_compiled() {
         return device::list(backend);
     }
     ask(backend).unwrap_or_else(|reason| {
-        let missing = Missing {
-            reason,
-            remedy: "update the device's driver, or choose another device".into(),
-        };
-        Inventory(vec![Listed {
-            device: DeviceName { backend, index: 0 },
-            state: State::Missing(missing),
-        }])
+        let remedy = "update the device's driver, or choose another device";
+        Inventory::missing(backend, reason, remedy.into())
     })
 }
 
 fn ask(backend: Backend) -> Result<Inventory, String> {
     let program = std::env::current_exe().map_err(|e| e.to_string())?;
-    let output = Command::new(program)
-        .args(["devices", "--json", "--backend", backend.name()])
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .map_err(|e| format!("its devices cannot be asked for: {e}"))?;
-    if !output.status.success() {
+    let mut command = Command::new(program);
+    command.args(["devices", "--json", "--backend", backend.name()]);
+    let (status, lines) = answer(command, PATIENCE)
+        .map_err(|e| format!("its devices cannot be asked for: {e}"))?
+        .ok_or_else(|| {
+            let secs = PATIENCE.as_secs();
+            format!("its driver did not answer within {secs} s when it was asked for its devices")
+        })?;
+    if !status.success() {
         return Err(format!(
-            "its driver crashed when it was asked for its devices ({})",
-            output.status
+            "its driver crashed when it was asked for its devices ({status})"
         ));
     }
-    let lines = String::from_utf8_lossy(&output.stdout);
     let listed = lines.lines().map(serde_json::from_str);
     let listed: Result<Vec<Listed>, _> = listed.collect();
     listed
@@ -62,10 +57,7 @@ fn ask(backend: Backend) -> Result<Inventory, String> {
 
 /// A backend by its name.
 pub fn backend(name: &str) -> Result<Backend, String> {
-    let found = Backend::ALL.iter().find(|(_, known, _)| *known == name);
-    found
-        .map(|(backend, _, _)| *backend)
-        .ok_or_else(|| format!("there is no backend `{name}`"))
+    by_name(name).ok_or_else(|| format!("there is no backend `{name}`"))
 }
 
 /// `runner devices`. With a backend, that one alone and in this process.

@@ -12,6 +12,7 @@ use super::output::Output;
 use super::{ExecArgs, FAILED, INTERRUPTED, Logging, OK, log_to};
 use crate::diagnostic::Diagnostic;
 use crate::event::{Event, FailureClass, Outcome};
+use crate::plan::RunPlan;
 use crate::record::RunFolder;
 use crate::spec::document::plain_io_error;
 use crate::train::{self, Executed, Interrupter, Job, Meter, is_out_of_memory, panic_text};
@@ -63,10 +64,18 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
     watch_leash(interrupter.clone());
     let planned = plan;
     let plan = planned.adjusted(&args.adjust);
-    let meter = Arc::new(Meter::new(
-        &plan,
-        plan.memory_limit_bytes.filter(|_| !args.probe),
-    ));
+    let room = match args.probe {
+        true => args.probe_limit.and_then(|free| {
+            let unlimited = RunPlan {
+                memory_limit_bytes: None,
+                memory_reserve_bytes: 0,
+                ..plan.clone()
+            };
+            unlimited.room(Some(free))
+        }),
+        false => plan.room(None),
+    };
+    let meter = Arc::new(Meter::new(&plan, room));
     let watched = meter.clone();
     meter.start(interrupter.clone(), move |outcome| {
         // The training is in a step that does not end; what it would still allocate is not waited for.

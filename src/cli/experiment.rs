@@ -19,22 +19,7 @@ pub fn plan(
     output: &mut Output,
 ) -> Result<(Document, Plan), u8> {
     let document = open(args, output)?;
-    let name = default_name(&args.spec);
-    let folders = Folders {
-        base: args.spec.parent().unwrap_or(Path::new(".")).to_owned(),
-        cache: cache_folder(),
-    };
-    let decoding = Fetching::decoding(download.unwrap_or(Mode::Normal));
-    let watch = |done, total| decoding.show("reading data", done, Some(total));
-    let mut locate = |spec: &crate::spec::data::DataSpec| match download {
-        None => data::locate(spec, &folders, None, &watch),
-        Some(mode) => {
-            let bar = Fetching::download(mode);
-            let mut progress = |file: &str, received, total| bar.show(file, received, total);
-            data::locate(spec, &folders, Some(&mut progress), &watch)
-        }
-    };
-    match plan::plan(&document, &name, &mut locate, &inventory) {
+    match try_plan(&args.spec, &document, download) {
         Ok((plan, warnings)) => {
             if !warnings.0.is_empty() {
                 output.has_warned = true;
@@ -47,6 +32,30 @@ pub fn plan(
         }
         Err(diagnostics) => Err(show(&document.sources, &diagnostics, output)),
     }
+}
+
+/// Plans what was read from a path. Nothing is shown but progress.
+pub fn try_plan(
+    path: &Path,
+    document: &Document,
+    download: Option<Mode>,
+) -> Result<(Plan, Diagnostics), Diagnostics> {
+    let name = default_name(path);
+    let folders = Folders {
+        base: path.parent().unwrap_or(Path::new(".")).to_owned(),
+        cache: cache_folder(),
+    };
+    let decoding = Fetching::decoding(download.unwrap_or(Mode::Normal));
+    let watch = |done, total| decoding.show("reading data", done, Some(total));
+    let mut locate = |spec: &crate::spec::data::DataSpec| match download {
+        None => data::locate(spec, &folders, None, &watch),
+        Some(mode) => {
+            let bar = Fetching::download(mode);
+            let mut progress = |file: &str, received, total| bar.show(file, received, total);
+            data::locate(spec, &folders, Some(&mut progress), &watch)
+        }
+    };
+    plan::plan(document, &name, &mut locate, &inventory)
 }
 
 /// Where this program keeps what it can make anew.
@@ -86,7 +95,8 @@ pub fn open(args: &SpecArgs, output: &mut Output) -> Result<Document, u8> {
     read(args).map_err(|(sources, diagnostics)| show(&sources, &diagnostics, output))
 }
 
-fn read(args: &SpecArgs) -> Result<Document, (Sources, Diagnostics)> {
+/// Reads an experiment file with its edits. What is wrong comes back with the texts that it points into.
+pub fn read(args: &SpecArgs) -> Result<Document, (Sources, Diagnostics)> {
     let mut document = Document::read(&args.spec)?;
     let mut diagnostics = Diagnostics::default();
     for assignment in &args.set {

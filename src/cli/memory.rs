@@ -3,26 +3,32 @@
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::json;
 
-use super::calibrate::{calibrate, calibrations};
-use super::experiment::{plan as plan_experiment, refuse, trial};
+use super::calibrate::{NotMeasured, Prober, calibrations};
+use super::devices::devices_of;
+use super::experiment::{plan as plan_experiment, read, trial, try_plan};
 use super::output::Output;
 use super::prepare::verify_data;
-use super::{FAILED, MemoryArgs, OK, SpecArgs};
+use super::run::{hardware_of, listen_for_signals};
+use super::{INTERRUPTED, MemoryArgs, OK, SpecArgs};
 use crate::console::Mode;
-use crate::diagnostic::Diagnostic;
-use crate::plan::RunPlan;
+use crate::diagnostic::Severity;
+use crate::dispatch::Cancel;
 use crate::plan::budget::{Cell, Verdict, advice};
+use crate::plan::inventory::{HOST, Inventory};
 use crate::plan::reference::{DECLARED, USABLE_BYTES};
+use crate::plan::{Basis, Plan, Room, RunPlan};
 use crate::record::{Calibrations, total_memory};
 use crate::spec::backend::Precision;
 use crate::spec::kind::show_bytes;
 use crate::spec::section::Choice;
-use crate::train::device;
 
 /// `runner memory`
 pub fn memory(args: &MemoryArgs, output: &mut Output) -> u8 {
     let Some(spec) = &args.spec else {
-        output.print(&reference());
+        output.print(&match args.json {
+            true => reference_json(),
+            false => reference(),
+        });
         return OK;
     };
     let spec = SpecArgs {
@@ -38,30 +44,53 @@ pub fn memory(args: &MemoryArgs, output: &mut Output) -> u8 {
         Ok(run) => run,
         Err(code) => return code,
     };
+    let inventory = devices_of(run.device.backend);
     let precisions = match args.precisions.is_empty() {
         false => args.precisions.clone(),
-        true => precisions(run),
+        true => precisions(run, &inventory),
     };
+    let precisions: Vec<(Precision, Option<String>)> = precisions
+        .into_iter()
+        .map(|precision| (precision, refusal(&spec, &plan, run, precision)))
+        .collect();
     let calibrations = calibrations();
     if args.calibrate {
         if let Err(code) = verify_data(&document, &plan, output) {
             return code;
         }
-        for precision in &precisions {
+        let cancel = Cancel::default();
+        listen_for_signals(cancel.clone());
+        let prober = Prober {
+            calibrations: &calibrations,
+            hardware: &hardware_of(inventory.clone()),
+            cancel: &cancel,
+        };
+        for (precision, refusal) in &precisions {
             let run = run.in_batches(run.train.micro_batch_size, *precision);
-            output.say(&format!(
-                "probing `{}` on {} {}",
-                run.trial,
-                run.device,
-                precision.name()
-            ));
-            if let Err(reason) = calibrate(&run, threads(), &calibrations) {
-                refuse(Diagnostic::error("run", reason), output);
-                return FAILED;
+            let on = format!("`{}` on {} {}", run.trial, run.device, precision.name());
+            if refusal.is_some() {
+                continue;
+            }
+            output.say(&format!("probing {on}"));
+            match prober.calibrate(&run, output) {
+                Ok(_) => {}
+                Err(NotMeasured::Stopped) => {
+                    output.say("stopped: what was measured before is kept");
+                    return INTERRUPTED;
+                }
+                Err(NotMeasured::Because(reason)) => {
+                    output.say(&format!("note: {on} is not measured: {reason}"));
+                }
             }
         }
     }
-    let sheet = Sheet::new(run, &args.batch_sizes, &precisions, &calibrations);
+    let sheet = Sheet::new(
+        run,
+        &args.batch_sizes,
+        &precisions,
+        &calibrations,
+        &inventory,
+    );
     output.print(&match args.json {
         true => sheet.json(),
         false => sheet.text(),
@@ -69,34 +98,46 @@ pub fn memory(args: &MemoryArgs, output: &mut Output) -> u8 {
     OK
 }
 
-/// A precision by its name; the error is a phrase.
-pub fn precision(text: &str) -> Result<Precision, String> {
-    let mut all = Precision::ALL.iter();
-    let found = all.find(|(_, name, _)| *name == text);
-    found.map(|(precision, _, _)| *precision).ok_or_else(|| {
-        let names: Vec<_> = Precision::ALL.iter().map(|(_, name, _)| *name).collect();
-        format!("expected one of {}", names.join(", "))
-    })
-}
-
-fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, |n| n.get())
-}
-
 /// What the run's device computes in; what the run asks for where the device is not there.
-fn precisions(run: &RunPlan) -> Vec<Precision> {
-    let mut there = device::precisions(run.device);
+fn precisions(run: &RunPlan, inventory: &Inventory) -> Vec<Precision> {
+    let mut devices = inventory.found();
+    let device = devices.find(|(device, _)| *device == run.device);
+    let mut there = device.map_or(Vec::new(), |(_, found)| found.precisions.clone());
     if !there.contains(&run.precision) {
         there.insert(0, run.precision);
     }
     there
 }
 
+/// Why the file is refused in a precision that it does not ask for; none where it is not, or where the precision is an
+/// axis, so that it cannot be told for this trial.
+fn refusal(spec: &SpecArgs, plan: &Plan, run: &RunPlan, precision: Precision) -> Option<String> {
+    let key = "backend.precision";
+    if precision == run.precision || plan.axes.iter().any(|axis| axis == key) {
+        return None;
+    }
+    let mut set = spec.set.clone();
+    set.push(format!("{key}=\"{}\"", precision.name()));
+    let document = read(&SpecArgs {
+        spec: spec.spec.clone(),
+        set,
+    })
+    .ok()?;
+    let refused = try_plan(&spec.spec, &document, None).err()?;
+    let mut errors = refused
+        .0
+        .into_iter()
+        .filter(|d| d.severity == Severity::Error);
+    errors.next().map(|error| error.message)
+}
+
 /// A budget sheet.
 struct Sheet<'a> {
     run: &'a RunPlan,
-    /// What there is, and in words what that is.
-    capacity: Option<(u64, String)>,
+    /// What it may hold.
+    room: Option<Room>,
+    /// Precisions that the file is refused in, with the reason.
+    refused: Vec<(Precision, String)>,
     /// Batches from small to large, each with its precisions.
     rows: Vec<Vec<Cell>>,
     own: Cell,
@@ -107,8 +148,9 @@ impl<'a> Sheet<'a> {
     fn new(
         run: &'a RunPlan,
         batch_sizes: &[usize],
-        precisions: &[Precision],
+        precisions: &[(Precision, Option<String>)],
         calibrations: &Calibrations,
+        inventory: &Inventory,
     ) -> Self {
         let items = run.train.micro_batch_size;
         let mut sizes = match batch_sizes.is_empty() {
@@ -118,57 +160,78 @@ impl<'a> Sheet<'a> {
         sizes.retain(|items| *items > 0);
         sizes.sort_unstable();
         sizes.dedup();
-        let capacity = capacity(run);
-        let cell = |items: usize, precision: Precision| {
-            let run = run.in_batches(items, precision);
-            let expected = calibrations.expected(&run);
+        let room = run.room(there(run, inventory));
+        let correction =
+            |precision: Precision| calibrations.correction(&run.in_batches(items, precision));
+        let cell = |items: usize, precision: Precision, refused: bool, correction: Option<f64>| {
+            let expected = calibrations.expected(&run.in_batches(items, precision), correction);
+            let verdict = room.map(|room| Verdict::of(expected.bytes, room.bytes));
             Cell {
                 items,
                 precision,
                 bytes: expected.bytes,
-                is_calibrated: expected.is_calibrated,
-                verdict: capacity
-                    .as_ref()
-                    .map(|(there, _)| Verdict::of(expected.bytes, *there)),
+                basis: expected.basis,
+                verdict: match refused {
+                    true => Some(Verdict::Refused),
+                    false => verdict,
+                },
             }
         };
-        let row = |items: &usize| precisions.iter().map(|p| cell(*items, *p)).collect();
-        let own = cell(items, run.precision);
-        let advice = match (&capacity, own.verdict) {
-            (Some((there, _)), Some(Verdict::TooLarge)) => {
-                advice(run, calibrations.find(run).as_ref(), *there)
-            }
+        let columns: Vec<_> = precisions
+            .iter()
+            .map(|(precision, refusal)| (*precision, refusal.is_some(), correction(*precision)))
+            .collect();
+        let row = |items: &usize| {
+            let cells = columns.iter();
+            cells
+                .map(|(precision, refused, correction)| {
+                    cell(*items, *precision, *refused, *correction)
+                })
+                .collect()
+        };
+        let correction = correction(run.precision);
+        let own = cell(items, run.precision, false, correction);
+        let advice = match (&room, own.verdict) {
+            (Some(room), Some(Verdict::TooLarge)) => advice(run, correction, room.bytes),
             _ => Vec::new(),
         };
+        let refused = precisions
+            .iter()
+            .filter_map(|(precision, refusal)| Some((*precision, refusal.clone()?)));
         Self {
             run,
+            room,
+            refused: refused.collect(),
             rows: sizes.iter().map(row).collect(),
             own,
             advice,
-            capacity,
         }
     }
 
     fn text(&self) -> String {
         let run = self.run;
-        let against = match &self.capacity {
-            Some((bytes, what)) => format!("against {} ({what})", show_bytes(*bytes)),
+        let against = match &self.room {
+            Some(room) => room.in_words(),
             None => {
-                "without a verdict: it is not known how much this device has; write `memory.limit`"
+                "no verdicts, as it is not known how much this device has: write `memory.limit`"
                     .into()
             }
         };
-        let head = format!("trial `{}` on {}, {against}", run.trial, run.device);
+        let head = format!("trial `{}` on {}; {against}", run.trial, run.device);
         let mut text = format!("{head}\n\n{}\n", self.table());
+        for (precision, reason) in &self.refused {
+            text += &format!("{} is refused: {reason}\n", precision.name());
+        }
         let own = &self.own;
         text += &format!(
             "\n{} items at a time in {}: {}, {}\n",
             own.items,
             own.precision.name(),
             show_bytes(own.bytes),
-            match own.is_calibrated {
-                true => "as measured on this machine; counted beforehand:",
-                false => "counted, not measured here: `--calibrate` does that",
+            match own.basis {
+                Basis::Measured => "as measured on this machine; counted beforehand:",
+                Basis::Counted | Basis::Corrected =>
+                    "counted, not measured here: `--calibrate` does that",
             }
         );
         let mut parts = plain();
@@ -190,19 +253,18 @@ impl<'a> Sheet<'a> {
     fn table(&self) -> String {
         let mut table = plain();
         let mut head = vec!["items at a time".to_owned()];
-        head.extend(self.rows.first().into_iter().flatten().map(|cell| {
-            let calibrated = match cell.is_calibrated {
-                true => " (calibrated)",
-                false => "",
-            };
-            format!("{}{calibrated}", cell.precision.name())
-        }));
+        let first = self.rows.first().into_iter().flatten();
+        head.extend(first.map(|cell| cell.precision.name().to_owned()));
         let columns = head.len();
         table.set_header(head);
         for row in &self.rows {
-            let cells = row.iter().map(|cell| match cell.verdict {
-                Some(verdict) => format!("{} {}", show_bytes(cell.bytes), verdict.name()),
-                None => show_bytes(cell.bytes),
+            let cells = row.iter().map(|cell| {
+                let held = format!("{} {}", show_bytes(cell.bytes), cell.basis.name());
+                match cell.verdict {
+                    Some(Verdict::Refused) => Verdict::Refused.name().to_owned(),
+                    Some(verdict) => format!("{held}, {}", verdict.name()),
+                    None => held,
+                }
             });
             let items = row.first().map_or(0, |cell| cell.items);
             let items = match items == self.own.items {
@@ -212,15 +274,20 @@ impl<'a> Sheet<'a> {
             table.add_row([items].into_iter().chain(cells));
         }
         align(&mut table, columns);
-        format!("{}\n* as the file has it", table.trim_fmt())
+        let mut text = format!("{}\n* as the file has it", table.trim_fmt());
+        let mut cells = self.rows.iter().flatten();
+        if cells.any(|cell| cell.basis == Basis::Corrected) {
+            text += "\ncorrected: counted, times what the file's own batch was measured to be off its count";
+        }
+        text
     }
 
     fn json(&self) -> String {
         let sheet = json!({
             "trial": self.run.trial,
             "device": self.run.device,
-            "capacity_bytes": self.capacity.as_ref().map(|(bytes, _)| bytes),
-            "capacity": self.capacity.as_ref().map(|(_, what)| what),
+            "capacity_bytes": self.room.map(|room| room.bytes),
+            "capacity": self.room.map(|room| room.in_words()),
             "cells": self.rows.concat(),
             "own": self.own,
             "forecast": self.run.forecast,
@@ -230,24 +297,15 @@ impl<'a> Sheet<'a> {
     }
 }
 
-/// What a run may hold, with what that is in words: its limit, or the machine's memory where it computes there.
-fn capacity(run: &RunPlan) -> Option<(u64, String)> {
-    if let Some(limit) = run.memory_limit_bytes {
-        return Some((limit, "`memory.limit`".into()));
+/// The bytes that the run's device has, where that is known.
+fn there(run: &RunPlan, inventory: &Inventory) -> Option<u64> {
+    let mut devices = inventory.found();
+    let device = devices.find(|(device, _)| *device == run.device);
+    match device {
+        Some((_, found)) if found.memory_of() != HOST => found.memory_bytes,
+        None if !run.device.backend.is_host() => None,
+        _ => Some(total_memory()).filter(|bytes| *bytes > 0),
     }
-    let there = total_memory();
-    if !run.device.backend.is_host() || there == 0 {
-        return None;
-    }
-    let reserve = run.memory_reserve_bytes;
-    let what = match reserve {
-        0 => "this machine's memory".into(),
-        _ => format!(
-            "this machine's memory less `memory.reserve` of {}",
-            show_bytes(reserve)
-        ),
-    };
-    Some((there.saturating_sub(reserve), what))
 }
 
 fn plain() -> Table {
@@ -307,6 +365,26 @@ fn reference() -> String {
         table.trim_fmt(),
         gigabytes(USABLE_BYTES)
     )
+}
+
+/// The same as JSON.
+fn reference_json() -> String {
+    let rows = DECLARED.iter().map(|row| {
+        json!({
+            "model": row.model,
+            "precision": if row.float == 2 { "f16" } else { "f32" },
+            "batch": row.batch,
+            "gradient_checkpointing": row.gradient_checkpointing,
+            "declared": row.declared,
+            "is_declared_safe": row.is_safe,
+            "parameters": row.num_parameters(),
+            "state_bytes": row.state_bytes(),
+            "activation_bytes": row.kept_bytes(),
+            "activations_of": row.unit(),
+            "room": row.num_that_fit(),
+        })
+    });
+    serde_json::to_string_pretty(&rows.collect::<Vec<_>>()).unwrap_or_default()
 }
 
 fn gigabytes(bytes: u64) -> String {

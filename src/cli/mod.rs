@@ -24,6 +24,7 @@ mod render;
 mod reproduce;
 mod retry;
 mod run;
+mod scratch;
 mod serve;
 mod template;
 mod verbs;
@@ -234,7 +235,7 @@ struct MemoryArgs {
     #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1 << 24).map(|n| n as usize))]
     batch_sizes: Vec<usize>,
     /// Precisions, such as `f32,bf16`; by default those of the device
-    #[arg(long, value_name = "P,P", value_delimiter = ',', value_parser = memory::precision)]
+    #[arg(long, value_name = "P,P", value_delimiter = ',')]
     precisions: Vec<Precision>,
     /// Measure first: train a few steps with two batch sizes in each precision, and keep what comes of it
     #[arg(long)]
@@ -326,7 +327,7 @@ struct ReproduceArgs {
     #[arg(long, value_name = "GRADE", default_value = "bitwise")]
     at_least: AtLeast,
     /// Another device than then, such as `wgpu`
-    #[arg(long, value_name = "DEVICE", value_parser = |text: &str| DeviceName::try_from(text.to_owned()))]
+    #[arg(long, value_name = "DEVICE")]
     device: Option<DeviceName>,
     /// Make and compare the first N updates alone
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
@@ -360,7 +361,7 @@ struct ParityArgs {
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// The devices, such as `flex,wgpu`: all others are held against the first
-    #[arg(long, value_name = "A,B", value_delimiter = ',', required = true, value_parser = |text: &str| DeviceName::try_from(text.to_owned()))]
+    #[arg(long, value_name = "A,B", value_delimiter = ',', required = true)]
     devices: Vec<DeviceName>,
     /// Updates to make
     #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
@@ -493,6 +494,9 @@ struct ExecArgs {
     /// Validate and test few batches alone, since nothing but memory is to be learned
     #[arg(long)]
     probe: bool,
+    /// Instead of the plan's limit: the bytes that a probe may hold
+    #[arg(long, value_name = "BYTES", requires = "probe")]
+    probe_limit: Option<u64>,
     /// Fail at this moment
     #[arg(long, hide = true)]
     inject_fault: Option<Fault>,
@@ -503,7 +507,7 @@ struct ParityExecArgs {
     /// The folder of the run to train; without one, examples of layers are tried
     folder: Option<PathBuf>,
     /// The reference and the other
-    #[arg(long, value_delimiter = ',', required = true, value_parser = |text: &str| DeviceName::try_from(text.to_owned()))]
+    #[arg(long, value_delimiter = ',', required = true)]
     devices: Vec<DeviceName>,
     /// Updates to make
     #[arg(long)]

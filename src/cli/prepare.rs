@@ -10,7 +10,7 @@ use crate::console::Mode;
 use crate::data::{self, DataPlan};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::event::Event;
-use crate::plan::{Plan, RunPlan, put_together};
+use crate::plan::{Forecast, Plan, RunPlan, put_together};
 use crate::record::{
     ExperimentFolder, RunFolder, Status, is_other_format, is_unwritable, leftovers, status,
     total_memory, unwritable, write_json, write_whole,
@@ -41,26 +41,30 @@ pub fn verify_data(document: &Document, plan: &Plan, output: &mut Output) -> Res
 
 /// Refuses runs that the machine certainly cannot hold, on devices that use its memory.
 pub fn verify_memory(document: &Document, plan: &Plan, output: &mut Output) -> Result<(), u8> {
-    let there = total_memory();
-    let free = |run: &RunPlan| there.saturating_sub(run.memory_reserve_bytes);
-    let too_large =
-        |run: &&RunPlan| run.device.backend.is_host() && run.forecast.least() > free(run);
-    let Some(run) = plan.runs.iter().find(too_large).filter(|_| there > 0) else {
+    let there = Some(total_memory()).filter(|there| *there > 0);
+    let on_host = plan.runs.iter().filter(|run| run.device.backend.is_host());
+    let too_large = |run: &RunPlan| {
+        let least = Forecast::least_after(&run.demand(), &run.on_exceed.rungs)?;
+        let room = run.room(there)?;
+        (least > room.bytes).then_some((least, room))
+    };
+    let found = on_host
+        .filter_map(|run| Some((run, too_large(run)?)))
+        .next();
+    let Some((run, (least, room))) = found else {
         return Ok(());
     };
-    let but = match run.memory_reserve_bytes {
-        0 => String::new(),
-        reserve => format!(", of which {} are reserved", show_bytes(reserve)),
-    };
     let message = format!(
-        "run `{}` holds at least {}, and this machine has {}{but}",
+        "run `{}` holds at least {}, and on this machine {}",
         run.id,
-        show_bytes(run.forecast.least()),
-        show_bytes(there)
+        show_bytes(least),
+        room.in_words()
     );
-    let diagnostic =
-        Diagnostic::error("memory", message).help("`runner memory` shows what would fit");
-    Err(refuse_at(document, "model", diagnostic, output))
+    let diagnostic = Diagnostic::error("memory", message).help(format!(
+        "{}; `runner memory` shows what would fit",
+        room.remedy()
+    ));
+    Err(refuse_at(document, room.key(), diagnostic, output))
 }
 
 /// Refuses with the place of a key, where the file has it.

@@ -10,6 +10,7 @@ use super::experiment::{plan as plan_experiment, refuse, trial};
 use super::output::Output;
 use super::prepare::verify_data;
 use super::reproduce::side;
+use super::scratch::Scratch;
 use super::{FAILED, Logging, OK, ProveArgs};
 use crate::diagnostic::{Diagnostic, counted};
 use crate::event::{Event, Outcome};
@@ -42,6 +43,10 @@ fn try_prove(args: &ProveArgs, logging: &Logging, output: &mut Output) -> Result
     let (document, plan) = plan_experiment(&args.spec, Some(crate::console::Mode::Normal), output)?;
     verify_data(&document, &plan, output)?;
     let run = trial(&plan, args.trial.as_deref(), output)?;
+    if let Some(reason) = &run.skip {
+        let message = format!("trial `{}` cannot be tried: {reason}", run.trial);
+        return Err(refuse(Diagnostic::error("device", message), output));
+    }
     let short = shortened(run);
     output.say(&format!(
         "trial `{}` on {} {}, shortened to {} of {}",
@@ -57,7 +62,7 @@ fn try_prove(args: &ProveArgs, logging: &Logging, output: &mut Output) -> Result
             output,
         )
     };
-    let place = tempfile::tempdir().map_err(|e| internal(e, output))?;
+    let place = Scratch::new().map_err(|e| internal(e, output))?;
     let program = std::env::current_exe().map_err(|e| internal(e, output))?;
     let mut arguments = super::run::worker_arguments(logging, None);
     let experiment = ExperimentFolder(place.path().to_owned());

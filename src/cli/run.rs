@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use wildmatch::WildMatch;
 
-use super::calibrate::{calibrate, calibrations};
+use super::calibrate::{NotMeasured, Prober, calibrations};
 use super::devices::inventory;
 use super::experiment::{plan as plan_experiment, refuse};
 use super::follow::{follow, look};
@@ -19,11 +19,13 @@ use super::retry::select_failed;
 use super::{FAILED, INTERRUPTED, Logging, OK, RunArgs};
 use crate::console::{Board, Console, Mode};
 use crate::diagnostic::{Diagnostic, counted};
-use crate::dispatch::{self, Cancel, HOST, Hardware, Observed, Reason, Settings, Task, Urgency};
+use crate::dispatch::{self, Cancel, Hardware, Observed, Reason, Settings, Task, Urgency};
 use crate::event::{Attempts, Event};
-use crate::plan::inventory::Inventory;
+use crate::plan::inventory::{HOST, Inventory};
 use crate::plan::{Expected, Plan, RunPlan};
-use crate::record::{Collector, Environment, ExperimentFolder, RunFolder, available_memory};
+use crate::record::{
+    Calibrations, Collector, Environment, ExperimentFolder, RunFolder, available_memory,
+};
 use crate::report::{self, Report};
 use crate::spec::backend::DeviceName;
 use crate::spec::kind::show_duration;
@@ -175,8 +177,23 @@ impl Launch<'_> {
         todo: Vec<(RunPlan, RunFolder)>,
         output: &mut Output,
     ) -> Result<Option<Stopped>, u8> {
-        self.expect_memory(&todo, output)?;
-        let settings = settings(self.args, self.plan, &todo)
+        let cancel = Cancel::default();
+        listen_for_signals(cancel.clone());
+        let mut hardware = hardware(&todo);
+        let calibrations = calibrations();
+        let prober = Prober {
+            calibrations: &calibrations,
+            hardware: &hardware,
+            cancel: &cancel,
+        };
+        if !self.measure(&todo, &prober, output) {
+            return Ok(Some(Stopped {
+                words: String::new(),
+                reason: Reason::User,
+            }));
+        }
+        hardware.expect = expectation(&todo, calibrations, &hardware);
+        let settings = settings(self.args, self.plan, &todo, hardware)
             .map_err(|reason| refuse(Diagnostic::error("internal", reason), output))?;
         for (_, run_folder) in &todo {
             let removed = run_folder.remove_summary();
@@ -201,8 +218,6 @@ impl Launch<'_> {
         let tasks: Vec<_> = tasks
             .map(|run| self.task(&run.plan, &run.folder, &run.record.attempts))
             .collect();
-        let cancel = Cancel::default();
-        listen_for_signals(cancel.clone());
         let (sender, receiver) = mpsc::channel::<Observed>();
         let json = self.args.json;
         let (dispatched, collected) = std::thread::scope(|scope| {
@@ -238,49 +253,50 @@ impl Launch<'_> {
         }))
     }
 
-    /// Writes to each run's record what it is expected to hold, where that was measured before. Runs with a limit
-    /// are probed for it, each kind of run once.
-    fn expect_memory(&self, todo: &[(RunPlan, RunFolder)], output: &mut Output) -> Result<(), u8> {
-        let calibrations = calibrations();
-        let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let mut failed: Vec<String> = Vec::new();
+    /// Probes what runs with a limit hold, each kind of run once and as its ladder leaves it by its count; whether
+    /// the user lets it go on.
+    fn measure(
+        &self,
+        todo: &[(RunPlan, RunFolder)],
+        prober: &Prober<'_>,
+        output: &mut Output,
+    ) -> bool {
+        let calibrations = prober.calibrations;
+        let limited = todo.iter().map(|(run, _)| run);
+        let limited = limited.filter(|run| run.skip.is_none() && run.memory_limit_bytes.is_some());
+        let mut order: Vec<RunPlan> = limited
+            .filter(|run| calibrations.find(run).is_none())
+            .map(|run| run.relieved(|run| prober.hardware.room(run)))
+            .collect();
         // The largest batch first, so that the line of its probe goes for the others.
-        let here = todo.iter().filter(|(run, _)| run.skip.is_none());
-        let mut order: Vec<&(RunPlan, RunFolder)> = here.collect();
-        order.sort_by_key(|(run, _)| std::cmp::Reverse(run.train.micro_batch_size));
-        for (run, folder) in order {
-            let mut known = calibrations.find(run);
-            if known.is_none() && run.memory_limit_bytes.is_some() {
-                let key = calibrations.key(run);
-                if failed.contains(&key) {
-                    continue;
-                }
-                if self.mode == Mode::Normal {
-                    output.say(&format!(
-                        "measuring what `{}` holds, as it has a limit",
-                        run.trial
-                    ));
-                }
-                match calibrate(run, threads, &calibrations) {
-                    Ok(calibration) => known = Some(calibration),
-                    Err(reason) => {
-                        // The limit holds all the same: the run itself is measured.
-                        output.say(&format!(
-                            "note: the forecast of `{}` is not calibrated: {reason}",
-                            run.trial
-                        ));
-                        failed.push(key);
-                    }
-                }
+        order.sort_by_key(|run| std::cmp::Reverse(run.train.micro_batch_size));
+        let mut tried: Vec<String> = Vec::new();
+        for run in &order {
+            let key = calibrations.key(run);
+            if calibrations.find(run).is_some() || tried.contains(&key) {
+                continue;
             }
-            let Some(calibration) = known else { continue };
-            let event = Event::MemoryCalibrated {
-                forecast_bytes: calibration.bytes(run.train.micro_batch_size),
-            };
-            let told = folder.append_event(&event);
-            told.map_err(|e| disk(&folder.0, &e, output))?;
+            if self.mode == Mode::Normal {
+                output.say(&format!(
+                    "measuring what `{}` holds, as it has a limit",
+                    run.trial
+                ));
+            }
+            match prober.calibrate(run, output) {
+                Ok(_) => {}
+                Err(NotMeasured::Stopped) => {
+                    output.say("stopped while it was measured: no run was started");
+                    return false;
+                }
+                // The limit holds all the same: the run itself is measured.
+                Err(NotMeasured::Because(reason)) => output.say(&format!(
+                    "note: the forecast of `{}` is not calibrated: {reason}",
+                    run.trial
+                )),
+            }
+            tried.push(key);
         }
-        Ok(())
+        true
     }
 
     fn words(&self, reason: &Reason, tasks: &[Task]) -> String {
@@ -333,11 +349,11 @@ fn settings(
     args: &RunArgs,
     plan: &Plan,
     todo: &[(RunPlan, RunFolder)],
+    hardware: Hardware,
 ) -> Result<Settings, String> {
     let program =
         std::env::current_exe().map_err(|e| format!("cannot find the runner program: {e}"))?;
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let hardware = hardware(todo);
     // A slot for each core of the host, and one for each card.
     let on_host = todo.iter().any(|(run, _)| run.device.backend.is_host());
     let on_host = if on_host {
@@ -362,56 +378,60 @@ fn settings(
     })
 }
 
-/// What the runs are computed on. Drivers are asked only when some run may need them.
-pub fn hardware(todo: &[(RunPlan, RunFolder)]) -> Hardware {
+/// What the runs are computed on, each forecast by its count. Drivers are asked only when some run may need them.
+fn hardware(todo: &[(RunPlan, RunFolder)]) -> Hardware {
     let needs = |run: &RunPlan| {
         let mut devices = run.on_exceed.devices.iter().chain([&run.device]);
         devices.any(|device| !device.backend.is_host())
     };
-    let inventory = match todo.iter().any(|(run, _)| needs(run)) {
-        true => inventory(),
-        false => Inventory::default(),
-    };
-    let known = inventory.found();
-    let known = known.filter_map(|(_, found)| Some((found.card.clone(), found.memory_bytes?)));
-    let mut hardware = Hardware {
-        capacities: known.collect(),
-        expect: expectation(todo),
-        inventory,
-    };
-    let free = available_memory();
-    if free > 0 {
-        hardware.capacities.insert(HOST.to_owned(), free);
+    match todo.iter().any(|(run, _)| needs(run)) {
+        true => hardware_of(inventory()),
+        false => hardware_of(Inventory::default()),
     }
-    hardware
 }
 
-/// Forecasts of runs, as they are planned and as they may be adjusted. What was measured of a run as it is planned
-/// corrects what is counted of it adjusted.
-fn expectation(todo: &[(RunPlan, RunFolder)]) -> Arc<dyn Fn(&RunPlan) -> Expected + Send + Sync> {
-    let calibrations = calibrations();
-    let corrections = todo.iter().map(|(run, _)| {
-        let counted = run.forecast.total().max(1);
-        let correction = calibrations.expected(run).bytes as f64 / counted as f64;
-        (run.id.clone(), (run.device, correction))
+/// The hardware behind devices, and the host.
+pub fn hardware_of(inventory: Inventory) -> Hardware {
+    let cards = inventory.found();
+    let cards = cards.filter(|(_, found)| found.memory_of() != HOST);
+    let known = cards.filter_map(|(_, found)| Some((found.card.clone(), found.memory_bytes?)));
+    let mut capacities: BTreeMap<String, u64> = known.collect();
+    let free = available_memory();
+    if free > 0 {
+        capacities.insert(HOST.to_owned(), free);
+    }
+    Hardware {
+        inventory,
+        capacities,
+        expect: Arc::new(|run| Expected::unmeasured(run, None)),
+    }
+}
+
+/// Forecasts of runs, as they are planned and as they may be adjusted. What was measured of a run, as it is planned or
+/// as it was probed, corrects what is counted of it otherwise.
+fn expectation(
+    todo: &[(RunPlan, RunFolder)],
+    calibrations: Calibrations,
+    hardware: &Hardware,
+) -> Arc<dyn Fn(&RunPlan) -> Expected + Send + Sync> {
+    let corrections = todo.iter().filter_map(|(run, _)| {
+        let planned = || Some((run.device, calibrations.correction(run)?));
+        let probed = || {
+            run.memory_limit_bytes?;
+            let run = run.relieved(|run| hardware.room(run));
+            Some((run.device, calibrations.correction(&run)?))
+        };
+        Some((run.id.clone(), planned().or_else(probed)?))
     });
     let corrections: BTreeMap<String, (DeviceName, f64)> = corrections.collect();
     let calibrations = Mutex::new(calibrations);
     Arc::new(move |run| {
-        let lock = calibrations.lock();
-        let expected = lock.unwrap_or_else(PoisonError::into_inner).expected(run);
-        if expected.is_calibrated {
-            return expected;
-        }
         // Another device has its own ways to hold the same.
-        let known = corrections
-            .get(&run.id)
-            .filter(|(device, _)| *device == run.device);
-        let correction = known.map_or(1.0, |(_, correction)| *correction);
-        Expected {
-            bytes: (expected.bytes as f64 * correction) as u64,
-            is_calibrated: false,
-        }
+        let known = corrections.get(&run.id);
+        let known = known.filter(|(device, _)| *device == run.device);
+        let lock = calibrations.lock();
+        lock.unwrap_or_else(PoisonError::into_inner)
+            .expected(run, known.map(|(_, correction)| *correction))
     })
 }
 

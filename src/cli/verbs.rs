@@ -9,9 +9,10 @@ use super::experiment::{plan as plan_experiment, refuse};
 use super::output::Output;
 use super::{FAILED, OK, SpecArgs, WRONG, template};
 use crate::diagnostic::{Diagnostic, counted};
-use crate::plan::Plan;
+use crate::plan::{Expected, Plan, RunPlan};
 use crate::record::{
-    ExperimentFolder, Status, is_other_format, is_unwritable, status, write_whole,
+    ExperimentFolder, RunRecord, Status, is_other_format, is_unwritable, status, total_memory,
+    write_whole,
 };
 use crate::spec::kind::show_bytes;
 use crate::spec::schema::experiment_schema;
@@ -52,7 +53,20 @@ pub fn plan(args: &SpecArgs, json: bool, results: &Path, output: &mut Output) ->
     match json {
         true => output.print(&serde_json::to_string_pretty(&plan).unwrap_or_default()),
         false => match to_do(&plan, &ExperimentFolder(results.join(&plan.experiment))) {
-            Ok(to_do) => output.print(&plan_table(&plan, to_do)),
+            Ok(to_do) => {
+                let calibrations = calibrations();
+                let folder = ExperimentFolder(results.join(&plan.experiment));
+                let expected = plan.runs.iter().map(|run| {
+                    let run = as_it_goes_on(run, &folder);
+                    let expected = calibrations.expected(&run, None);
+                    (run, expected)
+                });
+                let expected: Vec<(RunPlan, Expected)> = expected.collect();
+                output.print(&plan_table(&plan, &expected, to_do));
+                remarks(&expected)
+                    .iter()
+                    .for_each(|remark| output.say(remark));
+            }
             Err(error) => {
                 let error = Diagnostic::error("results", plain_io_error(&error));
                 let help = "delete that run's folder to train it anew";
@@ -81,9 +95,56 @@ fn to_do(plan: &Plan, folder: &ExperimentFolder) -> std::io::Result<Option<Vec<S
     to_do.collect::<std::io::Result<_>>().map(Some)
 }
 
+/// A run with what was changed about it, where it is to go on.
+fn as_it_goes_on(run: &RunPlan, folder: &ExperimentFolder) -> RunPlan {
+    let folder = folder.run(&run.id);
+    if !folder.events_jsonl().exists() {
+        return run.clone();
+    }
+    // What cannot be read is told where its status is asked for.
+    let record = RunRecord::read_for(&folder, run).unwrap_or_default();
+    run.adjusted(&record.attempts.adjustments)
+}
+
+/// What will become of runs that are forecast not to fit, as far as that is known: against their limits, and on the
+/// host against its memory.
+fn remarks(expected: &[(RunPlan, Expected)]) -> Vec<String> {
+    let there = Some(total_memory()).filter(|bytes| *bytes > 0);
+    let mut remarks: Vec<(&str, usize, String)> = Vec::new();
+    for (run, expected) in expected {
+        let room = run.room(there.filter(|_| run.device.backend.is_host()));
+        let Some(room) = room.filter(|room| expected.bytes > room.bytes) else {
+            continue;
+        };
+        let is_certain = expected.at_least().is_some_and(|least| least > room.bytes);
+        let becomes = match (run.relief(), is_certain) {
+            (Some(_), _) => "will be changed as `memory.on_exceed` says",
+            (None, true) => "will be refused",
+            (None, false) => "may not fit: it is counted, not measured",
+        };
+        match remarks.iter_mut().find(|(known, _, _)| *known == becomes) {
+            Some((_, num, _)) => *num += 1,
+            None => {
+                let held = show_bytes(expected.bytes);
+                let first = format!(
+                    "`{}` is forecast to hold {held}, and {}",
+                    run.id,
+                    room.in_words()
+                );
+                remarks.push((becomes, 1, first));
+            }
+        }
+    }
+    let remarks = remarks.into_iter().map(|(becomes, num, first)| match num {
+        1 => format!("note: {first}: it {becomes}"),
+        _ => format!("note: {first}: it {becomes}, as {} more", num - 1),
+    });
+    remarks.collect()
+}
+
 /// The runs of a plan. Its columns are as wide as their contents: arranging them for a terminal's width
 /// takes seconds for ten thousand runs.
-fn plan_table(plan: &Plan, to_do: Option<Vec<String>>) -> String {
+fn plan_table(plan: &Plan, expected: &[(RunPlan, Expected)], to_do: Option<Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_content_arrangement(ContentArrangement::Disabled);
@@ -93,9 +154,8 @@ fn plan_table(plan: &Plan, to_do: Option<Vec<String>>) -> String {
     head.extend(to_do.iter().map(|_| "to do".to_owned()));
     table.set_header(head);
     let mut to_do = to_do.into_iter().flatten();
-    let calibrations = calibrations();
     let mut any_calibrated = false;
-    for run in &plan.runs {
+    for (run, expected) in expected {
         let mut row = vec![run.id.clone()];
         let value = |key: &String| {
             run.axes
@@ -116,9 +176,8 @@ fn plan_table(plan: &Plan, to_do: Option<Vec<String>>) -> String {
             run.network.num_parameters.to_string(),
             run.num_steps().to_string(),
             {
-                let expected = calibrations.expected(run);
-                let mark = if expected.is_calibrated { "*" } else { "" };
-                any_calibrated |= expected.is_calibrated;
+                let mark = if expected.is_measured() { "*" } else { "" };
+                any_calibrated |= expected.is_measured();
                 format!("{}{mark}", show_bytes(expected.bytes))
             },
         ]);

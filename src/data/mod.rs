@@ -30,6 +30,7 @@ pub use load::{Loaded, load};
 pub use noticed::{ClassCounts, Noticed};
 pub use serve::{Moment, Served, Split, Values};
 
+use std::io::{self, Read};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -679,6 +680,20 @@ fn plan(
 /// Lowercase hexadecimal digits of bytes.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// The sha256 sum of all that can be read, in hexadecimal digits; a large file takes little memory.
+pub fn sha256_of(mut source: impl Read) -> io::Result<String> {
+    let mut sum = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match source.read(&mut buffer) {
+            Ok(0) => return Ok(hex(&sum.finalize())),
+            Ok(read) => sum.update(&buffer[..read]),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
 }
 
 /// The sha256 sum of bytes in hexadecimal digits.

@@ -142,7 +142,15 @@ impl Split {
         let mut tokens = Vec::new();
         let (mut classes, mut numbers) = (Vec::new(), Vec::new());
         let ahead = self.ahead();
-        for place in places {
+        for (done, place) in places.iter().enumerate() {
+            if done == 1 {
+                // All items are as large as the first: buffers that grow would come to up to twice of it.
+                let rest = places.len() - 1;
+                floats.reserve_exact(floats.len() * rest);
+                numbers.reserve_exact(numbers.len() * rest);
+                tokens.reserve_exact(tokens.len() * rest);
+                classes.reserve_exact(classes.len() * rest);
+            }
             let start = self.start(*place);
             let row = |at: usize| self.rows[at] as usize;
             // The row that the target is of.

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// The hardware by which the host's memory is known.
-pub const HOST: &str = "host";
+use crate::plan::inventory::HOST;
 
 /// What a run takes of the hardware that it is computed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,8 +12,10 @@ pub struct Claim {
     pub card: String,
     /// The bytes that it is forecast to hold there.
     pub bytes: u64,
-    /// Whether that rests on a measurement.
+    /// Whether that was measured of such runs.
     pub is_measured: bool,
+    /// The bytes that are to stay free beside all runs.
+    pub reserve: u64,
 }
 
 /// The runs that wait and those that are under way.
@@ -55,14 +56,20 @@ impl Admission {
             if state.is_closed || state.starts_no_more || state.waiting.is_empty() {
                 return None;
             }
-            let fits = |(_, claim): &(usize, Claim)| self.fits(claim, &state.running);
-            if let Some(at) = state.waiting.iter().position(fits) {
-                let (run, claim) = state.waiting.remove(at);
-                state.running.insert(run, claim);
+            if let Some(run) = self.start(&mut state) {
                 return Some(run);
             }
             state = self.wait(state);
         }
+    }
+
+    /// Lets the first run go that fits, if one does.
+    fn start(&self, state: &mut State) -> Option<usize> {
+        let fits = |(_, claim): &(usize, Claim)| self.fits(claim, &state.running);
+        let at = state.waiting.iter().position(fits)?;
+        let (run, claim) = state.waiting.remove(at);
+        state.running.insert(run, claim);
+        Some(run)
     }
 
     /// A run under way takes something else from now on; waits until that fits. Returns at once when nothing
@@ -98,25 +105,26 @@ impl Admission {
         self.changed.notify_all();
     }
 
-    /// The bytes of a piece of hardware, where they are known.
-    pub fn capacity(&self, card: &str) -> Option<u64> {
-        self.capacities.get(card).copied()
-    }
-
     /// Whether a run fits beside others. Alone it always does: whether it fits at all is not decided here.
     fn fits(&self, claim: &Claim, running: &BTreeMap<usize, Claim>) -> bool {
         let others = running.values().filter(|other| other.card == claim.card);
-        let taken: Vec<u64> = others.map(|other| other.bytes).collect();
-        if taken.is_empty() {
+        let mut all: Vec<&Claim> = others.collect();
+        if all.is_empty() {
             return true;
         }
-        let sum = taken
-            .iter()
-            .fold(claim.bytes, |sum, b| sum.saturating_add(*b));
-        match self.capacity(&claim.card) {
-            Some(capacity) => sum <= capacity,
+        all.push(claim);
+        let is_host = claim.card == HOST;
+        // What is counted alone says too little of what a card's pool will reserve.
+        if !is_host && !all.iter().all(|claim| claim.is_measured) {
+            return false;
+        }
+        let reserve = all.iter().map(|claim| claim.reserve).max();
+        let taken = all.iter().map(|claim| claim.bytes);
+        let taken = taken.fold(reserve.unwrap_or(0), u64::saturating_add);
+        match self.capacities.get(&claim.card) {
+            Some(capacity) => taken <= *capacity,
             // The host has room for as many as there are slots; a card of unknown size for one.
-            None => claim.card == HOST,
+            None => is_host,
         }
     }
 
@@ -138,8 +146,22 @@ mod tests {
         Claim {
             card: card.into(),
             bytes,
-            is_measured: card != "c",
+            is_measured: true,
+            reserve: 0,
         }
+    }
+
+    fn admission(claims: Vec<Claim>, sizes: &[(&str, u64)]) -> Admission {
+        let sizes = sizes
+            .iter()
+            .map(|(card, bytes)| ((*card).to_owned(), *bytes));
+        Admission::new(claims, sizes.collect())
+    }
+
+    /// The runs that may start now.
+    fn started(admission: &Admission) -> Vec<usize> {
+        let mut state = admission.lock();
+        std::iter::from_fn(|| admission.start(&mut state)).collect()
     }
 
     #[test]
@@ -152,34 +174,64 @@ mod tests {
             claim("b", 1),
             claim(HOST, 9),
             claim(HOST, 1),
-            claim("c", 1),
-            claim("c", 1),
         ];
-        let capacities = ["a", "c", HOST].map(|card| (card.to_owned(), 10));
-        let capacities = BTreeMap::from(capacities);
-        let admission = Admission::new(claims, capacities);
-        // The second does not fit beside the first, but the third does; of `b` nobody knows the size, and of
-        // those on `c` what they take.
-        let started: Vec<_> = (0..6).map(|_| admission.next().unwrap()).collect();
-        assert_eq!(started, [0, 2, 3, 5, 6, 7]);
+        let admission = admission(claims, &[("a", 10), (HOST, 10)]);
+        // The second does not fit beside the first, but the third does; of `b` nobody knows the size.
+        assert_eq!(started(&admission), [0, 2, 3, 5, 6]);
         admission.end(3);
-        assert_eq!(admission.next(), Some(4));
-        // The first leaves the card for the host, which is full until the others have ended.
+        assert_eq!(started(&admission), [4]);
+        // The first leaves the card for the host, which is full until the other has ended.
         admission.end(5);
         admission.change(0, claim(HOST, 9));
-        assert_eq!(admission.next(), Some(1));
-        admission.end(7);
-        assert_eq!(admission.next(), Some(8));
+        assert_eq!(started(&admission), [1]);
         assert_eq!(admission.next(), None);
     }
 
     #[test]
-    fn what_fits_nowhere_is_let_go_alone() {
-        let capacities = BTreeMap::from([(HOST.to_owned(), 10)]);
-        let admission = Admission::new(vec![claim(HOST, 50), claim(HOST, 50)], capacities);
-        assert_eq!(admission.next(), Some(0));
+    fn a_card_takes_no_second_run_by_what_was_counted_alone() {
+        let counted = |card: &str| Claim {
+            is_measured: false,
+            ..claim(card, 1)
+        };
+        let claims = vec![
+            counted("a"),
+            counted("a"),
+            claim("a", 1),
+            counted(HOST),
+            counted(HOST),
+        ];
+        let admission = admission(claims, &[("a", 10), (HOST, 10)]);
+        assert_eq!(started(&admission), [0, 3, 4]);
         admission.end(0);
-        assert_eq!(admission.next(), Some(1));
+        assert_eq!(started(&admission), [1]);
+        admission.end(1);
+        assert_eq!(started(&admission), [2]);
+    }
+
+    #[test]
+    fn what_is_reserved_stays_free_beside_all_runs() {
+        let reserving = |reserve: u64| Claim {
+            reserve,
+            ..claim("a", 3)
+        };
+        let claims = vec![reserving(0), reserving(5), reserving(4), reserving(0)];
+        let admission = admission(claims, &[("a", 10)]);
+        assert_eq!(started(&admission), [0, 2]);
+        admission.end(0);
+        assert_eq!(started(&admission), [3]);
+        admission.end(2);
+        assert_eq!(started(&admission), [] as [usize; 0]);
+        admission.end(3);
+        assert_eq!(started(&admission), [1]);
+    }
+
+    #[test]
+    fn what_fits_nowhere_is_let_go_alone() {
+        let claims = vec![claim(HOST, 50), claim(HOST, 50)];
+        let admission = admission(claims, &[(HOST, 10)]);
+        assert_eq!(started(&admission), [0]);
+        admission.end(0);
+        assert_eq!(started(&admission), [1]);
         admission.end(1);
         admission.close();
         assert_eq!(admission.next(), None);

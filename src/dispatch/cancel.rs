@@ -170,7 +170,12 @@ impl Cancel {
     }
 
     pub(super) fn expect(&self, num_runs: usize) {
-        self.lock().running.resize_with(num_runs, || None);
+        let mut state = self.lock();
+        // What was dispatched before may have had the same means to be ended.
+        state.is_over = false;
+        state.running.clear();
+        state.running.resize_with(num_runs, || None);
+        state.late.clear();
     }
 
     /// Takes a worker into care.

@@ -3,15 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::admission::{Claim, HOST};
+use super::admission::Claim;
 use crate::event::Change;
-use crate::plan::inventory::Inventory;
-use crate::plan::{Expected, RunPlan};
+use crate::plan::inventory::{HOST, Inventory};
+use crate::plan::{Basis, Expected, Room, RunPlan};
 use crate::spec::backend::DeviceName;
 use crate::spec::kind::show_bytes;
-
-/// How far a calibrated forecast may be off.
-const CALIBRATION_ERROR: f64 = 0.15;
 
 /// The hardware of this machine, as far as runs need it.
 #[derive(Clone)]
@@ -29,7 +26,7 @@ impl Hardware {
     pub fn unknown() -> Self {
         let nothing = Expected {
             bytes: 0,
-            is_calibrated: false,
+            basis: Basis::Counted,
         };
         Self {
             inventory: Inventory::default(),
@@ -38,42 +35,46 @@ impl Hardware {
         }
     }
 
+    /// What a run is expected to hold.
+    pub(super) fn expected(&self, plan: &RunPlan) -> Expected {
+        (self.expect)(plan)
+    }
+
     /// What a run takes, as it is after its adjustments.
     pub(super) fn claim(&self, plan: &RunPlan) -> Claim {
-        let expected = (self.expect)(plan);
+        let expected = self.expected(plan);
         Claim {
-            card: self.card(plan.device),
+            card: self.card(plan.device).to_owned(),
             bytes: expected.bytes,
-            is_measured: expected.is_calibrated,
+            is_measured: expected.is_measured(),
+            reserve: plan.memory_reserve_bytes,
         }
     }
 
-    fn card(&self, device: DeviceName) -> String {
+    fn card(&self, device: DeviceName) -> &str {
         let known = self.inventory.found().find(|(known, _)| *known == device);
-        known.map_or(HOST.to_owned(), |(_, found)| found.card.clone())
+        known.map_or(HOST, |(_, found)| found.memory_of())
+    }
+
+    /// How much a run may hold here, as far as that is known.
+    pub fn room(&self, plan: &RunPlan) -> Option<Room> {
+        plan.room(self.capacities.get(self.card(plan.device)).copied())
     }
 
     /// Why a run is not expected to fit, if it is not. A forecast that rests on no measurement may be too high,
     /// and is believed only where something can be changed.
     pub(super) fn misfit(&self, plan: &RunPlan) -> Option<Misfit> {
-        let expected = (self.expect)(plan);
-        let capacity = || {
-            let all = self.capacities.get(&self.card(plan.device))?;
-            Some(all.saturating_sub(plan.memory_reserve_bytes))
-        };
-        let (room, what) = match plan.memory_limit_bytes {
-            Some(limit) => (limit, "`memory.limit` is"),
-            None => (capacity()?, "there are"),
-        };
-        let at_least = (expected.bytes as f64 * (1.0 - CALIBRATION_ERROR)) as u64;
-        (expected.bytes > room).then(|| Misfit {
-            is_certain: expected.is_calibrated && at_least > room,
+        let expected = self.expected(plan);
+        let room = self.room(plan)?;
+        (expected.bytes > room.bytes).then(|| Misfit {
+            is_certain: expected.at_least().is_some_and(|least| least > room.bytes),
             change: plan.relief(),
             reason: format!(
-                "it is forecast to hold {}, and {what} {}",
+                "it is forecast to hold {}, and {}",
                 show_bytes(expected.bytes),
-                show_bytes(room)
+                room.in_words()
             ),
+            help: plan.without_relief(room.remedy()),
         })
     }
 }
@@ -86,4 +87,6 @@ pub(super) struct Misfit {
     pub change: Option<Change>,
     /// Why, in words.
     pub reason: String,
+    /// What to do about it where nothing can be changed.
+    pub help: String,
 }

@@ -8,7 +8,6 @@ mod hardware;
 mod retry;
 
 use admission::Admission;
-pub use admission::HOST;
 pub use cancel::{Cancel, GRACE, Reason, Urgency};
 pub use child::ended_by;
 pub use hardware::Hardware;

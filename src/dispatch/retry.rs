@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use super::admission::Admission;
 use super::cancel::{Cancel, Reason, Urgency, Waited};
-use super::hardware::Misfit;
+use super::hardware::{Hardware, Misfit};
 use super::{Settings, Task, child};
 use crate::event::{Adjustment, Attempts, Change, Event, FailureClass, Outcome};
-use crate::plan::RunPlan;
+use crate::plan::{Basis, RunPlan};
 use crate::spec::failure::Then;
 use crate::spec::kind::show_duration;
 
@@ -23,90 +23,40 @@ pub fn run(
         let reason = reason.clone();
         return send(ended(Outcome::Skipped { reason }));
     }
-    let started = Instant::now();
     let limit = task.plan.time_limit_secs;
     let limit = limit.and_then(|secs| Duration::try_from_secs_f64(secs).ok());
-    let deadline = limit.map(|limit| started + limit);
-    let mut attempts = task.attempts.clone();
-    let observe = |attempts: &mut Attempts, event: Event| {
-        attempts.apply(&event);
-        send(event);
+    let mut course = Course {
+        run,
+        task,
+        hardware: &settings.hardware,
+        cancel,
+        send,
+        deadline: limit.map(|limit| Instant::now() + limit),
+        attempts: task.attempts.clone(),
     };
     let mut is_first = true;
     loop {
-        if let Some(class) = attempts.failed {
-            let planned = task.plan.adjusted(&attempts.adjustments);
-            let change = match class {
-                FailureClass::OutOfMemory => planned.relief(),
-                _ => None,
-            };
-            if let Some(change) = change {
-                let adjusted = adjusted(&attempts, change, "it ran out of memory".into());
-                observe(&mut attempts, adjusted);
-            } else {
-                match next(&task.plan, &attempts, class, is_first) {
-                    Some((wait, retry)) => {
-                        observe(&mut attempts, retry);
-                        let outcome = match cancel.pause(run, wait, deadline) {
-                            Waited::Through => None,
-                            Waited::Cancelled => Some(Outcome::Interrupted),
-                            Waited::Late => Some(timeout(&task.plan, &attempts)),
-                        };
-                        if let Some(outcome) = outcome {
-                            observe(&mut attempts, ended(outcome));
-                            return give_up(run, &task.plan, &attempts, cancel);
-                        }
-                    }
-                    // The user has it tried again, although nothing is left of its retries.
-                    None if is_first => {}
-                    None => return give_up(run, &task.plan, &attempts, cancel),
-                }
-            }
+        if let Some(class) = course.attempts.failed
+            && !course.goes_on_after(class, is_first)
+        {
+            return;
         }
         is_first = false;
-        // What is forecast not to fit is changed before it is tried.
-        let plan = loop {
-            let plan = task.plan.adjusted(&attempts.adjustments);
-            match settings.hardware.misfit(&plan) {
-                Some(Misfit {
-                    change: Some(change),
-                    reason,
-                    ..
-                }) => {
-                    let adjusted = adjusted(&attempts, change, reason);
-                    observe(&mut attempts, adjusted);
-                }
-                Some(Misfit {
-                    is_certain: true,
-                    reason,
-                    ..
-                }) => {
-                    let failed = ended(too_large(&task.plan, &attempts, &reason));
-                    observe(&mut attempts, failed);
-                    return give_up(run, &task.plan, &attempts, cancel);
-                }
-                _ => break plan,
-            }
+        let Some(plan) = course.made_to_fit() else {
+            return;
         };
-        admission.change(run, settings.hardware.claim(&plan));
+        course.wait_for_room(&plan, admission);
         match cancel.urgency_of(run) {
             Urgency::None => {}
             // Only the stop of one run is told by it: a stop of everything leaves what was not started as it is.
             _ if cancel.urgency() == Urgency::None => {
-                return observe(&mut attempts, ended(Outcome::Interrupted));
+                return course.observe(ended(Outcome::Interrupted));
             }
             _ => return,
         }
-        let adjustments = attempts.adjustments.clone();
-        let mut pass_on = |mut event: Event| {
-            if let Event::RunFinished { outcome, .. } = &mut event
-                && *outcome == Outcome::Interrupted
-                && cancel.is_late(run)
-            {
-                *outcome = timeout(&task.plan, &attempts);
-            }
-            observe(&mut attempts, event);
-        };
+        course.foretell(&plan);
+        let adjustments = course.attempts.adjustments.clone();
+        let deadline = course.deadline;
         child::run(
             run,
             task,
@@ -114,10 +64,133 @@ pub fn run(
             deadline,
             settings,
             cancel,
-            &mut pass_on,
+            &mut |event| course.observe_worker(event),
         );
-        if attempts.failed.is_none() {
+        if course.attempts.failed.is_none() {
             return;
+        }
+    }
+}
+
+/// A run on its way through its attempts.
+struct Course<'a> {
+    run: usize,
+    task: &'a Task,
+    hardware: &'a Hardware,
+    cancel: &'a Cancel,
+    send: &'a dyn Fn(Event),
+    /// When its limit of time has passed.
+    deadline: Option<Instant>,
+    attempts: Attempts,
+}
+
+impl Course<'_> {
+    fn observe(&mut self, event: Event) {
+        self.attempts.apply(&event);
+        (self.send)(event);
+    }
+
+    /// What a worker says; a stop by the run's limit of time is called that.
+    fn observe_worker(&mut self, mut event: Event) {
+        if let Event::RunFinished { outcome, .. } = &mut event
+            && *outcome == Outcome::Interrupted
+            && self.cancel.is_late(self.run)
+        {
+            *outcome = timeout(&self.task.plan, &self.attempts);
+        }
+        self.observe(event);
+    }
+
+    /// The run as it is after its adjustments.
+    fn plan(&self) -> RunPlan {
+        self.task.plan.adjusted(&self.attempts.adjustments)
+    }
+
+    /// Whether another attempt follows a failure, once the time before it is over.
+    fn goes_on_after(&mut self, class: FailureClass, is_first: bool) -> bool {
+        if class == FailureClass::OutOfMemory
+            && let Some(change) = self.plan().relief()
+        {
+            self.adjust(change, "it ran out of memory".into());
+            return true;
+        }
+        let Some((wait, retry)) = next(&self.task.plan, &self.attempts, class, is_first) else {
+            // A user has it tried again, although nothing is left of its retries.
+            if !is_first {
+                self.give_up();
+            }
+            return is_first;
+        };
+        self.observe(retry);
+        let outcome = match self.cancel.pause(self.run, wait, self.deadline) {
+            Waited::Through => return true,
+            Waited::Cancelled => Outcome::Interrupted,
+            Waited::Late => timeout(&self.task.plan, &self.attempts),
+        };
+        self.observe(ended(outcome));
+        self.give_up();
+        false
+    }
+
+    /// The run, changed until it is not forecast to be too large; none when it certainly is and nothing is left to
+    /// change.
+    fn made_to_fit(&mut self) -> Option<RunPlan> {
+        loop {
+            let plan = self.plan();
+            let Some(misfit) = self.hardware.misfit(&plan) else {
+                return Some(plan);
+            };
+            let Misfit { reason, help, .. } = misfit;
+            match misfit.change {
+                Some(change) => self.adjust(change, reason),
+                None if misfit.is_certain => {
+                    let message = format!("it was not started: {reason}; {help}");
+                    self.observe(ended(Outcome::failed(FailureClass::OutOfMemory, message)));
+                    self.give_up();
+                    return None;
+                }
+                None => return Some(plan),
+            }
+        }
+    }
+
+    /// Waits until the run fits beside those under way. That is no time of its own.
+    fn wait_for_room(&mut self, plan: &RunPlan, admission: &Admission) {
+        let since = Instant::now();
+        admission.change(self.run, self.hardware.claim(plan));
+        self.deadline = self.deadline.map(|deadline| deadline + since.elapsed());
+    }
+
+    /// Says what the attempt will hold, where something was measured that tells.
+    fn foretell(&mut self, plan: &RunPlan) {
+        let expected = self.hardware.expected(plan);
+        if expected.basis != Basis::Counted {
+            self.observe(Event::MemoryCalibrated {
+                forecast_bytes: expected.bytes,
+            });
+        }
+    }
+
+    /// Changes the run from its newest checkpoint on.
+    fn adjust(&mut self, change: Change, reason: String) {
+        let adjustment = Adjustment {
+            from_step: self.attempts.checkpoint_step,
+            change,
+        };
+        self.observe(Event::RunAdjusted { adjustment, reason });
+    }
+
+    /// The run has ended for good: its plan may say that all others end too.
+    fn give_up(&self) {
+        let Some(class) = self.attempts.failed else {
+            return;
+        };
+        let (run, cancel) = (self.run, self.cancel);
+        let policy = self.task.plan.on_failure.get(&class);
+        if policy.is_some_and(|policy| policy.then == Then::Stop)
+            && cancel.urgency() == Urgency::None
+        {
+            cancel.cancel(Urgency::Graceful, Reason::Failure { run, class });
         }
     }
 }
@@ -150,45 +223,6 @@ fn next(
         }),
     };
     Some((wait, retry))
-}
-
-/// A run has ended for good: its plan may say that all others end too.
-fn give_up(run: usize, plan: &RunPlan, attempts: &Attempts, cancel: &Cancel) {
-    let Some(class) = attempts.failed else {
-        return;
-    };
-    let policy = plan.on_failure.get(&class);
-    if policy.is_some_and(|policy| policy.then == Then::Stop) && cancel.urgency() == Urgency::None {
-        cancel.cancel(Urgency::Graceful, Reason::Failure { run, class });
-    }
-}
-
-/// What is recorded of a change that lets a run fit.
-fn adjusted(attempts: &Attempts, change: Change, reason: String) -> Event {
-    Event::RunAdjusted {
-        adjustment: Adjustment {
-            from_step: attempts.checkpoint_step,
-            change,
-        },
-        reason,
-    }
-}
-
-/// The failure of a run that cannot be made to fit.
-fn too_large(plan: &RunPlan, attempts: &Attempts, reason: &str) -> Outcome {
-    let help = match (plan.on_exceed.is_empty(), attempts.adjustments.is_empty()) {
-        (true, _) => {
-            "raise the limit, choose a smaller batch or model, or let `memory.on_exceed` change the run"
-        }
-        (false, true) => "raise the limit, or choose a smaller batch or model",
-        (false, false) => {
-            "all that `memory.on_exceed` names was tried: raise the limit, or choose a smaller model"
-        }
-    };
-    Outcome::failed(
-        FailureClass::OutOfMemory,
-        format!("it was not started: {reason}; {help}"),
-    )
 }
 
 fn timeout(plan: &RunPlan, attempts: &Attempts) -> Outcome {

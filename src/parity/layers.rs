@@ -47,7 +47,7 @@ pub struct KindRow {
     pub output: Option<Compared>,
     /// The same of the backward pass.
     pub gradient: Option<Compared>,
-    /// `agrees`, `differs`, `failed` or `random`.
+    /// `agrees`, `differs`, `failed`, `random`, or `not compared` where the reference's own noise is infinite.
     pub verdict: &'static str,
     /// Why examples failed.
     pub reasons: Vec<String>,
@@ -100,6 +100,7 @@ fn row(kind: &str, examples: &[Example]) -> KindRow {
         _ if !reasons.is_empty() => "failed",
         true => "differs",
         false if tensors.is_empty() => "random",
+        false if tensors.iter().any(|compared| compared.is_lost()) => "not compared",
         false => "agrees",
     };
     KindRow {

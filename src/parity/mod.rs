@@ -129,9 +129,18 @@ impl Compared {
         self.error.ulps > tolerance(self.floor)
     }
 
+    /// Whether it differs where the reference itself is no number, or is one only in one order of sums: nothing can
+    /// be told of it then.
+    pub fn is_lost(&self) -> bool {
+        self.floor.is_infinite() && self.error.ulps > 0.0
+    }
+
     /// How much of the tolerance is used up: above 1 beyond it.
     pub fn used(&self) -> f64 {
-        self.error.ulps / tolerance(self.floor)
+        match self.is_lost() {
+            true => f64::INFINITY,
+            false => self.error.ulps / tolerance(self.floor),
+        }
     }
 
     /// In words: `gradient of weight`.

@@ -53,6 +53,18 @@ fn step(step: usize, compared: Vec<Compared>) -> Step {
 }
 
 #[test]
+fn an_infinite_noise_floor_hides_nothing() {
+    let infinite = f64::INFINITY;
+    let lost = step(3, vec![tensor("a", Of::Output, true, infinite, infinite)]);
+    match Verdict::of(&[lost]) {
+        Verdict::NotCompared { first } => assert_eq!(first.step, 3),
+        other => panic!("{other:?}"),
+    }
+    let equal = step(1, vec![tensor("a", Of::Output, true, 0.0, infinite)]);
+    assert_eq!(Verdict::of(&[equal]), Verdict::Agrees);
+}
+
+#[test]
 fn a_layer_is_wrong_only_by_itself() {
     let good = step(1, vec![tensor("a", Of::Output, false, 40.0, 10.0)]);
     assert_eq!(

@@ -143,6 +143,10 @@ pub fn show_verdict(verdict: &Verdict, reference: &str, device: &str) -> String 
         Verdict::Agrees => format!(
             "verdict: agrees: no tensor of {device} is further from {reference} than tolerance, {FLOORS} times what {reference} gives with its sums in another order"
         ),
+        Verdict::NotCompared { first } => format!(
+            "verdict: not compared\nfirst of which nothing can be told: {}\nthe noise of {reference} itself is infinite there: its numbers are none, or turn into none in another order of sums",
+            place(first)
+        ),
         Verdict::Failed { reason } => format!("verdict: failed: {reason}"),
         Verdict::Drifts { first } => format!(
             "verdict: drifts\nfirst beyond tolerance: {}\nno layer is beyond it by itself, so the difference grew on the way, or the update differs",

@@ -33,6 +33,11 @@ pub enum Verdict {
         /// What was first.
         first: Beyond,
     },
+    /// Nothing is beyond tolerance, and of some tensors nothing can be told: the reference's own noise is infinite.
+    NotCompared {
+        /// What was first.
+        first: Beyond,
+    },
     /// The comparison did not come to its end.
     Failed {
         /// Why, as a phrase.
@@ -43,28 +48,30 @@ pub enum Verdict {
 impl Verdict {
     /// Judges steps in their order.
     pub fn of(steps: &[Step]) -> Self {
-        let beyond = |by_itself: bool| {
+        let those = |which: fn(&Compared) -> bool| {
             let each = steps.iter().flat_map(|step| {
                 let compared = step.compared.iter();
                 compared.map(|compared| (step.step, compared))
             });
-            each.filter(move |(_, compared)| {
-                compared.by_itself == by_itself && compared.is_beyond()
-            })
-            .map(|(step, compared)| Beyond {
-                step,
-                compared: compared.clone(),
-            })
+            each.filter(move |(_, compared)| which(compared))
+                .map(|(step, compared)| Beyond {
+                    step,
+                    compared: compared.clone(),
+                })
         };
         let mut wrong: Vec<Beyond> = Vec::new();
-        for beyond in beyond(true) {
+        for beyond in those(|compared| compared.by_itself && compared.is_beyond()) {
             let is_known = |known: &Beyond| known.compared.layer == beyond.compared.layer;
             if !wrong.iter().any(is_known) {
                 wrong.push(beyond);
             }
         }
-        match (beyond(false).next(), wrong.is_empty()) {
-            (None, true) => Verdict::Agrees,
+        let first = those(|compared| !compared.by_itself && compared.is_beyond()).next();
+        match (first, wrong.is_empty()) {
+            (None, true) => match those(Compared::is_lost).next() {
+                None => Verdict::Agrees,
+                Some(first) => Verdict::NotCompared { first },
+            },
             (Some(first), true) => Verdict::Drifts { first },
             (first, false) => Verdict::Differs { first, wrong },
         }

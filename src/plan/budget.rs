@@ -3,8 +3,11 @@
 
 use serde::Serialize;
 
-use super::{Calibration, RunPlan};
+use super::relief::halved;
+use super::{Basis, Expected, RunPlan};
+use crate::spec::adjustment::{Adjustment, Change};
 use crate::spec::backend::Precision;
+use crate::spec::kind::show_bytes;
 use crate::spec::section::Choice;
 
 /// How much more than forecast a run may hold before its forecast would be called wrong. What fits with
@@ -21,6 +24,8 @@ pub enum Verdict {
     Tight,
     /// More than there is.
     TooLarge,
+    /// The file cannot be run so, whatever it holds.
+    Refused,
 }
 
 impl Verdict {
@@ -30,6 +35,7 @@ impl Verdict {
             Verdict::Fits => "fits",
             Verdict::Tight => "tight",
             Verdict::TooLarge => "too large",
+            Verdict::Refused => "refused",
         }
     }
 
@@ -52,39 +58,36 @@ pub struct Cell {
     pub precision: Precision,
     /// The peak that is to be expected, in bytes.
     pub bytes: u64,
-    /// Whether that follows from measurements on this machine.
-    pub is_calibrated: bool,
+    /// What that rests on.
+    pub basis: Basis,
     /// How it stands; none when it is not known what there is.
     pub verdict: Option<Verdict>,
 }
 
 /// Changes that make a run fit, in the order in which they are worth trying, as far as the forecast can
-/// tell. The error is that of a measured calibration at the run's own batch, which goes for the changed
-/// runs too.
-pub fn advice(run: &RunPlan, calibration: Option<&Calibration>, capacity: u64) -> Vec<String> {
+/// tell. `correction` is what the count of such runs was off by where one was measured.
+pub fn advice(run: &RunPlan, correction: Option<f64>, capacity: u64) -> Vec<String> {
     let items = run.train.micro_batch_size;
-    let measured = calibration.map_or(1.0, |calibration| {
-        calibration.bytes(items) as f64 / run.forecast.total().max(1) as f64
-    });
-    let bytes = |run: &RunPlan| (run.forecast.total() as f64 * measured) as u64;
+    let bytes = |run: &RunPlan| Expected::unmeasured(run, correction).bytes;
     let fits = |run: &RunPlan| Verdict::of(bytes(run), capacity) != Verdict::TooLarge;
+    let with = |change: Change| {
+        run.adjusted(&[Adjustment {
+            from_step: 0,
+            change,
+        }])
+    };
     let mut advice = Vec::new();
-    let halves = std::iter::successors(Some(items / 2), |items| Some(items / 2));
-    let smaller = halves
-        .take_while(|items| *items > 0)
-        .map(|items| in_pieces(run, items))
-        .find(&fits);
-    let at_least = smaller.unwrap_or_else(|| in_pieces(run, 1));
-    if fits(&at_least) {
+    let in_pieces = |items: usize| with(Change::MicroBatchSize(items));
+    let smaller = std::iter::successors(halved(items), |items| halved(*items));
+    let smaller = smaller.map(in_pieces).find(&fits);
+    if let Some(smaller) = &smaller {
         advice.push(format!(
             "train.micro_batch_size = {}: the same updates, added up from pieces",
-            at_least.train.micro_batch_size
+            smaller.train.micro_batch_size
         ));
     }
-    let mut kept = run.clone();
-    if !kept.train.gradient_checkpointing {
-        kept.train.gradient_checkpointing = true;
-        kept = kept.in_batches(items, run.precision);
+    if !run.train.gradient_checkpointing {
+        let kept = with(Change::GradientCheckpointing(true));
         let saved = bytes(run).saturating_sub(bytes(&kept));
         match fits(&kept) {
             true => advice.push("train.gradient_checkpointing = true: the same numbers".into()),
@@ -101,20 +104,19 @@ pub fn advice(run: &RunPlan, calibration: Option<&Calibration>, capacity: u64) -
             Precision::Bf16.name()
         ));
     }
-    if !fits(&at_least) {
-        advice.push(format!(
-            "a smaller model: {} parameters with their states alone are too much",
-            run.network.num_parameters
-        ));
+    if smaller.is_none() {
+        let states = run.forecast.states();
+        advice.push(match states > capacity {
+            true => format!(
+                "a smaller model: {} parameters with their states alone take {}",
+                run.network.num_parameters,
+                show_bytes(states)
+            ),
+            false => format!(
+                "a smaller model, or more room: with one item at a time it would still hold {}",
+                show_bytes(bytes(&in_pieces(1)))
+            ),
+        });
     }
     advice
-}
-
-/// The same updates in smaller pieces.
-fn in_pieces(run: &RunPlan, items: usize) -> RunPlan {
-    let batch_size = run.train.batch_size;
-    let mut smaller = run.clone();
-    smaller.train.batch_size = batch_size;
-    smaller.train.micro_batch_size = items;
-    smaller.with_forecast()
 }

@@ -2,7 +2,8 @@
 //!
 //! A probe trains a few steps with two batch sizes. Everything that a run holds is either there whatever the
 //! batch is (program, data, weights, states) or grows with it (activations, items, workspace), so
-//! that a line through the two peaks foretells other batches.
+//! that a line through the two peaks foretells other batches. Items that are kept on the device are taken out
+//! before and added after: whether they are kept depends on the limit, which the rest does not.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -12,7 +13,7 @@ use crate::data::sha256_hex;
 use crate::spec::section::Choice;
 
 /// The version of the files, and of what a probe does.
-pub const CALIBRATION_FORMAT: u32 = 1;
+pub const CALIBRATION_FORMAT: u32 = 2;
 
 /// How far beyond the probed batches the line is believed.
 const REACH: usize = 4;
@@ -35,15 +36,79 @@ pub struct Probe {
     pub items: usize,
     /// The most that was held.
     pub bytes: u64,
+    /// Those of it that are items kept on the device.
+    pub kept: u64,
+    /// What is counted of it without these.
+    pub counted: u64,
 }
+
+/// What a figure rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// On the plan alone.
+    Counted,
+    /// On the plan, and on how far such a run with another batch or in other pieces was off its count here.
+    Corrected,
+    /// On the peaks of such runs here.
+    Measured,
+}
+
+impl Basis {
+    /// In one word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Basis::Counted => "counted",
+            Basis::Corrected => "corrected",
+            Basis::Measured => "measured",
+        }
+    }
+}
+
+/// How far a forecast may be off that rests on measurements of such runs, or of runs that differ in their batch.
+const ERROR_MEASURED: f64 = 0.15;
+const ERROR_CORRECTED: f64 = 0.3;
 
 /// How much memory a run will hold at its peak, as well as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expected {
     /// Bytes.
     pub bytes: u64,
-    /// Whether it follows from measurements on this machine, and not from the plan alone.
-    pub is_calibrated: bool,
+    /// What that rests on.
+    pub basis: Basis,
+}
+
+impl Expected {
+    /// Of a run of which nothing was measured. `correction` is that of such a run, if one was measured.
+    pub fn unmeasured(run: &RunPlan, correction: Option<f64>) -> Self {
+        let forecast = &run.forecast;
+        match correction {
+            None => Self {
+                bytes: forecast.total(),
+                basis: Basis::Counted,
+            },
+            Some(correction) => Self {
+                bytes: ((forecast.without_kept() as f64 * correction) as u64)
+                    .saturating_add(forecast.kept),
+                basis: Basis::Corrected,
+            },
+        }
+    }
+
+    /// Whether it was measured of such runs on this machine.
+    pub fn is_measured(&self) -> bool {
+        self.basis == Basis::Measured
+    }
+
+    /// What it will hold by all that is known; none where nothing was measured.
+    pub fn at_least(&self) -> Option<u64> {
+        let error = match self.basis {
+            Basis::Counted => return None,
+            Basis::Corrected => ERROR_CORRECTED,
+            Basis::Measured => ERROR_MEASURED,
+        };
+        Some((self.bytes as f64 * (1.0 - error)) as u64)
+    }
 }
 
 impl Calibration {
@@ -64,7 +129,8 @@ impl Calibration {
             && self.key == key
             && 0 < small.items
             && small.items < large.items
-            && small.bytes.min(large.bytes) > 0
+            && small.bytes > small.kept
+            && large.bytes > large.kept
     }
 
     /// Whether so many items are near enough to those that were probed.
@@ -73,22 +139,34 @@ impl Calibration {
         items.saturating_mul(REACH) >= small.items && items <= large.items.saturating_mul(REACH)
     }
 
-    /// The bytes that do not depend on the batch, and those of each item. Noise may make the smaller batch the
-    /// larger peak; then what is held does not depend on the batch as far as can be seen.
+    /// The bytes that do not depend on the batch, and those of each item; kept items are in neither. An item takes
+    /// at least what is counted of it: noise may make the smaller batch the larger peak. The line then lies
+    /// above both probes.
     pub fn line(&self) -> (f64, f64) {
         let [small, large] = self.probes;
         let items = (large.items - small.items) as f64;
-        let slope = (large.bytes as f64 - small.bytes as f64) / items;
-        match slope > 0.0 {
-            true => (large.bytes as f64 - slope * large.items as f64, slope),
-            false => (small.bytes.max(large.bytes) as f64, 0.0),
+        let slope = |bytes: fn(&Probe) -> f64| (bytes(&large) - bytes(&small)) / items;
+        let measured = |probe: &Probe| probe.bytes.saturating_sub(probe.kept) as f64;
+        let slope = slope(measured).max(slope(|probe| probe.counted as f64));
+        let fixed = |probe: &Probe| measured(probe) - slope * probe.items as f64;
+        (fixed(&small).max(fixed(&large)), slope)
+    }
+
+    /// The peak that is to be expected of a run, which has this key: never less than what is counted.
+    pub fn expected(&self, run: &RunPlan) -> Expected {
+        let (fixed, per_item) = self.line();
+        let line = fixed + per_item * run.train.micro_batch_size as f64;
+        let bytes = (line.max(0.0) as u64).saturating_add(run.forecast.kept);
+        Expected {
+            bytes: bytes.max(run.forecast.total()),
+            basis: Basis::Measured,
         }
     }
 
-    /// The peak that is to be expected.
-    pub fn bytes(&self, items: usize) -> u64 {
-        let (fixed, per_item) = self.line();
-        (fixed + per_item * items as f64).max(0.0) as u64
+    /// How many times its count a run holds, which has this key.
+    pub fn correction(&self, run: &RunPlan) -> f64 {
+        let bytes = self.expected(run).bytes.saturating_sub(run.forecast.kept);
+        bytes as f64 / run.forecast.without_kept().max(1) as f64
     }
 }
 
@@ -115,7 +193,6 @@ impl RunPlan {
             "gradient_checkpointing": train.gradient_checkpointing,
             "gradient_norms": train.log_gradient_norms,
             "data": [self.data.held_bytes(), self.data.num_train as u64],
-            "kept": self.forecast.kept,
             "augment": self.data.augment,
         });
         sha256_hex(on.to_string().as_bytes())[..32].to_owned()
@@ -126,37 +203,49 @@ impl RunPlan {
 mod tests {
     use super::*;
 
-    fn of(probes: [(usize, u64); 2]) -> Calibration {
-        Calibration::new(
-            "key".into(),
-            probes.map(|(items, bytes)| Probe { items, bytes }),
-        )
+    fn probe(items: usize, bytes: u64, counted: u64) -> Probe {
+        Probe {
+            items,
+            bytes,
+            kept: 0,
+            counted,
+        }
+    }
+
+    fn of(probes: [Probe; 2]) -> Calibration {
+        Calibration::new("key".into(), probes)
     }
 
     #[test]
     fn a_line_goes_through_both_probes() {
-        let calibration = of([(64, 1640), (32, 1320)]);
+        let calibration = of([probe(64, 1640, 500), probe(32, 1320, 300)]);
         assert_eq!(calibration.line(), (1000.0, 10.0));
-        assert_eq!(calibration.bytes(32), 1320);
-        assert_eq!(calibration.bytes(64), 1640);
-        assert_eq!(calibration.bytes(128), 2280);
         assert!(calibration.covers(8) && calibration.covers(256));
         assert!(!calibration.covers(7) && !calibration.covers(257));
     }
 
     #[test]
-    fn noise_does_not_make_larger_batches_smaller() {
-        assert_eq!(of([(8, 1000), (16, 990)]).line(), (1000.0, 0.0));
+    fn noise_does_not_make_items_smaller_than_counted() {
+        let noisy = of([probe(8, 1000, 300), probe(16, 990, 380)]);
+        // Above both: 1000 at 8 items, 1080 at 16.
+        assert_eq!(noisy.line(), (920.0, 10.0));
+    }
+
+    #[test]
+    fn kept_items_are_in_no_line() {
+        let mut probes = [probe(32, 1320, 300), probe(64, 2640, 500)];
+        probes[1].kept = 1000;
+        assert_eq!(of(probes).line(), (1000.0, 10.0));
     }
 
     #[test]
     fn what_is_not_sound_is_not_believed() {
-        let good = of([(32, 1320), (64, 1640)]);
+        let good = of([probe(32, 1320, 300), probe(64, 1640, 500)]);
         assert!(good.is_sound("key"));
         assert!(!good.is_sound("other"));
-        assert!(!of([(32, 1), (32, 2)]).is_sound("key"));
-        assert!(!of([(0, 1), (32, 2)]).is_sound("key"));
-        assert!(!of([(16, 0), (32, 2)]).is_sound("key"));
+        assert!(!of([probe(32, 1, 1), probe(32, 2, 1)]).is_sound("key"));
+        assert!(!of([probe(0, 1, 1), probe(32, 2, 1)]).is_sound("key"));
+        assert!(!of([probe(16, 0, 1), probe(32, 2, 1)]).is_sound("key"));
         let other = Calibration { format: 0, ..good };
         assert!(!other.is_sound("key"));
     }

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::spec::backend::{Backend, DeviceName, Precision};
 use crate::spec::section::Choice;
 
+/// The hardware by which the host's memory is known.
+pub const HOST: &str = "host";
+
 /// Every backend that runner knows, with the devices of those that have some.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Inventory(pub Vec<Listed>);
@@ -46,6 +49,16 @@ pub struct Found {
     pub card: String,
 }
 
+impl Found {
+    /// The hardware whose memory its runs take: its card, or the host for what computes on the host's processor.
+    pub fn memory_of(&self) -> &str {
+        match self.kind {
+            DeviceKind::Host | DeviceKind::Software => HOST,
+            DeviceKind::Gpu => &self.card,
+        }
+    }
+}
+
 /// What a device is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -80,6 +93,14 @@ const PREFERRED: [Backend; 7] = [
 ];
 
 impl Inventory {
+    /// That of a backend without a device.
+    pub fn missing(backend: Backend, reason: String, remedy: String) -> Self {
+        Self(vec![Listed {
+            device: DeviceName { backend, index: 0 },
+            state: State::Missing(Missing { reason, remedy }),
+        }])
+    }
+
     /// The devices that are there.
     pub fn found(&self) -> impl Iterator<Item = (DeviceName, &Found)> {
         self.0.iter().filter_map(|listed| match &listed.state {
@@ -140,7 +161,7 @@ mod tests {
     use super::*;
 
     fn device(name: &str) -> DeviceName {
-        DeviceName::try_from(name.to_owned()).unwrap()
+        name.parse().unwrap()
     }
 
     fn found(name: &str, kind: DeviceKind, precisions: &[Precision]) -> Listed {

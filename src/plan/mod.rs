@@ -6,9 +6,11 @@ pub mod budget;
 mod calibration;
 pub mod inventory;
 mod kept;
+mod pieces;
 mod place;
 pub mod reference;
 mod relief;
+mod room;
 mod schedule;
 pub mod sweep;
 
@@ -42,10 +44,12 @@ use crate::spec::sweep::SweepSpec;
 use crate::spec::task::TaskSpec;
 use crate::spec::train::TrainSpec;
 use crate::spec::{CheckpointSpec, ExperimentSpec};
-pub use calibration::{Calibration, Expected, Probe};
+pub use calibration::{Basis, Calibration, Expected, Probe};
 use inventory::Inventory;
+pub use pieces::PieceSizes;
 use place::{Machine, Place};
 pub use relief::Relief;
+pub use room::Room;
 use sweep::{Account, Expansion, Point};
 
 /// The version of `plan.json` and `run.toml`.
@@ -148,17 +152,6 @@ impl RunPlan {
     /// Optimizer updates of the whole training.
     pub fn num_steps(&self) -> usize {
         self.steps_per_epoch * self.train.epochs
-    }
-
-    /// The items of each piece that a step of an epoch is computed in, its number from 0.
-    pub fn pieces(&self, step: usize) -> impl Iterator<Item = usize> + use<> {
-        let size = self.train.micro_batch_size;
-        let first = step * self.train.batch_size;
-        let num = self
-            .train
-            .batch_size
-            .min(self.data.num_train.saturating_sub(first));
-        (0..num).step_by(size).map(move |at| size.min(num - at))
     }
 
     /// The same run in another precision and with so many items computed at a time, with the forecast of that.

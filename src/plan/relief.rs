@@ -4,9 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::RunPlan;
 use super::inventory::Inventory;
+use super::room::Room;
 use crate::spec::adjustment::{Adjustment, Change};
 use crate::spec::backend::{DeviceName, Precision};
 use crate::spec::memory::OnExceed;
+use crate::spec::section::Choice;
 
 /// What is done about a run that does not fit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -41,6 +43,11 @@ impl Relief {
     }
 }
 
+/// Half as many items, as long as there are two.
+pub fn halved(items: usize) -> Option<usize> {
+    (items > 1).then(|| items.div_ceil(2))
+}
+
 /// The devices besides `device`, those of other hardware alone: more memory is what is looked for.
 fn after(device: DeviceName, precision: Precision, inventory: &Inventory) -> Vec<DeviceName> {
     let card = |name: DeviceName| {
@@ -68,6 +75,7 @@ impl RunPlan {
             match adjustment.change {
                 // The schedule is asked with the adjustments, since they hold from their step on.
                 Change::LearningRateFactor(_) => {}
+                // Before their step others hold: see `PieceSizes`.
                 Change::MicroBatchSize(size) => run.train.micro_batch_size = size,
                 Change::GradientCheckpointing(is_on) => run.train.gradient_checkpointing = is_on,
                 Change::Device(device) => run.device = device,
@@ -76,14 +84,61 @@ impl RunPlan {
         run.with_forecast()
     }
 
+    /// What the user can do about a run that does not fit as it is, besides what `more_room` says: with nothing left
+    /// of its ladder.
+    pub fn without_relief(&self, more_room: &str) -> String {
+        let train = &self.train;
+        let rungs = &self.on_exceed.rungs;
+        let mut ways = vec![more_room];
+        if train.micro_batch_size > 1 {
+            ways.push("set a smaller `train.micro_batch_size`");
+        }
+        if !train.gradient_checkpointing {
+            ways.push("set `train.gradient_checkpointing`");
+        }
+        ways.push("choose a smaller model");
+        if rungs.is_empty() {
+            ways.push("let `memory.on_exceed` change the run");
+        }
+        let last = ways.pop().unwrap_or_default();
+        let ways = format!("{}, or {last}", ways.join(", "));
+        let has_no_device =
+            rungs.contains(&OnExceed::NextDevice) && self.on_exceed.devices.is_empty();
+        let tried = match rungs.is_empty() {
+            true => "",
+            false => "all that `memory.on_exceed` names was tried: ",
+        };
+        match has_no_device {
+            true => format!(
+                "this machine has no other device to go on on in {}; {tried}{ways}",
+                self.precision.name()
+            ),
+            false => format!("{tried}{ways}"),
+        }
+    }
+
+    /// The run with as much of its ladder as it takes for its count to fit, or all of it.
+    pub fn relieved(&self, room: impl Fn(&RunPlan) -> Option<Room>) -> Self {
+        let mut run = self.clone();
+        while let (Some(room), Some(change)) = (room(&run), run.relief()) {
+            if run.forecast.total() <= room.bytes {
+                break;
+            }
+            run = run.adjusted(&[Adjustment {
+                from_step: 0,
+                change,
+            }]);
+        }
+        run
+    }
+
     /// What is changed next about a run that does not fit as it is; none when nothing is left.
     pub fn relief(&self) -> Option<Change> {
         for rung in &self.on_exceed.rungs {
             let train = &self.train;
             let change = match rung {
                 OnExceed::Refuse => return None,
-                OnExceed::Accumulate => (train.micro_batch_size > 1)
-                    .then(|| Change::MicroBatchSize(train.micro_batch_size.div_ceil(2))),
+                OnExceed::Accumulate => halved(train.micro_batch_size).map(Change::MicroBatchSize),
                 OnExceed::Checkpoint => {
                     (!train.gradient_checkpointing).then_some(Change::GradientCheckpointing(true))
                 }

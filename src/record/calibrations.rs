@@ -2,6 +2,7 @@
 //! All of them may be removed; they are measured anew.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,8 @@ use crate::spec::backend::compiled;
 pub struct Calibrations {
     folder: PathBuf,
     place: Json,
+    /// What was measured by this process: it holds also where nothing can be written.
+    fresh: RefCell<BTreeMap<String, Calibration>>,
     /// The keys of what was asked for last: the runs of a sweep mostly have one.
     last: RefCell<Option<(RunPlan, String)>>,
 }
@@ -45,6 +48,7 @@ impl Calibrations {
                 "host": System::host_name().unwrap_or_default(),
                 "cpu": cpu,
             }),
+            fresh: RefCell::default(),
             last: RefCell::default(),
         }
     }
@@ -52,6 +56,7 @@ impl Calibrations {
     /// What decides the memory of a run here.
     pub fn key(&self, run: &RunPlan) -> String {
         let is_same = |known: &RunPlan| {
+            // All that goes into `RunPlan::memory_key`.
             (known.device, known.precision) == (run.device, run.precision)
                 && known.network == run.network
                 && known.optimizer == run.optimizer
@@ -72,32 +77,36 @@ impl Calibrations {
     /// What was measured of runs like this one, if that says something of its batch. A file that cannot be
     /// read or is not what it should be is as good as none.
     pub fn find(&self, run: &RunPlan) -> Option<Calibration> {
-        if !self.folder.is_dir() {
+        if !self.folder.is_dir() && self.fresh.borrow().is_empty() {
             return None;
         }
         let key = self.key(run);
-        let text = fs::read(self.path(&key)).ok()?;
-        let calibration: Calibration = serde_json::from_slice(&text).ok()?;
+        let fresh = self.fresh.borrow().get(&key).cloned();
+        let calibration = match fresh {
+            Some(calibration) => calibration,
+            None => serde_json::from_slice(&fs::read(self.path(&key)).ok()?).ok()?,
+        };
         let is_good = calibration.is_sound(&key) && calibration.covers(run.train.micro_batch_size);
         is_good.then_some(calibration)
     }
 
-    /// How much a run will hold.
-    pub fn expected(&self, run: &RunPlan) -> Expected {
+    /// How much a run will hold: as measured of such runs, else as counted, times the correction if there is one.
+    pub fn expected(&self, run: &RunPlan, correction: Option<f64>) -> Expected {
         match self.find(run) {
-            Some(calibration) => Expected {
-                bytes: calibration.bytes(run.train.micro_batch_size),
-                is_calibrated: true,
-            },
-            None => Expected {
-                bytes: run.forecast.total(),
-                is_calibrated: false,
-            },
+            Some(calibration) => calibration.expected(run),
+            None => Expected::unmeasured(run, correction),
         }
     }
 
-    /// Keeps a calibration.
+    /// What corrects the count of runs that differ from this one in their batch alone, if it was measured.
+    pub fn correction(&self, run: &RunPlan) -> Option<f64> {
+        Some(self.find(run)?.correction(run))
+    }
+
+    /// Keeps a calibration, at least for as long as this lives.
     pub fn keep(&self, calibration: &Calibration) -> io::Result<()> {
+        let fresh = calibration.clone();
+        self.fresh.borrow_mut().insert(fresh.key.clone(), fresh);
         let path = self.path(&calibration.key);
         write_json(&path, calibration).map_err(|e| unwritable(&path, e))
     }

@@ -73,12 +73,12 @@ impl Collector {
                 write_json(&path, &self.environment.of_run(plan, started))
                     .map_err(|e| unwritable(&path, e))
             }
-            Event::KernelsChosen { digest, .. } => {
+            Event::KernelsChosen(kernels) => {
                 let Some(mut environment) = folder.read_environment()? else {
                     return Ok(());
                 };
                 if let Some(worker) = &mut environment.worker {
-                    worker.kernels_digest = Some(digest.clone());
+                    worker.kernels = Some(kernels.clone());
                 }
                 let path = folder.environment_json();
                 write_json(&path, &environment).map_err(|e| unwritable(&path, e))

@@ -8,6 +8,7 @@ use serde_json::{Map, Value as Json};
 use super::{Environment, RunFolder, RunRecord, Settings, is_other_format};
 use crate::event::{FailureClass, MemoryPeak, Metrics, Outcome};
 use crate::plan::RunPlan;
+use crate::spec::adjustment::lasting;
 use crate::spec::document::plain_io_error;
 use crate::spec::section::Choice;
 
@@ -103,6 +104,9 @@ pub struct RunEntry {
     /// What it held of memory, once something was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryUse>,
+    /// Where it was computed for a part at least, if that is not where it was planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved_to: Option<String>,
     /// Whether it is not what was planned, after a failure or so that it fits into memory.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_adjusted: bool,
@@ -138,11 +142,9 @@ impl MemoryUse {
     /// Of one run, once something was measured.
     pub fn of(run: &RunPlan, record: &RunRecord) -> Option<Self> {
         let adjusted = run.adjusted(&record.attempts.adjustments);
-        // What was foretold of the run as planned says nothing of one that takes less.
-        let is_as_planned = adjusted.forecast == run.forecast && adjusted.device == run.device;
         Some(Self {
             forecast_bytes: adjusted.forecast.total(),
-            calibrated_bytes: record.calibrated_bytes.filter(|_| is_as_planned),
+            calibrated_bytes: record.calibrated_bytes,
             measured: record.peak?,
         })
     }
@@ -255,6 +257,7 @@ impl RunEntry {
             wall_secs: 0.0,
             epoch_secs: None,
             memory: None,
+            moved_to: None,
             is_adjusted: false,
             remarks: Vec::new(),
             weights_digest: String::new(),
@@ -282,6 +285,8 @@ impl RunEntry {
         self.wall_secs = record.wall_secs;
         self.epoch_secs = median(record.epochs.iter().map(|epoch| epoch.train_secs));
         self.memory = MemoryUse::of(run, record);
+        let device = run.adjusted(&record.attempts.adjustments).device;
+        self.moved_to = (device != run.device).then(|| device.to_string());
         self.is_adjusted = !record.attempts.adjustments.is_empty();
         self.last_event_ms = record.last_event_ms;
         self.remarks.extend(remarks(run, record));
@@ -323,10 +328,13 @@ fn remarks(run: &RunPlan, record: &RunRecord) -> Vec<String> {
     let mut remarks = Vec::new();
     let rejected = record.started.iter().flat_map(|s| &s.rejected_checkpoints);
     remarks.extend(rejected.map(|what| format!("`{}` passed over {what}", run.id)));
-    let adjustments = &record.attempts.adjustments;
-    remarks.extend(adjustments.iter().map(|adjustment| {
-        let adjusted = adjustment.in_words();
-        format!("`{}` was not made as planned, but with {adjusted}", run.id)
+    let adjustments = lasting(&record.attempts.adjustments);
+    remarks.extend(adjustments.map(|adjustment| {
+        let (adjusted, reason) = (adjustment.in_words(), adjustment.reason());
+        format!(
+            "`{}` was not made as planned, but with {adjusted}, {reason}",
+            run.id
+        )
     }));
     if let Some(growth) = &record.growth {
         let growth = growth.in_words(&run.device.to_string(), run.train.batch_size);

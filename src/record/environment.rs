@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use sysinfo::System;
 
-use crate::event::Started;
+use crate::event::{Kernels, Started};
 use crate::plan::RunPlan;
 use crate::plan::inventory::Inventory;
 
@@ -58,9 +58,9 @@ pub struct Worker {
     pub threads: usize,
     /// sha256 of each split's items.
     pub data_digests: BTreeMap<String, String>,
-    /// sha256 of the kernels that were chosen by their times, once the run has come to its end.
+    /// The kernels that were chosen by their times, once the run has come to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kernels_digest: Option<String>,
+    pub kernels: Option<Kernels>,
 }
 
 /// Bytes of this machine's memory; 0 where the system does not say.
@@ -141,7 +141,7 @@ impl Environment {
                 device_name: started.device_name.clone(),
                 threads: started.threads,
                 data_digests: started.data_digests.clone(),
-                kernels_digest: None,
+                kernels: None,
             }),
             ..self.clone()
         }

@@ -63,7 +63,7 @@ impl RunRecord {
             Event::Progressed(_)
             | Event::CheckpointSaved { .. }
             | Event::CheckpointDropped { .. }
-            | Event::KernelsChosen { .. } => {}
+            | Event::KernelsChosen(_) => {}
             Event::MemoryCalibrated { forecast_bytes } => {
                 self.calibrated_bytes = Some(*forecast_bytes);
             }
@@ -71,8 +71,14 @@ impl RunRecord {
             Event::MemoryMeasured(peak) => {
                 self.peak = Some(self.peak.map_or(*peak, |before| before.max(*peak)));
             }
+            Event::RunAdjusted { .. } => {
+                self.outcome = None;
+                // What was held and foretold before says nothing of the run as it is now.
+                self.calibrated_bytes = None;
+                self.peak = None;
+            }
             // The failure before it is not how the run ended.
-            Event::RunRetried { .. } | Event::RunAdjusted { .. } | Event::RunExtended { .. } => {
+            Event::RunRetried { .. } | Event::RunExtended { .. } => {
                 self.outcome = None;
             }
             Event::EpochFinished(epoch) => self.epochs.push(epoch.clone()),

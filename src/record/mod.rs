@@ -30,6 +30,7 @@
 //! A file that is not appended to is written whole under another name and renamed, so that a kill at
 //! any moment leaves the old or the new one.
 
+mod answer;
 mod calibrations;
 pub mod capsule;
 mod collector;
@@ -49,6 +50,7 @@ mod trace;
 mod write;
 mod written;
 
+pub use answer::{PATIENCE, answer};
 pub use calibrations::Calibrations;
 pub use collector::{Collector, Recorded};
 pub use entry::{DataUsed, MemoryUse, RunEntry, State};

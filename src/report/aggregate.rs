@@ -270,6 +270,7 @@ impl Trial {
             num_epochs: run.num_epochs,
             n: 0,
             num_adjusted: 0,
+            num_moved: 0,
             metrics: BTreeMap::new(),
             verdict: None,
             wall_secs: None,
@@ -284,6 +285,10 @@ impl Trial {
     fn sum_up(&mut self, completed: &[&RunEntry], objective: &str, is_told: fn(&str) -> bool) {
         self.n = completed.len();
         self.num_adjusted = completed.iter().filter(|run| run.is_adjusted).count();
+        self.num_moved = completed
+            .iter()
+            .filter(|run| run.moved_to.is_some())
+            .count();
         self.metrics = samples(completed, is_told);
         if let Some(sample) = self.metrics.remove(objective) {
             let sample = sample.with_bootstrap();

@@ -61,11 +61,12 @@ pub fn by_backend(trials: &[Trial], objective: &str, direction: Direction) -> Ve
     }
     let mut rows = Vec::new();
     for (name, members) in &groups {
-        let first = members.iter().find(|trial| trial.n > 0);
-        let others: Vec<&&Trial> = members
-            .iter()
-            .filter(|trial| first.is_some_and(|first| first.id != trial.id))
-            .collect();
+        // What was computed elsewhere than its row says is compared with nothing.
+        let can_be = |trial: &&&Trial| trial.n > 0 && trial.num_moved == 0;
+        let first = members.iter().find(can_be);
+        let is_other =
+            |trial: &Trial| trial.num_moved == 0 && first.is_some_and(|first| first.id != trial.id);
+        let others: Vec<&&Trial> = members.iter().filter(|trial| is_other(trial)).collect();
         let values = |trial: &Trial| {
             let sample = trial.metrics.get(objective);
             sample.map_or(Vec::new(), |sample| sample.by_seed.clone())
@@ -75,11 +76,17 @@ pub fn by_backend(trials: &[Trial], objective: &str, direction: Direction) -> Ve
         let found = verdicts(&baseline, &samples, direction, ALPHA, num_comparisons);
         let mut found = found.unwrap_or_default().into_iter();
         for trial in members {
-            let is_other = first.is_some_and(|first| first.id != trial.id);
+            let is_other = is_other(trial);
             let verdict = if is_other { found.next() } else { None };
             rows.push(OnBackend {
                 trial: name.clone(),
-                backend: format!("{} {}", trial.device, trial.precision),
+                backend: match trial.num_moved {
+                    0 => format!("{} {}", trial.device, trial.precision),
+                    num => format!(
+                        "{} {} ({num} of {} moved to another device)",
+                        trial.device, trial.precision, trial.n
+                    ),
+                },
                 n: trial.n,
                 objective: trial.metrics.get(objective).cloned(),
                 epoch_secs: trial.epoch_secs,

@@ -193,10 +193,10 @@ fn point(epoch: usize, values: &[f64], band: Option<Band>) -> Option<CurvePoint>
     let high = values.iter().copied().reduce(f64::max)?;
     // Divided first: a sum of the largest numbers is none.
     let mean = values.iter().map(|v| v / values.len() as f64).sum();
-    let band = match (band?, values.len()) {
-        (_, 1) => None,
-        (Band::Range, _) => Some((low, high)),
-        (Band::StudentT, _) => match Interval::student(values, CONFIDENCE) {
+    let band = match (band, values.len()) {
+        (None, _) | (_, 1) => None,
+        (Some(Band::Range), _) => Some((low, high)),
+        (Some(Band::StudentT), _) => match Interval::student(values, CONFIDENCE) {
             Ok(interval) => Some((interval.low, interval.high)),
             // All are equal.
             Err(_) => Some((low, high)),
@@ -262,7 +262,8 @@ mod tests {
 
     #[test]
     fn few_seeds_have_their_range_and_five_an_interval() {
-        assert_eq!(loss(&[run(&[1.0, 2.0])]).band, None);
+        let one = loss(&[run(&[1.0, 2.0])]);
+        assert_eq!((one.band, one.points.len()), (None, 2));
         let three = loss(&[run(&[1.0, 2.0]), run(&[3.0]), run(&[5.0])]);
         assert_eq!(three.band, Some(Band::Range));
         assert_eq!(

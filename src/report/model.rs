@@ -93,6 +93,9 @@ pub struct Trial {
     /// Those of them that were adjusted, after a failure or so that they fit into memory.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub num_adjusted: usize,
+    /// Those of them that were computed elsewhere than planned.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub num_moved: usize,
     /// By metric: of each run's best epoch by the objective, and of its last with `last/`. Test is not among them.
     pub metrics: BTreeMap<String, Sample>,
     /// What may be claimed of it against the baseline; none of the baseline itself, and where nothing is compared.

@@ -199,13 +199,29 @@ pub fn environment_differences(then: &Environment, now: &Environment) -> Vec<[St
         .into_iter()
         .zip(environment_facts(now));
     let both = pairs.filter_map(|((name, then), (_, now))| Some([name.to_owned(), then?, now?]));
-    both.filter(|[_, then, now]| then != now).collect()
+    let both = both.filter(|[name, then, now]| name != KERNELS && then != now);
+    let mut differing: Vec<_> = both.collect();
+    let kernels = |e: &Environment| e.worker.as_ref().and_then(|w| w.kernels.clone());
+    // Other runs may have added choices since; what counts are the places that both have chosen for.
+    if let (Some(then), Some(now)) = (kernels(then), kernels(now))
+        && let (num @ 1.., of) = now.differing(&then)
+    {
+        differing.push([
+            KERNELS.to_owned(),
+            format!("one for each of {of} places"),
+            format!("another for {num} of them"),
+        ]);
+    }
+    differing
 }
+
+/// What the kernels that were chosen are called.
+const KERNELS: &str = "kernels chosen";
 
 /// What numbers may depend on of where a run is made, by name.
 pub fn environment_facts(e: &Environment) -> Vec<(&'static str, Option<String>)> {
     let worker = e.worker.as_ref();
-    let kernels = worker.and_then(|w| w.kernels_digest.as_ref());
+    let kernels = worker.and_then(|w| w.kernels.as_ref());
     vec![
         ("runner", Some(e.runner_version.clone())),
         ("burn", Some(e.burn_version.clone())),
@@ -216,8 +232,8 @@ pub fn environment_facts(e: &Environment) -> Vec<(&'static str, Option<String>)>
         ("driver", e.drivers.values().next().cloned()),
         ("threads", worker.map(|w| w.threads.to_string())),
         (
-            "kernels chosen",
-            kernels.map(|digest| digest.get(..16).unwrap_or(digest).to_owned()),
+            KERNELS,
+            kernels.map(|kernels| kernels.digest.chars().take(16).collect()),
         ),
     ]
 }

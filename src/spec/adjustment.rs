@@ -32,6 +32,16 @@ pub enum Change {
 }
 
 impl Adjustment {
+    /// What it was for.
+    pub fn reason(&self) -> &'static str {
+        match self.change {
+            Change::LearningRateFactor(_) => "after a failure",
+            Change::MicroBatchSize(_) | Change::GradientCheckpointing(_) | Change::Device(_) => {
+                "so that it fits into memory"
+            }
+        }
+    }
+
     /// What it is, for readers.
     pub fn in_words(&self) -> String {
         let what = match self.change {
@@ -50,6 +60,21 @@ impl Adjustment {
             step => format!("{what} from step {step} on"),
         }
     }
+}
+
+/// Those that still hold: of changes from the same step the last of each kind does. Factors all do.
+pub fn lasting(adjustments: &[Adjustment]) -> impl Iterator<Item = &Adjustment> {
+    let is_replaced = |at: usize, before: &Adjustment| {
+        let mut later = adjustments[at + 1..].iter();
+        later.any(|later| {
+            later.from_step <= before.from_step
+                && !matches!(before.change, Change::LearningRateFactor(_))
+                && std::mem::discriminant(&later.change) == std::mem::discriminant(&before.change)
+        })
+    };
+    let each = adjustments.iter().enumerate();
+    each.filter(move |(at, adjustment)| !is_replaced(*at, adjustment))
+        .map(|(_, adjustment)| adjustment)
 }
 
 /// What adjustments multiply the learning rate of the update by that `step` updates come before.
@@ -93,7 +118,7 @@ impl FromStr for Adjustment {
                     Change::MicroBatchSize(size?)
                 }
                 "gradient_checkpointing" => Change::GradientCheckpointing(value.parse().ok()?),
-                "device" => Change::Device(DeviceName::try_from(value.to_owned()).ok()?),
+                "device" => Change::Device(value.parse().ok()?),
                 _ => return None,
             };
             Some(Self {
@@ -116,6 +141,23 @@ mod tests {
         let other: Adjustment = "0:micro_batch_size=8".parse().unwrap();
         let factor = |step| learning_rate_factor(&[other, first, second], step);
         assert_eq!([5, 6, 7, 8].map(factor), [1.0, 0.5, 0.5, 0.5e-31]);
+    }
+
+    #[test]
+    fn the_last_change_of_a_kind_from_a_step_is_what_holds() {
+        let all = [
+            "0:micro_batch_size=8",
+            "0:gradient_checkpointing=true",
+            "0:micro_batch_size=4",
+            "6:learning_rate_factor=0.5",
+            "6:learning_rate_factor=0.5",
+            "6:micro_batch_size=2",
+            "6:micro_batch_size=1",
+        ];
+        let all = all.map(|text| text.parse::<Adjustment>().unwrap());
+        let held: Vec<String> = lasting(&all).map(ToString::to_string).collect();
+        let expected = [1, 2, 3, 4, 6].map(|at| all[at].to_string());
+        assert_eq!(held, expected);
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! `[backend]`: where a run is computed, and in what precision.
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use super::kind::Kind;
-use super::section::{Choice, Section, choices};
+use super::section::{Choice, Section, by_name, choices};
+use crate::diagnostic::nearest;
 
 /// The `[backend]` table.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,19 +95,32 @@ impl From<DeviceName> for String {
     }
 }
 
+impl FromStr for DeviceName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, index) = text.split_once(':').unwrap_or((text, "0"));
+        if let (Some(backend), Ok(index)) = (by_name(name), index.parse()) {
+            return Ok(Self { backend, index });
+        }
+        let names = || Backend::ALL.iter().map(|(_, name, _)| *name);
+        let meant = match nearest(name, names()) {
+            Some(near) if near != name => format!("; did you mean `{near}`?"),
+            _ => String::new(),
+        };
+        let names: Vec<_> = names().collect();
+        Err(format!(
+            "`{text}` is no device: write one of {}, with a number behind it where there are several, such as `wgpu:1`{meant}",
+            names.join(", ")
+        ))
+    }
+}
+
 impl TryFrom<String> for DeviceName {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        let (name, index) = text.split_once(':').unwrap_or((&text, "0"));
-        let backend = Backend::ALL.iter().find(|(_, n, _)| *n == name);
-        match (backend, index.parse()) {
-            (Some((backend, _, _)), Ok(index)) => Ok(Self {
-                backend: *backend,
-                index,
-            }),
-            _ => Err(format!("unknown device `{text}`")),
-        }
+        text.parse()
     }
 }
 
@@ -118,6 +133,17 @@ choices! {
         F64 "f64" "64 bits, where the device has them.",
         F16 "f16" "16 bits, pure half: without master weights.",
         Bf16 "bf16" "16 bits with the range of f32, pure half: without master weights.",
+    }
+}
+
+impl FromStr for Precision {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        by_name(text).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|(_, name, _)| *name).collect();
+            format!("expected one of {}", names.join(", "))
+        })
     }
 }
 
@@ -162,7 +188,7 @@ impl BackendSpec {
         Self {
             device: match device.as_str() {
                 AUTO => None,
-                name => Some(DeviceName::try_from(name.to_owned()).unwrap_or(FLEX)),
+                name => Some(name.parse().unwrap_or(FLEX)),
             },
             precision: s.choice(
                 "precision",

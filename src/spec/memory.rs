@@ -10,7 +10,7 @@ use super::section::{Section, by_name, choices};
 pub struct MemorySpec {
     /// The most that a run may hold: its process where it computes on the host, else the device's pool.
     pub limit: Option<Bytes>,
-    /// What stays free for others of the memory that the run's device has.
+    /// What stays free for others of the memory that the run's device has, beside the limit too.
     pub reserve: Bytes,
     /// What is done about a run that does not fit, in order; nothing when it is empty.
     pub on_exceed: Vec<OnExceed>,
@@ -50,7 +50,7 @@ impl MemorySpec {
                 .field(
                     "reserve",
                     Kind::Bytes,
-                    "The memory of the device that stays free for others, where there is no `limit`.",
+                    "The memory of the device that stays free for others.",
                 )
                 .or(Bytes(0)),
             on_exceed: match rungs.as_slice() {

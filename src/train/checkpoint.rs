@@ -7,7 +7,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use burn::store::ModuleRecord;
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::fault::{Fault, Phase};
 use super::metrics::Sums;
 use super::{Emit, Job};
-use crate::data::sha256_hex;
+use crate::data::{sha256_hex, sha256_of};
 use crate::event::{Adjustment, Epoch, Event};
 use crate::plan::{FORMAT, RunPlan};
 use crate::record::{RunFolder, write_json};
@@ -246,9 +246,8 @@ impl Checkpoints {
 
     fn sum(&self, part: &str, step: usize) -> Result<String, String> {
         let path = self.folder.checkpoint_part(part, step);
-        let bytes =
-            fs::read(&path).map_err(|e| format!("{part}-{step}.bpk cannot be read: {e}"))?;
-        Ok(sha256_hex(&bytes))
+        let sum = File::open(&path).and_then(sha256_of);
+        sum.map_err(|e| format!("{part}-{step}.bpk cannot be read: {e}"))
     }
 
     /// Announces that the three files of a step are about to be written.

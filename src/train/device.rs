@@ -5,21 +5,16 @@ mod card;
 
 use burn::tensor::{Device, FloatDType};
 
-use crate::plan::inventory::{Found, Inventory, Listed, Missing, State};
+use crate::plan::inventory::{Found, Inventory, Listed, State};
 use crate::spec::backend::{Backend, DeviceName, FLEX, Precision};
 use crate::spec::section::Choice;
 
 /// The devices of one backend, asked for in this process: a driver that crashes takes the process with it.
 pub fn list(backend: Backend) -> Inventory {
     let name = backend.name();
-    let missing = |reason: String, remedy: String| {
-        Inventory(vec![Listed {
-            device: DeviceName { backend, index: 0 },
-            state: State::Missing(Missing { reason, remedy }),
-        }])
-    };
     if !backend.is_compiled() {
-        return missing(
+        return Inventory::missing(
+            backend,
             "it is not in this build".into(),
             format!("build it in: cargo run --release --features {name} -- …"),
         );
@@ -36,12 +31,13 @@ pub fn list(backend: Backend) -> Inventory {
         listed.collect::<Vec<_>>()
     });
     match asked {
-        Ok(listed) if listed.is_empty() => missing(
+        Ok(listed) if listed.is_empty() => Inventory::missing(
+            backend,
             "this machine has no adapter for it, or no driver".into(),
             card::remedy(backend).into(),
         ),
         Ok(listed) => Inventory(listed),
-        Err(reason) => missing(reason, card::remedy(backend).into()),
+        Err(reason) => Inventory::missing(backend, reason, card::remedy(backend).into()),
     }
 }
 
@@ -58,15 +54,6 @@ fn look_at(backend: Backend, device: &Device) -> Found {
         card: card.id,
         name,
     }
-}
-
-/// The precisions that a device computes in; none when it is not there.
-pub fn precisions(name: DeviceName) -> Vec<Precision> {
-    let devices = quietly(|| enumerate(name.backend)).unwrap_or_default();
-    let device = devices.into_iter().nth(name.index.into());
-    let all = Precision::ALL.iter().map(|(precision, _, _)| *precision);
-    all.filter(|precision| device.as_ref().is_some_and(|d| supports(d, *precision)))
-        .collect()
 }
 
 /// Opens a device in a precision for this process. The error is a phrase with a remedy.

@@ -35,13 +35,15 @@ use super::shared::SharedNetwork;
 use super::{Emit, all_finite, evaluate, gradients};
 use crate::data::order::{Purpose, stream_seed};
 use crate::event::{Epoch, Event, FailureClass, MemoryGrowth, Metrics, Outcome, Progress};
-use crate::plan::RunPlan;
+use crate::plan::{PieceSizes, RunPlan};
 use crate::record::{Digests, TraceWriter};
 
 /// Trains epoch after epoch.
 pub struct Epochs {
     /// The run.
     pub plan: RunPlan,
+    /// How many items are computed at a time.
+    pub sizes: Arc<PieceSizes>,
     /// The device, with autodiff.
     pub device: Device,
     /// Where to start.
@@ -282,7 +284,9 @@ impl Epochs {
         batches: &mut dyn DataLoaderIterator<Batch>,
         interrupter: &Interrupter,
     ) -> Option<(GradientsParams, Outputs)> {
-        let pieces: Vec<_> = self.plan.pieces(step % self.plan.steps_per_epoch).collect();
+        let in_epoch = step % self.plan.steps_per_epoch;
+        let pieces = self.plan.pieces(in_epoch, self.sizes.at(step));
+        let pieces: Vec<_> = pieces.collect();
         let num_items: usize = pieces.iter().sum();
         let mut sum = None;
         let mut measured: Vec<Measured> = Vec::new();

@@ -11,6 +11,7 @@ use std::path::Path;
 use serde_json::Value as Json;
 
 use crate::data::sha256_hex;
+use crate::event::Kernels;
 
 /// The choices in the order in which they were made, in CubeCL's words.
 const CHOICES: &str = "choices.jsonl";
@@ -33,22 +34,31 @@ pub fn keep_in(folder: &Path) {
 #[cfg(not(feature = "_tuned"))]
 pub fn keep_in(_: &Path) {}
 
-/// How many kernels were chosen in a folder, and a digest of the choices; `None` when none was.
-pub fn chosen(folder: &Path) -> Option<(usize, String)> {
+/// The kernels that were chosen in a folder; `None` when none was.
+pub fn chosen(folder: &Path) -> Option<Kernels> {
     let text = fs::read_to_string(folder.join(CHOICES)).ok()?;
-    let choices: BTreeSet<String> = text.lines().filter_map(choice).collect();
-    let lines: String = choices.iter().map(|choice| format!("{choice}\n")).collect();
-    (!choices.is_empty()).then(|| (choices.len(), sha256_hex(lines.as_bytes())))
+    let choices: BTreeSet<(String, String)> = text.lines().filter_map(choice).collect();
+    let lines = choices.iter().map(|(key, name)| format!("{key} {name}\n"));
+    let digest = sha256_hex(lines.collect::<String>().as_bytes());
+    let short = |(key, name): &(String, String)| {
+        let key = sha256_hex(key.as_bytes());
+        (key[..16].to_owned(), name.clone())
+    };
+    (!choices.is_empty()).then(|| Kernels {
+        num: choices.len(),
+        digest,
+        choices: choices.iter().map(short).collect(),
+    })
 }
 
 /// What was chosen, by a line of CubeCL's: its key, and the name of the candidate. A line that a kill left torn says
 /// nothing.
-fn choice(line: &str) -> Option<String> {
+fn choice(line: &str) -> Option<(String, String)> {
     let decision: Json = serde_json::from_str(line).ok()?;
     let outcomes = decision["results"].as_array()?.iter();
     let mut measured = outcomes.filter_map(|result| result["outcome"].get("Ok"));
     let fastest = measured.find(|outcome| outcome["index"] == decision["fastest_index"])?;
-    Some(format!("{} {}", decision["key"], fastest["name"]))
+    Some((decision["key"].to_string(), fastest["name"].to_string()))
 }
 
 #[cfg(test)]
@@ -69,7 +79,7 @@ mod tests {
         )
     }
 
-    fn digest(lines: &[String]) -> Option<(usize, String)> {
+    fn digest(lines: &[String]) -> Option<Kernels> {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(CHOICES), lines.concat()).unwrap();
         chosen(folder.path())
@@ -79,7 +89,7 @@ mod tests {
     fn a_digest_is_of_what_was_chosen_and_of_nothing_else() {
         let (a, b) = (line("64", "tiled", 5), line("128", "simple", 7));
         let first = digest(&[a.clone(), b.clone()]).unwrap();
-        assert_eq!(first.0, 2);
+        assert_eq!((first.num, first.choices.len()), (2, 2));
         let again = [
             b.clone(),
             line("64", "tiled", 9),
@@ -88,8 +98,10 @@ mod tests {
         ];
         assert_eq!(digest(&again), Some(first.clone()));
         let other = digest(&[line("64", "simple", 5), b]).unwrap();
-        assert_eq!(other.0, 2);
-        assert_ne!(other, first);
+        assert_eq!(other.num, 2);
+        assert_ne!(other.digest, first.digest);
+        let differ = other.differing(&first);
+        assert_eq!(differ, (1, 2));
         assert_eq!(digest(&[]), None);
     }
 }

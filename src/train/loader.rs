@@ -13,7 +13,7 @@ use super::targets::Targets;
 use super::tensor::DynTensor;
 use crate::data::order::{Purpose, permutation};
 use crate::data::{Moment, Served, Split, TargetValues, Values};
-use crate::plan::RunPlan;
+use crate::plan::{PieceSizes, RunPlan};
 use crate::spec::task::TaskKind;
 
 /// Batches that are gathered ahead.
@@ -67,12 +67,15 @@ pub struct Loader {
     is_autoencoding: bool,
     batch_size: usize,
     /// The most items that are served at a time.
-    piece_size: usize,
+    sizes: Arc<PieceSizes>,
+    steps_per_epoch: usize,
     device: Device,
     /// All items of the split, if they are kept on the device.
     kept: Option<Arc<Batch>>,
-    /// The seed of the order and the cursor; without them items come in their own order.
-    shuffled: Option<(u64, Arc<Cursor>)>,
+    /// Where the training is; without it, at its end.
+    cursor: Option<Arc<Cursor>>,
+    /// The seed of the order; without it items come in their own.
+    shuffled: Option<u64>,
 }
 
 impl Loader {
@@ -83,10 +86,34 @@ impl Loader {
             item_shape: plan.data.input.shape.as_slice().into(),
             is_autoencoding: plan.task.kind == TaskKind::Autoencoding,
             batch_size: plan.train.batch_size,
-            piece_size: plan.train.micro_batch_size,
+            sizes: Arc::new(PieceSizes::new(plan, &[])),
+            steps_per_epoch: plan.steps_per_epoch,
             device: device.clone(),
             kept: None,
+            cursor: None,
             shuffled: None,
+        }
+    }
+
+    /// Serves as many items at a time as these say for the training's step.
+    pub fn in_pieces(self, sizes: Arc<PieceSizes>) -> Self {
+        Self { sizes, ..self }
+    }
+
+    /// Serves what belongs to the cursor's epoch.
+    pub fn following(self, cursor: Arc<Cursor>) -> Self {
+        Self {
+            cursor: Some(cursor),
+            ..self
+        }
+    }
+
+    /// Serves the first items alone. What is kept stays.
+    pub fn first(self, num: usize) -> Self {
+        let num = num.min(self.num_items());
+        Self {
+            split: Arc::new(self.split.slice(0..num)),
+            ..self
         }
     }
 
@@ -108,8 +135,8 @@ impl Loader {
     /// Serves items shuffled by `seed` and the cursor's epoch.
     pub fn shuffled(self, seed: u64, cursor: Arc<Cursor>) -> Self {
         Self {
-            shuffled: Some((seed, cursor)),
-            ..self
+            shuffled: Some(seed),
+            ..self.following(cursor)
         }
     }
 
@@ -140,9 +167,7 @@ impl Loader {
         let shape = [&[num], &*self.item_shape].concat();
         let inputs = match items.values {
             Values::Floats(values) => DynTensor::from_values(values, &shape, device),
-            Values::Tokens(tokens) => {
-                DynTensor::Tokens(Tensor::from_data(TensorData::new(tokens, shape), device))
-            }
+            Values::Tokens(tokens) => DynTensor::from_data(TensorData::new(tokens, shape), device),
         };
         let targets = match items.targets {
             _ if self.is_autoencoding => Targets::Values(inputs.clone().flatten()),
@@ -162,21 +187,33 @@ impl Loader {
 impl DataLoader<Batch> for Loader {
     fn iter<'a>(&'a self) -> Box<dyn DataLoaderIterator<Batch> + 'a> {
         let num = self.num_items();
-        let (order, first_step, moment) = match &self.shuffled {
+        let load = |of: fn(&Cursor) -> &AtomicUsize| {
+            let cursor = self.cursor.as_deref();
+            cursor.map_or(0, |cursor| of(cursor).load(Ordering::Relaxed))
+        };
+        let epoch = load(|cursor| &cursor.epoch);
+        let done = epoch.saturating_sub(1) * self.steps_per_epoch;
+        let (order, first_step, moment) = match self.shuffled {
             None => ((0..num as u32).collect(), 0, None),
-            Some((seed, cursor)) => {
-                let epoch = cursor.epoch.load(Ordering::Relaxed) as u64;
-                let order = permutation(num, *seed, Purpose::Order, epoch);
-                let moment = Moment { seed: *seed, epoch };
-                (
-                    order,
-                    cursor.first_step.load(Ordering::Relaxed),
-                    Some(moment),
-                )
+            Some(seed) => {
+                let moment = Moment {
+                    seed,
+                    epoch: epoch as u64,
+                };
+                let order = permutation(num, seed, Purpose::Order, moment.epoch);
+                (order, load(|cursor| &cursor.first_step), Some(moment))
             }
         };
         let first = (first_step * self.batch_size).min(num);
-        let ends = piece_ends(first..num, self.batch_size, self.piece_size);
+        let size = |batch: usize| {
+            self.sizes.at(match (self.shuffled, epoch) {
+                (Some(_), _) => done + first_step + batch,
+                (None, 0) => usize::MAX,
+                // What is measured after an epoch goes with its last update.
+                (None, _) => done + self.steps_per_epoch.saturating_sub(1),
+            })
+        };
+        let ends = piece_ends(first..num, self.batch_size, size);
         let source = match &self.kept {
             Some(kept) => Source::Kept(kept.clone(), order),
             None => Source::Staged(self.stage(order, first, ends.clone(), moment)),
@@ -219,15 +256,18 @@ impl DataLoader<Batch> for Loader {
     }
 }
 
-/// Where each piece of each batch ends, in places of the order.
-fn piece_ends(places: Range<usize>, batch_size: usize, piece_size: usize) -> Vec<usize> {
-    let batches = places.clone().step_by(batch_size);
+/// Where each piece of each batch ends, in places of the order. `size` is that of a batch's pieces.
+fn piece_ends(
+    places: Range<usize>,
+    batch_size: usize,
+    size: impl Fn(usize) -> usize,
+) -> Vec<usize> {
+    let batches = places.clone().step_by(batch_size).enumerate();
     batches
-        .flat_map(|from| {
+        .flat_map(|(batch, from)| {
             let to = (from + batch_size).min(places.end);
-            (from..to)
-                .step_by(piece_size)
-                .map(move |at| (at + piece_size).min(to))
+            let size = size(batch);
+            (from..to).step_by(size).map(move |at| (at + size).min(to))
         })
         .collect()
 }

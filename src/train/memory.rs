@@ -16,7 +16,7 @@ use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 
 use super::allocator::living;
 use crate::event::{FailureClass, MemoryPeak, Outcome, PoolUsage};
-use crate::plan::RunPlan;
+use crate::plan::{Room, RunPlan};
 use crate::spec::kind::show_bytes;
 
 /// Between two looks at the process.
@@ -30,7 +30,9 @@ const REACTION: Duration = Duration::from_secs(2);
 
 /// Measures the memory of one run.
 pub struct Meter {
-    limit: Option<u64>,
+    room: Option<Room>,
+    /// What to do when it passes its limit; nothing where its plan says what is tried next.
+    help: String,
     on_host: bool,
     seen: Mutex<Seen>,
     /// Whether the training knows that the limit was passed.
@@ -50,9 +52,17 @@ struct Seen {
 
 impl Meter {
     /// Measures a run, and holds it to a limit if there is one.
-    pub fn new(plan: &RunPlan, limit: Option<u64>) -> Self {
+    pub fn new(plan: &RunPlan, room: Option<Room>) -> Self {
+        let help = match (room, plan.relief()) {
+            (Some(room), None) => format!(
+                "; {}: `runner memory` shows what fits",
+                plan.without_relief(room.remedy())
+            ),
+            _ => String::new(),
+        };
         Self {
-            limit,
+            room,
+            help,
             on_host: plan.device.backend.is_host(),
             seen: Mutex::default(),
             has_reacted: AtomicBool::new(false),
@@ -124,8 +134,8 @@ impl Meter {
             true => Some(now.process_bytes),
             false => now.pool.map(|pool| pool.reserved_bytes),
         };
-        if let (Some(limit), Some(held)) = (self.limit, counts)
-            && held > limit
+        if let (Some(room), Some(held)) = (self.room, counts)
+            && held > room.bytes
         {
             seen.over_limit = seen.over_limit.max(Some(held));
         }
@@ -155,15 +165,16 @@ impl Meter {
 
     /// The outcome of a run that passed its limit.
     pub fn outcome(&self) -> Option<Outcome> {
-        let (held, limit) = (self.over_limit()?, self.limit?);
+        let (held, room) = (self.over_limit()?, self.room?);
         let what = match self.on_host {
             true => "the process held",
             false => "the device's pool reserved",
         };
         let message = format!(
-            "{what} {}, and `memory.limit` is {}; raise the limit, set a smaller `train.micro_batch_size` or `train.gradient_checkpointing`, or choose a smaller model: `runner memory` shows what fits",
+            "{what} {}, and {}{}",
             show_bytes(held),
-            show_bytes(limit)
+            room.in_words(),
+            self.help
         );
         Some(Outcome::failed(FailureClass::OutOfMemory, message))
     }

@@ -184,15 +184,17 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     let trace = TraceWriter::open(&job.folder, step, epoch_end).map_err(trace_failure)?;
     let training = Training {
         job,
-        splits: Splits::new(plan, loaded, &device, job.is_probe),
+        splits: Splits::new(job, loaded, &device),
         device: training_device(plan, &device),
         checkpoints: Arc::new(checkpoints),
     };
     let from = (resumed_step, start);
     let (model, progressed) = training.train(network, from, Some(trace), None)?;
     let executed = training.finish(model, &progressed)?;
-    if let Some((num, digest)) = kernels::chosen(&job.kernels) {
-        (job.emit)(Event::KernelsChosen { num, digest });
+    if plan.device.backend != Backend::Flex
+        && let Some(chosen) = kernels::chosen(&job.kernels)
+    {
+        (job.emit)(Event::KernelsChosen(chosen));
     }
     // The evaluation, too, has to stay below the limit.
     match job.meter.outcome() {

@@ -71,8 +71,18 @@ impl DynTensor {
     /// # Panics
     /// If the shape has no or more than 5 dimensions, or does not fit the number of values.
     pub fn from_values(values: Vec<f32>, shape: &[usize], device: &Device) -> Self {
-        let data = TensorData::new(values, shape.to_vec());
-        match shape.len() {
+        Self::from_data(TensorData::new(values, shape.to_vec()), device)
+    }
+
+    /// Data on a device: tokens of whole numbers, else numbers in the device's own precision.
+    ///
+    /// # Panics
+    /// If it has no or more than 5 dimensions, or if tokens have others than 2.
+    pub fn from_data(data: TensorData, device: &Device) -> Self {
+        if data.dtype().is_int() {
+            return DynTensor::Tokens(Tensor::from_data(data, device));
+        }
+        match data.shape().len() {
             1 => DynTensor::R1(Tensor::from_data(data, device)),
             2 => DynTensor::R2(Tensor::from_data(data, device)),
             3 => DynTensor::R3(Tensor::from_data(data, device)),

@@ -19,6 +19,7 @@ use super::tensor::DynTensor;
 use super::{Job, device, execute, initial_network};
 use crate::data::{self, Folders};
 use crate::event::Outcome;
+use crate::plan::PieceSizes;
 use crate::plan::inventory::Inventory;
 use crate::plan::{self, RunPlan};
 use crate::record::RunFolder;
@@ -136,8 +137,8 @@ fn micro_batches_train_as_the_large_batch_does() {
     // 120 items: batches of 25, the last of 20; pieces of 8, the last of 1 and of 4.
     let whole = planned(IRIS);
     let pieces = planned(&IRIS.replace("size = 25", "size = 25, micro_batch_size = 8"));
-    assert_eq!(pieces.pieces(0).collect::<Vec<_>>(), [8, 8, 8, 1]);
-    assert_eq!(pieces.pieces(4).collect::<Vec<_>>(), [8, 8, 4]);
+    assert_eq!(pieces.pieces(0, 8).collect::<Vec<_>>(), [8, 8, 8, 1]);
+    assert_eq!(pieces.pieces(4, 8).collect::<Vec<_>>(), [8, 8, 4]);
     let folder = tempfile::tempdir().expect("a folder");
     let train = |plan, name| saved(plan, &trained(plan, &folder.path().join(name)), "final");
     let (whole, pieces) = (train(&whole, "whole"), train(&pieces, "pieces"));
@@ -238,6 +239,65 @@ fn batches_from_the_device_are_those_that_are_staged() {
         let expected = plan.kept_on_device()["train"] as usize * (1 + is_twice as usize);
         assert_eq!(item * plan.data.num_train, expected);
     }
+}
+
+#[test]
+fn the_first_items_are_served_from_what_is_kept_of_all() {
+    let plan = planned(IRIS);
+    let loaded = data::load(&plan.data, &|_, _| {}).unwrap();
+    let device = device::open(plan.device, plan.precision).unwrap();
+    let all = Loader::in_order(Arc::new(loaded.train), &plan, &device);
+    let first = |loader: Loader| -> Vec<Vec<Vec<u8>>> {
+        let first = loader.first(30);
+        first.iter().map(|batch| bytes(batch.unwrap())).collect()
+    };
+    let staged = first(all.clone());
+    assert_eq!(staged.len(), 2);
+    assert_eq!(staged, first(all.keeping()));
+}
+
+#[test]
+fn pieces_are_those_of_their_step() {
+    let plan = planned(IRIS);
+    let changes = ["5:micro_batch_size=10", "7:micro_batch_size=4"];
+    let changes = changes.map(|text| text.parse().unwrap());
+    let sizes = PieceSizes::new(&plan, &changes);
+    assert_eq!(
+        [0, 4, 5, 6, 7, 90].map(|step| sizes.at(step)),
+        [25, 25, 10, 10, 4, 4]
+    );
+    let loaded = data::load(&plan.data, &|_, _| {}).unwrap();
+    let device = device::open(plan.device, plan.precision).unwrap();
+    let cursor = Arc::new(Cursor::default());
+    let train = Loader::in_order(Arc::new(loaded.train), &plan, &device);
+    let train = train.in_pieces(Arc::new(sizes));
+    let num = |loader: &Loader| -> Vec<usize> {
+        let batches = loader.iter().map(|batch| batch.unwrap().inputs.dims()[0]);
+        batches.collect()
+    };
+    // The second epoch of 5 steps, from its second on: steps 6 to 9, the last of 20 items.
+    cursor.set(2, 1);
+    let shuffled = train.clone().shuffled(plan.seed, cursor.clone());
+    let found = num(&shuffled);
+    assert_eq!(found[..3], [10, 10, 5]);
+    assert_eq!(found[3..10], [4, 4, 4, 4, 4, 4, 1]);
+    // What is measured after an epoch goes with its last step; without a training, with the last of all.
+    cursor.set(1, 0);
+    assert_eq!(num(&train.clone().following(cursor))[0], 25);
+    assert_eq!(num(&train)[0], 4);
+}
+
+#[test]
+fn a_limit_is_no_part_of_what_a_calibration_depends_on() {
+    let plan = planned(IRIS);
+    let limited = RunPlan {
+        memory_limit_bytes: Some(plan.forecast.without_kept()),
+        ..plan.clone()
+    }
+    .with_forecast();
+    assert!(plan.forecast.kept > limited.forecast.kept);
+    let [plan, limited] = [plan, limited].map(|plan| plan.memory_key(&serde_json::json!(null)));
+    assert_eq!(plan, limited);
 }
 
 #[test]

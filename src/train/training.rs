@@ -26,7 +26,7 @@ use super::{
 };
 use crate::data::{Loaded, Split};
 use crate::event::{Event, FailureClass, Outcome};
-use crate::plan::RunPlan;
+use crate::plan::PieceSizes;
 use crate::record::{Digests, RunFolder, TraceWriter};
 
 /// Batches that a probe of memory is validated on.
@@ -37,14 +37,19 @@ pub struct Splits {
     train: Loader,
     valid: Loader,
     test: Option<Loader>,
+    /// How many items are computed at a time.
+    sizes: Arc<PieceSizes>,
     /// What is measured over them.
     scores: Arc<Scores>,
 }
 
 impl Splits {
-    /// Serves what was loaded, from the device what is kept there. A probe validates and tests a few batches alone.
-    pub fn new(plan: &RunPlan, loaded: Loaded, device: &Device, is_probe: bool) -> Self {
+    /// Serves what was loaded, from the device what is kept there. A probe validates and tests a few batches alone, and
+    /// keeps as much as any run.
+    pub fn new(job: &Job, loaded: Loaded, device: &Device) -> Self {
+        let plan = &job.plan;
         let kept = plan.kept_on_device();
+        let sizes = Arc::new(PieceSizes::new(&job.planned, &job.adjustments));
         let Loaded {
             train,
             valid,
@@ -52,27 +57,23 @@ impl Splits {
             to_pixels,
             ..
         } = loaded;
-        let short = |split: Split| match is_probe {
-            true => {
-                let num = split
-                    .num_items()
-                    .min(PROBED_BATCHES * plan.train.batch_size);
-                split.slice(0..num)
-            }
-            false => split,
-        };
-        let (valid, test) = (short(valid), test.map(short));
         let loader = |name: &str, split: Split, device: &Device| {
             let loader = Loader::in_order(Arc::new(split), plan, device);
+            let loader = loader.in_pieces(sizes.clone());
             match kept.contains_key(name) {
                 true => loader.keeping(),
                 false => loader,
             }
         };
+        let short = |loader: Loader| match job.is_probe {
+            true => loader.first(PROBED_BATCHES * plan.train.batch_size),
+            false => loader,
+        };
         Self {
             train: loader("train", train, &training_device(plan, device)),
-            valid: loader("valid", valid, device),
-            test: test.map(|test| loader("test", test, device)),
+            valid: short(loader("valid", valid, device)),
+            test: test.map(|test| short(loader("test", test, device))),
+            sizes: sizes.clone(),
             scores: Arc::new(Scores::new(plan, to_pixels)),
         }
     }
@@ -125,10 +126,11 @@ impl Training<'_> {
         let result = Arc::new(Mutex::new(Progressed::default()));
         let epochs = Epochs {
             plan: plan.clone(),
+            sizes: splits.sizes.clone(),
             device: device.clone(),
             start,
             started: job.started,
-            cursor,
+            cursor: cursor.clone(),
             sums: sums.clone(),
             scores: splits.scores.clone(),
             checkpoints: checkpoints.clone(),
@@ -148,7 +150,7 @@ impl Training<'_> {
         let training = SupervisedTraining::new(
             &job.folder.0,
             Arc::new(train_loader),
-            Arc::new(splits.valid.clone()),
+            Arc::new(splits.valid.clone().following(cursor)),
         )
         .metric_train(train_tap)
         .metric_valid(valid_tap)

@@ -153,3 +153,31 @@ fn changed_pictures_teach_more() {
         "{accuracies:?}"
     );
 }
+
+/// A third of the epochs. Runs on a device that is not there are skipped, and the others made.
+#[test]
+fn devices_are_compared_as_far_as_they_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let spec = root().join("experiments/devices.toml");
+    let edits = ["--set", "train.epochs=3", "--set", "experiment.seeds=[1]"];
+    let arguments = [&["run", spec.to_str().unwrap(), "--quiet"], &edits[..]].concat();
+    let (code, _, stderr) = run(folder.path(), &arguments);
+    assert_eq!(code, 0, "{stderr}");
+    let report = folder.path().join("results/devices/report.json");
+    let report: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(report).unwrap()).unwrap();
+    let trials = report["trials"].as_array().unwrap();
+    let flex = trials
+        .iter()
+        .find(|trial| trial["device"] == "flex")
+        .unwrap();
+    let accuracy = flex["metrics"]["valid/accuracy"]["mean"].as_f64();
+    assert!(accuracy > Some(0.85), "{accuracy:?}");
+    let problems = report["problems"].as_array().unwrap();
+    assert!(
+        problems
+            .iter()
+            .all(|problem| problem["outcome"] == "skipped"),
+        "{problems:?}"
+    );
+}

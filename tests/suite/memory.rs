@@ -7,7 +7,9 @@ use serde_json::Value as Json;
 
 #[cfg(feature = "wgpu")]
 use super::support::wgpu_is_there;
-use super::support::{IRIS, completed, folder_with, read_json, run, summary};
+use super::support::{
+    IRIS, completed, diagnostics, folder_with, read_json, run, runner, summary, texts,
+};
 
 /// Pictures through convolutions, small enough for a test.
 const CNN: &str = r#"
@@ -107,7 +109,7 @@ fn calibrated_error(spec: &str) -> f64 {
         &["memory", "spec.toml", "--calibrate", "--precisions", "f32"],
     );
     assert_eq!(code, 0, "{stderr}");
-    assert!(sheet.contains("f32 (calibrated)"), "{sheet}");
+    assert!(sheet.contains(" measured, "), "{sheet}");
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
     assert_eq!(code, 0, "{stderr}");
     let report = read_json(&folder.path().join("results/spec/report.json"));
@@ -269,7 +271,8 @@ fn a_run_that_is_forecast_not_to_fit_is_computed_in_pieces() {
     assert!(peak <= 100 << 20, "{peak}");
     let report = fs::read_to_string(folder.path().join("results/spec/report.md")).unwrap();
     assert!(
-        report.contains("`train.micro_batch_size = 1024` from the start"),
+        report
+            .contains("`train.micro_batch_size = 512` from the start, so that it fits into memory"),
         "{report}"
     );
     // An update is made of the same items: the losses differ by the order of sums alone.
@@ -326,6 +329,136 @@ fn a_run_that_passes_its_limit_goes_down_the_ladder() {
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 0, "{stderr}");
     assert_eq!(adjustments(folder.path()).len(), 3);
+    // Of changes from the same step the last of each kind is what holds.
+    let report = fs::read_to_string(folder.path().join("results/spec/report.md")).unwrap();
+    assert!(
+        report.contains("`train.micro_batch_size = 1` from step 30 on"),
+        "{report}"
+    );
+    assert!(!report.contains("`train.micro_batch_size = 2`"), "{report}");
+    // Made again it is changed from the same step on, and has no limit to fail by.
+    let again = ["reproduce", "results/spec/runs/base-s1"];
+    let (code, verdict, stderr) = run(folder.path(), &again);
+    assert_eq!(code, 0, "{verdict}{stderr}");
+    assert!(verdict.contains("verdict: bitwise"), "{verdict}");
+}
+
+/// What was probed, as (items, bytes), by the files of the cache folder.
+fn probes(folder: &Path) -> Vec<(u64, u64)> {
+    let files = fs::read_dir(folder.join("cache/burn-runner/memory")).unwrap();
+    let files = files.map(|file| read_json(&file.unwrap().path()));
+    files
+        .flat_map(|file| {
+            let probes = file["probes"].as_array().unwrap().clone();
+            probes.into_iter().map(|probe| {
+                let number = |key: &str| probe[key].as_u64().unwrap();
+                (number("items"), number("bytes"))
+            })
+        })
+        .collect()
+}
+
+#[test]
+fn a_probe_is_no_larger_than_the_ladder_leaves_the_run() {
+    let limited = format!("{WIDE}\n[memory]\nlimit = \"100MiB\"\non_exceed = \"accumulate\"\n");
+    let folder = folder_with(&limited.replace("epochs = 2", "epochs = 1"));
+    let (_, _, plan) = run(folder.path(), &["plan", "spec.toml"]);
+    assert!(
+        plan.contains("it will be changed as `memory.on_exceed` says"),
+        "{plan}"
+    );
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("measuring what "), "{stderr}");
+    let probes = probes(folder.path());
+    assert_eq!(probes.len(), 2);
+    assert!(probes.iter().all(|(items, _)| *items < 2048), "{probes:?}");
+    // What it was foretold to hold as it was then is in the record.
+    let events = events(folder.path());
+    let told = events
+        .iter()
+        .find(|event| event["event"] == "memory_calibrated");
+    let told = told.expect("it was measured")["forecast_bytes"]
+        .as_u64()
+        .unwrap();
+    assert!(told <= 100 << 20, "{told}");
+    // Nothing of the probes is left.
+    let tried = fs::read_dir(folder.path().join("cache/burn-runner/tried")).unwrap();
+    let left = tried.filter(|entry| entry.as_ref().unwrap().path().is_dir());
+    assert_eq!(left.count(), 0);
+}
+
+#[test]
+fn what_cannot_be_kept_or_measured_is_told_and_the_sheet_printed() {
+    let folder = folder_with(&IRIS.replace("adam", "adafactor"));
+    let mut command = runner(folder.path());
+    // A file where a folder is needed.
+    command.env("XDG_CACHE_HOME", folder.path().join("spec.toml"));
+    command.args([
+        "memory",
+        "spec.toml",
+        "--calibrate",
+        "--precisions",
+        "f32,f16",
+    ]);
+    let (code, sheet, stderr) = texts(&command.output().unwrap());
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("XDG_CACHE_HOME"), "{stderr}");
+    assert!(sheet.contains(" measured, fits"), "{sheet}");
+    assert!(sheet.contains("f16 is refused: "), "{sheet}");
+    assert!(!sheet.contains("f16 measured"), "{sheet}");
+}
+
+#[test]
+fn a_device_to_go_on_on_that_is_not_there_is_told() {
+    let spec = format!("{IRIS}\n[memory]\nlimit = \"1MiB\"\non_exceed = \"next_device\"\n");
+    let folder = folder_with(&spec);
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
+    assert_eq!(code, 1, "{stderr}");
+    let failure = &summary(folder.path(), "base-s1")["failure"];
+    let message = failure["message"].as_str().unwrap();
+    assert!(
+        message.contains("this machine has no other device to go on on in f32"),
+        "{message}"
+    );
+}
+
+#[test]
+fn what_is_not_there_is_not_probed() {
+    let folder = folder_with(&format!("{IRIS}\n[backend]\ndevice = \"rocm:9\"\n"));
+    let arguments = ["memory", "spec.toml", "--calibrate", "--precisions", "f32"];
+    let (code, _, stderr) = run(folder.path(), &arguments);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(
+        stderr.contains("is not measured: the device `rocm:9` cannot be used: "),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn ways_that_exclude_each_other_are_refused() {
+    let told = |ways: &str| {
+        let wrong = diagnostics(
+            "spec.toml",
+            &format!("{IRIS}\n[memory]\non_exceed = {ways}\n"),
+        );
+        let messages = wrong.into_iter().map(|diagnostic| diagnostic.message);
+        messages.collect::<Vec<_>>().join("; ")
+    };
+    insta::assert_snapshot!(
+        [
+            "[\"refuse\", \"accumulate\"]",
+            "[\"accumulate\", \"accumulate\"]",
+            "[\"accumulate\", \"checkpoint\"]",
+            "\"refuse\"",
+        ]
+        .map(told)
+        .join("\n"),
+        @r#"
+    `memory.on_exceed` holds "refuse" and other ways
+    `memory.on_exceed` holds "accumulate" twice
+    "#
+    );
 }
 
 #[cfg(feature = "wgpu")]

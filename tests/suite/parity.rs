@@ -125,7 +125,7 @@ fn what_is_said_of_a_wrong_layer() {
     assert_eq!(code, 1, "{said}");
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[0], "trial `base` with seed 1 for 3 steps in f32");
-    let beyond: Vec<bool> = lines[3..6]
+    let beyond: Vec<bool> = lines[6..9]
         .iter()
         .map(|line| !line.contains(" 0 of "))
         .collect();

@@ -184,7 +184,7 @@ pub fn redact(text: &str, folder: &Path) -> String {
         if is_memory && line.starts_with('|') {
             continue;
         }
-        is_memory = line == "## Memory" || is_memory && line.is_empty();
+        is_memory = ["## Memory", "## Time"].contains(&line) || is_memory && line.is_empty();
         redacted.push_str(&redact_line(line));
         redacted.push('\n');
     }

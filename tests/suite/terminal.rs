@@ -48,9 +48,13 @@ impl Terminal {
             command.env("TERM", "xterm-256color");
         }
         command.stdin(copy()).stdout(copy()).stderr(copy());
-        // SAFETY: both calls may be made between `fork` and `exec`.
+        // SAFETY: all of these may be called between `fork` and `exec`.
         unsafe {
             command.pre_exec(|| {
+                // Who runs the tests in the background ignores some of them, and what it starts would too.
+                for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP] {
+                    libc::signal(signal, libc::SIG_DFL);
+                }
                 libc::setsid();
                 libc::ioctl(0, libc::TIOCSCTTY, 0);
                 Ok(())

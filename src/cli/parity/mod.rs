@@ -11,16 +11,19 @@ use wildmatch::WildMatch;
 use super::experiment::{plan as plan_experiment, refuse, trial};
 use super::output::Output;
 use super::prepare::verify_data;
-use super::{FAILED, Logging, OK, ParityArgs, ParityExecArgs, SpecArgs};
+use super::run::listen_for_signals;
+use super::scratch::Scratch;
+use super::{FAILED, INTERRUPTED, Logging, OK, ParityArgs, ParityExecArgs, SpecArgs};
 use crate::check::network::examples::{self, Example as Small};
 use crate::console::Mode;
 use crate::diagnostic::{Diagnostic, counted};
+use crate::dispatch::{Cancel, Urgency};
 use crate::parity::{
     Example, KindRow, Outcome, Said, Step, Style, Verdict, by_kind, layer_table, show_verdict,
     step_table, tensor_table,
 };
 use crate::record::RunFolder;
-use crate::spec::backend::DeviceName;
+use crate::spec::backend::{DeviceName, FLEX};
 use crate::spec::section::Choice;
 use crate::train::parity::determinate;
 pub use worker::parity_exec;
@@ -35,19 +38,15 @@ struct Devices {
 }
 
 impl Devices {
-    fn new(reference: DeviceName, device: DeviceName) -> Self {
+    /// Their own names are known once both were open.
+    fn new(reference: DeviceName, device: DeviceName, names: Option<(String, String)>) -> Self {
+        let (reference_name, device_name) = names.unwrap_or_default();
         Self {
             reference,
-            reference_name: String::new(),
+            reference_name,
             device,
-            device_name: String::new(),
+            device_name,
         }
-    }
-
-    /// Takes in their own names when both are open.
-    fn name(&mut self, reference: String, device: String) {
-        self.reference_name = reference;
-        self.device_name = device;
     }
 
     fn show(&self) -> String {
@@ -81,12 +80,93 @@ struct Layers {
     examples: Vec<Example>,
 }
 
+/// What a worker has said.
+#[derive(Default)]
+struct Heard {
+    /// The own names of the reference and the other.
+    names: Option<(String, String)>,
+    /// What it began last, with its number.
+    began: Option<(usize, String)>,
+    steps: Vec<Step>,
+    examples: Vec<Example>,
+    /// Why a device cannot be opened.
+    refused: Option<String>,
+    /// Why it cannot go on.
+    failed: Option<String>,
+}
+
+impl Heard {
+    fn take(&mut self, said: Said) {
+        match said {
+            Said::Opened { reference, device } => self.names = Some((reference, device)),
+            Said::Began { number, what } => self.began = Some((number, what)),
+            Said::Stepped(step) => self.steps.push(step),
+            Said::Tried(example) => self.examples.push(example),
+            Said::Refused { reason } => self.refused = Some(reason),
+            Said::Failed { reason } => self.failed = Some(reason),
+        }
+    }
+}
+
+/// Compares devices.
+struct Comparing<'a> {
+    args: &'a ParityArgs,
+    logging: &'a Logging,
+    place: Scratch,
+    cancel: Cancel,
+}
+
+impl Comparing<'_> {
+    /// Lets a worker compare one device with the reference. What it came to is the second, a phrase where it
+    /// ended before it was done.
+    fn hear(
+        &self,
+        device: DeviceName,
+        folder: Option<&Path>,
+        from: usize,
+        progress: &mut dyn FnMut(&Said),
+    ) -> Result<(Heard, Result<(), String>), u8> {
+        let args = ParityExecArgs {
+            folder: folder.map(Path::to_owned),
+            devices: vec![self.args.devices[0], device],
+            steps: self.args.steps,
+            from,
+            only: self.args.only.clone(),
+            inject_error: self.args.inject_error.clone(),
+        };
+        let mut heard = Heard::default();
+        let log = self.place.path().join("log");
+        let ended = start::worker(&args, self.logging, &log, &self.cancel, &mut |said| {
+            progress(&said);
+            heard.take(said);
+        });
+        match self.cancel.urgency() {
+            Urgency::None => Ok((heard, ended)),
+            _ => {
+                crate::console::eprintln_lossy("stopped");
+                Err(INTERRUPTED)
+            }
+        }
+    }
+}
+
 /// `runner parity`
 pub fn parity(args: &ParityArgs, logging: &Logging, output: &mut Output) -> u8 {
-    let compared = refuse_devices(&args.devices, output).and_then(|()| match &args.spec {
-        Some(spec) => trainings(spec, args, logging, output),
-        None => layers(args, logging, output),
-    });
+    let compare = |output: &mut Output| {
+        refuse_devices(&args.devices, output)?;
+        let comparing = Comparing {
+            args,
+            logging,
+            place: Scratch::new().map_err(|e| internal(&e, output))?,
+            cancel: Cancel::default(),
+        };
+        listen_for_signals(comparing.cancel.clone());
+        match &args.spec {
+            Some(spec) => trainings(spec, &comparing, output),
+            None => layers(&comparing, output),
+        }
+    };
+    let compared = compare(output);
     match compared {
         Ok(true) => OK,
         Ok(false) => FAILED,
@@ -103,7 +183,12 @@ fn refuse_devices(devices: &[DeviceName], output: &mut Output) -> Result<(), u8>
     };
     if let [only] = devices {
         let message = format!("`--devices {only}` is one device, and two are compared");
-        return wrong(message, format!("write `--devices flex,{only}`"), output);
+        let both = match *only == FLEX {
+            true => "flex,wgpu".to_owned(),
+            false => format!("flex,{only}"),
+        };
+        let help = format!("write `--devices {both}`; `runner devices` lists what is there");
+        return wrong(message, help, output);
     }
     match devices.iter().find(|device| !device.backend.is_compiled()) {
         None => Ok(()),
@@ -128,12 +213,8 @@ fn examples(only: &[String]) -> Vec<(usize, Small)> {
 }
 
 /// Compares devices on the training of a file; whether all agree.
-fn trainings(
-    spec: &Path,
-    args: &ParityArgs,
-    logging: &Logging,
-    output: &mut Output,
-) -> Result<bool, u8> {
+fn trainings(spec: &Path, comparing: &Comparing<'_>, output: &mut Output) -> Result<bool, u8> {
+    let args = comparing.args;
     let spec = SpecArgs {
         spec: spec.to_owned(),
         set: args.set.clone(),
@@ -161,39 +242,27 @@ fn trainings(
     notes
         .iter()
         .for_each(|note| output.say(&format!("note: {note}")));
-    let place = temporary(output)?;
-    let folder = RunFolder(place.path().join("run"));
+    let folder = RunFolder(comparing.place.path().join("run"));
     folder.write_plan(&run).map_err(|e| internal(&e, output))?;
     let mut all_agree = true;
     for device in &args.devices[1..] {
-        let mut devices = Devices::new(args.devices[0], *device);
-        let mut steps = Vec::new();
-        let (mut refused, mut failed, mut last) = (None, None, String::new());
-        let worker = worker_args(args, *device, Some(folder.0.clone()), 1);
-        let ended =
-            start::worker(
-                &worker,
-                logging,
-                &place.path().join("log"),
-                &mut |said| match said {
-                    Said::Opened { reference, device } => devices.name(reference, device),
-                    Said::Began { what, .. } => last = what,
-                    Said::Stepped(step) => steps.push(step),
-                    Said::Refused { reason } => refused = Some(reason),
-                    Said::Failed { reason } => failed = Some(reason),
-                    Said::Tried(_) => {}
-                },
-            );
-        if let Some(reason) = refused {
+        let mut progress = |said: &Said| {
+            if let Said::Stepped(step) = said {
+                output.say(&format!("{device}: step {} of {}", step.step, args.steps));
+            }
+        };
+        let (heard, ended) = comparing.hear(*device, Some(&folder.0), 1, &mut progress)?;
+        if let Some(reason) = heard.refused {
             return Err(refuse(Diagnostic::error("device", reason), output));
         }
-        let failed = failed.or(ended.err());
-        let verdict = match failed {
-            Some(reason) if last.is_empty() => Verdict::Failed { reason },
-            Some(reason) => Verdict::Failed {
-                reason: format!("in {last}: {reason}"),
+        let devices = Devices::new(args.devices[0], *device, heard.names);
+        let steps = heard.steps;
+        let verdict = match (heard.failed.or(ended.err()), heard.began) {
+            (Some(reason), None) => Verdict::Failed { reason },
+            (Some(reason), Some((_, what))) => Verdict::Failed {
+                reason: format!("in {what}: {reason}"),
             },
-            None => Verdict::of(&steps),
+            (None, _) => Verdict::of(&steps),
         };
         all_agree &= verdict.is_good();
         let training = Training {
@@ -229,7 +298,8 @@ fn show_training(training: &Training, style: Style, output: &mut Output) {
 }
 
 /// Compares devices on every type of layer; whether none was found to differ.
-fn layers(args: &ParityArgs, logging: &Logging, output: &mut Output) -> Result<bool, u8> {
+fn layers(comparing: &Comparing<'_>, output: &mut Output) -> Result<bool, u8> {
+    let args = comparing.args;
     let all = examples(&args.only);
     let Some((last, _)) = all.last() else {
         let message = format!(
@@ -242,43 +312,30 @@ fn layers(args: &ParityArgs, logging: &Logging, output: &mut Output) -> Result<b
             output,
         ));
     };
-    let place = temporary(output)?;
     let mut is_good = true;
     for device in &args.devices[1..] {
-        let mut devices = Devices::new(args.devices[0], *device);
+        let mut names = None;
         let mut done: Vec<Example> = Vec::new();
-        let mut refused = None;
         // A worker that dies takes one example with it; the next one goes on behind it.
         let mut from = 1;
         while from <= *last {
-            let mut began = None;
-            let worker = worker_args(args, *device, None, from);
-            let ended =
-                start::worker(
-                    &worker,
-                    logging,
-                    &place.path().join("log"),
-                    &mut |said| match said {
-                        Said::Opened { reference, device } => devices.name(reference, device),
-                        Said::Began { number, .. } => began = Some(number),
-                        Said::Tried(example) => done.push(example),
-                        Said::Refused { reason } | Said::Failed { reason } => {
-                            refused = Some(reason)
-                        }
-                        Said::Stepped(_) => {}
-                    },
-                );
-            let reason = match (refused.take(), began) {
-                (None, Some(number)) => {
+            let (heard, ended) = comparing.hear(*device, None, from, &mut |_| {})?;
+            names = names.or(heard.names);
+            done.extend(heard.examples);
+            let lost = |number: usize, small: &Small, reason: &str| Example {
+                number,
+                kind: small.kind(),
+                layers: small.layers.clone(),
+                outcome: Outcome::Failed {
+                    reason: reason.to_owned(),
+                },
+            };
+            let reason = match (heard.refused.or(heard.failed), heard.began) {
+                (None, Some((number, _))) => {
                     let is_tried = done.last().is_some_and(|example| example.number == number);
-                    let lost = all.iter().find(|(at, _)| *at == number && !is_tried);
-                    if let (Some((number, small)), Err(reason)) = (lost, ended) {
-                        done.push(Example {
-                            number: *number,
-                            kind: small.kind(),
-                            layers: small.layers.clone(),
-                            outcome: Outcome::Failed { reason },
-                        });
+                    let begun = all.iter().find(|(at, _)| *at == number && !is_tried);
+                    if let (Some((number, small)), Err(reason)) = (begun, ended) {
+                        done.push(lost(*number, small, &reason));
                     }
                     from = number + 1;
                     continue;
@@ -290,8 +347,19 @@ fn layers(args: &ParityArgs, logging: &Logging, output: &mut Output) -> Result<b
                     Err(reason) => reason,
                 },
             };
-            return Err(refuse(Diagnostic::error("device", reason), output));
+            if done.is_empty() {
+                return Err(refuse(Diagnostic::error("device", reason), output));
+            }
+            // The device is lost for good, and not what was compared before.
+            let left = all.iter().filter(|(number, _)| *number >= from);
+            let left: Vec<_> = left
+                .filter(|(number, _)| done.iter().all(|example| example.number != *number))
+                .map(|(number, small)| lost(*number, small, &reason))
+                .collect();
+            done.extend(left);
+            break;
         }
+        let devices = Devices::new(args.devices[0], *device, names);
         let types = by_kind(&done);
         is_good &= types.iter().all(KindRow::is_good);
         match args.json {
@@ -319,10 +387,11 @@ fn show_layers(devices: &Devices, types: &[KindRow], style: Style, output: &mut 
     }
     let count = |verdict: &str| types.iter().filter(|row| row.verdict == verdict).count();
     output.say(&format!(
-        "{} agree, {} differ, {} failed, {} not compared: they draw random numbers",
+        "{} agree, {} differ, {} failed, {} not compared, {} not compared as they draw random numbers",
         count("agrees"),
         count("differs"),
         count("failed"),
+        count("not compared"),
         count("random")
     ));
 }
@@ -332,26 +401,6 @@ fn style(args: &ParityArgs) -> Style {
         true => Style::Markdown,
         false => Style::Text,
     }
-}
-
-fn worker_args(
-    args: &ParityArgs,
-    device: DeviceName,
-    folder: Option<std::path::PathBuf>,
-    from: usize,
-) -> ParityExecArgs {
-    ParityExecArgs {
-        folder,
-        devices: vec![args.devices[0], device],
-        steps: args.steps,
-        from,
-        only: args.only.clone(),
-        inject_error: args.inject_error.clone(),
-    }
-}
-
-fn temporary(output: &mut Output) -> Result<tempfile::TempDir, u8> {
-    tempfile::tempdir().map_err(|e| internal(&e, output))
 }
 
 fn internal(error: &std::io::Error, output: &mut Output) -> u8 {

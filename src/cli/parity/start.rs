@@ -4,10 +4,21 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use super::super::{Logging, ParityExecArgs};
-use crate::dispatch::ended_by;
+use crate::dispatch::{Cancel, Urgency, ended_by};
 use crate::parity::{Example, Outcome, Said};
+
+/// How long a worker may be silent until both devices are open.
+const OPENING: Duration = Duration::from_secs(30);
+
+/// The same after that: a step of six trainings takes its time, and a first one compiles kernels.
+const COMPUTING: Duration = Duration::from_secs(600);
+
+/// Between two looks at the clock.
+const TICK: Duration = Duration::from_millis(50);
 
 /// Starts a worker with these arguments and shows `take` what it says. The error says how it ended before it was done;
 /// what it wrote besides stands in `log`.
@@ -15,6 +26,7 @@ pub fn worker(
     args: &ParityExecArgs,
     logging: &Logging,
     log: &Path,
+    cancel: &Cancel,
     take: &mut dyn FnMut(Said),
 ) -> Result<(), String> {
     let wrong = |e: std::io::Error| format!("the worker cannot be started: {e}");
@@ -45,19 +57,48 @@ pub fn worker(
     let leash = child.stdin.take();
     let lines = child.stdout.take().map(BufReader::new);
     let lines = lines.into_iter().flat_map(BufRead::lines);
-    let mut is_told = false;
-    for line in lines.map_while(Result::ok) {
-        match serde_json::from_str(&line) {
-            Ok(said) => {
-                is_told |= tells_end(&said);
-                take(said);
+    let (sender, receiver) = mpsc::channel();
+    // Read beside, so that silence can be noticed.
+    std::thread::spawn(move || {
+        lines
+            .map_while(Result::ok)
+            .try_for_each(|line| sender.send(line))
+    });
+    let (mut is_told, mut patience) = (false, OPENING);
+    let mut heard = Instant::now();
+    let silence = loop {
+        match receiver.recv_timeout(TICK) {
+            Ok(line) => match serde_json::from_str(&line) {
+                Ok(said) => {
+                    heard = Instant::now();
+                    if matches!(said, Said::Opened { .. }) {
+                        patience = COMPUTING;
+                    }
+                    is_told |= tells_end(&said);
+                    take(said);
+                }
+                Err(e) => tracing::warn!("parity-exec: not understood ({e}): {line}"),
+            },
+            Err(mpsc::RecvTimeoutError::Disconnected) => break None,
+            Err(mpsc::RecvTimeoutError::Timeout) if cancel.urgency() != Urgency::None => {
+                break Some("it was stopped".to_owned());
             }
-            Err(e) => tracing::warn!("parity-exec: not understood ({e}): {line}"),
+            Err(mpsc::RecvTimeoutError::Timeout) if heard.elapsed() > patience => {
+                let secs = patience.as_secs();
+                break Some(format!(
+                    "its driver does not answer: nothing came of it for {secs} s"
+                ));
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
         }
+    };
+    if silence.is_some() {
+        let _ = child.kill();
     }
     let status = child.wait();
     drop(leash);
     match status {
+        _ if silence.is_some() => Err(silence.unwrap_or_default()),
         Ok(status) if status.success() || is_told => Ok(()),
         Ok(status) => Err(format!("{}{}", ended_by(status), last_words(log))),
         Err(e) => Err(format!("the worker is lost: {e}")),

@@ -8,6 +8,7 @@ use std::sync::mpsc;
 
 use serde::Serialize;
 
+use super::devices::devices_of;
 use super::experiment::refuse;
 use super::follow::{follow, look};
 use super::output::Output;
@@ -95,10 +96,12 @@ fn one(
     plan.on_exceed = Relief::default();
     plan.skip = None;
     plan.time_limit_secs = None;
+    plan.memory_limit_bytes = None;
     if let Some(device) = args.device {
         plan.device = device;
         plan = plan.with_fingerprint();
     }
+    plan = plan.with_forecast();
     if let Some(data) = &args.data {
         plan.data = moved(&plan, data);
     }
@@ -108,7 +111,19 @@ fn one(
     if is_edited {
         output.say("note: run.toml was edited: its fingerprint is not that of what it says");
     }
-    say_differences(original, &Environment::here(Path::new("."), None), output);
+    say_differences(original, &here(&plan), output);
+    let moved = original.record.attempts.adjustments.iter().find_map(|a| {
+        let is_later = args.device.is_none() && a.from_step > 0;
+        match a.change {
+            Change::Device(device) if is_later => Some((device, a.from_step)),
+            _ => None,
+        }
+    });
+    if let Some((device, step)) = moved {
+        output.say(&format!(
+            "note: the run went on on `{device}` from step {step} on, and is made there from the start now: its losses cannot be the same to the bit"
+        ));
+    }
     verify_data(original, &plan, output)?;
     let then = original
         .side()
@@ -176,6 +191,34 @@ fn one(
         false => show(&reproduction, output),
     }
     Ok(Some(reproduction.grade))
+}
+
+/// Where the run is made now. A driver is asked for only when one is needed.
+fn here(plan: &RunPlan) -> Environment {
+    let here = Environment::here(Path::new("."), None);
+    match plan.device.backend.is_host() {
+        true => here,
+        false => {
+            let mut here = here.with_drivers(&devices_of(plan.device.backend));
+            let name = plan.device.to_string();
+            here.drivers.retain(|device, _| *device == name);
+            here
+        }
+    }
+}
+
+/// Copies all files of a folder, those of folders in it included.
+fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let place = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy_files(&entry.path(), &place)?,
+            false => drop(std::fs::copy(entry.path(), &place)?),
+        }
+    }
+    Ok(())
 }
 
 fn say_differences(original: &Original, here: &Environment, output: &mut Output) {
@@ -271,8 +314,13 @@ fn train(
     // The kernels that the experiment of the original has chosen are a part of how it was computed.
     let experiment = original.folder.0.parent().and_then(Path::parent);
     let experiment = experiment.map(|path| ExperimentFolder(path.to_owned()));
-    if let Some(experiment) = experiment.filter(|experiment| experiment.kernels().is_dir()) {
-        arguments.extend(super::run::kernels_argument(&experiment));
+    let is_host = plan.device.backend.is_host();
+    if let Some(experiment) = experiment.filter(|e| !is_host && e.kernels().is_dir()) {
+        // A copy: what is chosen besides is no part of the original.
+        let copy = ExperimentFolder(folder.0.clone());
+        copy_files(&experiment.kernels(), &copy.kernels())
+            .map_err(|e| disk(&copy.kernels(), &e, output))?;
+        arguments.extend(super::run::kernels_argument(&copy));
     }
     if let Some(steps) = args.steps {
         arguments.extend(["--last-step".to_owned(), steps.to_string()]);
@@ -291,7 +339,7 @@ fn train(
     let mode = if args.json { Mode::Quiet } else { Mode::Normal };
     let board = Board::new(&plan.experiment, std::slice::from_ref(plan), Some(1));
     let mut console = Console::new(vec![board], look(mode, false, true));
-    let environment = Environment::here(Path::new("."), None);
+    let environment = here(plan);
     let mut collector = Collector::new(vec![(plan.clone(), folder.clone())], environment)
         .map_err(|e| disk(&folder.0, &e, output))?;
     let cancel = Cancel::default();

@@ -5,6 +5,8 @@ use crate::report::backends::rows as backend_rows;
 use crate::report::memory as measured;
 use crate::report::model::Report;
 use crate::report::numbers::{mean_and_sd, short_number};
+use crate::spec::backend::Precision;
+use crate::spec::section::Choice;
 
 /// What trials cost.
 pub fn cost(report: &Report) -> Option<Section> {
@@ -38,9 +40,14 @@ pub fn backends(report: &Report) -> Option<Section> {
         return None;
     }
     let table = backend_rows(&report.backends, &report.objective);
-    Some(Section::new("backends", "By backend").columns(table).note(
-        "Each trial against the same on its first backend: the difference of the means with its verdict, how many times faster an epoch's training is (the median epoch of each run, without validation), and how many times the memory it held at its peak, of the process on the CPU and of the device's pool on a GPU. All begin with the same weights and see the same batches.",
-    ))
+    let f64 = Precision::F64.name();
+    let but = match report.trials.iter().any(|trial| trial.precision == f64) {
+        true => ", but for those in f64, which draw their own",
+        false => "",
+    };
+    Some(Section::new("backends", "By backend").columns(table).note(format!(
+        "Each trial against the same on its first backend: the difference of the means with its verdict, how many times faster an epoch's training is (the median epoch of each run, without validation), and how many times the memory it held at its peak, of the process on the CPU and of the device's pool on a GPU. All see the same batches and begin with the same weights{but}.",
+    )))
 }
 
 /// What the trials held of memory.

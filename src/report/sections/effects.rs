@@ -10,17 +10,12 @@ use crate::statistics::Balance;
 pub fn effects(report: &Report) -> Vec<Section> {
     let effects = report.effects.iter();
     let mut sections: Vec<Section> = effects.map(|effect| of_axis(report, effect)).collect();
-    // An axis without a table still has a plot: its values are the trials, or all different.
+    // An axis without a table still has a plot: its values are the trials of the ranked table, or all different.
     let is_shown = |key: &String| report.effects.iter().any(|effect| effect.key == *key);
     let others = report.axes.iter().filter(|key| !is_shown(key));
     let has_values = report.trials.iter().any(|trial| trial.n > 0);
     for key in others.filter(|_| has_values) {
-        let mut section = about(key);
-        section.notes.push(match report.axes.len() {
-            1 => "Its values are the trials of the first table.".to_owned(),
-            _ => "It has a value of its own in each trial, or too many of them for means: the trials are shown one by one.".to_owned(),
-        });
-        sections.push(section);
+        sections.push(about(key));
     }
     sections
 }

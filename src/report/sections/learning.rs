@@ -43,13 +43,13 @@ pub fn learning(report: &Report) -> Option<Section> {
     ));
     if curves.num_more_trials > 0 {
         section.notes.push(format!(
-            "Shown are at most {MAX_TRIALS} trials: the highest ranked, and the baseline. {} more have curves, in `metrics.csv` of each run.",
+            "Shown are at most {MAX_TRIALS} trials: the highest ranked, and the baseline. Left out: {}, with their curves in `metrics.csv` of each run.",
             curves.num_more_trials
         ));
     }
     if curves.num_more_metrics > 0 {
         section.notes.push(format!(
-            "{} more metrics are in `metrics.csv` of each run.",
+            "Metrics left out: {}, in `metrics.csv` of each run.",
             curves.num_more_metrics
         ));
     }

@@ -59,10 +59,15 @@ pub fn in_words(environment: &Environment) -> String {
 
 /// The command for each run.
 pub fn reproduce(report: &Report) -> Option<Section> {
-    let num = report.commands.len();
+    let is_skipped = |run: &str| {
+        let mut problems = report.problems.iter();
+        problems.any(|problem| problem.run == run && problem.is_skipped())
+    };
+    let commands = report.commands.iter().filter(|(run, _)| !is_skipped(run));
+    let commands: Vec<String> = commands.map(|(_, command)| value_text(command)).collect();
+    let num = commands.len();
     let mut section = Section::new("reproduce", "Reproduce");
-    let commands = report.commands.values().take(MAX_ROWS).map(value_text);
-    section.commands = commands.collect();
+    section.commands = commands.into_iter().take(MAX_ROWS).collect();
     if num > MAX_ROWS {
         section.notes.push(format!(
             "The first {MAX_ROWS} of {num} commands; `report.json` has all."

@@ -1,8 +1,10 @@
 //! The kinds of value a key can take: one check, one phrase for messages, one JSON Schema each.
 
+mod bytes;
 mod duration;
 mod scalar;
 
+pub use bytes::parse_bytes;
 pub use duration::{parse_duration, show_duration};
 pub use scalar::{Bytes, Padding, Scalar};
 
@@ -266,7 +268,13 @@ impl Kind {
     /// has one for each wrong item.
     pub fn check(&self, path: &str, node: &Node) -> Vec<Diagnostic> {
         if let Kind::Either(first, second) = self {
+            let kinds = (&**first, &**second);
             let (first, second) = (first.check(path, node), second.check(path, node));
+            if let ((Kind::Indexed(some), Kind::OneOf(more)), false) =
+                (kinds, first.is_empty() || second.is_empty())
+            {
+                return vec![self.no_name(path, node, [&some[..], more].concat())];
+            }
             return match (first.is_empty() || second.is_empty(), &node.value) {
                 (true, _) => Vec::new(),
                 (_, Value::Array(_)) => second,
@@ -349,7 +357,9 @@ impl Kind {
                 Box::new(wrong_type().help(format!("write {s} without quotes"))),
             ),
             (Kind::AnyText, Value::Str(_)) => Ok(()),
-            (Kind::Text | Kind::Path | Kind::Pattern, Value::Str(s)) if !s.trim().is_empty() => Ok(()),
+            (Kind::Text | Kind::Path | Kind::Pattern, Value::Str(s)) if !s.trim().is_empty() => {
+                Ok(())
+            }
             (Kind::Text | Kind::Path | Kind::Pattern, Value::Str(_)) => {
                 let message = format!("`{path}` is empty");
                 Err(Box::new(
@@ -392,11 +402,9 @@ impl Kind {
                     Err(Box::new(diagnostic.help(help)))
                 }
             },
-            (Kind::Bytes, Value::Str(s)) => match parse_bytes(s) {
-                Some(_) => Ok(()),
-                None => Err(Box::new(out_of_range().help(
-                            "the units are B, kB, MB, GB, TB (powers of 1000) and KiB, MiB, GiB, TiB (powers of 1024)",
-                ))),
+            (Kind::Bytes, Value::Str(s)) => match bytes::read(s) {
+                Ok(_) => Ok(()),
+                Err(help) => Err(Box::new(out_of_range().help(help))),
             },
             (Kind::Bytes, Value::Int(v)) => Err(Box::new(
                 wrong_type().help(format!("write the unit: \"{v}MiB\" or \"{v}GiB\"")),
@@ -463,6 +471,29 @@ impl Kind {
                 Err(Box::new(wrong_type().help(format!("write [{}]", shown()))))
             }
             _ => Err(Box::new(wrong_type())),
+        }
+    }
+
+    /// What is none of two sets of names.
+    fn no_name(
+        &self,
+        path: &str,
+        node: &Node,
+        names: Vec<(&'static str, &'static str)>,
+    ) -> Diagnostic {
+        if let Value::Str(written) = &node.value {
+            let name = written.split_once(':').map_or(&**written, |(name, _)| name);
+            return self.unknown_value(path, node, name, &names);
+        }
+        let found = node.value.kind();
+        let message = format!("`{path}` must be {}, found {found}", self.expected());
+        let diagnostic = Diagnostic::error("wrong-type", message).at(node.span);
+        match node.value {
+            Value::Array(_) => diagnostic.help(format!(
+                "to try several, write it under `[sweep.grid]`: \"{path}\" = {}",
+                node.value.to_toml()
+            )),
+            _ => diagnostic.help(format!("for example: {}", self.example())),
         }
     }
 
@@ -595,26 +626,6 @@ pub fn synonym<'a>(name: &str, mut known: impl Iterator<Item = &'a str>) -> Opti
     ];
     let (_, ours) = SYNONYMS.iter().find(|(theirs, _)| *theirs == name)?;
     known.find(|name| name == ours)
-}
-
-/// Parses `4GiB`, `512 MiB`, `1.5GB` into bytes; `None` for anything else, zero included.
-pub fn parse_bytes(text: &str) -> Option<u64> {
-    let at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-    let number: f64 = text[..at].parse().ok()?;
-    let unit = match text[at..].trim_start() {
-        "B" => 1.0,
-        "kB" => 1e3,
-        "MB" => 1e6,
-        "GB" => 1e9,
-        "TB" => 1e12,
-        "KiB" => 1024.0,
-        "MiB" => 1024.0 * 1024.0,
-        "GiB" => 1024.0 * 1024.0 * 1024.0,
-        "TiB" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
-        _ => return None,
-    };
-    let bytes = number * unit;
-    (bytes >= 1.0 && bytes < u64::MAX as f64).then_some(bytes as u64)
 }
 
 /// A number of bytes in the unit that suits it, such as `6.4 MiB`.

@@ -6,12 +6,16 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use burn::tensor::Device;
 
-use crate::plan::inventory::DeviceKind;
-use crate::record::total_memory;
+use crate::plan::inventory::{DeviceKind, HOST};
+use crate::record::{answer, total_memory};
 use crate::spec::backend::Backend;
+
+/// How long `nvidia-smi` may take: less than the process that asks has for its own answer.
+const SMI_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What is behind a device.
 pub struct Card {
@@ -42,7 +46,7 @@ pub fn remedy(backend: Backend) -> &'static str {
 pub fn behind(backend: Backend, device: &Device, name: &str) -> Card {
     if backend.is_host() {
         return Card {
-            id: "host".into(),
+            id: HOST.into(),
             kind: DeviceKind::Host,
             driver: None,
             memory_bytes: Some(total_memory()).filter(|bytes| *bytes > 0),
@@ -90,17 +94,17 @@ fn address(device: &Device) -> Option<String> {
 
 /// Driver and memory of a card of NVIDIA at a PCI address.
 fn nvidia(address: &str) -> Option<(String, u64)> {
-    let output = Command::new("nvidia-smi")
-        .args([
-            "--query-gpu=driver_version,memory.total",
-            "--format=csv,noheader,nounits",
-            "-i",
-            address,
-        ])
-        .output()
-        .ok()
-        .filter(|output| output.status.success())?;
-    let text = String::from_utf8(output.stdout).ok()?;
+    let mut command = Command::new("nvidia-smi");
+    command.args([
+        "--query-gpu=driver_version,memory.total",
+        "--format=csv,noheader,nounits",
+        "-i",
+        address,
+    ]);
+    let (status, text) = answer(command, SMI_PATIENCE).ok().flatten()?;
+    if !status.success() {
+        return None;
+    }
     let (driver, mebibytes) = text.lines().next()?.split_once(',')?;
     let bytes = mebibytes.trim().parse::<u64>().ok()? << 20;
     Some((format!("NVIDIA {}", driver.trim()), bytes))

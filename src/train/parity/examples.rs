@@ -15,6 +15,7 @@ use crate::spec::model::activation::Activation;
 use crate::spec::model::layer::LayerKind;
 use crate::train::device;
 use crate::train::graph::Graph;
+use crate::train::tensor::DynTensor;
 
 /// Items of a batch.
 const BATCH: usize = 4;
@@ -77,9 +78,12 @@ fn compare(
     let (right_graph, other_graph) = (graph(reference), graph(device));
     let items = items(network);
     let mut outputs: Vec<TensorData> = Vec::new();
-    right_graph.outputs(host::put(&items, reference), |_, output| {
-        outputs.push(host::get(output.clone()));
-    });
+    right_graph.outputs(
+        DynTensor::from_data(items.clone(), reference),
+        |_, output| {
+            outputs.push(host::get(output.clone()));
+        },
+    );
     let mut all = Vec::new();
     let layers = right_graph.layers().zip(other_graph.layers());
     for (at, ((layer, plan), (on_device, _))) in layers.enumerate() {

@@ -9,22 +9,6 @@ use crate::spec::backend::Precision;
 use crate::train::targets::Targets;
 use crate::train::tensor::{DynTensor, map_rank};
 
-/// A tensor on a device: tokens of whole numbers, else numbers in the device's precision.
-pub fn put(data: &TensorData, device: &Device) -> DynTensor {
-    let data = data.clone();
-    if data.dtype().is_int() {
-        return DynTensor::Tokens(Tensor::from_data(data, device));
-    }
-    match data.shape().len() {
-        1 => DynTensor::R1(Tensor::from_data(data, device)),
-        2 => DynTensor::R2(Tensor::from_data(data, device)),
-        3 => DynTensor::R3(Tensor::from_data(data, device)),
-        4 => DynTensor::R4(Tensor::from_data(data, device)),
-        5 => DynTensor::R5(Tensor::from_data(data, device)),
-        rank => panic!("tensors have 1 to 5 dimensions, found {rank}"),
-    }
-}
-
 /// Applies a function that gives no tensor to the tensor inside.
 macro_rules! each_rank {
     ($value:expr, $tensor:ident => $result:expr) => {

@@ -32,7 +32,7 @@ pub fn answers(
     step: usize,
 ) -> Answers {
     let order = manner.order(given.gradient.shape()[0]);
-    let put = |data: &TensorData| host::put(&order.apply(data), device);
+    let put = |data: &TensorData| DynTensor::from_data(order.apply(data), device);
     let inputs: Vec<DynTensor> = given.inputs.iter().map(|i| host::tracked(put(i))).collect();
     let output = manner.forward(step, layer, plan, inputs.clone());
     let weighted = output.clone().flatten() * put(&given.gradient).flatten();

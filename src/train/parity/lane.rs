@@ -109,7 +109,7 @@ impl Lane {
     /// The forward and backward pass of a step, counted from 1.
     pub fn compute(&mut self, step: usize, batch: &HostBatch) -> Seen {
         let order = self.manner.order(batch.inputs.shape()[0]);
-        let inputs = host::put(&order.apply(&batch.inputs), &self.device);
+        let inputs = DynTensor::from_data(order.apply(&batch.inputs), &self.device);
         let targets = batch.targets.put(&order, &self.device);
         let (mut outputs, mut probes) = (Vec::new(), Vec::new());
         let (network, manner) = (&self.network, &mut self.manner);

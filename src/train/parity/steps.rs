@@ -19,6 +19,7 @@ use crate::spec::model::layer::LayerKind;
 use crate::train::initial_network;
 use crate::train::loader::{Cursor, Loader};
 use crate::train::network::Network;
+use crate::train::tensor::DynTensor;
 
 /// What the loss is called among the layers.
 const LOSS: &str = "loss";
@@ -310,7 +311,7 @@ fn loss_by_itself(
     manner: &mut Manner,
 ) -> Answers {
     let order = manner.order(output.shape()[0]);
-    let input = host::tracked(host::put(&order.apply(output), device));
+    let input = host::tracked(DynTensor::from_data(order.apply(output), device));
     let given = match manner {
         Manner::Noisy(noise) => noise.change(input.clone()),
         _ => input.clone(),
