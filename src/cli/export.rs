@@ -3,6 +3,7 @@
 mod mlflow;
 mod pass;
 
+use std::error::Error;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -153,12 +154,28 @@ fn table(args: &TableArgs, format: Format, output: &mut Output) -> u8 {
     });
     match written {
         // Who closes the pipe has read what was to be read.
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+        Err(e) if !is_closed_pipe(&e) => {
             let path = args.to.as_deref().unwrap_or(Path::new("-"));
             disk(path, &e, output)
         }
         _ => pass.code,
     }
+}
+
+/// Whether nobody reads any more; a writer of tables wraps that in errors of its own.
+fn is_closed_pipe(error: &io::Error) -> bool {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        let inner = error.downcast_ref::<io::Error>();
+        if inner.is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) {
+            return true;
+        }
+        cause = match inner.and_then(io::Error::get_ref) {
+            Some(wrapped) => Some(wrapped),
+            None => error.source(),
+        };
+    }
+    false
 }
 
 fn each(

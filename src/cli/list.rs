@@ -5,7 +5,7 @@ use std::path::Path;
 use super::experiment::refuse;
 use super::output::Output;
 use super::{FAILED, ListArgs, OK};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, counted};
 use crate::record::{ExperimentFolder, Index, State, is_other_format, unix_millis};
 use crate::report::list::{Form, Query, list as answer};
 use crate::spec::document::plain_io_error;
@@ -47,6 +47,13 @@ pub fn list(args: &ListArgs, output: &mut Output) -> u8 {
         Ok(listed) => {
             if !listed.text.is_empty() {
                 output.print(&listed.text);
+            }
+            if let (true, Some(filter)) = (listed.text.is_empty(), &args.filter) {
+                let num: usize = indexes.iter().map(|index| index.runs.len()).sum();
+                output.say(&format!(
+                    "no run matches `{filter}`, of {}",
+                    counted(num, "run")
+                ));
             }
             listed.note.into_iter().for_each(|note| output.say(note));
             code

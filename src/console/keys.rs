@@ -19,6 +19,9 @@ pub enum Command {
 pub struct Keys {
     /// The run that keys act on, by its board and its place there.
     pub chosen: Option<(usize, usize)>,
+    /// The place of the chosen run that has ended: none is chosen until somebody chooses, so that a key that is meant for
+    /// that run never stops another.
+    left: Option<(usize, usize)>,
     may_change: bool,
     shows_help: bool,
 }
@@ -28,21 +31,23 @@ impl Keys {
     pub fn new(may_change: bool) -> Self {
         Self {
             chosen: None,
+            left: None,
             may_change,
             shows_help: false,
         }
     }
 
-    /// Keeps the choice among the runs under way: when the chosen one has ended, the next one is chosen.
+    /// Keeps the choice among the runs under way: the first one at the beginning, none once the chosen one has ended.
     pub fn choose(&mut self, boards: &[Board]) {
         let under_way = under_way(boards);
         self.chosen = match self.chosen {
             _ if !self.may_change => None,
             Some(chosen) if under_way.contains(&chosen) => Some(chosen),
             Some(gone) => {
-                let next = under_way.iter().find(|run| **run > gone);
-                next.or(under_way.last()).copied()
+                self.left = Some(gone);
+                None
             }
+            None if self.left.is_some() => None,
             None => under_way.first().copied(),
         };
     }
@@ -73,6 +78,11 @@ impl Keys {
 
     fn go(&mut self, boards: &[Board], by: isize) {
         let under_way = under_way(boards);
+        if let Some(left) = self.left.take() {
+            let next = under_way.iter().find(|run| **run > left);
+            self.chosen = next.or(under_way.last()).copied();
+            return;
+        }
         let at = under_way.iter().position(|run| Some(*run) == self.chosen);
         let Some(at) = at else { return };
         let last = under_way.len() - 1;

@@ -207,8 +207,10 @@ fn keys_choose_and_stop_runs() {
     assert_eq!(keys.chosen, Some((0, 5)));
     keys.press(Key::Up, &mut boards);
     assert_eq!(keys.chosen, Some((0, 4)));
-    // It ends; the next one is chosen, and at last none.
+    // It ends, and none is chosen until somebody chooses.
     boards[0].rows[4].state = State::Ended(Outcome::Completed);
+    assert_eq!(stop('s', &mut keys, &mut boards), None);
+    assert_eq!(keys.press(Key::Down, &mut boards), None);
     assert_eq!(stop('s', &mut keys, &mut boards), Some(Command::Stop(0, 5)));
     for row in &mut boards[0].rows {
         row.state = State::Ended(Outcome::Completed);

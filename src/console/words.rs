@@ -172,7 +172,7 @@ pub fn board(board: &Board) -> String {
             line += &format!("  epoch {}/{}", row.epoch, row.epochs);
         }
         if let Some(value) = row.curve.last().filter(|value| value.is_finite()) {
-            line += &format!("  {} {}", board.objective, short_number(*value));
+            line += &format!("  {} {} last", board.objective, short_number(*value));
         }
         lines.push(line);
     }

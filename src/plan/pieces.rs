@@ -20,8 +20,8 @@ impl PieceSizes {
 
     /// In the update that `step` updates come before.
     pub fn at(&self, step: usize) -> usize {
-        let made = self.0.iter().filter(|(from, _)| *from <= step);
-        made.last().map_or(1, |(_, size)| *size)
+        let mut made = self.0.iter().filter(|(from, _)| *from <= step);
+        made.next_back().map_or(1, |(_, size)| *size)
     }
 }
 

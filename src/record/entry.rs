@@ -340,6 +340,14 @@ fn remarks(run: &RunPlan, record: &RunRecord) -> Vec<String> {
         let growth = growth.in_words(&run.device.to_string(), run.train.batch_size);
         remarks.push(format!("`{}`: {growth}", run.id));
     }
+    if record.outcome == Some(Outcome::Completed)
+        && let Some(missing) = missing_epoch(run, record)
+    {
+        remarks.push(format!(
+            "`{}` is completed, and its events lack epoch {missing}: a line of `events.jsonl` is damaged, and what is said of the run may be wrong; put the file back, or delete the run's folder and train it again",
+            run.id
+        ));
+    }
     if let Some((epoch, reason)) = &record.stopped_early {
         let epochs = run.train.epochs;
         remarks.push(format!(
@@ -348,6 +356,21 @@ fn remarks(run: &RunPlan, record: &RunRecord) -> Vec<String> {
         ));
     }
     remarks
+}
+
+/// The first epoch that a completed run has no numbers of.
+fn missing_epoch(run: &RunPlan, record: &RunRecord) -> Option<usize> {
+    let last = match &record.stopped_early {
+        Some((epoch, _)) => *epoch,
+        None => run.train.epochs,
+    };
+    let has = |epoch: &usize| {
+        record
+            .epochs
+            .get(epoch - 1)
+            .is_some_and(|e| e.epoch == *epoch)
+    };
+    (1..=last).find(|epoch| !has(epoch))
 }
 
 /// The middle one of some values, the upper of two; none of none.

@@ -13,6 +13,7 @@ use super::numbers::{natural_order, value_text};
 use super::sample::{ALPHA, CONFIDENCE, Sample};
 use crate::plan::{FORMAT, Plan};
 use crate::record::{Index, MemoryUse, RunEntry, State};
+use crate::spec::failure::FailureClass;
 use crate::spec::metric::{Metric, Objective};
 use crate::statistics::{Direction, Row, marginal_effect, verdicts};
 
@@ -112,7 +113,10 @@ fn trials(index: &Index, is_told: fn(&str) -> bool) -> (Vec<Trial>, Vec<Vec<&Run
         });
         let trial = &mut trials[at];
         trial.runs.push(run.id.clone());
-        trial.memory = match (trial.memory, run.memory) {
+        // What a run held that failed of something else is not what it takes.
+        let counts =
+            run.state == State::Completed || run.failure == Some(FailureClass::OutOfMemory);
+        trial.memory = match (trial.memory, run.memory.filter(|_| counts)) {
             (Some(before), Some(other)) => Some(MemoryUse::max(before, other)),
             (before, other) => before.or(other),
         };

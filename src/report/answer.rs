@@ -53,7 +53,15 @@ fn claim(report: &Report, best: &Trial) -> Option<String> {
     let next = judged.iter().find(|trial| !is_worse(trial));
     Some(match (num_worse, next) {
         (_, None) if judged.is_empty() => return None,
+        (1, None) => format!("The other, `{}`, is worse.", judged[0].id),
         (_, None) => format!("All {num_worse} others are worse."),
+        (_, Some(next)) if judged.len() == 1 => {
+            format!(
+                "Against the other, `{}`: {}.",
+                next.id,
+                verdict_of(report, next)
+            )
+        }
         (num, Some(next)) => format!(
             "{} of the {} others {} shown to be worse; against the next, `{}`: {}.",
             if num == 0 {

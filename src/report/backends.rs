@@ -1,5 +1,7 @@
 //! The same trials on several devices or in several precisions, side by side.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -55,6 +57,13 @@ pub fn by_backend(trials: &[Trial], objective: &str, direction: Direction) -> Ve
             None => groups.push((name, vec![trial])),
         }
     }
+    // What differs in its data or its experiment alone is no other backend.
+    groups.retain(|(_, members)| {
+        let backends = members
+            .iter()
+            .map(|trial| (&trial.device, &trial.precision));
+        backends.collect::<BTreeSet<_>>().len() > 1
+    });
     let num_comparisons = groups.iter().map(|(_, members)| members.len() - 1).sum();
     if num_comparisons == 0 {
         return Vec::new();

@@ -12,18 +12,20 @@ pub fn in_words(verdict: &Verdict) -> String {
         Finding::Better => "better".into(),
         Finding::Worse => "worse".into(),
         Finding::NoDifferenceShown => "no difference shown".into(),
-        Finding::TooFewSeeds { about_more } => match more(about_more) {
-            Some(num) if num > MANY => format!("too few seeds: more than {MANY} more needed"),
-            Some(num) => format!("too few seeds: about {num} more needed"),
-            None => "too few seeds".into(),
-        },
+        Finding::TooFewSeeds { about_more } => too_few(about_more),
         Finding::NotTested { refusal } => format!("not tested: {refusal}"),
     }
 }
 
-/// How many more seeds to ask for: those that would show what was observed, else those with which a claim is possible.
-fn more(about: &AboutMore) -> Option<usize> {
-    about.for_power.or(about.to_reach)
+/// How many more seeds to ask for: about those that would show a difference as large as the one that is seen; where
+/// none is seen or its spread is not known, at least those with which any claim is possible.
+fn too_few(about: &AboutMore) -> String {
+    match (about.for_power, about.to_reach) {
+        (Some(num), _) if num > MANY => format!("too few seeds: more than {MANY} more needed"),
+        (Some(num), _) => format!("too few seeds: about {num} more needed"),
+        (None, Some(num)) => format!("too few seeds: at least {num} more needed"),
+        (None, None) => "too few seeds".into(),
+    }
 }
 
 /// The mean difference with its sign, such as `-0.0123`; `-` where nothing is compared.

@@ -163,7 +163,7 @@ fn what_does_not_compare_is_said() {
     insta::assert_snapshot!(comparison.notes.join("\n"), @r#"
     left out, as no completed run has `valid/accuracy`: `two/optimizer=sgd,hidden=16`
     with runs that were adjusted, after a failure or to fit into memory: `two/optimizer=adam,hidden=8`
-    measured on other `valid` items than the baseline: `two/optimizer=adam,hidden=16`, `two/optimizer=adam,hidden=8`, `two/optimizer=sgd,hidden=8`
+    measured on other `valid` items than the baseline, so that nothing is claimed: `two/optimizer=adam,hidden=16`, `two/optimizer=adam,hidden=8`, `two/optimizer=sgd,hidden=8`
     planned for another number of epochs than the baseline's 3: `two/optimizer=adam,hidden=16`
     "#);
 }
@@ -176,11 +176,11 @@ fn one_seed_is_no_ground_for_a_claim() {
     ));
     let comparison = compare(&sources(vec![("made_up", report)]), &ask()).expect("a comparison");
     insta::assert_snapshot!(plain(&comparison, 200).lines().take(5).collect::<Vec<_>>().join("\n"), @r#"
-    #  trial                     n  valid/accuracy  95 % interval  difference  verdict                             s/epoch  speed    memory  times
-    1  optimizer=adam,hidden=8   1  0.9030          -              -           baseline                            0.5000   -        -       -
-    2  optimizer=adam,hidden=16  1  0.8970          -              -0.006000   too few seeds: about 7 more needed  0.5000   1.000 x  -       -
-    3  optimizer=sgd,hidden=8    1  0.8030          -              -0.1000     too few seeds: about 7 more needed  0.5000   1.000 x  -       -
-    4  optimizer=sgd,hidden=16   1  0.7970          -              -0.1060     too few seeds: about 7 more needed  0.5000   1.000 x  -       -
+    #  trial                     n  valid/accuracy  95 % interval  difference  verdict                                s/epoch  speed    memory  times
+    1  optimizer=adam,hidden=8   1  0.9030          -              -           baseline                               0.5000   -        -       -
+    2  optimizer=adam,hidden=16  1  0.8970          -              -0.006000   too few seeds: at least 7 more needed  0.5000   1.000 x  -       -
+    3  optimizer=sgd,hidden=8    1  0.8030          -              -0.1000     too few seeds: at least 7 more needed  0.5000   1.000 x  -       -
+    4  optimizer=sgd,hidden=16   1  0.7970          -              -0.1060     too few seeds: at least 7 more needed  0.5000   1.000 x  -       -
     "#);
 }
 
@@ -243,7 +243,7 @@ fn wrong_questions_are_answered_with_what_to_ask() {
         ),
     ];
     insta::assert_snapshot!(all.join("\n"), @r#"
-    it is not known whether more or less of `valid/acuracy` is better; metrics are `test/accuracy`, `valid/accuracy`, `valid/loss`
+    there is no metric `valid/acuracy`; metrics are `test/accuracy`, `valid/accuracy`, `valid/loss`
     no trial has `valid/f_beta`; what was measured: `test/accuracy`, `valid/accuracy`, `valid/loss`
     there is no trial `optimizer=sdg` to compare the others with; the trials are `optimizer=adam,hidden=16`, `optimizer=adam,hidden=8`, `optimizer=sgd,hidden=16`, `optimizer=sgd,hidden=8`
     the objectives differ: `valid/accuracy` and `valid/loss`; say what to compare, such as `--value valid/accuracy`

@@ -183,11 +183,7 @@ fn each_run_records_its_own_data() {
     assert!(read("runs/data=mnist-s1/environment.json").contains("stands in for"));
     assert!(!read("runs/data=iris-s1/environment.json").contains("stands in for"));
     let report = read("report.md");
-    assert_eq!(
-        report.matches("  - sha256 of train: ").count(),
-        2,
-        "{report}"
-    );
+    assert_eq!(report.matches("; sha256 of train: ").count(), 2, "{report}");
 }
 
 #[test]

@@ -325,10 +325,7 @@ fn the_command_line_lists_one_experiment_or_all() {
     assert_eq!(code, 2);
     insta::assert_snapshot!(stderr, @r"
     error: no run has anything called `optimizer.typ`
-      |
       = help: did you mean `optimizer.type`?
-
-    1 error
     ");
     let (code, stdout, stderr) = list(&[
         "--sort",

@@ -87,6 +87,11 @@ pub struct Compared {
     pub backend: String,
     /// The value over seeds; none where no run has it.
     pub sample: Option<Sample>,
+    /// Runs that it is planned to have.
+    pub num_runs: usize,
+    /// Whether its value was measured on other items than the baseline's: then nothing is claimed.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub has_other_items: bool,
     /// Runs that are not as planned.
     pub num_adjusted: usize,
     /// What may be claimed of it against the baseline.
@@ -104,6 +109,10 @@ pub struct Compared {
     pub memory: Option<f64>,
 }
 
+fn is_false(is: &bool) -> bool {
+    !is
+}
+
 /// A phrase with a remedy.
 pub type Wrong = (String, String);
 
@@ -111,6 +120,13 @@ pub type Wrong = (String, String);
 pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wrong> {
     let (value, direction) = value_of(sources, question)?;
     let trials = named(sources);
+    if trials.iter().all(|trial| trial.n == 0) {
+        let problems: usize = sources.iter().map(|s| s.report.problems.len()).sum();
+        return Err((
+            format!("no run is completed of {problems}"),
+            "`runner run` on the experiment finishes what is left; `runner list` shows how far it is".into(),
+        ));
+    }
     if trials.iter().all(|trial| sample(trial, &value).is_none()) {
         return Err((
             format!("no trial has `{value}`"),
@@ -139,9 +155,19 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
             Some((a, b)) => Some(pareto::front(&ranked, &measured(sources), a, b)?),
             None => None,
         },
-        backends: by_backend(&trials, &value, direction),
+        backends: backends(sources, &value, direction),
         effects: axis_effects(&trials, &axes, &value),
-        trials: compared(&ranked, &baseline, &value, direction, question.alpha),
+        trials: {
+            let others = notes::on_other_items(sources, &baseline, &value);
+            compared(
+                &ranked,
+                &baseline,
+                &others,
+                &value,
+                direction,
+                question.alpha,
+            )
+        },
         baseline: (ranked.len() > 1).then_some(baseline),
         alpha: question.alpha,
         value,
@@ -175,7 +201,7 @@ fn value_of(sources: &[Source], question: &Question) -> Result<(String, Directio
     match direction(&value) {
         Some(direction) => Ok((value, direction)),
         None => Err((
-            format!("it is not known whether more or less of `{value}` is better"),
+            format!("there is no metric `{value}`"),
             format!("metrics are {}", list(&measured(sources))),
         )),
     }
@@ -195,6 +221,19 @@ fn named(sources: &[Source]) -> Vec<Trial> {
         trials.map(move |trial| name(source, trial))
     });
     trials.collect()
+}
+
+/// The trials of each source by backend, since those of several differ in more.
+fn backends(sources: &[Source], value: &str, direction: Direction) -> Vec<OnBackend> {
+    let of = |source: &Source| {
+        let mut rows = by_backend(&source.report.trials, value, direction);
+        if sources.len() > 1 {
+            let named = |row: &mut OnBackend| row.trial = format!("{}/{}", source.name, row.trial);
+            rows.iter_mut().for_each(named);
+        }
+        rows
+    };
+    sources.iter().flat_map(of).collect()
 }
 
 fn sample<'a>(trial: &'a Trial, value: &str) -> Option<&'a Sample> {
@@ -289,13 +328,16 @@ fn list(names: &[String]) -> String {
 fn compared(
     ranked: &[&Trial],
     baseline: &Baseline,
+    on_other_items: &BTreeSet<String>,
     value: &str,
     direction: Direction,
     alpha: f64,
 ) -> Vec<Compared> {
     let values = |trial: &Trial| sample(trial, value).map_or(Vec::new(), |s| s.by_seed.clone());
     let base = ranked.iter().find(|trial| trial.id == baseline.trial);
-    let others = ranked.iter().filter(|trial| trial.id != baseline.trial);
+    let is_judged =
+        |trial: &Trial| trial.id != baseline.trial && !on_other_items.contains(&trial.id);
+    let others = ranked.iter().filter(|trial| is_judged(trial));
     let samples: Vec<Vec<(u64, f64)>> = others.map(|trial| values(trial)).collect();
     let num_comparisons = match baseline.is_picked {
         true => ranked.len() * (ranked.len() - 1) / 2,
@@ -315,8 +357,10 @@ fn compared(
             axes: trial.axes.clone(),
             backend: format!("{} {}", trial.device, trial.precision),
             sample: sample(trial, value).cloned(),
+            num_runs: trial.runs.len(),
+            has_other_items: on_other_items.contains(&trial.id),
             num_adjusted: trial.num_adjusted,
-            verdict: if is_other { found.next() } else { None },
+            verdict: if is_judged(trial) { found.next() } else { None },
             epoch_secs: trial.epoch_secs,
             speed: secs.map(|(base, its)| base / its),
             memory_bytes: bytes(trial),

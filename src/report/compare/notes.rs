@@ -1,6 +1,6 @@
 //! What makes trials hard to compare, each in a line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Source, sample};
 use crate::record::{DataUsed, Environment};
@@ -38,7 +38,9 @@ pub fn notes(
         };
         let split = value.split('/').next().unwrap_or_default().to_owned();
         tell(
-            &format!("measured on other `{split}` items than the baseline"),
+            &format!(
+                "measured on other `{split}` items than the baseline, so that nothing is claimed"
+            ),
             differs(&|other| other.digest(&split) != base.digest(&split)),
         );
         tell(
@@ -68,6 +70,26 @@ pub fn notes(
             differs(&|other| other.objective != base.objective),
         );
     }
+    let twins = twins(sources, ranked, value);
+    if let Some(first) = twins.first() {
+        let more = match twins.len() {
+            1 => String::new(),
+            num => format!(" and {} more pairs", num - 1),
+        };
+        notes.push(format!(
+            "the values of {first}{more} are equal for every seed: the same runs named twice count as comparisons and make claims harder"
+        ));
+    }
+    let unfinished: usize = sources.iter().map(|s| s.report.problems.len()).sum();
+    if unfinished > 0 {
+        notes.push(format!(
+            "{} not completed and not counted; `runner list` says why",
+            match unfinished {
+                1 => "1 run is".to_owned(),
+                num => format!("{num} runs are"),
+            }
+        ));
+    }
     if value.starts_with("test") {
         let num = ranked
             .iter()
@@ -80,6 +102,36 @@ pub fn notes(
         }
     }
     notes
+}
+
+/// The trials whose value was measured on other items than the baseline's.
+pub fn on_other_items(sources: &[Source], baseline: &Baseline, value: &str) -> BTreeSet<String> {
+    let facts: BTreeMap<String, Facts> = all_facts(sources).collect();
+    let split = value.split('/').next().unwrap_or_default();
+    let Some(base) = facts.get(&baseline.trial).map(|facts| facts.digest(split)) else {
+        return BTreeSet::new();
+    };
+    // A trial that no run of has read its data has nothing to compare either.
+    let differs = |facts: &Facts| !facts.data.is_empty() && facts.digest(split) != base;
+    let others = facts.iter().filter(|(_, facts)| differs(facts));
+    others.map(|(id, _)| id.clone()).collect()
+}
+
+/// Trials of several sources that have the same value for every seed, which chance does not do.
+fn twins(sources: &[Source], ranked: &[&Trial], value: &str) -> Vec<String> {
+    let mut twins = Vec::new();
+    if sources.len() < 2 {
+        return twins;
+    }
+    for (at, one) in ranked.iter().enumerate() {
+        let values = |trial: &Trial| sample(trial, value).map(|s| s.by_seed.clone());
+        let source = |trial: &Trial| trial.id.split('/').next().map(str::to_owned);
+        let twin = ranked[at + 1..].iter().find(|other| {
+            one.n > 1 && values(one) == values(other) && source(one) != source(other)
+        });
+        twins.extend(twin.map(|twin| format!("`{}` and `{}`", one.id, twin.id)));
+    }
+    twins
 }
 
 /// What a trial rests on.

@@ -130,7 +130,10 @@ fn ranked_columns(comparison: &Comparison, with_costs: bool) -> Columns {
         let mut row = vec![
             sample.map_or_else(dash, |_| (at + 1).to_string()),
             trial.id.clone(),
-            sample.map_or("0".into(), |s| format!("{}{mark}", s.description.n)),
+            match sample.map_or(0, |s| s.description.n) {
+                n if n == trial.num_runs => format!("{n}{mark}"),
+                n => format!("{n} of {}{mark}", trial.num_runs),
+            },
             sample.map_or_else(dash, |s| mean_and_sd(&s.description)),
             sample
                 .and_then(|s| s.student.as_ref())
@@ -138,6 +141,7 @@ fn ranked_columns(comparison: &Comparison, with_costs: bool) -> Columns {
             found.map_or_else(dash, verdict::difference),
             match found {
                 _ if is_baseline(trial) => "baseline".into(),
+                _ if trial.has_other_items => "other items".into(),
                 Some(found) if sample.is_some() => verdict::in_words(found),
                 _ => dash(),
             },
@@ -174,8 +178,12 @@ fn basis(comparison: &Comparison) -> String {
         }
         false => "",
     };
+    let num = match num {
+        1 => "1 comparison".to_owned(),
+        num => format!("all {num} comparisons"),
+    };
     format!(
-        "Verdicts are against `{}`{picked}. Differences are paired by seed where seeds are common; exact tests; claims are wrong with a probability of at most {} for all {num} comparisons together (Holm). \"No difference shown\" is no claim that there is none.",
+        "Verdicts are against `{}`{picked}. Differences are paired by seed where seeds are common; exact tests; claims are wrong with a probability of at most {} for {num} together (Holm). \"No difference shown\" is no claim that there is none.",
         baseline.trial,
         percent(comparison.alpha),
     )

@@ -90,8 +90,20 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_cut_in_the_middle() {
-        insta::assert_snapshot!(fit(columns(), None), @"");
-        insta::assert_snapshot!(fit(columns(), Some(52)), @"");
-        insta::assert_snapshot!(fit(columns(), Some(10)), @"");
+        insta::assert_snapshot!(fit(columns(), None), @r"
+        run                                      outcome    objective
+        optimizer=adamw,learning_rate=0.001-s12  completed  valid/loss 0.2 ± x
+        b                                        -
+        ");
+        insta::assert_snapshot!(fit(columns(), Some(52)), @r"
+        run                   outcome    objective
+        optimizer=…0.001-s12  completed  valid/loss 0.2 ± x
+        b                     -
+        ");
+        insta::assert_snapshot!(fit(columns(), Some(10)), @r"
+        run       outcome   obje…ive
+        opti…s12  comp…ted  vali…± x
+        b         -
+        ");
     }
 }

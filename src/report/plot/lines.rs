@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::frame::{Axes, Frame};
-use super::scale::Scale;
+use super::scale::{Scale, Tick};
 use super::svg::{escape, px};
 
 /// Marks on a line, so that it is known without its colour.
@@ -64,14 +64,17 @@ pub fn lines(plot: &Lines) -> String {
         let (low, high) = point.band.unwrap_or((point.y, point.y));
         [point.y, low, high]
     });
+    let x = Scale::over(points().map(|point| point.x), false, 0.0, 1.0);
+    let are_whole = points().all(|point| point.x.fract() == 0.0);
     let mut frame = Frame::new(Axes {
         class: "lines",
         description: plot.description,
         x_label: plot.x_label,
         y_label: plot.y_label,
-        x: Scale::over(points().map(|point| point.x), false, 0.0, 1.0),
+        x,
         y: Scale::over(ys, plot.is_log, 0.0, 1.0),
-        names: None,
+        // There are no halves of epochs.
+        names: are_whole.then(|| whole(x.ticks(6))),
     });
     let ([left, _, right, _], (from, to)) = (frame.area, frame.x.ends());
     frame.svg.say_axis(left, right, from, to);
@@ -80,6 +83,21 @@ pub fn lines(plot: &Lines) -> String {
     }
     let is_empty = points().all(|point| frame.at(point.x, point.y).is_none());
     frame.finish(is_empty)
+}
+
+/// Those of the values that are whole numbers.
+fn whole(mut ticks: Vec<Tick>) -> Vec<Tick> {
+    ticks.retain(|tick| tick.value.fract() == 0.0);
+    for tick in &mut ticks {
+        if let Some((whole, _)) = tick
+            .label
+            .split_once('.')
+            .filter(|_| !tick.label.contains('e'))
+        {
+            tick.label = whole.to_owned();
+        }
+    }
+    ticks
 }
 
 fn draw(frame: &mut Frame, line: &Line) {

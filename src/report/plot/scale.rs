@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(labels(&[1.0, 12.0], false, 6), "2 4 6 8 10 12");
         assert_eq!(labels(&[-2e7, 3e7], false, 4), "-2e7 0 2e7");
         assert_eq!(labels(&[1.5e-7, 2.5e-7], false, 4), "1.5e-7 2.0e-7 2.5e-7");
-        assert_eq!(labels(&[5.0], false, 4), "4.6 4.8 5.0 5.2 5.4");
+        assert_eq!(labels(&[5.0], false, 4), "4.5 5.0 5.5");
     }
 
     #[test]

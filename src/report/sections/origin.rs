@@ -43,12 +43,15 @@ pub fn in_words(environment: &Environment) -> String {
         (Some(commit), _) => format!(", git {commit}"),
         (None, _) => String::new(),
     };
+    let threads = match worker.map_or(0, |w| w.threads) {
+        1 => "1 thread".to_owned(),
+        num => format!("{num} threads"),
+    };
     format!(
-        "runner {}, Burn {}{commit}; {} ({} threads a run); {}, {} cores, {:.0} GiB; {} on {}",
+        "runner {}, Burn {}{commit}; {} ({threads} a run); {}, {} cores, {:.0} GiB; {} on {}",
         environment.runner_version,
         environment.burn_version,
         worker.map_or("", |w| w.device_name.as_str()),
-        worker.map_or(0, |w| w.threads),
         environment.cpu,
         environment.cores,
         environment.memory_bytes as f64 / f64::from(1 << 30),

@@ -39,14 +39,19 @@ pub fn verdicts(report: &Report) -> Option<Section> {
         .filter(|(_, verdict)| verdict.comparison.is_some())
         .collect();
     let (_, first) = judged.first()?;
-    let why = match baseline.is_picked {
-        true => format!(
-            "`{}`, the highest ranked. It was picked for its values, so they are corrected for the {} comparisons of all trials with each other; `objective.baseline` names another trial",
-            baseline.trial, first.num_comparisons
+    let why = match (baseline.is_picked, first.num_comparisons) {
+        (true, 1) => format!(
+            "`{}`, the highest ranked; `objective.baseline` names another trial",
+            baseline.trial
         ),
-        false => format!(
-            "`{}`, the baseline of the file, corrected for {} comparisons",
-            baseline.trial, first.num_comparisons
+        (false, 1) => format!("`{}`, the baseline of the file", baseline.trial),
+        (true, num) => format!(
+            "`{}`, the highest ranked. It was picked for its values, so they are corrected for the {num} comparisons of all trials with each other; `objective.baseline` names another trial",
+            baseline.trial
+        ),
+        (false, num) => format!(
+            "`{}`, the baseline of the file, corrected for {num} comparisons",
+            baseline.trial
         ),
     };
     let rows = judged.iter().map(|(trial, found)| {

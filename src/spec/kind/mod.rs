@@ -209,6 +209,7 @@ impl Kind {
             Kind::Text | Kind::AnyText => "a string".into(),
             Kind::Path => "a path".into(),
             Kind::Pattern => "a pattern".into(),
+            Kind::OneOf(names) if names.len() == 1 => format!("`{}`", names[0].0),
             Kind::OneOf(names) | Kind::Indexed(names) => {
                 let quoted: Vec<_> = names.iter().map(|(name, _)| format!("`{name}`")).collect();
                 let index = match self {
