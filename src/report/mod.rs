@@ -35,7 +35,7 @@ use std::io;
 
 use crate::record::{ExperimentFolder, Index, leftovers, unwritable, write_json, write_whole};
 
-/// Reads an experiment's folder, and writes nothing. `None` when the folder has no plan.
+/// Reads an experiment's folder, and writes nothing there but the index that it keeps. `None` when the folder has no plan.
 pub fn read(folder: &ExperimentFolder) -> io::Result<Option<Report>> {
     let index = Index::read(folder)?;
     Ok(index.map(|index| sum_up(&index, folder)))
