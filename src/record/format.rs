@@ -105,7 +105,18 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T
         return Ok(None);
     };
     let wrong = |e: serde_json::Error| damaged(path, e);
-    let head: Head = serde_json::from_str(&text).map_err(wrong)?;
-    expect_format(path, head.format)?;
+    let format = match first_format(&text) {
+        Some(format) => format,
+        None => serde_json::from_str::<Head>(&text).map_err(wrong)?.format,
+    };
+    expect_format(path, format)?;
     serde_json::from_str(&text).map(Some).map_err(wrong)
+}
+
+/// The version of a JSON file in which it comes first, as in all that this program writes: plans are long.
+fn first_format(text: &str) -> Option<u64> {
+    let rest = text.trim_start().strip_prefix('{')?.trim_start();
+    let rest = rest.strip_prefix("\"format\"")?.trim_start();
+    let (number, _) = rest.strip_prefix(':')?.split_once(',')?;
+    number.trim().parse().ok()
 }

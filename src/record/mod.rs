@@ -434,12 +434,23 @@ struct EventHead<'a> {
     event: Cow<'a, str>,
 }
 
-/// An event with the time at which it arrived; `None` for what is none. Most events are epochs, which are read several
-/// times as fast where it is known beforehand that they are.
+/// What an event says of a checkpoint.
+#[derive(Deserialize)]
+struct Saved {
+    step: usize,
+    epoch: usize,
+}
+
+/// An event with the time at which it arrived; `None` for what is none. Most events are epochs and checkpoints, which
+/// are read several times as fast where it is known beforehand that they are.
 fn read_event(line: &[u8]) -> Option<(u64, Event)> {
     let head: EventHead<'_> = serde_json::from_slice(line).ok()?;
     let event = match &*head.event {
         "epoch_finished" => Event::EpochFinished(serde_json::from_slice(line).ok()?),
+        "checkpoint_saved" => {
+            let Saved { step, epoch } = serde_json::from_slice(line).ok()?;
+            Event::CheckpointSaved { step, epoch }
+        }
         _ => serde_json::from_slice::<EventLine>(line).ok()?.event,
     };
     Some((head.time_ms, event))
