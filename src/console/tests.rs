@@ -185,7 +185,7 @@ fn boards_that_are_over_are_a_line() {
       optimizer=sgd,learning_rate=0.1-s1  failed (not_finite)
       optimizer=sgd,learning_rate=0.1-s2  completed
       optimizer=sgd,learning_rate=0.01-s1  interrupted
-      optimizer=adam,learning_rate=0.1-s1  incomplete, nobody trains it  epoch 4/10  valid/accuracy 0.8600
+      optimizer=adam,learning_rate=0.1-s1  incomplete, nobody trains it  epoch 4/10  valid/accuracy 0.8600 last
       optimizer=adam,learning_rate=0.1-s2  incomplete, nobody trains it  epoch 1/10
       optimizer=adam,learning_rate=0.01-s1  incomplete, nobody trains it
       optimizer=adam,learning_rate=0.01-s2  incomplete, nobody trains it

@@ -98,15 +98,18 @@ fn wgpu_begins_as_flex_does_and_comes_to_the_same() {
     };
     let distances = |name: &str| {
         let (flex, wgpu) = (weights("flex", name), weights("wgpu", name));
-        runner::train::weight_distances(&flex, &wgpu, &plan.runs[0]).unwrap()
+        runner::train::weight_distances((&flex, &plan.runs[0]), (&wgpu, &plan.runs[1])).unwrap()
     };
+    let first = distances("initial");
     assert!(
-        distances("initial")
-            .values()
-            .all(|distance| *distance == 0.0)
+        first.iter().all(|distance| distance.ulps == 0.0),
+        "{first:?}"
     );
     let last = distances("final");
-    assert!(last.values().all(|distance| *distance < 1000.0), "{last:?}");
+    assert!(
+        last.iter().all(|distance| distance.ulps < 1000.0),
+        "{last:?}"
+    );
     assert_eq!(summary(folder.path(), "device=wgpu-s1")["device"], "wgpu");
     let report = fs::read_to_string(folder.path().join("results/spec/report.md")).unwrap();
     assert!(report.contains("## By backend"), "{report}");

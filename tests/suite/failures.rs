@@ -384,7 +384,7 @@ fn a_run_that_passes_its_limit_goes_on_with_the_next_command() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_worker_that_hangs_is_killed_when_its_time_is_over() {
-    let folder = folder_with(&format!("{SLOW}\n[limits]\nrun = \"1s\"\n"));
+    let folder = folder_with(&format!("{SLOW}\n[limits]\nrun = \"4s\"\n"));
     let (child, lines) = start_until(folder.path(), &[], "\"epoch\":1,");
     let worker = workers(child.id())[0];
     signal("-STOP", worker);

@@ -51,7 +51,7 @@ fn a_key_stops_one_run_which_can_go_on() {
     assert!(!terminal.is_as_before());
     terminal.press("s");
     terminal.until_shown("base-s1: stopping, it saves a checkpoint");
-    terminal.until("the second run", |shown| is_under_way(shown, "> base-s2"));
+    terminal.until("the second run", |shown| is_under_way(shown, "base-s2"));
     assert_eq!(summary(folder.path(), "base-s1")["outcome"], "interrupted");
     let ended = terminal.end();
     assert_eq!(ended.code, Some(130), "{}", ended.shown);
