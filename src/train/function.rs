@@ -17,11 +17,7 @@ use crate::spec::model::activation::Activation;
 use crate::spec::model::layer::{Interpolation, LayerKind, Norm, Pool, Reduction};
 
 /// The output of a layer without weights, max pooling computed by `kernels`. Axes of the plan do not count the batch, which is axis 0 here.
-pub fn apply(
-    plan: &LayerPlan,
-    kernels: ConvKernels,
-    mut inputs: Vec<DynTensor>,
-) -> DynTensor {
+pub fn apply(plan: &LayerPlan, kernels: ConvKernels, mut inputs: Vec<DynTensor>) -> DynTensor {
     let kind = &plan.kind;
     match kind {
         LayerKind::Add => return fold(inputs, |a, b| a.combine(b, Combine::Add)),

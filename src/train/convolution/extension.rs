@@ -129,7 +129,11 @@ fn planes(values: Vec<f32>, geometry: &Geometry, rank: usize) -> FlexTensor {
 }
 
 fn tensor(values: Vec<f32>, shape: Shape) -> FlexTensor {
-    FlexTensor::new(Bytes::from_elems(values), Layout::contiguous(shape), DType::F32)
+    FlexTensor::new(
+        Bytes::from_elems(values),
+        Layout::contiguous(shape),
+        DType::F32,
+    )
 }
 
 /// The numbers of a tensor that is contiguous.
@@ -150,7 +154,11 @@ impl ConvolutionOps for Flex {
         bias: FlexTensor,
         geometry: Geometry,
     ) -> FlexTensor {
-        let (x, weight, bias) = (x.to_contiguous(), weight.to_contiguous(), bias.to_contiguous());
+        let (x, weight, bias) = (
+            x.to_contiguous(),
+            weight.to_contiguous(),
+            bias.to_contiguous(),
+        );
         let bias = Some(numbers(&bias));
         let values = kernels::forward(&geometry, numbers(&x), numbers(&weight), bias);
         planes(values, &geometry, x.shape().num_dims())

@@ -32,7 +32,12 @@ impl Layout {
         let taps = rows.flat_map(|(rows, first_row)| {
             (0..width).map(move |x| {
                 let (columns, first_column) = geometry.reach(1, x);
-                Tap { rows: rows.clone(), first_row, columns, first_column }
+                Tap {
+                    rows: rows.clone(),
+                    first_row,
+                    columns,
+                    first_column,
+                }
             })
         });
         Self {
@@ -58,17 +63,38 @@ impl Layout {
 }
 
 /// Lays out `positions` of some channels of an item, which begin at `x`; rows are `pitch` apart.
-pub fn gather(layout: &Layout, x: &[f32], channels: usize, positions: Range<usize>, columns: &mut [f32], pitch: usize) {
+pub fn gather(
+    layout: &Layout,
+    x: &[f32],
+    channels: usize,
+    positions: Range<usize>,
+    columns: &mut [f32],
+    pitch: usize,
+) {
     vectorized!(gather_rows(layout: &Layout, x: &[f32], channels: usize, positions: Range<usize>, columns: &mut [f32], pitch: usize))
 }
 
 /// Adds each column to the window that it stands for.
-pub fn scatter(layout: &Layout, columns: &[f32], pitch: usize, channels: usize, positions: Range<usize>, x: &mut [f32]) {
+pub fn scatter(
+    layout: &Layout,
+    columns: &[f32],
+    pitch: usize,
+    channels: usize,
+    positions: Range<usize>,
+    x: &mut [f32],
+) {
     vectorized!(scatter_rows(layout: &Layout, columns: &[f32], pitch: usize, channels: usize, positions: Range<usize>, x: &mut [f32]))
 }
 
 #[inline(always)]
-fn gather_rows(layout: &Layout, x: &[f32], channels: usize, positions: Range<usize>, columns: &mut [f32], pitch: usize) {
+fn gather_rows(
+    layout: &Layout,
+    x: &[f32],
+    channels: usize,
+    positions: Range<usize>,
+    columns: &mut [f32],
+    pitch: usize,
+) {
     let mut rows = columns.chunks_mut(pitch);
     for channel in 0..channels {
         let plane = &x[channel * layout.area_in..][..layout.area_in];
@@ -85,7 +111,9 @@ fn gather_rows(layout: &Layout, x: &[f32], channels: usize, positions: Range<usi
                 if layout.stride[1] == 1 {
                     copy(to, &plane[run.from..]);
                 } else {
-                    let from = plane[run.from.min(plane.len())..].iter().step_by(layout.stride[1]);
+                    let from = plane[run.from.min(plane.len())..]
+                        .iter()
+                        .step_by(layout.stride[1]);
                     for (to, value) in to.iter_mut().zip(from) {
                         *to = *value;
                     }
@@ -96,7 +124,14 @@ fn gather_rows(layout: &Layout, x: &[f32], channels: usize, positions: Range<usi
 }
 
 #[inline(always)]
-fn scatter_rows(layout: &Layout, columns: &[f32], pitch: usize, channels: usize, positions: Range<usize>, x: &mut [f32]) {
+fn scatter_rows(
+    layout: &Layout,
+    columns: &[f32],
+    pitch: usize,
+    channels: usize,
+    positions: Range<usize>,
+    x: &mut [f32],
+) {
     let mut rows = columns.chunks(pitch);
     for channel in 0..channels {
         let plane = &mut x[channel * layout.area_in..][..layout.area_in];
@@ -110,7 +145,11 @@ fn scatter_rows(layout: &Layout, columns: &[f32], pitch: usize, channels: usize,
                         *to += *value;
                     }
                 } else {
-                    for (to, value) in plane[first..].iter_mut().step_by(layout.stride[1]).zip(from) {
+                    for (to, value) in plane[first..]
+                        .iter_mut()
+                        .step_by(layout.stride[1])
+                        .zip(from)
+                    {
                         *to += *value;
                     }
                 }

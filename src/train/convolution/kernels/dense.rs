@@ -26,7 +26,10 @@ fn cut(geometry: &Geometry) -> Cut {
     let taps = geometry.taps();
     let channels = (1024 / taps).clamp(1, geometry.group_inputs());
     let positions = (PANEL / (channels * taps) / STEP * STEP).clamp(STEP, 8 * STEP);
-    Cut { channels, positions }
+    Cut {
+        channels,
+        positions,
+    }
 }
 
 /// The output for items, weights \[outputs, group inputs, taps\] and a bias for each output.
@@ -39,7 +42,10 @@ pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f3
     let write = |to: Shared| {
         let num_tasks = geometry.items * geometry.groups * num_parts;
         let task = |task: usize| {
-            let (item, group) = (task / num_parts / geometry.groups, task / num_parts % geometry.groups);
+            let (item, group) = (
+                task / num_parts / geometry.groups,
+                task / num_parts % geometry.groups,
+            );
             let part = task % num_parts * cut.positions;
             let part = part..(part + cut.positions).min(area);
             let x = &x[(item * geometry.inputs + group * inputs) * geometry.area_in()..];
@@ -47,23 +53,45 @@ pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f3
             for at in 0..outputs {
                 if let Some(bias) = bias {
                     // SAFETY: only this task writes these positions of these channels.
-                    unsafe { to.filled((output + at) * area + part.start, part.len(), bias[group * outputs + at]) };
+                    unsafe {
+                        to.filled(
+                            (output + at) * area + part.start,
+                            part.len(),
+                            bias[group * outputs + at],
+                        )
+                    };
                 }
             }
             let pitch = cut.positions;
-            let panel = if geometry.is_pointwise() { 0 } else { cut.channels * taps * pitch };
+            let panel = if geometry.is_pointwise() {
+                0
+            } else {
+                cut.channels * taps * pitch
+            };
             scratch::with(panel, |panel| {
                 for first in (0..inputs).step_by(cut.channels) {
                     let channels = cut.channels.min(inputs - first);
                     let x = &x[first * geometry.area_in()..];
                     let lhs = if geometry.is_pointwise() {
-                        Matrix { values: &x[part.start..], row: 1, column: area }
+                        Matrix {
+                            values: &x[part.start..],
+                            row: 1,
+                            column: area,
+                        }
                     } else {
                         gather(&layout, x, channels, part.clone(), panel, pitch);
-                        Matrix { values: panel, row: 1, column: pitch }
+                        Matrix {
+                            values: panel,
+                            row: 1,
+                            column: pitch,
+                        }
                     };
                     let adds = bias.is_some() || first > 0;
-                    let wide = if geometry.is_pointwise() { outputs } else { NARROW };
+                    let wide = if geometry.is_pointwise() {
+                        outputs
+                    } else {
+                        NARROW
+                    };
                     for from in (0..outputs).step_by(wide) {
                         let rhs = Matrix {
                             values: &weight[((group * outputs + from) * inputs + first) * taps..],
@@ -75,11 +103,16 @@ pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f3
                         let whole = part.len() / REGISTER * REGISTER;
                         for (at, m) in [(0, whole), (whole, part.len() - whole)] {
                             if m > 0 {
-                                let lhs = Matrix { values: &lhs.values[at..], ..lhs };
+                                let lhs = Matrix {
+                                    values: &lhs.values[at..],
+                                    ..lhs
+                                };
                                 let to = to.at((output + from) * area + part.start + at);
                                 // SAFETY: only this task writes these positions of these channels, and it has
                                 // written them when it adds.
-                                unsafe { product([m, n, channels * taps], to, area, adds, lhs, rhs) };
+                                unsafe {
+                                    product([m, n, channels * taps], to, area, adds, lhs, rhs)
+                                };
                             }
                         }
                     }
@@ -97,7 +130,11 @@ pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> 
     let (area, outputs) = (geometry.area_out(), geometry.group_outputs());
     let (inputs, taps) = (geometry.group_inputs(), geometry.taps());
     let area_in = geometry.area_in();
-    let channels = if geometry.is_pointwise() { inputs } else { (512 / taps).clamp(1, inputs) };
+    let channels = if geometry.is_pointwise() {
+        inputs
+    } else {
+        (512 / taps).clamp(1, inputs)
+    };
     let positions = (PANEL / (channels * taps) / STEP * STEP).clamp(STEP, 8 * STEP);
     let num_blocks = inputs.div_ceil(channels);
     let layout = Layout::new(geometry);
@@ -115,29 +152,49 @@ pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> 
     }
     let write = |to: Shared| {
         let task = |task: usize| {
-            let (item, group) = (task / num_blocks / geometry.groups, task / num_blocks % geometry.groups);
+            let (item, group) = (
+                task / num_blocks / geometry.groups,
+                task / num_blocks % geometry.groups,
+            );
             let first = task % num_blocks * channels;
             let channels = channels.min(inputs - first);
-            let gradient = &gradient[(item * geometry.groups + group) * outputs * area..][..outputs * area];
+            let gradient =
+                &gradient[(item * geometry.groups + group) * outputs * area..][..outputs * area];
             let turned = &turned[(group * width + first * taps) * outputs..];
             let place = (item * geometry.inputs + group * inputs + first) * area_in;
-            let rhs = Matrix { values: turned, row: 1, column: outputs };
+            let rhs = Matrix {
+                values: turned,
+                row: 1,
+                column: outputs,
+            };
             let pointwise = geometry.is_pointwise();
             // SAFETY: only this task writes these channels of the item.
             let dx = (!pointwise).then(|| unsafe { to.filled(place, channels * area_in, 0.0) });
-            let panel = if pointwise { 0 } else { channels * taps * positions };
+            let panel = if pointwise {
+                0
+            } else {
+                channels * taps * positions
+            };
             scratch::with(panel, |panel| {
                 let mut dx = dx;
                 for from in (0..area).step_by(positions) {
                     let past = (from + positions).min(area);
-                    let lhs = Matrix { values: &gradient[from..], row: 1, column: area };
+                    let lhs = Matrix {
+                        values: &gradient[from..],
+                        row: 1,
+                        column: area,
+                    };
                     let size = [past - from, channels * taps, outputs];
                     match &mut dx {
                         // SAFETY: only this task writes these channels of the item.
-                        None => unsafe { product(size, to.at(place + from), area, false, lhs, rhs) },
+                        None => unsafe {
+                            product(size, to.at(place + from), area, false, lhs, rhs)
+                        },
                         Some(dx) => {
                             // SAFETY: the panel is this thread's, and has a row of `positions` for each tap.
-                            unsafe { product(size, panel.as_mut_ptr(), positions, false, lhs, rhs) };
+                            unsafe {
+                                product(size, panel.as_mut_ptr(), positions, false, lhs, rhs)
+                            };
                             scatter(&layout, panel, positions, channels, from..past, dx);
                         }
                     }
@@ -163,10 +220,15 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
     let num_blocks = inputs.div_ceil(cut.channels);
     let num_weights = geometry.outputs * inputs * taps;
     // Each part has sums of its own, which together take at most 4 MiB.
-    let num_parts = ((1 << 20) / num_weights.max(1)).clamp(1, PARTS).min(geometry.items);
+    let num_parts = ((1 << 20) / num_weights.max(1))
+        .clamp(1, PARTS)
+        .min(geometry.items);
     let block = |at: usize| {
-        let (part, group, first) =
-            (at / num_blocks / geometry.groups, at / num_blocks % geometry.groups, at % num_blocks * cut.channels);
+        let (part, group, first) = (
+            at / num_blocks / geometry.groups,
+            at / num_blocks % geometry.groups,
+            at % num_blocks * cut.channels,
+        );
         (part, group, first, cut.channels.min(inputs - first))
     };
     let task = |at: usize| {
@@ -175,20 +237,37 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
         // [tap of an input, output]
         let mut sums = vec![0.0; channels * taps * outputs];
         let pitch = cut.positions;
-        let panel = if geometry.is_pointwise() { 0 } else { channels * taps * pitch };
+        let panel = if geometry.is_pointwise() {
+            0
+        } else {
+            channels * taps * pitch
+        };
         scratch::with(panel, |panel| {
             for item in items {
-                let x = &x[(item * geometry.inputs + group * inputs + first) * geometry.area_in()..];
+                let x =
+                    &x[(item * geometry.inputs + group * inputs + first) * geometry.area_in()..];
                 let gradient = &gradient[(item * geometry.groups + group) * outputs * area..];
                 for from in (0..area).step_by(pitch) {
                     let part = from..(from + pitch).min(area);
                     let num = part.len();
-                    let lhs = Matrix { values: &gradient[from..], row: area, column: 1 };
+                    let lhs = Matrix {
+                        values: &gradient[from..],
+                        row: area,
+                        column: 1,
+                    };
                     let rhs = if geometry.is_pointwise() {
-                        Matrix { values: &x[from..], row: 1, column: area }
+                        Matrix {
+                            values: &x[from..],
+                            row: 1,
+                            column: area,
+                        }
                     } else {
                         gather(&layout, x, channels, part, panel, pitch);
-                        Matrix { values: panel, row: 1, column: pitch }
+                        Matrix {
+                            values: panel,
+                            row: 1,
+                            column: pitch,
+                        }
                     };
                     let size = [outputs, channels * taps, num];
                     // SAFETY: the sums are this task's, one for each tap and output, and initialized.
@@ -199,16 +278,14 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
         sums
     };
     let num_tasks = num_parts * geometry.groups * num_blocks;
-    let sums: Vec<Vec<f32>> = (0..num_tasks)
-        .into_par_iter()
-        .map(task)
-        .collect();
+    let sums: Vec<Vec<f32>> = (0..num_tasks).into_par_iter().map(task).collect();
     let mut weight = vec![0.0; num_weights];
     for (at, sums) in sums.iter().enumerate() {
         let (_, group, first, channels) = block(at);
         for tap in 0..channels * taps {
             for output in 0..outputs {
-                weight[((group * outputs + output) * inputs + first) * taps + tap] += sums[tap * outputs + output];
+                weight[((group * outputs + output) * inputs + first) * taps + tap] +=
+                    sums[tap * outputs + output];
             }
         }
     }
@@ -220,7 +297,8 @@ pub fn backward_bias(geometry: &Geometry, gradient: &[f32]) -> Vec<f32> {
     let area = geometry.area_out();
     let of = |output: usize| {
         let items = 0..geometry.items;
-        let sums = items.map(|item| sum(&gradient[(item * geometry.outputs + output) * area..][..area]));
+        let sums =
+            items.map(|item| sum(&gradient[(item * geometry.outputs + output) * area..][..area]));
         sums.sum::<f64>() as f32
     };
     let outputs = (0..geometry.outputs).into_par_iter();

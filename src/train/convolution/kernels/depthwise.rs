@@ -73,7 +73,15 @@ fn offsets(geometry: &Geometry, width: usize) -> Vec<usize> {
 
 /// Computes one channel of the output.
 #[allow(clippy::too_many_arguments)]
-fn sum_windows(geometry: &Geometry, padded: &[f32], width: usize, offsets: &[usize], weight: &[f32], bias: f32, to: &mut [f32]) {
+fn sum_windows(
+    geometry: &Geometry,
+    padded: &[f32],
+    width: usize,
+    offsets: &[usize],
+    weight: &[f32],
+    bias: f32,
+    to: &mut [f32],
+) {
     vectorized!(sum_windows_now(geometry: &Geometry, padded: &[f32], width: usize, offsets: &[usize], weight: &[f32], bias: f32, to: &mut [f32]))
 }
 
@@ -98,7 +106,9 @@ fn sum_windows_now(
                 let at = first.min(columns - LANES);
                 let mut sums = [bias; LANES];
                 for (offset, weight) in offsets.iter().zip(weight) {
-                    let from: &[f32; LANES] = padded[base + at + offset..][..LANES].try_into().expect("as many");
+                    let from: &[f32; LANES] = padded[base + at + offset..][..LANES]
+                        .try_into()
+                        .expect("as many");
                     for (sum, value) in sums.iter_mut().zip(from) {
                         *sum += weight * value;
                     }
@@ -118,7 +128,11 @@ fn sum_windows_now(
 
 /// The output for items, weights \[outputs, taps\] and a bias for each output.
 pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
-    let (area, taps, outputs) = (geometry.area_out(), geometry.taps(), geometry.group_outputs());
+    let (area, taps, outputs) = (
+        geometry.area_out(),
+        geometry.taps(),
+        geometry.group_outputs(),
+    );
     let padded = Padded::of(geometry);
     let offsets = offsets(geometry, padded.width);
     let write = |to: Shared| {
@@ -147,7 +161,11 @@ pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f3
 
 /// The gradient of the input.
 pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> Vec<f32> {
-    let (area, taps, outputs) = (geometry.area_out(), geometry.taps(), geometry.group_outputs());
+    let (area, taps, outputs) = (
+        geometry.area_out(),
+        geometry.taps(),
+        geometry.group_outputs(),
+    );
     let padded = Padded::of(geometry);
     let offsets = offsets(geometry, padded.width);
     let write = |to: Shared| {
@@ -174,7 +192,14 @@ pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> 
 
 /// Adds what one channel of the output gives to each place of its windows.
 #[allow(clippy::too_many_arguments)]
-fn spread_windows(geometry: &Geometry, gradient: &[f32], width: usize, offsets: &[usize], weight: &[f32], padded: &mut [f32]) {
+fn spread_windows(
+    geometry: &Geometry,
+    gradient: &[f32],
+    width: usize,
+    offsets: &[usize],
+    weight: &[f32],
+    padded: &mut [f32],
+) {
     vectorized!(spread_windows_now(geometry: &Geometry, gradient: &[f32], width: usize, offsets: &[usize], weight: &[f32], padded: &mut [f32]))
 }
 
@@ -191,7 +216,12 @@ fn spread_windows_now(
     for (row, from) in gradient.chunks_exact(columns.max(1)).enumerate() {
         let base = row * geometry.stride[0] * width;
         for (offset, weight) in offsets.iter().zip(weight) {
-            spread(&mut padded[base + offset..], geometry.stride[1], from, *weight);
+            spread(
+                &mut padded[base + offset..],
+                geometry.stride[1],
+                from,
+                *weight,
+            );
         }
     }
 }
@@ -212,7 +242,11 @@ fn spread(to: &mut [f32], stride: usize, from: &[f32], weight: f32) {
 
 /// The gradient of the weights.
 pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<f32> {
-    let (area, taps, outputs) = (geometry.area_out(), geometry.taps(), geometry.group_outputs());
+    let (area, taps, outputs) = (
+        geometry.area_out(),
+        geometry.taps(),
+        geometry.group_outputs(),
+    );
     let padded = Padded::of(geometry);
     let offsets = offsets(geometry, padded.width);
     let task = |group: usize| {
@@ -222,11 +256,21 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
             values.fill(0.0);
             for item in 0..geometry.items {
                 let task = item * geometry.groups + group;
-                padded.fill(values, &x[task * geometry.area_in()..][..geometry.area_in()]);
+                padded.fill(
+                    values,
+                    &x[task * geometry.area_in()..][..geometry.area_in()],
+                );
                 for at in 0..outputs {
                     let gradient = &gradient[(task * outputs + at) * area..][..area];
                     lanes.fill([0.0; LANES]);
-                    multiply_windows(geometry, values, padded.width, &offsets, gradient, &mut lanes);
+                    multiply_windows(
+                        geometry,
+                        values,
+                        padded.width,
+                        &offsets,
+                        gradient,
+                        &mut lanes,
+                    );
                     for (sum, lanes) in sums[at * taps..].iter_mut().zip(&lanes) {
                         *sum += f64::from(lanes.iter().sum::<f32>());
                     }
@@ -242,7 +286,14 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
 
 /// Adds up, for each tap, the products of the places that it lies at and one channel of the output.
 #[allow(clippy::too_many_arguments)]
-fn multiply_windows(geometry: &Geometry, padded: &[f32], width: usize, offsets: &[usize], gradient: &[f32], lanes: &mut [[f32; LANES]]) {
+fn multiply_windows(
+    geometry: &Geometry,
+    padded: &[f32],
+    width: usize,
+    offsets: &[usize],
+    gradient: &[f32],
+    lanes: &mut [[f32; LANES]],
+) {
     vectorized!(multiply_windows_now(geometry: &Geometry, padded: &[f32], width: usize, offsets: &[usize], gradient: &[f32], lanes: &mut [[f32; LANES]]))
 }
 

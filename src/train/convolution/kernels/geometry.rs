@@ -84,7 +84,13 @@ impl Geometry {
 
     /// Whether there is something to compute, and groups have as many channels each.
     pub fn is_sound(&self) -> bool {
-        let sizes = [self.items, self.inputs, self.outputs, self.groups, self.taps()];
+        let sizes = [
+            self.items,
+            self.inputs,
+            self.outputs,
+            self.groups,
+            self.taps(),
+        ];
         let steps = [self.stride, self.dilation].concat();
         sizes.iter().chain(&steps).all(|size| *size > 0)
             && self.inputs.is_multiple_of(self.groups)
@@ -97,9 +103,21 @@ impl Geometry {
     /// If so many numbers are not those of a sound convolution.
     pub fn check(&self, inputs: usize, weights: usize, outputs: usize) {
         assert!(self.is_sound(), "no convolution can be made of {self:?}");
-        assert_eq!(inputs, self.num_inputs(), "numbers of the input of {self:?}");
-        assert_eq!(weights, self.num_weights(), "numbers of the weights of {self:?}");
-        assert_eq!(outputs, self.num_outputs(), "numbers of the output of {self:?}");
+        assert_eq!(
+            inputs,
+            self.num_inputs(),
+            "numbers of the input of {self:?}"
+        );
+        assert_eq!(
+            weights,
+            self.num_weights(),
+            "numbers of the weights of {self:?}"
+        );
+        assert_eq!(
+            outputs,
+            self.num_outputs(),
+            "numbers of the output of {self:?}"
+        );
     }
 
     /// Whether each output position sees just the input position of its own place.

@@ -60,6 +60,10 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
 
 /// The gradient of the bias.
 pub fn backward_bias(geometry: &Geometry, gradient: &[f32]) -> Vec<f32> {
-    geometry.check(geometry.num_inputs(), geometry.num_weights(), gradient.len());
+    geometry.check(
+        geometry.num_inputs(),
+        geometry.num_weights(),
+        gradient.len(),
+    );
     dense::backward_bias(geometry, gradient)
 }

@@ -26,7 +26,10 @@ pub fn max_pool(geometry: &Geometry, x: &[f32]) -> (Vec<f32>, Vec<u8>) {
     let reach = Reach::new(geometry);
     let mut chosen = vec![0u8; geometry.items * geometry.outputs * area];
     let write = |to: Shared| {
-        let planes = chosen.par_chunks_mut(area.max(1)).zip(x.par_chunks(area_in.max(1))).enumerate();
+        let planes = chosen
+            .par_chunks_mut(area.max(1))
+            .zip(x.par_chunks(area_in.max(1)))
+            .enumerate();
         let task = |at: usize, chosen: &mut [u8], x: &[f32]| {
             // SAFETY: only this task writes this channel.
             let largest = unsafe { to.filled(at * area, area, f32::NEG_INFINITY) };
@@ -47,20 +50,38 @@ struct Reach {
 
 impl Reach {
     fn new(geometry: &Geometry) -> Self {
-        let [rows, columns] = [0, 1].map(|axis| (0..geometry.kernel[axis]).map(|tap| geometry.reach(axis, tap)).collect());
+        let [rows, columns] = [0, 1].map(|axis| {
+            (0..geometry.kernel[axis])
+                .map(|tap| geometry.reach(axis, tap))
+                .collect()
+        });
         Self { rows, columns }
     }
 }
 
 #[allow(clippy::too_many_arguments)]
-fn compare_taps(geometry: &Geometry, reach: &Reach, x: &[f32], largest: &mut [f32], chosen: &mut [u8]) {
+fn compare_taps(
+    geometry: &Geometry,
+    reach: &Reach,
+    x: &[f32],
+    largest: &mut [f32],
+    chosen: &mut [u8],
+) {
     vectorized!(compare_taps_now(geometry: &Geometry, reach: &Reach, x: &[f32], largest: &mut [f32], chosen: &mut [u8]))
 }
 
 #[inline(always)]
-fn compare_taps_now(geometry: &Geometry, reach: &Reach, x: &[f32], largest: &mut [f32], chosen: &mut [u8]) {
+fn compare_taps_now(
+    geometry: &Geometry,
+    reach: &Reach,
+    x: &[f32],
+    largest: &mut [f32],
+    chosen: &mut [u8],
+) {
     let width = geometry.output()[1];
-    let rows = largest.chunks_exact_mut(width).zip(chosen.chunks_exact_mut(width));
+    let rows = largest
+        .chunks_exact_mut(width)
+        .zip(chosen.chunks_exact_mut(width));
     for (row, (largest, chosen)) in rows.enumerate() {
         for (y, (rows, first_row)) in reach.rows.iter().enumerate() {
             if row < rows.start || rows.end <= row {
@@ -69,8 +90,15 @@ fn compare_taps_now(geometry: &Geometry, reach: &Reach, x: &[f32], largest: &mut
             let base = (first_row + (row - rows.start) * geometry.stride[0]) * geometry.input[1];
             for (tap, (columns, first_column)) in reach.columns.iter().enumerate() {
                 let tap = (y * geometry.kernel[1] + tap) as u8;
-                let (largest, chosen) = (&mut largest[columns.clone()], &mut chosen[columns.clone()]);
-                compare(&x[base + first_column..], geometry.stride[1], tap, largest, chosen);
+                let (largest, chosen) =
+                    (&mut largest[columns.clone()], &mut chosen[columns.clone()]);
+                compare(
+                    &x[base + first_column..],
+                    geometry.stride[1],
+                    tap,
+                    largest,
+                    chosen,
+                );
             }
         }
     }
@@ -95,12 +123,18 @@ fn compare_by<const STRIDE: usize>(x: &[f32], tap: u8, largest: &mut [f32], chos
     let mut at = 0;
     while at + LANES <= largest.len() && (at + LANES) * STRIDE <= x.len() {
         let from = &x[at * STRIDE..][..LANES * STRIDE];
-        let largest: &mut [f32; LANES] = (&mut largest[at..at + LANES]).try_into().expect("as many");
+        let largest: &mut [f32; LANES] =
+            (&mut largest[at..at + LANES]).try_into().expect("as many");
         let chosen: &mut [u8; LANES] = (&mut chosen[at..at + LANES]).try_into().expect("as many");
         let values: [f32; LANES] = std::array::from_fn(|lane| from[lane * STRIDE]);
-        let is_kept: [bool; LANES] = std::array::from_fn(|lane| (values[lane] > largest[lane]) | values[lane].is_nan());
+        let is_kept: [bool; LANES] =
+            std::array::from_fn(|lane| (values[lane] > largest[lane]) | values[lane].is_nan());
         for lane in 0..LANES {
-            largest[lane] = if is_kept[lane] { values[lane] } else { largest[lane] };
+            largest[lane] = if is_kept[lane] {
+                values[lane]
+            } else {
+                largest[lane]
+            };
         }
         for lane in 0..LANES {
             let mask = (is_kept[lane] as u8).wrapping_neg();
