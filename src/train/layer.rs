@@ -372,7 +372,7 @@ fn feedforward_activation(activation: FeedforwardActivation) -> ActivationConfig
 }
 
 /// The planner has written as many sizes as there are dimensions.
-fn array<const N: usize>(sizes: &[usize]) -> [usize; N] {
+fn array<T: Copy, const N: usize>(sizes: &[T]) -> [T; N] {
     std::array::from_fn(|at| sizes[at])
 }
 

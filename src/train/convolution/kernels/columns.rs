@@ -216,7 +216,7 @@ impl Iterator for Runs<'_> {
 
 /// Copies a run, which is short as a rule: calling `memcpy` would take longer.
 #[inline(always)]
-fn copy(to: &mut [f32], from: &[f32]) {
+pub fn copy(to: &mut [f32], from: &[f32]) {
     const STEP: usize = 16;
     let num = to.len();
     let from = &from[..num];

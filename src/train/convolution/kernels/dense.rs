@@ -12,7 +12,7 @@ const PANEL: usize = 1 << 16;
 /// Positions are taken in steps of this many, the largest number of rows of a kernel of `gemm`.
 const STEP: usize = 64;
 /// `gemm` packs its left side when there are more columns than this, which the layout here makes needless.
-const NARROW: usize = if cfg!(target_arch = "x86_64") { 48 } else { 32 };
+pub const NARROW: usize = if cfg!(target_arch = "x86_64") { 48 } else { 32 };
 /// Rows of kernels of `gemm` are a multiple of a register, which is no longer than this.
 const REGISTER: usize = 16;
 

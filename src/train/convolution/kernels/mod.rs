@@ -25,6 +25,7 @@ mod scratch;
 #[cfg(test)]
 mod tests;
 mod vectors;
+mod winograd;
 
 pub use geometry::Geometry;
 pub use pool::{max_pool, max_pool_backward, suits as can_pool};
@@ -34,18 +35,24 @@ pub use pool::{max_pool, max_pool_backward, suits as can_pool};
 pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
     geometry.check(x.len(), weight.len(), geometry.num_outputs());
     assert!(bias.is_none_or(|bias| bias.len() == geometry.outputs));
-    match depthwise::suits(geometry) {
-        true => depthwise::forward(geometry, x, weight, bias),
-        false => dense::forward(geometry, x, weight, bias),
+    if depthwise::suits(geometry) {
+        depthwise::forward(geometry, x, weight, bias)
+    } else if winograd::suits(geometry) {
+        winograd::forward(geometry, x, weight, bias)
+    } else {
+        dense::forward(geometry, x, weight, bias)
     }
 }
 
 /// The gradient of the input.
 pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> Vec<f32> {
     geometry.check(geometry.num_inputs(), weight.len(), gradient.len());
-    match depthwise::suits(geometry) {
-        true => depthwise::backward_input(geometry, gradient, weight),
-        false => dense::backward_input(geometry, gradient, weight),
+    if depthwise::suits(geometry) {
+        depthwise::backward_input(geometry, gradient, weight)
+    } else if winograd::suits(geometry) {
+        winograd::backward_input(geometry, gradient, weight)
+    } else {
+        dense::backward_input(geometry, gradient, weight)
     }
 }
 

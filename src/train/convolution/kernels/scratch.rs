@@ -40,6 +40,32 @@ impl Shared {
         self.0.wrapping_add(place)
     }
 
+    /// Writes values to places from `from` on.
+    ///
+    /// # Safety
+    /// Nothing else uses these places meanwhile.
+    #[inline(always)]
+    pub unsafe fn write(self, from: usize, values: &[f32]) {
+        assert!(from <= self.1 && values.len() <= self.1 - from);
+        // SAFETY: the places are within the memory; the caller answers for the rest.
+        unsafe {
+            let to = self.0.add(from);
+            // Few as a rule, so that calling `memcpy` would take longer.
+            let mut chunks = values.chunks_exact(8);
+            let mut at = 0;
+            for chunk in &mut chunks {
+                to.add(at)
+                    .cast::<[f32; 8]>()
+                    .write_unaligned(chunk.try_into().expect("as many"));
+                at += 8;
+            }
+            for value in chunks.remainder() {
+                to.add(at).write(*value);
+                at += 1;
+            }
+        }
+    }
+
     /// Writes a value to some places, which are a slice then.
     ///
     /// # Safety

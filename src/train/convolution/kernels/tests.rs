@@ -239,6 +239,24 @@ fn panels_are_put_together() {
     assert_right(&square(2, [16, 64, 16], 19, 3, 1));
 }
 
+/// Sizes that tiles of 2x2 outputs do not fill, with all paddings, and several panels.
+#[test]
+#[cfg_attr(miri, ignore = "takes hours there")]
+fn tiles_are_put_together() {
+    for padding in 0..3 {
+        for size in [9, 10, 13, 24, 41] {
+            assert_right(&square(2, [32, 24, 1], size, 3, padding));
+        }
+    }
+    let wide = Geometry {
+        input: [5, 70],
+        padding: [(0, 1), (2, 0)],
+        ..square(1, [32, 48, 2], 1, 3, 0)
+    };
+    assert_right(&wide);
+    assert_right(&square(1, [128, 128, 1], 12, 3, 1));
+}
+
 /// Every gradient is the slope of the plain loop along some direction, as differences in double precision find it.
 #[test]
 fn gradients_are_slopes() {
