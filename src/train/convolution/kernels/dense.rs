@@ -6,6 +6,7 @@ use super::columns::{Layout, gather, scatter};
 use super::geometry::Geometry;
 use super::product::{Matrix, product};
 use super::scratch::{self, Shared, written};
+use super::vectors::vectorized;
 
 /// Numbers of columns that are laid out at a time: 256 KiB, which leave room in a second-level cache.
 const PANEL: usize = 1 << 16;
@@ -231,18 +232,21 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
         );
         (part, group, first, cut.channels.min(inputs - first))
     };
+    // Outputs lie side by side, in whole registers.
+    let wide = outputs.next_multiple_of(REGISTER);
     let task = |at: usize| {
         let (part, group, first, channels) = block(at);
         let items = part * geometry.items / num_parts..(part + 1) * geometry.items / num_parts;
         // [tap of an input, output]
-        let mut sums = vec![0.0; channels * taps * outputs];
+        let mut sums = vec![0.0; channels * taps * wide];
         let pitch = cut.positions;
-        let panel = if geometry.is_pointwise() {
-            0
-        } else {
-            channels * taps * pitch
+        let panel = match geometry.is_pointwise() {
+            true => 0,
+            false => channels * taps * pitch,
         };
-        scratch::with(panel, |panel| {
+        scratch::with(wide * pitch + panel, |scratch| {
+            let (turned, panel) = scratch.split_at_mut(wide * pitch);
+            turned.fill(0.0);
             for item in items {
                 let x =
                     &x[(item * geometry.inputs + group * inputs + first) * geometry.area_in()..];
@@ -250,10 +254,11 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
                 for from in (0..area).step_by(pitch) {
                     let part = from..(from + pitch).min(area);
                     let num = part.len();
+                    turn(&gradient[from..], area, [outputs, num], turned, wide);
                     let lhs = Matrix {
-                        values: &gradient[from..],
-                        row: area,
-                        column: 1,
+                        values: turned,
+                        row: 1,
+                        column: wide,
                     };
                     let rhs = if geometry.is_pointwise() {
                         Matrix {
@@ -269,9 +274,9 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
                             column: pitch,
                         }
                     };
-                    let size = [outputs, channels * taps, num];
-                    // SAFETY: the sums are this task's, one for each tap and output, and initialized.
-                    unsafe { product(size, sums.as_mut_ptr(), outputs, true, lhs, rhs) };
+                    let size = [wide, channels * taps, num];
+                    // SAFETY: the sums are this task's, `wide` for each tap, and initialized.
+                    unsafe { product(size, sums.as_mut_ptr(), wide, true, lhs, rhs) };
                 }
             }
         });
@@ -285,11 +290,41 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
         for tap in 0..channels * taps {
             for output in 0..outputs {
                 weight[((group * outputs + output) * inputs + first) * taps + tap] +=
-                    sums[tap * outputs + output];
+                    sums[tap * wide + output];
             }
         }
     }
     weight
+}
+
+/// Turns a matrix of `size` rows and columns whose rows are `pitch` apart, to columns that are `wide` apart.
+fn turn(from: &[f32], pitch: usize, size: [usize; 2], to: &mut [f32], wide: usize) {
+    vectorized!(turn_now(from: &[f32], pitch: usize, size: [usize; 2], to: &mut [f32], wide: usize))
+}
+
+#[inline(always)]
+fn turn_now(from: &[f32], pitch: usize, [rows, columns]: [usize; 2], to: &mut [f32], wide: usize) {
+    const STEP: usize = 8;
+    for row in (0..rows).step_by(STEP) {
+        for column in (0..columns).step_by(STEP) {
+            if row + STEP <= rows && column + STEP <= columns {
+                let block: [&[f32; STEP]; STEP] = std::array::from_fn(|at| {
+                    let from = &from[(row + at) * pitch + column..][..STEP];
+                    from.try_into().expect("as many")
+                });
+                for at in 0..STEP {
+                    let turned: [f32; STEP] = std::array::from_fn(|lane| block[lane][at]);
+                    to[(column + at) * wide + row..][..STEP].copy_from_slice(&turned);
+                }
+                continue;
+            }
+            for row in row..rows.min(row + STEP) {
+                for column in column..columns.min(column + STEP) {
+                    to[column * wide + row] = from[row * pitch + column];
+                }
+            }
+        }
+    }
 }
 
 /// The gradient of the bias: a sum over items and positions for each output.
