@@ -6,10 +6,11 @@ use burn::tensor::{Device, Tensor, TensorData, activation};
 use proptest::prelude::*;
 
 use super::extension::{convolution, max_pool};
+use super::kernels::tests::numbers;
 
-fn waves<const D: usize>(dims: [usize; D], step: f32, device: &Device) -> Tensor<D> {
-    let num = dims.iter().product::<usize>();
-    let values: Vec<f32> = (0..num).map(|at| (at as f32 * step).sin()).collect();
+/// Numbers between -0.5 and 0.5, others for another seed.
+fn random<const D: usize>(dims: [usize; D], seed: u64, device: &Device) -> Tensor<D> {
+    let values = numbers(dims.iter().product(), seed);
     Tensor::from_data(TensorData::new(values, dims), device)
 }
 
@@ -35,7 +36,7 @@ macro_rules! traced {
     ($function:expr, $($tensor:expr),+) => {{
         let inputs = ($($tensor.clone().require_grad()),+,);
         let output = $function(&inputs);
-        let along = waves(output.dims(), 0.31, &output.device());
+        let along = random(output.dims(), 4, &output.device());
         let gradients = (output.clone() * along).sum().backward();
         (values(output), traced!(@each inputs, gradients, $($tensor),+))
     }};
@@ -90,9 +91,9 @@ proptest! {
     ) {
         let device = Device::flex().autodiff();
         let device = if is_checkpointing { device.gradient_checkpointing() } else { device };
-        let image = waves([items, groups * inputs, y.0, x.0], 0.7, &device);
-        let weight = waves([groups * outputs, inputs, y.1, x.1], 0.9, &device);
-        let bias = waves([groups * outputs], 1.1, &device);
+        let image = random([items, groups * inputs, y.0, x.0], 1, &device);
+        let weight = random([groups * outputs, inputs, y.1, x.1], 2, &device);
+        let bias = random([groups * outputs], 3, &device);
         let options = ConvOptions::new_with_padding([y.2, x.2], [(y.3, y.4), (x.3, x.4)], [y.5, x.5], groups);
         let (ours, theirs) = match has_bias {
             true => (
@@ -108,8 +109,8 @@ proptest! {
         for (at, (ours, theirs)) in ours.1.iter().zip(&theirs.1).enumerate() {
             assert_near(&format!("gradient {at}"), ours, theirs);
         }
-        let line = waves([items, groups * inputs, x.0], 0.7, &device);
-        let weight = waves([groups * outputs, inputs, x.1], 0.9, &device);
+        let line = random([items, groups * inputs, x.0], 1, &device);
+        let weight = random([groups * outputs, inputs, x.1], 2, &device);
         let options = ConvOptions::new_with_padding([x.2], [(x.3, x.4)], [x.5], groups);
         let ours = traced!(|(x, w, b): &(Tensor<3>, Tensor<3>, Tensor<1>)| convolution(x, w, Some(b), &options).expect("ours"), line, weight, bias);
         let theirs = traced!(|(x, w, b): &(Tensor<3>, Tensor<3>, Tensor<1>)| conv1d(x.clone(), w.clone(), Some(b.clone()), options.clone()), line, weight, bias);
@@ -133,8 +134,8 @@ proptest! {
             .with_stride([y.2, x.2])
             .with_padding_pairs([(y.3, y.4), (x.3, x.4)]);
         // Rounded, so that there are equal numbers in a window.
-        let image = (waves([items, channels, y.0, x.0], 0.7, &device) * 3.0).round();
-        let line = (waves([items, channels, x.0], 0.7, &device) * 3.0).round();
+        let image = (random([items, channels, y.0, x.0], 1, &device) * 6.0).round();
+        let line = (random([items, channels, x.0], 1, &device) * 6.0).round();
         if max_pool(&image, &options).is_some() {
             let ours = traced!(|(x,): &(Tensor<4>,)| max_pool(x, &options).expect("ours"), image);
             let theirs = traced!(|(x,): &(Tensor<4>,)| max_pool2d(x.clone(), options.clone()), image);
@@ -156,9 +157,9 @@ proptest! {
 fn gradient_checkpointing_changes_no_bit() {
     let of = |device: &Device| {
         let options = ConvOptions::new([1, 1], [1, 1], [1, 1], 1);
-        let image = waves([3, 4, 10, 10], 0.7, device);
-        let first = waves([6, 4, 3, 3], 0.9, device);
-        let second = waves([5, 6, 3, 3], 1.3, device);
+        let image = random([3, 4, 10, 10], 1, device);
+        let first = random([6, 4, 3, 3], 2, device);
+        let second = random([5, 6, 3, 3], 5, device);
         traced!(
             |(x, a, b): &(Tensor<4>, Tensor<4>, Tensor<4>)| {
                 let x = activation::relu(convolution(x, a, None, &options).expect("ours"));
@@ -180,8 +181,8 @@ fn gradient_checkpointing_changes_no_bit() {
 fn views_and_constants() {
     let device = Device::flex().autodiff();
     let options = ConvOptions::new([1, 1], [0, 0], [1, 1], 1);
-    let turned = waves([2, 5, 6, 3], 0.7, &device).permute([0, 3, 1, 2]);
-    let weight = waves([4, 3, 2, 2], 0.9, &device).require_grad();
+    let turned = random([2, 5, 6, 3], 1, &device).permute([0, 3, 1, 2]);
+    let weight = random([4, 3, 2, 2], 2, &device).require_grad();
     let ours = convolution(&turned, &weight, None, &options).expect("ours");
     let theirs = conv2d(turned.clone(), weight.clone(), None, options.clone());
     assert_near("output", &values(ours.clone()), &values(theirs.clone()));
@@ -193,8 +194,8 @@ fn views_and_constants() {
     // Without autodiff at all.
     let plain = Device::flex();
     let ours = convolution(
-        &waves([2, 3, 5, 6], 0.7, &plain),
-        &waves([4, 3, 2, 2], 0.9, &plain),
+        &random([2, 3, 5, 6], 1, &plain),
+        &random([4, 3, 2, 2], 2, &plain),
         None,
         &options,
     );
@@ -208,8 +209,8 @@ fn the_rest_is_burns() {
     let device = Device::flex();
     let options = ConvOptions::new([1, 1], [0, 0], [1, 1], 1);
     let (image, weight) = (
-        waves([1, 1, 4, 4], 0.7, &device),
-        waves([1, 1, 3, 3], 0.9, &device),
+        random([1, 1, 4, 4], 1, &device),
+        random([1, 1, 3, 3], 2, &device),
     );
     let [double, weight_double] = [&image, &weight].map(|tensor| tensor.clone().cast(DType::F64));
     assert!(convolution(&double, &weight_double, None, &options).is_none());

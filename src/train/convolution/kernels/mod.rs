@@ -23,7 +23,7 @@ mod pool;
 mod product;
 mod scratch;
 #[cfg(test)]
-mod tests;
+pub mod tests;
 mod vectors;
 mod winograd;
 
