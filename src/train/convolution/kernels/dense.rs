@@ -15,7 +15,7 @@ const STEP: usize = 64;
 /// `gemm` packs its left side when there are more columns than this, which the layout here makes needless.
 pub const NARROW: usize = if cfg!(target_arch = "x86_64") { 48 } else { 32 };
 /// Rows of kernels of `gemm` are a multiple of a register, which is no longer than this.
-const REGISTER: usize = 16;
+pub const REGISTER: usize = 16;
 
 /// How channels and positions are cut for panels of columns.
 struct Cut {
@@ -212,6 +212,12 @@ pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> 
 /// Into how many parts items are put for sums, whatever the number of threads is.
 const PARTS: usize = 16;
 
+/// Into how many parts items are put for so many sums, of which each part has its own; they take 4 MiB at most.
+pub fn parts(geometry: &Geometry, num_sums: usize) -> usize {
+    let most = (1 << 20) / num_sums.max(1);
+    most.clamp(1, PARTS).min(geometry.items)
+}
+
 /// The gradient of the weights.
 pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<f32> {
     let (area, outputs) = (geometry.area_out(), geometry.group_outputs());
@@ -220,10 +226,7 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
     let layout = Layout::new(geometry);
     let num_blocks = inputs.div_ceil(cut.channels);
     let num_weights = geometry.outputs * inputs * taps;
-    // Each part has sums of its own, which together take at most 4 MiB.
-    let num_parts = ((1 << 20) / num_weights.max(1))
-        .clamp(1, PARTS)
-        .min(geometry.items);
+    let num_parts = parts(geometry, num_weights);
     let block = |at: usize| {
         let (part, group, first) = (
             at / num_blocks / geometry.groups,
@@ -298,7 +301,7 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
 }
 
 /// Turns a matrix of `size` rows and columns whose rows are `pitch` apart, to columns that are `wide` apart.
-fn turn(from: &[f32], pitch: usize, size: [usize; 2], to: &mut [f32], wide: usize) {
+pub fn turn(from: &[f32], pitch: usize, size: [usize; 2], to: &mut [f32], wide: usize) {
     vectorized!(turn_now(from: &[f32], pitch: usize, size: [usize; 2], to: &mut [f32], wide: usize))
 }
 

@@ -59,9 +59,12 @@ pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> 
 /// The gradient of the weights.
 pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<f32> {
     geometry.check(x.len(), geometry.num_weights(), gradient.len());
-    match depthwise::suits(geometry) {
-        true => depthwise::backward_weight(geometry, x, gradient),
-        false => dense::backward_weight(geometry, x, gradient),
+    if depthwise::suits(geometry) {
+        depthwise::backward_weight(geometry, x, gradient)
+    } else if winograd::suits(geometry) {
+        winograd::backward_weight(geometry, x, gradient)
+    } else {
+        dense::backward_weight(geometry, x, gradient)
     }
 }
 

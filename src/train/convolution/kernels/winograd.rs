@@ -12,6 +12,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::columns::copy;
+use super::dense::{NARROW, REGISTER, parts, turn};
 use super::geometry::Geometry;
 use super::product::{Matrix, product};
 use super::scratch::{self, Shared, written};
@@ -97,17 +98,10 @@ fn transformed(geometry: &Geometry, kernel: impl Fn(usize, usize) -> [f32; 9]) -
 fn convolve(geometry: &Geometry, x: &[f32], kernels: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
     let (inputs, outputs) = (geometry.group_inputs(), geometry.group_outputs());
     let (area_in, area) = (geometry.area_in(), geometry.area_out());
-    let [down, across] = geometry.output().map(|size| size.div_ceil(2));
-    let num_tiles = down * across;
-    let most = (PANEL / PLACES / (inputs + outputs) / LANES * LANES).clamp(LANES, 4 * LANES);
-    // Panels of about the same number of tiles, since short products are slow.
-    let panel = num_tiles
-        .div_ceil(num_tiles.div_ceil(most))
-        .next_multiple_of(LANES);
+    let tiling = Tiling::new(geometry, inputs + outputs);
+    let (num_tiles, panel, pitch) = (tiling.num, tiling.panel, tiling.pitch);
     let num_panels = num_tiles.div_ceil(panel);
-    // Lanes beyond the last tile have a place too.
-    let pitch = panel + LANES;
-    let layout = Rows::new(geometry, across);
+    let layout = Rows::new(geometry, tiling.across);
     let write = |to: Shared| {
         let task = |task: usize| {
             let (item, group) = (
@@ -147,7 +141,7 @@ fn convolve(geometry: &Geometry, x: &[f32], kernels: &[f32], bias: Option<&[f32]
                     let to = &mut products[at * outputs * pitch..][..outputs * pitch];
                     // Whole lanes: what is beyond the last tile is computed and not looked at.
                     let size = [tiles.len().next_multiple_of(LANES), outputs, inputs];
-                    multiply(size, to, pitch, lhs, rhs);
+                    multiply(size, to, pitch, false, lhs, rhs);
                 }
                 for output in 0..outputs {
                     let bias = bias.map_or(0.0, |bias| bias[group * outputs + output]);
@@ -167,10 +161,205 @@ fn convolve(geometry: &Geometry, x: &[f32], kernels: &[f32], bias: Option<&[f32]
     unsafe { written(geometry.items * geometry.outputs * area, write) }
 }
 
+/// The gradient of the weights: the same with the gradient of the output for the kernels, whose tiles of 2x2 are put
+/// through sums to 4x4 places, and products of 4x4 places to kernels of 3x3.
+pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<f32> {
+    let (inputs, outputs) = (geometry.group_inputs(), geometry.group_outputs());
+    let (area_in, area) = (geometry.area_in(), geometry.area_out());
+    let wide = outputs.next_multiple_of(REGISTER);
+    let tiling = Tiling::new(geometry, inputs + wide);
+    let layout = Rows::new(geometry, tiling.across);
+    let num_sums = PLACES * inputs * wide;
+    let num_parts = parts(geometry, num_sums * geometry.groups);
+    let task = |task: usize| {
+        let (part, group) = (task / geometry.groups, task % geometry.groups);
+        let items = part * geometry.items / num_parts..(part + 1) * geometry.items / num_parts;
+        // [place, input, output]
+        let mut sums = vec![0.0; num_sums];
+        let (num_in, num_out) = (PLACES * inputs * tiling.pitch, PLACES * tiling.panel * wide);
+        let whole = 0..tiling.panel.min(tiling.num);
+        let num_rows = (tiling.panel.div_ceil(tiling.across) + 1) * 2;
+        let num_turned = num_rows * 2 * tiling.across * wide;
+        let num_layout = (num_rows + 2) * layout.pitch;
+        debug_assert!(num_layout >= layout.len(&whole));
+        scratch::with(num_in + num_out + num_turned + num_layout, |scratch| {
+            let (windows, scratch) = scratch.split_at_mut(num_in);
+            let (places, scratch) = scratch.split_at_mut(num_out);
+            let (turned, rows) = scratch.split_at_mut(num_turned);
+            for item in items {
+                let x =
+                    &x[(item * geometry.groups + group) * inputs * area_in..][..inputs * area_in];
+                let gradient = &gradient[(item * geometry.groups + group) * outputs * area..]
+                    [..outputs * area];
+                for first in (0..tiling.num).step_by(tiling.panel) {
+                    let tiles = first..(first + tiling.panel).min(tiling.num);
+                    for (input, plane) in x.chunks_exact(area_in).enumerate() {
+                        fill(&layout, plane, &tiles, rows);
+                        let to = &mut windows[input * tiling.pitch..];
+                        sum_inputs(&layout, rows, &tiles, to, inputs * tiling.pitch);
+                    }
+                    turn_rows(geometry, gradient, &tiles, turned, wide);
+                    sum_gradients(&tiling, turned, &tiles, places, wide);
+                    for at in 0..PLACES {
+                        let lhs = Matrix {
+                            values: &places[at * tiling.panel * wide..],
+                            row: 1,
+                            column: wide,
+                        };
+                        let rhs = Matrix {
+                            values: &windows[at * inputs * tiling.pitch..],
+                            row: 1,
+                            column: tiling.pitch,
+                        };
+                        let to = &mut sums[at * inputs * wide..][..inputs * wide];
+                        multiply([wide, inputs, tiles.len()], to, wide, true, lhs, rhs);
+                    }
+                }
+            }
+        });
+        sums
+    };
+    let tasks = (0..num_parts * geometry.groups).into_par_iter();
+    let sums: Vec<Vec<f32>> = tasks.map(task).collect();
+    let kernel_sums =
+        |[a, b, c, d]: [f32; 4]| [a + (b + c) / 2.0, (b - c) / 2.0, (b + c) / 2.0 + d];
+    let of_channel = |channel: usize| {
+        let (group, output) = (channel / outputs, channel % outputs);
+        let mut weight = Vec::with_capacity(inputs * 9);
+        for input in 0..inputs {
+            let place = |at: usize| {
+                let parts = sums.iter().skip(group).step_by(geometry.groups);
+                parts.fold(0.0, |sum, part| {
+                    sum + part[(at * inputs + input) * wide + output]
+                })
+            };
+            let columns: [[f32; 3]; 4] =
+                std::array::from_fn(|x| kernel_sums(std::array::from_fn(|y| place(4 * y + x))));
+            for y in 0..3 {
+                weight.extend(kernel_sums(std::array::from_fn(|x| columns[x][y])));
+            }
+        }
+        weight
+    };
+    let channels = (0..geometry.outputs).into_par_iter();
+    channels.flat_map_iter(of_channel).collect()
+}
+
+/// The rows of some tiles with outputs side by side: \[row, column, output\], zeros beyond the last row and column.
+fn turn_rows(
+    geometry: &Geometry,
+    gradient: &[f32],
+    tiles: &Range<usize>,
+    turned: &mut [f32],
+    wide: usize,
+) {
+    let [height, width] = geometry.output();
+    let across = width.div_ceil(2);
+    let rows = 2 * (tiles.start / across)..2 * ((tiles.end - 1) / across) + 2;
+    for (row, to) in rows.zip(turned.chunks_exact_mut(2 * across * wide)) {
+        if row < height {
+            to[width * wide..].fill(0.0);
+            let size = [geometry.group_outputs(), width];
+            turn(&gradient[row * width..], height * width, size, to, wide);
+        } else {
+            to.fill(0.0);
+        }
+    }
+}
+
+/// The sums of each tile's 2x2 gradients: \[place, tile, output\].
+fn sum_gradients(
+    tiling: &Tiling,
+    turned: &[f32],
+    tiles: &Range<usize>,
+    to: &mut [f32],
+    wide: usize,
+) {
+    vectorized!(sum_gradients_now(tiling: &Tiling, turned: &[f32], tiles: &Range<usize>, to: &mut [f32], wide: usize))
+}
+
+#[inline(always)]
+fn gradient_sums([a, b]: [f32; 2]) -> [f32; 4] {
+    [a, a + b, a - b, -b]
+}
+
+#[inline(always)]
+fn sum_gradients_now(
+    tiling: &Tiling,
+    turned: &[f32],
+    tiles: &Range<usize>,
+    to: &mut [f32],
+    wide: usize,
+) {
+    let first_row = tiles.start / tiling.across;
+    for tile in tiles.clone() {
+        let (row, column) = (tile / tiling.across - first_row, tile % tiling.across);
+        for output in (0..wide).step_by(LANES) {
+            let places: [[&[f32; LANES]; 2]; 2] = std::array::from_fn(|y| {
+                std::array::from_fn(|x| {
+                    let at = (2 * row + y) * 2 * tiling.across + 2 * column + x;
+                    part(turned, at * wide + output)
+                })
+            });
+            let mut sums = [[0.0; LANES]; PLACES];
+            for lane in 0..LANES {
+                let columns: [[f32; 4]; 2] = std::array::from_fn(|x| {
+                    gradient_sums([places[0][x][lane], places[1][x][lane]])
+                });
+                for y in 0..4 {
+                    let row = gradient_sums([columns[0][y], columns[1][y]]);
+                    for x in 0..4 {
+                        sums[4 * y + x][lane] = row[x];
+                    }
+                }
+            }
+            for (place, sums) in sums.iter().enumerate() {
+                let at = (place * tiling.panel + tile - tiles.start) * wide + output;
+                to[at..at + LANES].copy_from_slice(sums);
+            }
+        }
+    }
+}
+
+/// How the tiles of an item are cut into panels.
+struct Tiling {
+    /// Tiles side by side.
+    across: usize,
+    /// Tiles of an item.
+    num: usize,
+    /// Tiles of a panel.
+    panel: usize,
+    /// Places of a panel's row: lanes beyond the last tile have some too.
+    pitch: usize,
+}
+
+impl Tiling {
+    fn new(geometry: &Geometry, channels: usize) -> Self {
+        let [down, across] = geometry.output().map(|size| size.div_ceil(2));
+        let num = down * across;
+        let most = (PANEL / PLACES / channels / LANES * LANES).clamp(LANES, 4 * LANES);
+        // Panels of about the same number of tiles, since short products are slow.
+        let panel = num.div_ceil(num.div_ceil(most)).next_multiple_of(LANES);
+        Self {
+            across,
+            num,
+            panel,
+            pitch: panel + LANES,
+        }
+    }
+}
+
 /// Some columns at a time, for which `gemm` need not copy its left side.
-fn multiply([m, n, k]: [usize; 3], to: &mut [f32], pitch: usize, lhs: Matrix, rhs: Matrix) {
-    for from in (0..n).step_by(super::dense::NARROW) {
-        let num = super::dense::NARROW.min(n - from);
+fn multiply(
+    [m, n, k]: [usize; 3],
+    to: &mut [f32],
+    pitch: usize,
+    adds: bool,
+    lhs: Matrix,
+    rhs: Matrix,
+) {
+    for from in (0..n).step_by(NARROW) {
+        let num = NARROW.min(n - from);
         let rhs = Matrix {
             values: &rhs.values[from * rhs.column..],
             ..rhs
@@ -178,7 +367,7 @@ fn multiply([m, n, k]: [usize; 3], to: &mut [f32], pitch: usize, lhs: Matrix, rh
         let to = &mut to[from * pitch..][..num * pitch];
         assert!(m <= pitch);
         // SAFETY: `to` has a row of `pitch` places for each of the columns, and is nobody else's.
-        unsafe { product([m, num, k], to.as_mut_ptr(), pitch, false, lhs, rhs) };
+        unsafe { product([m, num, k], to.as_mut_ptr(), pitch, adds, lhs, rhs) };
     }
 }
 
