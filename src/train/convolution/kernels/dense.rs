@@ -307,6 +307,7 @@ pub fn turn(from: &[f32], pitch: usize, size: [usize; 2], to: &mut [f32], wide: 
 
 #[inline(always)]
 fn turn_now(from: &[f32], pitch: usize, [rows, columns]: [usize; 2], to: &mut [f32], wide: usize) {
+    // Some rows are read side by side, since waiting for memory is what takes time.
     const STEP: usize = 8;
     for row in (0..rows).step_by(STEP) {
         for column in (0..columns).step_by(STEP) {

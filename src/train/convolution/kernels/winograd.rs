@@ -220,29 +220,33 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
         sums
     };
     let tasks = (0..num_parts * geometry.groups).into_par_iter();
-    let sums: Vec<Vec<f32>> = tasks.map(task).collect();
+    let mut sums: Vec<Vec<f32>> = tasks.map(task).collect();
+    let (all, others) = sums.split_at_mut(geometry.groups);
+    for (at, part) in others.iter().enumerate() {
+        let all = &mut all[at % geometry.groups];
+        all.iter_mut()
+            .zip(part)
+            .for_each(|(sum, part)| *sum += part);
+    }
     let kernel_sums =
         |[a, b, c, d]: [f32; 4]| [a + (b + c) / 2.0, (b - c) / 2.0, (b + c) / 2.0 + d];
-    let of_channel = |channel: usize| {
-        let (group, output) = (channel / outputs, channel % outputs);
-        let mut weight = Vec::with_capacity(inputs * 9);
+    let mut weight = vec![0.0; geometry.num_weights()];
+    for (group, sums) in all.iter().enumerate() {
         for input in 0..inputs {
-            let place = |at: usize| {
-                let parts = sums.iter().skip(group).step_by(geometry.groups);
-                parts.fold(0.0, |sum, part| {
-                    sum + part[(at * inputs + input) * wide + output]
-                })
-            };
-            let columns: [[f32; 3]; 4] =
-                std::array::from_fn(|x| kernel_sums(std::array::from_fn(|y| place(4 * y + x))));
-            for y in 0..3 {
-                weight.extend(kernel_sums(std::array::from_fn(|x| columns[x][y])));
+            for output in 0..outputs {
+                let columns: [[f32; 3]; 4] = std::array::from_fn(|x| {
+                    kernel_sums(std::array::from_fn(|y| {
+                        sums[((4 * y + x) * inputs + input) * wide + output]
+                    }))
+                });
+                let kernel = &mut weight[((group * outputs + output) * inputs + input) * 9..][..9];
+                for (y, row) in kernel.chunks_exact_mut(3).enumerate() {
+                    row.copy_from_slice(&kernel_sums(std::array::from_fn(|x| columns[x][y])));
+                }
             }
         }
-        weight
-    };
-    let channels = (0..geometry.outputs).into_par_iter();
-    channels.flat_map_iter(of_channel).collect()
+    }
+    weight
 }
 
 /// The rows of some tiles with outputs side by side: \[row, column, output\], zeros beyond the last row and column.
@@ -256,6 +260,20 @@ fn turn_rows(
     let [height, width] = geometry.output();
     let across = width.div_ceil(2);
     let rows = 2 * (tiles.start / across)..2 * ((tiles.end - 1) / across) + 2;
+    if width == 2 * across {
+        // Rows follow one another, and so do those of what is turned.
+        let (num, past) = (rows.end.min(height) - rows.start, rows.len() * width);
+        let size = [geometry.group_outputs(), num * width];
+        turn(
+            &gradient[rows.start * width..],
+            height * width,
+            size,
+            turned,
+            wide,
+        );
+        turned[num * width * wide..past * wide].fill(0.0);
+        return;
+    }
     for (row, to) in rows.zip(turned.chunks_exact_mut(2 * across * wide)) {
         if row < height {
             to[width * wide..].fill(0.0);
