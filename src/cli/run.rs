@@ -492,7 +492,7 @@ fn show(report: &Report, folder: &ExperimentFolder, args: &RunArgs, output: &mut
     if !args.json {
         output.print(&report::table(report, Output::width()));
     }
-    if let Some(footnote) = report::footnote(report) {
+    for footnote in report::footnotes(report) {
         output.say(footnote);
     }
     let num_skipped = report.problems.iter().filter(|p| p.is_skipped()).count();

@@ -239,7 +239,7 @@ pub fn report(folder: &Path, json: bool, template: Option<&Path>, output: &mut O
                 output.say(&format!("note: {notice}"));
             }
             output.print(&reports::table(&report, Output::width()));
-            reports::footnote(&report)
+            reports::footnotes(&report)
                 .into_iter()
                 .for_each(|note| output.say(note));
             for problem in report.problems.iter().filter(|p| p.outcome.is_unreadable()) {

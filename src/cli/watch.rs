@@ -10,7 +10,7 @@ use super::{FAILED, OK, WatchArgs};
 use crate::console::{Board, Command, Console, Mode, State, TICK};
 use crate::diagnostic::Diagnostic;
 use crate::event::Event;
-use crate::plan::{Plan, RunPlan};
+use crate::plan::{Plan, RunPlan, quoted};
 use crate::record::{ExperimentFolder, RunFolder, RunRecord, Tail};
 use crate::spec::document::plain_io_error;
 
@@ -115,6 +115,17 @@ impl Watched {
         Board::new(&self.plan.experiment, &self.plan.runs, None)
     }
 
+    /// The command that goes on with the experiment.
+    fn command(&self) -> String {
+        let command = self.plan.command();
+        let results = self.folder.0.parent().filter(|path| *path != Path::new("results"));
+        match results.map(|path| path.to_string_lossy()) {
+            Some(path) if path.is_empty() => command + " --results .",
+            Some(path) => format!("{command} --results {}", quoted(&path)),
+            None => command,
+        }
+    }
+
     /// Reads what is new. What cannot be read just now is looked at again the next time.
     fn look(&mut self, at: usize, console: &mut Console, is_first: bool) {
         // Asked for before what is written is read: so what was written last is read.
@@ -184,6 +195,9 @@ impl Watched {
                 _ => {}
             }
         }
+        let command = (!self.is_written).then(|| self.command());
+        let board = &mut console.boards_mut()[at];
+        board.abandoned = command.filter(|_| board.under_way().next().is_none());
     }
 }
 

@@ -113,7 +113,11 @@ fn head(board: &Board, view: &View) -> Vec<Line> {
     if !time_left.is_empty() {
         parts.push((Style::Plain, time_left));
     }
-    flow(parts, view.width)
+    let mut lines = flow(parts, view.width);
+    if let Some(go_on) = board.go_on() {
+        lines.push(vec![(Style::Plain, cut(&plain(&go_on), view.width))]);
+    }
+    lines
 }
 
 fn num(board: &Board, is_meant: impl Fn(&State) -> bool) -> usize {
@@ -193,7 +197,7 @@ fn runs(board: &Board, at: usize, view: &View, room: usize) -> Vec<Line> {
         .collect();
     if !waiting.is_empty() {
         let names: Vec<_> = waiting.iter().take(20).map(|row| plain(&row.id)).collect();
-        let how = match board.starts_no_more {
+        let how = match board.starts_no_more || board.abandoned.is_some() {
             true => "not started",
             false => "waiting",
         };

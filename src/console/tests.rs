@@ -69,6 +69,7 @@ fn board() -> Board {
         rows,
         slots: Some(3),
         starts_no_more: false,
+        abandoned: None,
         pace,
     }
 }

@@ -39,6 +39,8 @@ pub struct RunRecord {
     pub calibrated_bytes: Option<u64>,
     /// How memory grew in the newest attempt, if it did.
     pub growth: Option<MemoryGrowth>,
+    /// When the newest start arrived, in milliseconds since 1970, of a record that was read.
+    pub started_ms: Option<u64>,
     /// When the last event arrived, in milliseconds since 1970, of a record that was read.
     pub last_event_ms: Option<u64>,
 }
@@ -113,9 +115,20 @@ impl RunRecord {
         let mut record = Self::default();
         for (time_ms, event) in folder.read_events()? {
             record.apply(&event);
+            if matches!(event, Event::RunStarted(_)) {
+                record.started_ms = Some(time_ms);
+            }
             record.last_event_ms = Some(time_ms);
         }
         Ok(record)
+    }
+
+    /// Seconds from the newest start to the last event, of an attempt that has not come to an end.
+    pub fn unfinished_secs(&self) -> f64 {
+        match (self.started_ms, self.last_event_ms, &self.outcome) {
+            (Some(from), Some(to), None) => to.saturating_sub(from) as f64 / 1e3,
+            _ => 0.0,
+        }
     }
 
     /// The best epoch by the objective, the first of equals.

@@ -11,7 +11,7 @@ use super::curves::Curves;
 use super::model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial};
 use super::numbers::{natural_order, value_text};
 use super::sample::{ALPHA, CONFIDENCE, Sample};
-use crate::plan::{FORMAT, Plan};
+use crate::plan::{FORMAT, Plan, quoted};
 use crate::record::{Index, MemoryUse, RunEntry, State};
 use crate::spec::failure::FailureClass;
 use crate::spec::metric::{Metric, Objective};
@@ -38,10 +38,11 @@ fn sum_up(index: &Index, leftovers: Vec<String>, is_told: fn(&str) -> bool) -> R
     let name = plan.objective.name();
     let direction = direction_of(plan.objective);
     let (mut trials, completed) = trials(index, is_told);
-    let order = rank(&trials, plan.objective);
-    for (rank, at) in order.iter().enumerate() {
-        trials[*at].rank = (trials[*at].n > 0).then_some(rank + 1);
-    }
+    let is_ranked = !has_several_losses(plan);
+    let order = match is_ranked {
+        true => rank(&mut trials, plan.objective),
+        false => with_values_first(&trials, &name),
+    };
     let mut remarks: Vec<String> = index.runs.iter().flat_map(|r| r.remarks.clone()).collect();
     for run in completed.iter().flatten() {
         let not_finite = run.not_finite.iter();
@@ -49,13 +50,13 @@ fn sum_up(index: &Index, leftovers: Vec<String>, is_told: fn(&str) -> bool) -> R
     }
     let mut baseline = None;
     let mut effects = Vec::new();
-    match has_several_losses(plan) {
-        false => {
+    match is_ranked {
+        true => {
             baseline = judge(plan, &mut trials, &order, direction);
             effects = axis_effects(&trials, &plan.axes, &name);
         }
-        true => remarks.push(format!(
-            "`{name}` is that of other functions in other trials: it ranks none of them fairly, and there are no verdicts. Set `objective.metric` to what all have in common"
+        false => remarks.push(format!(
+            "`{name}` is that of other functions in other trials, so no trial is ranked and there are no verdicts. Set `objective.metric` to what all have in common"
         )),
     }
     if index
@@ -65,7 +66,8 @@ fn sum_up(index: &Index, leftovers: Vec<String>, is_told: fn(&str) -> bool) -> R
     {
         remarks.push(HALF_PRECISION.into());
     }
-    let test = order.first().map_or_else(BTreeMap::new, |best| {
+    let test = order.first().filter(|_| is_ranked);
+    let test = test.map_or_else(BTreeMap::new, |best| {
         let test = samples(&completed[*best], |name| name.starts_with("test"));
         let test = test.into_iter();
         test.map(|(name, sample)| (name, sample.with_bootstrap()))
@@ -89,7 +91,11 @@ fn sum_up(index: &Index, leftovers: Vec<String>, is_told: fn(&str) -> bool) -> R
         effects,
         curves: Curves::default(),
         evaluation: None,
-        problems: index.runs.iter().filter_map(problem).collect(),
+        problems: index
+            .runs
+            .iter()
+            .filter_map(|run| problem(run, plan))
+            .collect(),
         remarks,
         leftovers,
         provenance: Provenance {
@@ -138,8 +144,9 @@ pub fn direction_of(objective: Objective) -> Direction {
     }
 }
 
-/// The trials' places, best first. Equals keep the order of the file, and those without a value come last.
-fn rank(trials: &[Trial], objective: Objective) -> Vec<usize> {
+/// Gives the trials their ranks, and returns their places, best first. Equals have one rank and keep the order of the
+/// file, and those without a value come last.
+fn rank(trials: &mut [Trial], objective: Objective) -> Vec<usize> {
     let name = objective.name();
     let value = |at: usize| trials[at].metrics.get(&name).map(Sample::mean);
     let mut order: Vec<usize> = (0..trials.len()).collect();
@@ -150,13 +157,33 @@ fn rank(trials: &[Trial], objective: Objective) -> Vec<usize> {
         (None, Some(_)) => Ordering::Greater,
         _ => Ordering::Equal,
     });
+    let values: Vec<Option<f64>> = order.iter().map(|at| value(*at)).collect();
+    let mut last = 0;
+    for (place, at) in order.iter().enumerate() {
+        if place == 0 || values[place] != values[place - 1] {
+            last = place + 1;
+        }
+        trials[*at].rank = (trials[*at].n > 0).then_some(last);
+    }
+    order
+}
+
+/// The trials' places in the order of the file, those without a value last.
+fn with_values_first(trials: &[Trial], name: &str) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..trials.len()).collect();
+    order.sort_by_key(|at| !trials[*at].metrics.contains_key(name));
     order
 }
 
 /// Whether trials minimize different functions and are ranked by what they minimize.
 fn has_several_losses(plan: &Plan) -> bool {
+    plan.objective.metric == Metric::Loss && varies_loss(&plan.axes)
+}
+
+/// Whether the axes make losses of trials those of other functions.
+pub fn varies_loss(axes: &[String]) -> bool {
     let is_of_loss = |key: &String| key.as_str() == "loss" || key.starts_with("loss.");
-    plan.objective.metric == Metric::Loss && plan.axes.iter().any(is_of_loss)
+    axes.iter().any(is_of_loss)
 }
 
 /// Gives each trial its verdict against the baseline, and says which that is.
@@ -239,11 +266,16 @@ pub fn axis_effects(trials: &[Trial], axes: &[String], value: &str) -> Vec<AxisE
     effects
 }
 
-fn problem(run: &RunEntry) -> Option<Problem> {
+fn problem(run: &RunEntry, plan: &Plan) -> Option<Problem> {
+    let again = || format!("`{}` goes on with it", plan.command());
     (run.state != State::Completed).then(|| Problem {
         run: run.id.clone(),
         outcome: run.state,
-        message: run.message.clone(),
+        message: match run.state {
+            State::NotStarted => again(),
+            State::Interrupted | State::Incomplete => format!("{}; {}", run.message, again()),
+            _ => run.message.clone(),
+        },
     })
 }
 
@@ -314,39 +346,9 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 fn command(plan: &Plan, run: &str) -> String {
-    let sets = plan
-        .overrides
-        .iter()
-        .map(|set| format!(" --set {}", quoted(set)));
-    let sets: String = sets.collect();
-    // A leading dash would be read as an option.
-    let source = match plan.source.starts_with('-') {
-        true => format!("./{}", plan.source),
-        false => plan.source.clone(),
-    };
     format!(
-        "runner run {} --only {}{sets} --results reproduced",
-        quoted(&source),
+        "{} --only {} --results reproduced",
+        plan.command(),
         quoted(run)
     )
-}
-
-/// The text as one word of a POSIX shell.
-fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,+:@".contains(c);
-    match !text.is_empty() && text.chars().all(plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_quoted_for_a_shell() {
-        assert_eq!(quoted("a=0.1,b-s1"), "a=0.1,b-s1");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-    }
 }

@@ -29,7 +29,7 @@ pub use markdown::markdown;
 pub use model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial};
 pub use numbers::{short_number, value_text};
 pub use sample::{ALPHA, CONFIDENCE, Sample, direction};
-pub use table::{footnote, table};
+pub use table::{footnotes, table};
 
 use std::io;
 

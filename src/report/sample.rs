@@ -68,6 +68,18 @@ impl Sample {
     }
 }
 
+/// The least and the largest that a metric can be, by its name.
+pub fn bounds(name: &str) -> (f64, f64) {
+    let metric = name.rsplit('/').next().and_then(by_name::<Metric>);
+    metric.map_or((f64::NEG_INFINITY, f64::INFINITY), Metric::bounds)
+}
+
+/// Whether an interval goes beyond what its metric can be.
+pub fn is_beyond(name: &str, interval: &Interval) -> bool {
+    let (low, high) = bounds(name);
+    interval.low < low || interval.high > high
+}
+
 /// Which values of a metric are better, by its name; none for what is no metric, such as a norm of gradients.
 pub fn direction(name: &str) -> Option<Direction> {
     let metric = by_name::<Metric>(name.rsplit('/').next()?)?;

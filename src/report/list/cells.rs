@@ -2,8 +2,10 @@
 
 use serde_json::Value as Json;
 
-use super::Run;
+use super::{REASON, Run};
+use crate::record::{RunEntry, State};
 use crate::report::numbers::{short_number, value_text};
+use crate::report::plot::cut;
 use crate::spec::kind::show_bytes;
 
 /// What stands over a column.
@@ -14,8 +16,21 @@ pub fn title(name: &str) -> String {
     }
 }
 
+/// Most characters of a reason: the message has all of it.
+const MOST_OF_REASON: usize = 60;
+
+/// Why a run failed or was skipped, in a few words.
+pub fn reason(run: &RunEntry) -> Option<String> {
+    let is_told = matches!(run.state, State::Failed | State::Skipped);
+    let first = run.message.lines().next().filter(|_| is_told)?;
+    Some(cut(first, MOST_OF_REASON))
+}
+
 /// What stands in a column for a run.
 pub fn cell(run: &Run<'_>, name: &str) -> String {
+    if name == REASON {
+        return reason(run.entry).unwrap_or_default();
+    }
     let Some(value) = run.value(name) else {
         return "-".into();
     };

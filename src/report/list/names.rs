@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value as Json, json};
 
 use super::Run;
-use crate::record::Index;
+use crate::record::{Index, State};
 use crate::report::compare::Wrong;
 use crate::spec::nearest_path;
 
@@ -51,7 +51,10 @@ impl Run<'_> {
             "best_epoch" => run.best_epoch.map(|epoch| json!(epoch)),
             "epochs" => Some(json!(run.epochs)),
             "num_epochs" => Some(json!(run.num_epochs)),
-            "wall_secs" => Some(json!(run.wall_secs)),
+            "wall_secs" => Some(json!(match run.state {
+                State::Running => run.wall_secs + self.age_secs().unwrap_or(0.0),
+                _ => run.wall_secs,
+            })),
             "epoch_secs" => run.epoch_secs.map(|secs| json!(secs)),
             "memory_bytes" => run.memory.map(|memory| json!(memory.measured.bytes())),
             "adjusted" => Some(json!(run.is_adjusted)),

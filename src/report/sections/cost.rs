@@ -5,6 +5,7 @@ use crate::report::backends::rows as backend_rows;
 use crate::report::memory as measured;
 use crate::report::model::Report;
 use crate::report::numbers::{mean_and_sd, short_number};
+use crate::report::table::head_of;
 use crate::spec::backend::Precision;
 use crate::spec::section::Choice;
 
@@ -25,7 +26,8 @@ pub fn cost(report: &Report) -> Option<Section> {
         ]
     });
     let rows: Vec<Vec<String>> = rows.collect();
-    let names = head(["trial", report.objective.as_str(), "s/run", "s/epoch"]);
+    let objective = head_of(report, &report.objective);
+    let names = head(["trial", &objective, "s/run", "s/epoch"]);
     let section = Section::new("cost", "Time");
     (!rows.is_empty()).then(|| {
         section.table(names, rows).note(

@@ -4,29 +4,30 @@ use super::{Section, head};
 use crate::report::model::{Report, Trial};
 use crate::report::numbers::{interval, mean_and_sd, percent, short_number};
 use crate::report::sample::Sample;
+use crate::report::table::all_metrics;
 use crate::report::verdict;
 use crate::statistics::EffectMeasure;
 
 /// What was measured on test, of the highest ranked trial alone.
 pub fn test(report: &Report) -> Option<Section> {
-    let best = report.trials.first().filter(|_| !report.test.is_empty())?;
+    let best = report.selected().filter(|_| !report.test.is_empty())?;
     let mut section = Section::new("test", "Test").intro(format!(
         "Of `{}` alone, which was selected by `{}`, evaluated once with the weights of the best epoch:",
         best.id, report.objective
     ));
     let measured = report.test.iter();
-    let lines = measured.map(|(name, sample)| format!("`{name}` {}", in_full(sample)));
+    let lines = measured.map(|(name, sample)| format!("`{name}` {}", in_full(sample, best)));
     section.list = lines.collect();
     Some(section)
 }
 
 /// `0.9713 ± 0.0021 (n = 3, 95 % interval 0.966 to 0.977)`.
-fn in_full(sample: &Sample) -> String {
+fn in_full(sample: &Sample, trial: &Trial) -> String {
     let student = sample.student.as_ref();
     let student = student.map_or(String::new(), |student| {
         format!(", 95 % interval {}", interval(student))
     });
-    let n = sample.description.n;
+    let n = trial.n_in_words();
     format!("{} (n = {n}{student})", mean_and_sd(&sample.description))
 }
 
@@ -89,6 +90,15 @@ pub fn verdicts(report: &Report) -> Option<Section> {
         report.objective,
         percent(first.alpha),
     )).table(names, rows.collect()))
+}
+
+/// What else was measured, where the ranked table has no room for it.
+pub fn metrics(report: &Report) -> Option<Section> {
+    let section = Section::new("metrics", "All metrics").intro(format!(
+        "Mean ± standard deviation over seeds, of each run's best epoch by `{}`.",
+        report.objective
+    ));
+    Some(section.columns(all_metrics(report)?))
 }
 
 /// The objective of each seed.
