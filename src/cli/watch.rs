@@ -5,14 +5,14 @@ use std::time::{Duration, SystemTime};
 
 use super::experiment::refuse;
 use super::follow::look;
+use super::list::{pass_over, pass_over_experiment};
 use super::output::Output;
 use super::{FAILED, OK, WatchArgs};
 use crate::console::{Board, Command, Console, Mode, State, TICK};
 use crate::diagnostic::Diagnostic;
 use crate::event::Event;
 use crate::plan::{Plan, RunPlan, quoted};
-use crate::record::{ExperimentFolder, RunFolder, RunRecord, Tail};
-use crate::spec::document::plain_io_error;
+use crate::record::{ExperimentFolder, RUN_REMEDY, RunFolder, RunRecord, Tail, is_other_format};
 
 /// How often the tree is looked at.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -28,22 +28,25 @@ pub fn watch(args: &WatchArgs, output: &mut Output) -> u8 {
             output,
         );
     }
+    let mut code = OK;
     let mut watched = Vec::new();
     for folder in found {
         match Watched::new(folder) {
             Ok(Some(new)) => watched.push(new),
             Ok(None) => {}
-            Err((path, error)) => {
-                output.say(&format!(
-                    "passed over {}: {}",
-                    path.display(),
-                    plain_io_error(&error)
-                ));
-            }
+            Err((path, error)) => code = pass_over_experiment(&path, &error, code, output),
         }
     }
     if watched.is_empty() {
         return FAILED;
+    }
+    for run in watched.iter().flat_map(|watched| &watched.runs) {
+        if let Err(e) = run.folder.read_plan() {
+            code = pass_over(&run.folder.0, &e, code, output);
+            if !is_other_format(&e) {
+                output.say(&format!("  help: {RUN_REMEDY}"));
+            }
+        }
     }
     let boards = watched.iter().map(Watched::board).collect();
     let mut console = Console::new(boards, look(Mode::Normal, false, false));
@@ -61,7 +64,7 @@ pub fn watch(args: &WatchArgs, output: &mut Output) -> u8 {
         is_first = false;
         if is_over || args.once {
             console.leave();
-            return OK;
+            return code;
         }
         for _ in 0..(INTERVAL.as_millis() / TICK.as_millis()) {
             if console.tick().contains(&Command::Quit) {
@@ -118,7 +121,11 @@ impl Watched {
     /// The command that goes on with the experiment.
     fn command(&self) -> String {
         let command = self.plan.command();
-        let results = self.folder.0.parent().filter(|path| *path != Path::new("results"));
+        let results = self
+            .folder
+            .0
+            .parent()
+            .filter(|path| *path != Path::new("results"));
         match results.map(|path| path.to_string_lossy()) {
             Some(path) if path.is_empty() => command + " --results .",
             Some(path) => format!("{command} --results {}", quoted(&path)),

@@ -57,6 +57,13 @@ impl State {
     }
 }
 
+/// What to do about a run whose files are damaged.
+pub const RUN_REMEDY: &str =
+    "put the file back, or delete the run's folder, and `runner run` trains it anew";
+
+/// What to do about a damaged plan.
+pub const PLAN_REMEDY: &str = "put the file back; or delete it, and `runner run` on the experiment's file writes it anew and keeps the runs";
+
 /// A run in brief.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunEntry {
@@ -211,10 +218,12 @@ impl Read {
             }
             Err(e) => {
                 read.is_sure = false;
-                read.entry.message = plain_io_error(&e);
-                read.entry.state = match is_other_format(&e) {
-                    true => State::OtherFormat,
-                    false => State::Unreadable,
+                (read.entry.state, read.entry.message) = match is_other_format(&e) {
+                    true => (State::OtherFormat, plain_io_error(&e)),
+                    false => (
+                        State::Unreadable,
+                        format!("{}; {RUN_REMEDY}", plain_io_error(&e)),
+                    ),
                 };
                 return read;
             }

@@ -10,7 +10,7 @@ use super::backends::by_backend;
 use super::curves::Curves;
 use super::model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial};
 use super::numbers::{natural_order, value_text};
-use super::sample::{ALPHA, CONFIDENCE, Sample};
+use super::sample::{ALPHA, CONFIDENCE, COSTS, Sample};
 use crate::plan::{FORMAT, Plan, quoted};
 use crate::record::{Index, MemoryUse, RunEntry, State};
 use crate::spec::failure::FailureClass;
@@ -25,16 +25,21 @@ const HALF_PRECISION: &str = "f16 and bf16 are pure half precision: weights, gra
 
 /// Sums up an experiment. `leftovers` are the runs in its folder that the plan does not have.
 pub fn aggregate(index: &Index, leftovers: Vec<String>) -> Report {
-    sum_up(index, leftovers, |name| !name.starts_with("test"))
+    sum_up(index, leftovers, false)
 }
 
-/// The same with what was measured on test for every trial, for those who compare it.
+/// The trials with all that was measured, on test too, and what each seed cost, for those who compare them; nothing is
+/// compared yet.
 pub fn of_all_metrics(index: &Index) -> Report {
-    sum_up(index, Vec::new(), |_| true)
+    sum_up(index, Vec::new(), true)
 }
 
-fn sum_up(index: &Index, leftovers: Vec<String>, is_told: fn(&str) -> bool) -> Report {
+fn sum_up(index: &Index, leftovers: Vec<String>, is_to_compare: bool) -> Report {
     let plan = &index.plan;
+    let is_told = match is_to_compare {
+        true => |_: &str| true,
+        false => |name: &str| !name.starts_with("test"),
+    };
     let name = plan.objective.name();
     let direction = direction_of(plan.objective);
     let (mut trials, completed) = trials(index, is_told);
@@ -50,14 +55,28 @@ fn sum_up(index: &Index, leftovers: Vec<String>, is_told: fn(&str) -> bool) -> R
     }
     let mut baseline = None;
     let mut effects = Vec::new();
+    let mut backends = Vec::new();
     match is_ranked {
+        true if is_to_compare => {
+            let is_there = |id: &&String| trials.iter().any(|trial| trial.id == **id);
+            baseline = plan.baseline.as_ref().filter(is_there).map(|id| Baseline {
+                trial: id.clone(),
+                is_picked: false,
+            });
+        }
         true => {
             baseline = judge(plan, &mut trials, &order, direction);
             effects = axis_effects(&trials, &plan.axes, &name);
+            backends = by_backend(&trials, &name, direction);
         }
         false => remarks.push(format!(
             "`{name}` is that of other functions in other trials, so no trial is ranked and there are no verdicts. Set `objective.metric` to what all have in common"
         )),
+    }
+    if is_to_compare {
+        for (trial, runs) in trials.iter_mut().zip(&completed) {
+            trial.metrics.extend(costs(runs));
+        }
     }
     if index
         .runs
@@ -85,7 +104,7 @@ fn sum_up(index: &Index, leftovers: Vec<String>, is_told: fn(&str) -> bool) -> R
         axes: plan.axes.clone(),
         num_runs: index.runs.len(),
         num_completed: completed.iter().map(Vec::len).sum(),
-        backends: by_backend(&trials, &name, direction),
+        backends,
         trials: order.iter().map(|at| trials[*at].clone()).collect(),
         test,
         effects,
@@ -176,7 +195,7 @@ fn with_values_first(trials: &[Trial], name: &str) -> Vec<usize> {
 }
 
 /// Whether trials minimize different functions and are ranked by what they minimize.
-fn has_several_losses(plan: &Plan) -> bool {
+pub fn has_several_losses(plan: &Plan) -> bool {
     plan.objective.metric == Metric::Loss && varies_loss(&plan.axes)
 }
 
@@ -293,6 +312,23 @@ fn samples(completed: &[&RunEntry], of: impl Fn(&str) -> bool) -> BTreeMap<Strin
         Some((name.clone(), sample))
     };
     names.filter_map(sample).collect()
+}
+
+/// What completed runs cost, by seed, where it was measured of all.
+fn costs(completed: &[&RunEntry]) -> BTreeMap<String, Sample> {
+    let cost = |run: &RunEntry, name: &str| match name {
+        "epoch_secs" => run.epoch_secs,
+        "wall_secs" => Some(run.wall_secs),
+        _ => run.memory.map(|memory| memory.measured.bytes() as f64),
+    };
+    let sample = |name: &str| {
+        let by_seed = completed
+            .iter()
+            .map(|run| Some((run.seed, cost(run, name)?)));
+        let sample = Sample::of(name, by_seed.collect::<Option<Vec<_>>>()?)?;
+        Some((name.to_owned(), sample))
+    };
+    COSTS.into_iter().filter_map(sample).collect()
 }
 
 impl Trial {

@@ -3,6 +3,7 @@
 mod aggregate;
 mod answer;
 mod backends;
+mod brief;
 pub mod compare;
 mod csv;
 mod curves;
@@ -21,6 +22,7 @@ mod verdict;
 
 pub use aggregate::{aggregate, of_all_metrics};
 pub use backends::{Against, OnBackend};
+pub use brief::Brief;
 pub use csv::csv;
 pub use curves::{Band, Curve, CurvePoint, Curves, TrialCurves};
 pub use evaluation::Selected;

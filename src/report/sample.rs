@@ -12,6 +12,9 @@ pub const CONFIDENCE: f64 = 0.95;
 /// The level of significance of every verdict in a report, for all of its comparisons together.
 pub const ALPHA: f64 = 0.05;
 
+/// What runs cost, by the names under which trials are compared by it. Less is better.
+pub const COSTS: [&str; 3] = ["epoch_secs", "wall_secs", "memory_bytes"];
+
 /// A metric over seeds, in its own unit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
@@ -80,8 +83,11 @@ pub fn is_beyond(name: &str, interval: &Interval) -> bool {
     interval.low < low || interval.high > high
 }
 
-/// Which values of a metric are better, by its name; none for what is no metric, such as a norm of gradients.
+/// Which values of a metric or a cost are better, by its name; none for what is neither, such as a norm of gradients.
 pub fn direction(name: &str) -> Option<Direction> {
+    if COSTS.contains(&name) {
+        return Some(Direction::LowerIsBetter);
+    }
     let metric = by_name::<Metric>(name.rsplit('/').next()?)?;
     Some(match metric.higher_is_better() {
         true => Direction::HigherIsBetter,

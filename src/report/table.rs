@@ -79,7 +79,10 @@ pub fn ranked(report: &Report, with_more: bool) -> Columns {
     if with_more {
         let names = more_metrics(report);
         let is_narrow = names.len() > MOST_METRICS;
-        for name in names.into_iter().filter(|name| !is_narrow || name.ends_with("/loss")) {
+        for name in names
+            .into_iter()
+            .filter(|name| !is_narrow || name.ends_with("/loss"))
+        {
             columns.push(report, head_of(report, name), |trial| metric(trial, name));
         }
         columns.push(report, "s/run", |trial| {
@@ -147,13 +150,19 @@ pub fn head_of(report: &Report, metric: &str) -> String {
 /// What the mark over a column means, if one has it.
 pub fn about_losses(report: &Report) -> Option<&'static str> {
     let measured = report.trials.iter().flat_map(|trial| trial.metrics.keys());
-    let is_marked = measured.into_iter().any(|name| report.is_of_several_losses(name));
+    let is_marked = measured
+        .into_iter()
+        .any(|name| report.is_of_several_losses(name));
     is_marked.then_some("† The losses of trials are those of different functions: no loss of one is better or worse than that of another.")
 }
 
 /// Gives the rank of a trial, and whether it is that of others too.
 fn rank(report: &Report) -> impl Fn(&Trial) -> String + use<> {
-    let ranks: Vec<usize> = report.trials.iter().filter_map(|trial| trial.rank).collect();
+    let ranks: Vec<usize> = report
+        .trials
+        .iter()
+        .filter_map(|trial| trial.rank)
+        .collect();
     let pairs = ranks.windows(2).filter(|pair| pair[0] == pair[1]);
     let tied: BTreeSet<usize> = pairs.map(|pair| pair[0]).collect();
     move |trial| match trial.rank {

@@ -4,6 +4,7 @@
 //! plots, the style and the script alone are not.
 
 mod axes;
+mod blocks;
 mod cost;
 mod curves;
 mod evaluation;
@@ -73,6 +74,7 @@ pub fn html(report: &Report, template: Option<&str>) -> Result<String, TemplateE
     add(&mut environment, BUILT_IN, TEMPLATE.to_owned())?;
     if let Some(text) = template {
         add(&mut environment, GIVEN, text.to_owned())?;
+        blocks::check(text, TEMPLATE)?;
     }
     let name = template.map_or(BUILT_IN, |_| GIVEN);
     let render = || {

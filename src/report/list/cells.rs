@@ -68,7 +68,7 @@ fn is_setting(run: &Run<'_>, name: &str) -> bool {
 }
 
 /// How long ago something was, in one unit.
-fn age(secs: f64) -> String {
+pub fn age(secs: f64) -> String {
     let units = [(86_400.0, "d"), (3_600.0, "h"), (60.0, "min")];
     let unit = units.into_iter().find(|(unit, _)| secs >= *unit);
     match unit {

@@ -60,20 +60,13 @@ pub fn groups(runs: &[Run<'_>], key: &str) -> Vec<Group> {
 }
 
 /// The columns of groups that have an order of their own.
-const ORDERS: [&str; 7] = [
-    "objective",
-    "runs",
-    "completed",
-    "n",
-    "mean",
-    "sd",
-    "best",
-];
+const ORDERS: [&str; 7] = ["objective", "runs", "completed", "n", "mean", "sd", "best"];
 
 /// Sorts groups by their key or by a column, those without a value last; by the objective, those with the best mean first.
 pub fn sort(groups: &mut [Group], key: &str, name: &str, is_turned: bool) -> Result<(), Wrong> {
     if name != key && !ORDERS.contains(&name) {
-        let near = nearest_path(name, ORDERS.into_iter()).map(|near| format!("did you mean `{near}`? "));
+        let near =
+            nearest_path(name, ORDERS.into_iter()).map(|near| format!("did you mean `{near}`? "));
         return Err((
             format!("groups by `{key}` cannot be sorted by `{name}`"),
             format!(
@@ -103,7 +96,9 @@ pub fn sort(groups: &mut [Group], key: &str, name: &str, is_turned: bool) -> Res
             (false, Some(x), Some(y)) if name == "objective" => {
                 let of = |group: &Group| group.objective.name();
                 let is_better = |x, y| a.objective.is_better(x, y);
-                of(a).cmp(&of(b)).then(is_better(y, x).cmp(&is_better(x, y)))
+                of(a)
+                    .cmp(&of(b))
+                    .then(is_better(y, x).cmp(&is_better(x, y)))
             }
             (false, Some(x), Some(y)) => x.total_cmp(&y),
             (false, x, y) => return x.is_none().cmp(&y.is_none()),

@@ -14,6 +14,7 @@ use super::compare::Wrong;
 use super::csv::line;
 use super::numbers::natural_order;
 use crate::record::{Index, RunEntry};
+pub use cells::age;
 use cells::cell;
 use filter::Filter;
 use names::Known;
@@ -104,10 +105,13 @@ pub fn list(indexes: &[Index], query: &Query, form: Form, now_ms: u64) -> Result
         looked_at.extend(filter.names.keys().cloned());
         runs = filter.keep(runs)?;
     }
-    let order = query.sort.as_deref().map(|key| match key.strip_prefix('-') {
-        Some(name) => (name, !query.is_reversed),
-        None => (key, query.is_reversed),
-    });
+    let order = query
+        .sort
+        .as_deref()
+        .map(|key| match key.strip_prefix('-') {
+            Some(name) => (name, !query.is_reversed),
+            None => (key, query.is_reversed),
+        });
     match order.filter(|_| query.group.is_none()) {
         Some((name, is_turned)) => {
             known.check(name)?;

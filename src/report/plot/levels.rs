@@ -49,7 +49,10 @@ impl Levels<'_> {
             reach => reach,
         };
         let (least, most) = self.bounds;
-        ((low - beyond).max(least.min(low)), (high + beyond).min(most.max(high)))
+        (
+            (low - beyond).max(least.min(low)),
+            (high + beyond).min(most.max(high)),
+        )
     }
 
     /// Whether an error bar goes on beyond what is shown of it.

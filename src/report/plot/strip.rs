@@ -39,7 +39,10 @@ pub fn strip(
         svg.rect("range", (low, middle - 3.0), (high - low, 6.0), 1.0, "");
     }
     // Arrows where the interval goes on.
-    for (end, way) in interval.into_iter().flat_map(|(low, high)| [(low, 1.0), (high, -1.0)]) {
+    for (end, way) in interval
+        .into_iter()
+        .flat_map(|(low, high)| [(low, 1.0), (high, -1.0)])
+    {
         if let Some(x) = scale.at(end).filter(|x| !(0.0..=WIDTH).contains(x)) {
             let tip = x.clamp(0.5, WIDTH - 0.5);
             svg.line("bar", (tip + 4.0 * way, middle - 4.0), (tip, middle));

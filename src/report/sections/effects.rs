@@ -69,5 +69,6 @@ pub fn effect_note(effect: &AxisEffect) -> String {
 pub fn together(report: &Report) -> Option<Section> {
     let has_values = report.trials.iter().filter(|trial| trial.n > 0).count() > 1;
     let is_ranked = report.selected().is_some();
-    (report.axes.len() > 1 && has_values && is_ranked).then(|| Section::new("together", "The axes together"))
+    (report.axes.len() > 1 && has_values && is_ranked)
+        .then(|| Section::new("together", "The axes together"))
 }
