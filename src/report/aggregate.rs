@@ -8,9 +8,10 @@ use serde_json::Value as Json;
 
 use super::backends::by_backend;
 use super::curves::Curves;
+use super::folds::Folds;
 use super::model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial};
 use super::numbers::{natural_order, value_text};
-use super::sample::{ALPHA, CONFIDENCE, COSTS, Sample};
+use super::sample::{ALPHA, CONFIDENCE, COSTS, Repeat, Sample, keyed};
 use crate::plan::{FORMAT, Plan, quoted};
 use crate::record::{Index, MemoryUse, RunEntry, State};
 use crate::spec::failure::FailureClass;
@@ -42,7 +43,10 @@ fn sum_up(index: &Index, leftovers: Vec<String>, is_to_compare: bool) -> Report 
     };
     let name = plan.objective.name();
     let direction = direction_of(plan.objective);
-    let (mut trials, completed) = trials(index, is_told);
+    let folds = Folds::of(index);
+    let (mut trials, completed) = trials(index, &folds, is_told);
+    let axes = plan.axes.iter().filter(|key| folds.keeps(key));
+    let axes: Vec<String> = axes.cloned().collect();
     let is_ranked = !has_several_losses(plan);
     let order = match is_ranked {
         true => rank(&mut trials, plan.objective),
@@ -58,15 +62,16 @@ fn sum_up(index: &Index, leftovers: Vec<String>, is_to_compare: bool) -> Report 
     let mut backends = Vec::new();
     match is_ranked {
         true if is_to_compare => {
-            let is_there = |id: &&String| trials.iter().any(|trial| trial.id == **id);
-            baseline = plan.baseline.as_ref().filter(is_there).map(|id| Baseline {
-                trial: id.clone(),
-                is_picked: false,
+            baseline = plan.baseline.as_ref().and_then(|id| {
+                Some(Baseline {
+                    trial: trials[named(&trials, id)?].id.clone(),
+                    is_picked: false,
+                })
             });
         }
         true => {
             baseline = judge(plan, &mut trials, &order, direction);
-            effects = axis_effects(&trials, &plan.axes, &name);
+            effects = axis_effects(&trials, &axes, &name);
             backends = by_backend(&trials, &name, direction);
         }
         false => remarks.push(format!(
@@ -75,7 +80,7 @@ fn sum_up(index: &Index, leftovers: Vec<String>, is_to_compare: bool) -> Report 
     }
     if is_to_compare {
         for (trial, runs) in trials.iter_mut().zip(&completed) {
-            trial.metrics.extend(costs(runs));
+            trial.metrics.extend(costs(runs, &folds));
         }
     }
     if index
@@ -87,7 +92,7 @@ fn sum_up(index: &Index, leftovers: Vec<String>, is_to_compare: bool) -> Report 
     }
     let test = order.first().filter(|_| is_ranked);
     let test = test.map_or_else(BTreeMap::new, |best| {
-        let test = samples(&completed[*best], |name| name.starts_with("test"));
+        let test = samples(&completed[*best], &folds, |name| name.starts_with("test"));
         let test = test.into_iter();
         test.map(|(name, sample)| (name, sample.with_bootstrap()))
             .collect()
@@ -101,7 +106,8 @@ fn sum_up(index: &Index, leftovers: Vec<String>, is_to_compare: bool) -> Report 
         objective: name.clone(),
         baseline,
         notices: plan.notices.clone(),
-        axes: plan.axes.clone(),
+        axes,
+        folds: folds.num,
         num_runs: index.runs.len(),
         num_completed: completed.iter().map(Vec::len).sum(),
         backends,
@@ -126,13 +132,17 @@ fn sum_up(index: &Index, leftovers: Vec<String>, is_to_compare: bool) -> Report 
 }
 
 /// The trials in the order of the file, and the completed runs of each.
-fn trials(index: &Index, is_told: fn(&str) -> bool) -> (Vec<Trial>, Vec<Vec<&RunEntry>>) {
+fn trials<'a>(
+    index: &'a Index,
+    folds: &Folds,
+    is_told: fn(&str) -> bool,
+) -> (Vec<Trial>, Vec<Vec<&'a RunEntry>>) {
     let mut trials: Vec<Trial> = Vec::new();
     let mut completed: Vec<Vec<&RunEntry>> = Vec::new();
-    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for run in &index.runs {
-        let at = *places.entry(&run.trial).or_insert_with(|| {
-            trials.push(Trial::planned(run));
+        let at = *places.entry(folds.trial(run)).or_insert_with(|| {
+            trials.push(Trial::planned(run, folds));
             completed.push(Vec::new());
             trials.len() - 1
         });
@@ -151,7 +161,7 @@ fn trials(index: &Index, is_told: fn(&str) -> bool) -> (Vec<Trial>, Vec<Vec<&Run
     }
     let objective = index.plan.objective.name();
     let pairs = trials.par_iter_mut().zip(&completed);
-    pairs.for_each(|(trial, runs)| trial.sum_up(runs, &objective, is_told));
+    pairs.for_each(|(trial, runs)| trial.sum_up(runs, folds, &objective, is_told));
     (trials, completed)
 }
 
@@ -216,24 +226,19 @@ fn judge(
     if trials.len() < 2 {
         return None;
     }
-    let by_id = |id: &String| trials.iter().position(|trial| trial.id == *id);
+    let by_id = |id: &String| named(trials, id);
     let (at, is_picked) = match plan.baseline.as_ref().and_then(by_id) {
         Some(at) => (at, false),
         None => (*order.first()?, true),
     };
-    let values = |trial: &Trial| {
-        trial
-            .metrics
-            .get(&name)
-            .map_or(Vec::new(), |s| s.by_seed.clone())
-    };
-    let baseline = values(&trials[at]);
+    let others: Vec<usize> = (0..trials.len()).filter(|other| *other != at).collect();
+    let of = |at: &usize| trials[*at].values(&name);
+    let samples: Vec<&[(Repeat, f64)]> = [at].iter().chain(&others).map(of).collect();
+    let mut samples = keyed(&samples);
+    let baseline = samples.remove(0);
     if baseline.is_empty() {
         return None;
     }
-    let others: Vec<usize> = (0..trials.len()).filter(|other| *other != at).collect();
-    let samples: Vec<Vec<(u64, f64)>> =
-        others.iter().map(|other| values(&trials[*other])).collect();
     let num_comparisons = match is_picked {
         true => trials.len() * (trials.len() - 1) / 2,
         false => others.len(),
@@ -248,24 +253,36 @@ fn judge(
     })
 }
 
+/// The trial of a name, also by that of one of its folds in the plan.
+fn named(trials: &[Trial], id: &str) -> Option<usize> {
+    let of_run = |run: &String| {
+        let seed = run
+            .strip_prefix(id)
+            .and_then(|rest| rest.strip_prefix("-s"));
+        seed.is_some_and(|seed| seed.chars().all(|c| c.is_ascii_digit()))
+    };
+    let by_id = trials.iter().position(|trial| trial.id == id);
+    by_id.or_else(|| {
+        trials
+            .iter()
+            .position(|trial| trial.runs.iter().any(of_run))
+    })
+}
+
 /// What each axis does to a value over those of the others, where there are others.
 pub fn axis_effects(trials: &[Trial], axes: &[String], value: &str) -> Vec<AxisEffect> {
     if axes.len() < 2 {
         return Vec::new();
     }
     let mut rows: Vec<Row> = Vec::new();
-    for trial in trials {
+    let values: Vec<&[(Repeat, f64)]> = trials.iter().map(|t| t.values(value)).collect();
+    for (trial, by_seed) in trials.iter().zip(keyed(&values)) {
         let level = |key: &String| trial.axes.get(key).map_or("-".into(), value_text);
         let levels: Vec<String> = axes.iter().map(level).collect();
-        let by_seed = trial
-            .metrics
-            .get(value)
-            .into_iter()
-            .flat_map(|s| &s.by_seed);
-        rows.extend(by_seed.map(|(seed, value)| Row {
+        rows.extend(by_seed.into_iter().map(|(seed, value)| Row {
             levels: levels.clone(),
-            seed: *seed,
-            value: *value,
+            seed,
+            value,
         }));
     }
     let mut effects = Vec::new();
@@ -299,7 +316,11 @@ fn problem(run: &RunEntry, plan: &Plan) -> Option<Problem> {
 }
 
 /// The metrics of completed runs that all of them have, over seeds.
-fn samples(completed: &[&RunEntry], of: impl Fn(&str) -> bool) -> BTreeMap<String, Sample> {
+fn samples(
+    completed: &[&RunEntry],
+    folds: &Folds,
+    of: impl Fn(&str) -> bool,
+) -> BTreeMap<String, Sample> {
     let Some(first) = completed.first() else {
         return BTreeMap::new();
     };
@@ -307,7 +328,7 @@ fn samples(completed: &[&RunEntry], of: impl Fn(&str) -> bool) -> BTreeMap<Strin
     let sample = |name: &String| {
         let by_seed = completed
             .iter()
-            .map(|run| Some((run.seed, *run.metrics.get(name)?)));
+            .map(|run| Some((folds.repeat(run), *run.metrics.get(name)?)));
         let sample = Sample::of(name, by_seed.collect::<Option<Vec<_>>>()?)?;
         Some((name.clone(), sample))
     };
@@ -315,7 +336,7 @@ fn samples(completed: &[&RunEntry], of: impl Fn(&str) -> bool) -> BTreeMap<Strin
 }
 
 /// What completed runs cost, by seed, where it was measured of all.
-fn costs(completed: &[&RunEntry]) -> BTreeMap<String, Sample> {
+fn costs(completed: &[&RunEntry], folds: &Folds) -> BTreeMap<String, Sample> {
     let cost = |run: &RunEntry, name: &str| match name {
         "epoch_secs" => run.epoch_secs,
         "wall_secs" => Some(run.wall_secs),
@@ -324,7 +345,7 @@ fn costs(completed: &[&RunEntry]) -> BTreeMap<String, Sample> {
     let sample = |name: &str| {
         let by_seed = completed
             .iter()
-            .map(|run| Some((run.seed, cost(run, name)?)));
+            .map(|run| Some((folds.repeat(run), cost(run, name)?)));
         let sample = Sample::of(name, by_seed.collect::<Option<Vec<_>>>()?)?;
         Some((name.to_owned(), sample))
     };
@@ -332,11 +353,17 @@ fn costs(completed: &[&RunEntry]) -> BTreeMap<String, Sample> {
 }
 
 impl Trial {
-    fn planned(run: &RunEntry) -> Self {
+    /// The values of a metric by seed and fold.
+    pub fn values(&self, metric: &str) -> &[(Repeat, f64)] {
+        let sample = self.metrics.get(metric);
+        sample.map_or(&[], |sample| &sample.by_seed)
+    }
+
+    fn planned(run: &RunEntry, folds: &Folds) -> Self {
         Self {
             rank: None,
-            id: run.trial.clone(),
-            axes: run.axes.clone(),
+            id: folds.trial(run),
+            axes: folds.axes(run),
             device: run.device.clone(),
             precision: run.precision.clone(),
             num_epochs: run.num_epochs,
@@ -354,14 +381,20 @@ impl Trial {
         }
     }
 
-    fn sum_up(&mut self, completed: &[&RunEntry], objective: &str, is_told: fn(&str) -> bool) {
+    fn sum_up(
+        &mut self,
+        completed: &[&RunEntry],
+        folds: &Folds,
+        objective: &str,
+        is_told: fn(&str) -> bool,
+    ) {
         self.n = completed.len();
         self.num_adjusted = completed.iter().filter(|run| run.is_adjusted).count();
         self.num_moved = completed
             .iter()
             .filter(|run| run.moved_to.is_some())
             .count();
-        self.metrics = samples(completed, is_told);
+        self.metrics = samples(completed, folds, is_told);
         if let Some(sample) = self.metrics.remove(objective) {
             let sample = sample.with_bootstrap();
             self.metrics.insert(objective.to_owned(), sample);

@@ -103,10 +103,17 @@ fn claim(report: &Report, best: &Trial) -> Option<String> {
 
 /// What the numbers of the ranked table are.
 pub fn about_table(report: &Report) -> String {
+    let n = match report.folds {
+        Some(folds) => format!("n runs, the {folds} folds of a cross-validation by each seed"),
+        None => "n seeds".into(),
+    };
     let mut text = format!(
-        "Mean ± standard deviation over n seeds, of each run's best epoch by `{}`. The interval for the mean is Student's. s/run is wall time.",
+        "Mean ± standard deviation over {n}, of each run's best epoch by `{}`. The interval for the mean is Student's. s/run is wall time.",
         report.objective
     );
+    if report.folds.is_some() {
+        text.push_str(" A fold counts as a seed does, and differences are paired by both. Folds share most of their training items, so intervals and verdicts over them claim more than they should (Nadeau and Bengio, 2003).");
+    }
     let is_partial = |trial: &&Trial| trial.n > 0 && trial.n < trial.runs.len();
     if report.trials.iter().any(|trial| is_partial(&trial)) {
         text.push_str(" Where not all seeds are completed, as in \"2 of 3\", all numbers of a trial, also in plots, are over those that are.");

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::aggregate::has_several_losses;
+use super::folds::Folds;
 use super::numbers::short_number;
 use crate::record::{Index, State};
 
@@ -72,19 +73,20 @@ fn best(index: &Index) -> Option<String> {
     }
     let objective = index.plan.objective;
     let name = objective.name();
-    let mut trials: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    let folds = Folds::of(index);
+    let mut trials: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for run in index
         .runs
         .iter()
         .filter(|run| run.state == State::Completed)
     {
-        let values = trials.entry(&run.trial).or_default();
+        let values = trials.entry(folds.trial(run)).or_default();
         values.extend(run.metrics.get(&name));
     }
     let means = trials.iter().filter(|(_, values)| !values.is_empty());
     let means = means.map(|(trial, values)| {
         let n = values.len();
-        (*trial, n, values.iter().sum::<f64>() / n as f64)
+        (trial, n, values.iter().sum::<f64>() / n as f64)
     });
     let (trial, n, mean) =
         means.reduce(|best, other| match objective.is_better(other.2, best.2) {

@@ -25,7 +25,7 @@ impl Selected {
     pub fn read(report: &Report, index: &Index, folder: &ExperimentFolder) -> Option<Self> {
         let best = report.selected()?;
         let runs = index.runs.iter();
-        let runs = runs.filter(|run| run.trial == best.id && run.state == State::Completed);
+        let runs = runs.filter(|run| run.state == State::Completed && best.runs.contains(&run.id));
         let read = runs.filter_map(|run| {
             let evaluation = folder.run(&run.id).read_evaluation().ok().flatten()?;
             Some((run.id.clone(), evaluation))

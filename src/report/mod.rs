@@ -8,6 +8,7 @@ pub mod compare;
 mod csv;
 mod curves;
 mod evaluation;
+mod folds;
 mod html;
 pub mod list;
 mod markdown;

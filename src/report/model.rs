@@ -31,6 +31,9 @@ pub struct Report {
     pub notices: Vec<String>,
     /// The varied keys, in file order.
     pub axes: Vec<String>,
+    /// How many folds of a cross-validation stand beside the seeds of a trial: each counts as a seed does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folds: Option<usize>,
     /// Runs that were planned.
     pub num_runs: usize,
     /// Runs that are completed.
@@ -150,6 +153,14 @@ pub struct Provenance {
 }
 
 impl Report {
+    /// What pairs the runs of trials, in words.
+    pub fn repeats(&self) -> &'static str {
+        match self.folds {
+            Some(_) => "seed and fold",
+            None => "seed",
+        }
+    }
+
     /// The highest ranked trial: the first one where several are equal.
     pub fn selected(&self) -> Option<&Trial> {
         self.trials.first().filter(|trial| trial.rank.is_some())

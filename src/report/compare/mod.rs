@@ -14,7 +14,7 @@ use serde_json::{Map, Value as Json};
 use super::aggregate::{axis_effects, varies_loss};
 use super::backends::{OnBackend, by_backend};
 use super::model::{AxisEffect, Baseline, Report, Trial};
-use super::sample::{COSTS, Sample, direction};
+use super::sample::{COSTS, Sample, direction, keyed};
 use crate::spec::nearest_path;
 use crate::statistics::{Direction, Verdict, verdicts};
 pub use pareto::Front;
@@ -396,17 +396,18 @@ fn compared(
     direction: Direction,
     alpha: f64,
 ) -> Vec<Compared> {
-    let values = |trial: &Trial| sample(trial, value).map_or(Vec::new(), |s| s.by_seed.clone());
     let base = ranked.iter().find(|trial| trial.id == baseline.trial);
     let is_judged =
         |trial: &Trial| trial.id != baseline.trial && !on_other_items.contains(&trial.id);
     let others = ranked.iter().filter(|trial| is_judged(trial));
-    let samples: Vec<Vec<(u64, f64)>> = others.map(|trial| values(trial)).collect();
+    let others = others.map(|trial| trial.values(value));
+    let base_values = base.map_or::<&[_], _>(&[], |base| base.values(value));
+    let mut samples = keyed(&[base_values].into_iter().chain(others).collect::<Vec<_>>());
+    let base_values = samples.remove(0);
     let num_comparisons = match baseline.is_picked {
         true => ranked.len() * (ranked.len() - 1) / 2,
         false => samples.len(),
     };
-    let base_values = base.map_or(Vec::new(), |base| values(base));
     let found = verdicts(&base_values, &samples, direction, alpha, num_comparisons);
     let mut found = found.unwrap_or_default().into_iter();
     let bytes = |trial: &Trial| trial.memory.map(|memory| memory.measured.bytes());

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Wrong, list, nearest_first, sample};
+use super::{Wrong, list, nearest_first};
 use crate::report::model::Trial;
 use crate::report::numbers::{natural_order, value_text};
+use crate::report::sample::Repeat;
 use crate::statistics::Description;
 
 /// A table of a value: a row for each value of one key, a column for each of another.
@@ -63,8 +64,8 @@ pub fn pivot(
         let all = trials.iter();
         let mut names: Vec<String> = match key {
             SEED => all
-                .flat_map(|t| seeds(t, value))
-                .map(|(seed, _)| seed.to_string())
+                .flat_map(|trial| trial.values(value))
+                .map(|(repeat, _)| repeat.seed.to_string())
                 .collect(),
             _ => all.map(|trial| of(trial, key)).collect(),
         };
@@ -75,10 +76,10 @@ pub fn pivot(
     let (rows, columns) = (names(row_key), names(column_key));
     let mut groups: BTreeMap<(usize, usize), Group> = BTreeMap::new();
     for (number, trial) in trials.iter().enumerate() {
-        for (seed, value) in seeds(trial, value) {
+        for (repeat, value) in trial.values(value) {
             let at = |names: &[String], key: &str| {
                 let own = match key {
-                    SEED => seed.to_string(),
+                    SEED => repeat.seed.to_string(),
                     _ => of(trial, key),
                 };
                 names.iter().position(|name| *name == own)
@@ -88,7 +89,7 @@ pub fn pivot(
             };
             let group = groups.entry((row, column)).or_default();
             group.trials.insert(number);
-            group.by_seed.entry(*seed).or_default().push(*value);
+            group.by_seed.entry(*repeat).or_default().push(*value);
         }
     }
     let cell = |at: (usize, usize)| groups.get(&at).and_then(Group::cell);
@@ -121,15 +122,11 @@ fn of(trial: &Trial, key: &str) -> String {
     }
 }
 
-fn seeds<'a>(trial: &'a Trial, value: &str) -> &'a [(u64, f64)] {
-    sample(trial, value).map_or(&[], |sample| &sample.by_seed)
-}
-
 /// What falls into a cell.
 #[derive(Default)]
 struct Group {
     trials: BTreeSet<usize>,
-    by_seed: BTreeMap<u64, Vec<f64>>,
+    by_seed: BTreeMap<Repeat, Vec<f64>>,
 }
 
 impl Group {

@@ -213,8 +213,20 @@ fn basis(comparison: &Comparison) -> String {
         1 => "1 comparison".to_owned(),
         num => format!("all {num} comparisons"),
     };
+    let samples = comparison
+        .trials
+        .iter()
+        .filter_map(|trial| trial.sample.as_ref());
+    let mut repeats = samples.flat_map(|sample| &sample.by_seed);
+    let (by, caution) = match repeats.any(|(repeat, _)| repeat.fold.is_some()) {
+        true => (
+            "by seed and fold where these are",
+            " Folds share most of their training items, so verdicts over them claim more than they should (Nadeau and Bengio, 2003).",
+        ),
+        false => ("by seed where seeds are", ""),
+    };
     format!(
-        "Verdicts are against `{}`{picked}. Differences are paired by seed where seeds are common; exact tests; claims are wrong with a probability of at most {} for {num} together (Holm). \"No difference shown\" is no claim that there is none.",
+        "Verdicts are against `{}`{picked}. Differences are paired {by} common; exact tests; claims are wrong with a probability of at most {} for {num} together (Holm). \"No difference shown\" is no claim that there is none.{caution}",
         baseline.trial,
         percent(comparison.alpha),
     )

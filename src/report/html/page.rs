@@ -181,7 +181,12 @@ fn with_strips(report: &Report, columns: Columns) -> (Table, bool) {
         return (table, false);
     };
     let mut is_cut = false;
-    table.head.insert(after + 1, "seeds".into());
+    let name = if report.folds.is_some() {
+        "folds"
+    } else {
+        "seeds"
+    };
+    table.head.insert(after + 1, name.into());
     for (row, trial) in table.rows.iter_mut().zip(shown) {
         let plot = report.objective_of(trial).map(|sample| {
             let values: Vec<f64> = sample.by_seed.iter().map(|(_, value)| *value).collect();
