@@ -391,13 +391,26 @@ fn bar(done: f64, columns: usize) -> String {
 
 fn foot(view: &View) -> Vec<Line> {
     let parts = view.foot.split("  ").filter(|part| !part.is_empty());
+    let parts = parts.flat_map(|part| broken(&plain(part), view.width));
     match view.foot.is_empty() {
         true => Vec::new(),
-        false => flow(
-            parts.map(|part| (Style::Dim, plain(part))).collect(),
-            view.width,
-        ),
+        false => flow(parts.map(|part| (Style::Dim, part)).collect(), view.width),
     }
+}
+
+/// A text in pieces that are no wider than that, broken between words.
+fn broken(text: &str, columns: usize) -> Vec<String> {
+    let mut pieces: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match pieces.last_mut() {
+            Some(piece) if width(piece) + 1 + width(word) <= columns => {
+                piece.push(' ');
+                piece.push_str(word);
+            }
+            _ => pieces.push(word.to_owned()),
+        }
+    }
+    pieces
 }
 
 /// A line cut to a width.

@@ -62,7 +62,7 @@ pub const RUN_REMEDY: &str =
     "put the file back, or delete the run's folder, and `runner run` trains it anew";
 
 /// What to do about a damaged plan.
-pub const PLAN_REMEDY: &str = "put the file back; or delete it, and `runner run` on the experiment's file writes it anew and keeps the runs";
+pub const PLAN_REMEDY: &str = "put the file back, or let `runner run` on the experiment's file write it anew: it keeps the runs";
 
 /// A run in brief.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -143,6 +143,9 @@ impl Sample {
 
 /// The least and the largest that a metric can be, by its name.
 pub fn bounds(name: &str) -> (f64, f64) {
+    if COSTS.contains(&name) {
+        return (0.0, f64::INFINITY);
+    }
     let metric = name.rsplit('/').next().and_then(by_name::<Metric>);
     metric.map_or((f64::NEG_INFINITY, f64::INFINITY), Metric::bounds)
 }

@@ -231,10 +231,14 @@ impl Server {
                 ureq::Error::Io(e) if e.kind() == ErrorKind::ConnectionRefused => {
                     ServerError::NotThere { url }
                 }
-                ureq::Error::HostNotFound => ServerError::Unreachable {
-                    url,
-                    reason: "no machine of that name is known here".into(),
-                },
+                e if matches!(e, ureq::Error::HostNotFound)
+                    || e.to_string().contains("failed to lookup address") =>
+                {
+                    ServerError::Unreachable {
+                        url,
+                        reason: "no machine of that name is known here".into(),
+                    }
+                }
                 e => ServerError::Unreachable {
                     url,
                     reason: e.to_string(),

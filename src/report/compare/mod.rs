@@ -13,6 +13,7 @@ use serde_json::{Map, Value as Json};
 
 use super::aggregate::{axis_effects, varies_loss};
 use super::backends::{OnBackend, by_backend};
+use super::list::nearest_last;
 use super::model::{AxisEffect, Baseline, Report, Trial};
 use super::sample::{COSTS, Sample, direction, keyed};
 use crate::spec::nearest_path;
@@ -256,15 +257,7 @@ fn value_of(sources: &[Source], question: &Question) -> Result<(String, Directio
 /// A remedy that begins with the name that is most likely meant: where its last part alone is written, that on valid.
 fn nearest_first(name: &str, known: &[String], rest: String) -> String {
     let names = || known.iter().map(String::as_str);
-    let mut ends: Vec<&str> = names()
-        .filter(|known| known.rsplit('/').next() == Some(name))
-        .collect();
-    ends.sort_by_key(|known| !known.starts_with("valid/"));
-    match ends
-        .first()
-        .copied()
-        .or_else(|| nearest_path(name, names()))
-    {
+    match nearest_path(name, names()).or_else(|| nearest_last(name, names())) {
         Some(near) => format!("did you mean `{near}`? {rest}"),
         None => rest,
     }

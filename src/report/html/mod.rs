@@ -65,7 +65,10 @@ pub fn html(report: &Report, template: Option<&str>) -> Result<String, TemplateE
     }
     environment.add_filter("code", |text: String| Value::from_safe_string(code(&text)));
     environment.add_filter("breaks", |text: String| {
-        Value::from_safe_string(breaks(&text))
+        Value::from_safe_string(breaks(&text, &['.', '_', '/']))
+    });
+    environment.add_filter("commas", |text: String| {
+        Value::from_safe_string(breaks(&text, &[',']))
     });
     let add = |environment: &mut Environment<'static>, name: &'static str, text: String| {
         let added = environment.add_template_owned(name, text);
@@ -127,9 +130,9 @@ fn code(text: &str) -> String {
 }
 
 /// A name as HTML that may be broken after its dots and the like.
-fn breaks(name: &str) -> String {
+fn breaks(name: &str, after: &[char]) -> String {
     let mut html = String::new();
-    for piece in name.split_inclusive(['.', '_', '/']) {
+    for piece in name.split_inclusive(after) {
         html.push_str(&super::plot::escape(piece));
         html.push_str("<wbr>");
     }
@@ -139,10 +142,11 @@ fn breaks(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{breaks, code};
+    use super::code;
 
     #[test]
     fn names_break_after_dots() {
+        let breaks = |name: &str| super::breaks(name, &['.', '_', '/']);
         assert_eq!(
             breaks("optimizer.learning_rate"),
             "optimizer.<wbr>learning_<wbr>rate"

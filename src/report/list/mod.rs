@@ -18,6 +18,7 @@ pub use cells::age;
 use cells::cell;
 use filter::Filter;
 use names::Known;
+pub use names::nearest_last;
 pub use table::fit;
 
 use super::table::Columns;

@@ -105,6 +105,28 @@ impl Run<'_> {
     }
 }
 
+/// The name whose last part is most like another, of metrics that on valid.
+pub fn nearest_last<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let mut all: Vec<(&str, &str)> = names
+        .filter_map(|full| Some((full.rsplit(['.', '/']).next()?, full)))
+        .collect();
+    all.sort_by_key(|(_, full)| !full.starts_with("valid/"));
+    let near = nearest_path(name, all.iter().map(|(last, _)| *last))?;
+    all.iter()
+        .find(|(last, _)| *last == near)
+        .map(|(_, full)| *full)
+}
+
+/// Words for how far a run is that are most likely meant where they stand without quotes.
+const STATES: [&str; 6] = [
+    "completed",
+    "failed",
+    "interrupted",
+    "skipped",
+    "running",
+    "incomplete",
+];
+
 /// The names that some run has.
 pub struct Known {
     metrics: BTreeSet<String>,
@@ -169,8 +191,13 @@ impl Known {
         let mut ends: Vec<&str> = names.clone().filter(is_end).collect();
         ends.sort_by_key(|key| !key.starts_with("valid/"));
         let near = ends.first().copied();
-        let help = match near.or_else(|| nearest_path(name, names)) {
+        let near = near.or_else(|| nearest_path(name, names.clone()));
+        let near = near.or_else(|| nearest_last(name, names));
+        let help = match near {
             Some(near) => format!("did you mean `{near}`?"),
+            None if STATES.contains(&name) => {
+                format!("text stands in quotes: write `outcome == '{name}'`")
+            }
             None if name.contains('/') => {
                 "names of metrics are such as `valid/loss` and `last/train/loss`; to divide, write spaces around `/`".into()
             }
