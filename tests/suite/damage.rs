@@ -21,6 +21,8 @@ fn said(folder: &Path) -> String {
     for arguments in [
         &["list"][..],
         &["report", "results/spec"],
+        &["watch", "results", "--once"],
+        &["compare", "results/spec"],
         &["run", "spec.toml"],
     ] {
         let (code, stdout, stderr) = run(folder, arguments);
