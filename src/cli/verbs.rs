@@ -11,8 +11,8 @@ use super::{FAILED, OK, SpecArgs, WRONG, template};
 use crate::diagnostic::{Diagnostic, counted};
 use crate::plan::{Expected, Plan, RunPlan};
 use crate::record::{
-    ExperimentFolder, PLAN_REMEDY, RunRecord, Status, is_other_format, is_unwritable, status,
-    total_memory, write_whole,
+    ExperimentFolder, OTHER_FORMAT_REMEDY, PLAN_REMEDY, RunRecord, Status, is_other_format,
+    is_unwritable, status, total_memory, write_whole,
 };
 use crate::spec::kind::show_bytes;
 use crate::spec::schema::experiment_schema;
@@ -241,7 +241,7 @@ fn report_on(
             );
             let mut diagnostic = Diagnostic::error("results", message);
             diagnostic = diagnostic.help(match (is_other_format(&e), is_unwritable(&e)) {
-                (true, _) => "the version that wrote it can read it; or run the experiment again, into another folder",
+                (true, _) => OTHER_FORMAT_REMEDY,
                 (_, true) => "make it writable, or move away what stands in its place",
                 _ => PLAN_REMEDY,
             });

@@ -40,8 +40,13 @@ pub fn watch(args: &WatchArgs, output: &mut Output) -> u8 {
     if watched.is_empty() {
         return FAILED;
     }
-    for run in watched.iter().flat_map(|watched| &watched.runs) {
+    let mut unreadable = Vec::new();
+    for (at, run) in watched.iter().enumerate().flat_map(|(at, watched)| {
+        let runs = watched.runs.iter().enumerate();
+        runs.map(move |(number, run)| ((at, number), run))
+    }) {
         if let Err(e) = run.folder.read_plan() {
+            unreadable.push(at);
             code = pass_over(&run.folder.0, &e, code, output);
             if !is_other_format(&e) {
                 output.say(&format!("  help: {RUN_REMEDY}"));
@@ -50,6 +55,9 @@ pub fn watch(args: &WatchArgs, output: &mut Output) -> u8 {
     }
     let boards = watched.iter().map(Watched::board).collect();
     let mut console = Console::new(boards, look(Mode::Normal, false, false));
+    for (at, number) in unreadable {
+        console.boards_mut()[at].rows[number].state = State::Unreadable;
+    }
     // What there is already is on the board, or said as a whole, and not line by line.
     let mut is_first = true;
     loop {

@@ -68,6 +68,8 @@ pub enum State {
     Stopping,
     /// It was begun, and nobody trains it.
     Incomplete,
+    /// Its folder is damaged.
+    Unreadable,
     /// It has ended.
     Ended(Outcome),
 }
@@ -218,7 +220,7 @@ impl Board {
         match row.state {
             State::Running | State::Again(_) => true,
             State::Waiting => !self.starts_no_more && self.abandoned.is_none(),
-            State::Stopping | State::Incomplete | State::Ended(_) => false,
+            State::Stopping | State::Incomplete | State::Unreadable | State::Ended(_) => false,
         }
     }
 }

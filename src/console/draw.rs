@@ -101,6 +101,10 @@ fn head(board: &Board, view: &View) -> Vec<Line> {
     if num_failed > 0 {
         parts.push((Style::Bad, format!("{num_failed} failed")));
     }
+    let unreadable = num(board, |state| *state == State::Unreadable);
+    if unreadable > 0 {
+        parts.push((Style::Bad, format!("{unreadable} cannot be read")));
+    }
     if incomplete > 0 {
         parts.push((Style::Bad, format!("{incomplete} incomplete")));
     }

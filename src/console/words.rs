@@ -168,6 +168,7 @@ pub fn board(board: &Board) -> String {
             State::Running | State::Stopping => "under way".to_owned(),
             State::Again(how) => how.clone(),
             State::Incomplete => "incomplete, nobody trains it".to_owned(),
+            State::Unreadable => "cannot be read".to_owned(),
             State::Ended(Outcome::Failed { class, .. }) => format!("failed ({})", class.name()),
             State::Ended(outcome) => outcome.word().to_owned(),
         };

@@ -61,6 +61,10 @@ impl State {
 pub const RUN_REMEDY: &str =
     "put the file back, or delete the run's folder, and `runner run` trains it anew";
 
+/// What to do about a plan of another version.
+pub const OTHER_FORMAT_REMEDY: &str =
+    "the version that wrote it can read it; or run the experiment again, into another folder";
+
 /// What to do about a damaged plan.
 pub const PLAN_REMEDY: &str = "put the file back, or let `runner run` on the experiment's file write it anew: it keeps the runs";
 

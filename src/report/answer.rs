@@ -12,7 +12,7 @@ pub fn answer(report: &Report) -> String {
         "{} of {} runs completed",
         report.num_completed, report.num_runs
     );
-    if report.num_completed == 0 {
+    if report.trials.iter().all(|trial| trial.n == 0) {
         return format!("No run is completed ({count}).");
     }
     let best = report.selected();

@@ -214,7 +214,7 @@ fn losses_of_different_functions_are_not_ranked() {
         "[objective]\nmetric = \"valid/loss\"\n{}",
         SWEEP.replace(
             "model.hidden = [[8], [16]]",
-            "loss = [\"cross_entropy\", \"mse\"]"
+            "loss.type = [\"cross_entropy\", \"mse\"]"
         )
     );
     let index = index(&text, clear);

@@ -264,7 +264,7 @@ fn columns_groups_and_programs_get_what_they_ask_for() {
     shown.push(text(&by_failure, TABLE));
     for (sort, is_reversed) in [
         ("objective", false),
-        ("-mean", false),
+        ("mean", false),
         ("model.hidden", true),
         ("meen", false),
     ] {

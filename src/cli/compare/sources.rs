@@ -6,7 +6,9 @@ use std::path::{Component, Path, PathBuf};
 
 use wildmatch::WildMatch;
 
-use crate::record::{ExperimentFolder, Index, PLAN_REMEDY, RunFolder};
+use crate::record::{
+    ExperimentFolder, Index, OTHER_FORMAT_REMEDY, PLAN_REMEDY, RunFolder, is_other_format,
+};
 use crate::report::compare::{Source, Wrong};
 use crate::report::{Report, of_all_metrics};
 use crate::spec::document::plain_io_error;
@@ -161,14 +163,20 @@ fn matching(folder: &Path, pattern: &str) -> Vec<PathBuf> {
 
 /// The report of an experiment as it is now, of some of its runs or of all.
 fn of_folder(folder: &Path, ids: &[String]) -> Result<Report, Wrong> {
-    let unreadable = |reason: String| {
+    let unreadable = |reason: String, help: &str| {
         let message = format!("cannot read `{}`: {reason}", folder.display());
-        (message, PLAN_REMEDY.to_owned())
+        (message, help.to_owned())
     };
     let read = Index::read(&ExperimentFolder(folder.to_owned()));
     let mut index = read
-        .map_err(|e| unreadable(plain_io_error(&e)))?
-        .ok_or_else(|| unreadable("it has no plan".into()))?;
+        .map_err(|e| {
+            let help = match is_other_format(&e) {
+                true => OTHER_FORMAT_REMEDY,
+                false => PLAN_REMEDY,
+            };
+            unreadable(plain_io_error(&e), help)
+        })?
+        .ok_or_else(|| unreadable("it has no plan".into(), PLAN_REMEDY))?;
     if let Some(missing) = ids
         .iter()
         .find(|id| !index.runs.iter().any(|run| run.id == **id))

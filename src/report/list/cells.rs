@@ -23,7 +23,10 @@ const MOST_OF_REASON: usize = 60;
 pub fn reason(run: &RunEntry) -> Option<String> {
     let is_told = matches!(run.state, State::Failed | State::Skipped);
     let first = run.message.lines().next().filter(|_| is_told)?;
-    Some(cut(first, MOST_OF_REASON))
+    // Remedies and places in the code are left to the message.
+    let first = first.split("; ").next().unwrap_or_default();
+    let place = first.rfind(" (").filter(|at| first[*at..].contains(".rs:"));
+    Some(cut(&first[..place.unwrap_or(first.len())], MOST_OF_REASON))
 }
 
 /// What stands in a column for a run.
