@@ -115,7 +115,11 @@ impl Meter {
     /// What is held now: by the process, and by the pool if one counts.
     pub fn look(&self, at_pool: bool) -> MemoryPeak {
         let (device, card) = match at_pool {
-            true => (self.seen().device.clone(), self.seen().card.clone()),
+            true => {
+                // One guard: a second one would wait for the first for ever.
+                let seen = self.seen();
+                (seen.device.clone(), seen.card.clone())
+            }
             false => (None, None),
         };
         let usage = device.and_then(|device| device.memory_pool_usage());

@@ -373,13 +373,13 @@ fn wrong_questions_are_answered_with_what_to_ask() {
         ),
     ];
     insta::assert_snapshot!(all.join("\n"), @r#"
-    there is no metric `valid/acuracy`; metrics are `test/accuracy`, `valid/accuracy`, `valid/loss`
-    no trial has `valid/f_beta`; what was measured: `test/accuracy`, `valid/accuracy`, `valid/loss`
+    there is no metric `valid/acuracy`; did you mean `valid/accuracy`? there are `epoch_secs`, `test/accuracy`, `valid/accuracy`, `valid/loss`, `wall_secs`
+    no trial has `valid/f_beta`; what was measured: `epoch_secs`, `test/accuracy`, `valid/accuracy`, `valid/loss`, `wall_secs`
     there is no trial `optimizer=sdg` to compare the others with; the trials are `optimizer=adam,hidden=16`, `optimizer=adam,hidden=8`, `optimizer=sgd,hidden=16`, `optimizer=sgd,hidden=8`
     the objectives differ: `valid/accuracy` and `valid/loss`; say what to compare, such as `--value valid/accuracy`
     `optimizer=sgd,hidden=8` is the name of 2 trials; say which: `a/optimizer=sgd,hidden=8`, `b/optimizer=sgd,hidden=8`
-    `hidden` is no axis of what is compared; tables can have `optimizer.type`, `model.hidden`, `experiment`, `backend.device`, `backend.precision`
-    no trial has `seconds`; what can be traded: `test/accuracy`, `valid/accuracy`, `valid/loss`, `epoch_secs`, `wall_secs`, `memory_bytes`
+    `hidden` is no axis of what is compared; did you mean `model.hidden`? tables can have `optimizer.type`, `model.hidden`, `experiment`, `backend.device`, `backend.precision`, `seed`
+    no trial has `seconds`; what can be traded: `epoch_secs`, `memory_bytes`, `test/accuracy`, `valid/accuracy`, `valid/loss`, `wall_secs`
     "#);
 }
 

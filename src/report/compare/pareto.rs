@@ -60,6 +60,7 @@ pub fn front(ranked: &[&Trial], measured: &[String], a: &str, b: &str) -> Result
 fn unknown(name: &str, measured: &[String]) -> Wrong {
     let mut known = measured.to_vec();
     known.extend(COSTS.map(str::to_owned));
+    known.sort();
     known.dedup();
     let what = format!("what can be traded: {}", list(&known));
     (
