@@ -270,7 +270,8 @@ pub(super) struct ListArgs {
     /// Only runs for which this holds, such as `valid/accuracy > 0.9 and optimizer.type == 'adamw' and age < 2d`
     #[arg(long, value_name = "EXPR", allow_hyphen_values = true)]
     pub(super) filter: Option<String>,
-    /// Sort by a metric, a key of the file, or `objective`, which puts the best first; `-KEY` for the largest first
+    /// Sort by a metric, a key of the file, or `objective`, which puts the best first; `-KEY` for the largest first;
+    /// groups by `objective` or a column of theirs
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     pub(super) sort: Option<String>,
     /// Turn the order
@@ -280,7 +281,7 @@ pub(super) struct ListArgs {
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(super) columns: Vec<String>,
     /// A row for each value of this key: how many runs, and their objective over those that completed
-    #[arg(long, value_name = "KEY", conflicts_with_all = ["columns", "sort", "reverse"])]
+    #[arg(long, value_name = "KEY", conflicts_with = "columns")]
     pub(super) group: Option<String>,
     /// Show at most N rows
     #[arg(long, value_name = "N")]

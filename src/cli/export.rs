@@ -119,6 +119,10 @@ fn event_files(args: &TensorboardArgs, output: &mut Output) -> u8 {
                 None if several => args.folder.clone(),
                 None => experiments[0].tensorboard(),
             };
+            if num_written == 0 {
+                output.say("nothing was written: no run here has recorded anything yet; `runner list` shows how far they are");
+                return pass.code;
+            }
             output.say(&format!(
                 "{}; look at them with: tensorboard --logdir '{}'",
                 counted(num_written, "event file"),
@@ -143,9 +147,11 @@ fn table(args: &TableArgs, format: Format, output: &mut Output) -> u8 {
         Ok(())
     });
     pass.be_told();
+    let mut num_rows = 0;
     let write = |to: &mut dyn Write| {
         let mut writer = TableWriter::new(columns, format, to)?;
         each(&mut pass, &experiments, output, |run| writer.add(run))?;
+        num_rows = writer.num_rows();
         writer.finish()
     };
     let written = collected.and_then(|()| match &args.to {
@@ -158,7 +164,21 @@ fn table(args: &TableArgs, format: Format, output: &mut Output) -> u8 {
             let path = args.to.as_deref().unwrap_or(Path::new("-"));
             disk(path, &e, output)
         }
-        _ => pass.code,
+        written => {
+            if let (Ok(()), Some(path)) = (&written, &args.to) {
+                let what = match rows {
+                    Rows::Runs => "run",
+                    Rows::Epochs => "epoch",
+                    Rows::Steps => "step",
+                };
+                output.say(&format!(
+                    "wrote {} to {}",
+                    counted(num_rows, what),
+                    path.display()
+                ));
+            }
+            pass.code
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use super::experiment::refuse;
 use super::output::Output;
 use super::{FAILED, ListArgs, OK};
 use crate::diagnostic::{Diagnostic, counted};
-use crate::record::{ExperimentFolder, Index, State, is_other_format, unix_millis};
+use crate::record::{ExperimentFolder, Index, PLAN_REMEDY, State, is_other_format, unix_millis};
 use crate::report::list::{Form, Query, list as answer};
 use crate::spec::document::plain_io_error;
 
@@ -25,7 +25,7 @@ pub fn list(args: &ListArgs, output: &mut Output) -> u8 {
                 indexes.push(index);
             }
             Ok(None) => {}
-            Err(e) => code = pass_over(&experiment.0, &e, code, output),
+            Err(e) => code = pass_over_experiment(&experiment.0, &e, code, output),
         }
     }
     let query = Query {
@@ -92,6 +92,21 @@ fn pass_over_runs(
         if run.state == State::Unreadable {
             code = FAILED;
         }
+    }
+    code
+}
+
+/// Says that an experiment is left out, with what to do about it, and returns the exit code: what is damaged is a
+/// failure, what another version wrote is none.
+pub(super) fn pass_over_experiment(
+    folder: &Path,
+    error: &std::io::Error,
+    code: u8,
+    output: &mut Output,
+) -> u8 {
+    let code = pass_over(folder, error, code, output);
+    if !is_other_format(error) {
+        output.say(&format!("  help: {PLAN_REMEDY}"));
     }
     code
 }

@@ -116,10 +116,10 @@ enum Verb {
     Parity(ParityArgs),
     /// Rebuild the report of a results folder and show it
     Report {
-        /// The folder of an experiment, such as `results/mnist_sweep`
+        /// The folder of an experiment, such as `results/mnist_sweep`, or a results folder for all in it
         #[arg(required_unless_present = "print_template")]
         folder: Option<PathBuf>,
-        /// Print the report as JSON
+        /// Print the report as JSON; those of several experiments as one object a line
         #[arg(long)]
         json: bool,
         /// Write report.html by this template in place of the built-in one

@@ -35,14 +35,19 @@ impl Output {
         io::stderr().is_terminal()
     }
 
-    /// Columns of the terminal that data goes to, or a width that suits files.
+    /// What `COLUMNS` says, or the columns of the terminal that data goes to, or a width that suits files.
     pub fn width() -> u16 {
-        Self::terminal_width().unwrap_or(160)
+        columns().or_else(Self::terminal_width).unwrap_or(160)
     }
 
-    /// Columns of the terminal that data goes to, if it goes to one.
+    /// Columns of the terminal that data goes to, if it goes to one; as many as `COLUMNS` says.
     pub fn terminal_width() -> Option<u16> {
         let size = terminal_size::terminal_size_of(io::stdout());
-        size.map(|(terminal_size::Width(width), _)| width.max(20))
+        size.map(|(terminal_size::Width(width), _)| columns().unwrap_or(width.max(20)))
     }
+}
+
+fn columns() -> Option<u16> {
+    let columns = std::env::var("COLUMNS").ok()?;
+    columns.parse().ok().map(|columns: u16| columns.max(20))
 }

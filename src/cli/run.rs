@@ -22,9 +22,9 @@ use crate::diagnostic::{Diagnostic, counted};
 use crate::dispatch::{self, Cancel, Hardware, Observed, Reason, Settings, Task, Urgency};
 use crate::event::{Attempts, Event};
 use crate::plan::inventory::{HOST, Inventory};
-use crate::plan::{Expected, Plan, RunPlan};
+use crate::plan::{Expected, Plan, RunPlan, quoted};
 use crate::record::{
-    Calibrations, Collector, Environment, ExperimentFolder, RunFolder, available_memory,
+    Calibrations, Collector, Environment, ExperimentFolder, RunFolder, State, available_memory,
 };
 use crate::report::{self, Report};
 use crate::spec::backend::DeviceName;
@@ -79,13 +79,9 @@ fn try_run(args: &RunArgs, logging: &Logging, output: &mut Output) -> Result<u8,
     if let Some(report) = report {
         show(&report, &folder, args, output);
         let reason = outcome?;
+        go_on(&report, &selected, reason.as_ref(), output);
         let num_left = num_left(&report, &selected);
         let is_all_skipped = selected.iter().all(|run| report.is_skipped(&run.id));
-        if let Some(stopped) = &reason
-            && num_left > 0
-        {
-            say_why(stopped, num_left, output);
-        }
         return Ok(match reason.map(|stopped| stopped.reason) {
             Some(Reason::User) if num_left > 0 => INTERRUPTED,
             _ if num_left == 0 && !is_all_skipped => OK,
@@ -111,14 +107,24 @@ struct Stopped {
     words: String,
 }
 
-fn say_why(stopped: &Stopped, num_left: usize, output: &mut Output) {
-    if !stopped.words.is_empty() {
-        output.say(&format!(
-            "{}: {} left; run the same command again to go on",
-            stopped.words,
-            counted(num_left, "run")
-        ));
-    }
+/// Says why everything was stopped, and the command that goes on with what is left of the selected runs.
+fn go_on(report: &Report, selected: &[&RunPlan], stopped: Option<&Stopped>, output: &mut Output) {
+    let num_left = num_left(report, selected);
+    let Some(stopped) = stopped.filter(|_| num_left > 0) else {
+        return;
+    };
+    let why = match stopped.words.as_str() {
+        "" => String::new(),
+        words => format!("{words}: "),
+    };
+    let words = std::env::args_os().skip(1);
+    let words = words.map(|word| quoted(&word.to_string_lossy()));
+    let command: Vec<String> = std::iter::once("runner".to_owned()).chain(words).collect();
+    output.say(&format!(
+        "{why}{} left; to go on: {}",
+        counted(num_left, "run"),
+        command.join(" ")
+    ));
 }
 
 fn parse_fault(text: Option<&str>, output: &mut Output) -> Result<Option<(WildMatch, String)>, u8> {
@@ -492,7 +498,7 @@ fn show(report: &Report, folder: &ExperimentFolder, args: &RunArgs, output: &mut
     if !args.json {
         output.print(&report::table(report, Output::width()));
     }
-    if let Some(footnote) = report::footnote(report) {
+    for footnote in report::footnotes(report) {
         output.say(footnote);
     }
     let num_skipped = report.problems.iter().filter(|p| p.is_skipped()).count();
@@ -508,4 +514,26 @@ fn show(report: &Report, folder: &ExperimentFolder, args: &RunArgs, output: &mut
         report.num_runs,
         folder.report("html").display()
     ));
+    for line in not_completed(report) {
+        output.say(&line);
+    }
+}
+
+/// The runs that are not completed by how far they are, each state in a line.
+fn not_completed(report: &Report) -> Vec<String> {
+    const NAMED: usize = 5;
+    let mut states: BTreeMap<State, Vec<&str>> = BTreeMap::new();
+    for problem in &report.problems {
+        let ids = states.entry(problem.outcome).or_default();
+        ids.push(&problem.run);
+    }
+    let lines = states.iter().map(|(state, ids)| {
+        let more = match ids.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            num => format!(" and {num} more"),
+        };
+        let named = ids[..ids.len().min(NAMED)].join(", ");
+        format!("  {} {}: {named}{more}", ids.len(), state.word())
+    });
+    lines.collect()
 }

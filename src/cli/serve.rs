@@ -1,5 +1,6 @@
 //! `runner serve`: the reports of a results tree in a browser, while it grows.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 
 use super::experiment::refuse;
@@ -31,21 +32,46 @@ pub fn serve(args: &ServeArgs, output: &mut Output) -> u8 {
         Ok(bound) => bound,
         Err(e) => {
             let address = SocketAddr::new(args.listen, args.port);
+            let (reason, help) = match e.kind() {
+                ErrorKind::AddrInUse => (
+                    format!("another program has the port {}", args.port),
+                    "choose another with `--port`, or leave it out for one that is free",
+                ),
+                ErrorKind::AddrNotAvailable => (
+                    format!("this machine has no address {}", args.listen),
+                    "give one of its own with `--listen`; 0.0.0.0 is all of them",
+                ),
+                ErrorKind::PermissionDenied if args.port > 0 => (
+                    format!("the port {} is not for everybody", args.port),
+                    "choose one above 1023 with `--port`",
+                ),
+                ErrorKind::NotFound => (
+                    "there is no such folder".to_owned(),
+                    "give a results folder, or make one with `runner run`",
+                ),
+                _ => (
+                    plain_io_error(&e),
+                    "give a results folder, and a port that is free (`--port 0` finds one)",
+                ),
+            };
             let message = format!(
-                "cannot serve `{}` at {address}: {}",
-                args.folder.display(),
-                plain_io_error(&e)
+                "cannot serve `{}` at {address}: {reason}",
+                args.folder.display()
             );
-            let diagnostic = Diagnostic::error("results", message);
-            refuse(
-                diagnostic
-                    .help("give a results folder, and a port that is free (`--port 0` finds one)"),
-                output,
-            );
+            refuse(Diagnostic::error("results", message).help(help), output);
             return WRONG;
         }
     };
     output.print(&format!("http://{address}/"));
+    if args.listen.is_unspecified() {
+        output.say(&format!(
+            "that is on this machine http://localhost:{0}/, and from elsewhere http://NAME-OF-THIS-MACHINE:{0}/",
+            address.port()
+        ));
+    }
+    if args.token.is_some() {
+        output.say("it asks for the token: open the address once with `?token=TOKEN` behind it, and the browser keeps a cookie");
+    }
     output.say(&format!(
         "serving the reports of {}; Ctrl-C ends it",
         args.folder.display()

@@ -11,8 +11,8 @@ use super::{FAILED, OK, SpecArgs, WRONG, template};
 use crate::diagnostic::{Diagnostic, counted};
 use crate::plan::{Expected, Plan, RunPlan};
 use crate::record::{
-    ExperimentFolder, RunRecord, Status, is_other_format, is_unwritable, status, total_memory,
-    write_whole,
+    ExperimentFolder, OTHER_FORMAT_REMEDY, PLAN_REMEDY, RunRecord, Status, is_other_format,
+    is_unwritable, status, total_memory, write_whole,
 };
 use crate::spec::kind::show_bytes;
 use crate::spec::schema::experiment_schema;
@@ -197,21 +197,42 @@ pub fn report(folder: &Path, json: bool, template: Option<&Path>, output: &mut O
         Ok(template) => template,
         Err(code) => return code,
     };
-    let experiment = ExperimentFolder(folder.to_owned());
-    let report = match reports::write(&experiment) {
-        Ok(Some(report)) => report,
-        Ok(None) => {
-            let message = format!(
-                "`{}` is not the folder of an experiment: it has no plan.json",
-                folder.display()
-            );
-            let diagnostic = Diagnostic::error("results", message);
-            return refuse(
-                diagnostic
-                    .help("give a folder such as `results/mnist_sweep`; `runner list` shows them"),
-                output,
-            );
+    let experiments = ExperimentFolder::all(folder);
+    if experiments.is_empty() {
+        let message = format!(
+            "`{}` is not the folder of an experiment, and has none in it: there is no plan.json",
+            folder.display()
+        );
+        let diagnostic = Diagnostic::error("results", message);
+        return refuse(
+            diagnostic.help("give a folder such as `results/mnist_sweep`, or a results folder; `runner list` shows what there is"),
+            output,
+        );
+    }
+    let is_one = experiments[0].0 == folder;
+    let codes = experiments.iter().enumerate().map(|(at, experiment)| {
+        if !is_one && !json {
+            let space = if at > 0 { "\n" } else { "" };
+            output.print(&format!("{space}{}", experiment.0.display()));
         }
+        report_on(experiment, is_one, json, template.as_ref(), output)
+    });
+    codes.max().unwrap_or(OK)
+}
+
+/// Reports on one experiment.
+fn report_on(
+    experiment: &ExperimentFolder,
+    is_one: bool,
+    json: bool,
+    template: Option<&(&Path, String)>,
+    output: &mut Output,
+) -> u8 {
+    let folder = &experiment.0;
+    let report = match reports::write(experiment) {
+        Ok(Some(report)) => report,
+        // It was taken away just now.
+        Ok(None) => return OK,
         Err(e) => {
             let message = format!(
                 "cannot report on `{}`: {}",
@@ -220,26 +241,29 @@ pub fn report(folder: &Path, json: bool, template: Option<&Path>, output: &mut O
             );
             let mut diagnostic = Diagnostic::error("results", message);
             diagnostic = diagnostic.help(match (is_other_format(&e), is_unwritable(&e)) {
-                (true, _) => "the version that wrote it can read it; or run the experiment again, into another folder",
+                (true, _) => OTHER_FORMAT_REMEDY,
                 (_, true) => "make it writable, or move away what stands in its place",
-                _ => "`runner run` on the experiment again rewrites what is derived",
+                _ => PLAN_REMEDY,
             });
             return refuse(diagnostic, output);
         }
     };
     if let Some((path, text)) = template
-        && let Err(code) = template::write(&report, &experiment, path, &text, output)
+        && let Err(code) = template::write(&report, experiment, path, text, output)
     {
         return code;
     }
     match json {
-        true => output.print(&serde_json::to_string_pretty(&report).unwrap_or_default()),
+        true if is_one => {
+            output.print(&serde_json::to_string_pretty(&report).unwrap_or_default());
+        }
+        true => output.print(&serde_json::to_string(&report).unwrap_or_default()),
         false => {
             for notice in &report.notices {
                 output.say(&format!("note: {notice}"));
             }
             output.print(&reports::table(&report, Output::width()));
-            reports::footnote(&report)
+            reports::footnotes(&report)
                 .into_iter()
                 .for_each(|note| output.say(note));
             for problem in report.problems.iter().filter(|p| p.outcome.is_unreadable()) {

@@ -5,14 +5,14 @@ use std::time::{Duration, SystemTime};
 
 use super::experiment::refuse;
 use super::follow::look;
+use super::list::{pass_over, pass_over_experiment};
 use super::output::Output;
 use super::{FAILED, OK, WatchArgs};
 use crate::console::{Board, Command, Console, Mode, State, TICK};
 use crate::diagnostic::Diagnostic;
 use crate::event::Event;
-use crate::plan::{Plan, RunPlan};
-use crate::record::{ExperimentFolder, RunFolder, RunRecord, Tail};
-use crate::spec::document::plain_io_error;
+use crate::plan::{Plan, RunPlan, quoted};
+use crate::record::{ExperimentFolder, RUN_REMEDY, RunFolder, RunRecord, Tail, is_other_format};
 
 /// How often the tree is looked at.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -28,25 +28,36 @@ pub fn watch(args: &WatchArgs, output: &mut Output) -> u8 {
             output,
         );
     }
+    let mut code = OK;
     let mut watched = Vec::new();
     for folder in found {
         match Watched::new(folder) {
             Ok(Some(new)) => watched.push(new),
             Ok(None) => {}
-            Err((path, error)) => {
-                output.say(&format!(
-                    "passed over {}: {}",
-                    path.display(),
-                    plain_io_error(&error)
-                ));
-            }
+            Err((path, error)) => code = pass_over_experiment(&path, &error, code, output),
         }
     }
     if watched.is_empty() {
         return FAILED;
     }
+    let mut unreadable = Vec::new();
+    for (at, run) in watched.iter().enumerate().flat_map(|(at, watched)| {
+        let runs = watched.runs.iter().enumerate();
+        runs.map(move |(number, run)| ((at, number), run))
+    }) {
+        if let Err(e) = run.folder.read_plan() {
+            unreadable.push(at);
+            code = pass_over(&run.folder.0, &e, code, output);
+            if !is_other_format(&e) {
+                output.say(&format!("  help: {RUN_REMEDY}"));
+            }
+        }
+    }
     let boards = watched.iter().map(Watched::board).collect();
     let mut console = Console::new(boards, look(Mode::Normal, false, false));
+    for (at, number) in unreadable {
+        console.boards_mut()[at].rows[number].state = State::Unreadable;
+    }
     // What there is already is on the board, or said as a whole, and not line by line.
     let mut is_first = true;
     loop {
@@ -61,7 +72,7 @@ pub fn watch(args: &WatchArgs, output: &mut Output) -> u8 {
         is_first = false;
         if is_over || args.once {
             console.leave();
-            return OK;
+            return code;
         }
         for _ in 0..(INTERVAL.as_millis() / TICK.as_millis()) {
             if console.tick().contains(&Command::Quit) {
@@ -113,6 +124,21 @@ impl Watched {
 
     fn board(&self) -> Board {
         Board::new(&self.plan.experiment, &self.plan.runs, None)
+    }
+
+    /// The command that goes on with the experiment.
+    fn command(&self) -> String {
+        let command = self.plan.command();
+        let results = self
+            .folder
+            .0
+            .parent()
+            .filter(|path| *path != Path::new("results"));
+        match results.map(|path| path.to_string_lossy()) {
+            Some(path) if path.is_empty() => command + " --results .",
+            Some(path) => format!("{command} --results {}", quoted(&path)),
+            None => command,
+        }
     }
 
     /// Reads what is new. What cannot be read just now is looked at again the next time.
@@ -184,6 +210,9 @@ impl Watched {
                 _ => {}
             }
         }
+        let command = (!self.is_written).then(|| self.command());
+        let board = &mut console.boards_mut()[at];
+        board.abandoned = command.filter(|_| board.under_way().next().is_none());
     }
 }
 

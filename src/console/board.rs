@@ -21,6 +21,8 @@ pub struct Board {
     pub slots: Option<usize>,
     /// No other run is started.
     pub starts_no_more: bool,
+    /// Nobody works on the experiment; the command that goes on with it.
+    pub abandoned: Option<String>,
     pub(super) pace: Pace,
 }
 
@@ -66,6 +68,8 @@ pub enum State {
     Stopping,
     /// It was begun, and nobody trains it.
     Incomplete,
+    /// Its folder is damaged.
+    Unreadable,
     /// It has ended.
     Ended(Outcome),
 }
@@ -92,6 +96,7 @@ impl Board {
             rows: plans.iter().map(Row::new).collect(),
             slots,
             starts_no_more: false,
+            abandoned: None,
             pace: Pace::default(),
         }
     }
@@ -171,6 +176,15 @@ impl Board {
         })
     }
 
+    /// How to go on, where nobody works on what is left.
+    pub fn go_on(&self) -> Option<String> {
+        let (num_ended, _) = self.num_ended();
+        let stopped = State::Ended(Outcome::Interrupted);
+        let is_left = num_ended < self.rows.len() || self.rows.iter().any(|r| r.state == stopped);
+        let command = self.abandoned.as_ref().filter(|_| is_left)?;
+        Some(format!("nobody works on it; go on with: {command}"))
+    }
+
     /// The places of the runs under way.
     pub fn under_way(&self) -> impl Iterator<Item = usize> {
         let rows = self.rows.iter().enumerate();
@@ -205,8 +219,8 @@ impl Board {
     fn is_to_do(&self, row: &Row) -> bool {
         match row.state {
             State::Running | State::Again(_) => true,
-            State::Waiting => !self.starts_no_more,
-            State::Stopping | State::Incomplete | State::Ended(_) => false,
+            State::Waiting => !self.starts_no_more && self.abandoned.is_none(),
+            State::Stopping | State::Incomplete | State::Unreadable | State::Ended(_) => false,
         }
     }
 }

@@ -101,6 +101,10 @@ fn head(board: &Board, view: &View) -> Vec<Line> {
     if num_failed > 0 {
         parts.push((Style::Bad, format!("{num_failed} failed")));
     }
+    let unreadable = num(board, |state| *state == State::Unreadable);
+    if unreadable > 0 {
+        parts.push((Style::Bad, format!("{unreadable} cannot be read")));
+    }
     if incomplete > 0 {
         parts.push((Style::Bad, format!("{incomplete} incomplete")));
     }
@@ -113,7 +117,11 @@ fn head(board: &Board, view: &View) -> Vec<Line> {
     if !time_left.is_empty() {
         parts.push((Style::Plain, time_left));
     }
-    flow(parts, view.width)
+    let mut lines = flow(parts, view.width);
+    if let Some(go_on) = board.go_on() {
+        lines.push(vec![(Style::Plain, cut(&plain(&go_on), view.width))]);
+    }
+    lines
 }
 
 fn num(board: &Board, is_meant: impl Fn(&State) -> bool) -> usize {
@@ -193,7 +201,7 @@ fn runs(board: &Board, at: usize, view: &View, room: usize) -> Vec<Line> {
         .collect();
     if !waiting.is_empty() {
         let names: Vec<_> = waiting.iter().take(20).map(|row| plain(&row.id)).collect();
-        let how = match board.starts_no_more {
+        let how = match board.starts_no_more || board.abandoned.is_some() {
             true => "not started",
             false => "waiting",
         };
@@ -387,13 +395,26 @@ fn bar(done: f64, columns: usize) -> String {
 
 fn foot(view: &View) -> Vec<Line> {
     let parts = view.foot.split("  ").filter(|part| !part.is_empty());
+    let parts = parts.flat_map(|part| broken(&plain(part), view.width));
     match view.foot.is_empty() {
         true => Vec::new(),
-        false => flow(
-            parts.map(|part| (Style::Dim, plain(part))).collect(),
-            view.width,
-        ),
+        false => flow(parts.map(|part| (Style::Dim, part)).collect(), view.width),
     }
+}
+
+/// A text in pieces that are no wider than that, broken between words.
+fn broken(text: &str, columns: usize) -> Vec<String> {
+    let mut pieces: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match pieces.last_mut() {
+            Some(piece) if width(piece) + 1 + width(word) <= columns => {
+                piece.push(' ');
+                piece.push_str(word);
+            }
+            _ => pieces.push(word.to_owned()),
+        }
+    }
+    pieces
 }
 
 /// A line cut to a width.

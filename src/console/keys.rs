@@ -94,7 +94,7 @@ impl Keys {
         let foot = match (self.may_change, self.shows_help) {
             (true, false) => "up/down choose  s stop it  a start no more  q quit  ? help",
             (true, true) => {
-                "up, down: choose a run  s: stop it, with a checkpoint; the same command goes on with it; once more: kill it  a: let those under way end and start no more  q: stop all, with checkpoints, as Ctrl-C does  ?: less"
+                "up, down: choose a run  s: stop it, with a checkpoint to go on from; once more: kill it  a: let those under way end and start no more  q: stop all, with checkpoints, as Ctrl-C does  ?: less"
             }
             (false, false) => "q quit  ? help",
             (false, true) => "q: stop watching; the runs go on  ?: less",

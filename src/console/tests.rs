@@ -69,6 +69,7 @@ fn board() -> Board {
         rows,
         slots: Some(3),
         starts_no_more: false,
+        abandoned: None,
         pace,
     }
 }
@@ -230,4 +231,57 @@ fn keys_choose_and_stop_runs() {
     assert_eq!(stop('a', &mut keys, &mut boards), None);
     assert_eq!(stop('q', &mut keys, &mut boards), Some(Command::Quit));
     assert!(!boards[0].starts_no_more);
+}
+
+#[test]
+fn what_keys_do_is_broken_and_not_cut() {
+    let mut boards = [board()];
+    let mut keys = Keys::new(true);
+    keys.press(Key::Char('?'), &mut boards);
+    for width in [79, 40] {
+        let view = View {
+            width,
+            height: 40,
+            chosen: None,
+            foot: keys.foot(),
+            memory: None,
+        };
+        let lines: Vec<String> = draw(&boards, &view).iter().map(text).collect();
+        let foot = lines.iter().position(|line| line.starts_with("up, down"));
+        let foot = &lines[foot.expect("a foot")..];
+        assert!(foot.iter().all(|line| !line.contains('…')), "{foot:?}");
+        let words = foot.join(" ");
+        for part in ["once more: kill it", "as Ctrl-C does", "?: less"] {
+            assert!(words.contains(part), "{part}: {foot:?}");
+        }
+    }
+}
+
+#[test]
+fn what_nobody_works_on_is_waited_for_by_nobody() {
+    let mut left = board();
+    left.slots = None;
+    for row in &mut left.rows[3..6] {
+        row.state = State::Incomplete;
+    }
+    left.rows[5].state = State::Unreadable;
+    left.abandoned = Some("runner run mnist_sweep.toml".into());
+    insta::assert_snapshot!(drawn(&[left.clone()], 80, 24), @r#"
+    mnist_sweep  3 of 8 runs ended  1 failed  1 cannot be read  2 incomplete
+    nobody works on it; go on with: runner run mnist_sweep.toml
+    2 not started: optimizer=adam,learning_rate=0.01-s2, optimizer=adam,learning_ra…
+    failed  optimizer=sgd,learning_rate=0.1-s1  not_finite: the loss is no number s…
+    up/down choose  s stop it  a start no more  q quit  ? help
+    "#);
+    insta::assert_snapshot!(words::board(&left), @r#"
+    mnist_sweep: 3 of 8 runs ended, 1 failed; nobody works on it; go on with: runner run mnist_sweep.toml
+      optimizer=sgd,learning_rate=0.1-s1  failed (not_finite)
+      optimizer=sgd,learning_rate=0.1-s2  completed
+      optimizer=sgd,learning_rate=0.01-s1  interrupted
+      optimizer=adam,learning_rate=0.1-s1  incomplete, nobody trains it  epoch 4/10  valid/accuracy 0.8600 last
+      optimizer=adam,learning_rate=0.1-s2  incomplete, nobody trains it  epoch 1/10
+      optimizer=adam,learning_rate=0.01-s1  cannot be read
+      optimizer=adam,learning_rate=0.01-s2  not started
+      optimizer=adam,learning_rate=0.001-s1  not started
+    "#);
 }

@@ -158,12 +158,17 @@ pub fn board(board: &Board) -> String {
     if !left.is_empty() {
         lines[0] += &format!(", {left}");
     }
+    if let Some(go_on) = board.go_on() {
+        lines[0] += &format!("; {go_on}");
+    }
     for row in &board.rows {
         let state = match &row.state {
+            State::Waiting if board.abandoned.is_some() => "not started".to_owned(),
             State::Waiting => "waiting".to_owned(),
             State::Running | State::Stopping => "under way".to_owned(),
             State::Again(how) => how.clone(),
             State::Incomplete => "incomplete, nobody trains it".to_owned(),
+            State::Unreadable => "cannot be read".to_owned(),
             State::Ended(Outcome::Failed { class, .. }) => format!("failed ({})", class.name()),
             State::Ended(outcome) => outcome.word().to_owned(),
         };

@@ -1,4 +1,7 @@
 //! A difference in words and tables.
+//!
+//! The norm of a parameter's difference is the Euclidean one, relative to that of the first run's; the largest difference
+//! of two values is also given in units in the last place of the parameter's largest value.
 
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::Value as Json;

@@ -24,6 +24,9 @@ pub struct MemoryPeak {
     /// By the pool, where that is known; each number by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolUsage>,
+    /// Of the card, by whichever process, where its driver says that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card_bytes: Option<u64>,
 }
 
 impl MemoryPeak {
@@ -46,6 +49,7 @@ impl MemoryPeak {
         Self {
             process_bytes: self.process_bytes.max(other.process_bytes),
             pool,
+            card_bytes: self.card_bytes.max(other.card_bytes),
         }
     }
 }

@@ -102,6 +102,7 @@ pub struct TableWriter<W: Write> {
     columns: Columns,
     names: Vec<String>,
     to: To<W>,
+    num_rows: usize,
 }
 
 enum To<W: Write> {
@@ -121,7 +122,17 @@ impl<W: Write> TableWriter<W> {
             }
             Format::JsonLines => To::JsonLines(to),
         };
-        Ok(Self { columns, names, to })
+        Ok(Self {
+            columns,
+            names,
+            to,
+            num_rows: 0,
+        })
+    }
+
+    /// Rows that were written so far.
+    pub fn num_rows(&self) -> usize {
+        self.num_rows
     }
 
     /// Writes the rows of a run.
@@ -206,6 +217,7 @@ impl<W: Write> TableWriter<W> {
 
     fn row(&mut self, head: &[Json], own: Vec<Json>) -> io::Result<()> {
         let values = head.iter().chain(&own);
+        self.num_rows += 1;
         match &mut self.to {
             To::Csv(writer) => {
                 let cells = values.map(|value| match value {

@@ -3,6 +3,9 @@
 //! A file is a function of the run's record, and what there is of a run that goes on is the beginning of what there
 //! will be. So a file is written by appending wherever that is true: a TensorBoard that has it open sees what is new.
 //! After a resumption the file has another name, which TensorBoard moves on to.
+//!
+//! Values are 32-bit floats. Times of single steps lie evenly between those of epochs; `test/…` stands at the step of the
+//! epoch that was evaluated; the seeds of a trial are one group of hyperparameters.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};

@@ -4,6 +4,7 @@
 
 pub mod budget;
 mod calibration;
+mod command;
 pub mod inventory;
 mod kept;
 mod pieces;
@@ -45,6 +46,7 @@ use crate::spec::task::TaskSpec;
 use crate::spec::train::TrainSpec;
 use crate::spec::{CheckpointSpec, ExperimentSpec};
 pub use calibration::{Basis, Calibration, Expected, Probe};
+pub use command::quoted;
 use inventory::Inventory;
 pub use pieces::PieceSizes;
 use place::{Machine, Place};

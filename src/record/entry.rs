@@ -24,7 +24,9 @@ pub enum State {
     Interrupted,
     /// It is not started on this machine.
     Skipped,
-    /// It was begun, and has not come to an end.
+    /// A worker trains it.
+    Running,
+    /// It was begun, has not come to an end, and nobody trains it.
     Incomplete,
     /// Nothing happened yet.
     NotStarted,
@@ -47,12 +49,24 @@ impl State {
             State::Failed => "failed",
             State::Interrupted => "interrupted",
             State::Skipped => "skipped",
+            State::Running => "running",
             State::Incomplete => "incomplete",
             State::NotStarted => "not started",
             State::Unreadable | State::OtherFormat => "unreadable",
         }
     }
 }
+
+/// What to do about a run whose files are damaged.
+pub const RUN_REMEDY: &str =
+    "put the file back, or delete the run's folder, and `runner run` trains it anew";
+
+/// What to do about a plan of another version.
+pub const OTHER_FORMAT_REMEDY: &str =
+    "the version that wrote it can read it; or run the experiment again, into another folder";
+
+/// What to do about a damaged plan.
+pub const PLAN_REMEDY: &str = "put the file back, or let `runner run` on the experiment's file write it anew: it keeps the runs";
 
 /// A run in brief.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -81,7 +95,7 @@ pub struct RunEntry {
     /// The kind of failure, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureClass>,
-    /// Why it is not completed, and what to do about it; empty when it is.
+    /// Why it is not completed, where there is more to say than how far it is.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// Numbers of the best epoch by the objective, of the evaluations, and with `last/` of the last epoch. Those
@@ -96,7 +110,7 @@ pub struct RunEntry {
     pub best_epoch: Option<usize>,
     /// Epochs that were finished.
     pub epochs: usize,
-    /// Seconds that it took.
+    /// Seconds that it took; until its last event, while it has not come to an end.
     pub wall_secs: f64,
     /// Seconds that an epoch's training takes: the median of its epochs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -202,13 +216,18 @@ impl Read {
                     read.is_sure = false;
                 }
                 read.entry.take(run, &record);
+                if read.entry.state == State::Incomplete && folder.is_trained() {
+                    read.entry.state = State::Running;
+                }
             }
             Err(e) => {
                 read.is_sure = false;
-                read.entry.message = plain_io_error(&e);
-                read.entry.state = match is_other_format(&e) {
-                    true => State::OtherFormat,
-                    false => State::Unreadable,
+                (read.entry.state, read.entry.message) = match is_other_format(&e) {
+                    true => (State::OtherFormat, plain_io_error(&e)),
+                    false => (
+                        State::Unreadable,
+                        format!("{}; {RUN_REMEDY}", plain_io_error(&e)),
+                    ),
                 };
                 return read;
             }
@@ -282,7 +301,7 @@ impl RunEntry {
         };
         self.message = why_not_completed(run, record);
         self.epochs = record.epochs.len();
-        self.wall_secs = record.wall_secs;
+        self.wall_secs = record.wall_secs + record.unfinished_secs();
         self.epoch_secs = median(record.epochs.iter().map(|epoch| epoch.train_secs));
         self.memory = MemoryUse::of(run, record);
         let device = run.adjusted(&record.attempts.adjustments).device;
@@ -302,25 +321,18 @@ impl RunEntry {
 }
 
 fn why_not_completed(run: &RunPlan, record: &RunRecord) -> String {
-    let again = "run the same command again to finish it";
     let epochs = record.epochs.len();
     match &record.outcome {
         Some(Outcome::Completed) => String::new(),
         Some(Outcome::Failed { class, message, .. }) => format!("{}: {message}", class.name()),
         Some(Outcome::Skipped { reason }) => reason.clone(),
         Some(Outcome::Interrupted) => {
-            format!(
-                "stopped after {epochs} of {} epochs; {again}",
-                run.train.epochs
-            )
+            format!("stopped after {epochs} of {} epochs", run.train.epochs)
         }
         None if record.started.is_some() => {
-            format!(
-                "begun, {epochs} of {} epochs recorded; {again}",
-                run.train.epochs
-            )
+            format!("begun, {epochs} of {} epochs recorded", run.train.epochs)
         }
-        None => again.to_owned(),
+        None => String::new(),
     }
 }
 

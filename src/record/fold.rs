@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::{RunFolder, unwritable, write_json, write_whole};
+use super::{RunFolder, unwritable, write::json_text, write_json, write_whole};
 use crate::event::{
     Adjustment, Attempts, Epoch, Event, MemoryGrowth, MemoryPeak, Metrics, Outcome, Started,
 };
@@ -39,6 +40,8 @@ pub struct RunRecord {
     pub calibrated_bytes: Option<u64>,
     /// How memory grew in the newest attempt, if it did.
     pub growth: Option<MemoryGrowth>,
+    /// When the newest start arrived, in milliseconds since 1970, of a record that was read.
+    pub started_ms: Option<u64>,
     /// When the last event arrived, in milliseconds since 1970, of a record that was read.
     pub last_event_ms: Option<u64>,
 }
@@ -113,9 +116,20 @@ impl RunRecord {
         let mut record = Self::default();
         for (time_ms, event) in folder.read_events()? {
             record.apply(&event);
+            if matches!(event, Event::RunStarted(_)) {
+                record.started_ms = Some(time_ms);
+            }
             record.last_event_ms = Some(time_ms);
         }
         Ok(record)
+    }
+
+    /// Seconds from the newest start to the last event, of an attempt that has not come to an end.
+    pub fn unfinished_secs(&self) -> f64 {
+        match (self.started_ms, self.last_event_ms, &self.outcome) {
+            (Some(from), Some(to), None) => to.saturating_sub(from) as f64 / 1e3,
+            _ => 0.0,
+        }
     }
 
     /// The best epoch by the objective, the first of equals.
@@ -157,18 +171,19 @@ impl RunRecord {
     }
 
     /// Writes what is derived and was lost, damaged or never written: a kill may come between an event and
-    /// the files that follow from it.
+    /// the files that follow from it. Files of the right size are taken for whole: they are put in place by a rename,
+    /// and reading those of ten thousand runs takes seconds.
     pub fn write_missing(&self, folder: &RunFolder, plan: &RunPlan) -> io::Result<()> {
-        if self.outcome.is_none() {
+        let Some(summary) = self.summary(plan) else {
             return Ok(());
-        }
-        let summary = fs::read(folder.summary_json()).unwrap_or_default();
-        let is_whole = serde_json::from_slice::<Summary>(&summary).is_ok();
-        if !is_whole {
+        };
+        let is_whole = |path: &Path, size: usize| {
+            fs::metadata(path).is_ok_and(|there| there.len() == size as u64)
+        };
+        if !is_whole(&folder.summary_json(), json_text(&summary)?.len()) {
             self.write_summary(folder, plan)?;
         }
-        let metrics = fs::read(folder.metrics_csv()).unwrap_or_default();
-        if metrics != self.metrics_csv().as_bytes() {
+        if !is_whole(&folder.metrics_csv(), self.metrics_csv().len()) {
             self.write_metrics(folder)?;
         }
         Ok(())

@@ -53,7 +53,9 @@ mod written;
 pub use answer::{PATIENCE, answer};
 pub use calibrations::Calibrations;
 pub use collector::{Collector, Recorded};
-pub use entry::{DataUsed, MemoryUse, RunEntry, State};
+pub use entry::{
+    DataUsed, MemoryUse, OTHER_FORMAT_REMEDY, PLAN_REMEDY, RUN_REMEDY, RunEntry, State,
+};
 pub use environment::{Environment, available_memory, total_memory};
 pub use fold::{RunRecord, Summary};
 pub use format::is_other_format;

@@ -36,23 +36,48 @@ const DERIVED: [&str; 11] = [
 ];
 
 /// What changes no number of a run that comes to its end.
-const GUARDS: [&str; 6] = [
-    "memory_",
-    "time_limit_secs",
+const GUARDS: [&str; 5] = [
+    "memory.",
+    "limits.run",
     "on_failure",
-    "on_exceed",
     "data.folder",
     "data.cache",
 ];
 
-/// The settings of a run, without what follows from others. The network is laid out from the model's settings, which a
+/// Keys of a resolved run that the experiment file has another name for; those inside of a table go with it.
+const NAMES: [(&str, &str); 8] = [
+    ("device", "backend.device"),
+    ("precision", "backend.precision"),
+    ("conv", "backend.conv"),
+    ("memory_limit_bytes", "memory.limit"),
+    ("memory_reserve_bytes", "memory.reserve"),
+    ("on_exceed", "memory.on_exceed"),
+    ("time_limit_secs", "limits.run"),
+    ("objective", "objective.metric"),
+];
+
+/// The settings of a run by the keys of the experiment file, without what follows from others. The network is laid out from the model's settings, which a
 /// resolved run does not hold any more.
 pub fn settings(plan: &RunPlan) -> Settings {
     let mut settings = Settings::new();
     let json = serde_json::to_value(plan).unwrap_or_default();
     flatten(json, String::new(), &mut settings);
     settings.retain(|key, _| !DERIVED.iter().any(|start| key.starts_with(start)));
-    settings
+    let named = settings.into_iter();
+    named.map(|(key, value)| (as_written(key), value)).collect()
+}
+
+/// The name of a key in an experiment file.
+fn as_written(key: String) -> String {
+    let (head, rest) = match key.split_once('.') {
+        Some((head, rest)) => (head, Some(rest)),
+        None => (key.as_str(), None),
+    };
+    match (NAMES.iter().find(|(ours, _)| *ours == head), rest) {
+        (Some((_, name)), Some(rest)) => format!("{name}.{rest}"),
+        (Some((_, name)), None) => (*name).to_owned(),
+        (None, _) => key,
+    }
 }
 
 /// Whether a key only guards a run: limits, retries, places of files.

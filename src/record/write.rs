@@ -73,7 +73,12 @@ pub fn write_whole_by(
 
 /// Writes a value as JSON, whole.
 pub fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    write_whole(path, json_text(value)?.as_bytes())
+}
+
+/// A value as it stands in a file of JSON.
+pub(super) fn json_text(value: &impl Serialize) -> io::Result<String> {
     let mut text = serde_json::to_string_pretty(value).map_err(io::Error::other)?;
     text.push('\n');
-    write_whole(path, text.as_bytes())
+    Ok(text)
 }

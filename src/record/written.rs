@@ -5,18 +5,6 @@ use serde_json::Value as Json;
 use super::settings::{Settings, flatten, settings as planned};
 use crate::plan::RunPlan;
 
-/// Keys of a resolved run that the file has another name for; those inside of a table go with it.
-const NAMES: [(&str, &str); 8] = [
-    ("device", "backend.device"),
-    ("precision", "backend.precision"),
-    ("conv", "backend.conv"),
-    ("memory_limit_bytes", "memory.limit"),
-    ("memory_reserve_bytes", "memory.reserve"),
-    ("on_exceed", "memory.on_exceed"),
-    ("time_limit_secs", "limits.run"),
-    ("objective", "objective.metric"),
-];
-
 /// The settings that all runs share, and those that each has besides. Runs of a trial differ in nothing but their seed,
 /// which is no setting here.
 pub(super) fn settings(runs: &[RunPlan]) -> (Settings, Vec<Settings>) {
@@ -39,19 +27,7 @@ pub(super) fn settings(runs: &[RunPlan]) -> (Settings, Vec<Settings>) {
 
 /// The settings of one run.
 fn of(run: &RunPlan) -> Settings {
-    let mut named = Settings::new();
-    for (key, value) in planned(run) {
-        let (head, rest) = match key.split_once('.') {
-            Some((head, rest)) => (head, Some(rest)),
-            None => (key.as_str(), None),
-        };
-        let head = NAMES.iter().find(|(ours, _)| *ours == head);
-        match (head, rest) {
-            (Some((_, name)), Some(rest)) => named.insert(format!("{name}.{rest}"), value),
-            (Some((_, name)), None) => named.insert((*name).to_owned(), value),
-            (None, _) => named.insert(key, value),
-        };
-    }
+    let mut named = planned(run);
     // The network is laid out in a plan, so that what varies of the model is known by the axes alone.
     for (key, value) in &run.axes {
         flatten(value.clone(), key.clone(), &mut named);

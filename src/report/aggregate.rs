@@ -8,10 +8,11 @@ use serde_json::Value as Json;
 
 use super::backends::by_backend;
 use super::curves::Curves;
+use super::folds::Folds;
 use super::model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial};
 use super::numbers::{natural_order, value_text};
-use super::sample::{ALPHA, CONFIDENCE, Sample};
-use crate::plan::{FORMAT, Plan};
+use super::sample::{ALPHA, CONFIDENCE, COSTS, Repeat, Sample, keyed};
+use crate::plan::{FORMAT, Plan, quoted};
 use crate::record::{Index, MemoryUse, RunEntry, State};
 use crate::spec::failure::FailureClass;
 use crate::spec::metric::{Metric, Objective};
@@ -25,23 +26,32 @@ const HALF_PRECISION: &str = "f16 and bf16 are pure half precision: weights, gra
 
 /// Sums up an experiment. `leftovers` are the runs in its folder that the plan does not have.
 pub fn aggregate(index: &Index, leftovers: Vec<String>) -> Report {
-    sum_up(index, leftovers, |name| !name.starts_with("test"))
+    sum_up(index, leftovers, false)
 }
 
-/// The same with what was measured on test for every trial, for those who compare it.
+/// The trials with all that was measured, on test too, and what each seed cost, for those who compare them; nothing is
+/// compared yet.
 pub fn of_all_metrics(index: &Index) -> Report {
-    sum_up(index, Vec::new(), |_| true)
+    sum_up(index, Vec::new(), true)
 }
 
-fn sum_up(index: &Index, leftovers: Vec<String>, is_told: fn(&str) -> bool) -> Report {
+fn sum_up(index: &Index, leftovers: Vec<String>, is_to_compare: bool) -> Report {
     let plan = &index.plan;
+    let is_told = match is_to_compare {
+        true => |_: &str| true,
+        false => |name: &str| !name.starts_with("test"),
+    };
     let name = plan.objective.name();
     let direction = direction_of(plan.objective);
-    let (mut trials, completed) = trials(index, is_told);
-    let order = rank(&trials, plan.objective);
-    for (rank, at) in order.iter().enumerate() {
-        trials[*at].rank = (trials[*at].n > 0).then_some(rank + 1);
-    }
+    let folds = Folds::of(index);
+    let (mut trials, completed) = trials(index, &folds, is_told);
+    let axes = plan.axes.iter().filter(|key| folds.keeps(key));
+    let axes: Vec<String> = axes.cloned().collect();
+    let is_ranked = !has_several_losses(plan);
+    let order = match is_ranked {
+        true => rank(&mut trials, plan.objective),
+        false => with_values_first(&trials, &name),
+    };
     let mut remarks: Vec<String> = index.runs.iter().flat_map(|r| r.remarks.clone()).collect();
     for run in completed.iter().flatten() {
         let not_finite = run.not_finite.iter();
@@ -49,14 +59,29 @@ fn sum_up(index: &Index, leftovers: Vec<String>, is_told: fn(&str) -> bool) -> R
     }
     let mut baseline = None;
     let mut effects = Vec::new();
-    match has_several_losses(plan) {
-        false => {
-            baseline = judge(plan, &mut trials, &order, direction);
-            effects = axis_effects(&trials, &plan.axes, &name);
+    let mut backends = Vec::new();
+    match is_ranked {
+        true if is_to_compare => {
+            baseline = plan.baseline.as_ref().and_then(|id| {
+                Some(Baseline {
+                    trial: trials[named(&trials, id)?].id.clone(),
+                    is_picked: false,
+                })
+            });
         }
-        true => remarks.push(format!(
-            "`{name}` is that of other functions in other trials: it ranks none of them fairly, and there are no verdicts. Set `objective.metric` to what all have in common"
+        true => {
+            baseline = judge(plan, &mut trials, &order, direction);
+            effects = axis_effects(&trials, &axes, &name);
+            backends = by_backend(&trials, &name, direction);
+        }
+        false => remarks.push(format!(
+            "`{name}` is that of other functions in other trials, so no trial is ranked and there are no verdicts. Set `objective.metric` to what all have in common"
         )),
+    }
+    if is_to_compare {
+        for (trial, runs) in trials.iter_mut().zip(&completed) {
+            trial.metrics.extend(costs(runs, &folds));
+        }
     }
     if index
         .runs
@@ -65,8 +90,9 @@ fn sum_up(index: &Index, leftovers: Vec<String>, is_told: fn(&str) -> bool) -> R
     {
         remarks.push(HALF_PRECISION.into());
     }
-    let test = order.first().map_or_else(BTreeMap::new, |best| {
-        let test = samples(&completed[*best], |name| name.starts_with("test"));
+    let test = order.first().filter(|_| is_ranked);
+    let test = test.map_or_else(BTreeMap::new, |best| {
+        let test = samples(&completed[*best], &folds, |name| name.starts_with("test"));
         let test = test.into_iter();
         test.map(|(name, sample)| (name, sample.with_bootstrap()))
             .collect()
@@ -80,16 +106,21 @@ fn sum_up(index: &Index, leftovers: Vec<String>, is_told: fn(&str) -> bool) -> R
         objective: name.clone(),
         baseline,
         notices: plan.notices.clone(),
-        axes: plan.axes.clone(),
+        axes,
+        folds: folds.num,
         num_runs: index.runs.len(),
         num_completed: completed.iter().map(Vec::len).sum(),
-        backends: by_backend(&trials, &name, direction),
+        backends,
         trials: order.iter().map(|at| trials[*at].clone()).collect(),
         test,
         effects,
         curves: Curves::default(),
         evaluation: None,
-        problems: index.runs.iter().filter_map(problem).collect(),
+        problems: index
+            .runs
+            .iter()
+            .filter_map(|run| problem(run, plan))
+            .collect(),
         remarks,
         leftovers,
         provenance: Provenance {
@@ -101,13 +132,17 @@ fn sum_up(index: &Index, leftovers: Vec<String>, is_told: fn(&str) -> bool) -> R
 }
 
 /// The trials in the order of the file, and the completed runs of each.
-fn trials(index: &Index, is_told: fn(&str) -> bool) -> (Vec<Trial>, Vec<Vec<&RunEntry>>) {
+fn trials<'a>(
+    index: &'a Index,
+    folds: &Folds,
+    is_told: fn(&str) -> bool,
+) -> (Vec<Trial>, Vec<Vec<&'a RunEntry>>) {
     let mut trials: Vec<Trial> = Vec::new();
     let mut completed: Vec<Vec<&RunEntry>> = Vec::new();
-    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for run in &index.runs {
-        let at = *places.entry(&run.trial).or_insert_with(|| {
-            trials.push(Trial::planned(run));
+        let at = *places.entry(folds.trial(run)).or_insert_with(|| {
+            trials.push(Trial::planned(run, folds));
             completed.push(Vec::new());
             trials.len() - 1
         });
@@ -126,7 +161,7 @@ fn trials(index: &Index, is_told: fn(&str) -> bool) -> (Vec<Trial>, Vec<Vec<&Run
     }
     let objective = index.plan.objective.name();
     let pairs = trials.par_iter_mut().zip(&completed);
-    pairs.for_each(|(trial, runs)| trial.sum_up(runs, &objective, is_told));
+    pairs.for_each(|(trial, runs)| trial.sum_up(runs, folds, &objective, is_told));
     (trials, completed)
 }
 
@@ -138,8 +173,9 @@ pub fn direction_of(objective: Objective) -> Direction {
     }
 }
 
-/// The trials' places, best first. Equals keep the order of the file, and those without a value come last.
-fn rank(trials: &[Trial], objective: Objective) -> Vec<usize> {
+/// Gives the trials their ranks, and returns their places, best first. Equals have one rank and keep the order of the
+/// file, and those without a value come last.
+fn rank(trials: &mut [Trial], objective: Objective) -> Vec<usize> {
     let name = objective.name();
     let value = |at: usize| trials[at].metrics.get(&name).map(Sample::mean);
     let mut order: Vec<usize> = (0..trials.len()).collect();
@@ -150,13 +186,33 @@ fn rank(trials: &[Trial], objective: Objective) -> Vec<usize> {
         (None, Some(_)) => Ordering::Greater,
         _ => Ordering::Equal,
     });
+    let values: Vec<Option<f64>> = order.iter().map(|at| value(*at)).collect();
+    let mut last = 0;
+    for (place, at) in order.iter().enumerate() {
+        if place == 0 || values[place] != values[place - 1] {
+            last = place + 1;
+        }
+        trials[*at].rank = (trials[*at].n > 0).then_some(last);
+    }
+    order
+}
+
+/// The trials' places in the order of the file, those without a value last.
+fn with_values_first(trials: &[Trial], name: &str) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..trials.len()).collect();
+    order.sort_by_key(|at| !trials[*at].metrics.contains_key(name));
     order
 }
 
 /// Whether trials minimize different functions and are ranked by what they minimize.
-fn has_several_losses(plan: &Plan) -> bool {
+pub fn has_several_losses(plan: &Plan) -> bool {
+    plan.objective.metric == Metric::Loss && varies_loss(&plan.axes)
+}
+
+/// Whether the axes make losses of trials those of other functions.
+pub fn varies_loss(axes: &[String]) -> bool {
     let is_of_loss = |key: &String| key.as_str() == "loss" || key.starts_with("loss.");
-    plan.objective.metric == Metric::Loss && plan.axes.iter().any(is_of_loss)
+    axes.iter().any(is_of_loss)
 }
 
 /// Gives each trial its verdict against the baseline, and says which that is.
@@ -170,24 +226,19 @@ fn judge(
     if trials.len() < 2 {
         return None;
     }
-    let by_id = |id: &String| trials.iter().position(|trial| trial.id == *id);
+    let by_id = |id: &String| named(trials, id);
     let (at, is_picked) = match plan.baseline.as_ref().and_then(by_id) {
         Some(at) => (at, false),
         None => (*order.first()?, true),
     };
-    let values = |trial: &Trial| {
-        trial
-            .metrics
-            .get(&name)
-            .map_or(Vec::new(), |s| s.by_seed.clone())
-    };
-    let baseline = values(&trials[at]);
+    let others: Vec<usize> = (0..trials.len()).filter(|other| *other != at).collect();
+    let of = |at: &usize| trials[*at].values(&name);
+    let samples: Vec<&[(Repeat, f64)]> = [at].iter().chain(&others).map(of).collect();
+    let mut samples = keyed(&samples);
+    let baseline = samples.remove(0);
     if baseline.is_empty() {
         return None;
     }
-    let others: Vec<usize> = (0..trials.len()).filter(|other| *other != at).collect();
-    let samples: Vec<Vec<(u64, f64)>> =
-        others.iter().map(|other| values(&trials[*other])).collect();
     let num_comparisons = match is_picked {
         true => trials.len() * (trials.len() - 1) / 2,
         false => others.len(),
@@ -202,24 +253,36 @@ fn judge(
     })
 }
 
+/// The trial of a name, also by that of one of its folds in the plan.
+fn named(trials: &[Trial], id: &str) -> Option<usize> {
+    let of_run = |run: &String| {
+        let seed = run
+            .strip_prefix(id)
+            .and_then(|rest| rest.strip_prefix("-s"));
+        seed.is_some_and(|seed| seed.chars().all(|c| c.is_ascii_digit()))
+    };
+    let by_id = trials.iter().position(|trial| trial.id == id);
+    by_id.or_else(|| {
+        trials
+            .iter()
+            .position(|trial| trial.runs.iter().any(of_run))
+    })
+}
+
 /// What each axis does to a value over those of the others, where there are others.
 pub fn axis_effects(trials: &[Trial], axes: &[String], value: &str) -> Vec<AxisEffect> {
     if axes.len() < 2 {
         return Vec::new();
     }
     let mut rows: Vec<Row> = Vec::new();
-    for trial in trials {
+    let values: Vec<&[(Repeat, f64)]> = trials.iter().map(|t| t.values(value)).collect();
+    for (trial, by_seed) in trials.iter().zip(keyed(&values)) {
         let level = |key: &String| trial.axes.get(key).map_or("-".into(), value_text);
         let levels: Vec<String> = axes.iter().map(level).collect();
-        let by_seed = trial
-            .metrics
-            .get(value)
-            .into_iter()
-            .flat_map(|s| &s.by_seed);
-        rows.extend(by_seed.map(|(seed, value)| Row {
+        rows.extend(by_seed.into_iter().map(|(seed, value)| Row {
             levels: levels.clone(),
-            seed: *seed,
-            value: *value,
+            seed,
+            value,
         }));
     }
     let mut effects = Vec::new();
@@ -239,16 +302,25 @@ pub fn axis_effects(trials: &[Trial], axes: &[String], value: &str) -> Vec<AxisE
     effects
 }
 
-fn problem(run: &RunEntry) -> Option<Problem> {
+fn problem(run: &RunEntry, plan: &Plan) -> Option<Problem> {
+    let again = || format!("`{}` goes on with it", plan.command());
     (run.state != State::Completed).then(|| Problem {
         run: run.id.clone(),
         outcome: run.state,
-        message: run.message.clone(),
+        message: match run.state {
+            State::NotStarted => again(),
+            State::Interrupted | State::Incomplete => format!("{}; {}", run.message, again()),
+            _ => run.message.clone(),
+        },
     })
 }
 
 /// The metrics of completed runs that all of them have, over seeds.
-fn samples(completed: &[&RunEntry], of: impl Fn(&str) -> bool) -> BTreeMap<String, Sample> {
+fn samples(
+    completed: &[&RunEntry],
+    folds: &Folds,
+    of: impl Fn(&str) -> bool,
+) -> BTreeMap<String, Sample> {
     let Some(first) = completed.first() else {
         return BTreeMap::new();
     };
@@ -256,19 +328,42 @@ fn samples(completed: &[&RunEntry], of: impl Fn(&str) -> bool) -> BTreeMap<Strin
     let sample = |name: &String| {
         let by_seed = completed
             .iter()
-            .map(|run| Some((run.seed, *run.metrics.get(name)?)));
+            .map(|run| Some((folds.repeat(run), *run.metrics.get(name)?)));
         let sample = Sample::of(name, by_seed.collect::<Option<Vec<_>>>()?)?;
         Some((name.clone(), sample))
     };
     names.filter_map(sample).collect()
 }
 
+/// What completed runs cost, by seed, where it was measured of all.
+fn costs(completed: &[&RunEntry], folds: &Folds) -> BTreeMap<String, Sample> {
+    let cost = |run: &RunEntry, name: &str| match name {
+        "epoch_secs" => run.epoch_secs,
+        "wall_secs" => Some(run.wall_secs),
+        _ => run.memory.map(|memory| memory.measured.bytes() as f64),
+    };
+    let sample = |name: &str| {
+        let by_seed = completed
+            .iter()
+            .map(|run| Some((folds.repeat(run), cost(run, name)?)));
+        let sample = Sample::of(name, by_seed.collect::<Option<Vec<_>>>()?)?;
+        Some((name.to_owned(), sample))
+    };
+    COSTS.into_iter().filter_map(sample).collect()
+}
+
 impl Trial {
-    fn planned(run: &RunEntry) -> Self {
+    /// The values of a metric by seed and fold.
+    pub fn values(&self, metric: &str) -> &[(Repeat, f64)] {
+        let sample = self.metrics.get(metric);
+        sample.map_or(&[], |sample| &sample.by_seed)
+    }
+
+    fn planned(run: &RunEntry, folds: &Folds) -> Self {
         Self {
             rank: None,
-            id: run.trial.clone(),
-            axes: run.axes.clone(),
+            id: folds.trial(run),
+            axes: folds.axes(run),
             device: run.device.clone(),
             precision: run.precision.clone(),
             num_epochs: run.num_epochs,
@@ -286,14 +381,20 @@ impl Trial {
         }
     }
 
-    fn sum_up(&mut self, completed: &[&RunEntry], objective: &str, is_told: fn(&str) -> bool) {
+    fn sum_up(
+        &mut self,
+        completed: &[&RunEntry],
+        folds: &Folds,
+        objective: &str,
+        is_told: fn(&str) -> bool,
+    ) {
         self.n = completed.len();
         self.num_adjusted = completed.iter().filter(|run| run.is_adjusted).count();
         self.num_moved = completed
             .iter()
             .filter(|run| run.moved_to.is_some())
             .count();
-        self.metrics = samples(completed, is_told);
+        self.metrics = samples(completed, folds, is_told);
         if let Some(sample) = self.metrics.remove(objective) {
             let sample = sample.with_bootstrap();
             self.metrics.insert(objective.to_owned(), sample);
@@ -314,39 +415,9 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 fn command(plan: &Plan, run: &str) -> String {
-    let sets = plan
-        .overrides
-        .iter()
-        .map(|set| format!(" --set {}", quoted(set)));
-    let sets: String = sets.collect();
-    // A leading dash would be read as an option.
-    let source = match plan.source.starts_with('-') {
-        true => format!("./{}", plan.source),
-        false => plan.source.clone(),
-    };
     format!(
-        "runner run {} --only {}{sets} --results reproduced",
-        quoted(&source),
+        "{} --only {} --results reproduced",
+        plan.command(),
         quoted(run)
     )
-}
-
-/// The text as one word of a POSIX shell.
-fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,+:@".contains(c);
-    match !text.is_empty() && text.chars().all(plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_quoted_for_a_shell() {
-        assert_eq!(quoted("a=0.1,b-s1"), "a=0.1,b-s1");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-    }
 }

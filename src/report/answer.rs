@@ -2,6 +2,7 @@
 
 use super::model::{Report, Trial};
 use super::numbers::{interval, mean_and_sd};
+use super::sample::{bounds, is_beyond};
 use super::table::verdict_of;
 use super::verdict;
 
@@ -11,25 +12,48 @@ pub fn answer(report: &Report) -> String {
         "{} of {} runs completed",
         report.num_completed, report.num_runs
     );
-    let best = report.trials.first().filter(|trial| trial.n > 0);
+    if report.trials.iter().all(|trial| trial.n == 0) {
+        return format!("No run is completed ({count}).");
+    }
+    let best = report.selected();
     let Some((best, sample)) = best.and_then(|best| Some((best, report.objective_of(best)?)))
     else {
-        return format!("No run is completed ({count}).");
+        return format!(
+            "No trial is ranked: `{}` {}; {count}.",
+            report.objective,
+            match report.is_of_several_losses(&report.objective) {
+                true => "is that of other functions in other trials",
+                false => "is not a number in any of them",
+            }
+        );
     };
     let student = sample.student.as_ref();
     let student = student.map_or(String::new(), |student| {
         format!(", 95 % interval {}", interval(student))
     });
     let ahead = format!(
-        "Highest ranked: `{}` with {} {} (n = {}{student}); {count}.",
+        "Highest ranked: `{}` with {} {} (n = {}{student}){}; {count}.",
         best.id,
         report.objective,
         mean_and_sd(&sample.description),
-        best.n,
+        best.n_in_words(),
+        tied(report),
     );
     match claim(report, best) {
         Some(claim) => format!("{ahead} {claim}"),
         None => ahead,
+    }
+}
+
+/// The trials that are exactly equal to the highest ranked one.
+fn tied(report: &Report) -> String {
+    match report.num_first() {
+        0 | 1 => String::new(),
+        2 => format!(
+            ", tied with `{}`, which stands later in the file",
+            report.trials[1].id
+        ),
+        num => format!(", the first in the file of {num} that are tied"),
     }
 }
 
@@ -79,9 +103,40 @@ fn claim(report: &Report, best: &Trial) -> Option<String> {
 
 /// What the numbers of the ranked table are.
 pub fn about_table(report: &Report) -> String {
-    format!(
-        "Mean ± standard deviation over n seeds, of each run's best epoch by `{}`. The interval for the mean is Student's. s/run is wall time.",
+    let n = match report.folds {
+        Some(folds) => format!("n runs, the {folds} folds of a cross-validation by each seed"),
+        None => "n seeds".into(),
+    };
+    let mut text = format!(
+        "Mean ± standard deviation over {n}, of each run's best epoch by `{}`. The interval for the mean is Student's. s/run is wall time.",
         report.objective
+    );
+    if report.folds.is_some() {
+        text.push_str(" A fold counts as a seed does, and differences are paired by both. Folds share most of their training items, so intervals and verdicts over them claim more than they should (Nadeau and Bengio, 2003).");
+    }
+    let is_partial = |trial: &&Trial| trial.n > 0 && trial.n < trial.runs.len();
+    if report.trials.iter().any(|trial| is_partial(&trial)) {
+        text.push_str(" Where not all seeds are completed, as in \"2 of 3\", all numbers of a trial, also in plots, are over those that are.");
+    }
+    if report.trials.iter().any(|trial| {
+        let student = report.objective_of(trial).and_then(|s| s.student);
+        student.is_some_and(|student| is_beyond(&report.objective, &student))
+    }) {
+        text.push_str(&format!(" {}", about_bounds(&report.objective)));
+    }
+    text
+}
+
+/// Why an interval goes beyond what its metric can be.
+pub fn about_bounds(metric: &str) -> String {
+    let (low, high) = bounds(metric);
+    let ends = match (low.is_finite(), high.is_finite()) {
+        (true, true) => format!("from {low} to {high}"),
+        (true, false) => format!("{low} at least"),
+        _ => format!("{high} at most"),
+    };
+    format!(
+        "`{metric}` is {ends}: Student's interval of few seeds knows nothing of that, and what it has beyond cannot be."
     )
 }
 

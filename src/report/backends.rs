@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use super::model::Trial;
 use super::numbers::{mean_and_sd, short_number, value_text};
-use super::sample::{ALPHA, Sample};
+use super::sample::{ALPHA, Sample, keyed};
 use super::table::Columns;
 use super::verdict;
 use crate::spec::kind::show_bytes;
@@ -76,12 +76,10 @@ pub fn by_backend(trials: &[Trial], objective: &str, direction: Direction) -> Ve
         let is_other =
             |trial: &Trial| trial.num_moved == 0 && first.is_some_and(|first| first.id != trial.id);
         let others: Vec<&&Trial> = members.iter().filter(|trial| is_other(trial)).collect();
-        let values = |trial: &Trial| {
-            let sample = trial.metrics.get(objective);
-            sample.map_or(Vec::new(), |sample| sample.by_seed.clone())
-        };
-        let samples: Vec<_> = others.iter().map(|trial| values(trial)).collect();
-        let baseline = first.map_or(Vec::new(), |first| values(first));
+        let baseline = first.map_or::<&[_], _>(&[], |first| first.values(objective));
+        let samples = others.iter().map(|trial| trial.values(objective));
+        let mut samples = keyed(&[baseline].into_iter().chain(samples).collect::<Vec<_>>());
+        let baseline = samples.remove(0);
         let found = verdicts(&baseline, &samples, direction, ALPHA, num_comparisons);
         let mut found = found.unwrap_or_default().into_iter();
         for trial in members {

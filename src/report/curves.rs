@@ -88,9 +88,14 @@ impl Curves {
     /// Reads the curves of the best trials and of the baseline. A run whose events cannot be read has none; that is
     /// told where its numbers are.
     pub fn read(report: &Report, index: &Index, folder: &ExperimentFolder) -> Self {
+        let trials = report.trials.iter();
+        let pairs = trials.flat_map(|trial| trial.runs.iter().map(|run| (run, &trial.id)));
+        let trial_of: BTreeMap<&String, &String> = pairs.collect();
         let mut by_trial: BTreeMap<&str, Vec<&RunEntry>> = BTreeMap::new();
         for run in index.runs.iter().filter(|run| run.epochs > 0) {
-            by_trial.entry(&run.trial).or_default().push(run);
+            if let Some(trial) = trial_of.get(&run.id) {
+                by_trial.entry(trial).or_default().push(run);
+            }
         }
         let trials = report.trials.iter();
         let have = trials.filter_map(|trial| Some((trial, by_trial.get(trial.id.as_str())?)));

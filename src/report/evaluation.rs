@@ -23,9 +23,9 @@ impl Selected {
     /// Reads that of the highest ranked trial. `None` where no completed run of it has one that can be read: it is no
     /// part of the record, and a report is whole without it.
     pub fn read(report: &Report, index: &Index, folder: &ExperimentFolder) -> Option<Self> {
-        let best = report.trials.first().filter(|trial| trial.n > 0)?;
+        let best = report.selected()?;
         let runs = index.runs.iter();
-        let runs = runs.filter(|run| run.trial == best.id && run.state == State::Completed);
+        let runs = runs.filter(|run| run.state == State::Completed && best.runs.contains(&run.id));
         let read = runs.filter_map(|run| {
             let evaluation = folder.run(&run.id).read_evaluation().ok().flatten()?;
             Some((run.id.clone(), evaluation))

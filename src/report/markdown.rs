@@ -5,7 +5,7 @@ use comfy_table::presets;
 use super::answer::{about_table, adjusted, answer};
 use super::model::Report;
 use super::sections::{Section, cut, sections};
-use super::table::{Columns, ranked};
+use super::table::{Columns, about_losses, ranked};
 
 /// The text of `report.md`.
 pub fn markdown(report: &Report) -> String {
@@ -21,6 +21,7 @@ pub fn markdown(report: &Report) -> String {
     let is_cut = cut(&mut table);
     push_table(&mut text, table);
     let notes = [about_table(report)].into_iter().chain(is_cut);
+    let notes = notes.chain(about_losses(report).map(str::to_owned));
     for note in notes.chain(adjusted(report)) {
         text.push_str(&format!("\n{}\n", note.replace('*', "\\*")));
     }

@@ -3,10 +3,12 @@
 mod aggregate;
 mod answer;
 mod backends;
+mod brief;
 pub mod compare;
 mod csv;
 mod curves;
 mod evaluation;
+mod folds;
 mod html;
 pub mod list;
 mod markdown;
@@ -21,6 +23,7 @@ mod verdict;
 
 pub use aggregate::{aggregate, of_all_metrics};
 pub use backends::{Against, OnBackend};
+pub use brief::Brief;
 pub use csv::csv;
 pub use curves::{Band, Curve, CurvePoint, Curves, TrialCurves};
 pub use evaluation::Selected;
@@ -29,7 +32,7 @@ pub use markdown::markdown;
 pub use model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial};
 pub use numbers::{short_number, value_text};
 pub use sample::{ALPHA, CONFIDENCE, Sample, direction};
-pub use table::{footnote, table};
+pub use table::{footnotes, table};
 
 use std::io;
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
+use super::aggregate::varies_loss;
 use super::backends::OnBackend;
 use super::curves::Curves;
 use super::evaluation::Selected;
@@ -30,6 +31,9 @@ pub struct Report {
     pub notices: Vec<String>,
     /// The varied keys, in file order.
     pub axes: Vec<String>,
+    /// How many folds of a cross-validation stand beside the seeds of a trial: each counts as a seed does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folds: Option<usize>,
     /// Runs that were planned.
     pub num_runs: usize,
     /// Runs that are completed.
@@ -37,7 +41,8 @@ pub struct Report {
     /// The same trials on several backends side by side, in the order of the file; empty when there is one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backends: Vec<OnBackend>,
-    /// The trials, best first; those without a completed run last, in file order.
+    /// The trials, best first; those without a completed run last, in file order. In file order all of them where none
+    /// is ranked, as the objective is the loss and trials minimize different functions.
     pub trials: Vec<Trial>,
     /// What was measured on test, of the highest ranked trial alone.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -76,7 +81,7 @@ pub struct Baseline {
 /// One trial over its seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    /// Place by the objective, from 1; none without a completed run.
+    /// Place by the objective, from 1; none without a completed run. Equals have the same one.
     pub rank: Option<usize>,
     /// The trial's name.
     pub id: String,
@@ -148,6 +153,30 @@ pub struct Provenance {
 }
 
 impl Report {
+    /// What pairs the runs of trials, in words.
+    pub fn repeats(&self) -> &'static str {
+        match self.folds {
+            Some(_) => "seed and fold",
+            None => "seed",
+        }
+    }
+
+    /// The highest ranked trial: the first one where several are equal.
+    pub fn selected(&self) -> Option<&Trial> {
+        self.trials.first().filter(|trial| trial.rank.is_some())
+    }
+
+    /// The trials that are equal to the highest ranked one, with it.
+    pub fn num_first(&self) -> usize {
+        let trials = self.trials.iter();
+        trials.filter(|trial| trial.rank == Some(1)).count()
+    }
+
+    /// Whether a metric is that of other functions in other trials, so that its values are not to be compared.
+    pub fn is_of_several_losses(&self, metric: &str) -> bool {
+        metric.rsplit('/').next() == Some("loss") && varies_loss(&self.axes)
+    }
+
     /// Whether a run was skipped.
     pub fn is_skipped(&self, run: &str) -> bool {
         let mut problems = self.problems.iter();
@@ -169,6 +198,16 @@ impl Problem {
     /// Whether the run was skipped.
     pub fn is_skipped(&self) -> bool {
         self.outcome == State::Skipped
+    }
+}
+
+impl Trial {
+    /// Over how many runs its numbers are: `2`, or `2 of 3` where not all that are planned are completed.
+    pub fn n_in_words(&self) -> String {
+        match self.n == self.runs.len() {
+            true => self.n.to_string(),
+            false => format!("{} of {}", self.n, self.runs.len()),
+        }
     }
 }
 

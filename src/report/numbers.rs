@@ -47,8 +47,21 @@ pub fn interval(interval: &Interval) -> String {
 
 /// A share as a percentage, such as `5 %`.
 pub fn percent(share: f64) -> String {
-    let digits = format!("{:.4}", 100.0 * share);
-    format!("{} %", digits.trim_end_matches('0').trim_end_matches('.'))
+    let share = 100.0 * share;
+    let trimmed = |digits: &str| {
+        digits
+            .trim_end_matches('0')
+            .trim_end_matches('.')
+            .to_owned()
+    };
+    match share.abs() {
+        small if small > 0.0 && small < 1e-3 => {
+            let text = format!("{share:.3e}");
+            let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
+            format!("{}e{power} %", trimmed(digits))
+        }
+        _ => format!("{} %", trimmed(&format!("{share:.4}"))),
+    }
 }
 
 /// The decimals that show two digits of a spread, at most 6.
@@ -135,5 +148,7 @@ mod tests {
         let values = [0.969_2, 0.971_3, 0.973_5];
         let student = Interval::student(&values, 0.95).unwrap();
         assert_eq!(interval(&student), "0.9660 to 0.9767");
+        let shares = [0.05, 0.001, 1e-7, 0.0, 1.0].map(percent);
+        assert_eq!(shares, ["5 %", "0.1 %", "1e-5 %", "0 %", "100 %"]);
     }
 }

@@ -10,6 +10,7 @@ mod problems;
 mod verdicts;
 
 pub use effects::{effect_columns, effect_note};
+pub use learning::about_bands;
 pub use origin::in_words;
 
 use super::model::Report;
@@ -91,6 +92,7 @@ pub fn sections(report: &Report) -> Vec<Section> {
     all.extend(effects::together(report));
     all.extend(verdicts::verdicts(report));
     all.extend(verdicts::seeds(report));
+    all.extend(verdicts::metrics(report));
     all.extend(cost::cost(report));
     all.extend(cost::backends(report));
     all.extend(cost::memory(report));

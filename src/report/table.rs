@@ -1,5 +1,7 @@
 //! The ranked trials as rows, and as a table for a terminal.
 
+use std::collections::BTreeSet;
+
 use comfy_table::{ContentArrangement, Table, TableStyle, presets};
 
 use super::model::{Report, Trial};
@@ -42,6 +44,9 @@ impl Columns {
     }
 }
 
+/// More metrics than this have a table of their own, and the ranked one has but their loss.
+pub const MOST_METRICS: usize = 3;
+
 /// The columns besides the objective that a reader wants to see: what was measured on valid, the loss last.
 pub fn more_metrics(report: &Report) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
@@ -61,7 +66,7 @@ pub fn more_metrics(report: &Report) -> Vec<&str> {
 /// of other metrics and times.
 pub fn ranked(report: &Report, with_more: bool) -> Columns {
     let mut columns = Columns::new();
-    columns.push(report, "#", rank);
+    columns.push(report, "#", rank(report));
     if report.axes.is_empty() {
         columns.push(report, "trial", |trial| trial.id.clone());
     }
@@ -72,8 +77,13 @@ pub fn ranked(report: &Report, with_more: bool) -> Columns {
     }
     push_objective(&mut columns, report, true);
     if with_more {
-        for name in more_metrics(report) {
-            columns.push(report, name, |trial| metric(trial, name));
+        let names = more_metrics(report);
+        let is_narrow = names.len() > MOST_METRICS;
+        for name in names
+            .into_iter()
+            .filter(|name| !is_narrow || name.ends_with("/loss"))
+        {
+            columns.push(report, head_of(report, name), |trial| metric(trial, name));
         }
         columns.push(report, "s/run", |trial| {
             let secs = trial.wall_secs;
@@ -83,12 +93,24 @@ pub fn ranked(report: &Report, with_more: bool) -> Columns {
     columns
 }
 
+/// All metrics of the trials, where the ranked table has not all of them.
+pub fn all_metrics(report: &Report) -> Option<Columns> {
+    let names = more_metrics(report);
+    if names.len() <= MOST_METRICS {
+        return None;
+    }
+    let mut columns = Columns::new();
+    columns.push(report, "trial", |trial| trial.id.clone());
+    columns.push(report, "n", |trial| trial.n_in_words() + mark(trial));
+    for name in [report.objective.as_str()].into_iter().chain(names) {
+        columns.push(report, head_of(report, name), |trial| metric(trial, name));
+    }
+    Some(columns)
+}
+
 fn push_objective(columns: &mut Columns, report: &Report, with_interval: bool) {
-    columns.push(report, "n", |trial| match trial.n == trial.runs.len() {
-        true => trial.n.to_string() + mark(trial),
-        false => format!("{} of {}{}", trial.n, trial.runs.len(), mark(trial)),
-    });
-    columns.push(report, &report.objective, |trial| {
+    columns.push(report, "n", |trial| trial.n_in_words() + mark(trial));
+    columns.push(report, head_of(report, &report.objective), |trial| {
         metric(trial, &report.objective)
     });
     if with_interval && report.trials.iter().any(|trial| trial.n > 1) {
@@ -117,8 +139,37 @@ pub fn verdict_of(report: &Report, trial: &Trial) -> String {
     }
 }
 
-fn rank(trial: &Trial) -> String {
-    trial.rank.map_or("-".into(), |rank| rank.to_string())
+/// The name of a metric over a column; marked where its values are not to be compared.
+pub fn head_of(report: &Report, metric: &str) -> String {
+    match report.is_of_several_losses(metric) {
+        true => format!("{metric} †"),
+        false => metric.to_owned(),
+    }
+}
+
+/// What the mark over a column means, if one has it.
+pub fn about_losses(report: &Report) -> Option<&'static str> {
+    let measured = report.trials.iter().flat_map(|trial| trial.metrics.keys());
+    let is_marked = measured
+        .into_iter()
+        .any(|name| report.is_of_several_losses(name));
+    is_marked.then_some("† The losses of trials are those of different functions: no loss of one is better or worse than that of another.")
+}
+
+/// Gives the rank of a trial, and whether it is that of others too.
+fn rank(report: &Report) -> impl Fn(&Trial) -> String + use<> {
+    let ranks: Vec<usize> = report
+        .trials
+        .iter()
+        .filter_map(|trial| trial.rank)
+        .collect();
+    let pairs = ranks.windows(2).filter(|pair| pair[0] == pair[1]);
+    let tied: BTreeSet<usize> = pairs.map(|pair| pair[0]).collect();
+    move |trial| match trial.rank {
+        Some(rank) if tied.contains(&rank) => format!("{rank} tied"),
+        Some(rank) => rank.to_string(),
+        None => "-".into(),
+    }
 }
 
 /// A metric of a trial: mean and standard deviation.
@@ -135,13 +186,14 @@ fn mark(trial: &Trial) -> &'static str {
     }
 }
 
-/// What the mark in a table means; none when no trial has it.
-pub fn footnote(report: &Report) -> Option<&'static str> {
+/// What the marks in a table mean; nothing when there are none.
+pub fn footnotes(report: &Report) -> Vec<&'static str> {
     let mut trials = report.trials.iter();
     let marked = trials.any(|trial| trial.num_adjusted > 0);
-    marked.then_some(
+    let adjusted = marked.then_some(
         "* with runs that were adjusted, after a failure or to fit into memory: see the remarks of report.md",
-    )
+    );
+    adjusted.into_iter().chain(about_losses(report)).collect()
 }
 
 /// The ranked trials for a terminal of `width` columns: the widest of some tables that fits, else a line or two for
@@ -149,7 +201,7 @@ pub fn footnote(report: &Report) -> Option<&'static str> {
 pub fn table(report: &Report, width: u16) -> String {
     let by_id = |with_verdict: bool| {
         let mut columns = Columns::new();
-        columns.push(report, "#", rank);
+        columns.push(report, "#", rank(report));
         columns.push(report, "trial", |trial| trial.id.clone());
         push_objective(&mut columns, report, false);
         if !with_verdict && report.baseline.is_some() {
@@ -171,6 +223,7 @@ pub fn table(report: &Report, width: u16) -> String {
             return text;
         }
     }
+    let rank = rank(report);
     let line = |trial: &Trial| {
         let (rank, id, mark) = (rank(trial), &trial.id, mark(trial));
         format!(

@@ -2,7 +2,8 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::report::{Report, html, markdown};
+use crate::report::list::age;
+use crate::report::{Brief, Report, html, markdown};
 
 /// Keeps a page up to date.
 const LIVE: &str = include_str!("live.js");
@@ -22,16 +23,33 @@ pub fn report(report: &Report) -> Page {
     live(&page.unwrap_or_else(|_| text_page(&report.experiment, &markdown(report))))
 }
 
-/// Experiments, each a link.
-pub fn list<'a>(names: impl Iterator<Item = &'a str>) -> Page {
-    let items = names.map(|name| {
+/// Experiments, each a row with a link; of those that cannot be read, why.
+pub fn list<'a>(
+    all: impl Iterator<Item = (&'a str, Result<Option<Brief>, String>)>,
+    now_ms: u64,
+) -> Page {
+    let rows = all.map(|(name, brief)| {
+        let cells = match brief {
+            Ok(Some(brief)) => {
+                let last = brief.last_event_ms;
+                let age = last.map(|last| age(now_ms.saturating_sub(last) as f64 / 1e3));
+                let runs = format!("{} of {}", brief.num_completed, brief.num_runs);
+                let dash = || "-".to_owned();
+                [brief.state, runs, brief.best.unwrap_or_else(dash), age.unwrap_or_else(dash)]
+            }
+            Ok(None) => ["no plan", "", "", ""].map(str::to_owned),
+            Err(reason) => [format!("cannot be read: {reason}"), String::new(), String::new(), String::new()],
+        };
+        let [state, runs, best, age] = cells.map(|cell| escaped(&cell));
         let (path, name) = (encoded(name), escaped(name));
-        format!("<li><a href=\"/{path}/\">{name}</a></li>\n")
+        format!("<tr><td><a href=\"/{path}/\">{name}</a></td><td>{state}</td><td>{runs}</td><td>{best}</td><td>{age}</td></tr>\n")
     });
-    let items: String = items.collect();
-    let what = match items.is_empty() {
+    let rows: String = rows.collect();
+    let what = match rows.is_empty() {
         true => "<p>There are no experiments yet.</p>".to_owned(),
-        false => format!("<ul>\n{items}</ul>"),
+        false => format!(
+            "<div class=\"wrap\"><table>\n<thead><tr><th>experiment</th><th>state</th><th>completed</th><th>best mean</th><th>last event</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>"
+        ),
     };
     live(&page(
         "Experiments",
@@ -46,7 +64,7 @@ fn text_page(title: &str, text: &str) -> String {
 fn page(title: &str, body: &str) -> String {
     let title = escaped(title);
     format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n<style>:root {{ color-scheme: light dark; font-family: system-ui, sans-serif; }} body {{ margin: 1rem; }} pre {{ overflow-x: auto; }}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n<style>:root {{ color-scheme: light dark; font-family: system-ui, sans-serif; }} body {{ margin: 1rem; }} pre, .wrap {{ overflow-x: auto; }} table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; }} th, td {{ padding: .35rem .8rem .35rem 0; text-align: left; border-bottom: 1px solid #8884; vertical-align: top; }} td:nth-child(n+3) {{ overflow-wrap: anywhere; min-width: 4rem; }} @media (max-width: 40rem) {{ thead {{ display: none; }} tr {{ display: block; padding: .5rem 0; border-bottom: 1px solid #8884; }} td {{ display: inline-block; border: 0; padding: 0 .8rem 0 0; min-width: 0; }} td:first-child {{ display: block; }} }}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
 }
 

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use sha2::{Digest, Sha256};
 
 use super::{Response, page};
-use crate::record::ExperimentFolder;
-use crate::report;
+use crate::record::{ExperimentFolder, Index, unix_millis};
+use crate::report::{self, Brief};
 
 /// How often a tree is looked at anew.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -22,6 +22,8 @@ pub struct Site {
     folder: PathBuf,
     /// Where it really is: nothing from elsewhere is shown.
     real: PathBuf,
+    /// The page that lists all experiments, and when it was made.
+    listed: Mutex<Option<(Instant, Response)>>,
     reports: Mutex<BTreeMap<String, Arc<Mutex<Kept>>>>,
 }
 
@@ -39,6 +41,7 @@ impl Site {
         Ok(Self {
             folder: folder.to_owned(),
             real: folder.canonicalize()?,
+            listed: Mutex::default(),
             reports: Mutex::default(),
         })
     }
@@ -51,10 +54,7 @@ impl Site {
         match parts[..] {
             [""] => match &experiments[..] {
                 [(name, _)] => Response::redirect(&format!("/{}/", page::encoded(name))),
-                _ => {
-                    let names = experiments.iter().map(|(name, _)| name.as_str());
-                    Response::page(HTML, page::list(names))
-                }
+                _ => self.list(&experiments),
             },
             [name] if find(&experiments, name).is_some() => {
                 Response::redirect(&format!("/{name}/"))
@@ -65,6 +65,24 @@ impl Site {
             },
             _ => unknown(),
         }
+    }
+
+    /// The page that lists what there is.
+    fn list(&self, experiments: &[(String, ExperimentFolder)]) -> Response {
+        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, page)) = &*listed
+            && at.elapsed() < INTERVAL
+        {
+            return page.clone();
+        }
+        let all = experiments.iter().map(|(name, folder)| {
+            let index = Index::read(folder).map_err(|e| e.to_string());
+            let brief = index.map(|index| index.map(|it| Brief::of(&it, folder.is_in_use())));
+            (name.as_str(), brief)
+        });
+        let page = Response::page(HTML, page::list(all, unix_millis()));
+        *listed = Some((Instant::now(), page.clone()));
+        page
     }
 
     fn experiments(&self) -> Vec<(String, ExperimentFolder)> {

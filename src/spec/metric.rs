@@ -44,6 +44,29 @@ impl Metric {
         )
     }
 
+    /// The least and the largest that it can be.
+    pub fn bounds(self) -> (f64, f64) {
+        match self {
+            Metric::Accuracy
+            | Metric::TopKAccuracy
+            | Metric::Precision
+            | Metric::Recall
+            | Metric::FBeta
+            | Metric::Auroc
+            | Metric::AucPr
+            | Metric::HammingScore
+            | Metric::SubsetAccuracy
+            | Metric::Dice
+            | Metric::MeanIou => (0.0, 1.0),
+            Metric::Mae | Metric::Mse | Metric::Rmse => (0.0, f64::INFINITY),
+            Metric::Perplexity => (1.0, f64::INFINITY),
+            Metric::R2 => (f64::NEG_INFINITY, 1.0),
+            Metric::Ssim => (-1.0, 1.0),
+            // That of a density can be below 0.
+            Metric::Loss | Metric::Psnr => (f64::NEG_INFINITY, f64::INFINITY),
+        }
+    }
+
     /// The tasks that it measures.
     pub fn tasks(self) -> &'static [TaskKind] {
         use TaskKind::*;

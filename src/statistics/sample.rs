@@ -28,6 +28,8 @@ pub struct Description {
 pub enum IntervalMethod {
     /// Student's t (Student, 1908).
     StudentT,
+    /// Student's t, of one more value (Hahn and Meeker, 1991).
+    Prediction,
     /// Student's t with Welch's degrees of freedom (Welch, 1947).
     WelchT,
     /// The bootstrap, bias-corrected and accelerated (Efron, 1987).
@@ -81,6 +83,19 @@ impl Interval {
         let (mean, error) = (mean(values)?, spread(values)? / n.sqrt());
         let half = student_critical(0.5 * (1.0 - level), n - 1.0) * error;
         Self::around(IntervalMethod::StudentT, level, mean, half)
+    }
+
+    /// The interval in which one more value of a normal distribution lies: mean ± t sd sqrt(1 + 1/n), with t as in
+    /// [`Self::student`] (Hahn and Meeker, Statistical Intervals, 1991, section 4.7). Of equal values it is that value.
+    ///
+    /// Refuses fewer than two values, values that are not finite, and a level that is not between 0 and 1.
+    pub fn prediction(values: &[f64], level: f64) -> Result<Self, Refusal> {
+        check_level(level)?;
+        check_values(values, 2)?;
+        let n = values.len() as f64;
+        let (mean, error) = (mean(values)?, sd(values)? * (1.0 + 1.0 / n).sqrt());
+        let half = student_critical(0.5 * (1.0 - level), n - 1.0) * error;
+        Self::around(IntervalMethod::Prediction, level, mean, half)
     }
 
     /// The BCa interval of the bootstrap for the mean (Efron, 1987, Better Bootstrap Confidence Intervals), from

@@ -2,8 +2,12 @@
 //! compiled in.
 
 mod card;
+#[cfg(all(feature = "_tuned", any(target_os = "linux", windows)))]
+mod nvml;
 
 use burn::tensor::{Device, FloatDType};
+
+pub use card::{address, used_bytes};
 
 use crate::plan::inventory::{Found, Inventory, Listed, State};
 use crate::spec::backend::{Backend, DeviceName, FLEX, Precision};

@@ -1,7 +1,7 @@
 //! The memory that a run holds: sampled while it trains, and held against its limit.
 //!
 //! The figure that counts is that of the place where the run computes: of the process on the host, whose
-//! allocator stands for the pool, else what the device's pool has reserved. A thread looks every 10 ms at the process, which costs one read of
+//! allocator stands for the pool, else what the device's pool has reserved. What is in use of a card by all is recorded beside it. A thread looks every 10 ms at the process, which costs one read of
 //! `/proc/self/status`, and every 100 ms at the pool, which waits for what was recorded before it and
 //! changes nothing of it.
 
@@ -15,6 +15,7 @@ use burn::train::Interrupter;
 use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 
 use super::allocator::living;
+use super::device;
 use crate::event::{FailureClass, MemoryPeak, Outcome, PoolUsage};
 use crate::plan::{Room, RunPlan};
 use crate::spec::kind::show_bytes;
@@ -48,6 +49,8 @@ struct Seen {
     over_limit: Option<u64>,
     /// The device with the pool.
     device: Option<Device>,
+    /// The address of its card, if it is on one.
+    card: Option<String>,
 }
 
 impl Meter {
@@ -103,13 +106,22 @@ impl Meter {
     /// The device whose pool counts, once it is open. Of devices on the host the process counts alone.
     pub fn watch(&self, device: &Device) {
         if !self.on_host {
-            self.seen().device = Some(device.clone());
+            let mut seen = self.seen();
+            seen.device = Some(device.clone());
+            seen.card = device::address(device);
         }
     }
 
     /// What is held now: by the process, and by the pool if one counts.
     pub fn look(&self, at_pool: bool) -> MemoryPeak {
-        let device = self.seen().device.clone().filter(|_| at_pool);
+        let (device, card) = match at_pool {
+            true => {
+                // One guard: a second one would wait for the first for ever.
+                let seen = self.seen();
+                (seen.device.clone(), seen.card.clone())
+            }
+            false => (None, None),
+        };
         let usage = device.and_then(|device| device.memory_pool_usage());
         let process_bytes = held_bytes();
         let pool = match self.on_host {
@@ -127,6 +139,7 @@ impl Meter {
         let now = MemoryPeak {
             process_bytes,
             pool,
+            card_bytes: card.and_then(|address| device::used_bytes(&address)),
         };
         let mut seen = self.seen();
         seen.peak = seen.peak.max(now);

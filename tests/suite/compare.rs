@@ -185,6 +185,136 @@ fn one_seed_is_no_ground_for_a_claim() {
 }
 
 #[test]
+fn equal_trials_have_one_rank() {
+    // All of one optimizer are equal to the bit.
+    let equal =
+        |trial: &str, seed: u64| 0.5 + 0.1 * f64::from(trial.contains("adam")) + 0.01 * seed as f64;
+    let report = aggregate(&index(SWEEP, equal), Vec::new());
+    let ranks: Vec<_> = report.trials.iter().map(|trial| trial.rank).collect();
+    assert_eq!(ranks, [1, 1, 3, 3].map(Some));
+    let text = runner::report::markdown(&report);
+    assert!(
+        text.contains("| 1 tied | adam") && text.contains("| 3 tied | sgd"),
+        "{text}"
+    );
+    assert!(
+        text.contains(", tied with `optimizer=adam,hidden=16`, which stands later in the file; "),
+        "{text}"
+    );
+    let all = of_all_metrics(&index(SWEEP, equal));
+    let compared = compare(&sources(vec![("a", all)]), &ask()).unwrap();
+    let ranks: Vec<_> = compared.trials.iter().map(|trial| trial.rank).collect();
+    assert_eq!(ranks, [1, 1, 3, 3].map(Some));
+    assert!(plain(&compared, 200).contains(" 3 tied  optimizer=sgd,hidden=8 "));
+}
+
+#[test]
+fn losses_of_different_functions_are_not_ranked() {
+    let text = format!(
+        "[objective]\nmetric = \"valid/loss\"\n{}",
+        SWEEP.replace(
+            "model.hidden = [[8], [16]]",
+            "loss.type = [\"cross_entropy\", \"mse\"]"
+        )
+    );
+    let index = index(&text, clear);
+    let report = aggregate(&index, Vec::new());
+    assert!(
+        report
+            .trials
+            .iter()
+            .all(|trial| trial.rank.is_none() && trial.verdict.is_none())
+    );
+    assert!(report.test.is_empty());
+    let text = runner::report::markdown(&report);
+    assert!(
+        text.contains(
+            "No trial is ranked: `valid/loss` is that of other functions in other trials"
+        ) && text.contains("| valid/loss † ")
+            && text.contains("\n† The losses of trials"),
+        "{text}"
+    );
+    let page = runner::report::html(&report, None).unwrap();
+    assert!(!page.contains("<tr class=\"first\">") && !page.contains("class=\"plot parallel\""));
+    let source = sources(vec![("a", of_all_metrics(&index))]);
+    let comparison = compare(&source, &ask()).unwrap();
+    let text = plain(&comparison, 200);
+    assert!(
+        text.contains(" -  optimizer=") && text.contains("nothing is ranked or claimed"),
+        "{text}"
+    );
+    // What all have in common is compared.
+    let question = Question {
+        value: Some("valid/accuracy".into()),
+        ..ask()
+    };
+    let comparison = compare(&source, &question).unwrap();
+    assert_eq!(comparison.trials[0].rank, Some(1));
+    assert!(comparison.is_common && comparison.trials[3].verdict.is_some());
+}
+
+/// Trials that differ in their fold alone are one, over folds and seeds.
+#[test]
+fn folds_count_as_seeds() {
+    let text = SWEEP
+        .replace("seeds = [1, 2, 3, 4, 5, 6, 7, 8]", "seeds = [1, 2]")
+        .replace(
+            "[sweep.grid]",
+            "[data.split]\nfolds = 4\n[sweep.grid]\ndata.split.fold = [0, 1, 2, 3]",
+        )
+        .replace("model.hidden = [[8], [16]]\n", "");
+    let of_fold = |trial: &str, seed: u64| {
+        let fold: u64 = trial[5..6].parse().unwrap();
+        clear(trial, seed + 2 * fold)
+    };
+    let index = index(&text, of_fold);
+    let report = aggregate(&index, Vec::new());
+    assert_eq!(
+        (report.folds, report.axes.len(), report.trials.len()),
+        (Some(4), 1, 2)
+    );
+    assert_eq!(report.trials[0].id, "optimizer=adam");
+    assert_eq!((report.trials[0].n, report.trials[0].runs.len()), (8, 8));
+    // Eight pairs by seed and fold of one sign, as with eight seeds.
+    let verdict = report.trials[1].verdict.as_ref().unwrap();
+    assert_eq!(verdict.comparison.unwrap().test.p, 2.0 / 256.0);
+    insta::assert_snapshot!("folds_report", runner::report::markdown(&report));
+    let saved: Report = serde_json::from_value(serde_json::to_value(&report).unwrap()).unwrap();
+    assert_eq!(saved, report);
+    let comparison = compare(&sources(vec![("a", of_all_metrics(&index))]), &ask()).unwrap();
+    assert!(plain(&comparison, 200).contains("paired by seed and fold where these are common"));
+    assert_eq!(
+        comparison.trials[1]
+            .verdict
+            .as_ref()
+            .unwrap()
+            .comparison
+            .unwrap()
+            .test
+            .p,
+        2.0 / 256.0
+    );
+}
+
+#[test]
+fn costs_and_seeds_are_compared_too() {
+    let question = Question {
+        value: Some("epoch_secs".into()),
+        pivot: Some(("seed".into(), "optimizer.type".into())),
+        ..ask()
+    };
+    let comparison = compared(&question);
+    assert_eq!(comparison.trials[0].sample.as_ref().unwrap().mean(), 0.5);
+    let pivot = comparison.pivot.as_ref().unwrap();
+    assert_eq!((pivot.rows.len(), pivot.columns.len()), (8, 2));
+    let text = plain(&comparison, 80);
+    assert!(
+        text.contains("Left out, as there is no room: s/epoch, speed, memory, times;"),
+        "{text}"
+    );
+}
+
+#[test]
 fn wrong_questions_are_answered_with_what_to_ask() {
     let report = of_all_metrics(&index(SWEEP, clear));
     let one = sources(vec![("made_up", report.clone())]);
@@ -243,13 +373,13 @@ fn wrong_questions_are_answered_with_what_to_ask() {
         ),
     ];
     insta::assert_snapshot!(all.join("\n"), @r#"
-    there is no metric `valid/acuracy`; metrics are `test/accuracy`, `valid/accuracy`, `valid/loss`
-    no trial has `valid/f_beta`; what was measured: `test/accuracy`, `valid/accuracy`, `valid/loss`
+    there is no metric `valid/acuracy`; did you mean `valid/accuracy`? there are `epoch_secs`, `test/accuracy`, `valid/accuracy`, `valid/loss`, `wall_secs`
+    no trial has `valid/f_beta`; what was measured: `epoch_secs`, `test/accuracy`, `valid/accuracy`, `valid/loss`, `wall_secs`
     there is no trial `optimizer=sdg` to compare the others with; the trials are `optimizer=adam,hidden=16`, `optimizer=adam,hidden=8`, `optimizer=sgd,hidden=16`, `optimizer=sgd,hidden=8`
     the objectives differ: `valid/accuracy` and `valid/loss`; say what to compare, such as `--value valid/accuracy`
     `optimizer=sgd,hidden=8` is the name of 2 trials; say which: `a/optimizer=sgd,hidden=8`, `b/optimizer=sgd,hidden=8`
-    `hidden` is no axis of what is compared; tables can have `optimizer.type`, `model.hidden`, `experiment`, `backend.device`, `backend.precision`
-    no trial has `seconds`; what can be traded: `test/accuracy`, `valid/accuracy`, `valid/loss`, `epoch_secs`, `wall_secs`, `memory_bytes`
+    `hidden` is no axis of what is compared; did you mean `model.hidden`? tables can have `optimizer.type`, `model.hidden`, `experiment`, `backend.device`, `backend.precision`, `seed`
+    no trial has `seconds`; what can be traded: `epoch_secs`, `memory_bytes`, `test/accuracy`, `valid/accuracy`, `valid/loss`, `wall_secs`
     "#);
 }
 

@@ -135,12 +135,13 @@ fn language_models_of_characters_learn_in_two_epochs() {
     }
 }
 
-/// Two of the five folds: 0.84 and 0.92 were measured.
+/// Two of the five folds, which are one trial: 0.84 and 0.92 were measured.
 #[test]
 fn waves_are_told_whichever_fold_is_held_out() {
     let sets = ["sweep.grid.data.split.fold=[0, 1]"];
     let accuracies = reached("waves_kfold", &sets, "valid/accuracy");
-    assert!(accuracies[1] > 0.7, "{accuracies:?}");
+    assert_eq!(accuracies.len(), 1);
+    assert!(accuracies[0] > 0.75, "{accuracies:?}");
 }
 
 /// One seed: 0.97 and 0.53 were measured.

@@ -307,7 +307,7 @@ fn an_experiment_can_stop_at_the_first_failure() {
     );
     assert_eq!(code, 1, "{stderr}");
     assert!(
-        stderr.contains("stopped because `base-s1` failed, as `on_failure.panic.then` is \"stop\": 3 runs left; run the same command again to go on"),
+        stderr.contains("stopped because `base-s1` failed, as `on_failure.panic.then` is \"stop\": 3 runs left; to go on: runner run"),
         "{stderr}"
     );
     assert!(
@@ -425,7 +425,7 @@ fn an_experiment_that_passes_its_limit_stops_and_goes_on_later() {
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--jobs", "1"]);
     assert_eq!(code, 1, "{stderr}");
     assert!(
-        stderr.contains("the experiment passed its limit of 700ms (`limits.experiment`): 2 runs left; run the same command again to go on"),
+        stderr.contains("the experiment passed its limit of 700ms (`limits.experiment`): 2 runs left; to go on: runner run"),
         "{stderr}"
     );
     assert_eq!(summary(folder.path(), "base-s1")["outcome"], "interrupted");

@@ -129,6 +129,8 @@ fn wrong_expressions_are_refused_with_the_nearest_name() {
         "learning_rat > 1",
         "hidden == [8]",
         "optimizer.type == adam",
+        "outcome == failed",
+        "acuracy > 0.9",
         "wall_secs/epochs < 1",
         "valid/accuracy >",
         "valid/accuracy = 0.9",
@@ -260,6 +262,20 @@ fn columns_groups_and_programs_get_what_they_ask_for() {
         ..query()
     };
     shown.push(text(&by_failure, TABLE));
+    for (sort, is_reversed) in [
+        ("objective", false),
+        ("mean", false),
+        ("model.hidden", true),
+        ("meen", false),
+    ] {
+        let query = Query {
+            group: Some("model.hidden".into()),
+            sort: Some(sort.into()),
+            is_reversed,
+            ..query()
+        };
+        shown.push(text(&query, TABLE));
+    }
     insta::assert_snapshot!("list_forms", shown.join("\n\n"));
 }
 

@@ -202,7 +202,17 @@ fn what_is_there_is_shown_once() {
     let (code, stdout, _) = run(folder.path(), &["watch"]);
     assert_eq!(code, 0);
     assert!(
-        stdout.contains("base-s2  incomplete, nobody trains it"),
+        stdout.contains("base-s2  incomplete, nobody trains it")
+            && stdout.contains("1 of 2 runs ended, 0 failed; nobody works on it; go on with: runner run spec.toml\n"),
+        "{stdout}"
+    );
+    // Nothing is foretold of runs that nobody has started.
+    let run_folder = folder.path().join("results/spec/runs/base-s2");
+    fs::remove_dir_all(&run_folder).unwrap();
+    let (code, stdout, _) = run(folder.path(), &["watch", "--once"]);
+    assert_eq!(code, 0);
+    assert!(
+        stdout.contains("base-s2  not started") && !stdout.contains(" left"),
         "{stdout}"
     );
 }

@@ -47,7 +47,7 @@ fn made_up() -> Report {
     report.problems = from(json!([
         {"run": "x-s1", "outcome": "failed", "message": "panic: it broke; the backtrace is in run.log"},
         {"run": "x-s2", "outcome": "failed", "message": "panic: it broke; the backtrace is in run.log"},
-        {"run": "y-s1", "outcome": "not_started", "message": "run the same command again to finish it"},
+        {"run": "y-s1", "outcome": "not_started", "message": "`runner run spec.toml` goes on with it"},
     ]));
     report
 }
@@ -253,6 +253,11 @@ fn a_template_is_given_to_the_report_verb() {
 
 /// What is written in a page once a browser has shown it, and what it said meanwhile.
 fn shown(chromium: &Path, page: &Path, script: &str) -> (String, String) {
+    shown_in(chromium, page, script, 800)
+}
+
+/// The same in a window of a width.
+fn shown_in(chromium: &Path, page: &Path, script: &str, width: usize) -> (String, String) {
     let text = fs::read_to_string(page).unwrap();
     let probe = page.with_extension("probe.html");
     // After the page's own script; what it finds out is written into an element of its own.
@@ -269,6 +274,7 @@ fn shown(chromium: &Path, page: &Path, script: &str) -> (String, String) {
             "--enable-logging=stderr",
             "--dump-dom",
         ])
+        .arg(format!("--window-size={width},900"))
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .arg(format!("file://{}", probe.display()))
         .output()
@@ -320,6 +326,26 @@ fn a_browser_shows_it_and_sorts_it() {
     let (found, said) = shown(&chromium, &at, script);
     assert_eq!(said, "", "the console is empty");
     insta::assert_snapshot!(found);
+}
+
+#[test]
+fn the_ranked_table_fits_wide_and_narrow_windows() {
+    let Some(chromium) = chromium() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("report.html");
+    fs::write(&at, page(&made_up())).unwrap();
+    let script = r##"
+        const wrap = document.querySelector("table.ranked").parentNode;
+        const cells = [...document.querySelectorAll("table.ranked tbody tr:first-child td")];
+        const right = Math.max(...cells.map((cell) => cell.getBoundingClientRect().right));
+        out.textContent = [wrap.scrollWidth <= wrap.clientWidth, right <= innerWidth,
+            document.documentElement.scrollWidth <= innerWidth].join(" ");
+    "##;
+    // A headless browser has no window narrower than 500.
+    for width in [1600, 1280, 760, 500] {
+        let (found, _) = shown_in(&chromium, &at, script, width);
+        assert_eq!(found, "true true true", "{width}");
+    }
 }
 
 #[test]

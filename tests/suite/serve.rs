@@ -188,6 +188,44 @@ fn nothing_else_is_served_and_nobody_else_is_answered() {
 }
 
 #[test]
+fn several_experiments_are_listed_with_how_far_they_are() {
+    let folder = completed(IRIS, &[]);
+    let fault = [
+        "run",
+        "spec.toml",
+        "--set",
+        "experiment.name=broken",
+        "--inject-fault",
+        "*@epoch:2=panic",
+    ];
+    run(folder.path(), &fault);
+    let server = Server::start(folder.path(), &[]);
+    let (code, _, page) = server.get("/", "");
+    assert_eq!(code, 200);
+    let row = |name: &str| {
+        page.lines()
+            .find(|line| line.contains(&format!("/{name}/")))
+            .unwrap_or_default()
+    };
+    assert!(
+        row("broken").contains("<td>1 failed</td><td>0 of 1</td><td>-</td><td>just now</td>"),
+        "{page}"
+    );
+    assert!(
+        row("spec").contains("<td>completed</td><td>1 of 1</td><td>valid/accuracy "),
+        "{page}"
+    );
+    // The first address again is refused, with what to do.
+    let port = server.address.rsplit(':').next().unwrap();
+    let (code, _, stderr) = run(folder.path(), &["serve", "results", "--port", port]);
+    assert_eq!(code, 2);
+    assert!(
+        stderr.contains(&format!("another program has the port {port}")),
+        "{stderr}"
+    );
+}
+
+#[test]
 fn others_need_a_token() {
     let folder = completed(IRIS, &[]);
     let (code, _, stderr) = run(folder.path(), &["serve", "--listen", "0.0.0.0"]);

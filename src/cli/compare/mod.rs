@@ -17,7 +17,7 @@ pub fn compare(args: &CompareArgs, output: &mut Output) -> u8 {
         }
         refuse(diagnostic, output)
     };
-    let sources = match sources::read(&args.what) {
+    let sources = match sources::read(&args.what, |word| output.say(word)) {
         Ok(sources) => sources,
         Err(wrong) => return refuse_with(wrong, output),
     };

@@ -6,13 +6,16 @@ use std::path::{Component, Path, PathBuf};
 
 use wildmatch::WildMatch;
 
-use crate::record::{ExperimentFolder, Index, RunFolder};
+use crate::record::{
+    ExperimentFolder, Index, OTHER_FORMAT_REMEDY, PLAN_REMEDY, RunFolder, is_other_format,
+};
 use crate::report::compare::{Source, Wrong};
 use crate::report::{Report, of_all_metrics};
 use crate::spec::document::plain_io_error;
 
-/// Reads what the arguments name, an experiment once however many of its runs are named.
-pub fn read(what: &[String]) -> Result<Vec<Source>, Wrong> {
+/// Reads what the arguments name, an experiment once however many of its runs are named. What cannot be read beside
+/// what can is passed over with a word for `tell`.
+pub fn read(what: &[String], mut tell: impl FnMut(&str)) -> Result<Vec<Source>, Wrong> {
     let mut paths = Vec::new();
     for text in what {
         paths.extend(expand(text)?);
@@ -24,7 +27,7 @@ pub fn read(what: &[String]) -> Result<Vec<Source>, Wrong> {
         match Kind::of(&path)? {
             Kind::Report => reports.push(saved(&path)?),
             Kind::Experiments(folders) => {
-                for folder in folders {
+                for ExperimentFolder(folder) in folders {
                     experiments.retain(|(known, _)| *known != folder);
                     experiments.push((folder, Vec::new()));
                 }
@@ -39,10 +42,20 @@ pub fn read(what: &[String]) -> Result<Vec<Source>, Wrong> {
         }
     }
     let mut all = Vec::new();
+    let mut unreadable = Vec::new();
     for (folder, ids) in experiments {
-        all.push(of_folder(&folder, &ids)?);
+        match of_folder(&folder, &ids) {
+            Ok(report) => all.push(report),
+            Err(wrong) => unreadable.push(wrong),
+        }
     }
     all.extend(reports);
+    if all.is_empty() && !unreadable.is_empty() {
+        return Err(unreadable.swap_remove(0));
+    }
+    for (message, help) in unreadable {
+        tell(&format!("passed over: {message}\n  help: {help}"));
+    }
     Ok(named(all))
 }
 
@@ -64,7 +77,7 @@ fn named(reports: Vec<Report>) -> Vec<Source> {
 /// What a path is.
 enum Kind {
     Report,
-    Experiments(Vec<PathBuf>),
+    Experiments(Vec<ExperimentFolder>),
     /// The experiment's folder and the run's id.
     Run(PathBuf, String),
 }
@@ -74,8 +87,9 @@ impl Kind {
         if path.is_file() {
             return Ok(Self::Report);
         }
-        if path.join("plan.json").exists() {
-            return Ok(Self::Experiments(vec![path.to_owned()]));
+        let experiments = ExperimentFolder::all(path);
+        if !experiments.is_empty() {
+            return Ok(Self::Experiments(experiments));
         }
         if RunFolder(path.to_owned()).run_toml().exists() {
             let experiment = path.parent().and_then(Path::parent);
@@ -90,17 +104,10 @@ impl Kind {
                 )),
             };
         }
-        let entries = fs::read_dir(path).into_iter().flatten().flatten();
-        let mut inner: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-        inner.retain(|path| path.join("plan.json").exists());
-        inner.sort();
-        match inner.is_empty() {
-            false => Ok(Self::Experiments(inner)),
-            true => Err((
-                format!("there is nothing to compare in `{}`", path.display()),
-                "name folders of experiments or of runs, such as `results/mnist_sweep`, or a `report.json`".into(),
-            )),
-        }
+        Err((
+            format!("there is nothing to compare in `{}`", path.display()),
+            "name folders of experiments or of runs, such as `results/mnist_sweep`, or a `report.json`".into(),
+        ))
     }
 }
 
@@ -156,14 +163,20 @@ fn matching(folder: &Path, pattern: &str) -> Vec<PathBuf> {
 
 /// The report of an experiment as it is now, of some of its runs or of all.
 fn of_folder(folder: &Path, ids: &[String]) -> Result<Report, Wrong> {
-    let unreadable = |reason: String| {
+    let unreadable = |reason: String, help: &str| {
         let message = format!("cannot read `{}`: {reason}", folder.display());
-        (message, "`runner report` on it says more".to_owned())
+        (message, help.to_owned())
     };
     let read = Index::read(&ExperimentFolder(folder.to_owned()));
     let mut index = read
-        .map_err(|e| unreadable(plain_io_error(&e)))?
-        .ok_or_else(|| unreadable("it has no plan".into()))?;
+        .map_err(|e| {
+            let help = match is_other_format(&e) {
+                true => OTHER_FORMAT_REMEDY,
+                false => PLAN_REMEDY,
+            };
+            unreadable(plain_io_error(&e), help)
+        })?
+        .ok_or_else(|| unreadable("it has no plan".into(), PLAN_REMEDY))?;
     if let Some(missing) = ids
         .iter()
         .find(|id| !index.runs.iter().any(|run| run.id == **id))

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::cli::OK;
-use crate::cli::list::pass_over;
+use crate::cli::list::{pass_over, pass_over_experiment};
 use crate::cli::output::Output;
 use crate::export::Exported;
 use crate::plan::Plan;
@@ -54,7 +54,7 @@ impl Pass {
     pub fn plan(&mut self, experiment: &ExperimentFolder, output: &mut Output) -> Option<Plan> {
         experiment.read_plan().unwrap_or_else(|e| {
             if !self.is_told {
-                self.code = pass_over(&experiment.0, &e, self.code, output);
+                self.code = pass_over_experiment(&experiment.0, &e, self.code, output);
             }
             None
         })

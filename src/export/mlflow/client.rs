@@ -1,6 +1,7 @@
 //! Requests to an MLflow server's REST API, version 2.0, and what may go wrong with them.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use base64::Engine;
@@ -40,6 +41,11 @@ pub enum ServerError {
         /// What is wrong with it.
         reason: String,
     },
+    /// Nothing listens there.
+    NotThere {
+        /// The server.
+        url: String,
+    },
     /// There was no whole answer.
     Unreachable {
         /// The server.
@@ -71,6 +77,9 @@ impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ServerError::Address { reason } => write!(f, "{reason}"),
+            ServerError::NotThere { url } => {
+                write!(f, "no server answers at {url}: the connection was refused")
+            }
             ServerError::Unreachable { url, reason } => {
                 write!(f, "no whole answer from {url}: {reason}")
             }
@@ -100,6 +109,9 @@ impl ServerError {
         match self {
             ServerError::Address { .. } => {
                 "give the address of a tracking server, such as `http://127.0.0.1:5000`"
+            }
+            ServerError::NotThere { .. } => {
+                "start it, such as with `mlflow server --host 127.0.0.1 --port 5000`, or give the address of one that runs with `--to`"
             }
             ServerError::Unreachable { .. } => {
                 "see whether it runs and can be reached from here; the next export sends what is left"
@@ -213,9 +225,25 @@ impl Server {
         request: &str,
         answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
     ) -> Result<Json, ServerError> {
-        let unreachable = |e: ureq::Error| ServerError::Unreachable {
-            url: self.url.clone(),
-            reason: e.to_string(),
+        let unreachable = |e: ureq::Error| {
+            let url = self.url.clone();
+            match &e {
+                ureq::Error::Io(e) if e.kind() == ErrorKind::ConnectionRefused => {
+                    ServerError::NotThere { url }
+                }
+                e if matches!(e, ureq::Error::HostNotFound)
+                    || e.to_string().contains("failed to lookup address") =>
+                {
+                    ServerError::Unreachable {
+                        url,
+                        reason: "no machine of that name is known here".into(),
+                    }
+                }
+                e => ServerError::Unreachable {
+                    url,
+                    reason: e.to_string(),
+                },
+            }
         };
         let mut answer = answer.map_err(unreachable)?;
         let status = answer.status().as_u16();

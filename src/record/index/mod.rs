@@ -132,6 +132,7 @@ impl Saved {
         let are_same = in_parallel(&known, |(entry, stamps)| {
             let there = folder.run(&entry.id);
             stamps.is_some_and(|stamps| stamps.hold(&there, mend, self.time_ns))
+                && entry.state != State::Running
                 && !(entry.state == State::Incomplete && may_be_alive(&there))
         });
         if are_same.iter().all(|is_same| *is_same) {

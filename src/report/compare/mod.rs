@@ -11,10 +11,12 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::aggregate::axis_effects;
+use super::aggregate::{axis_effects, varies_loss};
 use super::backends::{OnBackend, by_backend};
+use super::list::nearest_last;
 use super::model::{AxisEffect, Baseline, Report, Trial};
-use super::sample::{Sample, direction};
+use super::sample::{COSTS, Sample, direction, keyed};
+use crate::spec::nearest_path;
 use crate::statistics::{Direction, Verdict, verdicts};
 pub use pareto::Front;
 pub use pivot::{Cell, Pivot};
@@ -56,6 +58,9 @@ pub struct Comparison {
     pub baseline: Option<Baseline>,
     /// The level of significance for all verdicts together.
     pub alpha: f64,
+    /// Whether the metric is the same for all; the loss is not, where trials minimize different functions.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub is_common: bool,
     /// The varied keys.
     pub axes: Vec<String>,
     /// The trials, best first.
@@ -79,6 +84,9 @@ pub struct Comparison {
 /// A trial among others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Compared {
+    /// Its place, from 1; none without a value. Equals have the same one.
+    #[serde(default)]
+    pub rank: Option<usize>,
     /// Its name, with its source's where there are several.
     pub id: String,
     /// The values of the varied keys.
@@ -113,6 +121,14 @@ fn is_false(is: &bool) -> bool {
     !is
 }
 
+fn is_true(is: &bool) -> bool {
+    *is
+}
+
+fn yes() -> bool {
+    true
+}
+
 /// A phrase with a remedy.
 pub type Wrong = (String, String);
 
@@ -128,10 +144,18 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
         ));
     }
     if trials.iter().all(|trial| sample(trial, &value).is_none()) {
-        return Err((
-            format!("no trial has `{value}`"),
-            format!("what was measured: {}", list(&measured(sources))),
-        ));
+        let known = measured(sources);
+        let what = match COSTS.contains(&value.as_str()) {
+            true => {
+                "a saved report does not have it for each seed; name the experiment's folder".into()
+            }
+            false => nearest_first(
+                &value,
+                &known,
+                format!("what was measured: {}", list(&known)),
+            ),
+        };
+        return Err((format!("no trial has `{value}`"), what));
     }
     let mut order: Vec<usize> = (0..trials.len()).collect();
     let mean = |at: &usize| sample(&trials[*at], &value).map(Sample::mean);
@@ -145,8 +169,16 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
     let ranked: Vec<&Trial> = order.iter().map(|at| &trials[*at]).collect();
     let baseline = baseline_of(sources, question, &ranked)?;
     let axes = axes_of(sources);
+    // Values that have no common meaning are neither ranked nor judged.
+    let is_common = !(value.rsplit('/').next() == Some("loss") && varies_loss(&axes));
     Ok(Comparison {
-        notes: notes::notes(sources, &ranked, &baseline, &value),
+        notes: {
+            let mut notes = notes::notes(sources, &ranked, &baseline, &value);
+            if !is_common {
+                notes.push(format!("`{value}` is that of other functions in other trials, so nothing is ranked or claimed: compare by `--value` with what all have in common"));
+            }
+            notes
+        },
         pivot: match &question.pivot {
             Some((rows, columns)) => Some(pivot::pivot(&trials, &axes, rows, columns, &value)?),
             None => None,
@@ -155,20 +187,31 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
             Some((a, b)) => Some(pareto::front(&ranked, &measured(sources), a, b)?),
             None => None,
         },
-        backends: backends(sources, &value, direction),
-        effects: axis_effects(&trials, &axes, &value),
+        backends: match is_common {
+            true => backends(sources, &value, direction),
+            false => Vec::new(),
+        },
+        effects: match is_common {
+            true => axis_effects(&trials, &axes, &value),
+            false => Vec::new(),
+        },
         trials: {
             let others = notes::on_other_items(sources, &baseline, &value);
-            compared(
+            let mut trials = compared(
                 &ranked,
                 &baseline,
                 &others,
                 &value,
                 direction,
                 question.alpha,
-            )
+            );
+            for trial in trials.iter_mut().filter(|_| !is_common) {
+                (trial.rank, trial.verdict) = (None, None);
+            }
+            trials
         },
-        baseline: (ranked.len() > 1).then_some(baseline),
+        baseline: (ranked.len() > 1 && is_common).then_some(baseline),
+        is_common,
         alpha: question.alpha,
         value,
         direction,
@@ -200,10 +243,23 @@ fn value_of(sources: &[Source], question: &Question) -> Result<(String, Directio
     };
     match direction(&value) {
         Some(direction) => Ok((value, direction)),
-        None => Err((
-            format!("there is no metric `{value}`"),
-            format!("metrics are {}", list(&measured(sources))),
-        )),
+        None => {
+            let known = measured(sources);
+            let what = format!("there are {}", list(&known));
+            Err((
+                format!("there is no metric `{value}`"),
+                nearest_first(&value, &known, what),
+            ))
+        }
+    }
+}
+
+/// A remedy that begins with the name that is most likely meant: where its last part alone is written, that on valid.
+fn nearest_first(name: &str, known: &[String], rest: String) -> String {
+    let names = || known.iter().map(String::as_str);
+    match nearest_path(name, names()).or_else(|| nearest_last(name, names())) {
+        Some(near) => format!("did you mean `{near}`? {rest}"),
+        None => rest,
     }
 }
 
@@ -333,17 +389,18 @@ fn compared(
     direction: Direction,
     alpha: f64,
 ) -> Vec<Compared> {
-    let values = |trial: &Trial| sample(trial, value).map_or(Vec::new(), |s| s.by_seed.clone());
     let base = ranked.iter().find(|trial| trial.id == baseline.trial);
     let is_judged =
         |trial: &Trial| trial.id != baseline.trial && !on_other_items.contains(&trial.id);
     let others = ranked.iter().filter(|trial| is_judged(trial));
-    let samples: Vec<Vec<(u64, f64)>> = others.map(|trial| values(trial)).collect();
+    let others = others.map(|trial| trial.values(value));
+    let base_values = base.map_or::<&[_], _>(&[], |base| base.values(value));
+    let mut samples = keyed(&[base_values].into_iter().chain(others).collect::<Vec<_>>());
+    let base_values = samples.remove(0);
     let num_comparisons = match baseline.is_picked {
         true => ranked.len() * (ranked.len() - 1) / 2,
         false => samples.len(),
     };
-    let base_values = base.map_or(Vec::new(), |base| values(base));
     let found = verdicts(&base_values, &samples, direction, alpha, num_comparisons);
     let mut found = found.unwrap_or_default().into_iter();
     let bytes = |trial: &Trial| trial.memory.map(|memory| memory.measured.bytes());
@@ -353,6 +410,7 @@ fn compared(
         let secs = base.and_then(|base| base.epoch_secs).zip(trial.epoch_secs);
         let held = base.and_then(|base| bytes(base)).zip(bytes(trial));
         Compared {
+            rank: None,
             id: trial.id.clone(),
             axes: trial.axes.clone(),
             backend: format!("{} {}", trial.device, trial.precision),
@@ -367,5 +425,17 @@ fn compared(
             memory: held.map(|(base, its)| its as f64 / base.max(1) as f64),
         }
     };
-    ranked.iter().map(row).collect()
+    let mut trials: Vec<Compared> = ranked.iter().map(row).collect();
+    let mut last: Option<(usize, f64)> = None;
+    for (at, trial) in trials.iter_mut().enumerate() {
+        let Some(mean) = trial.sample.as_ref().map(Sample::mean) else {
+            continue;
+        };
+        let rank = match last {
+            Some((rank, before)) if before == mean => rank,
+            _ => at + 1,
+        };
+        (trial.rank, last) = (Some(rank), Some((rank, mean)));
+    }
+    trials
 }

@@ -41,11 +41,11 @@ pub fn notes(
             &format!(
                 "measured on other `{split}` items than the baseline, so that nothing is claimed"
             ),
-            differs(&|other| other.digest(&split) != base.digest(&split)),
+            differs(&|other| !other.shares(base, &split)),
         );
         tell(
             "trained on other items than the baseline",
-            differs(&|other| other.digest("train") != base.digest("train")),
+            differs(&|other| !other.shares(base, "train")),
         );
         tell(
             &format!(
@@ -108,11 +108,11 @@ pub fn notes(
 pub fn on_other_items(sources: &[Source], baseline: &Baseline, value: &str) -> BTreeSet<String> {
     let facts: BTreeMap<String, Facts> = all_facts(sources).collect();
     let split = value.split('/').next().unwrap_or_default();
-    let Some(base) = facts.get(&baseline.trial).map(|facts| facts.digest(split)) else {
+    let Some(base) = facts.get(&baseline.trial) else {
         return BTreeSet::new();
     };
     // A trial that no run of has read its data has nothing to compare either.
-    let differs = |facts: &Facts| !facts.data.is_empty() && facts.digest(split) != base;
+    let differs = |facts: &Facts| !facts.data.is_empty() && !facts.shares(base, split);
     let others = facts.iter().filter(|(_, facts)| differs(facts));
     others.map(|(id, _)| id.clone()).collect()
 }
@@ -143,6 +143,16 @@ struct Facts<'a> {
 }
 
 impl Facts<'_> {
+    /// Whether a split has the same items, in each fold that both have where there are several.
+    fn shares(&self, other: &Self, split: &str) -> bool {
+        let (own, others) = (self.digest(split), other.digest(split));
+        let is_part = |of: &[_], all: &[_]| of.iter().all(|digest| all.contains(digest));
+        match own.len() < others.len() {
+            true => !own.is_empty() && is_part(&own, &others),
+            false => own.is_empty() || (!others.is_empty() && is_part(&others, &own)),
+        }
+    }
+
     fn digest(&self, split: &str) -> Vec<Option<&String>> {
         // The averaged weights are measured on the same items.
         let split = split.trim_end_matches("_ema");

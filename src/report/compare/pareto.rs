@@ -2,13 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Wrong, list, sample};
+use super::{Wrong, list, nearest_first, sample};
 use crate::report::model::Trial;
-use crate::report::sample::{Sample, direction};
+use crate::report::sample::{COSTS, Sample, direction};
 use crate::statistics::{Direction, pareto_front};
-
-/// What trials cost, by the names under which they can be traded against a metric. Less is better.
-const COSTS: [&str; 3] = ["epoch_secs", "wall_secs", "memory_bytes"];
 
 /// The trials that no other one is better than in both of two numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,10 +20,7 @@ pub struct Front {
 
 /// Finds them among the trials that have both numbers.
 pub fn front(ranked: &[&Trial], measured: &[String], a: &str, b: &str) -> Result<Front, Wrong> {
-    let directions = [a, b].map(|name| match COSTS.contains(&name) {
-        true => Some(Direction::LowerIsBetter),
-        false => direction(name),
-    });
+    let directions = [a, b].map(direction);
     let [Some(first), Some(second)] = directions else {
         let wrong = if directions[0].is_none() { a } else { b };
         return Err(unknown(wrong, measured));
@@ -66,9 +60,12 @@ pub fn front(ranked: &[&Trial], measured: &[String], a: &str, b: &str) -> Result
 fn unknown(name: &str, measured: &[String]) -> Wrong {
     let mut known = measured.to_vec();
     known.extend(COSTS.map(str::to_owned));
+    known.sort();
+    known.dedup();
+    let what = format!("what can be traded: {}", list(&known));
     (
         format!("no trial has `{name}`"),
-        format!("what can be traded: {}", list(&known)),
+        nearest_first(name, &known, what),
     )
 }
 

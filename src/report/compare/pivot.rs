@@ -1,12 +1,13 @@
 //! A value by two keys.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Wrong, list, sample};
+use super::{Wrong, list, nearest_first};
 use crate::report::model::Trial;
 use crate::report::numbers::{natural_order, value_text};
+use crate::report::sample::Repeat;
 use crate::statistics::Description;
 
 /// A table of a value: a row for each value of one key, a column for each of another.
@@ -34,7 +35,10 @@ pub struct Cell {
 }
 
 /// Keys besides the axes that tables may have.
-const OTHER_KEYS: [&str; 3] = ["experiment", "backend.device", "backend.precision"];
+const OTHER_KEYS: [&str; 4] = ["experiment", "backend.device", "backend.precision", SEED];
+
+/// The key of each run's seed.
+const SEED: &str = "seed";
 
 /// Makes the table. Trials without one of the keys stand under `-`.
 pub fn pivot(
@@ -49,28 +53,46 @@ pub fn pivot(
         if !is_known {
             let mut known = axes.to_vec();
             known.extend(OTHER_KEYS.map(str::to_owned));
+            let what = format!("tables can have {}", list(&known));
             return Err((
                 format!("`{key}` is no axis of what is compared"),
-                format!("tables can have {}", list(&known)),
+                nearest_first(key, &known, what),
             ));
         }
     }
     let names = |key: &str| {
-        let mut names: Vec<String> = trials.iter().map(|trial| of(trial, key)).collect();
+        let all = trials.iter();
+        let mut names: Vec<String> = match key {
+            SEED => all
+                .flat_map(|trial| trial.values(value))
+                .map(|(repeat, _)| repeat.seed.to_string())
+                .collect(),
+            _ => all.map(|trial| of(trial, key)).collect(),
+        };
         names.sort_by(|a, b| natural_order(a, b));
         names.dedup();
         names
     };
     let (rows, columns) = (names(row_key), names(column_key));
-    let mut groups: BTreeMap<(usize, usize), Vec<&Trial>> = BTreeMap::new();
-    for trial in trials {
-        let at = |names: &[String], key| names.iter().position(|name| *name == of(trial, key));
-        let (Some(row), Some(column)) = (at(&rows, row_key), at(&columns, column_key)) else {
-            continue;
-        };
-        groups.entry((row, column)).or_default().push(trial);
+    let mut groups: BTreeMap<(usize, usize), Group> = BTreeMap::new();
+    for (number, trial) in trials.iter().enumerate() {
+        for (repeat, value) in trial.values(value) {
+            let at = |names: &[String], key: &str| {
+                let own = match key {
+                    SEED => repeat.seed.to_string(),
+                    _ => of(trial, key),
+                };
+                names.iter().position(|name| *name == own)
+            };
+            let (Some(row), Some(column)) = (at(&rows, row_key), at(&columns, column_key)) else {
+                continue;
+            };
+            let group = groups.entry((row, column)).or_default();
+            group.trials.insert(number);
+            group.by_seed.entry(*repeat).or_default().push(*value);
+        }
     }
-    let cell = |at: (usize, usize)| groups.get(&at).and_then(|group| cell(group, value));
+    let cell = |at: (usize, usize)| groups.get(&at).and_then(Group::cell);
     let cells = (0..rows.len()).map(|row| {
         (0..columns.len())
             .map(|column| cell((row, column)))
@@ -100,21 +122,21 @@ fn of(trial: &Trial, key: &str) -> String {
     }
 }
 
-fn cell(trials: &[&Trial], value: &str) -> Option<Cell> {
-    let mut by_seed: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
-    let mut num_trials = 0;
-    for sample in trials.iter().filter_map(|trial| sample(trial, value)) {
-        num_trials += 1;
-        for (seed, value) in &sample.by_seed {
-            by_seed.entry(*seed).or_default().push(*value);
-        }
+/// What falls into a cell.
+#[derive(Default)]
+struct Group {
+    trials: BTreeSet<usize>,
+    by_seed: BTreeMap<Repeat, Vec<f64>>,
+}
+
+impl Group {
+    fn cell(&self) -> Option<Cell> {
+        let seeds = self.by_seed.values();
+        let means = seeds.map(|values| values.iter().sum::<f64>() / values.len() as f64);
+        let means: Vec<f64> = means.collect();
+        Some(Cell {
+            num_trials: self.trials.len(),
+            over_seeds: Description::of(&means).ok()?,
+        })
     }
-    let means = by_seed
-        .values()
-        .map(|values| values.iter().sum::<f64>() / values.len() as f64);
-    let means: Vec<f64> = means.collect();
-    Some(Cell {
-        num_trials,
-        over_seeds: Description::of(&means).ok()?,
-    })
 }

@@ -3,12 +3,17 @@
 use comfy_table::{TableStyle, presets};
 
 use super::{Compared, Comparison, Front, Pivot};
+use crate::report::answer::about_bounds;
 use crate::report::backends::rows as backend_rows;
 use crate::report::numbers::{interval, mean_and_sd, percent, short_number, value_text};
+use crate::report::sample::is_beyond;
 use crate::report::sections::{effect_columns, effect_note};
 use crate::report::table::Columns;
 use crate::report::{csv::line, verdict};
 use crate::spec::kind::show_bytes;
+
+/// The columns that are left out where there is no room.
+const COST_COLUMNS: [&str; 4] = ["s/epoch", "speed", "memory", "times"];
 
 /// For a terminal of `width` columns.
 pub fn plain(comparison: &Comparison, width: u16) -> String {
@@ -40,6 +45,13 @@ impl Text {
     fn write(&self, comparison: &Comparison) -> String {
         let mut text = self.ranked(comparison);
         text.push_str(&format!("\n{}\n", basis(comparison)));
+        let is_beyond = |trial: &Compared| {
+            let student = trial.sample.as_ref().and_then(|s| s.student.as_ref());
+            student.is_some_and(|student| is_beyond(&comparison.value, student))
+        };
+        if comparison.trials.iter().any(is_beyond) {
+            text.push_str(&format!("\n{}\n", about_bounds(&comparison.value)));
+        }
         for note in &comparison.notes {
             text.push_str(&format!("\nNote: {note}.\n"));
         }
@@ -98,8 +110,14 @@ impl Text {
                 text.lines()
                     .all(|line| line.chars().count() <= width.into())
             };
-            if !with_costs || self.width.is_none_or(fits) {
+            if self.width.is_none_or(fits) {
                 return text + "\n";
+            }
+            if !with_costs {
+                return format!(
+                    "{text}\n\nLeft out, as there is no room: {}; `--csv` and `--json` have them.\n",
+                    COST_COLUMNS.join(", ")
+                );
             }
         }
         String::new()
@@ -113,22 +131,32 @@ fn ranked_columns(comparison: &Comparison, with_costs: bool) -> Columns {
         "#".to_owned(),
         "trial".into(),
         "n".into(),
-        comparison.value.clone(),
+        match comparison.is_common {
+            true => comparison.value.clone(),
+            false => format!("{} †", comparison.value),
+        },
     ];
     head.extend(["95 % interval", "difference", "verdict"].map(str::to_owned));
     if with_costs {
-        head.extend(["s/epoch", "speed", "memory", "times"].map(str::to_owned));
+        head.extend(COST_COLUMNS.map(str::to_owned));
     }
     let is_baseline = |trial: &Compared| {
         let baseline = comparison.baseline.as_ref();
         baseline.is_some_and(|baseline| baseline.trial == trial.id)
     };
-    let row = |(at, trial): (usize, &Compared)| {
+    let ranks: Vec<usize> = comparison.trials.iter().filter_map(|t| t.rank).collect();
+    let row = |trial: &Compared| {
         let sample = trial.sample.as_ref();
         let found = trial.verdict.as_ref();
         let mark = if trial.num_adjusted > 0 { "*" } else { "" };
         let mut row = vec![
-            sample.map_or_else(dash, |_| (at + 1).to_string()),
+            match trial.rank {
+                Some(rank) if ranks.iter().filter(|other| **other == rank).count() > 1 => {
+                    format!("{rank} tied")
+                }
+                Some(rank) => rank.to_string(),
+                None => dash(),
+            },
             trial.id.clone(),
             match sample.map_or(0, |s| s.description.n) {
                 n if n == trial.num_runs => format!("{n}{mark}"),
@@ -158,14 +186,17 @@ fn ranked_columns(comparison: &Comparison, with_costs: bool) -> Columns {
     };
     Columns {
         head,
-        rows: comparison.trials.iter().enumerate().map(row).collect(),
+        rows: comparison.trials.iter().map(row).collect(),
     }
 }
 
 /// What the verdicts are against, and how sure they are.
 fn basis(comparison: &Comparison) -> String {
     let Some(baseline) = &comparison.baseline else {
-        return "There is one trial alone, so nothing is compared.".into();
+        return match comparison.is_common {
+            true => "There is one trial alone, so nothing is compared.".into(),
+            false => "† The losses of trials are those of different functions.".into(),
+        };
     };
     let verdict = comparison
         .trials
@@ -182,8 +213,20 @@ fn basis(comparison: &Comparison) -> String {
         1 => "1 comparison".to_owned(),
         num => format!("all {num} comparisons"),
     };
+    let samples = comparison
+        .trials
+        .iter()
+        .filter_map(|trial| trial.sample.as_ref());
+    let mut repeats = samples.flat_map(|sample| &sample.by_seed);
+    let (by, caution) = match repeats.any(|(repeat, _)| repeat.fold.is_some()) {
+        true => (
+            "by seed and fold where these are",
+            " Folds share most of their training items, so verdicts over them claim more than they should (Nadeau and Bengio, 2003).",
+        ),
+        false => ("by seed where seeds are", ""),
+    };
     format!(
-        "Verdicts are against `{}`{picked}. Differences are paired by seed where seeds are common; exact tests; claims are wrong with a probability of at most {} for {num} together (Holm). \"No difference shown\" is no claim that there is none.",
+        "Verdicts are against `{}`{picked}. Differences are paired {by} common; exact tests; claims are wrong with a probability of at most {} for {num} together (Holm). \"No difference shown\" is no claim that there is none.{caution}",
         baseline.trial,
         percent(comparison.alpha),
     )
@@ -248,13 +291,13 @@ pub fn csv(comparison: &Comparison) -> String {
         .map(str::to_owned),
     );
     let mut text = line(&head);
-    for (at, trial) in comparison.trials.iter().enumerate() {
+    for trial in &comparison.trials {
         let sample = trial.sample.as_ref();
         let described = sample.map(|sample| &sample.description);
         let student = sample.and_then(|sample| sample.student);
         let compared = trial.verdict.as_ref().and_then(|v| v.comparison);
         let mut row = vec![
-            sample.map_or(String::new(), |_| (at + 1).to_string()),
+            trial.rank.map_or(String::new(), |rank| rank.to_string()),
             trial.id.clone(),
         ];
         let value = |key: &String| trial.axes.get(key).map_or(String::new(), value_text);

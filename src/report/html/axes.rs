@@ -6,7 +6,7 @@ use super::figures::{Figure, MAX_POINTS, better_is, which};
 use crate::report::model::{Report, Trial};
 use crate::report::numbers::{interval, mean_and_sd, short_number, value_text};
 use crate::report::plot::*;
-use crate::report::sample::direction;
+use crate::report::sample::{bounds, direction};
 use crate::statistics::{Direction, LevelEffect};
 
 /// More levels than this are points of a scatter plot.
@@ -127,16 +127,22 @@ fn plot_levels(
     is_ordered: bool,
     dots: &str,
 ) -> Figure {
-    let svg = levels(&Levels {
+    let plot = Levels {
         description: &format!("{} by {key}, of {} values", report.objective, shown.len()),
         x_label: key,
         y_label: &report.objective,
         levels: shown,
         is_ordered,
-    });
-    let intervals = match shown.iter().any(|level| level.interval.is_some()) {
-        true => " with Student's 95 % intervals",
-        false => "",
+        bounds: bounds(&report.objective),
+    };
+    let svg = levels(&plot);
+    let intervals = match (
+        shown.iter().any(|level| level.interval.is_some()),
+        plot.is_cut(),
+    ) {
+        (true, true) => " with Student's 95 % intervals, which go on where they end in an arrow",
+        (true, false) => " with Student's 95 % intervals",
+        (false, _) => "",
     };
     Figure::new(
         svg,
@@ -174,7 +180,7 @@ fn of_trial(report: &Report, trial: &Trial, name: &str) -> Option<Level> {
         title: format!(
             "{name}: {}, n = {}",
             mean_and_sd(&sample.description),
-            trial.n
+            trial.n_in_words()
         ),
     })
 }
@@ -209,7 +215,7 @@ fn map(report: &Report) -> Option<Figure> {
                     "{}: {}, n = {}",
                     trial.id,
                     mean_and_sd(&sample.description),
-                    trial.n
+                    trial.n_in_words()
                 ),
             };
         }
@@ -271,7 +277,7 @@ fn coordinates(report: &Report) -> Option<Figure> {
     let mut lines: Vec<Trace> = lines.collect();
     lines.reverse();
     let axes = columns.iter().map(|(key, levels, is_drawn)| Coordinate {
-        name: (*key).clone(),
+        name: short(key, &report.axes),
         levels: (!is_drawn).then(|| levels.clone()),
     });
     let objective = Coordinate {
@@ -298,4 +304,17 @@ fn coordinates(report: &Report) -> Option<Figure> {
             ),
         )
     })
+}
+
+/// The last part of a key, where no other has the same: there is little room over an axis.
+fn short(key: &str, keys: &[String]) -> String {
+    let last = |key: &str| match key.rsplit_once('.') {
+        Some((_, "type")) | None => key.to_owned(),
+        Some((_, last)) => last.to_owned(),
+    };
+    let own = last(key);
+    match keys.iter().filter(|other| last(other) == own).count() {
+        1 => own,
+        _ => key.to_owned(),
+    }
 }

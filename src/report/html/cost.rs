@@ -20,7 +20,7 @@ pub fn cost(report: &Report) -> Vec<Figure> {
     });
     let timed: Vec<_> = timed.take(MAX_POINTS).collect();
     let mut figures = Vec::new();
-    if timed.len() > 1 {
+    if timed.len() > 1 && report.selected().is_some() {
         let direction = direction(&report.objective).unwrap_or(Direction::HigherIsBetter);
         let pairs: Vec<[f64; 2]> = timed
             .iter()

@@ -5,6 +5,7 @@ use crate::report::curves::Curve;
 use crate::report::model::Report;
 use crate::report::plot::*;
 use crate::report::sample::direction;
+use crate::report::sections::about_bands;
 use crate::statistics::Direction;
 
 /// A plot for each metric.
@@ -38,8 +39,9 @@ pub fn curves(report: &Report) -> Vec<Figure> {
         Figure::new(
             svg,
             format!(
-                "`{metric}`: solid on valid, dashed on train{}.",
-                ema(&lines_of)
+                "`{metric}`: solid on valid, dashed on train{}. {}",
+                ema(&lines_of),
+                about_bands(report)
             ),
         )
     });

@@ -4,6 +4,7 @@
 //! plots, the style and the script alone are not.
 
 mod axes;
+mod blocks;
 mod cost;
 mod curves;
 mod evaluation;
@@ -64,7 +65,10 @@ pub fn html(report: &Report, template: Option<&str>) -> Result<String, TemplateE
     }
     environment.add_filter("code", |text: String| Value::from_safe_string(code(&text)));
     environment.add_filter("breaks", |text: String| {
-        Value::from_safe_string(breaks(&text))
+        Value::from_safe_string(breaks(&text, &['.', '_', '/']))
+    });
+    environment.add_filter("commas", |text: String| {
+        Value::from_safe_string(breaks(&text, &[',']))
     });
     let add = |environment: &mut Environment<'static>, name: &'static str, text: String| {
         let added = environment.add_template_owned(name, text);
@@ -73,6 +77,7 @@ pub fn html(report: &Report, template: Option<&str>) -> Result<String, TemplateE
     add(&mut environment, BUILT_IN, TEMPLATE.to_owned())?;
     if let Some(text) = template {
         add(&mut environment, GIVEN, text.to_owned())?;
+        blocks::check(text, TEMPLATE)?;
     }
     let name = template.map_or(BUILT_IN, |_| GIVEN);
     let render = || {
@@ -125,9 +130,9 @@ fn code(text: &str) -> String {
 }
 
 /// A name as HTML that may be broken after its dots and the like.
-fn breaks(name: &str) -> String {
+fn breaks(name: &str, after: &[char]) -> String {
     let mut html = String::new();
-    for piece in name.split_inclusive(['.', '_', '/']) {
+    for piece in name.split_inclusive(after) {
         html.push_str(&super::plot::escape(piece));
         html.push_str("<wbr>");
     }
@@ -137,10 +142,11 @@ fn breaks(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{breaks, code};
+    use super::code;
 
     #[test]
     fn names_break_after_dots() {
+        let breaks = |name: &str| super::breaks(name, &['.', '_', '/']);
         assert_eq!(
             breaks("optimizer.learning_rate"),
             "optimizer.<wbr>learning_<wbr>rate"

@@ -6,10 +6,10 @@ use super::evaluation::pictures;
 use super::figures::{Figure, Picture, figures};
 use crate::report::answer::{about_table, adjusted, answer};
 use crate::report::model::{Report, Trial};
-use crate::report::plot::{strip, strip_scale};
+use crate::report::plot::{is_beyond_strip, strip, strip_scale};
 use crate::report::sample::Sample;
 use crate::report::sections::{MAX_ROWS, Section, cut, in_words, sections};
-use crate::report::table::{Columns, metric, ranked};
+use crate::report::table::{Columns, about_losses, head_of, metric, ranked};
 
 /// A page. All texts are plain; words between backticks are names or values, which the filter `code` shows as such.
 #[derive(Serialize)]
@@ -39,6 +39,8 @@ pub struct Table {
     pub head: Vec<String>,
     /// Its rows.
     pub rows: Vec<Vec<Cell>>,
+    /// How many of them, from the first on, stand out from the others.
+    pub num_first: usize,
 }
 
 /// A cell of a table.
@@ -86,7 +88,12 @@ impl<'a> Page<'a> {
         let mut about = vec![about_table(report)];
         let mut columns = ranked(report, true);
         about.extend(cut(&mut columns));
+        about.extend(about_losses(report).map(str::to_owned));
         about.extend(adjusted(report));
+        let (ranked, is_strip_cut) = with_strips(report, columns);
+        if is_strip_cut {
+            about[0].push_str(" An arrow at the end of a small plot: the interval goes on there.");
+        }
         let mut parts: Vec<Part> = Vec::new();
         for section in sections(report) {
             let number = parts.iter().filter(|part| part.id == section.id).count();
@@ -97,7 +104,7 @@ impl<'a> Page<'a> {
             style: include_str!("style.css"),
             script: include_str!("script.js"),
             answer: answer(report),
-            ranked: with_strips(report, columns),
+            ranked,
             about,
             facts: facts(report),
             sections: parts.into_iter().filter(Part::has_content).collect(),
@@ -139,6 +146,7 @@ impl Table {
         Self {
             head: columns.head,
             rows: rows.collect(),
+            num_first: 0,
         }
     }
 }
@@ -154,26 +162,36 @@ impl Cell {
     }
 }
 
-/// The ranked table with a plot of each trial's seeds beside its objective.
-fn with_strips(report: &Report, columns: Columns) -> Table {
-    let after = columns
-        .head
-        .iter()
-        .position(|name| *name == report.objective);
+/// The ranked table with a plot of each trial's seeds beside its objective, and whether an interval goes on beyond one.
+fn with_strips(report: &Report, columns: Columns) -> (Table, bool) {
+    let objective = head_of(report, &report.objective);
+    let after = columns.head.iter().position(|name| *name == objective);
     let mut table = Table::of(columns);
+    // The best stand out where others are worse.
+    let num_first = report.num_first();
+    if num_first < report.trials.iter().filter(|trial| trial.n > 0).count() {
+        table.num_first = num_first;
+    }
     let shown = report.trials.iter().take(MAX_ROWS);
     let samples = shown.clone().filter_map(|trial| report.objective_of(trial));
     // Whole intervals of two seeds would leave no room for all others.
     let scale =
         strip_scale(samples.flat_map(|sample| sample.by_seed.iter().map(|(_, value)| *value)));
     let Some(after) = after.filter(|_| report.trials.iter().any(|trial| trial.n > 0)) else {
-        return table;
+        return (table, false);
     };
-    table.head.insert(after + 1, "seeds".into());
+    let mut is_cut = false;
+    let name = if report.folds.is_some() {
+        "folds"
+    } else {
+        "seeds"
+    };
+    table.head.insert(after + 1, name.into());
     for (row, trial) in table.rows.iter_mut().zip(shown) {
         let plot = report.objective_of(trial).map(|sample| {
             let values: Vec<f64> = sample.by_seed.iter().map(|(_, value)| *value).collect();
             let ends = sample.student.map(|student| (student.low, student.high));
+            is_cut |= ends.is_some_and(|ends| is_beyond_strip(&scale, ends));
             let title = format!("{}: {}", trial.id, seeds_in_words(report, trial, sample));
             strip(&scale, sample.mean(), ends, &values, &title)
         });
@@ -184,7 +202,7 @@ fn with_strips(report: &Report, columns: Columns) -> Table {
         };
         row.insert((after + 1).min(row.len()), cell);
     }
-    table
+    (table, is_cut)
 }
 
 fn seeds_in_words(report: &Report, trial: &Trial, sample: &Sample) -> String {
@@ -195,7 +213,7 @@ fn seeds_in_words(report: &Report, trial: &Trial, sample: &Sample) -> String {
             crate::report::numbers::interval(student)
         )
     });
-    format!("{mean}{interval}, n = {}", trial.n)
+    format!("{mean}{interval}, n = {}", trial.n_in_words())
 }
 
 /// What the numbers rest on, at a glance.

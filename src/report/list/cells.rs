@@ -2,8 +2,10 @@
 
 use serde_json::Value as Json;
 
-use super::Run;
+use super::{REASON, Run};
+use crate::record::{RunEntry, State};
 use crate::report::numbers::{short_number, value_text};
+use crate::report::plot::cut;
 use crate::spec::kind::show_bytes;
 
 /// What stands over a column.
@@ -14,8 +16,24 @@ pub fn title(name: &str) -> String {
     }
 }
 
+/// Most characters of a reason: the message has all of it.
+const MOST_OF_REASON: usize = 60;
+
+/// Why a run failed or was skipped, in a few words.
+pub fn reason(run: &RunEntry) -> Option<String> {
+    let is_told = matches!(run.state, State::Failed | State::Skipped);
+    let first = run.message.lines().next().filter(|_| is_told)?;
+    // Remedies and places in the code are left to the message.
+    let first = first.split("; ").next().unwrap_or_default();
+    let place = first.rfind(" (").filter(|at| first[*at..].contains(".rs:"));
+    Some(cut(&first[..place.unwrap_or(first.len())], MOST_OF_REASON))
+}
+
 /// What stands in a column for a run.
 pub fn cell(run: &Run<'_>, name: &str) -> String {
+    if name == REASON {
+        return reason(run.entry).unwrap_or_default();
+    }
     let Some(value) = run.value(name) else {
         return "-".into();
     };
@@ -53,7 +71,7 @@ fn is_setting(run: &Run<'_>, name: &str) -> bool {
 }
 
 /// How long ago something was, in one unit.
-fn age(secs: f64) -> String {
+pub fn age(secs: f64) -> String {
     let units = [(86_400.0, "d"), (3_600.0, "h"), (60.0, "min")];
     let unit = units.into_iter().find(|(unit, _)| secs >= *unit);
     match unit {

@@ -6,11 +6,13 @@ use serde_json::{Value as Json, json};
 
 use super::{Form, Run, compare, fit, lines};
 use crate::record::State;
+use crate::report::compare::Wrong;
 use crate::report::csv::line;
 use crate::report::list::cells::{raw, title};
 use crate::report::numbers::{mean_and_sd, short_number, value_text};
 use crate::report::table::Columns;
 use crate::spec::metric::Objective;
+use crate::spec::nearest_path;
 use crate::statistics::Description;
 
 /// Runs with one value and one objective.
@@ -55,6 +57,55 @@ pub fn groups(runs: &[Run<'_>], key: &str) -> Vec<Group> {
         (a, b) => a.is_none().cmp(&b.is_none()),
     });
     groups
+}
+
+/// The columns of groups that have an order of their own.
+const ORDERS: [&str; 7] = ["objective", "runs", "completed", "n", "mean", "sd", "best"];
+
+/// Sorts groups by their key or by a column, those without a value last; by the objective, those with the best mean first.
+pub fn sort(groups: &mut [Group], key: &str, name: &str, is_turned: bool) -> Result<(), Wrong> {
+    if name != key && !ORDERS.contains(&name) {
+        let near =
+            nearest_path(name, ORDERS.into_iter()).map(|near| format!("did you mean `{near}`? "));
+        return Err((
+            format!("groups by `{key}` cannot be sorted by `{name}`"),
+            format!(
+                "{}they can be by `{key}` and by `{}`",
+                near.unwrap_or_default(),
+                ORDERS.join("`, `")
+            ),
+        ));
+    }
+    let number = |group: &Group| {
+        let found = group.description();
+        match name {
+            "runs" => Some(group.num_runs as f64),
+            "completed" => Some(group.num_completed as f64),
+            "n" => Some(group.values.len() as f64),
+            "sd" => found.and_then(|it| it.sd),
+            "best" => group.best(),
+            _ => found.map(|it| it.mean),
+        }
+    };
+    groups.sort_by(|a, b| {
+        let order = match (name == key, number(a), number(b)) {
+            (true, _, _) => match (&a.value, &b.value) {
+                (Some(a), Some(b)) => compare(a, b),
+                (a, b) => return a.is_none().cmp(&b.is_none()),
+            },
+            (false, Some(x), Some(y)) if name == "objective" => {
+                let of = |group: &Group| group.objective.name();
+                let is_better = |x, y| a.objective.is_better(x, y);
+                of(a)
+                    .cmp(&of(b))
+                    .then(is_better(y, x).cmp(&is_better(x, y)))
+            }
+            (false, Some(x), Some(y)) => x.total_cmp(&y),
+            (false, x, y) => return x.is_none().cmp(&y.is_none()),
+        };
+        if is_turned { order.reverse() } else { order }
+    });
+    Ok(())
 }
 
 impl Group {

@@ -14,9 +14,11 @@ use super::compare::Wrong;
 use super::csv::line;
 use super::numbers::natural_order;
 use crate::record::{Index, RunEntry};
+pub use cells::age;
 use cells::cell;
 use filter::Filter;
 use names::Known;
+pub use names::nearest_last;
 pub use table::fit;
 
 use super::table::Columns;
@@ -63,6 +65,9 @@ const USUAL: [&str; 7] = [
     "age",
 ];
 
+/// The column of a table that says in a few words why a run failed or was skipped.
+const REASON: &str = "reason";
+
 /// A run with what is said of it once for all of its experiment.
 #[derive(Clone, Copy)]
 struct Run<'a> {
@@ -101,16 +106,21 @@ pub fn list(indexes: &[Index], query: &Query, form: Form, now_ms: u64) -> Result
         looked_at.extend(filter.names.keys().cloned());
         runs = filter.keep(runs)?;
     }
-    if let Some(key) = &query.sort {
-        let (name, is_turned) = match key.strip_prefix('-') {
-            Some(name) => (name, true),
-            None => (key.as_str(), false),
-        };
-        known.check(name)?;
-        looked_at.push(name.to_owned());
-        sort(&mut runs, name, is_turned != query.is_reversed);
-    } else if query.is_reversed {
-        runs.reverse();
+    let order = query
+        .sort
+        .as_deref()
+        .map(|key| match key.strip_prefix('-') {
+            Some(name) => (name, !query.is_reversed),
+            None => (key, query.is_reversed),
+        });
+    match order.filter(|_| query.group.is_none()) {
+        Some((name, is_turned)) => {
+            known.check(name)?;
+            looked_at.push(name.to_owned());
+            sort(&mut runs, name, is_turned);
+        }
+        None if query.is_reversed => runs.reverse(),
+        None => {}
     }
     for name in query.columns.iter().chain(&query.group) {
         known.check(name)?;
@@ -119,13 +129,24 @@ pub fn list(indexes: &[Index], query: &Query, form: Form, now_ms: u64) -> Result
     let (text, shown) = match &query.group {
         Some(key) => {
             let mut groups = group::groups(&runs, key);
+            match order {
+                Some((name, is_turned)) => group::sort(&mut groups, key, name, is_turned)?,
+                None if query.is_reversed => groups.reverse(),
+                None => {}
+            }
             groups.truncate(limit);
             (group::text(&groups, key, form), vec![key.clone()])
         }
         None => {
             runs.truncate(limit);
             let shown = match (query.columns.as_slice(), form) {
-                ([], Form::Table { .. }) => USUAL.map(str::to_owned).to_vec(),
+                ([], Form::Table { .. }) => {
+                    // Why a run is not to be had stands beside it.
+                    let has_reason = |run: &Run<'_>| cells::reason(run.entry).is_some();
+                    let reason = runs.iter().any(has_reason).then_some(REASON);
+                    let usual = USUAL.into_iter().chain(reason);
+                    usual.map(str::to_owned).collect()
+                }
                 ([], _) => known.all(),
                 (columns, _) => columns.to_vec(),
             };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value as Json, json};
 
 use super::Run;
-use crate::record::Index;
+use crate::record::{Index, State};
 use crate::report::compare::Wrong;
 use crate::spec::nearest_path;
 
@@ -51,7 +51,10 @@ impl Run<'_> {
             "best_epoch" => run.best_epoch.map(|epoch| json!(epoch)),
             "epochs" => Some(json!(run.epochs)),
             "num_epochs" => Some(json!(run.num_epochs)),
-            "wall_secs" => Some(json!(run.wall_secs)),
+            "wall_secs" => Some(json!(match run.state {
+                State::Running => run.wall_secs + self.age_secs().unwrap_or(0.0),
+                _ => run.wall_secs,
+            })),
             "epoch_secs" => run.epoch_secs.map(|secs| json!(secs)),
             "memory_bytes" => run.memory.map(|memory| json!(memory.measured.bytes())),
             "adjusted" => Some(json!(run.is_adjusted)),
@@ -101,6 +104,28 @@ impl Run<'_> {
         all
     }
 }
+
+/// The name whose last part is most like another, of metrics that on valid.
+pub fn nearest_last<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let mut all: Vec<(&str, &str)> = names
+        .filter_map(|full| Some((full.rsplit(['.', '/']).next()?, full)))
+        .collect();
+    all.sort_by_key(|(_, full)| !full.starts_with("valid/"));
+    let near = nearest_path(name, all.iter().map(|(last, _)| *last))?;
+    all.iter()
+        .find(|(last, _)| *last == near)
+        .map(|(_, full)| *full)
+}
+
+/// Words for how far a run is that are most likely meant where they stand without quotes.
+const STATES: [&str; 6] = [
+    "completed",
+    "failed",
+    "interrupted",
+    "skipped",
+    "running",
+    "incomplete",
+];
 
 /// The names that some run has.
 pub struct Known {
@@ -166,8 +191,13 @@ impl Known {
         let mut ends: Vec<&str> = names.clone().filter(is_end).collect();
         ends.sort_by_key(|key| !key.starts_with("valid/"));
         let near = ends.first().copied();
-        let help = match near.or_else(|| nearest_path(name, names)) {
+        let near = near.or_else(|| nearest_path(name, names.clone()));
+        let near = near.or_else(|| nearest_last(name, names));
+        let help = match near {
             Some(near) => format!("did you mean `{near}`?"),
+            None if STATES.contains(&name) => {
+                format!("text stands in quotes: write `outcome == '{name}'`")
+            }
             None if name.contains('/') => {
                 "names of metrics are such as `valid/loss` and `last/train/loss`; to divide, write spaces around `/`".into()
             }

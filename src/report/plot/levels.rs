@@ -1,7 +1,7 @@
 //! Points with error bars for the levels of an axis.
 
 use super::frame::{Axes, Frame};
-use super::scale::{Scale, Tick};
+use super::scale::{Scale, Tick, range};
 
 /// A plot of levels.
 pub struct Levels<'a> {
@@ -15,6 +15,8 @@ pub struct Levels<'a> {
     pub levels: &'a [Level],
     /// Whether the levels have an order, so that a line through them means something.
     pub is_ordered: bool,
+    /// The least and the largest that the value can be.
+    pub bounds: (f64, f64),
 }
 
 /// One level.
@@ -31,11 +33,43 @@ pub struct Level {
     pub title: String,
 }
 
+impl Levels<'_> {
+    /// What is shown: all values, and of the error bars what is possible and no further beyond the values than these
+    /// reach themselves. Two seeds have intervals beside which nothing else could be told apart.
+    fn shown(&self) -> (f64, f64) {
+        let values = self.levels.iter().flat_map(|level| {
+            let dots = level.dots.iter().copied();
+            dots.chain([level.mean])
+        });
+        let Some((low, high)) = range(values) else {
+            return (f64::NEG_INFINITY, f64::INFINITY);
+        };
+        let beyond = match high - low {
+            0.0 => f64::INFINITY,
+            reach => reach,
+        };
+        let (least, most) = self.bounds;
+        (
+            (low - beyond).max(least.min(low)),
+            (high + beyond).min(most.max(high)),
+        )
+    }
+
+    /// Whether an error bar goes on beyond what is shown of it.
+    pub fn is_cut(&self) -> bool {
+        let (low, high) = self.shown();
+        let mut bars = self.levels.iter().filter_map(|level| level.interval);
+        bars.any(|(from, to)| from < low || to > high)
+    }
+}
+
 /// Draws levels.
 pub fn levels(plot: &Levels) -> String {
+    let (least, most) = plot.shown();
     let values = plot.levels.iter().flat_map(|level| {
         let (low, high) = level.interval.unwrap_or((level.mean, level.mean));
-        level.dots.iter().copied().chain([level.mean, low, high])
+        let ends = [low.max(least), high.min(most)];
+        level.dots.iter().copied().chain([level.mean]).chain(ends)
     });
     let num = plot.levels.len();
     let names = plot.levels.iter().enumerate().map(|(at, level)| Tick {
@@ -70,13 +104,20 @@ pub fn levels(plot: &Levels) -> String {
                 frame.svg.mark("dot", 0, (x + 9.0, y), 2.0, "");
             }
         }
-        let ends = level
-            .interval
-            .map(|(low, high)| (place(&frame, at, low), place(&frame, at, high)));
-        if let Some((Some(low), Some(high))) = ends {
+        let ends = level.interval.map(|(low, high)| {
+            let shown = (low.max(least), high.min(most));
+            let (from, to) = (place(&frame, at, shown.0), place(&frame, at, shown.1));
+            (from, to, shown.0 > low, shown.1 < high)
+        });
+        if let Some((Some(low), Some(high), is_low_cut, is_high_cut)) = ends {
             frame.svg.line("bar", low, high);
-            for (x, y) in [low, high] {
-                frame.svg.line("bar", (x - 4.0, y), (x + 4.0, y));
+            // A cap, or an arrow where it goes on.
+            for ((x, y), wings) in [
+                (low, if is_low_cut { -5.0 } else { 0.0 }),
+                (high, if is_high_cut { 5.0 } else { 0.0 }),
+            ] {
+                frame.svg.line("bar", (x - 4.0, y + wings), (x, y));
+                frame.svg.line("bar", (x, y), (x + 4.0, y + wings));
             }
         }
         if let Some(point) = place(&frame, at, level.mean) {

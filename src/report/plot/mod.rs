@@ -25,5 +25,5 @@ pub use lines::{Line, Lines, Point, Stroke, lines};
 pub use parallel::{Coordinate, Parallel, SHADES, Trace, parallel};
 pub use scale::{Scale, is_log_apt};
 pub use scatter::{Dot, Reference, Scatter, scatter};
-pub use strip::{strip, strip_scale};
-pub use svg::{escape, legend_mark};
+pub use strip::{is_beyond_strip, strip, strip_scale};
+pub use svg::{cut, escape, legend_mark};

@@ -12,6 +12,11 @@ const HEIGHT: f64 = 300.0;
 /// Top and bottom of the axes.
 const ENDS: (f64, f64) = (34.0, HEIGHT - 16.0);
 
+/// Room between two names.
+const BETWEEN: f64 = 14.0;
+/// Width of a character of a name, on average.
+const LABEL_CHAR: f64 = 7.0;
+
 /// A plot of parallel coordinates.
 pub struct Parallel<'a> {
     /// What it shows, for those who cannot see it.
@@ -71,7 +76,7 @@ pub fn parallel(plot: &Parallel) -> String {
             svg.path(&class, &d, &line.title);
         }
     }
-    let room = (right - left) / num.saturating_sub(1).max(1) as f64 / 7.0;
+    let gap = (right - left) / num.saturating_sub(1).max(1) as f64;
     for (at, (axis, (scale, ticks))) in plot.axes.iter().zip(&scales).enumerate() {
         let (x, (top, bottom)) = (x(at), ENDS);
         svg.line("axis", (x, top), (x, bottom));
@@ -80,15 +85,16 @@ pub fn parallel(plot: &Parallel) -> String {
             _ if at + 1 == num => (Anchor::End, width - 2.0),
             _ => (Anchor::Middle, x),
         };
-        // Names take turns in height, so that each has the room of two.
+        // Names take turns in height, so that each has the room of two, but for the outer ones, which begin or end at
+        // the edge.
         let height = if at % 2 == 0 { 11.0 } else { 25.0 };
-        svg.text(
-            "label",
-            (from, height),
-            anchor,
-            &axis.name,
-            (2.0 * room) as usize,
-        );
+        let room = match at {
+            0 => left + gap,
+            _ if at + 1 == num => width - right + gap,
+            _ => 2.0 * gap,
+        };
+        let most = (room - BETWEEN) / LABEL_CHAR;
+        svg.text("label", (from, height), anchor, &axis.name, most as usize);
         for tick in ticks {
             if let Some(y) = scale.at(tick.value) {
                 svg.line("axis", (x - 3.0, y), (x + 3.0, y));

@@ -13,6 +13,13 @@ pub fn strip_scale(values: impl Iterator<Item = f64>) -> Scale {
     Scale::over(values, false, 2.0, WIDTH - 2.0)
 }
 
+/// Whether an interval goes on beyond its strip.
+pub fn is_beyond_strip(scale: &Scale, interval: (f64, f64)) -> bool {
+    let ends = [scale.at(interval.0), scale.at(interval.1)];
+    let mut ends = ends.into_iter().flatten();
+    ends.any(|x| !(0.0..=WIDTH).contains(&x))
+}
+
 /// Draws a row's strip.
 pub fn strip(
     scale: &Scale,
@@ -30,6 +37,17 @@ pub fn strip(
     let ends = interval.map(|(low, high)| (inside(low), inside(high)));
     if let Some((Some(low), Some(high))) = ends {
         svg.rect("range", (low, middle - 3.0), (high - low, 6.0), 1.0, "");
+    }
+    // Arrows where the interval goes on.
+    for (end, way) in interval
+        .into_iter()
+        .flat_map(|(low, high)| [(low, 1.0), (high, -1.0)])
+    {
+        if let Some(x) = scale.at(end).filter(|x| !(0.0..=WIDTH).contains(x)) {
+            let tip = x.clamp(0.5, WIDTH - 0.5);
+            svg.line("bar", (tip + 4.0 * way, middle - 4.0), (tip, middle));
+            svg.line("bar", (tip, middle), (tip + 4.0 * way, middle + 4.0));
+        }
     }
     for value in values {
         if let Some(x) = inside(*value) {

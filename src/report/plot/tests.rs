@@ -90,8 +90,40 @@ fn a_plot_of_levels() {
         y_label: "valid/accuracy",
         levels: &[level("sgd", 0.6), level("adam", 0.9)],
         is_ordered: false,
+        bounds: (0.0, 1.0),
     };
+    assert!(!plot.is_cut());
     insta::assert_snapshot!("levels", shown(&levels(&plot)));
+}
+
+#[test]
+fn intervals_end_in_arrows_where_they_go_on() {
+    let level = |mean: f64, interval: (f64, f64)| Level {
+        name: mean.to_string(),
+        mean,
+        interval: Some(interval),
+        dots: vec![mean - 0.01, mean + 0.01],
+        title: mean.to_string(),
+    };
+    // Two seeds of 0.9 have an interval that goes far beyond what an accuracy can be.
+    let plot = Levels {
+        description: "accuracy",
+        x_label: "x",
+        y_label: "y",
+        levels: &[level(0.9, (0.2, 1.6)), level(0.95, (0.94, 0.96))],
+        is_ordered: false,
+        bounds: (0.0, 1.0),
+    };
+    assert!(plot.is_cut());
+    let drawing = levels(&plot);
+    is_whole(&drawing);
+    insta::assert_snapshot!("levels_cut", shown(&drawing));
+    let scale = strip_scale([0.9, 0.95].into_iter());
+    assert!(is_beyond_strip(&scale, (0.2, 0.93)) && !is_beyond_strip(&scale, (0.91, 0.93)));
+    let cut = strip(&scale, 0.9, Some((0.2, 0.93)), &[0.89, 0.91], "t");
+    let whole = strip(&scale, 0.9, Some((0.91, 0.93)), &[0.89, 0.91], "t");
+    let arrows = |drawing: &str| drawing.matches("class=\"bar\"").count();
+    assert_eq!((arrows(&cut), arrows(&whole)), (2, 0));
 }
 
 #[test]
@@ -235,6 +267,7 @@ fn hostile_numbers_and_names_draw_what_can_be_drawn() {
             y_label: HOSTILE,
             levels: &values.iter().map(level).collect::<Vec<_>>(),
             is_ordered: true,
+            bounds: (0.0, f64::INFINITY),
         }));
         let cell = |value: &f64| Cell {
             value: Some(*value),

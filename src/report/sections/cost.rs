@@ -5,6 +5,7 @@ use crate::report::backends::rows as backend_rows;
 use crate::report::memory as measured;
 use crate::report::model::Report;
 use crate::report::numbers::{mean_and_sd, short_number};
+use crate::report::table::head_of;
 use crate::spec::backend::Precision;
 use crate::spec::section::Choice;
 
@@ -25,7 +26,8 @@ pub fn cost(report: &Report) -> Option<Section> {
         ]
     });
     let rows: Vec<Vec<String>> = rows.collect();
-    let names = head(["trial", report.objective.as_str(), "s/run", "s/epoch"]);
+    let objective = head_of(report, &report.objective);
+    let names = head(["trial", &objective, "s/run", "s/epoch"]);
     let section = Section::new("cost", "Time");
     (!rows.is_empty()).then(|| {
         section.table(names, rows).note(
@@ -52,17 +54,26 @@ pub fn backends(report: &Report) -> Option<Section> {
 
 /// What the trials held of memory.
 pub fn memory(report: &Report) -> Option<Section> {
-    let trials = report.trials.iter();
-    let rows = trials.filter_map(|trial| {
-        let memory = trial.memory.as_ref()?;
-        Some([vec![trial.id.clone()], measured::row(memory)].concat())
-    });
+    let used = report.trials.iter();
+    let used: Vec<_> = used
+        .filter_map(|trial| Some((&trial.id, trial.memory.as_ref()?)))
+        .collect();
+    let of_cards = used
+        .iter()
+        .any(|(_, memory)| memory.measured.card_bytes.is_some());
+    let rows = used
+        .iter()
+        .map(|(trial, memory)| [vec![(*trial).clone()], measured::row(memory, of_cards)].concat());
     let rows: Vec<Vec<String>> = rows.collect();
-    let names = ["trial"].into_iter().chain(measured::HEAD);
-    let names = names.map(str::to_owned).collect();
+    let names = [vec!["trial"], measured::names(of_cards)].concat();
+    let names = names.into_iter().map(str::to_owned).collect();
     (!rows.is_empty()).then(|| {
-        Section::new("memory", "Memory").table(names, rows).note(
-            "The peak over a trial's runs as counted beforehand, as foretold by measurements (`runner memory --calibrate`), and as measured: the process without mapped files; and what is in use and reserved of the device's pool, on the CPU of the process. The error is that of the better forecast against what is reserved.",
-        )
+        let card = match of_cards {
+            true => ", and of the card by whichever process, as its driver says",
+            false => "",
+        };
+        Section::new("memory", "Memory").table(names, rows).note(format!(
+            "The peak over a trial's runs as counted beforehand, as foretold by measurements (`runner memory --calibrate`), and as measured: the process without mapped files; and what is in use and reserved of the device's pool, on the CPU of the process{card}. The error is that of the better forecast against what is reserved.",
+        ))
     })
 }

@@ -10,6 +10,9 @@ use crate::statistics::Balance;
 pub fn effects(report: &Report) -> Vec<Section> {
     let effects = report.effects.iter();
     let mut sections: Vec<Section> = effects.map(|effect| of_axis(report, effect)).collect();
+    if report.is_of_several_losses(&report.objective) {
+        return sections;
+    }
     // An axis without a table still has a plot: its values are the trials of the ranked table, or all different.
     let is_shown = |key: &String| report.effects.iter().any(|effect| effect.key == *key);
     let others = report.axes.iter().filter(|key| !is_shown(key));
@@ -65,5 +68,7 @@ pub fn effect_note(effect: &AxisEffect) -> String {
 /// The axes together. In a text that is the ranked table, so this has plots alone.
 pub fn together(report: &Report) -> Option<Section> {
     let has_values = report.trials.iter().filter(|trial| trial.n > 0).count() > 1;
-    (report.axes.len() > 1 && has_values).then(|| Section::new("together", "The axes together"))
+    let is_ranked = report.selected().is_some();
+    (report.axes.len() > 1 && has_values && is_ranked)
+        .then(|| Section::new("together", "The axes together"))
 }

@@ -5,6 +5,7 @@ use crate::report::curves::{Band, Curve, MAX_TRIALS, TrialCurves};
 use crate::report::model::Report;
 use crate::report::numbers::short_number;
 use crate::report::sample::direction;
+use crate::report::table::head_of;
 use crate::statistics::Direction;
 
 /// Metrics of the table: the objective's and the loss.
@@ -27,20 +28,33 @@ pub fn learning(report: &Report) -> Option<Section> {
         }
     }
     let mut head = vec!["trial".to_owned(), "runs".to_owned(), "epochs".to_owned()];
-    head.extend(names.iter().map(|name| (*name).to_owned()));
+    head.extend(names.iter().map(|name| head_of(report, name)));
     let rows = curves.trials.iter().map(|trial| {
         let last = trial.curves.iter().filter_map(|curve| curve.points.last());
         let last = last.map(|point| point.epoch).max().unwrap_or(0);
-        let mut row = vec![trial.trial.clone(), trial.n.to_string(), last.to_string()];
+        let planned = report.trials.iter().find(|t| t.id == trial.trial);
+        let n = match planned.map(|planned| planned.runs.len()) {
+            Some(num) if num != trial.n => format!("{} of {num}", trial.n),
+            _ => trial.n.to_string(),
+        };
+        let mut row = vec![trial.trial.clone(), n, last.to_string()];
         row.extend(names.iter().map(|name| in_words(trial, name)));
         row
     });
     let rows = rows.collect();
     let mut section = Section::new("curves", "Learning curves").table(head, rows);
-    section.notes.push(format!(
-        "Means over the runs of a trial: after the first epoch, at the best epoch of the mean, and after the last. {}",
-        about_bands(report)
-    ));
+    section.notes.push(
+        "Means over the runs of a trial: after the first epoch, at the best epoch of the mean, and after the last.".into(),
+    );
+    let is_shorter = |trial: &TrialCurves| {
+        let points = trial.curves.iter().flat_map(|curve| &curve.points);
+        points.into_iter().any(|point| point.n < trial.n)
+    };
+    if curves.trials.iter().any(is_shorter) {
+        section.notes.push(
+            "Where a run has fewer epochs than others of its trial, or a value that is no number, the means there are over the rest.".into(),
+        );
+    }
     if curves.num_more_trials > 0 {
         section.notes.push(format!(
             "Shown are at most {MAX_TRIALS} trials: the highest ranked, and the baseline. Left out: {}, with their curves in `metrics.csv` of each run.",

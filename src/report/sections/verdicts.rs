@@ -3,30 +3,31 @@
 use super::{Section, head};
 use crate::report::model::{Report, Trial};
 use crate::report::numbers::{interval, mean_and_sd, percent, short_number};
-use crate::report::sample::Sample;
+use crate::report::sample::{Repeat, Sample};
+use crate::report::table::all_metrics;
 use crate::report::verdict;
 use crate::statistics::EffectMeasure;
 
 /// What was measured on test, of the highest ranked trial alone.
 pub fn test(report: &Report) -> Option<Section> {
-    let best = report.trials.first().filter(|_| !report.test.is_empty())?;
+    let best = report.selected().filter(|_| !report.test.is_empty())?;
     let mut section = Section::new("test", "Test").intro(format!(
         "Of `{}` alone, which was selected by `{}`, evaluated once with the weights of the best epoch:",
         best.id, report.objective
     ));
     let measured = report.test.iter();
-    let lines = measured.map(|(name, sample)| format!("`{name}` {}", in_full(sample)));
+    let lines = measured.map(|(name, sample)| format!("`{name}` {}", in_full(sample, best)));
     section.list = lines.collect();
     Some(section)
 }
 
 /// `0.9713 ± 0.0021 (n = 3, 95 % interval 0.966 to 0.977)`.
-fn in_full(sample: &Sample) -> String {
+fn in_full(sample: &Sample, trial: &Trial) -> String {
     let student = sample.student.as_ref();
     let student = student.map_or(String::new(), |student| {
         format!(", 95 % interval {}", interval(student))
     });
-    let n = sample.description.n;
+    let n = trial.n_in_words();
     format!("{} (n = {n}{student})", mean_and_sd(&sample.description))
 }
 
@@ -85,10 +86,20 @@ pub fn verdicts(report: &Report) -> Option<Section> {
         "verdict",
     ]);
     Some(Section::new("verdicts", "Verdicts").intro(format!(
-        "By `{}` against {why}. Differences are paired by seed and tested with the exact sign-flip test, or with the exact Mann-Whitney test where no seed is common; all claims together are wrong with a probability of at most {} (Holm). \"No difference shown\" is no claim that there is none.",
+        "By `{}` against {why}. Differences are paired by {} and tested with the exact sign-flip test, or with the exact Mann-Whitney test where no seed is common; all claims together are wrong with a probability of at most {} (Holm). \"No difference shown\" is no claim that there is none.",
         report.objective,
+        report.repeats(),
         percent(first.alpha),
     )).table(names, rows.collect()))
+}
+
+/// What else was measured, where the ranked table has no room for it.
+pub fn metrics(report: &Report) -> Option<Section> {
+    let section = Section::new("metrics", "All metrics").intro(format!(
+        "Mean ± standard deviation over seeds, of each run's best epoch by `{}`.",
+        report.objective
+    ));
+    Some(section.columns(all_metrics(report)?))
 }
 
 /// The objective of each seed.
@@ -97,7 +108,7 @@ pub fn seeds(report: &Report) -> Option<Section> {
     let sampled = sampled.filter_map(|trial| Some((trial, report.objective_of(trial)?)));
     let sampled: Vec<(&Trial, &Sample)> = sampled.collect();
     let all = sampled.iter().flat_map(|(_, sample)| &sample.by_seed);
-    let mut seeds: Vec<u64> = all.map(|(seed, _)| *seed).collect();
+    let mut seeds: Vec<Repeat> = all.map(|(seed, _)| *seed).collect();
     seeds.sort_unstable();
     seeds.dedup();
     // Of more seeds than fit into a line nobody reads the values.
@@ -105,11 +116,11 @@ pub fn seeds(report: &Report) -> Option<Section> {
         return None;
     }
     let mut names = head(["trial"]);
-    names.extend(seeds.iter().map(u64::to_string));
+    names.extend(seeds.iter().map(Repeat::to_string));
     names.extend(["best", "worst"].map(str::to_owned));
     let rows = sampled.iter().map(|(trial, sample)| {
         let number = |value: Option<f64>| value.map_or_else(super::dash, short_number);
-        let of_seed = |seed: &u64| {
+        let of_seed = |seed: &Repeat| {
             let found = sample.by_seed.iter().find(|(s, _)| s == seed);
             found.map(|(_, value)| *value)
         };
@@ -122,7 +133,7 @@ pub fn seeds(report: &Report) -> Option<Section> {
     let section = Section::new("seeds", "Each seed");
     Some(
         section
-            .intro(format!("`{}` by seed.", report.objective))
+            .intro(format!("`{}` by {}.", report.objective, report.repeats()))
             .table(names, rows),
     )
 }

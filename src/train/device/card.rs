@@ -1,21 +1,16 @@
 //! The hardware behind a device: which card it is, its driver and its memory.
 //!
 //! Burn tells cards apart and names them, no more. The driver and the memory are asked of the system:
-//! `nvidia-smi` for NVIDIA's cards, sysfs for others, the graphics interface for its drivers' names.
+//! NVIDIA's library for its cards, sysfs for others, the graphics interface for its drivers' names.
 
 use std::fs;
-use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
 
 use crate::plan::inventory::{DeviceKind, HOST};
-use crate::record::{answer, total_memory};
+use crate::record::total_memory;
 use crate::spec::backend::Backend;
-
-/// How long `nvidia-smi` may take: less than the process that asks has for its own answer.
-const SMI_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What is behind a device.
 pub struct Card {
@@ -61,7 +56,7 @@ pub fn behind(backend: Backend, device: &Device, name: &str) -> Card {
             memory_bytes: Some(total_memory()).filter(|bytes| *bytes > 0),
         };
     };
-    let (own_driver, memory_bytes) = nvidia(&address).or_else(|| sysfs(&address)).unzip();
+    let (own_driver, memory_bytes) = driver_and_memory(&address).unzip();
     Card {
         kind: DeviceKind::Gpu,
         driver: driver.or(own_driver),
@@ -71,7 +66,7 @@ pub fn behind(backend: Backend, device: &Device, name: &str) -> Card {
 }
 
 /// Where the card is; none for what is no card. The same through every backend of a system.
-fn address(device: &Device) -> Option<String> {
+pub fn address(device: &Device) -> Option<String> {
     #[cfg(any(feature = "wgpu", feature = "cuda", feature = "rocm", feature = "cpu"))]
     {
         let physical = device.identity()?.physical?;
@@ -92,31 +87,35 @@ fn address(device: &Device) -> Option<String> {
     }
 }
 
-/// Driver and memory of a card of NVIDIA at a PCI address.
-fn nvidia(address: &str) -> Option<(String, u64)> {
-    let mut command = Command::new("nvidia-smi");
-    command.args([
-        "--query-gpu=driver_version,memory.total",
-        "--format=csv,noheader,nounits",
-        "-i",
-        address,
-    ]);
-    let (status, text) = answer(command, SMI_PATIENCE).ok().flatten()?;
-    if !status.success() {
-        return None;
+/// Bytes in use of the card behind a device, by whichever process; none where its driver does not say.
+pub fn used_bytes(address: &str) -> Option<u64> {
+    #[cfg(all(feature = "_tuned", any(target_os = "linux", windows)))]
+    if let Some(bytes) = super::nvml::used_bytes(address) {
+        return Some(bytes);
     }
-    let (driver, mebibytes) = text.lines().next()?.split_once(',')?;
-    let bytes = mebibytes.trim().parse::<u64>().ok()? << 20;
-    Some((format!("NVIDIA {}", driver.trim()), bytes))
+    sysfs_bytes(address, "mem_info_vram_used")
 }
 
-/// Driver and memory of a card, as Linux's drivers for AMD's cards give them.
-fn sysfs(address: &str) -> Option<(String, u64)> {
-    let card = Path::new("/sys/bus/pci/devices").join(address);
-    let memory = fs::read_to_string(card.join("mem_info_vram_total")).ok()?;
-    let driver = fs::read_link(card.join("driver")).ok()?;
+/// Driver and memory of a card at a PCI address.
+fn driver_and_memory(address: &str) -> Option<(String, u64)> {
+    #[cfg(all(feature = "_tuned", any(target_os = "linux", windows)))]
+    if let Some(card) = super::nvml::card(address) {
+        return Some(card);
+    }
+    let memory = sysfs_bytes(address, "mem_info_vram_total")?;
+    let driver = fs::read_link(sysfs(address).join("driver")).ok()?;
     let driver = driver.file_name()?.to_string_lossy().into_owned();
-    Some((driver, memory.trim().parse().ok()?))
+    Some((driver, memory))
+}
+
+/// What Linux' drivers say of a card: those for AMD's cards its memory.
+fn sysfs(address: &str) -> PathBuf {
+    Path::new("/sys/bus/pci/devices").join(address)
+}
+
+fn sysfs_bytes(address: &str, file: &str) -> Option<u64> {
+    let text = fs::read_to_string(sysfs(address).join(file)).ok()?;
+    text.trim().parse().ok()
 }
 
 /// The driver of an adapter of this name, as the graphics interface calls it.

@@ -1,0 +1,37 @@
+//! Commands for a shell.
+
+use super::Plan;
+
+impl Plan {
+    /// What trains the plan's runs, and goes on with them; with `--results`, where they are not in the usual folder.
+    pub fn command(&self) -> String {
+        let sets = self.overrides.iter();
+        let sets: String = sets.map(|set| format!(" --set {}", quoted(set))).collect();
+        // A leading dash would be read as an option.
+        let source = match self.source.starts_with('-') {
+            true => format!("./{}", self.source),
+            false => self.source.clone(),
+        };
+        format!("runner run {}{sets}", quoted(&source))
+    }
+}
+
+/// The text as one word of a POSIX shell.
+pub fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,+:@".contains(c);
+    match !text.is_empty() && text.chars().all(plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        assert_eq!(quoted("a=0.1,b-s1"), "a=0.1,b-s1");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+}
