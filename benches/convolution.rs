@@ -243,7 +243,7 @@ fn main() {
         // Convolutions of an item, forward and backward; the first has no gradient of its input.
         let (first, second) = (26 * 26 * 9 * 32, 24 * 24 * 9 * 32 * 64);
         let flops = 2.0 * (2 * first + 3 * second) as f64 * plan.data.num_train as f64;
-        compare("cnn, an epoch", flops, 5, |kernels| epoch(&plan, kernels));
+        compare("cnn, an epoch", flops, 3, |kernels| epoch(&plan, kernels));
     }
     if runs("residual") {
         block("residual block: 3x3, 3x3, sum", &[(3, 1), (3, 1)], true);
