@@ -15,6 +15,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use runner::data::order::{Purpose, permutation};
 use runner::data::{self, TargetValues, Values};
 use runner::plan::RunPlan;
+use runner::spec::backend::ConvKernels;
 use runner::train::graph::Graph;
 use runner::train::tensor::DynTensor;
 use support::{BATCH, Model, by_runner, cnn, median, mlp, planned};
@@ -61,13 +62,15 @@ fn by_hand<M: Model>(mut model: M, run: &RunPlan, num_epochs: usize) -> Vec<f64>
 }
 
 fn compare<M: Model>(name: &str, make: fn(&Device) -> M, num_epochs: usize, rounds: usize) {
-    let run = planned(name, "mnist", num_epochs, "flex");
+    let mut run = planned(name, "mnist", num_epochs, "flex");
+    // What is written by hand has Burn's kernels.
+    run.conv = ConvKernels::Reference;
     let device = Device::flex().autodiff();
     let [mut theirs, mut graphs, mut ours] = [const { Vec::new() }; 3];
     let measure = |who: usize| match who {
         0 => median(&by_hand(make(&device), &run, num_epochs)),
         1 => median(&by_hand(
-            Graph::new(&run.network, &device),
+            Graph::new(&run.network, run.conv, &device),
             &run,
             num_epochs,
         )),

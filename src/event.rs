@@ -134,6 +134,9 @@ pub struct Started {
     /// Bytes of each split that is kept on the device; a thread gathers batches of the others ahead.
     #[serde(default)]
     pub kept_on_device: BTreeMap<String, u64>,
+    /// Whose kernels compute its convolutions of one and two dimensions, `runner` or `burn`; none without such layers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conv: Option<String>,
 }
 
 /// Where a run is.

@@ -29,7 +29,7 @@ use crate::check::network::{Network, Shape, lay_out};
 use crate::check::task::Goal;
 use crate::data::{DataError, DataPlan, Dataset, Located, sha256_hex};
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, nearest};
-use crate::spec::backend::{DeviceName, Precision};
+use crate::spec::backend::{ConvKernels, DeviceName, Precision};
 use crate::spec::data::{AugmentSpec, DataSpec, Scale, SplitSpec};
 use crate::spec::document::{Document, Table};
 use crate::spec::failure::OnFailure;
@@ -107,6 +107,9 @@ pub struct RunPlan {
     pub device: DeviceName,
     /// In what precision.
     pub precision: Precision,
+    /// Which kernels convolutions are computed by.
+    #[serde(default, skip_serializing_if = "ConvKernels::is_auto")]
+    pub conv: ConvKernels,
     /// The most bytes that it may hold, if there is a limit: its process on the host, else the device's pool.
     pub memory_limit_bytes: Option<u64>,
     /// Bytes of the device that stay free for others.
@@ -251,6 +254,7 @@ impl RunPlan {
             objective: self.objective,
             device: self.device,
             precision: self.precision,
+            conv: self.conv,
             dataset,
             split: &self.data.split,
             scale: self.data.scale,
@@ -280,6 +284,8 @@ struct Work<'a> {
     objective: Objective,
     device: DeviceName,
     precision: Precision,
+    #[serde(skip_serializing_if = "ConvKernels::is_auto")]
+    conv: ConvKernels,
     dataset: Json,
     split: &'a SplitSpec,
     scale: Scale,
@@ -787,6 +793,7 @@ impl Trial {
                 device: self.place.device,
                 skip: self.place.skip.clone(),
                 precision: spec.backend.precision,
+                conv: spec.backend.conv,
                 memory_limit_bytes: spec.memory.limit.map(|limit| limit.0),
                 memory_reserve_bytes: spec.memory.reserve.0,
                 on_exceed: self.place.on_exceed.clone(),

@@ -58,6 +58,9 @@ pub struct Worker {
     pub threads: usize,
     /// sha256 of each split's items.
     pub data_digests: BTreeMap<String, String>,
+    /// Whose kernels computed its convolutions of one and two dimensions, `runner` or `burn`; none without such layers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conv: Option<String>,
     /// The kernels that were chosen by their times, once the run has come to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernels: Option<Kernels>,
@@ -141,6 +144,7 @@ impl Environment {
                 device_name: started.device_name.clone(),
                 threads: started.threads,
                 data_digests: started.data_digests.clone(),
+                conv: started.conv.clone(),
                 kernels: None,
             }),
             ..self.clone()

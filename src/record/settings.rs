@@ -45,9 +45,10 @@ const GUARDS: [&str; 5] = [
 ];
 
 /// Keys of a resolved run that the experiment file has another name for; those inside of a table go with it.
-const NAMES: [(&str, &str); 7] = [
+const NAMES: [(&str, &str); 8] = [
     ("device", "backend.device"),
     ("precision", "backend.precision"),
+    ("conv", "backend.conv"),
     ("memory_limit_bytes", "memory.limit"),
     ("memory_reserve_bytes", "memory.reserve"),
     ("on_exceed", "memory.on_exceed"),

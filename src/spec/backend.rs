@@ -18,6 +18,8 @@ pub struct BackendSpec {
     pub precision: Precision,
     /// Whether a device that is not there is an error; its runs are skipped otherwise.
     pub required: bool,
+    /// Which kernels convolutions are computed by.
+    pub conv: ConvKernels,
 }
 
 /// A device by its backend and its index among that backend's devices.
@@ -136,6 +138,32 @@ choices! {
     }
 }
 
+choices! {
+    /// Which kernels convolutions of one and two dimensions and max pooling are computed by.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ConvKernels {
+        #[default]
+        Auto "auto" "The fastest that there are: runner's own on `flex` in f32, else Burn's.",
+        Reference "reference" "Burn's own everywhere.",
+    }
+}
+
+impl ConvKernels {
+    /// Whether they are the ones that are used where nothing is said.
+    pub fn is_auto(&self) -> bool {
+        *self == ConvKernels::Auto
+    }
+
+    /// Whose kernels they are on a device, in a word.
+    pub fn on(self, backend: Backend, precision: Precision) -> &'static str {
+        match (self, backend, precision) {
+            (ConvKernels::Auto, Backend::Flex, Precision::F32) => "runner",
+            _ => "burn",
+        }
+    }
+}
+
 impl FromStr for Precision {
     type Err = String;
 
@@ -202,6 +230,11 @@ impl BackendSpec {
                     "Whether a device that is not there, or does not compute in the precision, is an error; runs on it are skipped otherwise.",
                 )
                 .or(false),
+            conv: s.choice(
+                "conv",
+                "Which kernels convolutions of one and two dimensions and max pooling are computed by.",
+                ConvKernels::Auto,
+            ),
         }
     }
 }

@@ -4,17 +4,20 @@ use burn::nn::activation::RReluConfig;
 use burn::nn::interpolate::{Interpolate1dConfig, Interpolate2dConfig, InterpolateMode};
 use burn::nn::pool::*;
 use burn::nn::*;
+use burn::tensor::ops::MaxPoolOptions;
 use burn::tensor::{Tensor, activation};
 
+use super::convolution::{pooled1d, pooled2d};
 use super::tensor::{DynTensor, map_rank};
 use crate::check::network::Layer as LayerPlan;
 use crate::check::network::axes::{axis_of, range};
 use crate::check::network::windows::padding;
+use crate::spec::backend::ConvKernels;
 use crate::spec::model::activation::Activation;
 use crate::spec::model::layer::{Interpolation, LayerKind, Norm, Pool, Reduction};
 
-/// The output of a layer without weights. Axes of the plan do not count the batch, which is axis 0 here.
-pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>) -> DynTensor {
+/// The output of a layer without weights, max pooling computed by `kernels`. Axes of the plan do not count the batch, which is axis 0 here.
+pub fn apply(plan: &LayerPlan, kernels: ConvKernels, mut inputs: Vec<DynTensor>) -> DynTensor {
     let kind = &plan.kind;
     match kind {
         LayerKind::Add => return fold(inputs, |a, b| a.combine(b, Combine::Add)),
@@ -58,7 +61,7 @@ pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>) -> DynTensor {
                 .init();
             map_rank!(input, t => norm.forward(t))
         }
-        LayerKind::Pool(pool) => pooled(pool, input),
+        LayerKind::Pool(pool) => pooled(pool, kernels, input),
         LayerKind::AdaptiveAvgPool { dims, output_size } => match dims {
             1 => DynTensor::R3(
                 AdaptiveAvgPool1dConfig::new(output_size[0])
@@ -169,52 +172,49 @@ pub enum Combine {
     Multiply,
 }
 
-fn pooled(pool: &Pool, input: DynTensor) -> DynTensor {
+fn pooled(pool: &Pool, kernels: ConvKernels, input: DynTensor) -> DynTensor {
     let dims = input.dims();
     let pads = |at: usize| {
         let extent = pool.dilation[at] * (pool.kernel_size[at] - 1) + 1;
         padding(&pool.padding, at, dims[2 + at], extent, pool.stride[at])
     };
-    if pool.dims == 1 {
-        let padding = PaddingConfig1d::Explicit(pads(0).0, pads(0).1);
-        let (kernel, stride) = (pool.kernel_size[0], pool.stride[0]);
-        return DynTensor::R3(match pool.max {
-            true => MaxPool1dConfig::new(kernel)
-                .with_stride(stride)
-                .with_padding(padding)
-                .with_dilation(pool.dilation[0])
-                .with_ceil_mode(pool.ceil_mode)
-                .init()
-                .forward(input.r3()),
-            false => AvgPool1dConfig::new(kernel)
-                .with_stride(stride)
+    let pair = |sizes: &[usize]| [sizes[0], sizes[1]];
+    match (pool.max, pool.dims) {
+        (true, 1) => {
+            let options = MaxPoolOptions::new([pool.kernel_size[0]])
+                .with_stride([pool.stride[0]])
+                .with_padding_pairs([pads(0)])
+                .with_dilation([pool.dilation[0]])
+                .with_ceil_mode(pool.ceil_mode);
+            DynTensor::R3(pooled1d(input.r3(), options, kernels))
+        }
+        (true, _) => {
+            let options = MaxPoolOptions::new(pair(&pool.kernel_size))
+                .with_stride(pair(&pool.stride))
+                .with_padding_pairs([pads(0), pads(1)])
+                .with_dilation(pair(&pool.dilation))
+                .with_ceil_mode(pool.ceil_mode);
+            DynTensor::R4(pooled2d(input.r4(), options, kernels))
+        }
+        (false, 1) => {
+            let config = AvgPool1dConfig::new(pool.kernel_size[0])
+                .with_stride(pool.stride[0])
+                .with_padding(PaddingConfig1d::Explicit(pads(0).0, pads(0).1))
+                .with_count_include_pad(pool.count_include_pad)
+                .with_ceil_mode(pool.ceil_mode);
+            DynTensor::R3(config.init().forward(input.r3()))
+        }
+        (false, _) => {
+            let (rows, columns) = (pads(0), pads(1));
+            let padding = PaddingConfig2d::Explicit(rows.0, columns.0, rows.1, columns.1);
+            let config = AvgPool2dConfig::new(pair(&pool.kernel_size))
+                .with_strides(pair(&pool.stride))
                 .with_padding(padding)
                 .with_count_include_pad(pool.count_include_pad)
-                .with_ceil_mode(pool.ceil_mode)
-                .init()
-                .forward(input.r3()),
-        });
+                .with_ceil_mode(pool.ceil_mode);
+            DynTensor::R4(config.init().forward(input.r4()))
+        }
     }
-    let (rows, columns) = (pads(0), pads(1));
-    let padding = PaddingConfig2d::Explicit(rows.0, columns.0, rows.1, columns.1);
-    let pair = |sizes: &[usize]| [sizes[0], sizes[1]];
-    let (kernel, stride) = (pair(&pool.kernel_size), pair(&pool.stride));
-    DynTensor::R4(match pool.max {
-        true => MaxPool2dConfig::new(kernel)
-            .with_strides(stride)
-            .with_padding(padding)
-            .with_dilation(pair(&pool.dilation))
-            .with_ceil_mode(pool.ceil_mode)
-            .init()
-            .forward(input.r4()),
-        false => AvgPool2dConfig::new(kernel)
-            .with_strides(stride)
-            .with_padding(padding)
-            .with_count_include_pad(pool.count_include_pad)
-            .with_ceil_mode(pool.ceil_mode)
-            .init()
-            .forward(input.r4()),
-    })
 }
 
 fn activated(function: &Activation, input: DynTensor) -> DynTensor {

@@ -7,6 +7,7 @@ use super::initial::redraw;
 use super::layer::Layer;
 use super::tensor::DynTensor;
 use crate::check::network::{Layer as LayerPlan, Network as NetworkPlan};
+use crate::spec::backend::ConvKernels;
 
 /// A graph of layers in an order in which they can be computed.
 #[derive(Module, Debug)]
@@ -20,10 +21,10 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The graph of a plan, with weights still to be drawn.
-    pub fn new(plan: &NetworkPlan, device: &Device) -> Self {
+    /// The graph of a plan, convolutions computed by `kernels`, with weights still to be drawn.
+    pub fn new(plan: &NetworkPlan, kernels: ConvKernels, device: &Device) -> Self {
         let layers = plan.layers.iter().map(|layer| {
-            let module = Layer::new(layer, device);
+            let module = Layer::new(layer, kernels, device);
             let module = match layer.kind.initializer() {
                 Some(initializer) => redraw(module, initializer, layer.kind.groups()),
                 None => module,
@@ -142,7 +143,7 @@ mod tests {
             network: plan,
         } in examples()
         {
-            let graph = Graph::new(&plan, &device).materialize();
+            let graph = Graph::new(&plan, ConvKernels::Auto, &device).materialize();
             let dims = &plan.items.dims;
             let items = match plan.items.vocabulary {
                 Some(_) => DynTensor::Tokens(Tensor::from_data(

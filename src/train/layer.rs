@@ -5,15 +5,21 @@
 use burn::module::Module;
 use burn::nn::activation::*;
 use burn::nn::attention::*;
-use burn::nn::conv::*;
+use burn::nn::conv::{
+    Conv1dConfig, Conv2dConfig, Conv3d, Conv3dConfig, ConvTranspose1d, ConvTranspose1dConfig,
+    ConvTranspose2d, ConvTranspose2dConfig, ConvTranspose3d, ConvTranspose3dConfig,
+};
 use burn::nn::transformer::*;
 use burn::nn::*;
+use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Device, Tensor};
 
+use super::convolution::{Conv1d, Conv2d};
 use super::function;
 use super::tensor::{DynTensor, map_rank};
 use crate::check::network::Layer as LayerPlan;
 use crate::check::network::windows::padding;
+use crate::spec::backend::ConvKernels;
 use crate::spec::model::layer::{self, Cell, FeedforwardActivation, LayerKind, Norm, Steps};
 
 /// One layer of a network. Which variant a kind of layer becomes stands in [`Layer::new`].
@@ -58,11 +64,13 @@ pub enum Layer {
 pub struct Stateless {
     #[module(skip)]
     kind: LayerKind,
+    #[module(skip)]
+    kernels: ConvKernels,
 }
 
 impl Layer {
-    /// The layer of a plan, with weights still to be drawn.
-    pub fn new(plan: &LayerPlan, device: &Device) -> Self {
+    /// The layer of a plan, a convolution computed by `kernels`, with weights still to be drawn.
+    pub fn new(plan: &LayerPlan, kernels: ConvKernels, device: &Device) -> Self {
         let input = &plan.inputs[0].shape.dims;
         let width = input.last().copied().unwrap_or(1);
         match &plan.kind {
@@ -71,7 +79,7 @@ impl Layer {
                     LinearConfig::new(width, plan.shape[plan.shape.len() - 1]).with_bias(*bias);
                 Layer::Linear(config.init(device))
             }
-            LayerKind::Conv(conv) => Self::conv(conv, input, plan.shape[0], device),
+            LayerKind::Conv(conv) => Self::conv(conv, input, plan.shape[0], kernels, device),
             LayerKind::ConvTranspose(conv) => {
                 Self::conv_transpose(conv, input[0], plan.shape[0], device)
             }
@@ -137,11 +145,20 @@ impl Layer {
                 let config = SwiGluConfig::new(width, *out_features).with_bias(*bias);
                 Layer::Swiglu(config.init(device))
             }
-            kind => Layer::Function(Stateless { kind: kind.clone() }),
+            kind => Layer::Function(Stateless {
+                kind: kind.clone(),
+                kernels,
+            }),
         }
     }
 
-    fn conv(conv: &layer::Conv, input: &[usize], channels: usize, device: &Device) -> Self {
+    fn conv(
+        conv: &layer::Conv,
+        input: &[usize],
+        channels: usize,
+        kernels: ConvKernels,
+        device: &Device,
+    ) -> Self {
         let pads: Vec<_> = (0..conv.dims)
             .map(|at| {
                 let extent = conv.dilation[at] * (conv.kernel_size[at] - 1) + 1;
@@ -151,23 +168,27 @@ impl Layer {
         match conv.dims {
             1 => {
                 let config = Conv1dConfig::new(input[0], channels, conv.kernel_size[0])
-                    .with_stride(conv.stride[0])
-                    .with_dilation(conv.dilation[0])
                     .with_groups(conv.groups)
-                    .with_padding(PaddingConfig1d::Explicit(pads[0].0, pads[0].1))
                     .with_bias(conv.bias);
-                Layer::Conv1d(config.init(device))
+                let options = ConvOptions::new_with_padding(
+                    array(&conv.stride),
+                    array(&pads),
+                    array(&conv.dilation),
+                    conv.groups,
+                );
+                Layer::Conv1d(Conv1d::new(&config, options, kernels, device))
             }
             2 => {
                 let config = Conv2dConfig::new([input[0], channels], array(&conv.kernel_size))
-                    .with_stride(array(&conv.stride))
-                    .with_dilation(array(&conv.dilation))
                     .with_groups(conv.groups)
-                    .with_padding(PaddingConfig2d::Explicit(
-                        pads[0].0, pads[1].0, pads[0].1, pads[1].1,
-                    ))
                     .with_bias(conv.bias);
-                Layer::Conv2d(config.init(device))
+                let options = ConvOptions::new_with_padding(
+                    array(&conv.stride),
+                    array(&pads),
+                    array(&conv.dilation),
+                    conv.groups,
+                );
+                Layer::Conv2d(Conv2d::new(&config, options, kernels, device))
             }
             _ => {
                 let config = Conv3dConfig::new([input[0], channels], array(&conv.kernel_size))
@@ -251,6 +272,7 @@ impl Layer {
             }
             Norm::LocalResponse { .. } => Layer::Function(Stateless {
                 kind: plan.kind.clone(),
+                kernels: ConvKernels::Auto,
             }),
         }
     }
@@ -271,8 +293,8 @@ impl Layer {
 
     /// The output for a batch of inputs, whose shapes the plan has checked.
     pub fn forward(&self, plan: &LayerPlan, mut inputs: Vec<DynTensor>) -> DynTensor {
-        if let Layer::Function(_) = self {
-            return function::apply(plan, inputs);
+        if let Layer::Function(function) = self {
+            return function::apply(plan, function.kernels, inputs);
         }
         let other = if inputs.len() > 1 { inputs.pop() } else { None };
         let input = inputs.remove(0);
@@ -350,7 +372,7 @@ fn feedforward_activation(activation: FeedforwardActivation) -> ActivationConfig
 }
 
 /// The planner has written as many sizes as there are dimensions.
-fn array<const N: usize>(sizes: &[usize]) -> [usize; N] {
+fn array<T: Copy, const N: usize>(sizes: &[T]) -> [T; N] {
     std::array::from_fn(|at| sizes[at])
 }
 

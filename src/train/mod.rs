@@ -6,6 +6,7 @@
 
 mod allocator;
 mod checkpoint;
+pub mod convolution;
 pub mod device;
 mod diagnose;
 mod digest;
@@ -176,6 +177,10 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
             kept.map(|(split, bytes)| (split.to_owned(), bytes))
                 .collect()
         },
+        conv: plan
+            .network
+            .has_convolutions()
+            .then(|| plan.conv.on(plan.device.backend, plan.precision).to_owned()),
     }));
     let (step, epoch_end) = (start.step(plan), start.epochs_done * plan.steps_per_epoch);
     if step == 0 {

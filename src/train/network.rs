@@ -35,7 +35,7 @@ impl Network {
     /// The same for weights that are loaded: none is drawn.
     pub fn undrawn(plan: &RunPlan, device: &Device) -> Self {
         Self {
-            graph: Graph::new(&plan.network, device),
+            graph: Graph::new(&plan.network, plan.conv, device),
             task: plan.task.kind,
             loss: plan.loss.clone(),
         }

@@ -116,6 +116,51 @@ fn a_convolution_gives_the_same_numbers_with_one_thread_and_two() {
     assert_eq!(numbers(one.path()), numbers(two.path()));
 }
 
+#[test]
+fn the_record_says_whose_kernels_computed_convolutions() {
+    let spec = IRIS.replace("iris", "digits").replace(
+        "mlp\"\nhidden = [16]",
+        "cnn\"\nchannels = [8]\nhidden = [16]",
+    );
+    let with = |backend: &str| completed(&format!("{spec}[backend]\n{backend}\n"), &[]);
+    let folders = [
+        with("conv = \"auto\""),
+        with("conv = \"reference\""),
+        with(""),
+    ];
+    let [ours, burns, unsaid] = folders.each_ref().map(|folder| {
+        let run = folder.path().join("results/spec/runs/base-s1");
+        let of = |file: &str| fs::read_to_string(run.join(file)).unwrap();
+        let environment: serde_json::Value = serde_json::from_str(&of("environment.json")).unwrap();
+        let plan = of("run.toml");
+        let line = |key: &str| {
+            let found = plan.lines().find(|line| line.starts_with(key));
+            found.map(str::to_owned)
+        };
+        let said = environment["worker"]["conv"].as_str().map(str::to_owned);
+        (said, line("conv = "), line("fingerprint = "))
+    });
+    assert_eq!(
+        (ours.0.as_deref(), ours.1.as_deref()),
+        (Some("runner"), None)
+    );
+    let reference = Some("conv = \"reference\"");
+    assert_eq!(
+        (burns.0.as_deref(), burns.1.as_deref()),
+        (Some("burn"), reference)
+    );
+    // What is written nowhere is the default, as in records from before there was a choice.
+    assert_eq!(ours, unsaid);
+    assert_ne!(ours.2, burns.2);
+    assert_ne!(numbers(folders[0].path()), numbers(folders[1].path()));
+    // Nothing is said where there is no convolution.
+    let mlp = completed(IRIS, &[]);
+    let environment = mlp
+        .path()
+        .join("results/spec/runs/base-s1/environment.json");
+    assert!(!fs::read_to_string(environment).unwrap().contains("conv"));
+}
+
 /// Starts a command and reads its events until `epoch` of any run is finished.
 fn start_until_epoch(mut command: Command, epoch: usize) -> (Child, impl Iterator<Item = String>) {
     let mut child = command

@@ -147,6 +147,12 @@ impl Network {
         Some(format!("{}.{}", layer.name, parts.nth(1)?))
     }
 
+    /// Whether there are convolutions of one or two dimensions.
+    pub fn has_convolutions(&self) -> bool {
+        let mut layers = self.layers.iter();
+        layers.any(|layer| matches!(&layer.kind, LayerKind::Conv(conv) if conv.dims < 3))
+    }
+
     /// The index of the layer after which nothing takes the output of each layer.
     pub fn last_uses(&self) -> Vec<usize> {
         let mut last = vec![0; self.layers.len()];

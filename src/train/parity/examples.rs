@@ -11,6 +11,7 @@ use crate::check::network::Network as NetworkPlan;
 use crate::check::network::examples::Example as Small;
 use crate::data::order::{Purpose, stream_seed};
 use crate::parity::{Example, Outcome, Said};
+use crate::spec::backend::ConvKernels;
 use crate::spec::model::activation::Activation;
 use crate::spec::model::layer::LayerKind;
 use crate::train::device;
@@ -70,10 +71,10 @@ fn compare(
 ) -> Outcome {
     let network = &without_dropout(network);
     drawn_on.seed(stream_seed(1, Purpose::Init, number as u64));
-    let weights = Graph::new(network, drawn_on).into_record();
+    let weights = Graph::new(network, ConvKernels::Auto, drawn_on).into_record();
     let graph = |device: &Device| {
         let weights = weights.clone().cast_to_module_dtype();
-        Graph::new(network, device).load_record(weights)
+        Graph::new(network, ConvKernels::Auto, device).load_record(weights)
     };
     let (right_graph, other_graph) = (graph(reference), graph(device));
     let items = items(network);

@@ -1,0 +1,263 @@
+//! Convolutions by runner's kernels against Burn's own, on `flex` in f32: a whole epoch of the small CNN through runner,
+//! and forward and backward passes of blocks of larger networks.
+//!
+//! Both are measured in one process, in turn, several times, of which the fastest counts; so is the rate of a matrix
+//! product, which says what the processor gives at that moment. Processor time is that of all threads, divided by their
+//! number: on a machine that is busy with other work it is what a quiet one would take. Run with
+//! `cargo bench --bench convolution [-- cnn | residual | separable | parts]`; `convolution_torch.py` beside this file
+//! measures the same with PyTorch. See `benches/README.md`.
+
+mod support;
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use burn::module::Module;
+use burn::nn::conv::Conv2dConfig;
+use burn::tensor::ops::ConvOptions;
+use burn::tensor::{Device, Distribution, Tensor, activation};
+use mimalloc::MiMalloc;
+use runner::plan::RunPlan;
+use runner::spec::backend::ConvKernels;
+use runner::train::convolution::Conv2d;
+use support::{by_runner, planned};
+
+/// Counts what is alive, to know the peak.
+struct Counted;
+
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call goes to `MiMalloc` as it is; counting touches no block.
+unsafe impl GlobalAlloc for Counted {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size());
+        // SAFETY: the caller's contract is passed on.
+        unsafe { MiMalloc.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size());
+        // SAFETY: the caller's contract is passed on.
+        unsafe { MiMalloc.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        BYTES.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's contract is passed on.
+        unsafe { MiMalloc.dealloc(block, layout) }
+    }
+}
+
+fn count(size: usize) {
+    let bytes = BYTES.fetch_add(size, Ordering::Relaxed) + size;
+    PEAK.fetch_max(bytes, Ordering::Relaxed);
+}
+
+#[global_allocator]
+static ALLOCATOR: Counted = Counted;
+
+/// What something took.
+#[derive(Clone, Copy)]
+struct Cost {
+    secs: f64,
+    /// Of all threads, by their number.
+    processor_secs: f64,
+    peak_bytes: usize,
+}
+
+impl Cost {
+    const NONE: Self = Self {
+        secs: f64::MAX,
+        processor_secs: f64::MAX,
+        peak_bytes: usize::MAX,
+    };
+
+    fn of(work: impl FnOnce()) -> Self {
+        let before = BYTES.load(Ordering::Relaxed);
+        PEAK.store(before, Ordering::Relaxed);
+        let (started, processor) = (Instant::now(), processor_secs());
+        work();
+        Self {
+            secs: started.elapsed().as_secs_f64(),
+            processor_secs: (processor_secs() - processor) / rayon::current_num_threads() as f64,
+            peak_bytes: PEAK.load(Ordering::Relaxed) - before,
+        }
+    }
+
+    fn least(self, other: Self) -> Self {
+        Self {
+            secs: self.secs.min(other.secs),
+            processor_secs: self.processor_secs.min(other.processor_secs),
+            peak_bytes: self.peak_bytes.min(other.peak_bytes),
+        }
+    }
+}
+
+/// Seconds that this process was computed for, on all cores.
+fn processor_secs() -> f64 {
+    #[cfg(unix)]
+    {
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: `time` is a place for what is asked for.
+        unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+        time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+    }
+    #[cfg(not(unix))]
+    0.0
+}
+
+const KERNELS: [ConvKernels; 2] = [ConvKernels::Auto, ConvKernels::Reference];
+const GEMM: usize = 1024;
+
+/// Measures work by both kernels, and a matrix product, in turn; `flops` are those of a work's convolutions.
+fn compare(name: &str, flops: f64, rounds: usize, mut work: impl FnMut(ConvKernels) -> Cost) {
+    let device = Device::flex();
+    let matrix = || Tensor::<2>::random([GEMM, GEMM], Distribution::Default, &device);
+    let (a, b) = (matrix(), matrix());
+    let mut costs = [Cost::NONE; 2];
+    let mut gemm = Cost::NONE;
+    for _ in 0..rounds {
+        for (cost, kernels) in costs.iter_mut().zip(KERNELS) {
+            *cost = cost.least(work(kernels));
+        }
+        for _ in 0..3 {
+            gemm = gemm.least(Cost::of(|| drop(a.clone().matmul(b.clone()))));
+        }
+    }
+    let [ours, burns] = costs;
+    let gemm_flops = 2.0 * (GEMM as f64).powi(3);
+    let mib = |bytes: usize| bytes as f64 / f64::from(1 << 20);
+    println!(
+        "{name}\n  wall: runner {:.4} s, Burn {:.4} s, ratio {:.3}; processor: runner {:.4} s, Burn {:.4} s, ratio {:.3}",
+        ours.secs,
+        burns.secs,
+        ours.secs / burns.secs,
+        ours.processor_secs,
+        burns.processor_secs,
+        ours.processor_secs / burns.processor_secs,
+    );
+    println!(
+        "  GFLOP/s by wall and processor: runner {:.0} {:.0}, Burn {:.0} {:.0}, matrix product {:.0} {:.0}; runner's share of it {:.2} {:.2}",
+        flops / ours.secs / 1e9,
+        flops / ours.processor_secs / 1e9,
+        flops / burns.secs / 1e9,
+        flops / burns.processor_secs / 1e9,
+        gemm_flops / gemm.secs / 1e9,
+        gemm_flops / gemm.processor_secs / 1e9,
+        flops / gemm_flops * gemm.secs / ours.secs,
+        flops / gemm_flops * gemm.processor_secs / ours.processor_secs,
+    );
+    println!(
+        "  peak memory: runner {:.1} MiB, Burn {:.1} MiB",
+        mib(ours.peak_bytes),
+        mib(burns.peak_bytes)
+    );
+}
+
+/// An epoch of the CNN of 8,000 images, validation taken out.
+fn epoch(plan: &RunPlan, kernels: ConvKernels) -> Cost {
+    let mut run = plan.clone();
+    run.conv = kernels;
+    let mut secs = Vec::new();
+    let cost = Cost::of(|| secs = by_runner(&run));
+    Cost {
+        secs: secs.iter().copied().fold(f64::MAX, f64::min),
+        // With the start and validation, which there is no clock for.
+        processor_secs: cost.processor_secs / run.train.epochs as f64,
+        ..cost
+    }
+}
+
+/// Convolutions one after another, over 64 items of 64 channels of 32x32.
+#[derive(Module, Debug)]
+struct Block {
+    convolutions: Vec<Conv2d>,
+    #[module(skip)]
+    is_residual: bool,
+}
+
+const SHAPE: [usize; 4] = [64, 64, 32, 32];
+
+impl Block {
+    /// Kernel sizes with groups.
+    fn new(sizes: &[(usize, usize)], is_residual: bool, kernels: ConvKernels) -> Self {
+        let device = Device::flex().autodiff();
+        device.seed(1);
+        let convolutions = sizes.iter().map(|(size, groups)| {
+            let config = Conv2dConfig::new([64, 64], [*size; 2]).with_groups(*groups);
+            let options = ConvOptions::new([1, 1], [size / 2; 2], [1, 1], *groups);
+            Conv2d::new(&config, options, kernels, &device)
+        });
+        Self {
+            convolutions: convolutions.collect(),
+            is_residual,
+        }
+    }
+
+    fn step(&self, x: &Tensor<4>) {
+        let input = x.clone().require_grad();
+        let last = self.convolutions.len() - 1;
+        let mut x = input.clone();
+        for (at, convolution) in self.convolutions.iter().enumerate() {
+            x = convolution.forward(x);
+            if at == last && self.is_residual {
+                x = x + input.clone();
+            }
+            if last > 0 {
+                x = activation::relu(x);
+            }
+        }
+        let gradients = x.sum().backward();
+        assert!(input.grad(&gradients).is_some());
+    }
+}
+
+fn block(name: &str, sizes: &[(usize, usize)], is_residual: bool) {
+    let blocks = KERNELS.map(|kernels| Block::new(sizes, is_residual, kernels));
+    let device = Device::flex().autodiff();
+    let x = Tensor::<4>::random(SHAPE, Distribution::Default, &device);
+    let terms: usize = sizes
+        .iter()
+        .map(|(size, groups)| size * size * 64 / groups)
+        .sum();
+    // Forward, and as many operations again for the gradients of input and weights.
+    let flops = 3.0 * 2.0 * (terms * SHAPE.iter().product::<usize>()) as f64;
+    compare(name, flops, 8, |kernels| {
+        Cost::of(|| blocks[usize::from(kernels == ConvKernels::Reference)].step(&x))
+    });
+}
+
+fn main() {
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|arg| !arg.starts_with('-'))
+        .collect();
+    let runs = |name: &str| wanted.is_empty() || wanted.iter().any(|w| w == name);
+    if runs("cnn") {
+        let plan = planned("cnn", "mnist", 2, "flex");
+        // Convolutions of an item, forward and backward; the first has no gradient of its input.
+        let (first, second) = (26 * 26 * 9 * 32, 24 * 24 * 9 * 32 * 64);
+        let flops = 2.0 * (2 * first + 3 * second) as f64 * plan.data.num_train as f64;
+        compare("cnn, an epoch", flops, 5, |kernels| epoch(&plan, kernels));
+    }
+    if runs("residual") {
+        block("residual block: 3x3, 3x3, sum", &[(3, 1), (3, 1)], true);
+    }
+    if runs("separable") {
+        block(
+            "separable block: 3x3 of each channel, 1x1",
+            &[(3, 64), (1, 1)],
+            false,
+        );
+    }
+    if runs("parts") {
+        block("3x3 alone", &[(3, 1)], false);
+        block("3x3 of each channel alone", &[(3, 64)], false);
+        block("1x1 alone", &[(1, 1)], false);
+    }
+}

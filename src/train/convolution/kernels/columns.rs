@@ -1,0 +1,236 @@
+//! Windows laid out as the columns of a matrix (im2col), and columns added back to where they came from (col2im).
+//!
+//! A row of the matrix is a tap of a channel, a column an output position: [channels * taps, positions]. Only some
+//! positions are laid out at a time, so that the matrix stays in the cache.
+
+use std::ops::Range;
+
+use super::geometry::Geometry;
+use super::vectors::vectorized;
+
+/// What laying out needs to know of a convolution, put together once for all panels.
+pub struct Layout {
+    taps: Vec<Tap>,
+    stride: [usize; 2],
+    width_in: usize,
+    area_in: usize,
+    width: usize,
+}
+
+/// Which output rows and columns a tap is inside the input for, and where it lies for the first of them.
+struct Tap {
+    rows: Range<usize>,
+    first_row: usize,
+    columns: Range<usize>,
+    first_column: usize,
+}
+
+impl Layout {
+    pub fn new(geometry: &Geometry) -> Self {
+        let [height, width] = geometry.kernel;
+        let rows = (0..height).map(|y| geometry.reach(0, y));
+        let taps = rows.flat_map(|(rows, first_row)| {
+            (0..width).map(move |x| {
+                let (columns, first_column) = geometry.reach(1, x);
+                Tap {
+                    rows: rows.clone(),
+                    first_row,
+                    columns,
+                    first_column,
+                }
+            })
+        });
+        Self {
+            taps: taps.collect(),
+            stride: geometry.stride,
+            width_in: geometry.input[1],
+            area_in: geometry.area_in(),
+            width: geometry.output()[1],
+        }
+    }
+
+    #[inline(always)]
+    fn runs<'a>(&'a self, tap: &'a Tap, positions: &Range<usize>) -> Runs<'a> {
+        Runs {
+            layout: self,
+            tap,
+            row: positions.start / self.width,
+            first: positions.start % self.width,
+            at: 0,
+            num: positions.len(),
+        }
+    }
+}
+
+/// Lays out `positions` of some channels of an item, which begin at `x`; rows are `pitch` apart.
+pub fn gather(
+    layout: &Layout,
+    x: &[f32],
+    channels: usize,
+    positions: Range<usize>,
+    columns: &mut [f32],
+    pitch: usize,
+) {
+    vectorized!(gather_rows(layout: &Layout, x: &[f32], channels: usize, positions: Range<usize>, columns: &mut [f32], pitch: usize))
+}
+
+/// Adds each column to the window that it stands for.
+pub fn scatter(
+    layout: &Layout,
+    columns: &[f32],
+    pitch: usize,
+    channels: usize,
+    positions: Range<usize>,
+    x: &mut [f32],
+) {
+    vectorized!(scatter_rows(layout: &Layout, columns: &[f32], pitch: usize, channels: usize, positions: Range<usize>, x: &mut [f32]))
+}
+
+#[inline(always)]
+fn gather_rows(
+    layout: &Layout,
+    x: &[f32],
+    channels: usize,
+    positions: Range<usize>,
+    columns: &mut [f32],
+    pitch: usize,
+) {
+    let mut rows = columns.chunks_mut(pitch);
+    for channel in 0..channels {
+        let plane = &x[channel * layout.area_in..][..layout.area_in];
+        for tap in &layout.taps {
+            let row = &mut rows.next().expect("a row for each tap")[..positions.len()];
+            for run in layout.runs(tap, &positions) {
+                if run.at < run.inside {
+                    row[run.at..run.inside].fill(0.0);
+                }
+                if run.outside < run.past {
+                    row[run.outside..run.past].fill(0.0);
+                }
+                let to = &mut row[run.inside..run.outside];
+                if layout.stride[1] == 1 {
+                    copy(to, &plane[run.from..]);
+                } else {
+                    let from = plane[run.from.min(plane.len())..]
+                        .iter()
+                        .step_by(layout.stride[1]);
+                    for (to, value) in to.iter_mut().zip(from) {
+                        *to = *value;
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn scatter_rows(
+    layout: &Layout,
+    columns: &[f32],
+    pitch: usize,
+    channels: usize,
+    positions: Range<usize>,
+    x: &mut [f32],
+) {
+    let mut rows = columns.chunks(pitch);
+    for channel in 0..channels {
+        let plane = &mut x[channel * layout.area_in..][..layout.area_in];
+        for tap in &layout.taps {
+            let row = &rows.next().expect("a row for each tap")[..positions.len()];
+            for run in layout.runs(tap, &positions) {
+                let from = &row[run.inside..run.outside];
+                let first = run.from.min(plane.len());
+                if layout.stride[1] == 1 {
+                    for (to, value) in plane[first..].iter_mut().zip(from) {
+                        *to += *value;
+                    }
+                } else {
+                    for (to, value) in plane[first..]
+                        .iter_mut()
+                        .step_by(layout.stride[1])
+                        .zip(from)
+                    {
+                        *to += *value;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The part of an output row among the positions, as places from the first position on: `at..inside` and
+/// `outside..past` are in the padding, the rest is in the channel from `from` on.
+struct Run {
+    at: usize,
+    inside: usize,
+    outside: usize,
+    past: usize,
+    from: usize,
+}
+
+/// The output rows of some positions.
+struct Runs<'a> {
+    layout: &'a Layout,
+    tap: &'a Tap,
+    row: usize,
+    first: usize,
+    at: usize,
+    num: usize,
+}
+
+impl Iterator for Runs<'_> {
+    type Item = Run;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Run> {
+        if self.at >= self.num {
+            return None;
+        }
+        let (tap, layout) = (self.tap, self.layout);
+        let past = layout.width.min(self.first + self.num - self.at);
+        // The columns inside the input, none in rows that are not.
+        let (mut inside, mut outside, mut from) = (past, past, 0);
+        if tap.rows.start <= self.row && self.row < tap.rows.end {
+            inside = tap.columns.start.max(self.first).min(past);
+            outside = tap.columns.end.max(inside).min(past);
+            if inside < outside {
+                let row = tap.first_row + (self.row - tap.rows.start) * layout.stride[0];
+                let column = tap.first_column + (inside - tap.columns.start) * layout.stride[1];
+                from = row * layout.width_in + column;
+            }
+        }
+        let shift = self.at;
+        let first = self.first;
+        self.at += past - first;
+        self.row += 1;
+        self.first = 0;
+        Some(Run {
+            at: shift,
+            inside: shift + inside - first,
+            outside: shift + outside - first,
+            past: shift + past - first,
+            from,
+        })
+    }
+}
+
+/// Copies a run, which is short as a rule: calling `memcpy` would take longer.
+#[inline(always)]
+pub fn copy(to: &mut [f32], from: &[f32]) {
+    const STEP: usize = 16;
+    let num = to.len();
+    let from = &from[..num];
+    if num < STEP {
+        for at in 0..num {
+            to[at] = from[at];
+        }
+        return;
+    }
+    let mut at = 0;
+    while at + STEP <= num {
+        to[at..at + STEP].copy_from_slice(&from[at..at + STEP]);
+        at += STEP;
+    }
+    // The last step overlaps the one before.
+    to[num - STEP..].copy_from_slice(&from[num - STEP..]);
+}

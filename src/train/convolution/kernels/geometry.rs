@@ -1,0 +1,142 @@
+//! The sizes of a convolution, and which output positions a tap reaches.
+
+use std::ops::Range;
+
+/// A two-dimensional convolution; one dimension is a height of 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Items of the batch.
+    pub items: usize,
+    /// Channels of the input.
+    pub inputs: usize,
+    /// Channels of the output.
+    pub outputs: usize,
+    /// Groups of channels that do not see each other.
+    pub groups: usize,
+    /// Height and width of the input.
+    pub input: [usize; 2],
+    /// Height and width of the kernel.
+    pub kernel: [usize; 2],
+    /// Steps between windows.
+    pub stride: [usize; 2],
+    /// Zeros before and after the input.
+    pub padding: [(usize, usize); 2],
+    /// Steps between the taps of a window.
+    pub dilation: [usize; 2],
+}
+
+impl Geometry {
+    /// Height and width of the output; 0 where no window fits.
+    pub fn output(&self) -> [usize; 2] {
+        std::array::from_fn(|axis| {
+            if self.kernel[axis] == 0 || self.stride[axis] == 0 {
+                return 0;
+            }
+            let (before, after) = self.padding[axis];
+            let extent = self.dilation[axis] * (self.kernel[axis] - 1) + 1;
+            match (self.input[axis] + before + after).checked_sub(extent) {
+                Some(room) => room / self.stride[axis] + 1,
+                None => 0,
+            }
+        })
+    }
+
+    /// Positions of a channel of the input.
+    pub fn area_in(&self) -> usize {
+        self.input[0] * self.input[1]
+    }
+
+    /// Positions of a channel of the output.
+    pub fn area_out(&self) -> usize {
+        let [height, width] = self.output();
+        height * width
+    }
+
+    /// Taps of a kernel in one channel.
+    pub fn taps(&self) -> usize {
+        self.kernel[0] * self.kernel[1]
+    }
+
+    /// Channels of the input in a group.
+    pub fn group_inputs(&self) -> usize {
+        self.inputs / self.groups
+    }
+
+    /// Channels of the output in a group.
+    pub fn group_outputs(&self) -> usize {
+        self.outputs / self.groups
+    }
+
+    /// Numbers of the input.
+    pub fn num_inputs(&self) -> usize {
+        self.items * self.inputs * self.area_in()
+    }
+
+    /// Numbers of the output.
+    pub fn num_outputs(&self) -> usize {
+        self.items * self.outputs * self.area_out()
+    }
+
+    /// Numbers of the weights.
+    pub fn num_weights(&self) -> usize {
+        self.outputs * self.group_inputs() * self.taps()
+    }
+
+    /// Whether there is something to compute, and groups have as many channels each.
+    pub fn is_sound(&self) -> bool {
+        let sizes = [
+            self.items,
+            self.inputs,
+            self.outputs,
+            self.groups,
+            self.taps(),
+        ];
+        let steps = [self.stride, self.dilation].concat();
+        sizes.iter().chain(&steps).all(|size| *size > 0)
+            && self.inputs.is_multiple_of(self.groups)
+            && self.outputs.is_multiple_of(self.groups)
+            && self.area_in() > 0
+            && self.area_out() > 0
+    }
+
+    /// # Panics
+    /// If so many numbers are not those of a sound convolution.
+    pub fn check(&self, inputs: usize, weights: usize, outputs: usize) {
+        assert!(self.is_sound(), "no convolution can be made of {self:?}");
+        assert_eq!(
+            inputs,
+            self.num_inputs(),
+            "numbers of the input of {self:?}"
+        );
+        assert_eq!(
+            weights,
+            self.num_weights(),
+            "numbers of the weights of {self:?}"
+        );
+        assert_eq!(
+            outputs,
+            self.num_outputs(),
+            "numbers of the output of {self:?}"
+        );
+    }
+
+    /// Whether each output position sees just the input position of its own place.
+    pub fn is_pointwise(&self) -> bool {
+        self.kernel == [1, 1] && self.stride == [1, 1] && self.padding == [(0, 0), (0, 0)]
+    }
+
+    /// The output places along an axis whose tap lies inside the input, and where the first one's lies.
+    pub fn reach(&self, axis: usize, tap: usize) -> (Range<usize>, usize) {
+        let (stride, before) = (self.stride[axis], self.padding[axis].0);
+        let shift = tap * self.dilation[axis];
+        let num = self.output()[axis];
+        // place * stride + shift - before is in 0..input.
+        let first = before.saturating_sub(shift).div_ceil(stride).min(num);
+        let past = (self.input[axis] + before)
+            .saturating_sub(shift)
+            .div_ceil(stride)
+            .min(num)
+            .max(first);
+        (first..past, (first * stride + shift).saturating_sub(before))
+    }
+}

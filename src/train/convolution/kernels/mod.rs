@@ -1,0 +1,79 @@
+//! Convolutions and pooling over slices of numbers on the processor, forward and backward; knows no tensors.
+//!
+//! A convolution is a matrix product of its weights with the windows of its input laid out as columns (im2col;
+//! Chellapilla, Puri and Simard, High Performance Convolutional Neural Networks for Document Processing, 2006). Laid
+//! out whole, the columns take as many times the input's memory as a kernel has taps, and go through memory twice. Here
+//! they are laid out in panels that stay in the second-level cache, each for the product that follows at once, which
+//! finds its operands as it wants them and copies nothing. The gradient of the weights is the product of the outputs'
+//! gradients with the same columns, that of the input the product with the weights the other way, added back to where
+//! the columns are from. The products are those of the crate `gemm`.
+//!
+//! A convolution of each channel by itself has nothing to multiply matrices of, and has loops of its own.
+//!
+//! Items, channels and panels are spread over threads, and each element of a result is computed by one of them; where
+//! sums over items are split, into how many depends on sizes alone, and parts are added up in their order. So results are
+//! the same bits for any number of threads. Scratch memory belongs to threads, is used again, and is below a MiB for each
+//! but with large kernels.
+
+mod columns;
+mod dense;
+mod depthwise;
+mod geometry;
+mod pool;
+mod product;
+mod scratch;
+#[cfg(test)]
+pub mod tests;
+mod vectors;
+mod winograd;
+
+pub use geometry::Geometry;
+pub use pool::{max_pool, max_pool_backward, suits as can_pool};
+
+/// The output for items \[items, inputs, height, width\], weights \[outputs, inputs / groups, kernel height, kernel width\]
+/// and a bias for each output.
+pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
+    geometry.check(x.len(), weight.len(), geometry.num_outputs());
+    assert!(bias.is_none_or(|bias| bias.len() == geometry.outputs));
+    if depthwise::suits(geometry) {
+        depthwise::forward(geometry, x, weight, bias)
+    } else if winograd::suits(geometry) {
+        winograd::forward(geometry, x, weight, bias)
+    } else {
+        dense::forward(geometry, x, weight, bias)
+    }
+}
+
+/// The gradient of the input.
+pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> Vec<f32> {
+    geometry.check(geometry.num_inputs(), weight.len(), gradient.len());
+    if depthwise::suits(geometry) {
+        depthwise::backward_input(geometry, gradient, weight)
+    } else if winograd::suits(geometry) {
+        winograd::backward_input(geometry, gradient, weight)
+    } else {
+        dense::backward_input(geometry, gradient, weight)
+    }
+}
+
+/// The gradient of the weights.
+pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<f32> {
+    geometry.check(x.len(), geometry.num_weights(), gradient.len());
+    if depthwise::suits(geometry) {
+        depthwise::backward_weight(geometry, x, gradient)
+    } else if winograd::suits(geometry) {
+        winograd::backward_weight(geometry, x, gradient)
+    } else {
+        dense::backward_weight(geometry, x, gradient)
+    }
+}
+
+/// The gradient of the bias.
+pub fn backward_bias(geometry: &Geometry, gradient: &[f32]) -> Vec<f32> {
+    geometry.check(
+        geometry.num_inputs(),
+        geometry.num_weights(),
+        gradient.len(),
+    );
+    dense::backward_bias(geometry, gradient)
+}

@@ -1,0 +1,188 @@
+//! The largest number of each window, and the way of its gradient back.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::geometry::Geometry;
+use super::scratch::{Shared, written};
+use super::vectors::vectorized;
+
+/// Whether every window holds a number, and taps can be told by a byte.
+pub fn suits(geometry: &Geometry) -> bool {
+    let holds = |axis: usize| {
+        let (before, after) = geometry.padding[axis];
+        let extent = geometry.dilation[axis] * (geometry.kernel[axis] - 1) + 1;
+        before < extent && after < extent && geometry.dilation[axis] == 1
+    };
+    geometry.is_sound() && geometry.taps() <= 256 && holds(0) && holds(1)
+}
+
+/// The largest number of each window of each channel, and which tap it is: the first of equals, or the last that is
+/// no number.
+pub fn max_pool(geometry: &Geometry, x: &[f32]) -> (Vec<f32>, Vec<u8>) {
+    assert!(suits(geometry) && x.len() == geometry.num_inputs());
+    let (area, area_in) = (geometry.area_out(), geometry.area_in());
+    let reach = Reach::new(geometry);
+    let mut chosen = vec![0u8; geometry.items * geometry.outputs * area];
+    let write = |to: Shared| {
+        let planes = chosen
+            .par_chunks_mut(area.max(1))
+            .zip(x.par_chunks(area_in.max(1)))
+            .enumerate();
+        let task = |at: usize, chosen: &mut [u8], x: &[f32]| {
+            // SAFETY: only this task writes this channel.
+            let largest = unsafe { to.filled(at * area, area, f32::NEG_INFINITY) };
+            compare_taps(geometry, &reach, x, largest, chosen);
+        };
+        planes.for_each(|(at, (chosen, x))| task(at, chosen, x));
+    };
+    // SAFETY: the tasks are all channels of all items.
+    let largest = unsafe { written(geometry.items * geometry.outputs * area, write) };
+    (largest, chosen)
+}
+
+/// The output rows and columns that each row and column of taps lies inside the input for, and where the first lies.
+struct Reach {
+    rows: Vec<(Range<usize>, usize)>,
+    columns: Vec<(Range<usize>, usize)>,
+}
+
+impl Reach {
+    fn new(geometry: &Geometry) -> Self {
+        let [rows, columns] = [0, 1].map(|axis| {
+            (0..geometry.kernel[axis])
+                .map(|tap| geometry.reach(axis, tap))
+                .collect()
+        });
+        Self { rows, columns }
+    }
+}
+
+#[allow(clippy::too_many_arguments)]
+fn compare_taps(
+    geometry: &Geometry,
+    reach: &Reach,
+    x: &[f32],
+    largest: &mut [f32],
+    chosen: &mut [u8],
+) {
+    vectorized!(compare_taps_now(geometry: &Geometry, reach: &Reach, x: &[f32], largest: &mut [f32], chosen: &mut [u8]))
+}
+
+#[inline(always)]
+fn compare_taps_now(
+    geometry: &Geometry,
+    reach: &Reach,
+    x: &[f32],
+    largest: &mut [f32],
+    chosen: &mut [u8],
+) {
+    let width = geometry.output()[1];
+    let rows = largest
+        .chunks_exact_mut(width)
+        .zip(chosen.chunks_exact_mut(width));
+    for (row, (largest, chosen)) in rows.enumerate() {
+        for (y, (rows, first_row)) in reach.rows.iter().enumerate() {
+            if row < rows.start || rows.end <= row {
+                continue;
+            }
+            let base = (first_row + (row - rows.start) * geometry.stride[0]) * geometry.input[1];
+            for (tap, (columns, first_column)) in reach.columns.iter().enumerate() {
+                let tap = (y * geometry.kernel[1] + tap) as u8;
+                let (largest, chosen) =
+                    (&mut largest[columns.clone()], &mut chosen[columns.clone()]);
+                compare(
+                    &x[base + first_column..],
+                    geometry.stride[1],
+                    tap,
+                    largest,
+                    chosen,
+                );
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn compare(x: &[f32], stride: usize, tap: u8, largest: &mut [f32], chosen: &mut [u8]) {
+    // The usual strides are told apart so that each loop becomes one of vectors.
+    match stride {
+        1 => compare_by::<1>(x, tap, largest, chosen),
+        2 => compare_by::<2>(x, tap, largest, chosen),
+        _ => {
+            let values = x.iter().step_by(stride).zip(largest).zip(chosen);
+            values.for_each(|((value, largest), chosen)| keep(*value, tap, largest, chosen));
+        }
+    }
+}
+
+#[inline(always)]
+fn compare_by<const STRIDE: usize>(x: &[f32], tap: u8, largest: &mut [f32], chosen: &mut [u8]) {
+    const LANES: usize = 8;
+    let mut at = 0;
+    while at + LANES <= largest.len() && (at + LANES) * STRIDE <= x.len() {
+        let from = &x[at * STRIDE..][..LANES * STRIDE];
+        let largest: &mut [f32; LANES] =
+            (&mut largest[at..at + LANES]).try_into().expect("as many");
+        let chosen: &mut [u8; LANES] = (&mut chosen[at..at + LANES]).try_into().expect("as many");
+        let values: [f32; LANES] = std::array::from_fn(|lane| from[lane * STRIDE]);
+        let is_kept: [bool; LANES] =
+            std::array::from_fn(|lane| (values[lane] > largest[lane]) | values[lane].is_nan());
+        for lane in 0..LANES {
+            largest[lane] = if is_kept[lane] {
+                values[lane]
+            } else {
+                largest[lane]
+            };
+        }
+        for lane in 0..LANES {
+            let mask = (is_kept[lane] as u8).wrapping_neg();
+            chosen[lane] = (tap & mask) | (chosen[lane] & !mask);
+        }
+        at += LANES;
+    }
+    for at in at..largest.len() {
+        keep(x[at * STRIDE], tap, &mut largest[at], &mut chosen[at]);
+    }
+}
+
+#[inline(always)]
+fn keep(value: f32, tap: u8, largest: &mut f32, chosen: &mut u8) {
+    let is_kept = (value > *largest) | value.is_nan();
+    *largest = if is_kept { value } else { *largest };
+    let mask = (is_kept as u8).wrapping_neg();
+    *chosen = (tap & mask) | (*chosen & !mask);
+}
+
+/// The gradient of the input.
+pub fn max_pool_backward(geometry: &Geometry, gradient: &[f32], chosen: &[u8]) -> Vec<f32> {
+    assert!(suits(geometry) && gradient.len() == geometry.num_outputs());
+    assert_eq!(chosen.len(), gradient.len());
+    let (area, area_in) = (geometry.area_out(), geometry.area_in());
+    let [_, columns] = geometry.output();
+    let [(top, _), (left, _)] = geometry.padding;
+    let width = geometry.input[1];
+    let offsets: Vec<usize> = (0..geometry.taps())
+        .map(|tap| tap / geometry.kernel[1] * width + tap % geometry.kernel[1])
+        .collect();
+    let write = |to: Shared| {
+        let tasks = (0..geometry.items * geometry.outputs).into_par_iter();
+        tasks.for_each(|at| {
+            // SAFETY: only this task writes this channel.
+            let to = unsafe { to.filled(at * area_in, area_in, 0.0) };
+            let gradient = gradient[at * area..][..area].chunks_exact(columns);
+            let chosen = chosen[at * area..][..area].chunks_exact(columns);
+            for (row, (gradient, chosen)) in gradient.zip(chosen).enumerate() {
+                let mut place = row * geometry.stride[0] * width;
+                for (gradient, chosen) in gradient.iter().zip(chosen) {
+                    // What was chosen lies inside, so that the padding can be taken off last.
+                    to[place + offsets[*chosen as usize] - top * width - left] += gradient;
+                    place += geometry.stride[1];
+                }
+            }
+        });
+    };
+    // SAFETY: the tasks are all channels of all items.
+    unsafe { written(geometry.items * geometry.inputs * area_in, write) }
+}

@@ -1,0 +1,58 @@
+//! Matrix products by the crate `gemm`, which picks its kernels for the processor at run time.
+
+use gemm::{Parallelism, gemm};
+
+/// A matrix within a slice: element (i, j) at `i * row + j * column`.
+#[derive(Clone, Copy)]
+pub struct Matrix<'a> {
+    pub values: &'a [f32],
+    pub row: usize,
+    pub column: usize,
+}
+
+/// Computes `to[i + j * pitch] (+)= sum over k of lhs(i, k) rhs(k, j)`, for `m` x `n` elements and `k` terms, on this
+/// thread.
+///
+/// # Safety
+/// All `m` x `n` places of `to` can be written, and nothing else reads or writes them meanwhile; when `adds`, they
+/// are initialized.
+pub unsafe fn product(
+    [m, n, k]: [usize; 3],
+    to: *mut f32,
+    pitch: usize,
+    adds: bool,
+    lhs: Matrix,
+    rhs: Matrix,
+) {
+    if m == 0 || n == 0 {
+        return;
+    }
+    if k > 0 {
+        assert!((m - 1) * lhs.row + (k - 1) * lhs.column < lhs.values.len());
+        assert!((k - 1) * rhs.row + (n - 1) * rhs.column < rhs.values.len());
+    }
+    // SAFETY: both operands are within their slices, as was just asserted; the caller answers for `to`.
+    unsafe {
+        gemm(
+            m,
+            n,
+            k,
+            to,
+            pitch as isize,
+            1,
+            adds,
+            lhs.values.as_ptr(),
+            lhs.column as isize,
+            lhs.row as isize,
+            rhs.values.as_ptr(),
+            rhs.column as isize,
+            rhs.row as isize,
+            1.0,
+            1.0,
+            false,
+            false,
+            false,
+            Parallelism::None,
+        );
+    }
+}

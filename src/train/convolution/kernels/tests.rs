@@ -1,0 +1,375 @@
+//! The kernels against plain loops in double precision.
+
+use proptest::prelude::*;
+use rayon::ThreadPoolBuilder;
+
+use super::*;
+
+/// Calls with each pair of an output's and an input's place, the weight's place between them, and the output's channel.
+fn for_each_term(geometry: &Geometry, mut term: impl FnMut(usize, usize, usize)) {
+    let [height, width] = geometry.output();
+    let (inputs, [tall, wide]) = (geometry.group_inputs(), geometry.kernel);
+    let place = |axis: usize, window: usize, tap: usize| {
+        let at = window * geometry.stride[axis] + tap * geometry.dilation[axis];
+        let at = at.checked_sub(geometry.padding[axis].0)?;
+        (at < geometry.input[axis]).then_some(at)
+    };
+    for output in 0..geometry.items * geometry.outputs * height * width {
+        let (row, column) = (output / width % height, output % width);
+        let channel = output / (height * width) % geometry.outputs;
+        let item = output / (height * width) / geometry.outputs;
+        let group = channel / geometry.group_outputs();
+        for weight in 0..inputs * tall * wide {
+            let (y, x) = (weight / wide % tall, weight % wide);
+            let (Some(y), Some(x)) = (place(0, row, y), place(1, column, x)) else {
+                continue;
+            };
+            let from = item * geometry.inputs + group * inputs + weight / (tall * wide);
+            let input = (from * geometry.input[0] + y) * geometry.input[1] + x;
+            term(output, input, channel * inputs * tall * wide + weight);
+        }
+    }
+}
+
+/// What a convolution and its ways back give for these operands.
+struct Plain {
+    output: Vec<f64>,
+    input: Vec<f64>,
+    weight: Vec<f64>,
+    bias: Vec<f64>,
+}
+
+struct Operands {
+    x: Vec<f32>,
+    weight: Vec<f32>,
+    bias: Vec<f32>,
+    gradient: Vec<f32>,
+}
+
+impl Operands {
+    fn new(geometry: &Geometry, seed: u64) -> Self {
+        Self {
+            x: numbers(geometry.num_inputs(), seed),
+            weight: numbers(geometry.num_weights(), seed + 1),
+            bias: numbers(geometry.outputs, seed + 2),
+            gradient: numbers(geometry.num_outputs(), seed + 3),
+        }
+    }
+}
+
+/// Numbers between -0.5 and 0.5.
+pub fn numbers(num: usize, seed: u64) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(2_654_435_761) + 1;
+    let next = |_| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f32 / (1u64 << 24) as f32 - 0.5
+    };
+    (0..num).map(next).collect()
+}
+
+fn plain(geometry: &Geometry, operands: &Operands) -> Plain {
+    let area = geometry.area_out();
+    let of = |values: &[f32], at: usize| f64::from(values[at]);
+    let channel = |at: usize| at / area % geometry.outputs;
+    let mut plain = Plain {
+        output: (0..geometry.num_outputs())
+            .map(|at| of(&operands.bias, channel(at)))
+            .collect(),
+        input: vec![0.0; geometry.num_inputs()],
+        weight: vec![0.0; geometry.num_weights()],
+        bias: vec![0.0; geometry.outputs],
+    };
+    for_each_term(geometry, |output, input, weight| {
+        plain.output[output] += of(&operands.x, input) * of(&operands.weight, weight);
+        plain.input[input] += of(&operands.gradient, output) * of(&operands.weight, weight);
+        plain.weight[weight] += of(&operands.gradient, output) * of(&operands.x, input);
+    });
+    for at in 0..geometry.num_outputs() {
+        plain.bias[channel(at)] += of(&operands.gradient, at);
+    }
+    plain
+}
+
+/// The output and the gradients of input, weights and bias.
+fn ours(geometry: &Geometry, operands: &Operands) -> [Vec<f32>; 4] {
+    let Operands {
+        x,
+        weight,
+        bias,
+        gradient,
+    } = operands;
+    [
+        forward(geometry, x, weight, Some(bias)),
+        backward_input(geometry, gradient, weight),
+        backward_weight(geometry, x, gradient),
+        backward_bias(geometry, gradient),
+    ]
+}
+
+/// The largest difference in parts of the largest number, but of 0.1 at least: rounding is relative to what is added up.
+fn distance(ours: &[f32], plain: &[f64]) -> f64 {
+    assert_eq!(ours.len(), plain.len());
+    let largest = plain
+        .iter()
+        .fold(0.1f64, |most, value| most.max(value.abs()));
+    let differences = ours
+        .iter()
+        .zip(plain)
+        .map(|(ours, plain)| (f64::from(*ours) - plain).abs());
+    differences.fold(0.0, f64::max) / largest
+}
+
+fn assert_right(geometry: &Geometry) {
+    let operands = Operands::new(geometry, 1);
+    let plain = plain(geometry, &operands);
+    let [output, input, weight, bias] = ours(geometry, &operands);
+    for (what, ours, plain) in [
+        ("output", output, plain.output),
+        ("input", input, plain.input),
+        ("weight", weight, plain.weight),
+        ("bias", bias, plain.bias),
+    ] {
+        let distance = distance(&ours, &plain);
+        assert!(
+            distance < 1e-5,
+            "{what} of {geometry:?} is off by {distance:e}"
+        );
+    }
+}
+
+fn square(
+    items: usize,
+    channels: [usize; 3],
+    size: usize,
+    kernel: usize,
+    padding: usize,
+) -> Geometry {
+    let [inputs, outputs, groups] = channels;
+    Geometry {
+        items,
+        inputs,
+        outputs,
+        groups,
+        input: [size; 2],
+        kernel: [kernel; 2],
+        stride: [1, 1],
+        padding: [(padding, padding); 2],
+        dilation: [1, 1],
+    }
+}
+
+fn geometries() -> impl Strategy<Value = Geometry> {
+    let axis = || {
+        (
+            1..14usize,
+            1..5usize,
+            1..4usize,
+            0..4usize,
+            0..4usize,
+            1..3usize,
+        )
+    };
+    // Channels of a group one by one are of their own: so they are not left to chance.
+    let channels = (1..5usize, prop_oneof![Just(1), 1..7usize], 1..7usize);
+    (1..4usize, channels, axis(), axis(), any::<bool>())
+        .prop_map(|(items, (groups, inputs, outputs), y, x, is_flat)| {
+            let y = if is_flat { (1, 1, 1, 0, 0, 1) } else { y };
+            Geometry {
+                items,
+                inputs: groups * inputs,
+                outputs: groups * outputs,
+                groups,
+                input: [y.0, x.0 * 3],
+                kernel: [y.1, x.1],
+                stride: [y.2, x.2],
+                padding: [(y.3, y.4), (x.3, x.4)],
+                dilation: [y.5, x.5],
+            }
+        })
+        .prop_filter("no window fits", Geometry::is_sound)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 400 }))]
+
+    #[test]
+    fn kernels_are_plain_loops(geometry in geometries()) {
+        assert_right(&geometry);
+    }
+
+    #[test]
+    fn pooling_picks_the_largest_of_each_window(mut geometry in geometries()) {
+        geometry.outputs = geometry.inputs;
+        geometry.groups = geometry.inputs;
+        geometry.dilation = [1, 1];
+        for (padding, kernel) in geometry.padding.iter_mut().zip(geometry.kernel) {
+            *padding = (padding.0.min(kernel - 1), padding.1.min(kernel - 1));
+        }
+        prop_assume!(can_pool(&geometry));
+        let operands = Operands::new(&geometry, 3);
+        let mut largest = vec![(f32::NEG_INFINITY, 0); geometry.num_outputs()];
+        for_each_term(&geometry, |output, input, _| {
+            if operands.x[input] > largest[output].0 {
+                largest[output] = (operands.x[input], input);
+            }
+        });
+        let (values, chosen) = max_pool(&geometry, &operands.x);
+        let expected: Vec<f32> = largest.iter().map(|(value, _)| *value).collect();
+        prop_assert_eq!(values, expected);
+        let mut expected = vec![0.0f32; geometry.num_inputs()];
+        for ((_, input), gradient) in largest.iter().zip(&operands.gradient) {
+            expected[*input] += gradient;
+        }
+        prop_assert_eq!(max_pool_backward(&geometry, &operands.gradient, &chosen), expected);
+    }
+}
+
+/// Sizes that are cut into several panels of positions and channels.
+#[test]
+#[cfg_attr(miri, ignore = "takes hours there")]
+fn panels_are_put_together() {
+    assert_right(&square(1, [300, 20, 1], 6, 3, 1));
+    assert_right(&square(2, [3, 70, 1], 41, 3, 0));
+    assert_right(&square(17, [2, 50, 2], 9, 1, 0));
+    assert_right(&square(2, [5, 49, 1], 40, 1, 0));
+    assert_right(&square(1, [40, 8, 1], 12, 11, 5));
+    assert_right(&square(2, [24, 24, 24], 33, 7, 3));
+    assert_right(&square(2, [16, 64, 16], 19, 3, 1));
+}
+
+/// Sizes that tiles of 2x2 outputs do not fill, with all paddings, and several panels.
+#[test]
+#[cfg_attr(miri, ignore = "takes hours there")]
+fn tiles_are_put_together() {
+    for padding in 0..3 {
+        for size in [9, 10, 13, 24, 41] {
+            assert_right(&square(2, [32, 24, 1], size, 3, padding));
+        }
+    }
+    let wide = Geometry {
+        input: [5, 70],
+        padding: [(0, 1), (2, 0)],
+        ..square(1, [32, 48, 2], 1, 3, 0)
+    };
+    assert_right(&wide);
+    assert_right(&square(1, [128, 128, 1], 12, 3, 1));
+}
+
+/// Every gradient is the slope of the plain loop along some direction, as differences in double precision find it.
+#[test]
+fn gradients_are_slopes() {
+    for groups in [1, 4] {
+        let geometry = Geometry {
+            stride: [2, 1],
+            dilation: [1, 2],
+            ..square(2, [4, 8, groups], 9, 3, 2)
+        };
+        let operands = Operands::new(&geometry, 5);
+        let [_, input, weight, bias] = ours(&geometry, &operands);
+        let loss = |x: &[f64], weight: &[f64], bias: &[f64]| {
+            let area = geometry.area_out();
+            let of = |at: usize| f64::from(operands.gradient[at]);
+            let mut sum = 0.0;
+            for_each_term(&geometry, |output, input, at| {
+                sum += of(output) * x[input] * weight[at]
+            });
+            (0..geometry.num_outputs()).fold(sum, |sum, at| {
+                sum + of(at) * bias[at / area % geometry.outputs]
+            })
+        };
+        let doubled = |values: &[f32]| values.iter().map(|v| f64::from(*v)).collect::<Vec<_>>();
+        let at = [
+            doubled(&operands.x),
+            doubled(&operands.weight),
+            doubled(&operands.bias),
+        ];
+        for (which, gradient) in [input, weight, bias].iter().enumerate() {
+            let direction = doubled(&numbers(gradient.len(), 11));
+            let moved = |by: f64| {
+                let mut at = at.clone();
+                for (value, along) in at[which].iter_mut().zip(&direction) {
+                    *value += by * along;
+                }
+                loss(&at[0], &at[1], &at[2])
+            };
+            let slope = (moved(1e-3) - moved(-1e-3)) / 2e-3;
+            let along: f64 = doubled(gradient)
+                .iter()
+                .zip(&direction)
+                .map(|(g, d)| g * d)
+                .sum();
+            assert!(
+                (slope - along).abs() < 1e-5 * slope.abs().max(1.0),
+                "{slope} and {along}"
+            );
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "takes hours there")]
+fn bits_do_not_depend_on_threads() {
+    for geometry in [
+        square(7, [20, 30, 1], 13, 3, 1),
+        square(1, [64, 64, 1], 20, 3, 0),
+        square(5, [16, 32, 16], 18, 3, 1),
+        square(9, [12, 50, 2], 10, 1, 0),
+    ] {
+        let operands = Operands::new(&geometry, 7);
+        let with = |threads: usize| {
+            let pool = ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .expect("threads");
+            pool.install(|| ours(&geometry, &operands).map(|values| bits(&values)))
+        };
+        let alone = with(1);
+        for threads in [2, 3, 8] {
+            assert!(with(threads) == alone, "{threads} threads, {geometry:?}");
+        }
+        // Several at once share the threads.
+        let runs: Vec<_> = (0..4).map(|_| ()).collect();
+        std::thread::scope(|scope| {
+            let runs: Vec<_> = runs.iter().map(|()| scope.spawn(|| with(2))).collect();
+            for run in runs {
+                assert!(run.join().expect("no panic") == alone);
+            }
+        });
+    }
+}
+
+fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|value| value.to_bits()).collect()
+}
+
+#[test]
+fn what_is_no_number_is_passed_on() {
+    let geometry = square(1, [1, 1, 1], 4, 2, 0);
+    let mut x = numbers(16, 1);
+    x[5] = f32::NAN;
+    let output = forward(&geometry, &x, &numbers(4, 2), None);
+    let pooled = max_pool(&geometry, &x).0;
+    for (at, (output, pooled)) in output.iter().zip(&pooled).enumerate() {
+        let sees_it = [0, 1, 3, 4].contains(&at);
+        assert_eq!(
+            (output.is_nan(), pooled.is_nan()),
+            (sees_it, sees_it),
+            "{at}"
+        );
+    }
+}
+
+#[test]
+#[should_panic(expected = "no convolution can be made")]
+fn a_window_that_fits_nowhere_is_refused() {
+    let geometry = square(1, [1, 1, 1], 2, 3, 0);
+    forward(&geometry, &[0.0; 4], &[0.0; 9], None);
+}
+
+#[test]
+#[should_panic(expected = "numbers of the input")]
+fn operands_of_other_sizes_are_refused() {
+    forward(&square(1, [1, 1, 1], 4, 3, 0), &[0.0; 15], &[0.0; 9], None);
+}
