@@ -192,7 +192,7 @@ fn geometries() -> impl Strategy<Value = Geometry> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 400 }))]
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 400 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn kernels_are_plain_loops(geometry in geometries()) {
