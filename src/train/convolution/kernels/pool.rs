@@ -89,6 +89,9 @@ fn compare_taps_now(
             }
             let base = (first_row + (row - rows.start) * geometry.stride[0]) * geometry.input[1];
             for (tap, (columns, first_column)) in reach.columns.iter().enumerate() {
+                if columns.is_empty() {
+                    continue;
+                }
                 let tap = (y * geometry.kernel[1] + tap) as u8;
                 let (largest, chosen) =
                     (&mut largest[columns.clone()], &mut chosen[columns.clone()]);

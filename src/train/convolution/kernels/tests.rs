@@ -361,6 +361,22 @@ fn what_is_no_number_is_passed_on() {
     }
 }
 
+/// Taps that lie in the padding for every window.
+#[test]
+fn taps_that_see_nothing_are_passed_over() {
+    let geometry = Geometry {
+        input: [1, 1],
+        padding: [(0, 0), (2, 1)],
+        kernel: [1, 3],
+        ..square(1, [2, 2, 2], 1, 1, 0)
+    };
+    assert_right(&geometry);
+    let (values, chosen) = max_pool(&geometry, &[1.0, -2.0]);
+    assert_eq!(values, [1.0, 1.0, -2.0, -2.0]);
+    let gradient = max_pool_backward(&geometry, &[1.0, 2.0, 3.0, 4.0], &chosen);
+    assert_eq!(gradient, [3.0, 7.0]);
+}
+
 #[test]
 #[should_panic(expected = "no convolution can be made")]
 fn a_window_that_fits_nowhere_is_refused() {
