@@ -61,7 +61,7 @@ def main():
     parser.add_argument("--device", default="flex")
     parser.add_argument("--epochs", type=int)
     parser.add_argument("experiments", nargs="*")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     folder = pathlib.Path("experiments")
     paths = [folder / f"{name}.toml" for name in arguments.experiments] or sorted(folder.glob("*.toml"))
     print("| experiment | epochs | counted | in use | calibrated | held | error |")

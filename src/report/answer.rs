@@ -114,8 +114,8 @@ pub fn about_table(report: &Report) -> String {
     if report.folds.is_some() {
         text.push_str(" A fold counts as a seed does, and differences are paired by both. Folds share most of their training items, so intervals and verdicts over them claim more than they should (Nadeau and Bengio, 2003).");
     }
-    let is_partial = |trial: &&Trial| trial.n > 0 && trial.n < trial.runs.len();
-    if report.trials.iter().any(|trial| is_partial(&trial)) {
+    let is_partial = |trial: &Trial| trial.n > 0 && trial.n < trial.runs.len();
+    if report.trials.iter().any(is_partial) {
         text.push_str(" Where not all seeds are completed, as in \"2 of 3\", all numbers of a trial, also in plots, are over those that are.");
     }
     if report.trials.iter().any(|trial| {

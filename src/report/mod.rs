@@ -36,12 +36,22 @@ pub use table::{footnotes, table};
 
 use std::io;
 
-use crate::record::{ExperimentFolder, Index, leftovers, unwritable, write_json, write_whole};
+use crate::record::{
+    ExperimentFolder, Index, State, leftovers, unwritable, write_json, write_whole,
+};
 
 /// Reads an experiment's folder, and writes nothing there but the index that it keeps. `None` when the folder has no plan.
 pub fn read(folder: &ExperimentFolder) -> io::Result<Option<Report>> {
     let index = Index::read(folder)?;
-    Ok(index.map(|index| sum_up(&index, folder)))
+    let mut report = index.map(|index| sum_up(&index, folder));
+    // What waits for its turn need not be asked for again.
+    if let Some(report) = report.as_mut().filter(|_| folder.is_in_use()) {
+        let problems = report.problems.iter_mut();
+        for problem in problems.filter(|problem| problem.outcome == State::NotStarted) {
+            problem.message = "a `runner run` is at work, and has not come to it yet".into();
+        }
+    }
+    Ok(report)
 }
 
 /// Reads an experiment's folder and writes `report.json`, `report.csv`, `report.md` and `report.html` into it. `None`

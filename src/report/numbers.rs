@@ -32,8 +32,10 @@ pub fn mean_and_sd(sample: &Description) -> String {
 
 /// `0.9661 to 0.9765`, to two digits of half its width.
 pub fn interval(interval: &Interval) -> String {
+    // Narrower is what rounding makes of equal values.
+    let least = 1e-9 * interval.low.abs().max(interval.high.abs());
     match (interval.high - interval.low) / 2.0 {
-        half if half > 0.0 && half < 1e6 => {
+        half if half > least && half < 1e6 => {
             let digits = digits_of(half);
             format!("{:.digits$} to {:.digits$}", interval.low, interval.high)
         }

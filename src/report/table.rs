@@ -149,10 +149,8 @@ pub fn head_of(report: &Report, metric: &str) -> String {
 
 /// What the mark over a column means, if one has it.
 pub fn about_losses(report: &Report) -> Option<&'static str> {
-    let measured = report.trials.iter().flat_map(|trial| trial.metrics.keys());
-    let is_marked = measured
-        .into_iter()
-        .any(|name| report.is_of_several_losses(name));
+    let mut measured = report.trials.iter().flat_map(|trial| trial.metrics.keys());
+    let is_marked = measured.any(|name| report.is_of_several_losses(name));
     is_marked.then_some("† The losses of trials are those of different functions: no loss of one is better or worse than that of another.")
 }
 

@@ -47,8 +47,8 @@ pub fn learning(report: &Report) -> Option<Section> {
         "Means over the runs of a trial: after the first epoch, at the best epoch of the mean, and after the last.".into(),
     );
     let is_shorter = |trial: &TrialCurves| {
-        let points = trial.curves.iter().flat_map(|curve| &curve.points);
-        points.into_iter().any(|point| point.n < trial.n)
+        let mut points = trial.curves.iter().flat_map(|curve| &curve.points);
+        points.any(|point| point.n < trial.n)
     };
     if curves.trials.iter().any(is_shorter) {
         section.notes.push(

@@ -79,7 +79,7 @@ fn axes() -> impl Strategy<Value = Axis> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn convolutions_are_burns(
