@@ -7,6 +7,7 @@
 //! `cargo bench --bench convolution [-- cnn | residual | separable | parts]`; `convolution_torch.py` beside this file
 //! measures the same with PyTorch. See `benches/README.md`.
 
+#[allow(dead_code)] // Benches share it, and this one uses a part.
 mod support;
 
 use std::alloc::{GlobalAlloc, Layout};

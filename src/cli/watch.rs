@@ -11,7 +11,7 @@ use super::{FAILED, OK, WatchArgs};
 use crate::console::{Board, Command, Console, Mode, State, TICK};
 use crate::diagnostic::Diagnostic;
 use crate::event::Event;
-use crate::plan::{Plan, RunPlan, quoted};
+use crate::plan::{Plan, RunPlan};
 use crate::record::{ExperimentFolder, RUN_REMEDY, RunFolder, RunRecord, Tail, is_other_format};
 
 /// How often the tree is looked at.
@@ -126,21 +126,6 @@ impl Watched {
         Board::new(&self.plan.experiment, &self.plan.runs, None)
     }
 
-    /// The command that goes on with the experiment.
-    fn command(&self) -> String {
-        let command = self.plan.command();
-        let results = self
-            .folder
-            .0
-            .parent()
-            .filter(|path| *path != Path::new("results"));
-        match results.map(|path| path.to_string_lossy()) {
-            Some(path) if path.is_empty() => command + " --results .",
-            Some(path) => format!("{command} --results {}", quoted(&path)),
-            None => command,
-        }
-    }
-
     /// Reads what is new. What cannot be read just now is looked at again the next time.
     fn look(&mut self, at: usize, console: &mut Console, is_first: bool) {
         // Asked for before what is written is read: so what was written last is read.
@@ -210,7 +195,7 @@ impl Watched {
                 _ => {}
             }
         }
-        let command = (!self.is_written).then(|| self.command());
+        let command = (!self.is_written).then(|| self.folder.command(&self.plan));
         let board = &mut console.boards_mut()[at];
         board.abandoned = command.filter(|_| board.under_way().next().is_none());
     }

@@ -14,7 +14,7 @@ mod verdict;
 use serde::{Deserialize, Serialize};
 
 pub use layers::{Example, KindRow, Outcome, by_kind};
-pub use text::{Style, layer_table, show_verdict, step_table, tensor_table};
+pub use text::{Style, layer_table, show_untold, show_verdict, step_table, tensor_table};
 pub use verdict::{Beyond, Verdict};
 
 use crate::reproduce::ulp;
@@ -28,6 +28,9 @@ pub const FLOORS: f64 = 4.0;
 /// What is within tolerance wherever the floor is lower, in ulp: functions such as `exp` may differ by a few in any two
 /// libraries.
 pub const LEAST_ULPS: f64 = 8.0;
+
+/// From this tolerance on, in ulp, little can be told of a tensor in `f32`: it is a sixteenth of its largest value.
+pub const LITTLE_ULPS: f64 = (1 << 19) as f64;
 
 /// The error up to which a tensor is within tolerance, in ulp, for a noise floor in ulp.
 pub fn tolerance(floor: f64) -> f64 {

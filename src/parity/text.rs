@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
-use super::{Beyond, Compared, FLOORS, KindRow, Of, Step, Verdict, tolerance};
+use super::{Beyond, Compared, FLOORS, KindRow, LITTLE_ULPS, Of, Step, Verdict, tolerance};
 
 /// How tables are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,6 +163,23 @@ pub fn show_verdict(verdict: &Verdict, reference: &str, device: &str) -> String 
             text
         }
     }
+}
+
+/// The tensors that are within a tolerance so wide that this says little; none where there are none.
+pub fn show_untold(steps: &[Step], reference: &str) -> Option<String> {
+    let mut untold: Vec<String> = Vec::new();
+    for compared in steps.iter().flat_map(|step| &step.compared) {
+        let place = format!("{} of `{}`", compared.what(), compared.layer);
+        if tolerance(compared.floor) >= LITTLE_ULPS && !untold.contains(&place) {
+            untold.push(place);
+        }
+    }
+    (!untold.is_empty()).then(|| {
+        format!(
+            "little can be told of some, where the noise of {reference} itself makes the tolerance wider than a sixteenth of the largest value: {}",
+            untold.join(", ")
+        )
+    })
 }
 
 fn place(beyond: &Beyond) -> String {

@@ -385,11 +385,12 @@ fn missing_epoch(run: &RunPlan, record: &RunRecord) -> Option<usize> {
     (1..=last).find(|epoch| !has(epoch))
 }
 
-/// The middle one of some values, the upper of two; none of none.
+/// The middle one of some values, of an even number the mean of both; none of none.
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
+    let upper = *values.get(values.len() / 2)?;
+    Some((values[(values.len() - 1) / 2] + upper) / 2.0)
 }
 
 fn is_false(is: &bool) -> bool {

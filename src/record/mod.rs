@@ -77,7 +77,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Event, Progress};
-use crate::plan::{Plan, RunPlan};
+use crate::plan::{Plan, RunPlan, quoted};
 
 /// The folder of one experiment.
 #[derive(Clone, Debug)]
@@ -177,6 +177,17 @@ impl ExperimentFolder {
     /// Reads the plan, if the folder has one.
     pub fn read_plan(&self) -> io::Result<Option<Plan>> {
         format::read_json(&self.plan_json())
+    }
+
+    /// The command that goes on with the experiment of a plan in this folder.
+    pub fn command(&self, plan: &Plan) -> String {
+        let command = plan.command();
+        let results = self.0.parent().map(|path| path.to_string_lossy());
+        match results.as_deref() {
+            None | Some("results") => command,
+            Some("") => command + " --results .",
+            Some(path) => format!("{command} --results {}", quoted(path)),
+        }
     }
 
     /// Takes the folder's lock, if it is free.

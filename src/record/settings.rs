@@ -87,11 +87,13 @@ pub fn is_guard(key: &str) -> bool {
 
 /// The keys whose values differ, sorted.
 pub fn changed(then: &RunPlan, now: &RunPlan) -> Vec<Changed> {
+    let (then_axes, now_axes) = (&then.axes, &now.axes);
     let (mut then, mut now) = (settings(then), settings(now));
     let keys: std::collections::BTreeSet<_> = then.keys().chain(now.keys()).cloned().collect();
+    // A plan leaves out what is usual, which an axis may say all the same.
     let pairs = keys.into_iter().map(|key| Changed {
-        then: then.remove(&key),
-        now: now.remove(&key),
+        then: then.remove(&key).or_else(|| then_axes.get(&key).cloned()),
+        now: now.remove(&key).or_else(|| now_axes.get(&key).cloned()),
         key,
     });
     pairs

@@ -24,18 +24,18 @@ const MAX_LEVELS: usize = 24;
 /// What a reader of numbers in half precision should know.
 const HALF_PRECISION: &str = "f16 and bf16 are pure half precision: weights, gradients and the optimizer's state have 16 bits, and no copy in 32 bits is kept, as mixed precision elsewhere does";
 
-/// Sums up an experiment. `leftovers` are the runs in its folder that the plan does not have.
-pub fn aggregate(index: &Index, leftovers: Vec<String>) -> Report {
-    sum_up(index, leftovers, false)
+/// Sums up an experiment. `command` goes on with it; `leftovers` are the runs in its folder that the plan does not have.
+pub fn aggregate(index: &Index, command: &str, leftovers: Vec<String>) -> Report {
+    sum_up(index, command, leftovers, false)
 }
 
 /// The trials with all that was measured, on test too, and what each seed cost, for those who compare them; nothing is
 /// compared yet.
 pub fn of_all_metrics(index: &Index) -> Report {
-    sum_up(index, Vec::new(), true)
+    sum_up(index, &index.plan.command(), Vec::new(), true)
 }
 
-fn sum_up(index: &Index, leftovers: Vec<String>, is_to_compare: bool) -> Report {
+fn sum_up(index: &Index, command: &str, leftovers: Vec<String>, is_to_compare: bool) -> Report {
     let plan = &index.plan;
     let is_told = match is_to_compare {
         true => |_: &str| true,
@@ -98,7 +98,7 @@ fn sum_up(index: &Index, leftovers: Vec<String>, is_to_compare: bool) -> Report 
             .collect()
     });
     let commands = index.runs.iter();
-    let commands = commands.map(|run| (run.id.clone(), Json::String(command(plan, &run.id))));
+    let commands = commands.map(|run| (run.id.clone(), Json::String(reproduce(plan, &run.id))));
     Report {
         format: FORMAT,
         experiment: plan.experiment.clone(),
@@ -119,7 +119,7 @@ fn sum_up(index: &Index, leftovers: Vec<String>, is_to_compare: bool) -> Report 
         problems: index
             .runs
             .iter()
-            .filter_map(|run| problem(run, plan))
+            .filter_map(|run| problem(run, command))
             .collect(),
         remarks,
         leftovers,
@@ -302,8 +302,8 @@ pub fn axis_effects(trials: &[Trial], axes: &[String], value: &str) -> Vec<AxisE
     effects
 }
 
-fn problem(run: &RunEntry, plan: &Plan) -> Option<Problem> {
-    let again = || format!("`{}` goes on with it", plan.command());
+fn problem(run: &RunEntry, command: &str) -> Option<Problem> {
+    let again = || format!("`{command}` goes on with it");
     (run.state != State::Completed).then(|| Problem {
         run: run.id.clone(),
         outcome: run.state,
@@ -414,7 +414,7 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (num > 0).then(|| sum / f64::from(num))
 }
 
-fn command(plan: &Plan, run: &str) -> String {
+fn reproduce(plan: &Plan, run: &str) -> String {
     format!(
         "{} --only {} --results reproduced",
         plan.command(),

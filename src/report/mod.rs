@@ -83,7 +83,11 @@ pub fn write(folder: &ExperimentFolder) -> io::Result<Option<Report>> {
 /// The report of an index, with what is not in it: curves, and what the selected trial gets wrong.
 fn sum_up(index: &Index, folder: &ExperimentFolder) -> Report {
     let planned = index.runs.iter().map(|run| run.id.as_str());
-    let mut report = aggregate(index, leftovers(planned, folder));
+    let mut report = aggregate(
+        index,
+        &folder.command(&index.plan),
+        leftovers(planned, folder),
+    );
     report.curves = Curves::read(&report, index, folder);
     report.evaluation = Selected::read(&report, index, folder);
     report

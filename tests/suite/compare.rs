@@ -12,6 +12,11 @@ use super::support::{IRIS, folder_with, plan, run};
 /// Two optimizers with two widths, each with seeds 1 to 8.
 pub const SWEEP: &str = "\n[experiment]\nname = \"made_up\"\nquestion = \"Which optimizer?\"\nseeds = [1, 2, 3, 4, 5, 6, 7, 8]\n[sweep.grid]\noptimizer.type = [\"adam\", \"sgd\"]\nmodel.hidden = [[8], [16]]\n";
 
+/// A report as `runner report` makes it in the usual folder.
+pub fn summed_up(index: &Index, leftovers: Vec<String>) -> Report {
+    aggregate(index, &index.plan.command(), leftovers)
+}
+
 /// An experiment of which every run is completed with a value of the objective, by trial and seed.
 pub fn index(text: &str, value: impl Fn(&str, u64) -> f64) -> Index {
     let (mut plan, _) = plan("spec.toml", &format!("{text}{IRIS}")).expect("a right file");
@@ -76,7 +81,7 @@ fn compared(question: &Question) -> Comparison {
 
 #[test]
 fn a_report_says_what_may_be_claimed() {
-    let report = aggregate(&index(SWEEP, clear), Vec::new());
+    let report = summed_up(&index(SWEEP, clear), Vec::new());
     insta::assert_snapshot!("made_up_report", runner::report::markdown(&report));
     // Test is told of the selected trial alone.
     assert!(
@@ -91,7 +96,7 @@ fn a_report_says_what_may_be_claimed() {
 #[test]
 fn a_baseline_of_the_file_is_what_others_are_compared_with() {
     let text = format!("[objective]\nbaseline = \"optimizer=sgd,hidden=8\"\n{SWEEP}");
-    let report = aggregate(&index(&text, clear), Vec::new());
+    let report = summed_up(&index(&text, clear), Vec::new());
     let baseline = report.baseline.expect("a baseline");
     assert_eq!(
         (baseline.trial.as_str(), baseline.is_picked),
@@ -189,7 +194,7 @@ fn equal_trials_have_one_rank() {
     // All of one optimizer are equal to the bit.
     let equal =
         |trial: &str, seed: u64| 0.5 + 0.1 * f64::from(trial.contains("adam")) + 0.01 * seed as f64;
-    let report = aggregate(&index(SWEEP, equal), Vec::new());
+    let report = summed_up(&index(SWEEP, equal), Vec::new());
     let ranks: Vec<_> = report.trials.iter().map(|trial| trial.rank).collect();
     assert_eq!(ranks, [1, 1, 3, 3].map(Some));
     let text = runner::report::markdown(&report);
@@ -218,7 +223,7 @@ fn losses_of_different_functions_are_not_ranked() {
         )
     );
     let index = index(&text, clear);
-    let report = aggregate(&index, Vec::new());
+    let report = summed_up(&index, Vec::new());
     assert!(
         report
             .trials
@@ -268,7 +273,7 @@ fn folds_count_as_seeds() {
         clear(trial, seed + 2 * fold)
     };
     let index = index(&text, of_fold);
-    let report = aggregate(&index, Vec::new());
+    let report = summed_up(&index, Vec::new());
     assert_eq!(
         (report.folds, report.axes.len(), report.trials.len()),
         (Some(4), 1, 2)

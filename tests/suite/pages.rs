@@ -5,15 +5,15 @@ use std::path::Path;
 use std::process::Command;
 
 use regex::Regex;
-use runner::report::{Report, aggregate, html, markdown};
+use runner::report::{Report, html, markdown};
 use serde_json::{Value as Json, json};
 
-use super::compare::{SWEEP, clear, index};
+use super::compare::{SWEEP, clear, index, summed_up};
 use super::support::{IRIS, chromium, completed, folder_with, run};
 
 /// A report with everything that a page shows, all of it made up.
 fn made_up() -> Report {
-    let mut report = aggregate(&index(SWEEP, clear), vec!["old-s1".into()]);
+    let mut report = summed_up(&index(SWEEP, clear), vec!["old-s1".into()]);
     let point = |epoch: usize| {
         let mean = 1.0 / epoch as f64;
         json!({"epoch": epoch, "n": 8, "mean": mean, "band": [mean - 0.1, mean + 0.1]})

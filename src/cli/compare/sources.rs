@@ -25,7 +25,10 @@ pub fn read(what: &[String], mut tell: impl FnMut(&str)) -> Result<Vec<Source>, 
     let mut reports = Vec::new();
     for path in paths {
         match Kind::of(&path)? {
-            Kind::Report => reports.push(saved(&path)?),
+            Kind::Report => {
+                let report = saved(&path)?;
+                reports.push((path, report));
+            }
             Kind::Experiments(folders) => {
                 for ExperimentFolder(folder) in folders {
                     experiments.retain(|(known, _)| *known != folder);
@@ -41,6 +44,20 @@ pub fn read(what: &[String], mut tell: impl FnMut(&str)) -> Result<Vec<Source>, 
             }
         }
     }
+    // The report of a folder that is read anyway says the same.
+    reports.retain(|(path, _)| {
+        let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+        let is_known = experiments
+            .iter()
+            .any(|(known, _)| known.canonicalize().ok() == folder);
+        if is_known && folder.is_some() {
+            tell(&format!(
+                "passed over: `{}` is the report of an experiment that is compared already",
+                path.display()
+            ));
+        }
+        !is_known || folder.is_none()
+    });
     let mut all = Vec::new();
     let mut unreadable = Vec::new();
     for (folder, ids) in experiments {
@@ -49,7 +66,7 @@ pub fn read(what: &[String], mut tell: impl FnMut(&str)) -> Result<Vec<Source>, 
             Err(wrong) => unreadable.push(wrong),
         }
     }
-    all.extend(reports);
+    all.extend(reports.into_iter().map(|(_, report)| report));
     if all.is_empty() && !unreadable.is_empty() {
         return Err(unreadable.swap_remove(0));
     }

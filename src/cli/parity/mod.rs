@@ -19,8 +19,8 @@ use crate::console::Mode;
 use crate::diagnostic::{Diagnostic, counted};
 use crate::dispatch::{Cancel, Urgency};
 use crate::parity::{
-    Example, KindRow, Outcome, Said, Step, Style, Verdict, by_kind, layer_table, show_verdict,
-    step_table, tensor_table,
+    Example, KindRow, Outcome, Said, Step, Style, Verdict, by_kind, layer_table, show_untold,
+    show_verdict, step_table, tensor_table,
 };
 use crate::record::RunFolder;
 use crate::spec::backend::{DeviceName, FLEX};
@@ -295,6 +295,9 @@ fn show_training(training: &Training, style: Style, output: &mut Output) {
     }
     let (reference, device) = (reference.to_string(), device.to_string());
     output.print(&show_verdict(&training.verdict, &reference, &device));
+    if let Some(untold) = show_untold(&training.steps, &reference) {
+        output.print(&untold);
+    }
 }
 
 /// Compares devices on every type of layer; whether none was found to differ.

@@ -167,10 +167,21 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
         _ => std::cmp::Ordering::Equal,
     });
     let ranked: Vec<&Trial> = order.iter().map(|at| &trials[*at]).collect();
-    let baseline = baseline_of(sources, question, &ranked)?;
+    let baseline = baseline_of(sources, question, &ranked, &value)?;
     let axes = axes_of(sources);
     // Values that have no common meaning are neither ranked nor judged.
-    let is_common = !(value.rsplit('/').next() == Some("loss") && varies_loss(&axes));
+    let is_common_in =
+        |value: &str| !(value.rsplit('/').next() == Some("loss") && varies_loss(&axes));
+    let is_common = is_common_in(&value);
+    let traded = question.pareto.iter().flat_map(|(a, b)| [a, b]);
+    if let Some(other) = traded.into_iter().find(|value| !is_common_in(value)) {
+        return Err((
+            format!(
+                "`{other}` is that of other functions in other trials, so that none is better in it"
+            ),
+            "name a metric that all have in common".into(),
+        ));
+    }
     Ok(Comparison {
         notes: {
             let mut notes = notes::notes(sources, &ranked, &baseline, &value);
@@ -320,6 +331,7 @@ fn baseline_of(
     sources: &[Source],
     question: &Question,
     ranked: &[&Trial],
+    value: &str,
 ) -> Result<Baseline, Wrong> {
     let of_file = match sources {
         [only] => only.report.baseline.as_ref().filter(|b| !b.is_picked),
@@ -344,6 +356,13 @@ fn baseline_of(
             .collect(),
     };
     match matching[..] {
+        [trial] if sample(trial, value).is_none() => Err((
+            format!(
+                "the baseline `{}` has no `{value}`: {} of its runs are completed",
+                trial.id, trial.n
+            ),
+            "name another one with `--baseline`, or let `runner run` finish its runs".into(),
+        )),
         [trial] => Ok(Baseline {
             trial: trial.id.clone(),
             is_picked: false,

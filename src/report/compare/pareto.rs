@@ -20,6 +20,12 @@ pub struct Front {
 
 /// Finds them among the trials that have both numbers.
 pub fn front(ranked: &[&Trial], measured: &[String], a: &str, b: &str) -> Result<Front, Wrong> {
+    if a == b {
+        return Err((
+            format!("both numbers are `{a}`"),
+            "give two: a trade-off is between them".into(),
+        ));
+    }
     let directions = [a, b].map(direction);
     let [Some(first), Some(second)] = directions else {
         let wrong = if directions[0].is_none() { a } else { b };

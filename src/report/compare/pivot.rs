@@ -48,6 +48,12 @@ pub fn pivot(
     column_key: &str,
     value: &str,
 ) -> Result<Pivot, Wrong> {
+    if row_key == column_key {
+        return Err((
+            format!("rows and columns are both `{row_key}`"),
+            "give two keys: each cell is where they meet".into(),
+        ));
+    }
     for key in [row_key, column_key] {
         let is_known = axes.iter().any(|axis| axis == key) || OTHER_KEYS.contains(&key);
         if !is_known {

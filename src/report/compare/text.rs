@@ -110,7 +110,7 @@ impl Text {
                 text.lines()
                     .all(|line| line.chars().count() <= width.into())
             };
-            if self.width.is_none_or(fits) {
+            if with_costs && self.width.is_none_or(fits) {
                 return text + "\n";
             }
             if !with_costs {

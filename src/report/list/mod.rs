@@ -10,6 +10,7 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Value as Json};
 
+use super::aggregate::varies_loss;
 use super::compare::Wrong;
 use super::csv::line;
 use super::numbers::natural_order;
@@ -88,6 +89,9 @@ pub struct Listed {
 /// Says of which trials something was measured on test.
 const TEST_NOTE: &str = "note: this shows what was measured on test, of several trials: whatever is chosen by it is chosen on test, and its value there is too good";
 
+/// Says that an order means nothing.
+const LOSSES_NOTE: &str = "note: the loss is that of other functions in other trials, so that their order by it says nothing";
+
 /// Lists runs of some experiments. The error is a phrase with a remedy.
 pub fn list(indexes: &[Index], query: &Query, form: Form, now_ms: u64) -> Result<Listed, Wrong> {
     let known = Known::of(indexes);
@@ -160,7 +164,19 @@ pub fn list(indexes: &[Index], query: &Query, form: Form, now_ms: u64) -> Result
         .iter()
         .map(|run| (&run.index.plan.experiment, &run.entry.trial));
     let first = trials.next();
-    let note = (shows_test && trials.any(|trial| Some(trial) != first)).then_some(TEST_NOTE);
+    let is_order_of_losses = order.is_some_and(|(name, _)| {
+        let varies = |index: &&Index| varies_loss(&index.plan.axes);
+        let is_loss = |name: &str| name.rsplit('/').next() == Some("loss");
+        let of = indexes.iter().filter(varies);
+        of.into_iter().any(|index| match name {
+            "objective" => is_loss(&index.plan.objective.name()),
+            name => is_loss(name),
+        })
+    });
+    let note = match shows_test && trials.any(|trial| Some(trial) != first) {
+        true => Some(TEST_NOTE),
+        false => is_order_of_losses.then_some(LOSSES_NOTE),
+    };
     Ok(Listed { text, note })
 }
 

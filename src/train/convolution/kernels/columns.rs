@@ -221,6 +221,7 @@ pub fn copy(to: &mut [f32], from: &[f32]) {
     let num = to.len();
     let from = &from[..num];
     if num < STEP {
+        #[expect(clippy::manual_memcpy, reason = "a call takes longer")]
         for at in 0..num {
             to[at] = from[at];
         }
