@@ -413,7 +413,15 @@ fn experiments_runs_patterns_and_saved_reports_can_be_named() {
     assert_eq!(trials(&["results"]), all);
     assert_eq!(trials(&["results/made_up/report.json"]), all);
     assert_eq!(trials(&["results/m*/runs/*adam*-s1"]).len(), 2);
-    let twice = trials(&["results/made_up", "results/made_up/report.json"]);
+    // What the folder says itself is not compared with it, and what was put aside is.
+    let report = "results/made_up/report.json";
+    assert_eq!(trials(&["results/made_up", report]), all);
+    fs::copy(
+        folder.path().join(report),
+        folder.path().join("before.json"),
+    )
+    .unwrap();
+    let twice = trials(&["results/made_up", "before.json"]);
     assert!(
         twice.contains(&"made_up@2/optimizer=adam,hidden=8".to_owned()),
         "{twice:?}"
