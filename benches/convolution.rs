@@ -22,7 +22,7 @@ use mimalloc::MiMalloc;
 use runner::plan::RunPlan;
 use runner::spec::backend::ConvKernels;
 use runner::train::convolution::Conv2d;
-use support::{by_runner, planned};
+use support::{by_runner, is_wanted, planned, wanted};
 
 /// Counts what is alive, to know the peak.
 struct Counted;
@@ -234,11 +234,8 @@ fn block(name: &str, sizes: &[(usize, usize)], is_residual: bool) {
 }
 
 fn main() {
-    let wanted: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|arg| !arg.starts_with('-'))
-        .collect();
-    let runs = |name: &str| wanted.is_empty() || wanted.iter().any(|w| w == name);
+    let wanted = wanted();
+    let runs = |name: &str| is_wanted(name, &wanted);
     if runs("cnn") {
         let plan = planned("cnn", "mnist", 2, "flex");
         // Convolutions of an item, forward and backward; the first has no gradient of its input.

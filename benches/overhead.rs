@@ -18,7 +18,7 @@ use runner::plan::RunPlan;
 use runner::spec::backend::ConvKernels;
 use runner::train::graph::Graph;
 use runner::train::tensor::DynTensor;
-use support::{BATCH, Model, by_runner, cnn, median, mlp, planned};
+use support::{BATCH, Model, by_runner, cnn, is_wanted, median, mlp, planned, wanted};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -103,11 +103,8 @@ fn compare<M: Model>(name: &str, make: fn(&Device) -> M, num_epochs: usize, roun
 }
 
 fn main() {
-    let wanted: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|arg| !arg.starts_with('-'))
-        .collect();
-    let runs = |name: &str| wanted.is_empty() || wanted.iter().any(|w| w == name);
+    let wanted = wanted();
+    let runs = |name: &str| is_wanted(name, &wanted);
     if runs("mlp") {
         compare("mlp", mlp, 10, 15);
     }

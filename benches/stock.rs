@@ -32,7 +32,7 @@ use runner::data::{self, Split, TargetValues, Values};
 use runner::plan::RunPlan;
 use runner::spec::backend::Backend;
 use runner::spec::section::Choice;
-use support::{BATCH, Cnn, Mlp, Model, by_runner, cnn, median, mlp, planned};
+use support::{BATCH, Cnn, Mlp, Model, by_runner, cnn, is_wanted, median, mlp, planned, wanted};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -247,16 +247,10 @@ where
 }
 
 fn main() {
-    let wanted: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|arg| !arg.starts_with('-'))
-        .collect();
-    let is_device = |word: &&String| Backend::ALL.iter().any(|(_, name, _)| name == word);
-    let name = wanted.iter().find(is_device).map_or("flex", String::as_str);
-    let runs = |name: &str| {
-        let mut models = wanted.iter().filter(|word| !is_device(word)).peekable();
-        models.peek().is_none() || models.any(|w| w == name)
-    };
+    let is_device = |word: &String| Backend::ALL.iter().any(|(_, name, _)| name == word);
+    let (devices, models): (Vec<String>, Vec<String>) = wanted().into_iter().partition(is_device);
+    let name = devices.first().map_or("flex", String::as_str);
+    let runs = |name: &str| is_wanted(name, &models);
     // `wgpu` may be a software driver, which is slow: fewer and smaller epochs must do there.
     let (mlp_data, cnn_data, epochs, rounds) = match name {
         "wgpu" => ("mnist", "digits", 3, 3),

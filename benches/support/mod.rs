@@ -20,6 +20,17 @@ use runner::train::{Interrupter, Job, Meter, execute};
 
 pub const BATCH: usize = 64;
 
+/// The words of the command line that say what to measure; `cargo bench` adds options of its own.
+pub fn wanted() -> Vec<String> {
+    let words = std::env::args().skip(1);
+    words.filter(|word| !word.starts_with('-')).collect()
+}
+
+/// Whether something is to be measured: all is where nothing is named.
+pub fn is_wanted(name: &str, wanted: &[String]) -> bool {
+    wanted.is_empty() || wanted.iter().any(|word| word == name)
+}
+
 /// A model as a person writes it in Burn.
 pub trait Model: Module {
     fn forward(&self, images: Tensor<4>) -> Tensor<2>;

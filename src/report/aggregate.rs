@@ -1,6 +1,5 @@
 //! What the runs of an experiment come down to: trials over seeds in rank order, with verdicts.
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
@@ -11,11 +10,12 @@ use super::curves::Curves;
 use super::folds::Folds;
 use super::model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial};
 use super::numbers::{natural_order, value_text};
+use super::rank::{is_of_several_losses, ranked};
 use super::sample::{ALPHA, CONFIDENCE, COSTS, Repeat, Sample, keyed};
 use crate::plan::{FORMAT, Plan, quoted};
 use crate::record::{Index, MemoryUse, RunEntry, State};
 use crate::spec::failure::FailureClass;
-use crate::spec::metric::{Metric, Objective};
+use crate::spec::metric::Objective;
 use crate::statistics::{Direction, Row, marginal_effect, verdicts};
 
 /// More values of an axis than this make no table of effects.
@@ -47,9 +47,9 @@ fn sum_up(index: &Index, command: &str, leftovers: Vec<String>, is_to_compare: b
     let (mut trials, completed) = trials(index, &folds, is_told);
     let axes = plan.axes.iter().filter(|key| folds.keeps(key));
     let axes: Vec<String> = axes.cloned().collect();
-    let is_ranked = !has_several_losses(plan);
+    let is_ranked = !is_of_several_losses(&name, &axes);
     let order = match is_ranked {
-        true => rank(&mut trials, plan.objective),
+        true => rank(&mut trials, &name, direction),
         false => with_values_first(&trials, &name),
     };
     let mut remarks: Vec<String> = index.runs.iter().flat_map(|r| r.remarks.clone()).collect();
@@ -173,26 +173,14 @@ pub fn direction_of(objective: Objective) -> Direction {
     }
 }
 
-/// Gives the trials their ranks, and returns their places, best first. Equals have one rank and keep the order of the
-/// file, and those without a value come last.
-fn rank(trials: &mut [Trial], objective: Objective) -> Vec<usize> {
-    let name = objective.name();
-    let value = |at: usize| trials[at].metrics.get(&name).map(Sample::mean);
-    let mut order: Vec<usize> = (0..trials.len()).collect();
-    order.sort_by(|a, b| match (value(*a), value(*b)) {
-        (Some(a), Some(b)) if objective.is_better(a, b) => Ordering::Less,
-        (Some(a), Some(b)) if objective.is_better(b, a) => Ordering::Greater,
-        (Some(_), None) => Ordering::Less,
-        (None, Some(_)) => Ordering::Greater,
-        _ => Ordering::Equal,
-    });
-    let values: Vec<Option<f64>> = order.iter().map(|at| value(*at)).collect();
-    let mut last = 0;
-    for (place, at) in order.iter().enumerate() {
-        if place == 0 || values[place] != values[place - 1] {
-            last = place + 1;
-        }
-        trials[*at].rank = (trials[*at].n > 0).then_some(last);
+/// Gives the trials their ranks, and returns their places, best first.
+fn rank(trials: &mut [Trial], name: &str, direction: Direction) -> Vec<usize> {
+    let means = trials.iter().map(|trial| trial.metrics.get(name));
+    let means: Vec<Option<f64>> = means.map(|sample| sample.map(Sample::mean)).collect();
+    let mut order = Vec::new();
+    for (at, rank) in ranked(&means, direction) {
+        trials[at].rank = rank;
+        order.push(at);
     }
     order
 }
@@ -202,17 +190,6 @@ fn with_values_first(trials: &[Trial], name: &str) -> Vec<usize> {
     let mut order: Vec<usize> = (0..trials.len()).collect();
     order.sort_by_key(|at| !trials[*at].metrics.contains_key(name));
     order
-}
-
-/// Whether trials minimize different functions and are ranked by what they minimize.
-pub fn has_several_losses(plan: &Plan) -> bool {
-    plan.objective.metric == Metric::Loss && varies_loss(&plan.axes)
-}
-
-/// Whether the axes make losses of trials those of other functions.
-pub fn varies_loss(axes: &[String]) -> bool {
-    let is_of_loss = |key: &String| key.as_str() == "loss" || key.starts_with("loss.");
-    axes.iter().any(is_of_loss)
 }
 
 /// Gives each trial its verdict against the baseline, and says which that is.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::aggregate::has_several_losses;
 use super::folds::Folds;
 use super::numbers::short_number;
+use super::rank::is_of_several_losses;
 use crate::record::{Index, State};
 
 /// An experiment in a line.
@@ -68,11 +68,11 @@ impl Brief {
 }
 
 fn best(index: &Index) -> Option<String> {
-    if has_several_losses(&index.plan) {
-        return None;
-    }
     let objective = index.plan.objective;
     let name = objective.name();
+    if is_of_several_losses(&name, &index.plan.axes) {
+        return None;
+    }
     let folds = Folds::of(index);
     let mut trials: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for run in index

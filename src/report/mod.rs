@@ -16,6 +16,7 @@ mod memory;
 mod model;
 mod numbers;
 pub mod plot;
+mod rank;
 mod sample;
 mod sections;
 mod table;

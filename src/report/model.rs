@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::aggregate::varies_loss;
 use super::backends::OnBackend;
 use super::curves::Curves;
 use super::evaluation::Selected;
+use super::rank;
 use super::sample::Sample;
 use crate::record::{DataUsed, Environment, MemoryUse, State};
 use crate::statistics::{Marginal, Verdict};
@@ -174,7 +174,7 @@ impl Report {
 
     /// Whether a metric is that of other functions in other trials, so that its values are not to be compared.
     pub fn is_of_several_losses(&self, metric: &str) -> bool {
-        metric.rsplit('/').next() == Some("loss") && varies_loss(&self.axes)
+        rank::is_of_several_losses(metric, &self.axes)
     }
 
     /// Whether a run was skipped.

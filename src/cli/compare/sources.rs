@@ -47,16 +47,17 @@ pub fn read(what: &[String], mut tell: impl FnMut(&str)) -> Result<Vec<Source>, 
     // The report of a folder that is read anyway says the same.
     reports.retain(|(path, _)| {
         let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
-        let is_known = experiments
-            .iter()
-            .any(|(known, _)| known.canonicalize().ok() == folder);
-        if is_known && folder.is_some() {
+        let is_known = folder.is_some_and(|folder| {
+            let mut known = experiments.iter().map(|(known, _)| known.canonicalize());
+            known.any(|known| known.is_ok_and(|known| known == folder))
+        });
+        if is_known {
             tell(&format!(
                 "passed over: `{}` is the report of an experiment that is compared already",
                 path.display()
             ));
         }
-        !is_known || folder.is_none()
+        !is_known
     });
     let mut all = Vec::new();
     let mut unreadable = Vec::new();

@@ -11,10 +11,11 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::aggregate::{axis_effects, varies_loss};
+use super::aggregate::axis_effects;
 use super::backends::{OnBackend, by_backend};
 use super::list::nearest_last;
 use super::model::{AxisEffect, Baseline, Report, Trial};
+use super::rank::{is_of_several_losses, ranked};
 use super::sample::{COSTS, Sample, direction, keyed};
 use crate::spec::nearest_path;
 use crate::statistics::{Direction, Verdict, verdicts};
@@ -157,24 +158,19 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
         };
         return Err((format!("no trial has `{value}`"), what));
     }
-    let mut order: Vec<usize> = (0..trials.len()).collect();
-    let mean = |at: &usize| sample(&trials[*at], &value).map(Sample::mean);
-    order.sort_by(|a, b| match (mean(a), mean(b)) {
-        (Some(a), Some(b)) if direction.is_better(a, b) => std::cmp::Ordering::Less,
-        (Some(a), Some(b)) if direction.is_better(b, a) => std::cmp::Ordering::Greater,
-        (Some(_), None) => std::cmp::Ordering::Less,
-        (None, Some(_)) => std::cmp::Ordering::Greater,
-        _ => std::cmp::Ordering::Equal,
-    });
-    let ranked: Vec<&Trial> = order.iter().map(|at| &trials[*at]).collect();
+    let mean = |trial: &Trial| sample(trial, &value).map(Sample::mean);
+    let order = ranked(&trials.iter().map(mean).collect::<Vec<_>>(), direction);
+    let ranks: Vec<Option<usize>> = order.iter().map(|(_, rank)| *rank).collect();
+    let ranked: Vec<&Trial> = order.iter().map(|(at, _)| &trials[*at]).collect();
     let baseline = baseline_of(sources, question, &ranked, &value)?;
     let axes = axes_of(sources);
     // Values that have no common meaning are neither ranked nor judged.
-    let is_common_in =
-        |value: &str| !(value.rsplit('/').next() == Some("loss") && varies_loss(&axes));
-    let is_common = is_common_in(&value);
+    let is_common = !is_of_several_losses(&value, &axes);
     let traded = question.pareto.iter().flat_map(|(a, b)| [a, b]);
-    if let Some(other) = traded.into_iter().find(|value| !is_common_in(value)) {
+    if let Some(other) = traded
+        .into_iter()
+        .find(|value| is_of_several_losses(value, &axes))
+    {
         return Err((
             format!(
                 "`{other}` is that of other functions in other trials, so that none is better in it"
@@ -216,8 +212,9 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
                 direction,
                 question.alpha,
             );
-            for trial in trials.iter_mut().filter(|_| !is_common) {
-                (trial.rank, trial.verdict) = (None, None);
+            for (trial, rank) in trials.iter_mut().zip(ranks) {
+                trial.rank = rank.filter(|_| is_common);
+                trial.verdict = trial.verdict.take().filter(|_| is_common);
             }
             trials
         },
@@ -444,17 +441,5 @@ fn compared(
             memory: held.map(|(base, its)| its as f64 / base.max(1) as f64),
         }
     };
-    let mut trials: Vec<Compared> = ranked.iter().map(row).collect();
-    let mut last: Option<(usize, f64)> = None;
-    for (at, trial) in trials.iter_mut().enumerate() {
-        let Some(mean) = trial.sample.as_ref().map(Sample::mean) else {
-            continue;
-        };
-        let rank = match last {
-            Some((rank, before)) if before == mean => rank,
-            _ => at + 1,
-        };
-        (trial.rank, last) = (Some(rank), Some((rank, mean)));
-    }
-    trials
+    ranked.iter().map(row).collect()
 }

@@ -104,23 +104,19 @@ impl Text {
 
     /// All columns where they fit, else without costs.
     fn ranked(&self, comparison: &Comparison) -> String {
-        for with_costs in [true, false] {
-            let text = ranked_columns(comparison, with_costs).lay_out(self.style);
-            let fits = |width: u16| {
-                text.lines()
-                    .all(|line| line.chars().count() <= width.into())
-            };
-            if with_costs && self.width.is_none_or(fits) {
-                return text + "\n";
-            }
-            if !with_costs {
-                return format!(
-                    "{text}\n\nLeft out, as there is no room: {}; `--csv` and `--json` have them.\n",
-                    COST_COLUMNS.join(", ")
-                );
-            }
+        let text = ranked_columns(comparison, true).lay_out(self.style);
+        let num_columns = text.lines().map(|line| line.chars().count()).max();
+        if self
+            .width
+            .is_none_or(|width| num_columns <= Some(width.into()))
+        {
+            return text + "\n";
         }
-        String::new()
+        let text = ranked_columns(comparison, false).lay_out(self.style);
+        format!(
+            "{text}\n\nLeft out, as there is no room: {}; `--csv` and `--json` have them.\n",
+            COST_COLUMNS.join(", ")
+        )
     }
 }
 

@@ -10,10 +10,10 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Value as Json};
 
-use super::aggregate::varies_loss;
 use super::compare::Wrong;
 use super::csv::line;
 use super::numbers::natural_order;
+use super::rank::is_of_several_losses;
 use crate::record::{Index, RunEntry};
 pub use cells::age;
 use cells::cell;
@@ -165,12 +165,14 @@ pub fn list(indexes: &[Index], query: &Query, form: Form, now_ms: u64) -> Result
         .map(|run| (&run.index.plan.experiment, &run.entry.trial));
     let first = trials.next();
     let is_order_of_losses = order.is_some_and(|(name, _)| {
-        let varies = |index: &&Index| varies_loss(&index.plan.axes);
-        let is_loss = |name: &str| name.rsplit('/').next() == Some("loss");
-        let of = indexes.iter().filter(varies);
-        of.into_iter().any(|index| match name {
-            "objective" => is_loss(&index.plan.objective.name()),
-            name => is_loss(name),
+        indexes.iter().any(|index| {
+            let objective = index.plan.objective.name();
+            let metric = if name == "objective" {
+                &objective
+            } else {
+                name
+            };
+            is_of_several_losses(metric, &index.plan.axes)
         })
     });
     let note = match shows_test && trials.any(|trial| Some(trial) != first) {

@@ -62,28 +62,28 @@ impl Layout {
     }
 }
 
-/// Lays out `positions` of some channels of an item, which begin at `x`; rows are `pitch` apart.
-pub fn gather(
-    layout: &Layout,
-    x: &[f32],
-    channels: usize,
-    positions: Range<usize>,
-    columns: &mut [f32],
-    pitch: usize,
-) {
-    vectorized!(gather_rows(layout: &Layout, x: &[f32], channels: usize, positions: Range<usize>, columns: &mut [f32], pitch: usize))
+vectorized! {
+    /// Lays out `positions` of some channels of an item, which begin at `x`; rows are `pitch` apart.
+    pub fn gather = gather_rows(
+        layout: &Layout,
+        x: &[f32],
+        channels: usize,
+        positions: Range<usize>,
+        columns: &mut [f32],
+        pitch: usize,
+    );
 }
 
-/// Adds each column to the window that it stands for.
-pub fn scatter(
-    layout: &Layout,
-    columns: &[f32],
-    pitch: usize,
-    channels: usize,
-    positions: Range<usize>,
-    x: &mut [f32],
-) {
-    vectorized!(scatter_rows(layout: &Layout, columns: &[f32], pitch: usize, channels: usize, positions: Range<usize>, x: &mut [f32]))
+vectorized! {
+    /// Adds each column to the window that it stands for.
+    pub fn scatter = scatter_rows(
+        layout: &Layout,
+        columns: &[f32],
+        pitch: usize,
+        channels: usize,
+        positions: Range<usize>,
+        x: &mut [f32],
+    );
 }
 
 #[inline(always)]

@@ -300,9 +300,15 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
     weight
 }
 
-/// Turns a matrix of `size` rows and columns whose rows are `pitch` apart, to columns that are `wide` apart.
-pub fn turn(from: &[f32], pitch: usize, size: [usize; 2], to: &mut [f32], wide: usize) {
-    vectorized!(turn_now(from: &[f32], pitch: usize, size: [usize; 2], to: &mut [f32], wide: usize))
+vectorized! {
+    /// Turns a matrix of `size` rows and columns whose rows are `pitch` apart, to columns that are `wide` apart.
+    pub fn turn = turn_now(
+        from: &[f32],
+        pitch: usize,
+        size: [usize; 2],
+        to: &mut [f32],
+        wide: usize,
+    );
 }
 
 #[inline(always)]

@@ -71,18 +71,18 @@ fn offsets(geometry: &Geometry, width: usize) -> Vec<usize> {
     taps.map(|(y, x)| y * down * width + x * right).collect()
 }
 
-/// Computes one channel of the output.
-#[allow(clippy::too_many_arguments)]
-fn sum_windows(
-    geometry: &Geometry,
-    padded: &[f32],
-    width: usize,
-    offsets: &[usize],
-    weight: &[f32],
-    bias: f32,
-    to: &mut [f32],
-) {
-    vectorized!(sum_windows_now(geometry: &Geometry, padded: &[f32], width: usize, offsets: &[usize], weight: &[f32], bias: f32, to: &mut [f32]))
+vectorized! {
+    /// Computes one channel of the output.
+    #[allow(clippy::too_many_arguments)]
+    fn sum_windows = sum_windows_now(
+        geometry: &Geometry,
+        padded: &[f32],
+        width: usize,
+        offsets: &[usize],
+        weight: &[f32],
+        bias: f32,
+        to: &mut [f32],
+    );
 }
 
 #[inline(always)]
@@ -190,17 +190,17 @@ pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> 
     unsafe { written(geometry.items * geometry.inputs * geometry.area_in(), write) }
 }
 
-/// Adds what one channel of the output gives to each place of its windows.
-#[allow(clippy::too_many_arguments)]
-fn spread_windows(
-    geometry: &Geometry,
-    gradient: &[f32],
-    width: usize,
-    offsets: &[usize],
-    weight: &[f32],
-    padded: &mut [f32],
-) {
-    vectorized!(spread_windows_now(geometry: &Geometry, gradient: &[f32], width: usize, offsets: &[usize], weight: &[f32], padded: &mut [f32]))
+vectorized! {
+    /// Adds what one channel of the output gives to each place of its windows.
+    #[allow(clippy::too_many_arguments)]
+    fn spread_windows = spread_windows_now(
+        geometry: &Geometry,
+        gradient: &[f32],
+        width: usize,
+        offsets: &[usize],
+        weight: &[f32],
+        padded: &mut [f32],
+    );
 }
 
 #[inline(always)]
@@ -284,17 +284,17 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
     sums.into_iter().flatten().map(|sum| sum as f32).collect()
 }
 
-/// Adds up, for each tap, the products of the places that it lies at and one channel of the output.
-#[allow(clippy::too_many_arguments)]
-fn multiply_windows(
-    geometry: &Geometry,
-    padded: &[f32],
-    width: usize,
-    offsets: &[usize],
-    gradient: &[f32],
-    lanes: &mut [[f32; LANES]],
-) {
-    vectorized!(multiply_windows_now(geometry: &Geometry, padded: &[f32], width: usize, offsets: &[usize], gradient: &[f32], lanes: &mut [[f32; LANES]]))
+vectorized! {
+    /// Adds up, for each tap, the products of the places that it lies at and one channel of the output.
+    #[allow(clippy::too_many_arguments)]
+    fn multiply_windows = multiply_windows_now(
+        geometry: &Geometry,
+        padded: &[f32],
+        width: usize,
+        offsets: &[usize],
+        gradient: &[f32],
+        lanes: &mut [[f32; LANES]],
+    );
 }
 
 #[inline(always)]

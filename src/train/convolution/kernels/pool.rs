@@ -59,15 +59,15 @@ impl Reach {
     }
 }
 
-#[allow(clippy::too_many_arguments)]
-fn compare_taps(
-    geometry: &Geometry,
-    reach: &Reach,
-    x: &[f32],
-    largest: &mut [f32],
-    chosen: &mut [u8],
-) {
-    vectorized!(compare_taps_now(geometry: &Geometry, reach: &Reach, x: &[f32], largest: &mut [f32], chosen: &mut [u8]))
+vectorized! {
+    #[allow(clippy::too_many_arguments)]
+    fn compare_taps = compare_taps_now(
+        geometry: &Geometry,
+        reach: &Reach,
+        x: &[f32],
+        largest: &mut [f32],
+        chosen: &mut [u8],
+    );
 }
 
 #[inline(always)]

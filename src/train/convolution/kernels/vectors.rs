@@ -3,34 +3,38 @@
 //! The compiler makes vectors of the widest registers that a function may use. What is computed is the same for all of
 //! them, to the bit: no sum is put in another order, and no product and sum are made one operation.
 
-/// Calls a function that is `#[inline(always)]`, as is all that it calls in loops, compiled for this processor.
+/// Makes a function of one that is `#[inline(always)]`, as is all that it calls in loops: the same, compiled for this
+/// processor.
 macro_rules! vectorized {
-    ($function:ident($($name:ident: $type:ty),* $(,)?)) => {{
-        #[cfg(target_arch = "x86_64")]
-        {
-            #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl")]
-            fn v4($($name: $type),*) {
-                $function($($name),*)
-            }
-            #[target_feature(enable = "avx2")]
-            fn v3($($name: $type),*) {
-                $function($($name),*)
-            }
-            if std::arch::is_x86_feature_detected!("avx512f")
-                && std::arch::is_x86_feature_detected!("avx512bw")
-                && std::arch::is_x86_feature_detected!("avx512dq")
-                && std::arch::is_x86_feature_detected!("avx512vl")
+    ($(#[$meta:meta])* $visibility:vis fn $name:ident = $function:ident($($argument:ident: $type:ty),* $(,)?);) => {
+        $(#[$meta])*
+        $visibility fn $name($($argument: $type),*) {
+            #[cfg(target_arch = "x86_64")]
             {
-                // SAFETY: the processor has these instructions.
-                return unsafe { v4($($name),*) };
+                #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl")]
+                fn v4($($argument: $type),*) {
+                    $function($($argument),*)
+                }
+                #[target_feature(enable = "avx2")]
+                fn v3($($argument: $type),*) {
+                    $function($($argument),*)
+                }
+                if std::arch::is_x86_feature_detected!("avx512f")
+                    && std::arch::is_x86_feature_detected!("avx512bw")
+                    && std::arch::is_x86_feature_detected!("avx512dq")
+                    && std::arch::is_x86_feature_detected!("avx512vl")
+                {
+                    // SAFETY: the processor has these instructions.
+                    return unsafe { v4($($argument),*) };
+                }
+                if std::arch::is_x86_feature_detected!("avx2") {
+                    // SAFETY: the processor has these instructions.
+                    return unsafe { v3($($argument),*) };
+                }
             }
-            if std::arch::is_x86_feature_detected!("avx2") {
-                // SAFETY: the processor has these instructions.
-                return unsafe { v3($($name),*) };
-            }
+            // All processors of other kinds that are in use have the same vectors.
+            $function($($argument),*)
         }
-        // All processors of other kinds that are in use have the same vectors.
-        $function($($name),*)
-    }};
+    };
 }
 pub(super) use vectorized;

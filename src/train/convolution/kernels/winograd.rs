@@ -287,15 +287,15 @@ fn turn_rows(
     }
 }
 
-/// The sums of each tile's 2x2 gradients: \[place, tile, output\].
-fn sum_gradients(
-    tiling: &Tiling,
-    turned: &[f32],
-    tiles: &Range<usize>,
-    to: &mut [f32],
-    wide: usize,
-) {
-    vectorized!(sum_gradients_now(tiling: &Tiling, turned: &[f32], tiles: &Range<usize>, to: &mut [f32], wide: usize))
+vectorized! {
+    /// The sums of each tile's 2x2 gradients: \[place, tile, output\].
+    fn sum_gradients = sum_gradients_now(
+        tiling: &Tiling,
+        turned: &[f32],
+        tiles: &Range<usize>,
+        to: &mut [f32],
+        wide: usize,
+    );
 }
 
 #[inline(always)]
@@ -422,9 +422,14 @@ impl Rows {
     }
 }
 
-/// Copies the rows that some tiles see.
-fn fill(layout: &Rows, plane: &[f32], tiles: &Range<usize>, rows: &mut [f32]) {
-    vectorized!(fill_now(layout: &Rows, plane: &[f32], tiles: &Range<usize>, rows: &mut [f32]))
+vectorized! {
+    /// Copies the rows that some tiles see.
+    fn fill = fill_now(
+        layout: &Rows,
+        plane: &[f32],
+        tiles: &Range<usize>,
+        rows: &mut [f32],
+    );
 }
 
 #[inline(always)]
@@ -453,9 +458,15 @@ fn fill_now(layout: &Rows, plane: &[f32], tiles: &Range<usize>, rows: &mut [f32]
     }
 }
 
-/// The sums of each tile's 4x4 places; those of a place are `distance` from those of the one before.
-fn sum_inputs(layout: &Rows, rows: &[f32], tiles: &Range<usize>, to: &mut [f32], distance: usize) {
-    vectorized!(sum_inputs_now(layout: &Rows, rows: &[f32], tiles: &Range<usize>, to: &mut [f32], distance: usize))
+vectorized! {
+    /// The sums of each tile's 4x4 places; those of a place are `distance` from those of the one before.
+    fn sum_inputs = sum_inputs_now(
+        layout: &Rows,
+        rows: &[f32],
+        tiles: &Range<usize>,
+        to: &mut [f32],
+        distance: usize,
+    );
 }
 
 #[inline(always)]
@@ -512,16 +523,16 @@ struct Plane {
     first: usize,
 }
 
-/// The four outputs of each tile.
-fn sum_outputs(
-    geometry: &Geometry,
-    products: &[f32],
-    distance: usize,
-    tiles: &Range<usize>,
-    bias: f32,
-    to: Plane,
-) {
-    vectorized!(sum_outputs_now(geometry: &Geometry, products: &[f32], distance: usize, tiles: &Range<usize>, bias: f32, to: Plane))
+vectorized! {
+    /// The four outputs of each tile.
+    fn sum_outputs = sum_outputs_now(
+        geometry: &Geometry,
+        products: &[f32],
+        distance: usize,
+        tiles: &Range<usize>,
+        bias: f32,
+        to: Plane,
+    );
 }
 
 #[inline(always)]
