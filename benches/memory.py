@@ -43,7 +43,7 @@ def row(arguments, path, place):
     ran = run("run", path, *sets, "--only", first["id"], "--results", place)
     try:
         report = json.loads((place / name / "report.json").read_text())
-        trial = next(trial for trial in report["trials"] if trial["id"] == first["trial"])
+        trial = next(trial for trial in report["trials"] if first["id"] in trial["runs"])
         summary = json.loads((place / name / "runs" / first["id"] / "summary.json").read_text())
         counted, calibrated = trial["memory"]["forecast_bytes"], trial["memory"]["calibrated_bytes"]
         pool = trial["memory"]["measured"]["pool"]

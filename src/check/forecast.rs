@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::group_of;
 use super::network::Network;
 use crate::data::DataPlan;
-use crate::spec::backend::{Backend, DeviceName, Precision};
+use crate::spec::backend::{Backend, ConvKernels, DeviceName, Precision};
 use crate::spec::memory::OnExceed;
 use crate::spec::optimizer::OptimizerSpec;
 use crate::spec::train::TrainSpec;
@@ -32,6 +32,8 @@ pub struct Demand<'a> {
     pub device: DeviceName,
     /// In what precision.
     pub precision: Precision,
+    /// Which kernels convolutions are computed by.
+    pub conv: ConvKernels,
     /// What is trained.
     pub network: &'a Network,
     /// How.
@@ -75,6 +77,7 @@ impl Forecast {
         let Demand {
             device,
             precision,
+            conv,
             network,
             optimizer,
             train,
@@ -95,6 +98,8 @@ impl Forecast {
         let ahead = (data.num_train as u64).div_ceil(batch.max(1));
         let ahead = ahead.saturating_sub(1).min(BATCHES_AHEAD);
         let is_flex = device.backend == Backend::Flex;
+        let has_own = conv.are_own(device.backend, *precision);
+        let kept = network.kept_bytes_per_item(float, train.gradient_checkpointing, has_own);
         Self {
             process: if on_host { PROCESS_BYTES } else { 0 },
             data: if on_host { data.held_bytes() } else { 0 },
@@ -103,9 +108,13 @@ impl Forecast {
             gradients: trained.saturating_mul(1 + is_in_pieces as u64),
             optimizer: trained.saturating_mul(optimizer.method.num_states()),
             average: if train.ema.is_some() { weights } else { 0 },
-            activations: of_batch(network.kept_bytes_per_item(float, train.gradient_checkpointing)),
+            activations: of_batch(kept),
             batch: of_batch(item).saturating_mul(1 + on_host as u64 * ahead),
-            workspace: of_batch(network.moment_per_item(is_flex).saturating_mul(float)),
+            workspace: of_batch(
+                network
+                    .moment_per_item(is_flex, has_own)
+                    .saturating_mul(float),
+            ),
         }
     }
 

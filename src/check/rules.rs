@@ -89,6 +89,7 @@ pub fn memory_suffices(point: &Point<'_>) -> Option<Diagnostic> {
     let demand = Demand {
         device: spec.backend.device.unwrap_or(card),
         precision: spec.backend.precision,
+        conv: spec.backend.conv,
         network: point.network?,
         optimizer: &spec.optimizer,
         train: &spec.train,

@@ -98,8 +98,9 @@ fn command(
         .args(&task.arguments)
         // Burn rebuilds saved optimizer state on its default device, which is not always the run's.
         .env("BURN_DEVICE", device.to_string())
-        // Huge pages make what a small run holds several times as much, and nothing faster; `mimalloc` reads this.
-        .env("MIMALLOC_ALLOW_THP", "0")
+        // Both are read by `mimalloc`. Huge pages make what a small run holds several times as much, and nothing
+        // faster; pages that it keeps for a second make it twice as much, and never the same.
+        .envs([("MIMALLOC_ALLOW_THP", "0"), ("MIMALLOC_PURGE_DELAY", "0")])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(log);

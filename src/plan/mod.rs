@@ -184,6 +184,7 @@ impl RunPlan {
         Demand {
             device: self.device,
             precision: self.precision,
+            conv: self.conv,
             network: &self.network,
             optimizer: &self.optimizer,
             train: &self.train,

@@ -155,11 +155,16 @@ impl ConvKernels {
         *self == ConvKernels::Auto
     }
 
+    /// Whether they are runner's own on a device.
+    pub fn are_own(self, backend: Backend, precision: Precision) -> bool {
+        self.is_auto() && backend == Backend::Flex && precision == Precision::F32
+    }
+
     /// Whose kernels they are on a device, in a word.
     pub fn on(self, backend: Backend, precision: Precision) -> &'static str {
-        match (self, backend, precision) {
-            (ConvKernels::Auto, Backend::Flex, Precision::F32) => "runner",
-            _ => "burn",
+        match self.are_own(backend, precision) {
+            true => "runner",
+            false => "burn",
         }
     }
 }

@@ -1,23 +1,36 @@
-//! The program's allocator, which counts what is alive of large blocks.
+//! The program's allocator, which counts what is alive of large blocks and keeps some of those that were given back.
 //!
 //! What the system counts as a process's memory contains what an allocator keeps for reuse, and that
 //! rises for many epochs before it levels out. Living blocks tell at once whether memory grows. Blocks
 //! below 4 KiB are not counted: they are many, and tensors are none of them.
 
+mod kept;
+
 use std::alloc::{GlobalAlloc, Layout};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mimalloc::MiMalloc;
+
+use kept::{Kept, LARGE, rounded};
 
 /// The smallest block that is counted.
 const COUNTED: usize = 4096;
 
+/// The alignment that large blocks are made with: that of cache lines and of the widest registers.
+const ALIGNMENT: usize = 64;
+
+/// Which part of the most that was alive may be held besides it: an eighth makes epochs of some networks a quarter
+/// longer, a half no shorter.
+const SLACK: u64 = 4;
+
 static BYTES: AtomicU64 = AtomicU64::new(0);
 static PEAK_BYTES: AtomicU64 = AtomicU64::new(0);
 static BLOCKS: AtomicU64 = AtomicU64::new(0);
+static KEPT: Mutex<Kept> = Mutex::new(Kept::new());
 
-/// `mimalloc`, since Burn's CPU backend allocates large buffers at every step: it keeps them at hand, which
-/// makes an epoch of a small network more than twice as fast.
+/// `mimalloc`, which workers tell to give back pages at once (`MIMALLOC_PURGE_DELAY`), with large blocks kept at hand
+/// before it: Burn's CPU backend asks for the same ones at every step.
 pub struct Allocator;
 
 /// Living blocks of 4 KiB and more.
@@ -57,11 +70,50 @@ fn remove(size: usize) {
     }
 }
 
-// SAFETY: every call goes to `MiMalloc` as it is, which upholds the contract; counting touches no block.
+/// How a block is made whose size and alignment are kept: none is where a general allocator serves as well.
+fn kept_layout(layout: Layout) -> Option<Layout> {
+    let is_kept = layout.size() >= LARGE && layout.align() <= ALIGNMENT;
+    let size = is_kept.then(|| rounded(layout.size()))?;
+    Layout::from_size_align(size, ALIGNMENT).ok()
+}
+
+fn kept() -> MutexGuard<'static, Kept> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Leaves no more of what is kept than may be held besides what is alive with `more` bytes.
+fn shrink(kept: &mut Kept, more: usize) {
+    let living = BYTES.load(Ordering::Relaxed) + more as u64;
+    let peak = PEAK_BYTES.load(Ordering::Relaxed).max(living);
+    kept.shrink_to(peak + peak / SLACK - living, free);
+}
+
+fn free(address: usize, size: usize) {
+    // SAFETY: what is kept was made by `MiMalloc` with this layout, and nobody has it.
+    unsafe {
+        let layout = Layout::from_size_align_unchecked(size, ALIGNMENT);
+        MiMalloc.dealloc(std::ptr::with_exposed_provenance_mut(address), layout);
+    }
+}
+
+/// A block that was kept, if there is one, else room for a new one.
+fn take(layout: Layout) -> Option<*mut u8> {
+    let mut kept = kept();
+    let address = kept.take(layout.size());
+    if address.is_none() {
+        shrink(&mut kept, layout.size());
+    }
+    address.map(std::ptr::with_exposed_provenance_mut)
+}
+
+// SAFETY: every block is one of `MiMalloc`'s, made for the layout that is asked for or a larger one with the same
+// rounding, which upholds the contract. What is kept belongs to nobody until it is taken, once. Counting touches no block.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let large = kept_layout(layout);
         // SAFETY: the caller's promises are those that are asked for here.
-        let block = unsafe { MiMalloc.alloc(layout) };
+        let new = || unsafe { MiMalloc.alloc(large.unwrap_or(layout)) };
+        let block = large.and_then(take).unwrap_or_else(new);
         if !block.is_null() {
             add(layout.size());
         }
@@ -69,8 +121,16 @@ unsafe impl GlobalAlloc for Allocator {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as above.
-        let block = unsafe { MiMalloc.alloc_zeroed(layout) };
+        let large = kept_layout(layout);
+        let block = match large.and_then(take) {
+            Some(block) => {
+                // SAFETY: it is at least as large.
+                unsafe { block.write_bytes(0, layout.size()) };
+                block
+            }
+            // SAFETY: as above.
+            None => unsafe { MiMalloc.alloc_zeroed(large.unwrap_or(layout)) },
+        };
         if !block.is_null() {
             add(layout.size());
         }
@@ -79,13 +139,37 @@ unsafe impl GlobalAlloc for Allocator {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         remove(layout.size());
-        // SAFETY: as above; the block is one of `MiMalloc`'s.
-        unsafe { MiMalloc.dealloc(block, layout) }
+        match kept_layout(layout) {
+            Some(large) => {
+                let mut kept = kept();
+                kept.put(block.expose_provenance(), large.size(), free);
+                shrink(&mut kept, 0);
+            }
+            // SAFETY: as above; the block is one of `MiMalloc`'s.
+            None => unsafe { MiMalloc.dealloc(block, layout) },
+        }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // SAFETY: as above.
-        let moved = unsafe { MiMalloc.realloc(block, layout, new_size) };
+        // SAFETY: the caller promises that the new size is one.
+        let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
+        let made = (kept_layout(layout), kept_layout(new_layout));
+        let moved = match made {
+            // SAFETY: as above.
+            (None, None) => unsafe { MiMalloc.realloc(block, layout, new_size) },
+            (Some(old), Some(new)) if old == new => block,
+            _ => {
+                // SAFETY: as `realloc` does by default; both blocks have at least the bytes that are copied.
+                unsafe {
+                    let moved = self.alloc(new_layout);
+                    if !moved.is_null() {
+                        moved.copy_from_nonoverlapping(block, layout.size().min(new_size));
+                        self.dealloc(block, layout);
+                    }
+                    return moved;
+                }
+            }
+        };
         if !moved.is_null() {
             remove(layout.size());
             add(new_size);

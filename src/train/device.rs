@@ -47,7 +47,7 @@ pub fn list(backend: Backend) -> Inventory {
 
 fn look_at(backend: Backend, device: &Device) -> Found {
     let precisions = Precision::ALL.iter();
-    let supported = precisions.filter(|(precision, _, _)| supports(device, *precision));
+    let supported = precisions.filter(|(precision, _, _)| supports(backend, device, *precision));
     let name = describe(backend, device);
     let card = card::behind(backend, device, &name);
     Found {
@@ -79,7 +79,7 @@ pub fn open(name: DeviceName, precision: Precision) -> Result<Device, String> {
                 num - 1
             ),
         })?;
-    if !supports(&device, precision) {
+    if !supports(name.backend, &device, precision) {
         return Err(format!(
             "the device `{name}` does not compute in {}; `runner devices` lists what it computes in",
             precision.name()
@@ -128,8 +128,11 @@ fn dtype(precision: Precision) -> FloatDType {
     }
 }
 
-fn supports(device: &Device, precision: Precision) -> bool {
-    device.supports_dtype(dtype(precision))
+/// Whether a device computes in a precision as networks need it: shaders have no exponential and no logarithm in 64 bits,
+/// and drivers that are asked for them give anything (cubecl#1316, wgpu#6087).
+fn supports(backend: Backend, device: &Device, precision: Precision) -> bool {
+    let is_by_shaders = matches!(backend, Backend::Wgpu | Backend::Vulkan | Backend::Metal);
+    !(is_by_shaders && precision == Precision::F64) && device.supports_dtype(dtype(precision))
 }
 
 /// Drivers may panic when they are asked for their devices; that is an answer too.

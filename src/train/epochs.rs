@@ -6,7 +6,7 @@
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use burn::data::dataloader::DataLoaderIterator;
 use burn::module::Module;
@@ -64,6 +64,8 @@ pub struct Epochs {
     pub watch: Option<Watch>,
     /// Updates after which the training ends, in the middle of an epoch or not.
     pub last_step: Option<usize>,
+    /// How long it goes on beginning epochs.
+    pub last_epoch_after: Option<Duration>,
     /// Takes events.
     pub emit: Emit,
     /// Measures what is held.
@@ -101,7 +103,15 @@ impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
         if state.step(&self.plan) == 0 {
             self.trace_digests(0, &learner);
         }
-        while state.epochs_done < self.plan.train.epochs && !state.is_stopped_early(&self.plan) {
+        let started = Instant::now();
+        let is_late = || {
+            self.last_epoch_after
+                .is_some_and(|time| started.elapsed() > time)
+        };
+        while state.epochs_done < self.plan.train.epochs
+            && !state.is_stopped_early(&self.plan)
+            && !is_late()
+        {
             let epoch = state.epochs_done + 1;
             *self.sums.lock() = EpochSums {
                 train: std::mem::take(&mut state.train_sums),

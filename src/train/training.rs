@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use burn::module::{Module, ParamGroup};
 use burn::tensor::Device;
@@ -31,6 +32,10 @@ use crate::record::{Digests, RunFolder, TraceWriter};
 
 /// Batches that a probe of memory is validated on.
 const PROBED_BATCHES: usize = 4;
+
+/// How long a probe of memory trains before the epoch that it is in is its last: kernels of a slow device may take
+/// seconds, and each epoch is much like the others.
+const PROBE_TIME: Duration = Duration::from_secs(60);
 
 /// The loaders of each split.
 pub struct Splits {
@@ -137,6 +142,7 @@ impl Training<'_> {
             trace: trace.map(Mutex::new),
             watch: watch.clone(),
             last_step: job.last_step,
+            last_epoch_after: job.is_probe.then_some(PROBE_TIME),
             emit: match is_watched {
                 true => Arc::new(|_| {}),
                 false => job.emit.clone(),

@@ -4,7 +4,8 @@
 //! convolution ask for their input, an activation for its input, a max pooling for its input and the
 //! places of the largest values, a product for both factors, a sum for neither. So the output of each
 //! layer is kept by what comes behind it, and what [`super::cost::activations`] counts is what is alive
-//! when the forward pass is over.
+//! when the forward pass is over. Runner's own max pooling asks for the places alone, so that what only
+//! it reads is not kept.
 //!
 //! With gradient checkpointing, operations marked as bound by memory keep a way to compute their output
 //! anew, and its place is taken by the nearest outputs before it that are kept anyway. Operations that
@@ -14,24 +15,31 @@ use super::{Layer, Network};
 use crate::spec::model::activation::Activation;
 use crate::spec::model::layer::LayerKind;
 
-/// Bytes of a place in a window, as a max pooling keeps it for each output value: 32 bits by default.
-const PLACE_BYTES: u64 = 4;
+/// Bytes of a place, as a max pooling keeps it for each output value: of Burn's, in the plane, and of our own, in the window.
+const PLACE_BYTES: [u64; 2] = [4, 1];
 
 impl Network {
-    /// Bytes that one item's forward pass leaves for the backward pass, in numbers of `float` bytes.
-    pub fn kept_bytes_per_item(&self, float: u64, is_checkpointing: bool) -> u64 {
-        let kept = self.layers.iter().map(|layer| {
+    /// Bytes that one item's forward pass leaves for the backward pass, in numbers of `float` bytes. `has_own` says
+    /// whether convolutions and max pooling are computed by kernels of our own.
+    pub fn kept_bytes_per_item(&self, float: u64, is_checkpointing: bool, has_own: bool) -> u64 {
+        let kept = self.layers.iter().enumerate().map(|(at, layer)| {
             let output = values(&layer.shape);
             let beside = match &layer.kind {
                 // The mask, as numbers.
                 LayerKind::Dropout { probability } if *probability > 0.0 => {
                     output.saturating_mul(float)
                 }
-                LayerKind::Pool(pool) if pool.max => output.saturating_mul(PLACE_BYTES),
+                LayerKind::Pool(pool) if pool.max => {
+                    let is_own = has_own && is_pooled_by_own(&layer.kind);
+                    output.saturating_mul(PLACE_BYTES[is_own as usize])
+                }
                 _ => 0,
             };
             let values = match is_checkpointing && is_computed_anew(&layer.kind) {
                 true => 0,
+                false if has_own && self.is_only_pooled(at) => {
+                    layer.activations_per_item.saturating_sub(output)
+                }
                 false => layer.activations_per_item,
             };
             values.saturating_mul(float).saturating_add(beside)
@@ -39,22 +47,33 @@ impl Network {
         kept.fold(0, u64::saturating_add)
     }
 
+    /// Whether a layer's output is read by our own max pooling alone.
+    fn is_only_pooled(&self, at: usize) -> bool {
+        let reads = |layer: &&Layer| layer.inputs.iter().any(|input| input.layer == Some(at));
+        let mut readers = self.layers.iter().filter(reads).peekable();
+        readers.peek().is_some() && readers.all(|layer| is_pooled_by_own(&layer.kind))
+    }
+
     /// Values of one item that the backward pass holds for a moment besides what is kept, where that is most:
-    /// the gradients of a layer's output and inputs, and with `is_reordered` the copies with channels
-    /// last that convolutions of the pure-Rust kernels make of input and gradient.
-    pub fn moment_per_item(&self, is_reordered: bool) -> u64 {
+    /// the gradients of a layer's output and inputs, and the copies with channels last that Burn's convolutions
+    /// on `flex` make of input and gradient.
+    pub fn moment_per_item(&self, is_flex: bool, has_own: bool) -> u64 {
         let moment = |layer: &Layer| {
             let inputs = layer.inputs.iter().map(|input| values(&input.shape.dims));
             let gradients = inputs.fold(values(&layer.shape), u64::saturating_add);
-            let is_convolution =
-                matches!(layer.kind, LayerKind::Conv(_) | LayerKind::ConvTranspose(_));
-            match is_reordered && is_convolution {
-                true => gradients.saturating_mul(2),
-                false => gradients,
+            match layer.kind {
+                LayerKind::Conv(_) if is_flex && !has_own => gradients.saturating_mul(2),
+                LayerKind::ConvTranspose(_) if is_flex => gradients.saturating_mul(2),
+                _ => gradients,
             }
         };
         self.layers.iter().map(moment).max().unwrap_or(0)
     }
+}
+
+/// Whether a layer is a max pooling that there is a kernel of our own for.
+fn is_pooled_by_own(kind: &LayerKind) -> bool {
+    matches!(kind, LayerKind::Pool(pool) if pool.max && !pool.ceil_mode)
 }
 
 /// Whether all of a layer is operations that autodiff calls bound by memory.
