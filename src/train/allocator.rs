@@ -20,6 +20,10 @@ const COUNTED: usize = 4096;
 /// The alignment that large blocks are made with: that of cache lines and of the widest registers.
 const ALIGNMENT: usize = 64;
 
+/// The size from which `mimalloc` gives a block pages of its own, which go back to the system with it: smaller ones share
+/// theirs, and go back when all of them are free. What a block does not touch of its pages takes no memory.
+const ALONE: usize = (512 << 10) + 4096;
+
 /// Which part of the most that was alive may be held besides it: an eighth makes epochs of some networks a quarter
 /// longer, a half no shorter.
 const SLACK: u64 = 4;
@@ -70,11 +74,16 @@ fn remove(size: usize) {
     }
 }
 
-/// How a block is made whose size and alignment are kept: none is where a general allocator serves as well.
+/// As what a block is kept; none where a general allocator serves as well.
 fn kept_layout(layout: Layout) -> Option<Layout> {
     let is_kept = layout.size() >= LARGE && layout.align() <= ALIGNMENT;
     let size = is_kept.then(|| rounded(layout.size()))?;
     Layout::from_size_align(size, ALIGNMENT).ok()
+}
+
+/// How a block is made that is kept as `large`.
+fn made(large: Layout) -> Layout {
+    Layout::from_size_align(large.size().max(ALONE), ALIGNMENT).unwrap_or(large)
 }
 
 fn kept() -> MutexGuard<'static, Kept> {
@@ -92,7 +101,7 @@ fn free(address: usize, size: usize) {
     // SAFETY: what is kept was made by `MiMalloc` with this layout, and nobody has it.
     unsafe {
         let layout = Layout::from_size_align_unchecked(size, ALIGNMENT);
-        MiMalloc.dealloc(std::ptr::with_exposed_provenance_mut(address), layout);
+        MiMalloc.dealloc(std::ptr::with_exposed_provenance_mut(address), made(layout));
     }
 }
 
@@ -112,7 +121,7 @@ unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let large = kept_layout(layout);
         // SAFETY: the caller's promises are those that are asked for here.
-        let new = || unsafe { MiMalloc.alloc(large.unwrap_or(layout)) };
+        let new = || unsafe { MiMalloc.alloc(large.map_or(layout, made)) };
         let block = large.and_then(take).unwrap_or_else(new);
         if !block.is_null() {
             add(layout.size());
@@ -129,7 +138,7 @@ unsafe impl GlobalAlloc for Allocator {
                 block
             }
             // SAFETY: as above.
-            None => unsafe { MiMalloc.alloc_zeroed(large.unwrap_or(layout)) },
+            None => unsafe { MiMalloc.alloc_zeroed(large.map_or(layout, made)) },
         };
         if !block.is_null() {
             add(layout.size());
