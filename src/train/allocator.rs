@@ -7,7 +7,7 @@
 mod kept;
 
 use std::alloc::{GlobalAlloc, Layout};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mimalloc::MiMalloc;
@@ -32,6 +32,7 @@ static BYTES: AtomicU64 = AtomicU64::new(0);
 static PEAK_BYTES: AtomicU64 = AtomicU64::new(0);
 static BLOCKS: AtomicU64 = AtomicU64::new(0);
 static KEPT: Mutex<Kept> = Mutex::new(Kept::new());
+static IS_KEEPING: AtomicBool = AtomicBool::new(false);
 
 /// `mimalloc`, which workers tell to give back pages at once (`MIMALLOC_PURGE_DELAY`), with large blocks kept at hand
 /// before it: Burn's CPU backend asks for the same ones at every step.
@@ -56,6 +57,16 @@ pub fn living() -> Option<Living> {
         blocks: BLOCKS.load(Ordering::Relaxed),
     };
     (living.peak_bytes > 0).then_some(living)
+}
+
+/// Keeps large blocks from now on: for a training, which asks for the same ones again and again. What was needed to load
+/// data is not, and a process that waits for others should hold nothing.
+pub fn keep_large_blocks() {
+    IS_KEEPING.store(true, Ordering::Relaxed);
+}
+
+fn is_keeping() -> bool {
+    IS_KEEPING.load(Ordering::Relaxed)
 }
 
 fn add(size: usize) {
@@ -107,6 +118,9 @@ fn free(address: usize, size: usize) {
 
 /// A block that was kept, if there is one, else room for a new one.
 fn take(layout: Layout) -> Option<*mut u8> {
+    if !is_keeping() {
+        return None;
+    }
     let mut kept = kept();
     let address = kept.take(layout.size());
     if address.is_none() {
@@ -149,11 +163,12 @@ unsafe impl GlobalAlloc for Allocator {
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         remove(layout.size());
         match kept_layout(layout) {
-            Some(large) => {
+            Some(large) if is_keeping() => {
                 let mut kept = kept();
                 kept.put(block.expose_provenance(), large.size(), free);
                 shrink(&mut kept, 0);
             }
+            Some(large) => free(block.expose_provenance(), large.size()),
             // SAFETY: as above; the block is one of `MiMalloc`'s.
             None => unsafe { MiMalloc.dealloc(block, layout) },
         }
@@ -184,5 +199,61 @@ unsafe impl GlobalAlloc for Allocator {
             add(new_size);
         }
         moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(size: usize, align: usize) -> Layout {
+        Layout::from_size_align(size, align).unwrap()
+    }
+
+    #[test]
+    fn blocks_hold_what_was_written_while_they_grow_and_shrink() {
+        let sizes = [
+            100,
+            LARGE - 1,
+            LARGE,
+            LARGE + 1,
+            3 * LARGE,
+            1 << 20,
+            70_000,
+            50,
+        ];
+        for align in [1, ALIGNMENT, 4096] {
+            let mut size = 64;
+            // SAFETY: each block is used within its size, and given back once with its own layout.
+            unsafe {
+                let mut block = Allocator.alloc(layout(size, align));
+                let written: Vec<u8> = (0..50).collect();
+                block.copy_from_nonoverlapping(written.as_ptr(), written.len());
+                for new in sizes {
+                    block = Allocator.realloc(block, layout(size, align), new);
+                    size = new;
+                    block.add(size - 1).write(7);
+                    assert!(block.addr().is_multiple_of(align));
+                    assert_eq!(std::slice::from_raw_parts(block, 49), &written[..49]);
+                }
+                Allocator.dealloc(block, layout(size, align));
+            }
+        }
+    }
+
+    #[test]
+    fn a_block_that_was_kept_is_zeroed_where_zeros_are_asked_for() {
+        keep_large_blocks();
+        let large = layout(5 * LARGE + 3, 8);
+        // SAFETY: as above.
+        unsafe {
+            let block = Allocator.alloc(large);
+            block.write_bytes(1, large.size());
+            Allocator.dealloc(block, large);
+            let block = Allocator.alloc_zeroed(large);
+            let bytes = std::slice::from_raw_parts(block, large.size());
+            assert!(bytes.iter().all(|byte| *byte == 0));
+            Allocator.dealloc(block, large);
+        }
     }
 }
