@@ -4,6 +4,8 @@
 //! what is certain ([`Forecast::least`]), everything else the whole. What a machine measured corrects it
 //! (`plan::calibration`).
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::group_of;
@@ -99,7 +101,9 @@ impl Forecast {
         let ahead = ahead.saturating_sub(1).min(BATCHES_AHEAD);
         let is_flex = device.backend == Backend::Flex;
         let has_own = conv.are_own(device.backend, *precision);
-        let kept = network.kept_bytes_per_item(float, train.gradient_checkpointing, has_own);
+        let layers = trained_layers(network, optimizer);
+        let kept =
+            network.kept_bytes_per_item(float, train.gradient_checkpointing, has_own, &layers);
         Self {
             process: if on_host { PROCESS_BYTES } else { 0 },
             data: if on_host { data.held_bytes() } else { 0 },
@@ -189,6 +193,16 @@ impl Forecast {
             ("workspace", self.workspace),
         ]
     }
+}
+
+/// Whether training changes any number of each layer.
+fn trained_layers(network: &Network, optimizer: &OptimizerSpec) -> Vec<bool> {
+    let is_frozen = |path: &str| group_of(&optimizer.groups, path).is_some_and(|g| g.freeze);
+    let trained = network.named_parameters();
+    let trained = trained.filter(|(layer, path, _)| !layer.freeze && !is_frozen(path));
+    let trained: BTreeSet<String> = trained.map(|(layer, _, _)| layer.name.clone()).collect();
+    let layers = network.layers.iter();
+    layers.map(|layer| trained.contains(&layer.name)).collect()
 }
 
 /// Numbers that training changes: those of frozen layers and groups have no gradients.

@@ -81,21 +81,26 @@ pub fn on_exceed_is_one_way(point: &Point<'_>) -> Option<Diagnostic> {
 pub fn memory_suffices(point: &Point<'_>) -> Option<Diagnostic> {
     let limit = point.spec.memory.limit?.0;
     let spec = point.spec;
-    // What `auto` will be is not known here; a card holds no items of the host.
-    let card = DeviceName {
-        backend: Backend::Wgpu,
-        index: 0,
-    };
-    let demand = Demand {
-        device: spec.backend.device.unwrap_or(card),
-        precision: spec.backend.precision,
-        conv: spec.backend.conv,
-        network: point.network?,
-        optimizer: &spec.optimizer,
-        train: &spec.train,
-        data: point.data?,
-    };
-    let needed = Forecast::least_after(&demand, &spec.memory.on_exceed)?;
+    // What `auto` will be is not known here: a card holds no items of the host, and the host has kernels of its own.
+    let any = [Backend::Wgpu, Backend::Flex].map(|backend| DeviceName { backend, index: 0 });
+    let devices = spec
+        .backend
+        .device
+        .map_or(any.to_vec(), |device| vec![device]);
+    let (network, data) = (point.network?, point.data?);
+    let needed = devices.into_iter().map(|device| {
+        let demand = Demand {
+            device,
+            precision: spec.backend.precision,
+            conv: spec.backend.conv,
+            network,
+            optimizer: &spec.optimizer,
+            train: &spec.train,
+            data,
+        };
+        Forecast::least_after(&demand, &spec.memory.on_exceed)
+    });
+    let needed = needed.min()??;
     (needed > limit).then(|| {
         let message = format!(
             "`memory.limit` is {}, and a run holds at least {}",

@@ -13,6 +13,7 @@ use super::reproduce::side;
 use super::scratch::Scratch;
 use super::{FAILED, Logging, OK, ProveArgs};
 use crate::diagnostic::{Diagnostic, counted};
+use crate::dispatch::environment;
 use crate::event::{Event, Outcome};
 use crate::plan::RunPlan;
 use crate::record::{ExperimentFolder, RunFolder, RunRecord};
@@ -177,7 +178,7 @@ impl Trials {
             .arg(&folder.0)
             .args(["--threads", &threads.to_string()])
             .args(&self.arguments)
-            .env("BURN_DEVICE", plan.device.to_string())
+            .envs(environment(plan.device))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());

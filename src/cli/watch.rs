@@ -160,13 +160,13 @@ impl Watched {
                 }
             }
             let state = &mut console.boards_mut()[at].rows[number].state;
-            if self.is_written {
-                // A `runner run` that is to go on with a run takes its summary away first.
-                let has_summary = run.folder.summary_json().exists();
-                match (&run.record.outcome, has_summary) {
-                    (Some(_), false) => *state = State::Waiting,
-                    (Some(outcome), true) => *state = State::Ended(outcome.clone()),
-                    (None, _) => {}
+            if let Some(outcome) = &run.record.outcome {
+                // A `runner run` that is to go on with a run takes its summary away first, and one that has just ended it
+                // writes that last.
+                match (run.folder.summary_json().exists(), self.is_written) {
+                    (true, _) => *state = State::Ended(outcome.clone()),
+                    (false, true) => *state = State::Waiting,
+                    (false, false) => {}
                 }
             }
             if matches!(state, State::Ended(_)) {

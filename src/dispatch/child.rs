@@ -96,11 +96,7 @@ fn command(
         .arg(&task.folder)
         .args(["--threads", &settings.threads.to_string()])
         .args(&task.arguments)
-        // Burn rebuilds saved optimizer state on its default device, which is not always the run's.
-        .env("BURN_DEVICE", device.to_string())
-        // Both are read by `mimalloc`. Huge pages make what a small run holds several times as much, and nothing
-        // faster; pages that it keeps for a second make it twice as much, and never the same.
-        .envs([("MIMALLOC_ALLOW_THP", "0"), ("MIMALLOC_PURGE_DELAY", "0")])
+        .envs(environment(device))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(log);
@@ -114,6 +110,18 @@ fn command(
         command.process_group(0);
     }
     Ok(command)
+}
+
+/// What a process that computes on a device finds in its environment.
+pub fn environment(device: DeviceName) -> [(&'static str, String); 3] {
+    [
+        // Burn builds some tensors, as of saved optimizer state, on its default device, which is not always the run's.
+        ("BURN_DEVICE", device.to_string()),
+        // Both are read by `mimalloc`. Huge pages make what a small run holds several times as much, and nothing
+        // faster; pages that it keeps for a second make it twice as much, and never the same.
+        ("MIMALLOC_ALLOW_THP", "0".into()),
+        ("MIMALLOC_PURGE_DELAY", "0".into()),
+    ]
 }
 
 /// What a worker's end says that did not say it itself.

@@ -90,7 +90,7 @@ fn sum_up(index: &Index, command: &str, leftovers: Vec<String>, is_to_compare: b
     {
         remarks.push(HALF_PRECISION.into());
     }
-    let test = order.first().filter(|_| is_ranked);
+    let test = order.first().filter(|best| trials[**best].rank.is_some());
     let test = test.map_or_else(BTreeMap::new, |best| {
         let test = samples(&completed[*best], &folds, |name| name.starts_with("test"));
         let test = test.into_iter();

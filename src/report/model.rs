@@ -81,7 +81,7 @@ pub struct Baseline {
 /// One trial over its seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    /// Place by the objective, from 1; none without a completed run. Equals have the same one.
+    /// Place by the objective, from 1; none without a value. Equals have the same one.
     pub rank: Option<usize>,
     /// The trial's name.
     pub id: String,

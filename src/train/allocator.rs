@@ -17,11 +17,12 @@ use kept::{Kept, LARGE, rounded};
 /// The smallest block that is counted.
 const COUNTED: usize = 4096;
 
-/// The alignment that large blocks are made with: that of cache lines and of the widest registers.
-const ALIGNMENT: usize = 64;
+/// The alignment that large blocks are made with: what `gemm` asks for, which is no less than that of cache lines.
+const ALIGNMENT: usize = 128;
 
 /// The size from which `mimalloc` gives a block pages of its own, which go back to the system with it: smaller ones share
-/// theirs, and go back when all of them are free. What a block does not touch of its pages takes no memory.
+/// theirs, and go back when all of them are free. What a block does not touch of its pages takes no memory, only addresses
+/// (and on Windows, which promises memory for all, some of what the system can promise).
 const ALONE: usize = (512 << 10) + 4096;
 
 /// Which part of the most that was alive may be held besides it: an eighth makes epochs of some networks a quarter
@@ -31,6 +32,8 @@ const SLACK: u64 = 4;
 static BYTES: AtomicU64 = AtomicU64::new(0);
 static PEAK_BYTES: AtomicU64 = AtomicU64::new(0);
 static BLOCKS: AtomicU64 = AtomicU64::new(0);
+/// The most bytes that were alive since blocks are kept.
+static PEAK_KEEPING: AtomicU64 = AtomicU64::new(0);
 static KEPT: Mutex<Kept> = Mutex::new(Kept::new());
 static IS_KEEPING: AtomicBool = AtomicBool::new(false);
 
@@ -49,7 +52,7 @@ pub struct Living {
     pub blocks: u64,
 }
 
-/// What is alive; none where the program has another allocator, as tests have.
+/// What is alive; none where the program has another allocator.
 pub fn living() -> Option<Living> {
     let living = Living {
         bytes: BYTES.load(Ordering::Relaxed),
@@ -62,7 +65,14 @@ pub fn living() -> Option<Living> {
 /// Keeps large blocks from now on: for a training, which asks for the same ones again and again. What was needed to load
 /// data is not, and a process that waits for others should hold nothing.
 pub fn keep_large_blocks() {
-    IS_KEEPING.store(true, Ordering::Relaxed);
+    if !IS_KEEPING.swap(true, Ordering::Relaxed) {
+        PEAK_KEEPING.store(BYTES.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+/// Gives back to the system what is kept.
+pub fn give_back() {
+    kept().shrink_to(0, free);
 }
 
 fn is_keeping() -> bool {
@@ -74,6 +84,7 @@ fn add(size: usize) {
         let size = size as u64;
         let bytes = BYTES.fetch_add(size, Ordering::Relaxed) + size;
         PEAK_BYTES.fetch_max(bytes, Ordering::Relaxed);
+        PEAK_KEEPING.fetch_max(bytes, Ordering::Relaxed);
         BLOCKS.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -104,7 +115,7 @@ fn kept() -> MutexGuard<'static, Kept> {
 /// Leaves no more of what is kept than may be held besides what is alive with `more` bytes.
 fn shrink(kept: &mut Kept, more: usize) {
     let living = BYTES.load(Ordering::Relaxed) + more as u64;
-    let peak = PEAK_BYTES.load(Ordering::Relaxed).max(living);
+    let peak = PEAK_KEEPING.load(Ordering::Relaxed).max(living);
     kept.shrink_to(peak + peak / SLACK - living, free);
 }
 
@@ -136,7 +147,11 @@ unsafe impl GlobalAlloc for Allocator {
         let large = kept_layout(layout);
         // SAFETY: the caller's promises are those that are asked for here.
         let new = || unsafe { MiMalloc.alloc(large.map_or(layout, made)) };
-        let block = large.and_then(take).unwrap_or_else(new);
+        let mut block = large.and_then(take).unwrap_or_else(new);
+        if block.is_null() && is_keeping() {
+            give_back();
+            block = new();
+        }
         if !block.is_null() {
             add(layout.size());
         }
@@ -144,16 +159,19 @@ unsafe impl GlobalAlloc for Allocator {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        let large = kept_layout(layout);
-        let block = match large.and_then(take) {
-            Some(block) => {
-                // SAFETY: it is at least as large.
-                unsafe { block.write_bytes(0, layout.size()) };
-                block
+        // `mimalloc` would fill all that a block was made larger by.
+        if kept_layout(layout).is_some_and(|large| is_keeping() || large != made(large)) {
+            // SAFETY: as above; the block has these bytes.
+            unsafe {
+                let block = self.alloc(layout);
+                if !block.is_null() {
+                    block.write_bytes(0, layout.size());
+                }
+                return block;
             }
-            // SAFETY: as above.
-            None => unsafe { MiMalloc.alloc_zeroed(large.map_or(layout, made)) },
-        };
+        }
+        // SAFETY: as above; what is large is made as it is.
+        let block = unsafe { MiMalloc.alloc_zeroed(kept_layout(layout).unwrap_or(layout)) };
         if !block.is_null() {
             add(layout.size());
         }
@@ -250,10 +268,11 @@ mod tests {
             let block = Allocator.alloc(large);
             block.write_bytes(1, large.size());
             Allocator.dealloc(block, large);
-            let block = Allocator.alloc_zeroed(large);
-            let bytes = std::slice::from_raw_parts(block, large.size());
+            let again = Allocator.alloc_zeroed(large);
+            assert_eq!(block, again);
+            let bytes = std::slice::from_raw_parts(again, large.size());
             assert!(bytes.iter().all(|byte| *byte == 0));
-            Allocator.dealloc(block, large);
+            Allocator.dealloc(again, large);
         }
     }
 }

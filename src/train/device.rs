@@ -9,6 +9,7 @@ use burn::tensor::{Device, FloatDType};
 
 pub use card::{address, used_bytes};
 
+use super::allocator::keep_large_blocks;
 use crate::plan::inventory::{Found, Inventory, Listed, State};
 use crate::spec::backend::{Backend, DeviceName, FLEX, Precision};
 use crate::spec::section::Choice;
@@ -60,8 +61,10 @@ fn look_at(backend: Backend, device: &Device) -> Found {
     }
 }
 
-/// Opens a device in a precision for this process. The error is a phrase with a remedy.
+/// Opens a device in a precision for this process, which keeps large blocks from now on. The error is a phrase with a
+/// remedy.
 pub fn open(name: DeviceName, precision: Precision) -> Result<Device, String> {
+    keep_large_blocks();
     let devices = quietly(|| enumerate(name.backend))
         .map_err(|reason| format!("the device `{name}` cannot be opened: {reason}"))?;
     let num = devices.len();

@@ -155,7 +155,6 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     let device = device::open(plan.device, plan.precision)
         .map_err(|reason| Outcome::failed(FailureClass::DeviceLost, reason))?;
     job.meter.watch(&device);
-    allocator::keep_large_blocks();
     let checkpoints = Checkpoints::new(job, &loaded.digests);
     checkpoints.remove_fragments();
     let found = checkpoints.newest();

@@ -5,7 +5,7 @@
 //! places of the largest values, a product for both factors, a sum for neither. So the output of each
 //! layer is kept by what comes behind it, and what [`super::cost::activations`] counts is what is alive
 //! when the forward pass is over. Runner's own max pooling asks for the places alone, so that what only
-//! it reads is not kept.
+//! it reads is not kept. What lies before the first layer that is trained has no way back, and keeps nothing.
 //!
 //! With gradient checkpointing, operations marked as bound by memory keep a way to compute their output
 //! anew, and its place is taken by the nearest outputs before it that are kept anyway. Operations that
@@ -20,10 +20,31 @@ const PLACE_BYTES: [u64; 2] = [4, 1];
 
 impl Network {
     /// Bytes that one item's forward pass leaves for the backward pass, in numbers of `float` bytes. `has_own` says
-    /// whether convolutions and max pooling are computed by kernels of our own.
-    pub fn kept_bytes_per_item(&self, float: u64, is_checkpointing: bool, has_own: bool) -> u64 {
+    /// whether convolutions and max pooling are computed by kernels of our own, `trained` which layers are trained.
+    pub fn kept_bytes_per_item(
+        &self,
+        float: u64,
+        is_checkpointing: bool,
+        has_own: bool,
+        trained: &[bool],
+    ) -> u64 {
+        let mut is_tracked: Vec<bool> = Vec::new();
+        for (layer, is_trained) in self.layers.iter().zip(trained) {
+            let mut inputs = layer.inputs.iter().filter_map(|input| input.layer);
+            let is_behind = inputs.any(|input| is_tracked[input]);
+            is_tracked.push(*is_trained || is_behind);
+        }
         let kept = self.layers.iter().enumerate().map(|(at, layer)| {
             let output = values(&layer.shape);
+            if !is_tracked[at] {
+                let mut readers = self.readers(at);
+                let is_read = readers.any(|reader| trained[reader]);
+                return if is_read {
+                    output.saturating_mul(float)
+                } else {
+                    0
+                };
+            }
             let beside = match &layer.kind {
                 // The mask, as numbers.
                 LayerKind::Dropout { probability } if *probability > 0.0 => {
@@ -49,9 +70,16 @@ impl Network {
 
     /// Whether a layer's output is read by our own max pooling alone.
     fn is_only_pooled(&self, at: usize) -> bool {
-        let reads = |layer: &&Layer| layer.inputs.iter().any(|input| input.layer == Some(at));
-        let mut readers = self.layers.iter().filter(reads).peekable();
-        readers.peek().is_some() && readers.all(|layer| is_pooled_by_own(&layer.kind))
+        let mut readers = self.readers(at).peekable();
+        readers.peek().is_some()
+            && readers.all(|reader| is_pooled_by_own(&self.layers[reader].kind))
+    }
+
+    /// The layers that a layer's output reaches.
+    fn readers(&self, at: usize) -> impl Iterator<Item = usize> {
+        let reads = move |layer: &Layer| layer.inputs.iter().any(|input| input.layer == Some(at));
+        let layers = self.layers.iter().enumerate();
+        layers.filter_map(move |(reader, layer)| reads(layer).then_some(reader))
     }
 
     /// Values of one item that the backward pass holds for a moment besides what is kept, where that is most:
@@ -62,7 +90,9 @@ impl Network {
             let inputs = layer.inputs.iter().map(|input| values(&input.shape.dims));
             let gradients = inputs.fold(values(&layer.shape), u64::saturating_add);
             match layer.kind {
-                LayerKind::Conv(_) if is_flex && !has_own => gradients.saturating_mul(2),
+                LayerKind::Conv(ref conv) if is_flex && !(has_own && conv.dims < 3) => {
+                    gradients.saturating_mul(2)
+                }
                 LayerKind::ConvTranspose(_) if is_flex => gradients.saturating_mul(2),
                 _ => gradients,
             }
@@ -73,7 +103,15 @@ impl Network {
 
 /// Whether a layer is a max pooling that there is a kernel of our own for.
 fn is_pooled_by_own(kind: &LayerKind) -> bool {
-    matches!(kind, LayerKind::Pool(pool) if pool.max && !pool.ceil_mode)
+    let LayerKind::Pool(pool) = kind else {
+        return false;
+    };
+    let has_near_taps = pool.dilation.iter().all(|dilation| *dilation == 1);
+    let num_taps = pool
+        .kernel_size
+        .iter()
+        .fold(1, |n: usize, k| n.saturating_mul(*k));
+    pool.max && !pool.ceil_mode && has_near_taps && num_taps <= 256
 }
 
 /// Whether all of a layer is operations that autodiff calls bound by memory.

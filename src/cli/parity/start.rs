@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use super::super::{Logging, ParityExecArgs};
-use crate::dispatch::{Cancel, Urgency, ended_by};
+use crate::dispatch::{Cancel, Urgency, ended_by, environment};
 use crate::parity::{Example, Outcome, Said};
 
 /// How long a worker may be silent until both devices are open.
@@ -41,8 +41,7 @@ pub fn worker(
         .args(["--steps", &args.steps.to_string()])
         .args(["--from", &args.from.to_string()])
         .args(super::super::run::worker_arguments(logging, None))
-        // Burn builds some tensors on its default device, which is not always the reference.
-        .env("BURN_DEVICE", args.devices[0].to_string())
+        .envs(environment(args.devices[0]))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(File::create(log).map_err(wrong)?);
