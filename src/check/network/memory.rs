@@ -37,13 +37,12 @@ impl Network {
         let kept = self.layers.iter().enumerate().map(|(at, layer)| {
             let output = values(&layer.shape);
             if !is_tracked[at] {
-                let mut readers = self.readers(at);
-                let is_read = readers.any(|reader| trained[reader]);
-                return if is_read {
-                    output.saturating_mul(float)
-                } else {
-                    0
+                // A trained layer asks for its input, which is no memory of its own where it is a view.
+                let values = match self.readers(at).any(|reader| trained[reader]) {
+                    true => output.min(layer.activations_per_item),
+                    false => 0,
                 };
+                return values.saturating_mul(float);
             }
             let beside = match &layer.kind {
                 // The mask, as numbers.
