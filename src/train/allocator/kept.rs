@@ -2,7 +2,8 @@
 //!
 //! Training asks for the same sizes at every step. To get their pages from the system each time takes as long as a
 //! small convolution; to leave them with a general allocator makes a process hold two to four times what is alive,
-//! and never the same twice. Kept here, what is held stays within a quarter of the most that was ever alive.
+//! and never the same twice. Kept here, what is alive and what is kept stay within a quarter beyond the most that was
+//! alive.
 
 /// The smallest block that is kept.
 pub const LARGE: usize = 64 << 10;
