@@ -9,7 +9,7 @@ use super::experiment::{plan as plan_experiment, refuse};
 use super::output::Output;
 use super::{FAILED, OK, SpecArgs, WRONG, template};
 use crate::diagnostic::{Diagnostic, counted};
-use crate::plan::{Expected, Plan, RunPlan};
+use crate::plan::{Basis, Expected, Plan, RunPlan};
 use crate::record::{
     ExperimentFolder, OTHER_FORMAT_REMEDY, PLAN_REMEDY, RunRecord, Status, is_other_format,
     is_unwritable, status, total_memory, write_whole,
@@ -120,7 +120,10 @@ fn remarks(expected: &[(RunPlan, Expected)]) -> Vec<String> {
         let becomes = match (run.relief(), is_certain) {
             (Some(_), _) => "will be changed as `memory.on_exceed` says",
             (None, true) => "will be refused",
-            (None, false) => "may not fit: it is counted, not measured",
+            (None, false) if expected.basis == Basis::Counted => {
+                "may not fit: it is counted, not measured"
+            }
+            (None, false) => "may just fit: it is tried, and ended when it passes that",
         };
         match remarks.iter_mut().find(|(known, _, _)| *known == becomes) {
             Some((_, num, _)) => *num += 1,

@@ -132,15 +132,31 @@ impl RunPlan {
         run
     }
 
-    /// What is changed next about a run that does not fit as it is; none when nothing is left.
+    /// Whether a change makes the run hold less by its count. Gradients of pieces are added up in a second copy, which
+    /// may take more than smaller pieces save.
+    fn holds_less(&self, change: Change) -> bool {
+        let changed = self.adjusted(&[Adjustment {
+            from_step: 0,
+            change,
+        }]);
+        changed.forecast.without_kept() < self.forecast.without_kept()
+    }
+
+    /// What is changed next about a run that does not fit as it is; none when nothing is left that helps.
     pub fn relief(&self) -> Option<Change> {
         for rung in &self.on_exceed.rungs {
             let train = &self.train;
             let change = match rung {
                 OnExceed::Refuse => return None,
-                OnExceed::Accumulate => halved(train.micro_batch_size).map(Change::MicroBatchSize),
+                OnExceed::Accumulate => {
+                    let half = halved(train.micro_batch_size);
+                    let half = half.filter(|_| self.holds_less(Change::MicroBatchSize(1)));
+                    half.map(Change::MicroBatchSize)
+                }
                 OnExceed::Checkpoint => {
-                    (!train.gradient_checkpointing).then_some(Change::GradientCheckpointing(true))
+                    let change = Change::GradientCheckpointing(true);
+                    let is_left = !train.gradient_checkpointing && self.holds_less(change);
+                    is_left.then_some(change)
                 }
                 OnExceed::NextDevice => {
                     let devices = &self.on_exceed.devices;

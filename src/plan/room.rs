@@ -47,7 +47,7 @@ impl Room {
             Bound::Limit => format!("`memory.limit` is {}", show_bytes(self.bytes)),
             Bound::Device { there, reserve: 0 } => format!("there are {}", show_bytes(there)),
             Bound::Device { there, reserve } if reserve >= there => format!(
-                "`memory.reserve` keeps {} free, more than the {} that there are",
+                "`memory.reserve` keeps {} free, more than the {} that can be had",
                 show_bytes(reserve),
                 show_bytes(there)
             ),

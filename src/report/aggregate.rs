@@ -208,7 +208,9 @@ fn judge(
         Some(at) => (at, false),
         None => (*order.first()?, true),
     };
-    let others: Vec<usize> = (0..trials.len()).filter(|other| *other != at).collect();
+    // What has no value is compared with nothing, and makes no claim about others harder.
+    let is_compared = |other: &usize| *other != at && !trials[*other].values(&name).is_empty();
+    let others: Vec<usize> = (0..trials.len()).filter(is_compared).collect();
     let of = |at: &usize| trials[*at].values(&name);
     let samples: Vec<&[(Repeat, f64)]> = [at].iter().chain(&others).map(of).collect();
     let mut samples = keyed(&samples);
@@ -217,8 +219,8 @@ fn judge(
         return None;
     }
     let num_comparisons = match is_picked {
-        true => trials.len() * (trials.len() - 1) / 2,
-        false => others.len(),
+        true => (samples.len() + 1) * samples.len() / 2,
+        false => samples.len(),
     };
     let found = verdicts(&baseline, &samples, direction, ALPHA, num_comparisons).ok()?;
     for (other, verdict) in others.into_iter().zip(found) {

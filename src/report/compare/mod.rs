@@ -406,15 +406,18 @@ fn compared(
     alpha: f64,
 ) -> Vec<Compared> {
     let base = ranked.iter().find(|trial| trial.id == baseline.trial);
-    let is_judged =
-        |trial: &Trial| trial.id != baseline.trial && !on_other_items.contains(&trial.id);
+    // What has no value is compared with nothing, and makes no claim about others harder.
+    let is_judged = |trial: &Trial| {
+        let is_other = trial.id != baseline.trial && !on_other_items.contains(&trial.id);
+        is_other && !trial.values(value).is_empty()
+    };
     let others = ranked.iter().filter(|trial| is_judged(trial));
     let others = others.map(|trial| trial.values(value));
     let base_values = base.map_or::<&[_], _>(&[], |base| base.values(value));
     let mut samples = keyed(&[base_values].into_iter().chain(others).collect::<Vec<_>>());
     let base_values = samples.remove(0);
     let num_comparisons = match baseline.is_picked {
-        true => ranked.len() * (ranked.len() - 1) / 2,
+        true => (samples.len() + 1) * samples.len() / 2,
         false => samples.len(),
     };
     let found = verdicts(&base_values, &samples, direction, alpha, num_comparisons);
