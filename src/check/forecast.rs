@@ -4,12 +4,12 @@
 //! what is certain ([`Forecast::least`]), everything else the whole. What a machine measured corrects it
 //! (`plan::calibration`).
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::group_of;
-use super::network::Network;
+use super::network::{Layer, Network};
 use crate::data::DataPlan;
 use crate::spec::backend::{Backend, ConvKernels, DeviceName, Precision};
 use crate::spec::memory::OnExceed;
@@ -90,7 +90,9 @@ impl Forecast {
         let batch = train.micro_batch_size as u64;
         let is_in_pieces = train.micro_batch_size < train.batch_size;
         let weights = network.num_parameters.saturating_mul(float);
-        let trained = trained_parameters(network, optimizer).saturating_mul(float);
+        let trained_in = trained_parameters(network, optimizer);
+        let trained = trained_in.iter().copied().fold(0, u64::saturating_add);
+        let trained = trained.saturating_mul(float);
         let item = data.input.shape.iter().product::<usize>() as u64;
         let item = item.saturating_mul(match data.input.vocabulary {
             None => float,
@@ -101,9 +103,8 @@ impl Forecast {
         let ahead = ahead.saturating_sub(1).min(BATCHES_AHEAD);
         let is_flex = device.backend == Backend::Flex;
         let has_own = conv.are_own(device.backend, *precision);
-        let layers = trained_layers(network, optimizer);
         let kept =
-            network.kept_bytes_per_item(float, train.gradient_checkpointing, has_own, &layers);
+            network.kept_bytes_per_item(float, train.gradient_checkpointing, has_own, &trained_in);
         Self {
             process: if on_host { PROCESS_BYTES } else { 0 },
             data: if on_host { data.held_bytes() } else { 0 },
@@ -195,24 +196,24 @@ impl Forecast {
     }
 }
 
-/// Whether training changes any number of each layer.
-fn trained_layers(network: &Network, optimizer: &OptimizerSpec) -> Vec<bool> {
-    let is_frozen = |path: &str| group_of(&optimizer.groups, path).is_some_and(|g| g.freeze);
-    let trained = network.named_parameters();
-    let trained = trained.filter(|(layer, path, _)| !layer.freeze && !is_frozen(path));
-    let trained: BTreeSet<String> = trained.map(|(layer, _, _)| layer.name.clone()).collect();
+/// How many numbers of each layer training changes: those of frozen layers and groups have no gradients.
+fn trained_parameters(network: &Network, optimizer: &OptimizerSpec) -> Vec<u64> {
     let layers = network.layers.iter();
-    layers.map(|layer| trained.contains(&layer.name)).collect()
-}
-
-/// Numbers that training changes: those of frozen layers and groups have no gradients.
-fn trained_parameters(network: &Network, optimizer: &OptimizerSpec) -> u64 {
     if optimizer.groups.iter().all(|group| !group.freeze) {
-        let trained = network.layers.iter().filter(|layer| !layer.freeze);
-        return trained.fold(0, |sum, layer| sum.saturating_add(layer.num_parameters));
+        let trained = layers.map(|layer| match layer.freeze {
+            true => 0,
+            false => layer.num_parameters,
+        });
+        return trained.collect();
     }
     let is_frozen = |path: &str| group_of(&optimizer.groups, path).is_some_and(|g| g.freeze);
-    let trained = network.named_parameters();
-    let trained = trained.filter(|(layer, path, _)| !layer.freeze && !is_frozen(path));
-    trained.fold(0, |sum, (_, _, count)| sum.saturating_add(count))
+    let mut trained: BTreeMap<&str, u64> = BTreeMap::new();
+    for (layer, path, count) in network.named_parameters() {
+        if !layer.freeze && !is_frozen(&path) {
+            let sum = trained.entry(&layer.name).or_default();
+            *sum = sum.saturating_add(count);
+        }
+    }
+    let of = |layer: &Layer| trained.get(layer.name.as_str()).copied().unwrap_or(0);
+    layers.map(of).collect()
 }

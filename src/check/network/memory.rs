@@ -20,25 +20,25 @@ const PLACE_BYTES: [u64; 2] = [4, 1];
 
 impl Network {
     /// Bytes that one item's forward pass leaves for the backward pass, in numbers of `float` bytes. `has_own` says
-    /// whether convolutions and max pooling are computed by kernels of our own, `trained` which layers are trained.
+    /// whether convolutions and max pooling are computed by kernels of our own, `trained` how many numbers of each layer are trained.
     pub fn kept_bytes_per_item(
         &self,
         float: u64,
         is_checkpointing: bool,
         has_own: bool,
-        trained: &[bool],
+        trained: &[u64],
     ) -> u64 {
         let mut is_tracked: Vec<bool> = Vec::new();
-        for (layer, is_trained) in self.layers.iter().zip(trained) {
+        for (layer, num_trained) in self.layers.iter().zip(trained) {
             let mut inputs = layer.inputs.iter().filter_map(|input| input.layer);
             let is_behind = inputs.any(|input| is_tracked[input]);
-            is_tracked.push(*is_trained || is_behind);
+            is_tracked.push(*num_trained > 0 || is_behind);
         }
         let kept = self.layers.iter().enumerate().map(|(at, layer)| {
             let output = values(&layer.shape);
             if !is_tracked[at] {
                 // A trained layer asks for its input, which is no memory of its own where it is a view.
-                let values = match self.readers(at).any(|reader| trained[reader]) {
+                let values = match self.readers(at).any(|reader| trained[reader] > 0) {
                     true => output.min(layer.activations_per_item),
                     false => 0,
                 };
