@@ -6,7 +6,10 @@ use std::path::Path;
 
 use runner::event::{Epoch, Event, MemoryPeak, Metrics, Outcome, PoolUsage, Started};
 use runner::plan::{Plan, RunPlan};
-use runner::record::{Environment, ExperimentFolder, RunFolder, RunRecord, write_json};
+use runner::record::{
+    Environment, ExperimentFolder, RunFolder, RunRecord, TRACE_FILES, write_json,
+};
+use sha2::{Digest, Sha256};
 
 /// Writes the plan and what training all of its runs would have left. Values are made up: trials differ, seeds scatter.
 pub fn make(plan: &Plan, folder: &ExperimentFolder) {
@@ -38,20 +41,44 @@ fn make_run(run: &RunPlan, at: usize, folder: &RunFolder, environment: &Environm
     };
     let environment = environment.of_run(run, &started);
     write_json(&folder.environment_json(), &environment).expect("environment.json");
-    let events = events(run, at, started);
-    let mut record = RunRecord::default();
-    let mut text = String::new();
-    for (number, event) in events.iter().enumerate() {
-        record.apply(event);
-        let mut line = serde_json::to_string(event).expect("an event");
-        let time_ms = 1_790_000_000_000 + 1000 * at + 40 * number;
-        line.replace_range(..1, &format!("{{\"time_ms\":{time_ms},"));
-        text.push_str(&line);
-        text.push('\n');
-    }
-    fs::write(folder.events_jsonl(), text).expect("events.jsonl");
+    let mut events = events(run, at, started);
+    let last = events.len() - 1;
+    let files = write_trace(run, at, folder);
+    events.insert(last, Event::FilesRecorded { files });
+    let times = (0..).map(|number| 1_790_000_000_000 + 1000 * at as u64 + 40 * number);
+    let events: Vec<(u64, Event)> = times.zip(events).collect();
+    folder.write_events(&events).expect("events.jsonl");
+    let record = RunRecord::of(&events);
     record.write_metrics(folder).expect("metrics.csv");
     record.write_summary(folder, run).expect("summary.json");
+}
+
+/// Writes a trace of the size that training would leave, and gives its digests.
+fn write_trace(run: &RunPlan, at: usize, folder: &RunFolder) -> BTreeMap<String, String> {
+    let losses = (0..run.train.epochs * run.steps_per_epoch).map(|step| noise(at, step));
+    let losses: Vec<u8> = losses.flat_map(f64::to_le_bytes).collect();
+    let mut digests = String::from("step,parameter,sha256\n");
+    for epoch in 0..=run.train.epochs {
+        for parameter in [
+            "linear_1.weight",
+            "linear_1.bias",
+            "linear_2.weight",
+            "linear_2.bias",
+        ] {
+            let step = epoch * run.steps_per_epoch;
+            digests.push_str(&format!("{step},{parameter},{at:064x}\n"));
+        }
+    }
+    fs::create_dir_all(folder.trace()).expect("a folder");
+    let files = TRACE_FILES.into_iter().zip([losses, digests.into_bytes()]);
+    files
+        .map(|(name, bytes)| {
+            fs::write(folder.0.join(name), &bytes).expect("a trace");
+            let digest = Sha256::digest(&bytes);
+            let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+            (name.to_owned(), digest)
+        })
+        .collect()
 }
 
 fn events(run: &RunPlan, at: usize, started: Started) -> Vec<Event> {

@@ -15,7 +15,7 @@ use crate::console::{Fetching, Mode};
 use crate::diagnostic::{Diagnostic, counted};
 use crate::event::Outcome;
 use crate::record::capsule::{self, CapsuleError, Needs, Packed, Packing};
-use crate::record::{ExperimentFolder, RunFolder, RunRecord};
+use crate::record::{ExperimentFolder, RunFolder, RunRecord, remedy};
 use crate::spec::document::plain_io_error;
 use crate::spec::kind::{parse_bytes, show_bytes};
 use crate::spec::section::Choice;
@@ -46,8 +46,9 @@ pub fn bundle(args: &BundleArgs, output: &mut Output) -> u8 {
 
 fn pack(args: &BundleArgs, output: &mut Output) -> Result<(), Box<Diagnostic>> {
     let folder = RunFolder(args.run.clone());
-    let results =
-        |e: std::io::Error| Box::new(Diagnostic::error("results", plain_io_error(&e)).help(REMAKE));
+    let results = |e: std::io::Error| {
+        Box::new(Diagnostic::error("results", plain_io_error(&e)).help(remedy(&e)))
+    };
     let plan = match args.run.is_dir() {
         true => folder.read_plan().map_err(results)?,
         false => None,
@@ -66,6 +67,10 @@ fn pack(args: &BundleArgs, output: &mut Output) -> Result<(), Box<Diagnostic>> {
         return Err(Box::new(diagnostic.help("wait until it has ended")));
     };
     let record = RunRecord::read(&folder).map_err(results)?;
+    // A capsule that cannot be reproduced is of no use, and nobody could tell why.
+    if let Some(changed) = folder.changed_files(&record).into_iter().next() {
+        return Err(results(changed));
+    }
     let data = data::data_here(args, &folder, &plan, &record)?;
     let (siblings, unread) = capsule::siblings(&folder, &plan);
     let packing = Packing {
@@ -84,8 +89,6 @@ fn pack(args: &BundleArgs, output: &mut Output) -> Result<(), Box<Diagnostic>> {
     tell(&out, &packed, &record, siblings.len(), args.json, output);
     Ok(())
 }
-
-const REMAKE: &str = "`runner run` on the experiment makes the run's files anew";
 
 /// What is in the way of the capsule's file is said before anything is read.
 fn refuse_out(out: &Path, force: bool) -> Result<(), Box<Diagnostic>> {

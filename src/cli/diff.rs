@@ -107,6 +107,8 @@ fn distances(a: &Side, b: &Side) -> Result<Vec<WeightDistance>, String> {
         a.plan.as_ref().map_err(String::clone)?,
         b.plan.as_ref().map_err(String::clone)?,
     );
+    a.check_weights()?;
+    b.check_weights()?;
     let [file_a, file_b] = [a, b].map(|side| side.folder.model("final"));
     weight_distances((&file_a, plans.0), (&file_b, plans.1))
 }

@@ -10,6 +10,7 @@ use crate::data::{self, Folders};
 use crate::diagnostic::{Diagnostic, Diagnostics, Sources};
 use crate::plan::{self, Plan, RunPlan};
 use crate::spec::document::Document;
+use crate::spec::portable::is_reserved;
 
 /// Reads, checks and plans an experiment file. With `download`, missing data is fetched. A refusal was
 /// shown when the exit code comes back.
@@ -133,8 +134,10 @@ fn folder_name(stem: &str) -> String {
         }
     };
     let name: String = stem.trim_start_matches('.').chars().map(keep).collect();
-    match name.is_empty() {
-        true => "experiment".into(),
-        false => name,
+    let name = name.trim_end_matches('.');
+    match name {
+        "" => "experiment".into(),
+        _ if is_reserved(name) => format!("{name}_"),
+        _ => name.to_owned(),
     }
 }

@@ -12,8 +12,8 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::event::Event;
 use crate::plan::{Forecast, Plan, RunPlan, put_together};
 use crate::record::{
-    ExperimentFolder, RunFolder, Status, is_other_format, is_unwritable, leftovers, status,
-    total_memory, unwritable, write_json, write_whole,
+    ExperimentFolder, RunFolder, Status, is_other_format, is_unwritable, leftovers, remedy, status,
+    total_memory, unwritable, write_json_synced, write_whole,
 };
 use crate::spec::document::{Document, plain_io_error};
 use crate::spec::kind::show_bytes;
@@ -98,21 +98,14 @@ pub fn disk(path: &Path, error: &std::io::Error, output: &mut Output) -> u8 {
 /// Refuses what the folder of a run holds and cannot be read.
 pub fn unreadable(error: &std::io::Error, folder: &RunFolder, output: &mut Output) -> u8 {
     let diagnostic = Diagnostic::error("results", plain_io_error(error));
-    if error.kind() == std::io::ErrorKind::NotADirectory {
-        let help = "a file stands where a folder is needed: move it away";
-        return refuse(diagnostic.help(help), output);
-    }
-    let anew = match is_other_format(error) {
-        true => diagnostic.help(
-            "keep both: choose another folder with `--results DIR`, or another `experiment.name`",
-        ),
-        false => diagnostic,
+    let place = folder.0.display();
+    let diagnostic = match is_other_format(error) {
+        true => diagnostic
+            .help("keep both: choose another folder with `--results DIR`, or another `experiment.name`")
+            .help(format!("or move that run away to train it again: mv '{place}' ELSEWHERE")),
+        false => diagnostic.help(remedy(error)),
     };
-    let help = format!(
-        "delete that run to train it anew: rm -r '{}'",
-        folder.0.display()
-    );
-    refuse(anew.help(help), output)
+    refuse(diagnostic, output)
 }
 
 /// Looks at what the folder holds, refuses what does not belong together, and writes the plans of all
@@ -139,7 +132,8 @@ pub fn prepare(
         write_whole(&folder.experiment_toml(), copy)
             .map_err(|e| unwritable(&folder.experiment_toml(), e))?;
         write_resolved(folder, document, plan)?;
-        write_json(&folder.plan_json(), plan).map_err(|e| unwritable(&folder.plan_json(), e))?;
+        write_json_synced(&folder.plan_json(), plan)
+            .map_err(|e| unwritable(&folder.plan_json(), e))?;
         for (run, status) in plan.runs.iter().zip(&statuses) {
             let there = folder.run(&run.id);
             let is_chosen = chosen.contains(run.id.as_str());
@@ -147,7 +141,12 @@ pub fn prepare(
                 // It keeps the file that it was made from.
                 Status::Completed => continue,
                 // What is not asked for stays as it is.
-                Status::Shorter { .. } | Status::Different { .. } if !is_chosen => continue,
+                Status::Shorter { .. } | Status::Different { .. } | Status::Damaged { .. }
+                    if !is_chosen =>
+                {
+                    continue;
+                }
+                Status::Unreadable { .. } => continue,
                 Status::Shorter { epochs, .. } => {
                     // Said before the new plan is there: a kill in between must not leave a run that looks
                     // as if it had come to the new end.
@@ -157,7 +156,9 @@ pub fn prepare(
                         fingerprint: run.fingerprint.clone(),
                     })?;
                 }
-                Status::Different { .. } => drop(folder.replace(&run.id)?),
+                Status::Different { .. } | Status::Damaged { .. } => {
+                    drop(folder.replace(&run.id)?);
+                }
                 Status::New | Status::Begun { .. } | Status::Failed { .. } => {}
             }
             // The present file is the same work, or its continuation, but the data may have moved.
@@ -168,7 +169,8 @@ pub fn prepare(
     write().map_err(|e| disk(&folder.0, &e, output))?;
     let mut todo = Vec::new();
     let (mut num_completed, mut num_begun, mut num_failed) = (0, 0, 0);
-    let (mut num_shorter, mut replaced) = (0, Vec::new());
+    let (mut num_shorter, mut replaced, mut damaged) = (0, Vec::new(), Vec::new());
+    let mut num_unreadable = 0;
     for (run, status) in plan.runs.iter().zip(&statuses) {
         if !chosen.contains(run.id.as_str()) {
             continue;
@@ -181,7 +183,14 @@ pub fn prepare(
             Status::Begun { .. } => num_begun += 1,
             Status::Failed { .. } => num_failed += 1,
             Status::Shorter { .. } => num_shorter += 1,
-            Status::Different { reasons } => replaced.push((&run.id, reasons)),
+            Status::Different { reasons } => replaced.push((&run.id, reasons.clone())),
+            Status::Damaged { reason } => damaged.push((&run.id, vec![reason.clone()])),
+            Status::Unreadable { reason, remedy } => {
+                num_unreadable += 1;
+                output.say(&format!("`{}` is left alone: {reason}", run.id));
+                output.say(&format!("  help: {remedy}"));
+                continue;
+            }
             Status::New => {}
         }
         todo.push((run.clone(), folder.run(&run.id)));
@@ -198,10 +207,25 @@ pub fn prepare(
         add(num_begun, "go on from where they were stopped");
         add(num_shorter, "go on to more epochs");
         add(replaced.len(), "made anew");
+        add(damaged.len(), "damaged and trained again");
+        add(num_unreadable, "left alone as they cannot be read");
         add(num_failed, "tried again after a failure");
         add(orphans.len(), "in the folder are not part of this plan");
         output.say(&format!("{}: {}", folder.0.display(), words.join(", ")));
-        say_replaced(folder, &replaced, output);
+    }
+    // Damage is said to those too who asked for quiet.
+    for (id, reason) in &damaged {
+        output.say(&format!("`{id}` is trained again: {}", reason.join("; ")));
+    }
+    if mode == Mode::Normal {
+        say_replaced(&replaced, output);
+    }
+    if !damaged.is_empty() || !replaced.is_empty() && mode == Mode::Normal {
+        let place = folder.0.join("replaced");
+        output.say(&format!(
+            "what was there before is kept in {}",
+            place.display()
+        ));
     }
     Ok(todo)
 }
@@ -229,29 +253,18 @@ fn write_resolved(
     }
 }
 
-/// Says why runs are made anew, each reason once, and where the former ones are.
-fn say_replaced(
-    folder: &ExperimentFolder,
-    replaced: &[(&String, &Vec<String>)],
-    output: &mut Output,
-) {
+/// Says why runs are made anew, each reason once.
+fn say_replaced(replaced: &[(&String, Vec<String>)], output: &mut Output) {
     const SHOWN: usize = 3;
     let mut seen: Vec<&Vec<String>> = Vec::new();
     for (id, reasons) in replaced {
-        if seen.contains(reasons) {
+        if seen.contains(&reasons) {
             continue;
         }
         seen.push(reasons);
         if seen.len() <= SHOWN {
             output.say(&format!("`{id}` is made anew: {}", reasons.join("; ")));
         }
-    }
-    if !replaced.is_empty() {
-        let place = folder.0.join("replaced");
-        output.say(&format!(
-            "what was there before is kept in {}",
-            place.display()
-        ));
     }
 }
 

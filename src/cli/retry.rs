@@ -8,7 +8,7 @@ use super::prepare::unreadable;
 use crate::diagnostic::Diagnostic;
 use crate::event::{FailureClass, Outcome};
 use crate::plan::RunPlan;
-use crate::record::{ExperimentFolder, RunRecord};
+use crate::record::{ExperimentFolder, RunRecord, is_other_format};
 use crate::spec::section::{Choice, by_name};
 
 /// Which failed runs are meant.
@@ -45,8 +45,16 @@ pub fn select_failed<'a>(
     let mut failed = Vec::new();
     let mut outcomes: BTreeMap<String, usize> = BTreeMap::new();
     for run in selected {
-        let record = RunRecord::read(&folder.run(&run.id));
-        let record = record.map_err(|e| unreadable(&e, &folder.run(&run.id), output))?;
+        let record = match RunRecord::read(&folder.run(&run.id)) {
+            Err(e) if is_other_format(&e) => {
+                return Err(unreadable(&e, &folder.run(&run.id), output));
+            }
+            Err(_) => {
+                *outcomes.entry("unreadable".into()).or_default() += 1;
+                continue;
+            }
+            Ok(record) => record,
+        };
         let class = match &record.outcome {
             Some(Outcome::Failed { class, .. }) => Some(*class),
             _ => None,

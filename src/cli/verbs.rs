@@ -12,7 +12,7 @@ use crate::diagnostic::{Diagnostic, counted};
 use crate::plan::{Basis, Expected, Plan, RunPlan};
 use crate::record::{
     ExperimentFolder, OTHER_FORMAT_REMEDY, PLAN_REMEDY, RunRecord, Status, is_other_format,
-    is_unwritable, status, total_memory, write_whole,
+    is_unwritable, remedy, sealed_json, status, total_memory, write_whole,
 };
 use crate::spec::kind::show_bytes;
 use crate::spec::schema::experiment_schema;
@@ -68,9 +68,13 @@ pub fn plan(args: &SpecArgs, json: bool, results: &Path, output: &mut Output) ->
                     .for_each(|remark| output.say(remark));
             }
             Err(error) => {
-                let error = Diagnostic::error("results", plain_io_error(&error));
-                let help = "delete that run's folder to train it anew";
-                return refuse(error.help(help), output);
+                let diagnostic = Diagnostic::error("results", plain_io_error(&error));
+                let help = if is_other_format(&error) {
+                    OTHER_FORMAT_REMEDY
+                } else {
+                    remedy(&error)
+                };
+                return refuse(diagnostic.help(help), output);
             }
         },
     }
@@ -258,9 +262,9 @@ fn report_on(
     }
     match json {
         true if is_one => {
-            output.print(&serde_json::to_string_pretty(&report).unwrap_or_default());
+            print_sealed(serde_json::to_string_pretty(&report), output);
         }
-        true => output.print(&serde_json::to_string(&report).unwrap_or_default()),
+        true => print_sealed(serde_json::to_string(&report), output),
         false => {
             for notice in &report.notices {
                 output.say(&format!("note: {notice}"));
@@ -284,6 +288,12 @@ fn report_on(
         experiment.report("html").display()
     ));
     OK
+}
+
+/// Prints a report as it is in its file, so that what is saved of it can be compared.
+fn print_sealed(text: serde_json::Result<String>, output: &mut Output) {
+    let text = sealed_json(text.unwrap_or_default() + "\n");
+    output.print(text.trim_end());
 }
 
 /// `runner schema`

@@ -12,7 +12,9 @@ use crate::console::{Board, Command, Console, Mode, State, TICK};
 use crate::diagnostic::Diagnostic;
 use crate::event::Event;
 use crate::plan::{Plan, RunPlan};
-use crate::record::{ExperimentFolder, RUN_REMEDY, RunFolder, RunRecord, Tail, is_other_format};
+use crate::record::{
+    ExperimentFolder, RunFolder, RunRecord, Tail, is_damaged, is_other_format, remedy,
+};
 
 /// How often the tree is looked at.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -45,11 +47,12 @@ pub fn watch(args: &WatchArgs, output: &mut Output) -> u8 {
         let runs = watched.runs.iter().enumerate();
         runs.map(move |(number, run)| ((at, number), run))
     }) {
-        if let Err(e) = run.folder.read_plan() {
+        let plan = &watched[at.0].plan.runs[at.1];
+        if let Err(e) = RunRecord::read_for(&run.folder, plan) {
             unreadable.push(at);
             code = pass_over(&run.folder.0, &e, code, output);
             if !is_other_format(&e) {
-                output.say(&format!("  help: {RUN_REMEDY}"));
+                output.say(&format!("  help: {}", remedy(&e)));
             }
         }
     }
@@ -143,8 +146,14 @@ impl Watched {
             if !run.is_of(plan) {
                 continue;
             }
-            let Ok(news) = run.tail.read(&run.folder) else {
-                continue;
+            let news = match run.tail.read(&run.folder) {
+                Ok(news) => news,
+                Err(e) => {
+                    if is_damaged(&e) {
+                        console.boards_mut()[at].rows[number].state = State::Unreadable;
+                    }
+                    continue;
+                }
             };
             if news.is_anew {
                 *run = Run::new(run.folder.clone());

@@ -28,16 +28,29 @@ impl Side {
         let absent = |file: &str| format!("{name} has no {file}");
         let plan = folder.read_plan().map_err(|e| plain_io_error(&e));
         let environment = folder.read_environment().map_err(|e| plain_io_error(&e));
+        let record = RunRecord::read(&folder).map_err(|e| plain_io_error(&e));
+        // A trace that its record does not confirm is not compared.
+        let trace = match &record {
+            Ok(record) => Trace::read_recorded(&folder, record),
+            Err(_) => Trace::read(&folder),
+        };
         Self {
             plan: plan.and_then(|plan| plan.ok_or_else(|| absent("run.toml"))),
-            record: RunRecord::read(&folder).map_err(|e| plain_io_error(&e)),
+            record,
             environment: environment.and_then(|there| {
                 there.ok_or_else(|| absent("environment.json: it has not begun"))
             }),
-            trace: Trace::read(&folder).map_err(|e| plain_io_error(&e)),
+            trace: trace.map_err(|e| plain_io_error(&e)),
             folder,
             name,
         }
+    }
+
+    /// Refuses final weights that are not those that the run ended with.
+    pub fn check_weights(&self) -> Result<(), String> {
+        let record = self.record.as_ref().map_err(String::clone)?;
+        let checked = self.folder.check_file(record, "model/final.bpk");
+        checked.map_err(|e| plain_io_error(&e))
     }
 
     /// The word for how it ended, or how far it is.

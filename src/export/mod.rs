@@ -43,12 +43,12 @@ impl Exported {
         let mut losses = Vec::new();
         let there = folder.read_plan()?;
         if there.is_some_and(|there| there.fingerprint == plan.fingerprint) {
+            record = RunRecord::read_for(&folder, &plan)?;
             for (time_ms, event) in folder.read_events()? {
-                record.apply(&event);
                 times.apply(time_ms, &event);
             }
             if with_losses {
-                losses = Trace::read(&folder)?.losses;
+                losses = Trace::read_recorded(&folder, &record)?.losses;
             }
         }
         Ok(Self {

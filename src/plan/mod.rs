@@ -38,6 +38,7 @@ use crate::spec::loss::LossSpec;
 use crate::spec::metric::Objective;
 use crate::spec::model::layer_spec::LayerSpec;
 use crate::spec::optimizer::OptimizerSpec;
+use crate::spec::portable::is_reserved;
 use crate::spec::reference::{References, drop_unused_values, unused_values};
 use crate::spec::scheduler::SchedulerSpec;
 use crate::spec::section::{Choice, Findings};
@@ -392,6 +393,12 @@ pub fn plan(
         diagnostic.span = place.map(|entry| entry.node.span);
         return Err(Diagnostics(vec![diagnostic]));
     }
+    if is_reserved(&experiment) {
+        return Err(Diagnostics(vec![reserved_name(
+            &experiment,
+            &document.root,
+        )]));
+    }
     for warning in unused_values(document) {
         diagnostics.push(warning);
     }
@@ -414,6 +421,24 @@ pub fn plan(
         runs,
     };
     Ok((plan, diagnostics))
+}
+
+/// Refuses a name that cannot be a folder on every system that results are copied to.
+fn reserved_name(name: &str, root: &Table) -> Diagnostic {
+    let why = if name.ends_with('.') {
+        "Windows drops a dot at the end"
+    } else {
+        "Windows takes it for a device"
+    };
+    let message = format!("`experiment.name` is `{name}`, which is not a folder on every system");
+    let mut diagnostic = Diagnostic::error("out-of-range", message)
+        .note(format!("it names a folder of results, and {why}"))
+        .help(format!(
+            "choose another name, such as `{}_1`",
+            name.trim_end_matches('.')
+        ));
+    diagnostic.span = root.at("experiment.name").map(|entry| entry.node.span);
+    diagnostic
 }
 
 /// What is wrong with a trial, with the trial's name; none when a drawn value is wrong as an earlier one

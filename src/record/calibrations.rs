@@ -11,6 +11,7 @@ use std::time::UNIX_EPOCH;
 use serde_json::{Value as Json, json};
 use sysinfo::System;
 
+use super::seal::{FIRST_SEALED, check_seal};
 use super::{unwritable, write_json};
 use crate::plan::{Calibration, Expected, RunPlan};
 use crate::spec::backend::compiled;
@@ -84,7 +85,13 @@ impl Calibrations {
         let fresh = self.fresh.borrow().get(&key).cloned();
         let calibration = match fresh {
             Some(calibration) => calibration,
-            None => serde_json::from_slice(&fs::read(self.path(&key)).ok()?).ok()?,
+            None => {
+                let path = self.path(&key);
+                let text = fs::read_to_string(&path).ok()?;
+                // What fits into memory decides how a run is computed: a damaged number must not.
+                check_seal(&path, &text, FIRST_SEALED.into()).ok()?;
+                serde_json::from_str(&text).ok()?
+            }
         };
         let is_good = calibration.is_sound(&key) && calibration.covers(run.train.micro_batch_size);
         is_good.then_some(calibration)

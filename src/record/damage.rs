@@ -47,9 +47,13 @@ pub const ACCESS_REMEDY: &str = "nothing is wrong with the run itself: make its 
 pub const DISK_REMEDY: &str =
     "check the disk or the network share that the folder is on, then run the command again";
 
+/// What to do about a run whose folder is none.
+pub const PATH_REMEDY: &str = "a file stands where a folder is needed: move it away";
+
 /// What to do about a run that cannot be read, by what is wrong. Only damage is a reason to give a run up.
 pub fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
+        io::ErrorKind::NotADirectory => PATH_REMEDY,
         _ if is_damaged(error) => RUN_REMEDY,
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ACCESS_REMEDY,
         _ => DISK_REMEDY,

@@ -7,8 +7,8 @@ use std::io;
 use std::path::Path;
 
 use super::damage::damaged;
+use super::hash::sha256_of;
 use super::{RunFolder, RunRecord, sync_file, sync_folder};
-use crate::data::sha256_of;
 
 /// The files in the run's folder itself that have a digest.
 const FILES: [&str; 2] = ["transforms.json", "evaluation.json"];

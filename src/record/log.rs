@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 
 use super::damage::damaged;
 use super::format::{self, of_another_version};
+use super::hash::hex;
 use super::{RunFolder, sync_folder, unix_millis};
 use crate::event::Event;
 use crate::plan::RunPlan;
@@ -76,16 +77,21 @@ impl Log {
     /// Reads the log of a run; an empty one when there is none.
     pub fn read(folder: &RunFolder) -> io::Result<Self> {
         let path = folder.events_jsonl();
-        let text = match std::fs::read(&path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
-            other => other.map_err(|e| format::unreadable(&path, &e))?,
-        };
+        match std::fs::read(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(e) => Err(format::unreadable(&path, &e)),
+            Ok(text) => Self::parse(&path, &text),
+        }
+    }
+
+    /// What the text of a log says.
+    fn parse(path: &Path, text: &[u8]) -> io::Result<Self> {
         let mut reader = LogReader::default();
         let mut events = Vec::new();
-        for line in whole_lines(&text) {
-            events.extend(reader.take(&path, line)?);
+        for line in whole_lines(text) {
+            events.extend(reader.take(path, line)?);
         }
-        reader.finish(&path)?;
+        reader.finish(path)?;
         let head = reader.head;
         Ok(Self { head, events })
     }
@@ -279,9 +285,7 @@ fn sum_of(before: &str, body: &[u8]) -> String {
     sum.update(before);
     sum.update(body);
     sum.update(b"}");
-    let digits = sum.finalize();
-    let digits = digits.iter().take(NUM_DIGITS / 2);
-    digits.map(|byte| format!("{byte:02x}")).collect()
+    hex(&sum.finalize()[..NUM_DIGITS / 2])
 }
 
 /// Puts a sum at the end of a line's JSON, and a line break.
@@ -457,12 +461,15 @@ mod tests {
         for step in 1..=num {
             folder.append_event(&saved(step)).unwrap();
         }
-        let text = fs::read_to_string(folder.events_jsonl()).unwrap();
+        let text = fs::read_to_string(folder.events_jsonl()).unwrap_or_default();
         (place, folder, text)
     }
 
     fn steps(folder: &RunFolder) -> io::Result<Vec<usize>> {
-        let log = Log::read(folder)?;
+        steps_of(&Log::read(folder)?)
+    }
+
+    fn steps_of(log: &Log) -> io::Result<Vec<usize>> {
         let steps = log.events.iter().map(|(_, event)| match event {
             Event::CheckpointSaved { step, .. } => *step,
             other => panic!("{other:?}"),
@@ -478,8 +485,8 @@ mod tests {
             for bit in 0..8 {
                 let mut bytes = text.clone().into_bytes();
                 bytes[at] ^= 1 << bit;
-                fs::write(folder.events_jsonl(), bytes).unwrap();
-                match steps(&folder) {
+                let log = Log::parse(&folder.events_jsonl(), &bytes);
+                match log.and_then(|log| steps_of(&log)) {
                     Err(e) => assert!(super::super::is_damaged(&e), "byte {at}: {e}"),
                     // Without its end the last line is one that a kill left.
                     Ok(steps) => assert_eq!((at, steps), (text.len() - 1, vec![1, 2])),

@@ -7,8 +7,10 @@
 use std::io;
 use std::path::Path;
 
+use sha2::{Digest, Sha256};
+
 use super::damage::damaged;
-use crate::data::sha256_hex;
+use super::hash::hex;
 
 /// The first format whose files are sealed and whose events are chained.
 pub const FIRST_SEALED: u32 = 3;
@@ -42,8 +44,9 @@ const ENDINGS: [(&str, &str, &str); 3] = [
     ("# seal: ", "\n", ""),
 ];
 
-/// The JSON text of an object with its seal. Other values have no place for one and stay as they are.
-pub(super) fn json(text: String) -> String {
+/// The JSON text of an object, with a line break at its end, with its seal. Other values have no place for one and stay
+/// as they are.
+pub fn json(text: String) -> String {
     for (before, behind, rest) in &ENDINGS[..2] {
         if let Some(head) = text.strip_suffix(rest)
             && head.len() > 1
@@ -72,7 +75,7 @@ fn split(text: &str) -> Option<(String, &str)> {
 }
 
 fn seal_of(text: &str) -> String {
-    sha256_hex(text.as_bytes())[..NUM_DIGITS].to_owned()
+    hex(&Sha256::digest(text)[..NUM_DIGITS / 2])
 }
 
 /// The state of a file of a format.

@@ -5,9 +5,13 @@ use std::io;
 
 use serde_json::Value as Json;
 
-use super::{Changed, ExperimentFolder, RunFolder, RunRecord, changed, is_guard};
+use super::{
+    Changed, ExperimentFolder, RunFolder, RunRecord, changed, is_damaged, is_guard,
+    is_other_format, remedy,
+};
 use crate::event::Outcome;
 use crate::plan::RunPlan;
+use crate::spec::document::plain_io_error;
 use crate::spec::section::Choice;
 
 /// What is left to do for one run.
@@ -39,6 +43,18 @@ pub enum Status {
         /// The keys that differ, with the value there and the value now, and why it cannot go on.
         reasons: Vec<String>,
     },
+    /// The folder's files are not what was written to them; it is moved aside, and the run is trained again.
+    Damaged {
+        /// What is wrong with which file.
+        reason: String,
+    },
+    /// The folder's files cannot be read here or now; the run is left alone.
+    Unreadable {
+        /// Why.
+        reason: String,
+        /// What to do about it.
+        remedy: &'static str,
+    },
 }
 
 impl Status {
@@ -54,20 +70,37 @@ impl Status {
             }
             Status::Failed { class } => format!("failed ({class}), to retry"),
             Status::Different { reasons } => format!("to rerun: {}", reasons.join("; ")),
+            Status::Damaged { reason } => format!("to rerun: {reason}"),
+            Status::Unreadable { reason, .. } => format!("to leave alone: {reason}"),
         }
     }
 }
 
-/// Looks at one run's folder.
+/// Looks at one run's folder. An error is of what another version wrote, or of a path that leads to no folder: what is
+/// wrong with the files of one run is its status.
 pub fn status(plan: &RunPlan, folder: &RunFolder) -> io::Result<Status> {
-    let Some(there) = folder.read_plan()? else {
-        return Ok(Status::New);
-    };
-    let step = folder.checkpoint_steps().first().copied().unwrap_or(0);
-    if there.fingerprint != plan.fingerprint {
-        return Ok(of_other_work(&there, plan, step));
+    match look(plan, folder) {
+        Err(e) if is_other_format(&e) || e.kind() == io::ErrorKind::NotADirectory => Err(e),
+        Err(e) if is_damaged(&e) => Ok(Status::Damaged {
+            reason: plain_io_error(&e),
+        }),
+        Err(e) => Ok(Status::Unreadable {
+            reason: plain_io_error(&e),
+            remedy: remedy(&e),
+        }),
+        looked => looked,
     }
-    let record = RunRecord::read(folder)?;
+}
+
+fn look(plan: &RunPlan, folder: &RunFolder) -> io::Result<Status> {
+    let step = folder.checkpoint_steps().first().copied().unwrap_or(0);
+    if !folder.holds(plan)? {
+        return Ok(match folder.read_plan()? {
+            Some(there) => of_other_work(&there, plan, step),
+            None => Status::New,
+        });
+    }
+    let record = RunRecord::read_for(folder, plan)?;
     Ok(match record.outcome {
         Some(Outcome::Completed) => Status::Completed,
         Some(Outcome::Failed { class, .. }) => Status::Failed {
@@ -82,6 +115,10 @@ pub fn status(plan: &RunPlan, folder: &RunFolder) -> io::Result<Status> {
 fn of_other_work(there: &RunPlan, plan: &RunPlan, step: usize) -> Status {
     let (before, now) = (there.train.epochs, plan.train.epochs);
     let mut reasons = differences(there, plan);
+    if there.format < plan.format {
+        let reason = "it was made by an earlier version, whose records have no checksums";
+        reasons.insert(0, reason.into());
+    }
     if before < now {
         match plan.goes_on_from(&there.fingerprint, before, there.num_steps()) {
             Ok(()) => {

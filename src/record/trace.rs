@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::hash::hex;
 use super::{RunFolder, RunRecord, write_whole};
 
 /// What the paths of an optimizer's state begin with.
@@ -197,14 +198,6 @@ impl TraceWriter {
 
 /// The first line of `digests.csv`.
 const HEAD: &str = "step,parameter,sha256\n";
-
-fn hex(digest: impl AsRef<[u8]>) -> String {
-    digest
-        .as_ref()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
-}
 
 fn lines(digests: &Digests) -> String {
     let each = digests.parameters.iter();

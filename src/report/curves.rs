@@ -136,7 +136,7 @@ fn epochs(run: &RunEntry, folder: &ExperimentFolder) -> Option<Vec<Epoch>> {
     let folder = folder.run(&run.id);
     let plan = folder.read_plan().ok().flatten()?;
     let is_planned = plan.fingerprint == run.fingerprint;
-    let record = is_planned.then(|| RunRecord::read(&folder).ok())??;
+    let record = is_planned.then(|| RunRecord::read_for(&folder, &plan).ok())??;
     Some(record.epochs)
 }
 

@@ -1,10 +1,13 @@
 //! What the selected trial gets wrong, from the `evaluation.json` of its runs.
 
+use std::io;
+
 use serde::{Deserialize, Serialize};
 
 use super::model::Report;
 use crate::record::evaluation::{Confusion, Evaluated, Evaluation, Point};
-use crate::record::{ExperimentFolder, Index, State};
+use crate::record::{ExperimentFolder, Index, RunFolder, RunRecord, State};
+use crate::spec::document::plain_io_error;
 
 /// What the highest ranked trial gets wrong.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,15 +23,27 @@ pub struct Selected {
 }
 
 impl Selected {
-    /// Reads that of the highest ranked trial. `None` where no completed run of it has one that can be read: it is no
-    /// part of the record, and a report is whole without it.
-    pub fn read(report: &Report, index: &Index, folder: &ExperimentFolder) -> Option<Self> {
+    /// Reads that of the highest ranked trial. `None` where no completed run of it has one that can be read. What is not
+    /// as it was when its run ended is left out, with a remark.
+    pub fn read(
+        report: &Report,
+        index: &Index,
+        folder: &ExperimentFolder,
+        remarks: &mut Vec<String>,
+    ) -> Option<Self> {
         let best = report.selected()?;
         let runs = index.runs.iter();
         let runs = runs.filter(|run| run.state == State::Completed && best.runs.contains(&run.id));
-        let read = runs.filter_map(|run| {
-            let evaluation = folder.run(&run.id).read_evaluation().ok().flatten()?;
-            Some((run.id.clone(), evaluation))
+        let read = runs.filter_map(|run| match read_checked(&folder.run(&run.id)) {
+            Ok(evaluation) => Some((run.id.clone(), evaluation?)),
+            Err(e) => {
+                remarks.push(format!(
+                    "the evaluation of `{}` is left out: {}",
+                    run.id,
+                    plain_io_error(&e)
+                ));
+                None
+            }
         });
         Self::of(&best.id, read.collect())
     }
@@ -61,6 +76,12 @@ impl Selected {
             evaluation,
         })
     }
+}
+
+/// The evaluation of a run, if it has one, as the run left it.
+fn read_checked(folder: &RunFolder) -> io::Result<Option<Evaluation>> {
+    folder.check_file(&RunRecord::read(folder)?, "evaluation.json")?;
+    folder.read_evaluation()
 }
 
 /// The confusion, if there is one; one that is no square is taken for none.

@@ -90,6 +90,8 @@ fn sum_up(index: &Index, folder: &ExperimentFolder) -> Report {
         leftovers(planned, folder),
     );
     report.curves = Curves::read(&report, index, folder);
-    report.evaluation = Selected::read(&report, index, folder);
+    let mut remarks = index.mended.clone();
+    report.evaluation = Selected::read(&report, index, folder, &mut remarks);
+    report.remarks.extend(remarks);
     report
 }

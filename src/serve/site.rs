@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use sha2::{Digest, Sha256};
 
 use super::{Response, page};
-use crate::record::{ExperimentFolder, Index, unix_millis};
+use crate::record::{ExperimentFolder, Index, sealed_json, unix_millis};
 use crate::report::{self, Brief};
 
 /// How often a tree is looked at anew.
@@ -144,6 +144,8 @@ fn make(folder: &ExperimentFolder) -> io::Result<Option<Forms>> {
         return Ok(None);
     };
     let json = serde_json::to_string_pretty(&report).map_err(io::Error::other)?;
+    // As `runner report` writes it.
+    let json = sealed_json(json + "\n");
     let plain = |kind, text: String| {
         let tag = page::tag(text.as_bytes());
         Response::page(kind, page::Page { text, tag })

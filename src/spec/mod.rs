@@ -22,6 +22,7 @@ pub mod method;
 pub mod metric;
 pub mod model;
 pub mod optimizer;
+pub mod portable;
 pub mod reference;
 mod relaxed;
 pub mod render;

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use runner::record::reseal;
+
 use super::support::{
     IRIS, completed, folder_with, goes_on, numbers, redact, run, runner, summary, texts,
 };
@@ -129,8 +131,8 @@ fn a_file_in_the_place_of_a_folder_is_named() {
 fn results_of_another_format_are_named_and_passed_over() {
     let mut text = String::new();
     for (file, now, then) in [
-        ("runs/base-s1/run.toml", "format = 2", "format = 1"),
-        ("plan.json", "\"format\": 2", "\"format\": 3"),
+        ("runs/base-s1/run.toml", "format = 3", "format = 1"),
+        ("plan.json", "\"format\": 3", "\"format\": 4"),
     ] {
         let folder = completed(&two_seeds(), &[]);
         let path = folder.path().join("results/spec").join(file);
@@ -139,6 +141,7 @@ fn results_of_another_format_are_named_and_passed_over() {
         // Nothing but the version can be relied on.
         let other = written.replacen(now, then, 1).replace("seed", "dees");
         fs::write(&path, other).unwrap();
+        reseal(&path).unwrap();
         text.push_str(&format!("== {file} has {then}\n\n{}", said(folder.path())));
     }
     insta::assert_snapshot!(text);
@@ -176,6 +179,7 @@ fn clocks_that_jump_change_nothing() {
         format!("{{\"time_ms\":{},{rest}\n", 1000 - 10 * at)
     });
     fs::write(&path, jumped.collect::<String>()).unwrap();
+    reseal(&path).unwrap();
     goes_on(folder.path());
     let straight = completed(IRIS, &[]);
     assert_eq!(numbers(straight.path()), numbers(folder.path()));

@@ -260,6 +260,7 @@ fn a_failure_whose_retry_a_kill_prevented_is_retried_at_once() {
         kept.map(|line| format!("{line}\n")).collect::<String>(),
     )
     .unwrap();
+    runner::record::reseal(&path).unwrap();
     // Long enough to tell that the wait is not made up for.
     let patient = DIVERGES.replace("\"0s\"", "\"1s\"");
     fs::write(folder.path().join("spec.toml"), patient).unwrap();
@@ -278,8 +279,10 @@ fn a_checkpoint_of_another_past_is_not_used() {
     let run_folder = folder.path().join("results/spec/runs/base-s1");
     let path = run_folder.join("events.jsonl");
     let text = fs::read_to_string(&path).unwrap();
-    let first = text.lines().take(3).map(|line| format!("{line}\n"));
+    let first = text.lines().take(4).map(|line| format!("{line}\n"));
     fs::write(&path, first.collect::<String>()).unwrap();
+    // As a runner that was killed there would have left it.
+    fs::remove_file(run_folder.join("summary.json")).unwrap();
     let straight = completed(DIVERGES, &[]);
     let stderr = goes_on(folder.path());
     assert!(

@@ -137,7 +137,8 @@ fn make(edit: &Edit, folder: &ExperimentFolder, plan: &Plan, texts: &[[Vec<u8>; 
                 weights_digest: String::new(),
             };
             if there(run).0.is_dir() {
-                there(run).append_event(&event).unwrap();
+                // A log that is damaged is not appended to.
+                let _ = there(run).append_event(&event);
             }
         }
         Edit::Change { run, file, at } => {
@@ -192,7 +193,9 @@ proptest! {
         for (edit, mend) in edits {
             next_tick(results.path());
             make(&edit, &folder, &plan, &texts);
-            let index = Index::open(&folder, mend, later()).unwrap();
+            let mut index = Index::open(&folder, mend, later()).unwrap();
+            // Said once, by the one who writes.
+            index.iter_mut().for_each(|index| index.mended.clear());
             prop_assert_eq!(index, Index::read_anew(&folder).unwrap(), "after {:?}", edit);
             // What was kept is believed now.
             let again = Index::open(&folder, mend, later()).unwrap();
@@ -273,8 +276,9 @@ fn what_is_kept_is_believed_for_as_long_as_nothing_speaks_against_it() {
     // A run that has no end may be under way.
     let there = folder.run(&plan.runs[1].id);
     let events = fs::read_to_string(there.events_jsonl()).unwrap();
-    let begun = events.lines().next().unwrap();
-    fs::write(there.events_jsonl(), format!("{begun}\n")).unwrap();
+    let begun: Vec<&str> = events.lines().take(2).collect();
+    fs::write(there.events_jsonl(), begun.join("\n") + "\n").unwrap();
+    fs::remove_file(there.summary_json()).unwrap();
     planted(false, later());
     assert!(is_believed(&folder, 1, false, later()));
     let lock = there.lock().unwrap();

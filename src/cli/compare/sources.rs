@@ -7,7 +7,8 @@ use std::path::{Component, Path, PathBuf};
 use wildmatch::WildMatch;
 
 use crate::record::{
-    ExperimentFolder, Index, OTHER_FORMAT_REMEDY, PLAN_REMEDY, RunFolder, is_other_format,
+    ExperimentFolder, Index, OTHER_FORMAT_REMEDY, PLAN_REMEDY, RunFolder, check_seal,
+    is_other_format,
 };
 use crate::report::compare::{Source, Wrong};
 use crate::report::{Report, of_all_metrics};
@@ -222,5 +223,11 @@ fn saved(path: &Path) -> Result<Report, Wrong> {
         )
     };
     let text = fs::read_to_string(path).map_err(|e| wrong(plain_io_error(&e)))?;
-    serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))
+    let report: Report = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+    check_seal(path, &text, report.format.into()).map_err(|e| {
+        let help =
+            "`runner report` on its folder writes it again; compare folders where there are some";
+        (e.to_string(), help.to_owned())
+    })?;
+    Ok(report)
 }

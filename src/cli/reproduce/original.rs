@@ -82,8 +82,8 @@ pub struct Original {
 
 impl Original {
     fn read(folder: RunFolder, output: &mut Output) -> Result<Self, u8> {
-        let plan = match folder.read_plan() {
-            Ok(Some(plan)) => plan,
+        let plan = match folder.read_plan_as_is() {
+            Ok(Some((plan, _))) => plan,
             Ok(None) => {
                 let message = format!("`{}` has no run.toml", folder.0.display());
                 return Err(refuse(Diagnostic::error("results", message), output));
@@ -112,7 +112,11 @@ impl Original {
         let place = PathBuf::from(format!("{stem}-reproduced"));
         let place = free(&place).map_err(|e| disk(&place, &e, output))?;
         let unpacked = capsule::unpack(archive, &place.join("capsule"), capsule::MAX_BYTES)
-            .map_err(|error| refuse(*bundle::shown(&error), output))?;
+            .map_err(|error| {
+                // It was made for the capsule, and is empty after a refusal.
+                let _ = fs::remove_dir(&place);
+                refuse(*bundle::shown(&error), output)
+            })?;
         output.say(&format!(
             "unpacked {} to {}",
             archive.display(),

@@ -32,6 +32,7 @@ use read::{Reader, refuse_overridden};
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Span};
 use crate::spec::document::{Document, Table};
+use crate::spec::portable::{folded, is_reserved};
 use crate::spec::section::Findings;
 use crate::spec::sweep::{SweepSpec, Text};
 
@@ -333,7 +334,11 @@ impl Sweep {
                 account.cut(limit, span, || self.id(&set));
             } else {
                 let mut id = self.id(&set);
-                while !ids.insert(id.clone()) {
+                if is_reserved(&id) {
+                    id = format!("_{id}");
+                }
+                // Ids are folders' names, and two that differ in case alone are one folder on some systems.
+                while !ids.insert(folded(&id)) {
                     id = format!("{id}.{}", points.len() + 1);
                 }
                 points.push(Point { id, set });

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::super::seal::{self, SealState};
 use super::name::{is_plain, plain, shown, wrong};
-use super::{CapsuleError, FORMAT, MAX_FILES, RUN_TOML, SIBLINGS};
+use super::{CapsuleError, FORMAT, MANIFEST, MAX_FILES, RUN_TOML, SIBLINGS};
 use crate::spec::kind::show_bytes;
 
 /// The most bytes of a file that is read as a whole when a capsule is opened.
@@ -120,6 +121,11 @@ impl Manifest {
             let (reason, _) = reason.split_once(" at line").unwrap_or((&reason, ""));
             CapsuleError::new(format!("`capsule.json` is damaged: {reason}"), DAMAGED)
         };
+        let text = String::from_utf8_lossy(bytes);
+        if seal::seal_state(&text, 0) == SealState::Edited {
+            let message = format!("`{MANIFEST}` was changed after it was written");
+            return Err(CapsuleError::new(message, DAMAGED));
+        }
         let head: Head = serde_json::from_slice(bytes).map_err(damaged)?;
         if head.format != FORMAT {
             let message = format!(

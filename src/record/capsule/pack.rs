@@ -7,6 +7,7 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
+use super::super::seal;
 use super::manifest::{DataManifest, DataRoot, FileSum, Manifest, Needs};
 use super::name::{shown, wrong};
 use super::siblings::Sibling;
@@ -101,7 +102,7 @@ pub fn pack(
         data,
         files: sources.values().map(|(_, sum)| sum.clone()).collect(),
     };
-    let head = json(&manifest)?;
+    let head = sealed(json(&manifest)?);
     if head.len() as u64 > MAX_MANIFEST || sources.len() > MAX_FILES {
         let message = format!("{} files are too many for a capsule", sources.len());
         return Err(
@@ -229,6 +230,14 @@ fn place(root: &DataRoot, roots: &[DataRoot]) -> String {
         place.push_str(&part.to_string_lossy());
     }
     place
+}
+
+/// The manifest is the only part of a capsule whose sum is not in the manifest.
+fn sealed(bytes: Vec<u8>) -> Vec<u8> {
+    match String::from_utf8(bytes) {
+        Ok(text) => seal::json(text).into_bytes(),
+        Err(e) => e.into_bytes(),
+    }
 }
 
 fn json(value: &impl serde::Serialize) -> Result<Vec<u8>, CapsuleError> {

@@ -59,7 +59,7 @@ fn sibling(folder: &RunFolder, plan: &RunPlan) -> std::io::Result<Option<Sibling
     let Some(there) = folder.read_plan()? else {
         return Ok(None);
     };
-    let record = RunRecord::read(folder)?;
+    let record = RunRecord::read_for(folder, &there)?;
     let is_sibling = there.trial == plan.trial
         && there.experiment == plan.experiment
         && record.outcome == Some(Outcome::Completed);

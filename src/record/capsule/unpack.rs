@@ -106,10 +106,11 @@ fn read_back(manifest: &Manifest, into: &Path) -> Result<(RunPlan, Vec<Sibling>)
         let message = format!("`{RUN_TOML}` is no run of this runner: {}", e.message());
         CapsuleError::new(message, other)
     })?;
-    if plan.format != plan::FORMAT {
+    if !(plan::OLDEST_FORMAT..=plan::FORMAT).contains(&plan.format) {
         let message = format!(
-            "`{RUN_TOML}` is of format {}, and this runner reads format {}",
+            "`{RUN_TOML}` is of format {}, and this runner reads formats {} to {}",
             plan.format,
+            plan::OLDEST_FORMAT,
             plan::FORMAT
         );
         return Err(CapsuleError::new(message, other));
