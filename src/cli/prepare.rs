@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::builds::other_builds;
 use super::experiment::{refuse, show as show_refusals};
 use super::output::Output;
 use crate::console::Mode;
@@ -201,6 +202,11 @@ pub fn prepare(
         add(orphans.len(), "in the folder are not part of this plan");
         output.say(&format!("{}: {}", folder.0.display(), words.join(", ")));
         say_replaced(folder, &replaced, output);
+        let runs = plan.runs.iter().zip(&statuses);
+        let runs = runs.filter(|(run, _)| chosen.contains(run.id.as_str()));
+        for note in other_builds(folder, runs) {
+            output.say(&note);
+        }
     }
     Ok(todo)
 }

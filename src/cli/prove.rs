@@ -66,6 +66,7 @@ fn try_prove(args: &ProveArgs, logging: &Logging, output: &mut Output) -> Result
     let place = Scratch::new().map_err(|e| internal(e, output))?;
     let program = std::env::current_exe().map_err(|e| internal(e, output))?;
     let mut arguments = super::run::worker_arguments(logging, None);
+    arguments.extend(super::run::build_argument());
     let experiment = ExperimentFolder(place.path().to_owned());
     arguments.extend(super::run::kernels_argument(&experiment));
     let trials = Trials {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json};
 
 use super::{Environment, RunFolder, RunRecord, Settings, is_other_format};
 use crate::event::{FailureClass, MemoryPeak, Metrics, Outcome};
-use crate::plan::RunPlan;
+use crate::plan::{HeldOut, RunPlan};
 use crate::spec::adjustment::lasting;
 use crate::spec::document::plain_io_error;
 use crate::spec::section::Choice;
@@ -186,6 +186,12 @@ pub struct DataUsed {
     pub what: String,
     /// sha256 of each split's items; empty while no run has started.
     pub digests: BTreeMap<String, String>,
+    /// Items of the valid split; 0 where that is not known.
+    #[serde(default)]
+    pub num_valid: usize,
+    /// Where the valid split comes from.
+    #[serde(default)]
+    pub held_out: HeldOut,
 }
 
 /// What a run's folder says, before data and environments are numbered.
@@ -205,6 +211,8 @@ impl Read {
             data: DataUsed {
                 what: run.data.in_words(),
                 digests: BTreeMap::new(),
+                num_valid: run.data.num_valid,
+                held_out: run.held_out(),
             },
             environment: None,
             is_sure: true,
@@ -216,6 +224,9 @@ impl Read {
                     read.is_sure = false;
                 }
                 read.entry.take(run, &record);
+                if let Some(started) = &record.started {
+                    read.data.digests = started.data_digests.clone();
+                }
                 if read.entry.state == State::Incomplete && folder.is_trained() {
                     read.entry.state = State::Running;
                 }
@@ -237,18 +248,18 @@ impl Read {
             Err(e) => {
                 read.is_sure = false;
                 read.entry.remarks.push(format!(
-                    "`{}` is left out of Data and Environment: {}",
+                    "`{}` is left out of Environment: {}",
                     run.id,
                     plain_io_error(&e)
                 ));
             }
         }
-        let worker = read.environment.as_mut().and_then(|e| e.worker.as_mut());
-        if let Some(worker) = worker {
-            read.data.digests = std::mem::take(&mut worker.data_digests);
-        }
         if let Some(environment) = &mut read.environment {
-            environment.recorded_at = String::new();
+            environment.forget_occasion();
+            environment
+                .earlier
+                .iter_mut()
+                .for_each(Environment::forget_occasion);
         }
         read
     }

@@ -12,7 +12,7 @@ pub use grade::{AtLeast, Grade};
 pub use spread::{Spread, prediction_interval};
 pub use weights::WeightDistance;
 
-use crate::record::{Digests, Environment, Trace};
+use crate::record::{Digests, Environment, KERNELS, Trace};
 
 /// What is known of one of two runs that are compared.
 #[derive(Clone, Debug, Default)]
@@ -201,10 +201,9 @@ pub fn environment_differences(then: &Environment, now: &Environment) -> Vec<[St
     let both = pairs.filter_map(|((name, then), (_, now))| Some([name.to_owned(), then?, now?]));
     let both = both.filter(|[name, then, now]| name != KERNELS && then != now);
     let mut differing: Vec<_> = both.collect();
-    let kernels = |e: &Environment| e.worker.as_ref().and_then(|w| w.kernels.clone());
     // Other runs may have added choices since; what counts are the places that both have chosen for.
-    if let (Some(then), Some(now)) = (kernels(then), kernels(now))
-        && let (num @ 1.., of) = now.differing(&then)
+    if let (Some(then), Some(now)) = (then.kernels(), now.kernels())
+        && let (num @ 1.., of) = now.differing(then)
     {
         differing.push([
             KERNELS.to_owned(),
@@ -215,27 +214,19 @@ pub fn environment_differences(then: &Environment, now: &Environment) -> Vec<[St
     differing
 }
 
-/// What the kernels that were chosen are called.
-const KERNELS: &str = "kernels chosen";
-
 /// What numbers may depend on of where a run is made, by name.
 pub fn environment_facts(e: &Environment) -> Vec<(&'static str, Option<String>)> {
     let worker = e.worker.as_ref();
-    let kernels = worker.and_then(|w| w.kernels.as_ref());
-    vec![
-        ("runner", Some(e.runner_version.clone())),
-        ("burn", Some(e.burn_version.clone())),
-        ("backends", Some(e.backends.join(" "))),
-        ("operating system", Some(e.os.clone())),
-        ("processor", Some(e.cpu.clone())),
-        ("device", worker.map(|w| w.device_name.clone())),
-        ("driver", e.drivers.values().next().cloned()),
+    let kernels = e.kernels();
+    let mut facts = e.facts();
+    facts.extend([
         ("threads", worker.map(|w| w.threads.to_string())),
         (
             KERNELS,
             kernels.map(|kernels| kernels.digest.chars().take(16).collect()),
         ),
-    ]
+    ]);
+    facts
 }
 
 #[cfg(test)]

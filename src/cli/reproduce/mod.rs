@@ -305,6 +305,7 @@ fn train(
         time_limit: None,
     };
     let mut arguments = super::run::worker_arguments(logging, None);
+    arguments.extend(super::run::build_argument());
     let initial = original.folder.model("initial");
     if args.device.is_some() && initial.exists() {
         // Another device draws other numbers from the same seed: what is to be seen is how it computes.

@@ -18,7 +18,7 @@ use super::Index;
 use crate::plan::Plan;
 
 /// The version of this file. It has to change when anything in it or in what it is made from does.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// An index with the stamps of what it was read from.
 pub(super) struct Saved {
