@@ -65,6 +65,19 @@ pub enum Event {
     },
     /// A backend chose kernels by their times; said when all is computed.
     KernelsChosen(Kernels),
+    /// Losses of updates before the start are not in the trace any more, or not as they were written.
+    TraceLost {
+        /// Updates whose losses are lost.
+        steps: usize,
+        /// Whether the digests of parameters are lost, too.
+        digests: bool,
+    },
+    /// Everything is computed and on disk; with the sha256 of the files that go with the numbers, by their paths in the
+    /// run's folder.
+    FilesRecorded {
+        /// The digests by path.
+        files: BTreeMap<String, String>,
+    },
     /// A split was evaluated once, after the training.
     SplitEvaluated {
         /// The split.
@@ -80,6 +93,9 @@ pub enum Event {
         from_epochs: usize,
         /// Epochs that it is to have.
         to_epochs: usize,
+        /// The fingerprint that it has from now on.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        fingerprint: String,
     },
     /// The run is changed so that it fits into memory, before it starts or after it did not.
     RunAdjusted {

@@ -155,6 +155,7 @@ pub fn prepare(
                     there.append_event(&Event::RunExtended {
                         from_epochs: *epochs,
                         to_epochs: run.train.epochs,
+                        fingerprint: run.fingerprint.clone(),
                     })?;
                 }
                 Status::Different { .. } => drop(folder.replace(&run.id)?),

@@ -53,6 +53,9 @@ pub fn of(event: &Event, plan: &RunPlan, record: &RunRecord, counts: (usize, usi
             let adjusted = adjustment.in_words();
             vec![usual(format!("{id}  {reason}: it goes on with {adjusted}"))]
         }
+        Event::TraceLost { steps, .. } => vec![trouble(format!(
+            "{id}: the trace was deleted or changed: the losses of the first {steps} updates are lost, and the run cannot be compared step by step; its training continues"
+        ))],
         Event::MemoryGrew(growth) => {
             let growth = growth.in_words(&plan.device.to_string(), plan.train.batch_size);
             vec![usual(format!("{id}: {growth}"))]
@@ -73,6 +76,7 @@ pub fn of(event: &Event, plan: &RunPlan, record: &RunRecord, counts: (usize, usi
         | Event::CheckpointDropped { .. }
         | Event::CheckpointSaved { .. }
         | Event::KernelsChosen { .. }
+        | Event::FilesRecorded { .. }
         | Event::SplitEvaluated { .. } => Vec::new(),
     }
 }

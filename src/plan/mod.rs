@@ -58,8 +58,11 @@ pub use relief::Relief;
 pub use room::Room;
 use sweep::{Account, Expansion, Point};
 
-/// The version of `plan.json` and `run.toml`.
-pub const FORMAT: u32 = 2;
+/// The version of `plan.json` and `run.toml`. Since 3, the files of a run are sealed and its events are chained.
+pub const FORMAT: u32 = 3;
+
+/// The oldest version that is still read. Runs of it are shown in reports, and are other work when they are planned again.
+pub const OLDEST_FORMAT: u32 = 2;
 
 /// What an experiment comes down to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -33,7 +33,7 @@ impl Collector {
     /// Records runs, each from what its folder already holds.
     pub fn new(runs: Vec<(RunPlan, RunFolder)>, environment: Environment) -> io::Result<Self> {
         let read = |(plan, folder): (RunPlan, RunFolder)| -> io::Result<Recorded> {
-            let record = RunRecord::read(&folder)?;
+            let record = RunRecord::read_for(&folder, &plan)?;
             Ok(Recorded {
                 plan,
                 folder,
@@ -77,8 +77,11 @@ impl Collector {
                 {
                     environment = environment.resumed_from(before);
                 }
-                write_json(&path, &environment).map_err(|e| unwritable(&path, e))
+                write_json(&path, &environment).map_err(|e| unwritable(&path, e))?;
+                folder.sync_begun()
             }
+            // The checkpoint is on the disk, and the events before it have to be as well.
+            Event::CheckpointSaved { .. } => folder.sync(),
             Event::KernelsChosen(kernels) => {
                 let Some(mut environment) = folder.read_environment()? else {
                     return Ok(());
@@ -93,6 +96,8 @@ impl Collector {
             Event::RunRetried { .. } | Event::RunAdjusted { .. } => folder.remove_summary(),
             Event::RunFinished { .. } => {
                 let _ = fs::remove_file(folder.progress_json());
+                // Before the summary, which must not say more than the events do.
+                folder.sync()?;
                 record.write_metrics(folder)?;
                 record.write_summary(folder, plan)
             }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::{Environment, RunFolder, RunRecord, Settings, is_other_format};
+use super::seal::FIRST_SEALED;
+use super::{Environment, RunFolder, RunRecord, Settings, TRACE_FILES, is_other_format, remedy};
 use crate::event::{FailureClass, MemoryPeak, Metrics, Outcome};
 use crate::plan::{HeldOut, RunPlan};
 use crate::spec::adjustment::lasting;
@@ -56,10 +57,6 @@ impl State {
         }
     }
 }
-
-/// What to do about a run whose files are damaged.
-pub const RUN_REMEDY: &str =
-    "put the file back, or delete the run's folder, and `runner run` trains it anew";
 
 /// What to do about a plan of another version.
 pub const OTHER_FORMAT_REMEDY: &str =
@@ -201,6 +198,8 @@ pub(super) struct Read {
     pub environment: Option<Environment>,
     /// Whether all files could be read and, with `mend`, written.
     pub is_sure: bool,
+    /// What was found out when derived files were written again.
+    pub mended: Vec<String>,
 }
 
 impl Read {
@@ -216,20 +215,18 @@ impl Read {
             },
             environment: None,
             is_sure: true,
+            mended: Vec::new(),
         };
-        match RunRecord::read_for(folder, run) {
+        let record = match RunRecord::read_for(folder, run) {
             Ok(record) => {
-                if mend && let Err(e) = record.write_missing(folder, run) {
-                    read.entry.remarks.push(format!("of `{}`: {e}", run.id));
-                    read.is_sure = false;
+                if mend {
+                    read.mend(run, folder, &record);
                 }
                 read.entry.take(run, &record);
-                if let Some(started) = &record.started {
-                    read.data.digests = started.data_digests.clone();
-                }
                 if read.entry.state == State::Incomplete && folder.is_trained() {
                     read.entry.state = State::Running;
                 }
+                record
             }
             Err(e) => {
                 read.is_sure = false;
@@ -237,14 +234,18 @@ impl Read {
                     true => (State::OtherFormat, plain_io_error(&e)),
                     false => (
                         State::Unreadable,
-                        format!("{}; {RUN_REMEDY}", plain_io_error(&e)),
+                        format!("{}; {}", plain_io_error(&e), remedy(&e)),
                     ),
                 };
                 return read;
             }
-        }
+        };
+        read.check_trace(run, folder, &record);
         match folder.read_environment() {
-            Ok(environment) => read.environment = environment,
+            Ok(environment) => {
+                read.environment = environment;
+                read.check_environment(run, &record);
+            }
             Err(e) => {
                 read.is_sure = false;
                 read.entry.remarks.push(format!(
@@ -254,6 +255,9 @@ impl Read {
                 ));
             }
         }
+        if let Some(started) = &record.started {
+            read.data.digests = started.data_digests.clone();
+        }
         if let Some(environment) = &mut read.environment {
             environment.forget_occasion();
             environment
@@ -262,6 +266,62 @@ impl Read {
                 .for_each(Environment::forget_occasion);
         }
         read
+    }
+
+    fn mend(&mut self, run: &RunPlan, folder: &RunFolder, record: &RunRecord) {
+        match record.write_derived(folder, run) {
+            Ok(differed) => self.mended.extend(differed.iter().map(|file| {
+                format!(
+                    "`{file}` of `{}` was not what its events give: it was changed or damaged, and is written again from `events.jsonl`",
+                    run.id
+                )
+            })),
+            Err(e) => {
+                self.entry.remarks.push(format!("of `{}`: {e}", run.id));
+                self.is_sure = false;
+            }
+        }
+    }
+
+    /// No number of a report is from the trace, but the guarantee that the run can be reproduced step by step is.
+    fn check_trace(&mut self, run: &RunPlan, folder: &RunFolder, record: &RunRecord) {
+        for name in TRACE_FILES {
+            if let Err(e) = folder.check_file(record, name) {
+                self.entry.remarks.push(format!(
+                    "`{}` cannot be compared step by step any more: {}",
+                    run.id,
+                    plain_io_error(&e)
+                ));
+            }
+        }
+    }
+
+    /// The environment is written beside the events, which say what the worker found.
+    fn check_environment(&mut self, run: &RunPlan, record: &RunRecord) {
+        let worker = self.environment.as_ref().and_then(|e| e.worker.as_ref());
+        // A kill may come between the start and the file; sums of earlier versions say nothing.
+        if record.outcome.is_none() || run.format < FIRST_SEALED {
+            return;
+        }
+        let reason = match (&record.started, worker) {
+            (None, _) => return,
+            (Some(_), None) => "is missing",
+            (Some(started), Some(worker)) => {
+                let is_its = worker.device_name == started.device_name
+                    && worker.threads == started.threads
+                    && worker.data_digests == started.data_digests
+                    && worker.conv == started.conv;
+                if is_its {
+                    return;
+                }
+                "is not what its events say: it is that of another run or start"
+            }
+        };
+        self.environment = None;
+        self.entry.remarks.push(format!(
+            "`{}` is left out of Environment: its `environment.json` {reason}",
+            run.id
+        ));
     }
 }
 
@@ -363,11 +423,14 @@ fn remarks(run: &RunPlan, record: &RunRecord) -> Vec<String> {
         let growth = growth.in_words(&run.device.to_string(), run.train.batch_size);
         remarks.push(format!("`{}`: {growth}", run.id));
     }
-    if record.outcome == Some(Outcome::Completed)
-        && let Some(missing) = missing_epoch(run, record)
-    {
+    if let Some((steps, digests)) = record.trace_lost {
+        let and = if digests {
+            " and the digests of its weights"
+        } else {
+            ""
+        };
         remarks.push(format!(
-            "`{}` is completed, and its events lack epoch {missing}: a line of `events.jsonl` is damaged, and what is said of the run may be wrong; put the file back, or delete the run's folder and train it again",
+            "`{}` was resumed without its trace, which was deleted or changed: the losses of its first {steps} updates{and} are lost, and it cannot be compared step by step. Its metrics are not affected",
             run.id
         ));
     }
@@ -379,21 +442,6 @@ fn remarks(run: &RunPlan, record: &RunRecord) -> Vec<String> {
         ));
     }
     remarks
-}
-
-/// The first epoch that a completed run has no numbers of.
-fn missing_epoch(run: &RunPlan, record: &RunRecord) -> Option<usize> {
-    let last = match &record.stopped_early {
-        Some((epoch, _)) => *epoch,
-        None => run.train.epochs,
-    };
-    let has = |epoch: &usize| {
-        record
-            .epochs
-            .get(epoch - 1)
-            .is_some_and(|e| e.epoch == *epoch)
-    };
-    (1..=last).find(|epoch| !has(epoch))
 }
 
 /// The middle one of some values, of an even number the mean of both; none of none.

@@ -8,7 +8,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use super::{RunFolder, format, unwritable, write_whole};
+use super::{RunFolder, format, seal, unwritable, write_whole};
 
 /// What the weights of `model/best.bpk` give for a split.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -181,7 +181,7 @@ impl RunFolder {
         let path = self.evaluation_json();
         let mut text = serde_json::to_string(evaluation).map_err(io::Error::other)?;
         text.push('\n');
-        write_whole(&path, text.as_bytes()).map_err(|e| unwritable(&path, e))
+        write_whole(&path, seal::json(text).as_bytes()).map_err(|e| unwritable(&path, e))
     }
 
     /// Reads what the best weights get wrong; `None` where it was not written.
@@ -208,7 +208,8 @@ mod tests {
         run.write_evaluation(&evaluation).unwrap();
         assert_eq!(run.read_evaluation().unwrap(), Some(evaluation));
         let text = std::fs::read_to_string(run.evaluation_json()).unwrap();
-        text.replace(&format!("\"format\":{FORMAT}"), "\"format\":F")
+        let (text, _) = text.rsplit_once(",\"seal\"").expect("it is sealed");
+        format!("{text}}}").replace(&format!("\"format\":{FORMAT}"), "\"format\":F")
     }
 
     #[test]

@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::{RunFolder, unwritable, write::json_text, write_json, write_whole};
+use super::damage::damaged;
+use super::log::{Log, RunHead};
+use super::seal::FIRST_SEALED;
+use super::{RunFolder, unwritable, write::json_text, write_json_synced, write_whole};
 use crate::event::{
     Adjustment, Attempts, Epoch, Event, MemoryGrowth, MemoryPeak, Metrics, Outcome, Started,
 };
@@ -32,6 +34,10 @@ pub struct RunRecord {
     pub wall_secs: f64,
     /// sha256 of the final weights.
     pub weights_digest: String,
+    /// sha256 of the files that go with the numbers, by path, of an attempt that came to its end.
+    pub files: BTreeMap<String, String>,
+    /// Updates whose losses were lost from the trace, and whether digests of parameters were.
+    pub trace_lost: Option<(usize, bool)>,
     /// How often it was tried again, and what was adjusted for that.
     pub attempts: Attempts,
     /// The most that it held, over the attempts that count.
@@ -58,8 +64,10 @@ impl RunRecord {
                 self.outcome = None;
                 self.wall_secs = started.resumed_secs;
                 self.growth = None;
+                self.files.clear();
                 if started.resumed_step == 0 {
                     self.peak = None;
+                    self.trace_lost = None;
                 }
                 self.started = Some(started.clone());
             }
@@ -67,6 +75,11 @@ impl RunRecord {
             | Event::CheckpointSaved { .. }
             | Event::CheckpointDropped { .. }
             | Event::KernelsChosen(_) => {}
+            Event::TraceLost { steps, digests } => {
+                let (before, had_digests) = self.trace_lost.unwrap_or_default();
+                self.trace_lost = Some((before.max(*steps), had_digests || *digests));
+            }
+            Event::FilesRecorded { files } => self.files = files.clone(),
             Event::MemoryCalibrated { forecast_bytes } => {
                 self.calibrated_bytes = Some(*forecast_bytes);
             }
@@ -103,25 +116,71 @@ impl RunRecord {
         }
     }
 
-    /// Reads a run's events back, as those of a plan: what was made for another one says nothing of it.
+    /// Reads a run's events back, as those of a plan: what was made for another one says nothing of it. A run that is
+    /// completed has to have all of its epochs, and no summary of a completed run is left where the events have no end.
     pub fn read_for(folder: &RunFolder, plan: &RunPlan) -> io::Result<Self> {
-        match folder.holds(plan)? {
-            true => Self::read(folder),
-            false => Ok(Self::default()),
+        if !folder.holds(plan)? {
+            return Ok(Self::default());
         }
+        let log = Log::read(folder)?;
+        log.check_is_of(folder, &RunHead::of(plan))?;
+        let record = Self::of(&log.events);
+        record.check_is_whole(folder, plan)?;
+        Ok(record)
     }
 
-    /// Reads a run's events back.
+    /// Reads a run's events back, as those of the run that the folder holds.
     pub fn read(folder: &RunFolder) -> io::Result<Self> {
+        Ok(Self::of(&folder.read_events()?))
+    }
+
+    /// What these events come down to.
+    pub fn of(events: &[(u64, Event)]) -> Self {
         let mut record = Self::default();
-        for (time_ms, event) in folder.read_events()? {
-            record.apply(&event);
+        for (time_ms, event) in events {
+            record.apply(event);
             if matches!(event, Event::RunStarted(_)) {
-                record.started_ms = Some(time_ms);
+                record.started_ms = Some(*time_ms);
             }
-            record.last_event_ms = Some(time_ms);
+            record.last_event_ms = Some(*time_ms);
         }
-        Ok(record)
+        record
+    }
+
+    fn check_is_whole(&self, folder: &RunFolder, plan: &RunPlan) -> io::Result<()> {
+        let path = folder.events_jsonl();
+        if self.outcome == Some(Outcome::Completed)
+            && let Some(missing) = self.missing_epoch(plan)
+        {
+            let reason = format!("the run is completed, and epoch {missing} is missing");
+            return Err(damaged(&path, reason));
+        }
+        // Without checksums nothing says whose a summary is.
+        if self.outcome.is_none()
+            && plan.format >= FIRST_SEALED
+            && let Ok(Some(summary)) = folder.read_summary()
+            && summary.outcome == Outcome::Completed.word()
+            && summary.fingerprint == plan.fingerprint
+            && summary.run == plan.id
+        {
+            let reason = "its end is missing: `summary.json` says that the run was completed";
+            return Err(damaged(&path, reason));
+        }
+        Ok(())
+    }
+
+    /// The first epoch that a completed run has no numbers of.
+    fn missing_epoch(&self, plan: &RunPlan) -> Option<usize> {
+        let last = match &self.stopped_early {
+            Some((epoch, _)) => *epoch,
+            None => plan.train.epochs,
+        };
+        let has = |epoch: &usize| {
+            self.epochs
+                .get(epoch - 1)
+                .is_some_and(|e| e.epoch == *epoch)
+        };
+        (1..=last).find(|epoch| !has(epoch))
     }
 
     /// Seconds from the newest start to the last event, of an attempt that has not come to an end.
@@ -169,23 +228,34 @@ impl RunRecord {
         text
     }
 
-    /// Writes what is derived and was lost, damaged or never written: a kill may come between an event and
-    /// the files that follow from it. Files of the right size are taken for whole: they are put in place by a rename,
-    /// and reading those of ten thousand runs takes seconds.
-    pub fn write_missing(&self, folder: &RunFolder, plan: &RunPlan) -> io::Result<()> {
+    /// Writes what is derived and is not what the events give, and names the files that were there and differed. A kill
+    /// may come between an event and the files that follow from it, so a file that is missing is no news.
+    pub fn write_derived(
+        &self,
+        folder: &RunFolder,
+        plan: &RunPlan,
+    ) -> io::Result<Vec<&'static str>> {
+        let mut differed = Vec::new();
         let Some(summary) = self.summary(plan) else {
-            return Ok(());
+            return Ok(differed);
         };
-        let is_whole = |path: &Path, size: usize| {
-            fs::metadata(path).is_ok_and(|there| there.len() == size as u64)
-        };
-        if !is_whole(&folder.summary_json(), json_text(&summary)?.len()) {
-            self.write_summary(folder, plan)?;
+        let metrics = self.metrics_csv();
+        let files = [
+            ("summary.json", folder.summary_json(), json_text(&summary)?),
+            ("metrics.csv", folder.metrics_csv(), metrics),
+        ];
+        for (name, path, text) in files {
+            match fs::read(&path) {
+                Ok(there) if there == text.as_bytes() => continue,
+                // Earlier versions wrote other bytes for the same events.
+                Ok(_) if plan.format >= FIRST_SEALED => differed.push(name),
+                Ok(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(_) => differed.push(name),
+            }
+            write_whole(&path, text.as_bytes()).map_err(|e| unwritable(&path, e))?;
         }
-        if !is_whole(&folder.metrics_csv(), self.metrics_csv().len()) {
-            self.write_metrics(folder)?;
-        }
-        Ok(())
+        Ok(differed)
     }
 
     /// Writes `metrics.csv`.
@@ -199,7 +269,7 @@ impl RunRecord {
         match self.summary(plan) {
             Some(summary) => {
                 let path = folder.summary_json();
-                write_json(&path, &summary).map_err(|e| unwritable(&path, e))
+                write_json_synced(&path, &summary).map_err(|e| unwritable(&path, e))
             }
             None => Ok(()),
         }
@@ -243,7 +313,7 @@ impl RunRecord {
             _ => None,
         };
         Some(Summary {
-            format: crate::plan::FORMAT,
+            format: plan.format,
             run: plan.id.clone(),
             outcome: outcome.word().to_owned(),
             failure,

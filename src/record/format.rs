@@ -1,5 +1,5 @@
-//! Reading what has a format version: that is looked at before anything else, so that a file of another
-//! version is called that, and not damaged.
+//! Reading what has a format version. A seal that is there is checked first, since a flipped bit can change the version
+//! too; then the version, so that a file of another version is called that, and not damaged.
 
 use std::error::Error;
 use std::fmt;
@@ -9,15 +9,16 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::damaged;
-use crate::plan::FORMAT;
+use super::damage::damaged;
+use super::seal::{check_seal, refuse_broken};
+use crate::plan::{FORMAT, OLDEST_FORMAT};
 use crate::spec::document::plain_io_error;
 
 /// A file that another version of this program wrote.
 #[derive(Debug)]
 pub struct OtherFormat {
     path: PathBuf,
-    format: u64,
+    wrote: String,
 }
 
 #[derive(Deserialize)]
@@ -27,16 +28,17 @@ struct Head {
 
 impl fmt::Display for OtherFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "`{}` was written by format {}, this runner reads {FORMAT}",
-            self.path.display(),
-            self.format
-        )
+        write!(f, "`{}` {}", self.path.display(), self.wrote)
     }
 }
 
 impl Error for OtherFormat {}
+
+/// An error about a file that another version wrote, with what shows that: "was written by …".
+pub(super) fn of_another_version(path: &Path, wrote: String) -> io::Error {
+    let path = path.to_owned();
+    io::Error::other(OtherFormat { path, wrote })
+}
 
 /// Whether a file could not be read because another version wrote it.
 pub fn is_other_format(error: &io::Error) -> bool {
@@ -64,13 +66,12 @@ pub(super) fn unreadable(path: &Path, error: &io::Error) -> io::Error {
 }
 
 fn expect_format(path: &Path, format: u64) -> io::Result<()> {
-    match format == u64::from(FORMAT) {
-        true => Ok(()),
-        false => Err(io::Error::other(OtherFormat {
-            path: path.to_owned(),
-            format,
-        })),
+    if (u64::from(OLDEST_FORMAT)..=u64::from(FORMAT)).contains(&format) {
+        return Ok(());
     }
+    let wrote =
+        format!("was written by format {format}, this runner reads {OLDEST_FORMAT} to {FORMAT}");
+    Err(of_another_version(path, wrote))
 }
 
 /// Reads a TOML file; `None` when it is not there.
@@ -81,10 +82,18 @@ pub(super) fn read_toml<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T
 
 /// What the text of a TOML file says.
 pub(super) fn parse_toml<T: DeserializeOwned>(path: &Path, text: &str) -> io::Result<T> {
+    refuse_broken(path, text)?;
+    let (value, format) = parse_unsealed(path, text)?;
+    check_seal(path, text, format)?;
+    Ok(value)
+}
+
+/// What the text of a TOML file says, whatever its seal says, with its format.
+pub(super) fn parse_unsealed<T: DeserializeOwned>(path: &Path, text: &str) -> io::Result<(T, u64)> {
     let wrong = |e: toml::de::Error| damaged(path, e.message());
     let head: Head = toml::from_str(text).map_err(wrong)?;
     expect_format(path, head.format)?;
-    toml::from_str(text).map_err(wrong)
+    Ok((toml::from_str(text).map_err(wrong)?, head.format))
 }
 
 /// Looks at the version of a TOML file alone. It stands before the first table, and the rest, which may be
@@ -105,12 +114,24 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T
         return Ok(None);
     };
     let wrong = |e: serde_json::Error| damaged(path, e);
+    refuse_broken(path, &text)?;
     let format = match first_format(&text) {
         Some(format) => format,
         None => serde_json::from_str::<Head>(&text).map_err(wrong)?.format,
     };
     expect_format(path, format)?;
+    check_seal(path, &text, format)?;
     serde_json::from_str(&text).map(Some).map_err(wrong)
+}
+
+/// Reads a JSON file that has no format of its own and belongs to a run of a format; `None` when it is not there.
+pub(super) fn read_json_of<T: DeserializeOwned>(path: &Path, format: u32) -> io::Result<Option<T>> {
+    let Some(text) = read(path)? else {
+        return Ok(None);
+    };
+    check_seal(path, &text, format.into())?;
+    let value = serde_json::from_str(&text);
+    value.map(Some).map_err(|e| damaged(path, e))
 }
 
 /// The version of a JSON file in which it comes first, as in all that this program writes: plans are long.

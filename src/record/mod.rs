@@ -28,20 +28,26 @@
 //! ```
 //!
 //! A file that is not appended to is written whole under another name and renamed, so that a kill at
-//! any moment leaves the old or the new one.
+//! any moment leaves the old or the new one. Those that numbers are read from can tell that they were changed since: files
+//! written whole end with a seal (`seal.rs`), each event with a sum over all before it (`log.rs`), and what a run leaves
+//! besides is in its last events by its digests (`files.rs`).
 
 mod answer;
 mod build;
 mod calibrations;
 pub mod capsule;
 mod collector;
+mod damage;
 mod entry;
 mod environment;
 pub mod evaluation;
+mod files;
 mod fold;
 mod format;
 mod index;
 mod lock;
+mod log;
+mod seal;
 mod settings;
 mod stamp;
 mod status;
@@ -55,31 +61,33 @@ pub use answer::{PATIENCE, answer};
 pub use build::{known_build, look_at_this_build, take_known_build, this_build};
 pub use calibrations::Calibrations;
 pub use collector::{Collector, Recorded};
-pub use entry::{
-    DataUsed, MemoryUse, OTHER_FORMAT_REMEDY, PLAN_REMEDY, RUN_REMEDY, RunEntry, State,
-};
+pub use damage::{RUN_REMEDY, is_damaged, remedy};
+pub use entry::{DataUsed, MemoryUse, OTHER_FORMAT_REMEDY, PLAN_REMEDY, RunEntry, State};
 pub use environment::{Environment, KERNELS, available_memory, total_memory};
 pub use fold::{RunRecord, Summary};
 pub use format::is_other_format;
 pub use index::Index;
 pub use lock::{Holder, Lock, Locked};
+pub use seal::{SealState, check_seal, seal_state};
 pub use settings::{Changed, Settings, changed, is_guard, settings};
 pub use status::{Status, leftovers, status};
 pub use tail::{News, Tail};
 pub use times::Times;
-pub use trace::{Digests, OPTIMIZER, Trace, TraceWriter};
-pub use write::{is_unwritable, unwritable, write_json, write_whole, write_whole_by};
+pub use trace::{Digests, OPTIMIZER, TRACE_FILES, Trace, TraceSums, TraceWriter};
+pub use write::{
+    is_unwritable, sync_file, sync_folder, unwritable, write_json, write_json_synced, write_synced,
+    write_whole, write_whole_by,
+};
 
-use std::borrow::Cow;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde::{Deserialize, Serialize};
-
 use crate::event::{Event, Progress};
 use crate::plan::{Plan, RunPlan, quoted};
+use damage::damaged;
+use log::{Log, RunHead};
 
 /// The folder of one experiment.
 #[derive(Clone, Debug)]
@@ -320,23 +328,39 @@ impl RunFolder {
         write_whole(&path, text.as_bytes()).map_err(|e| unwritable(&path, e))
     }
 
-    /// Whether the folder holds this plan: one of the same fingerprint, if there is one.
+    /// Whether the folder holds this plan: one of the same fingerprint, if there is one. A folder with events and without
+    /// a run, or with that of another one, is damaged.
     pub(crate) fn holds(&self, plan: &RunPlan) -> io::Result<bool> {
         // Reading a plan takes much longer than writing it, and most are as they were written.
         let path = self.run_toml();
         match format::read(&path)? {
+            None if self.events_jsonl().exists() => Err(damaged(&path, "it is missing")),
             None => Ok(false),
             Some(text) if run_toml(plan).is_ok_and(|ours| ours == text) => Ok(true),
             Some(text) => {
                 let there: RunPlan = format::parse_toml(&path, &text)?;
+                if there.id != plan.id {
+                    let reason = format!("it is that of run `{}`, not of `{}`", there.id, plan.id);
+                    return Err(damaged(&path, reason));
+                }
                 Ok(there.fingerprint == plan.fingerprint)
             }
         }
     }
 
-    /// Reads the run, if the folder has one.
+    /// Reads the run, if the folder has one. One that was changed after it was written is refused.
     pub fn read_plan(&self) -> io::Result<Option<RunPlan>> {
         format::read_toml(&self.run_toml())
+    }
+
+    /// Reads the run, if the folder has one, as it is now, with whether it is as it was written.
+    pub fn read_plan_as_is(&self) -> io::Result<Option<(RunPlan, SealState)>> {
+        let path = self.run_toml();
+        let Some(text) = format::read(&path)? else {
+            return Ok(None);
+        };
+        let (plan, format) = format::parse_unsealed(&path, &text)?;
+        Ok(Some((plan, seal_state(&text, format))))
     }
 
     /// Whether the run, if there is one, is in the format that this program reads.
@@ -346,10 +370,18 @@ impl RunFolder {
 
     /// Reads where the run was computed; `None` where it has not started.
     pub fn read_environment(&self) -> io::Result<Option<Environment>> {
-        let path = self.environment_json();
-        let text = format::read(&path)?;
-        let parse = |text: String| serde_json::from_str(&text).map_err(|e| damaged(&path, e));
-        text.map(parse).transpose()
+        format::read_json_of(&self.environment_json(), self.format()?)
+    }
+
+    /// Reads the outcome; `None` while there is none.
+    pub fn read_summary(&self) -> io::Result<Option<Summary>> {
+        format::read_json(&self.summary_json())
+    }
+
+    /// The format of the run; the present one where there is no run.
+    fn format(&self) -> io::Result<u32> {
+        let head = RunHead::read(self)?;
+        Ok(head.map_or(crate::plan::FORMAT, |head| head.format))
     }
 
     /// Removes the outcome, which is not the run's any more once it goes on.
@@ -388,42 +420,54 @@ impl RunFolder {
     }
 
     fn append(&self, event: &Event) -> io::Result<()> {
-        let line = EventLine {
-            time_ms: unix_millis(),
-            event: event.clone(),
-        };
-        let mut text = serde_json::to_string(&line).map_err(io::Error::other)?;
-        text.push('\n');
-        let mut file = OpenOptions::new()
-            .create(true)
-            .read(true)
-            .append(true)
-            .open(self.events_jsonl())?;
-        // A line torn by a kill is closed, so that the next one stands by itself.
-        if file.seek(SeekFrom::End(-1)).is_ok() {
-            let mut last = [0];
-            file.read_exact(&mut last)?;
-            if last != *b"\n" {
-                text.insert(0, '\n');
-            }
-        }
-        file.write_all(text.as_bytes())
+        log::append(self, event)
     }
 
-    /// Reads the events with the times at which they arrived, in milliseconds since 1970; a line that a kill tore is
-    /// passed over.
+    /// Returns when the run and all that happened so far is on the disk.
+    pub fn sync(&self) -> io::Result<()> {
+        log::sync(self).map_err(|e| unwritable(&self.events_jsonl(), e))
+    }
+
+    /// Returns when the files that a run begins with are on the disk, with the entries of the folders that lead to them.
+    pub fn sync_begun(&self) -> io::Result<()> {
+        let sync = || -> io::Result<()> {
+            sync_file(&self.run_toml())?;
+            sync_file(&self.environment_json())?;
+            log::sync(self)?;
+            self.0.parent().map_or(Ok(()), sync_folder)
+        };
+        sync().map_err(|e| unwritable(&self.0, e))
+    }
+
+    /// Reads the events with the times at which they arrived, in milliseconds since 1970. A piece of a line that a kill
+    /// left at the end is left out; any other line that is not as it was written is damage, and so are the events of
+    /// another run.
     pub fn read_events(&self) -> io::Result<Vec<(u64, Event)>> {
-        match fs::read(self.events_jsonl()) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(e) => Err(format::unreadable(&self.events_jsonl(), &e)),
-            Ok(text) => Ok(events_in(&text).collect()),
+        let log = Log::read(self)?;
+        if !log.events.is_empty()
+            && let Some(run) = RunHead::read(self)?
+        {
+            log.check_is_of(self, &run)?;
         }
+        Ok(log.events)
+    }
+
+    /// Writes all events at once, with their times. For benchmarks and tests, which make runs up.
+    #[doc(hidden)]
+    pub fn write_events(&self, events: &[(u64, Event)]) -> io::Result<()> {
+        write_whole(&self.events_jsonl(), log::text_of(self, events)?.as_bytes())
     }
 }
 
-fn events_in(text: &[u8]) -> impl Iterator<Item = (u64, Event)> + use<'_> {
-    let lines = text.split(|b| *b == b'\n');
-    lines.filter_map(read_event)
+/// Gives a file a seal, or a log sums, that fit what it holds now. For tests that change files on purpose.
+#[doc(hidden)]
+pub fn reseal(path: &Path) -> io::Result<()> {
+    let text = fs::read_to_string(path)?;
+    let text = match path.extension() {
+        Some(extension) if extension == "jsonl" => log::renewed(&text),
+        _ => seal::renewed(&text),
+    };
+    fs::write(path, text)
 }
 
 /// The text of a run's `run.toml`.
@@ -431,52 +475,14 @@ fn run_toml(plan: &RunPlan) -> io::Result<String> {
     let head =
         "# A resolved run, written by runner. `runner exec` and `runner report` read it.\n\n";
     let text = toml::to_string(plan).map_err(io::Error::other)?;
-    Ok(format!("{head}{text}"))
-}
-
-#[derive(Serialize, Deserialize)]
-struct EventLine {
-    time_ms: u64,
-    #[serde(flatten)]
-    event: Event,
-}
-
-/// What an event is called, and when it arrived.
-#[derive(Deserialize)]
-struct EventHead<'a> {
-    time_ms: u64,
-    #[serde(borrow)]
-    event: Cow<'a, str>,
-}
-
-/// What an event says of a checkpoint.
-#[derive(Deserialize)]
-struct Saved {
-    step: usize,
-    epoch: usize,
-}
-
-/// An event with the time at which it arrived; `None` for what is none. Most events are epochs and checkpoints, which
-/// are read several times as fast where it is known beforehand that they are.
-fn read_event(line: &[u8]) -> Option<(u64, Event)> {
-    let head: EventHead<'_> = serde_json::from_slice(line).ok()?;
-    let event = match &*head.event {
-        "epoch_finished" => Event::EpochFinished(serde_json::from_slice(line).ok()?),
-        "checkpoint_saved" => {
-            let Saved { step, epoch } = serde_json::from_slice(line).ok()?;
-            Event::CheckpointSaved { step, epoch }
-        }
-        _ => serde_json::from_slice::<EventLine>(line).ok()?.event,
-    };
-    Some((head.time_ms, event))
+    let text = format!("{head}{text}");
+    // Runs of former versions are known by their text, too.
+    let is_sealed = plan.format >= seal::FIRST_SEALED;
+    Ok(if is_sealed { seal::toml(text) } else { text })
 }
 
 /// Milliseconds since 1970.
 pub fn unix_millis() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_millis() as u64)
-}
-
-fn damaged(path: &Path, reason: impl std::fmt::Display) -> io::Error {
-    io::Error::other(format!("`{}` is damaged: {reason}", path.display()))
 }

@@ -3,13 +3,15 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-use super::{RunFolder, events_in, format};
+use super::log::{LogReader, whole_lines};
+use super::{RunFolder, format};
 use crate::event::Event;
 
 /// A place in a run's `events.jsonl`.
 #[derive(Debug, Default)]
 pub struct Tail {
     offset: u64,
+    reader: LogReader,
 }
 
 /// What there was to read.
@@ -22,7 +24,8 @@ pub struct News {
 }
 
 impl Tail {
-    /// The events that were written since the last time. A line that is still being written is left for the next.
+    /// The events that were written since the last time. A line that is still being written is left for the next; one
+    /// that is damaged is an error from then on.
     pub fn read(&mut self, folder: &RunFolder) -> io::Result<News> {
         let path = folder.events_jsonl();
         let mut news = News {
@@ -31,7 +34,7 @@ impl Tail {
         };
         let mut file = match File::open(&path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                news.is_anew = std::mem::take(&mut self.offset) > 0;
+                news.is_anew = std::mem::take(self).offset > 0;
                 return Ok(news);
             }
             other => other.map_err(|e| format::unreadable(&path, &e))?,
@@ -39,7 +42,7 @@ impl Tail {
         let mut read = || -> io::Result<Vec<u8>> {
             if file.metadata()?.len() < self.offset {
                 // It only grows, so this is another file.
-                self.offset = 0;
+                *self = Self::default();
                 news.is_anew = true;
             }
             file.seek(SeekFrom::Start(self.offset))?;
@@ -52,9 +55,24 @@ impl Tail {
             .iter()
             .rposition(|b| *b == b'\n')
             .map_or(0, |at| at + 1);
+        let mut reader = self.reader.clone();
+        for line in whole_lines(&text) {
+            match reader.take(&path, line) {
+                Ok(event) => news.events.extend(event.map(|(_, event)| event)),
+                // Another run's file may be longer, too.
+                Err(_) if self.offset > 0 => {
+                    *self = Self::default();
+                    let anew = self.read(folder)?;
+                    return Ok(News {
+                        is_anew: true,
+                        ..anew
+                    });
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        self.reader = reader;
         self.offset += whole as u64;
-        let events = events_in(&text[..whole]);
-        news.events = events.map(|(_, event)| event).collect();
         Ok(news)
     }
 }

@@ -3,13 +3,17 @@
 //! `trace/losses.f64` holds the loss of each update, in 8 bytes each, little-endian: the place is the step.
 //! `trace/digests.csv` holds a digest of each parameter when training begins and at the end of each
 //! epoch, and at last of the optimizer's state. A resumed run cuts both to the checkpoint that it goes on
-//! from, so that they are those of a run that was never stopped.
+//! from, so that they are those of a run that was never stopped. A checkpoint holds digests of both, and a resumed run
+//! says when they are not what they were: what is lost is no number from then on.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use super::{RunFolder, write_whole};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::{RunFolder, RunRecord, write_whole};
 
 /// What the paths of an optimizer's state begin with.
 pub const OPTIMIZER: &str = "optimizer/";
@@ -32,7 +36,27 @@ pub struct Trace {
     pub digests: Vec<Digests>,
 }
 
+/// Digests of a trace up to a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceSums {
+    /// sha256 of the losses.
+    pub losses: String,
+    /// sha256 of the digests.
+    pub digests: String,
+}
+
+/// The files of a trace, as a run's record names them.
+pub const TRACE_FILES: [&str; 2] = ["trace/losses.f64", "trace/digests.csv"];
+
 impl Trace {
+    /// Reads the trace of a run that has a record, which says what it was.
+    pub fn read_recorded(folder: &RunFolder, record: &RunRecord) -> io::Result<Self> {
+        for name in TRACE_FILES {
+            folder.check_file(record, name)?;
+        }
+        Self::read(folder)
+    }
+
     /// Reads the trace of a run; an empty one when there is none. A torn end is left out.
     pub fn read(folder: &RunFolder) -> io::Result<Self> {
         let losses = read_if_there(losses_path(folder))?;
@@ -73,22 +97,36 @@ impl Trace {
 pub struct TraceWriter {
     losses: File,
     digests: File,
+    num_losses: usize,
+    losses_sum: Sha256,
+    digests_sum: Sha256,
+    lost: (usize, bool),
 }
 
 impl TraceWriter {
     /// Opens the trace of a run that goes on after so many updates, the last of its finished epochs ending at
-    /// `epoch_end`: what lies behind is cut off.
-    pub fn open(folder: &RunFolder, step: usize, epoch_end: usize) -> io::Result<Self> {
+    /// `epoch_end`: what lies behind is cut off. What is not as `sums` say is lost.
+    pub fn open(
+        folder: &RunFolder,
+        step: usize,
+        epoch_end: usize,
+        sums: Option<&TraceSums>,
+    ) -> io::Result<Self> {
         fs::create_dir_all(folder.trace())?;
-        let append = |path| OpenOptions::new().create(true).append(true).open(path);
-        let mut losses = append(losses_path(folder))?;
-        let there = losses.metadata()?.len() / 8;
-        losses.set_len(8 * there.min(step as u64))?;
-        // Losses that somebody took away are not made up.
-        for _ in there..step as u64 {
-            losses.write_all(&f64::NAN.to_le_bytes())?;
+        let mut lost = (0, false);
+        let mut bytes = read_if_there(losses_path(folder))?;
+        bytes.truncate(8 * step);
+        bytes.truncate(bytes.len() / 8 * 8);
+        // Losses that somebody took away are not made up, and those that somebody changed are not kept.
+        lost.0 = step - bytes.len() / 8;
+        if sums.is_some_and(|sums| sums.losses != hex(Sha256::digest(&bytes))) {
+            bytes.clear();
+            lost.0 = step;
         }
-        let mut text = "step,parameter,sha256\n".to_owned();
+        while bytes.len() < 8 * step {
+            bytes.extend(f64::NAN.to_le_bytes());
+        }
+        let mut text = HEAD.to_owned();
         if step > 0 {
             let there = Trace::read(folder)?.digests.into_iter();
             for mut digests in there.filter(|digests| digests.step <= epoch_end) {
@@ -97,24 +135,75 @@ impl TraceWriter {
                 digests.parameters.retain(is_kept);
                 text += &lines(&digests);
             }
+            if sums.is_some_and(|sums| sums.digests != hex(Sha256::digest(&text))) {
+                HEAD.clone_into(&mut text);
+                lost.1 = true;
+            }
+        }
+        if lost.0 > 0 || step == 0 {
+            write_whole(&losses_path(folder), &bytes)?;
         }
         write_whole(&digests_path(folder), text.as_bytes())?;
+        let append = |path| OpenOptions::new().create(true).append(true).open(path);
+        let losses = append(losses_path(folder))?;
+        losses.set_len(bytes.len() as u64)?;
         Ok(Self {
             losses,
             digests: append(digests_path(folder))?,
+            num_losses: step,
+            losses_sum: Sha256::new_with_prefix(&bytes),
+            digests_sum: Sha256::new_with_prefix(&text),
+            lost,
         })
+    }
+
+    /// Updates whose losses were not there any more when the trace was opened, and whether digests were not; `None`
+    /// where nothing was lost.
+    pub fn lost(&self) -> Option<(usize, bool)> {
+        Some(self.lost).filter(|lost| *lost != (0, false))
+    }
+
+    /// Digests of the trace as it is after so many updates; `None` when it is of another number. What they are of is on
+    /// the disk then.
+    pub fn sums(&self, step: usize) -> io::Result<Option<TraceSums>> {
+        if self.num_losses != step {
+            return Ok(None);
+        }
+        self.losses.sync_data()?;
+        self.digests.sync_data()?;
+        Ok(Some(TraceSums {
+            losses: hex(self.losses_sum.clone().finalize()),
+            digests: hex(self.digests_sum.clone().finalize()),
+        }))
     }
 
     /// Adds the losses of the next updates.
     pub fn add_losses(&mut self, losses: &[f64]) -> io::Result<()> {
         let bytes: Vec<u8> = losses.iter().flat_map(|loss| loss.to_le_bytes()).collect();
-        self.losses.write_all(&bytes)
+        self.losses.write_all(&bytes)?;
+        self.losses_sum.update(&bytes);
+        self.num_losses += losses.len();
+        Ok(())
     }
 
     /// Adds the digests of a step.
     pub fn add_digests(&mut self, digests: &Digests) -> io::Result<()> {
-        self.digests.write_all(lines(digests).as_bytes())
+        let text = lines(digests);
+        self.digests.write_all(text.as_bytes())?;
+        self.digests_sum.update(&text);
+        Ok(())
     }
+}
+
+/// The first line of `digests.csv`.
+const HEAD: &str = "step,parameter,sha256\n";
+
+fn hex(digest: impl AsRef<[u8]>) -> String {
+    digest
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn lines(digests: &Digests) -> String {
@@ -155,7 +244,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let folder = RunFolder(folder.path().to_owned());
         assert_eq!(Trace::read(&folder).unwrap(), Trace::default());
-        let mut writer = TraceWriter::open(&folder, 0, 0).unwrap();
+        let mut writer = TraceWriter::open(&folder, 0, 0, None).unwrap();
         writer.add_digests(&digests(0, "a")).unwrap();
         writer.add_losses(&[1.5, -0.1]).unwrap();
         writer.add_losses(&[0.25]).unwrap();
@@ -169,16 +258,56 @@ mod tests {
         assert_eq!(trace.losses, [1.5, -0.1, 0.25]);
         assert_eq!(trace.digests, [digests(0, "a"), digests(3, "b")]);
 
-        let mut writer = TraceWriter::open(&folder, 2, 0).unwrap();
+        let mut writer = TraceWriter::open(&folder, 2, 0, None).unwrap();
         writer.add_losses(&[0.5]).unwrap();
         let trace = Trace::read(&folder).unwrap();
         assert_eq!(trace.losses, [1.5, -0.1, 0.5]);
         assert_eq!(trace.digests, [digests(0, "a")]);
 
-        drop(TraceWriter::open(&folder, 5, 3).unwrap());
+        drop(TraceWriter::open(&folder, 5, 3, None).unwrap());
         let losses = Trace::read(&folder).unwrap().losses;
         assert!(losses.len() == 5 && losses[3].is_nan());
-        drop(TraceWriter::open(&folder, 0, 0).unwrap());
+        drop(TraceWriter::open(&folder, 0, 0, None).unwrap());
         assert_eq!(Trace::read(&folder).unwrap(), Trace::default());
+    }
+
+    #[test]
+    fn what_was_changed_since_a_checkpoint_is_lost() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = RunFolder(place.path().to_owned());
+        let begin = || {
+            let mut writer = TraceWriter::open(&folder, 0, 0, None).unwrap();
+            writer.add_digests(&digests(0, "a")).unwrap();
+            writer.add_losses(&[1.5, -0.1, 0.5]).unwrap();
+            writer.add_digests(&digests(3, "b")).unwrap();
+            let sums = writer.sums(3).unwrap().unwrap();
+            assert_eq!(writer.sums(2).unwrap(), None);
+            // Behind the checkpoint.
+            writer.add_losses(&[0.25]).unwrap();
+            sums
+        };
+        let open = |sums: &TraceSums| TraceWriter::open(&folder, 3, 3, Some(sums)).unwrap();
+        let sums = begin();
+        let writer = open(&sums);
+        assert_eq!(writer.lost(), None);
+        assert_eq!(writer.sums(3).unwrap().as_ref(), Some(&sums));
+        let mut bytes = fs::read(losses_path(&folder)).unwrap();
+        bytes[9] ^= 1;
+        fs::write(losses_path(&folder), bytes).unwrap();
+        assert_eq!(open(&sums).lost(), Some((3, false)));
+        assert!(
+            Trace::read(&folder)
+                .unwrap()
+                .losses
+                .iter()
+                .all(|l| l.is_nan())
+        );
+        let sums = begin();
+        fs::remove_dir_all(folder.trace()).unwrap();
+        let writer = open(&sums);
+        assert_eq!(writer.lost(), Some((3, true)));
+        // What was lost once is not lost again.
+        let sums = writer.sums(3).unwrap().unwrap();
+        assert_eq!(open(&sums).lost(), None);
     }
 }

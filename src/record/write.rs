@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::seal;
 use crate::spec::document::plain_io_error;
 
 /// A file that cannot be written.
@@ -46,6 +47,59 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_whole_by(path, |file| file.write_all(bytes))
 }
 
+/// As [`write_whole`], and returns when the file and its entry in the folder are on the disk, so that a loss of power
+/// leaves the old or the new one, too.
+pub fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_whole_by(path, |file| {
+        file.write_all(bytes)?;
+        file.flush()?;
+        file.get_ref().sync_all()
+    })?;
+    sync_folder(path.parent().unwrap_or(Path::new(".")))
+}
+
+/// Returns when the entries of a folder are on the disk.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    // Elsewhere a folder cannot be opened as a file; renames are in the file system's journal.
+    #[cfg(unix)]
+    {
+        let folder = if folder.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            folder
+        };
+        accept_no_sync(File::open(folder)?.sync_all())
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = folder;
+        Ok(())
+    }
+}
+
+/// Returns when a file that another program or library wrote is on the disk.
+pub fn sync_file(path: &Path) -> io::Result<()> {
+    // A file that is only read cannot be synced on Windows.
+    let file = File::options().read(true).append(true).open(path)?;
+    file.sync_all()
+}
+
+/// Some network file systems have no syncing of folders; that is no failure of the run.
+#[cfg(unix)]
+fn accept_no_sync(synced: io::Result<()>) -> io::Result<()> {
+    match synced {
+        Err(e)
+            if matches!(
+                e.kind(),
+                io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
+            ) =>
+        {
+            Ok(())
+        }
+        other => other,
+    }
+}
+
 /// As [`write_whole`], piece by piece.
 pub fn write_whole_by(
     path: &Path,
@@ -71,14 +125,19 @@ pub fn write_whole_by(
     Ok(())
 }
 
-/// Writes a value as JSON, whole.
+/// Writes a value as sealed JSON, whole.
 pub fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
     write_whole(path, json_text(value)?.as_bytes())
 }
 
-/// A value as it stands in a file of JSON.
+/// As [`write_json`], and returns when it is on the disk.
+pub fn write_json_synced(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    write_synced(path, json_text(value)?.as_bytes())
+}
+
+/// A value as it stands in a file of JSON, with its seal.
 pub(super) fn json_text(value: &impl Serialize) -> io::Result<String> {
     let mut text = serde_json::to_string_pretty(value).map_err(io::Error::other)?;
     text.push('\n');
-    Ok(text)
+    Ok(seal::json(text))
 }

@@ -24,7 +24,7 @@ use super::{Emit, Job};
 use crate::data::{sha256_hex, sha256_of};
 use crate::event::{Adjustment, Epoch, Event, Metrics};
 use crate::plan::{FORMAT, RunPlan};
-use crate::record::{RunFolder, write_json};
+use crate::record::{RunFolder, TraceSums, sync_file, write_json_synced};
 
 /// The files of a set.
 const PARTS: [&str; 3] = ["model", "optimizer", "scheduler"];
@@ -51,6 +51,9 @@ pub struct State {
     /// What was changed on the way here, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub adjustments: Vec<Adjustment>,
+    /// What the trace was up to here; none where it was of another step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceSums>,
 }
 
 /// The best epoch by the objective.
@@ -278,6 +281,9 @@ impl Checkpoints {
         drop(pending);
         let mut sums = BTreeMap::new();
         for part in PARTS {
+            // On the disk before the file that says that they are there.
+            let synced = sync_file(&self.folder.checkpoint_part(part, step));
+            synced.map_err(|e| format!("{part}-{step}.bpk cannot be written to the disk: {e}"))?;
             sums.insert(part.to_owned(), self.sum(part, step)?);
         }
         let mut sidecar = Sidecar {
@@ -304,7 +310,8 @@ impl Checkpoints {
     }
 
     fn write_sidecar(&self, step: usize, sidecar: &Sidecar) -> Result<(), String> {
-        write_json(&self.folder.checkpoint_json(step), sidecar).map_err(|e| e.to_string())?;
+        let path = self.folder.checkpoint_json(step);
+        write_json_synced(&path, sidecar).map_err(|e| e.to_string())?;
         self.prune(step);
         let state = &sidecar.state;
         let epoch = state.epochs_done + (state.steps_in_epoch > 0) as usize;

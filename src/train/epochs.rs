@@ -457,10 +457,15 @@ impl Epochs {
         }
         if let Some(checkpointer) = &mut parts.checkpointer {
             let step = state.step(&self.plan);
-            let state = State {
+            let mut state = State {
                 wall_secs: self.start.wall_secs + self.started.elapsed().as_secs_f64(),
+                trace: None,
                 ..state.clone()
             };
+            self.trace(|trace| {
+                state.trace = trace.sums(step)?;
+                Ok(())
+            });
             // Resumed here and not trained since: the weights on disk are these. They are left alone, so
             // that a kill cannot spoil them.
             if step > 0 && step == self.start.step(&self.plan) {

@@ -187,7 +187,11 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     if step == 0 {
         save(&job.folder, network.clone(), "initial")?;
     }
-    let trace = TraceWriter::open(&job.folder, step, epoch_end).map_err(trace_failure)?;
+    let trace = TraceWriter::open(&job.folder, step, epoch_end, start.trace.as_ref());
+    let trace = trace.map_err(trace_failure)?;
+    if let Some((steps, digests)) = trace.lost() {
+        (job.emit)(Event::TraceLost { steps, digests });
+    }
     let training = Training {
         job,
         splits: Splits::new(job, loaded, &device),
@@ -203,10 +207,15 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
         (job.emit)(Event::KernelsChosen(chosen));
     }
     // The evaluation, too, has to stay below the limit.
-    match job.meter.outcome() {
-        None => Ok(executed),
-        Some(outcome) => Err(outcome),
+    if let Some(outcome) = job.meter.outcome() {
+        return Err(outcome);
     }
+    let files = job.folder.digest_files().map_err(|e| {
+        let message = format!("a file of the run cannot be written to the disk: {e}");
+        Outcome::failed(FailureClass::Disk, message)
+    })?;
+    (job.emit)(Event::FilesRecorded { files });
+    Ok(executed)
 }
 
 /// The device with autodiff, as the plan asks for it.

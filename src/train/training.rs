@@ -332,7 +332,7 @@ impl Training<'_> {
             .map_err(|reason| Outcome::failed(FailureClass::Disk, reason))?;
         let digests = Digests { step, parameters };
         // What is there of this step stays, but for what an attempt before this one put behind it.
-        TraceWriter::open(&self.job.folder, step, step)
+        TraceWriter::open(&self.job.folder, step, step, None)
             .and_then(|mut trace| trace.add_digests(&digests))
             .map_err(trace_failure)
     }

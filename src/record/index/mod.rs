@@ -32,6 +32,8 @@ pub struct Index {
     pub data: Vec<DataUsed>,
     /// Where they were computed, without clocks and digests of data.
     pub environments: Vec<Environment>,
+    /// What was found out when derived files were written again, in words; it is not kept.
+    pub mended: Vec<String>,
 }
 
 impl Index {
@@ -96,7 +98,9 @@ fn build(folder: &ExperimentFolder, mend: bool, time_ns: i64) -> io::Result<Opti
     let (mut data, mut environments) = (Numbers::default(), Numbers::default());
     let mut entries = Vec::with_capacity(rows.len());
     let mut stamps = Vec::with_capacity(rows.len());
+    let mut mended = Vec::new();
     for (row, own) in rows.into_iter().zip(own) {
+        mended.extend(row.read.mended);
         let mut entry = row.read.entry;
         entry.settings = own;
         entry.data = data.number(row.read.data);
@@ -110,6 +114,7 @@ fn build(folder: &ExperimentFolder, mend: bool, time_ns: i64) -> io::Result<Opti
         runs: entries,
         data: data.all,
         environments: environments.all,
+        mended,
     };
     Ok(Some(Saved {
         time_ns,
@@ -162,6 +167,7 @@ impl Saved {
                 }
                 false => {
                     let Some(row) = rows.next() else { continue };
+                    self.index.mended.extend(row.read.mended);
                     let settings = std::mem::take(&mut entry.settings);
                     *entry = row.read.entry;
                     entry.settings = settings;

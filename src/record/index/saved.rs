@@ -13,7 +13,9 @@ use sha2::{Digest, Sha256};
 
 use super::super::settings::Settings;
 use super::super::stamp::Stamp;
-use super::super::{DataUsed, Environment, ExperimentFolder, RunEntry, RunFolder, write_whole};
+use super::super::{
+    DataUsed, Environment, ExperimentFolder, RunEntry, RunFolder, TRACE_FILES, write_whole,
+};
 use super::Index;
 use crate::plan::Plan;
 
@@ -35,8 +37,8 @@ pub(super) struct Saved {
 /// The stamps of a run's files, none for those that are not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stamps {
-    /// `run.toml`, `events.jsonl` and `environment.json`.
-    read: [Option<Stamp>; 3],
+    /// `run.toml`, `events.jsonl`, `environment.json` and the two files of the trace.
+    read: [Option<Stamp>; 5],
     /// `summary.json` and `metrics.csv`, which are looked at to be mended and for nothing else; none when they were not.
     derived: Option<[Option<Stamp>; 2]>,
 }
@@ -103,6 +105,7 @@ impl Saved {
                 runs,
                 data: shared.data,
                 environments: shared.environments,
+                mended: Vec::new(),
             },
         })
     }
@@ -151,12 +154,15 @@ impl Saved {
 impl Stamps {
     /// Those of a run's files as they are; of derived ones on demand.
     pub fn of(folder: &RunFolder, with_derived: bool) -> io::Result<Self> {
+        let [losses, digests] = TRACE_FILES.map(|name| folder.0.join(name));
         let read = [
             folder.run_toml(),
             folder.events_jsonl(),
             folder.environment_json(),
+            losses,
+            digests,
         ];
-        let [a, b, c] = read.map(|path| Stamp::of(&path));
+        let [a, b, c, d, e] = read.map(|path| Stamp::of(&path));
         let derived = match with_derived {
             true => {
                 let [a, b] =
@@ -166,7 +172,7 @@ impl Stamps {
             false => None,
         };
         Ok(Self {
-            read: [a?, b?, c?],
+            read: [a?, b?, c?, d?, e?],
             derived,
         })
     }

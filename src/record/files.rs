@@ -1,0 +1,134 @@
+//! What a run leaves besides its events: weights, trace, evaluation, transforms. The last events of a run hold their
+//! digests (`files_recorded`), and whoever reads one of them compares it with that.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use super::damage::damaged;
+use super::{RunFolder, RunRecord, sync_file, sync_folder};
+use crate::data::sha256_of;
+
+/// The files in the run's folder itself that have a digest.
+const FILES: [&str; 2] = ["transforms.json", "evaluation.json"];
+/// The folders whose files have one.
+const FOLDERS: [&str; 2] = ["model", "trace"];
+
+impl RunFolder {
+    /// The sha256 of each of the run's files, by its path in the folder, when all of them are on the disk.
+    pub fn digest_files(&self) -> io::Result<BTreeMap<String, String>> {
+        let mut names: Vec<String> = FILES.map(str::to_owned).to_vec();
+        for folder in FOLDERS {
+            let entries = match fs::read_dir(self.0.join(folder)) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                other => other?,
+            };
+            for entry in entries {
+                let name = entry?.file_name().to_string_lossy().into_owned();
+                // Those that begin with a point are being written.
+                if !name.starts_with('.') {
+                    names.push(format!("{folder}/{name}"));
+                }
+            }
+            sync_folder(&self.0.join(folder))?;
+        }
+        let mut files = BTreeMap::new();
+        for name in names {
+            let path = self.0.join(&name);
+            if path.is_file() {
+                sync_file(&path)?;
+                files.insert(name, sha256_of(File::open(&path)?)?);
+            }
+        }
+        Ok(files)
+    }
+
+    /// Refuses one of the run's files that is not as it was when the run ended: `model/best.bpk`, `trace/losses.f64`, …
+    /// Of a run that has not ended, or ended before digests were recorded, nothing is known and nothing refused.
+    pub fn check_file(&self, record: &RunRecord, name: &str) -> io::Result<()> {
+        if record.files.is_empty() {
+            return Ok(());
+        }
+        let path = self.0.join(name);
+        let is_same = match (record.files.get(name), digest(&path)?) {
+            (None, None) => true,
+            (Some(_), None) => return Err(damaged(&path, "it is missing")),
+            (then, now) => then == now.as_ref(),
+        };
+        if is_same {
+            return Ok(());
+        }
+        let reason = "it was changed after the run had ended (its sha256 is not the recorded one)";
+        Err(damaged(&path, reason))
+    }
+
+    /// What is wrong with each of the run's recorded files that is not as it was when the run ended.
+    pub fn changed_files(&self, record: &RunRecord) -> Vec<io::Error> {
+        let names = record.files.keys();
+        names
+            .filter_map(|name| self.check_file(record, name).err())
+            .collect()
+    }
+}
+
+fn digest(path: &Path) -> io::Result<Option<String>> {
+    match File::open(path).and_then(sha256_of) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_are_changed_removed_or_added_are_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = RunFolder(place.path().to_owned());
+        for inner in FOLDERS {
+            fs::create_dir(folder.0.join(inner)).unwrap();
+        }
+        fs::write(folder.model("final"), "weights").unwrap();
+        fs::write(folder.trace().join("losses.f64"), "losses").unwrap();
+        fs::write(folder.transforms_json(), "{}").unwrap();
+        let record = RunRecord {
+            files: folder.digest_files().unwrap(),
+            ..RunRecord::default()
+        };
+        let names: Vec<_> = record.files.keys().map(String::as_str).collect();
+        assert_eq!(
+            names,
+            ["model/final.bpk", "trace/losses.f64", "transforms.json"]
+        );
+        assert!(folder.changed_files(&record).is_empty());
+        fs::write(folder.model("final"), "weighty").unwrap();
+        fs::remove_file(folder.transforms_json()).unwrap();
+        fs::write(folder.evaluation_json(), "{}").unwrap();
+        let said = |name: &str| folder.check_file(&record, name).map_err(|e| e.to_string());
+        assert!(
+            said("model/final.bpk")
+                .unwrap_err()
+                .contains("it was changed")
+        );
+        assert!(
+            said("transforms.json")
+                .unwrap_err()
+                .contains("it is missing")
+        );
+        assert!(
+            said("evaluation.json")
+                .unwrap_err()
+                .contains("it was changed")
+        );
+        assert_eq!(said("trace/losses.f64"), Ok(()));
+        assert_eq!(folder.changed_files(&record).len(), 2);
+        assert_eq!(
+            folder
+                .check_file(&RunRecord::default(), "model/final.bpk")
+                .ok(),
+            Some(())
+        );
+    }
+}

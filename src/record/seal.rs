@@ -1,0 +1,154 @@
+//! Seals: a checksum at the end of each file that is written whole and that numbers are read from.
+//!
+//! A JSON file ends with a key `"seal"`, a TOML file with a comment `# seal: …`: 16 hexadecimal digits of the sha256 of
+//! the file without it. It tells damage and edits from what was written; it is no signature, and anyone can compute it.
+//! Files of plans before format 3 have none.
+
+use std::io;
+use std::path::Path;
+
+use super::damage::damaged;
+use crate::data::sha256_hex;
+
+/// The first format whose files are sealed and whose events are chained.
+pub const FIRST_SEALED: u32 = 3;
+
+/// Digits of a seal.
+const NUM_DIGITS: usize = 16;
+
+/// Why a file is not accepted that is not as it was written.
+pub(super) const EDITED: &str =
+    "it was changed after it was written (its seal does not match what it holds)";
+
+/// Why a file is not accepted that lost its seal.
+const NO_SEAL: &str = "it was changed after it was written (its seal is missing)";
+
+/// Whether a file is as it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SealState {
+    /// It is.
+    Intact,
+    /// It was changed since: by an edit or by damage.
+    Edited,
+    /// It has no seal and needs none: a version before seals wrote it.
+    Unsealed,
+}
+
+/// The ways in which a seal ends a file: what is before its digits, what is behind them, and what of that belongs to
+/// the file without the seal.
+const ENDINGS: [(&str, &str, &str); 3] = [
+    (",\n  \"seal\": \"", "\"\n}\n", "\n}\n"),
+    (",\"seal\":\"", "\"}\n", "}\n"),
+    ("# seal: ", "\n", ""),
+];
+
+/// The JSON text of an object with its seal. Other values have no place for one and stay as they are.
+pub(super) fn json(text: String) -> String {
+    for (before, behind, rest) in &ENDINGS[..2] {
+        if let Some(head) = text.strip_suffix(rest)
+            && head.len() > 1
+        {
+            let seal = seal_of(&text);
+            return format!("{head}{before}{seal}{behind}");
+        }
+    }
+    text
+}
+
+/// The text of a TOML file with its seal.
+pub(super) fn toml(text: String) -> String {
+    let (before, behind, _) = ENDINGS[2];
+    let seal = seal_of(&text);
+    format!("{text}{before}{seal}{behind}")
+}
+
+/// The text without its seal, and the seal.
+fn split(text: &str) -> Option<(String, &str)> {
+    ENDINGS.iter().find_map(|(before, behind, rest)| {
+        let head = text.strip_suffix(behind)?;
+        let (head, seal) = head.split_at_checked(head.len().checked_sub(NUM_DIGITS)?)?;
+        Some((format!("{}{rest}", head.strip_suffix(before)?), seal))
+    })
+}
+
+fn seal_of(text: &str) -> String {
+    sha256_hex(text.as_bytes())[..NUM_DIGITS].to_owned()
+}
+
+/// The state of a file of a format.
+pub fn seal_state(text: &str, format: u64) -> SealState {
+    match split(text) {
+        Some((text, seal)) if seal_of(&text) == seal => SealState::Intact,
+        None if format < u64::from(FIRST_SEALED) => SealState::Unsealed,
+        _ => SealState::Edited,
+    }
+}
+
+/// Refuses a text whose seal is there and wrong, whatever its format is said to be.
+pub(super) fn refuse_broken(path: &Path, text: &str) -> io::Result<()> {
+    match split(text) {
+        Some((text, seal)) if seal_of(&text) != seal => Err(damaged(path, EDITED)),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a text of a format that is not as it was written.
+pub fn check_seal(path: &Path, text: &str, format: u64) -> io::Result<()> {
+    refuse_broken(path, text)?;
+    match seal_state(text, format) {
+        SealState::Edited => Err(damaged(path, NO_SEAL)),
+        SealState::Intact | SealState::Unsealed => Ok(()),
+    }
+}
+
+/// The text with a seal that fits, where it has one. For tests that change files on purpose.
+pub(super) fn renewed(text: &str) -> String {
+    match split(text) {
+        Some((text, _)) if text.ends_with("}\n") => json(text),
+        Some((text, _)) => toml(text),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_flipped_bit_and_every_cut_of_a_sealed_file_is_seen() {
+        let texts = [
+            json("{\n  \"format\": 3,\n  \"a\": 1.5\n}\n".into()),
+            json("{\"format\":3,\"a\":[1,2]}\n".into()),
+            toml("format = 3\n\n[a]\nb = 1\n".into()),
+        ];
+        for text in texts {
+            assert_eq!(seal_state(&text, 3), SealState::Intact, "{text}");
+            assert_eq!(renewed(&text), text);
+            for at in 0..text.len() {
+                let cut = &text[..at];
+                assert_eq!(seal_state(cut, 3), SealState::Edited, "{cut}");
+                for bit in 0..8 {
+                    let mut bytes = text.clone().into_bytes();
+                    bytes[at] ^= 1 << bit;
+                    let Ok(flipped) = String::from_utf8(bytes) else {
+                        continue;
+                    };
+                    assert_eq!(seal_state(&flipped, 3), SealState::Edited, "{flipped}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_old_files_need_no_seal() {
+        let old = "{\n  \"format\": 2\n}\n";
+        assert_eq!(seal_state(old, 2), SealState::Unsealed);
+        assert_eq!(seal_state(old, 3), SealState::Edited);
+        let path = Path::new("plan.json");
+        assert!(check_seal(path, old, 2).is_ok());
+        // A seal counts whatever the format says: one flipped bit makes a 2 of a 3.
+        let sealed = json("{\n  \"format\": 3\n}\n".into()).replace('3', "2");
+        let error = check_seal(path, &sealed, 2).unwrap_err().to_string();
+        assert!(error.contains("its seal does not match"), "{error}");
+    }
+}
