@@ -5,6 +5,7 @@
 //! not recorded.
 
 mod attempts;
+mod build;
 mod kernels;
 mod memory;
 
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::spec::adjustment::{Adjustment, Change, learning_rate_factor};
 pub use crate::spec::failure::FailureClass;
 pub use attempts::Attempts;
+pub use build::Build;
 pub use kernels::Kernels;
 pub use memory::{MemoryGrowth, MemoryPeak, PoolUsage};
 
@@ -153,6 +155,9 @@ pub struct Started {
     /// Whose kernels compute its convolutions of one and two dimensions, `runner` or `burn`; none without such layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conv: Option<String>,
+    /// The build that computes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<Build>,
 }
 
 /// Where a run is.

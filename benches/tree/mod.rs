@@ -38,6 +38,7 @@ fn make_run(run: &RunPlan, at: usize, folder: &RunFolder, environment: &Environm
         startup_secs: 0.03,
         kept_on_device: BTreeMap::from([("train".into(), 1_000_000)]),
         conv: None,
+        build: None,
     };
     let environment = environment.of_run(run, &started);
     write_json(&folder.environment_json(), &environment).expect("environment.json");

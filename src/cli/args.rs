@@ -340,6 +340,9 @@ pub(super) struct ExecArgs {
     /// Instead of the plan's limit: the bytes that a probe may hold
     #[arg(long, value_name = "BYTES", requires = "probe")]
     pub(super) probe_limit: Option<u64>,
+    /// What is known of the file of this program
+    #[arg(long, hide = true)]
+    pub(super) build: Option<String>,
     /// Fail at this moment
     #[arg(long, hide = true)]
     pub(super) inject_fault: Option<Fault>,

@@ -135,6 +135,7 @@ impl Prober<'_> {
         let folder = RunFolder(place.path().join("run"));
         folder.write_plan(run).map_err(wrong)?;
         let mut arguments = vec!["--probe".to_owned()];
+        arguments.extend(super::run::build_argument());
         if let Some(room) = self.room(run) {
             arguments.extend(["--probe-limit".to_owned(), room.bytes.to_string()]);
         }

@@ -13,13 +13,16 @@ use super::{ExecArgs, FAILED, INTERRUPTED, Logging, OK, log_to};
 use crate::diagnostic::Diagnostic;
 use crate::event::{Event, FailureClass, Outcome};
 use crate::plan::RunPlan;
-use crate::record::RunFolder;
+use crate::record::{RunFolder, take_known_build};
 use crate::spec::document::plain_io_error;
 use crate::train::{self, Executed, Interrupter, Job, Meter, is_out_of_memory, panic_text};
 
 /// Executes the run of a folder.
 pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
     let started = Instant::now();
+    if let Some(known) = &args.build {
+        take_known_build(known);
+    }
     let mut output = Output::default();
     let folder = RunFolder(args.folder.clone());
     let plan = match folder.read_plan() {

@@ -55,7 +55,7 @@ pub fn list(args: &ListArgs, output: &mut Output) -> u8 {
                     counted(num, "run")
                 ));
             }
-            listed.note.into_iter().for_each(|note| output.say(note));
+            listed.notes.iter().for_each(|note| output.say(note));
             code
         }
         Err((message, help)) => {

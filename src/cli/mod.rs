@@ -1,6 +1,7 @@
 //! The command line: one function for each verb, which wires the layers and holds no logic of its own.
 
 mod args;
+mod builds;
 mod bundle;
 mod calibrate;
 mod compare;

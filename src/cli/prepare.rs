@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::builds::other_builds;
 use super::experiment::{refuse, show as show_refusals};
 use super::output::Output;
 use crate::console::Mode;
@@ -226,6 +227,13 @@ pub fn prepare(
             "what was there before is kept in {}",
             place.display()
         ));
+    }
+    if mode == Mode::Normal {
+        let runs = plan.runs.iter().zip(&statuses);
+        let runs = runs.filter(|(run, _)| chosen.contains(run.id.as_str()));
+        for note in other_builds(folder, runs) {
+            output.say(&note);
+        }
     }
     Ok(todo)
 }

@@ -25,6 +25,7 @@ use crate::plan::inventory::{HOST, Inventory};
 use crate::plan::{Expected, Plan, RunPlan, quoted};
 use crate::record::{
     Calibrations, Collector, Environment, ExperimentFolder, RunFolder, State, available_memory,
+    known_build, look_at_this_build,
 };
 use crate::report::{self, Report};
 use crate::spec::backend::DeviceName;
@@ -62,6 +63,9 @@ fn try_run(args: &RunArgs, logging: &Logging, output: &mut Output) -> Result<u8,
         (_, true) => "left out by --only",
         _ => "left out by --only and --retry",
     };
+    if !selected.is_empty() {
+        look_at_this_build();
+    }
     let todo = prepare(&folder, &document, &plan, &selected, left_out, mode, output)?;
     let launch = Launch {
         args,
@@ -330,6 +334,7 @@ impl Launch<'_> {
             .filter(|(glob, _)| glob.matches(&run.id));
         let mut arguments = worker_arguments(self.logging, fault);
         arguments.extend(kernels_argument(self.folder));
+        arguments.extend(build_argument());
         Task {
             plan: run.clone(),
             folder: folder.0.clone(),
@@ -448,6 +453,12 @@ pub fn kernels_argument(folder: &ExperimentFolder) -> [String; 2] {
     ["--kernels".to_owned(), kernels.display().to_string()]
 }
 
+/// The argument that tells a worker of which build this program is, so that it need not read its file.
+pub fn build_argument() -> Vec<String> {
+    let known = known_build().map(|known| ["--build".to_owned(), known]);
+    known.into_iter().flatten().collect()
+}
+
 /// Arguments that every worker gets.
 pub fn worker_arguments(logging: &Logging, fault: Option<&(WildMatch, String)>) -> Vec<String> {
     let mut arguments = vec!["-v".to_owned(); logging.verbose.into()];
@@ -499,7 +510,7 @@ fn show(report: &Report, folder: &ExperimentFolder, args: &RunArgs, output: &mut
         output.print(&report::table(report, Output::width()));
     }
     for footnote in report::footnotes(report) {
-        output.say(footnote);
+        output.say(&footnote);
     }
     let num_skipped = report.problems.iter().filter(|p| p.is_skipped()).count();
     let and = |num: usize, what: &str| match num {

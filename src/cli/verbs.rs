@@ -4,6 +4,7 @@ use std::path::Path;
 
 use comfy_table::{ContentArrangement, Table, presets};
 
+use super::builds::other_builds;
 use super::calibrate::calibrations;
 use super::experiment::{plan as plan_experiment, refuse};
 use super::output::Output;
@@ -53,7 +54,7 @@ pub fn plan(args: &SpecArgs, json: bool, results: &Path, output: &mut Output) ->
     match json {
         true => output.print(&serde_json::to_string_pretty(&plan).unwrap_or_default()),
         false => match to_do(&plan, &ExperimentFolder(results.join(&plan.experiment))) {
-            Ok(to_do) => {
+            Ok((to_do, notes)) => {
                 let calibrations = calibrations();
                 let folder = ExperimentFolder(results.join(&plan.experiment));
                 let expected = plan.runs.iter().map(|run| {
@@ -63,9 +64,8 @@ pub fn plan(args: &SpecArgs, json: bool, results: &Path, output: &mut Output) ->
                 });
                 let expected: Vec<(RunPlan, Expected)> = expected.collect();
                 output.print(&plan_table(&plan, &expected, to_do));
-                remarks(&expected)
-                    .iter()
-                    .for_each(|remark| output.say(remark));
+                let remarks = remarks(&expected).into_iter();
+                remarks.chain(notes).for_each(|remark| output.say(&remark));
             }
             Err(error) => {
                 let diagnostic = Diagnostic::error("results", plain_io_error(&error));
@@ -83,20 +83,26 @@ pub fn plan(args: &SpecArgs, json: bool, results: &Path, output: &mut Output) ->
 }
 
 /// What is to be done for each run, as a results folder says; nothing when there is no such folder and nothing is
-/// skipped.
-fn to_do(plan: &Plan, folder: &ExperimentFolder) -> std::io::Result<Option<Vec<String>>> {
+/// skipped. With it comes what is to be said of runs that another build made.
+fn to_do(
+    plan: &Plan,
+    folder: &ExperimentFolder,
+) -> std::io::Result<(Option<Vec<String>>, Vec<String>)> {
     let runs = plan.runs.iter();
     if !folder.plan_json().exists() && runs.clone().all(|run| run.skip.is_none()) {
-        return Ok(None);
+        return Ok((None, Vec::new()));
     }
-    let to_do = runs.map(|run| {
-        let status = status(run, &folder.run(&run.id))?;
-        Ok(match run.skip.is_some() && status != Status::Completed {
-            true => "to skip".to_owned(),
-            false => status.to_do(),
-        })
+    let statuses = runs.clone().map(|run| status(run, &folder.run(&run.id)));
+    let statuses: Vec<Status> = statuses.collect::<std::io::Result<_>>()?;
+    let to_do = runs.clone().zip(&statuses).map(|(run, status)| {
+        if run.skip.is_some() && *status != Status::Completed {
+            "to skip".to_owned()
+        } else {
+            status.to_do()
+        }
     });
-    to_do.collect::<std::io::Result<_>>().map(Some)
+    let to_do = to_do.collect();
+    Ok((Some(to_do), other_builds(folder, runs.zip(&statuses))))
 }
 
 /// A run with what was changed about it, where it is to go on.
@@ -272,7 +278,7 @@ fn report_on(
             output.print(&reports::table(&report, Output::width()));
             reports::footnotes(&report)
                 .into_iter()
-                .for_each(|note| output.say(note));
+                .for_each(|note| output.say(&note));
             for problem in report.problems.iter().filter(|p| p.outcome.is_unreadable()) {
                 output.say(&format!(
                     "passed over: {}: {}",

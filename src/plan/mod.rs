@@ -2,9 +2,11 @@
 //!
 //! Knows no device, clock or disk. Data is looked at through a function that the caller passes.
 
+mod best;
 pub mod budget;
 mod calibration;
 mod command;
+mod held_out;
 pub mod inventory;
 mod kept;
 mod pieces;
@@ -46,8 +48,10 @@ use crate::spec::sweep::SweepSpec;
 use crate::spec::task::TaskSpec;
 use crate::spec::train::TrainSpec;
 use crate::spec::{CheckpointSpec, ExperimentSpec};
+pub use best::Ties;
 pub use calibration::{Basis, Calibration, Expected, Probe};
 pub use command::quoted;
+pub use held_out::HeldOut;
 use inventory::Inventory;
 pub use pieces::PieceSizes;
 use place::{Machine, Place};

@@ -70,8 +70,14 @@ impl Collector {
                 // Of the attempt before, or of a runner that was killed.
                 let _ = fs::remove_file(folder.progress_json());
                 let path = folder.environment_json();
-                write_json(&path, &self.environment.of_run(plan, started))
-                    .map_err(|e| unwritable(&path, e))?;
+                let mut environment = self.environment.of_run(plan, started);
+                // What cannot be read says nothing of where the run was begun.
+                if started.resumed_step > 0
+                    && let Ok(Some(before)) = folder.read_environment()
+                {
+                    environment = environment.resumed_from(before);
+                }
+                write_json(&path, &environment).map_err(|e| unwritable(&path, e))?;
                 folder.sync_begun()
             }
             // The checkpoint is on the disk, and the events before it have to be as well.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 use super::seal::FIRST_SEALED;
 use super::{Environment, RunFolder, RunRecord, Settings, TRACE_FILES, is_other_format, remedy};
 use crate::event::{FailureClass, MemoryPeak, Metrics, Outcome};
-use crate::plan::RunPlan;
+use crate::plan::{HeldOut, RunPlan};
 use crate::spec::adjustment::lasting;
 use crate::spec::document::plain_io_error;
 use crate::spec::section::Choice;
@@ -183,6 +183,12 @@ pub struct DataUsed {
     pub what: String,
     /// sha256 of each split's items; empty while no run has started.
     pub digests: BTreeMap<String, String>,
+    /// Items of the valid split; 0 where that is not known.
+    #[serde(default)]
+    pub num_valid: usize,
+    /// Where the valid split comes from.
+    #[serde(default)]
+    pub held_out: HeldOut,
 }
 
 /// What a run's folder says, before data and environments are numbered.
@@ -204,6 +210,8 @@ impl Read {
             data: DataUsed {
                 what: run.data.in_words(),
                 digests: BTreeMap::new(),
+                num_valid: run.data.num_valid,
+                held_out: run.held_out(),
             },
             environment: None,
             is_sure: true,
@@ -251,10 +259,11 @@ impl Read {
             read.data.digests = started.data_digests.clone();
         }
         if let Some(environment) = &mut read.environment {
-            environment.recorded_at = String::new();
-            if let Some(worker) = &mut environment.worker {
-                worker.data_digests.clear();
-            }
+            environment.forget_occasion();
+            environment
+                .earlier
+                .iter_mut()
+                .for_each(Environment::forget_occasion);
         }
         read
     }

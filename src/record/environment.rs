@@ -8,7 +8,8 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use sysinfo::System;
 
-use crate::event::{Kernels, Started};
+use super::build::this_build;
+use crate::event::{Build, Kernels, Started};
 use crate::plan::RunPlan;
 use crate::plan::inventory::Inventory;
 
@@ -45,9 +46,21 @@ pub struct Environment {
     pub drivers: BTreeMap<String, String>,
     /// What stands in for the data that was asked for, and why.
     pub data_notice: Option<String>,
+    /// The build that computed it; none in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<Build>,
     /// What the worker found: device, data digests, threads.
     pub worker: Option<Worker>,
+    /// Where the attempts before were computed that it was resumed from, if that was elsewhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<Environment>,
 }
+
+/// What the kernels that were chosen are called.
+pub const KERNELS: &str = "kernels chosen";
+
+/// What the device is called.
+const DEVICE: &str = "device";
 
 /// What the worker found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -119,7 +132,9 @@ impl Environment {
             memory_bytes: total_memory(),
             drivers: BTreeMap::new(),
             data_notice,
+            build: this_build(),
             worker: None,
+            earlier: Vec::new(),
         }
     }
 
@@ -137,9 +152,16 @@ impl Environment {
         let stands_in = plan.data.stands_in_for.is_some();
         let mut drivers = self.drivers.clone();
         drivers.retain(|device, _| *device == started.device);
+        // The worker may be of another build than the runner: somebody may have put another file in its place.
+        let build = started.build.clone();
         Self {
             drivers,
             data_notice: self.data_notice.clone().filter(|_| stands_in),
+            runner_version: match &build {
+                Some(build) => build.version.clone(),
+                None => self.runner_version.clone(),
+            },
+            build,
             worker: Some(Worker {
                 device_name: started.device_name.clone(),
                 threads: started.threads,
@@ -149,5 +171,52 @@ impl Environment {
             }),
             ..self.clone()
         }
+    }
+
+    /// The same for a run that was resumed: with where its earlier attempts were computed, as far as numbers may depend
+    /// on it and it was not the same.
+    pub fn resumed_from(mut self, before: Environment) -> Self {
+        let Environment { earlier, .. } = &before;
+        let mut all = earlier.clone();
+        all.push(Environment {
+            earlier: Vec::new(),
+            ..before
+        });
+        all.retain(|other| other.facts() != self.facts());
+        self.earlier = all;
+        self
+    }
+
+    /// Without what is different for each run: the clock, and the digests of the data, which have a place of their own.
+    pub(super) fn forget_occasion(&mut self) {
+        self.recorded_at.clear();
+        if let Some(worker) = &mut self.worker {
+            worker.data_digests.clear();
+        }
+    }
+
+    /// What numbers may depend on, by name, without the kernels that were chosen: those of one place are compared with
+    /// those of the same place by [`Kernels::differing`]. Threads are not among it, since no sum depends on them.
+    pub fn facts(&self) -> Vec<(&'static str, Option<String>)> {
+        let worker = self.worker.as_ref();
+        let build = match &self.build {
+            Some(build) => build.to_string(),
+            None => self.runner_version.clone(),
+        };
+        vec![
+            ("runner", Some(build)),
+            ("burn", Some(self.burn_version.clone())),
+            ("backends", Some(self.backends.join(" "))),
+            ("operating system", Some(self.os.clone())),
+            ("processor", Some(self.cpu.clone())),
+            (DEVICE, worker.map(|w| w.device_name.clone())),
+            ("driver", self.drivers.values().next().cloned()),
+            ("convolutions by", worker.and_then(|w| w.conv.clone())),
+        ]
+    }
+
+    /// The kernels that were chosen, if any were.
+    pub fn kernels(&self) -> Option<&Kernels> {
+        self.worker.as_ref()?.kernels.as_ref()
     }
 }

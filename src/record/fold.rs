@@ -191,14 +191,13 @@ impl RunRecord {
         }
     }
 
-    /// The best epoch by the objective, the first of equals.
+    /// The best epoch by the objective; ties are broken as [`RunPlan::prefers_later`] does.
     pub fn best_epoch(&self, plan: &RunPlan) -> Option<&Epoch> {
-        let name = plan.objective.name();
-        let value = |epoch: &Epoch| epoch.metrics.get(&name).copied().unwrap_or(f64::NAN);
         self.epochs.iter().reduce(|best, epoch| {
-            match plan.objective.is_better(value(epoch), value(best)) {
-                true => epoch,
-                false => best,
+            if plan.prefers_later(&epoch.metrics, &best.metrics) {
+                epoch
+            } else {
+                best
             }
         })
     }

@@ -33,6 +33,7 @@
 //! besides is in its last events by its digests (`files.rs`).
 
 mod answer;
+mod build;
 mod calibrations;
 pub mod capsule;
 mod collector;
@@ -58,11 +59,12 @@ mod write;
 mod written;
 
 pub use answer::{PATIENCE, answer};
+pub use build::{known_build, look_at_this_build, take_known_build, this_build};
 pub use calibrations::Calibrations;
 pub use collector::{Collector, Recorded};
 pub use damage::{is_damaged, remedy};
 pub use entry::{DataUsed, MemoryUse, OTHER_FORMAT_REMEDY, PLAN_REMEDY, RunEntry, State};
-pub use environment::{Environment, available_memory, total_memory};
+pub use environment::{Environment, KERNELS, available_memory, total_memory};
 pub use fold::{RunRecord, Summary};
 pub use format::is_other_format;
 pub use index::Index;

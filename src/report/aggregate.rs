@@ -8,11 +8,12 @@ use serde_json::Value as Json;
 use super::backends::by_backend;
 use super::curves::Curves;
 use super::folds::Folds;
+use super::mixture::{differing, mixed_data};
 use super::model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial};
 use super::numbers::{natural_order, value_text};
 use super::rank::{is_of_several_losses, ranked};
 use super::sample::{ALPHA, CONFIDENCE, COSTS, Repeat, Sample, keyed};
-use crate::plan::{FORMAT, Plan, quoted};
+use crate::plan::{FORMAT, Plan, Ties, quoted};
 use crate::record::{Index, MemoryUse, RunEntry, State};
 use crate::spec::failure::FailureClass;
 use crate::spec::metric::Objective;
@@ -79,7 +80,8 @@ fn sum_up(index: &Index, command: &str, leftovers: Vec<String>, is_to_compare: b
         )),
     }
     if is_to_compare {
-        for (trial, runs) in trials.iter_mut().zip(&completed) {
+        let averaged = trials.iter_mut().zip(&completed);
+        for (trial, runs) in averaged.filter(|(trial, _)| !trial.has_mixed_data()) {
             trial.metrics.extend(costs(runs, &folds));
         }
     }
@@ -104,6 +106,7 @@ fn sum_up(index: &Index, command: &str, leftovers: Vec<String>, is_to_compare: b
         experiment: plan.experiment.clone(),
         question: plan.question.clone(),
         objective: name.clone(),
+        ties: Ties::of(plan.format),
         baseline,
         notices: plan.notices.clone(),
         axes,
@@ -161,7 +164,11 @@ fn trials<'a>(
     }
     let objective = index.plan.objective.name();
     let pairs = trials.par_iter_mut().zip(&completed);
-    pairs.for_each(|(trial, runs)| trial.sum_up(runs, folds, &objective, is_told));
+    pairs.for_each(|(trial, runs)| {
+        trial.mixed_data = mixed_data(index, runs, folds);
+        trial.differing = differing(index, runs);
+        trial.sum_up(runs, folds, &objective, is_told);
+    });
     (trials, completed)
 }
 
@@ -357,6 +364,8 @@ impl Trial {
             runs: Vec::new(),
             data: Vec::new(),
             environments: Vec::new(),
+            mixed_data: Vec::new(),
+            differing: Vec::new(),
         }
     }
 
@@ -373,6 +382,13 @@ impl Trial {
             .iter()
             .filter(|run| run.moved_to.is_some())
             .count();
+        let data: BTreeSet<usize> = completed.iter().map(|run| run.data).collect();
+        self.data = data.into_iter().collect();
+        let environments = completed.iter().filter_map(|run| run.environment);
+        self.environments = environments.collect::<BTreeSet<_>>().into_iter().collect();
+        if self.has_mixed_data() {
+            return;
+        }
         self.metrics = samples(completed, folds, is_told);
         if let Some(sample) = self.metrics.remove(objective) {
             let sample = sample.with_bootstrap();
@@ -380,10 +396,6 @@ impl Trial {
         }
         self.wall_secs = mean(completed.iter().map(|run| run.wall_secs));
         self.epoch_secs = mean(completed.iter().filter_map(|run| run.epoch_secs));
-        let data: BTreeSet<usize> = completed.iter().map(|run| run.data).collect();
-        self.data = data.into_iter().collect();
-        let environments = completed.iter().filter_map(|run| run.environment);
-        self.environments = environments.collect::<BTreeSet<_>>().into_iter().collect();
     }
 }
 

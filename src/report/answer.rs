@@ -1,9 +1,11 @@
 //! The answer in sentences, and what belongs to the ranked table.
 
+use super::mixture::{data_in_words, environments_in_words, other_items};
 use super::model::{Report, Trial};
 use super::numbers::{interval, mean_and_sd};
 use super::sample::{bounds, is_beyond};
-use super::table::verdict_of;
+use super::table::{shows_last, verdict_of};
+use super::varied::varied;
 use super::verdict;
 
 /// The first sentences: which trial is ahead, and what may be claimed of it.
@@ -21,9 +23,12 @@ pub fn answer(report: &Report) -> String {
         return format!(
             "No trial is ranked: `{}` {}; {count}.",
             report.objective,
-            match report.is_of_several_losses(&report.objective) {
-                true => "is that of other functions in other trials",
-                false => "is not a number in any of them",
+            if report.is_of_several_losses(&report.objective) {
+                "is that of other functions in other trials"
+            } else if report.trials.iter().any(Trial::has_mixed_data) {
+                "is not averaged over runs that read different data"
+            } else {
+                "is not a number in any of them"
             }
         );
     };
@@ -65,7 +70,7 @@ fn claim(report: &Report, best: &Trial) -> Option<String> {
             Some(verdict) => format!(
                 "Against the baseline `{}`: {}.",
                 baseline.trial,
-                verdict::in_words(verdict)
+                verdict::in_words(verdict, report.folds)
             ),
             None => "It is the baseline.".into(),
         });
@@ -108,9 +113,13 @@ pub fn about_table(report: &Report) -> String {
         None => "n seeds".into(),
     };
     let mut text = format!(
-        "Mean ± standard deviation over {n}, of each run's best epoch by `{}`. The interval for the mean is Student's. s/run is wall time.",
-        report.objective
+        "Mean ± standard deviation over {n}, of each run's best epoch by `{}`: {}. The interval for the mean is Student's. s/run is wall time.",
+        report.objective,
+        report.ties.in_words(&report.objective)
     );
+    if shows_last(report) {
+        text.push_str(" Beside it stands its mean at the last epoch.");
+    }
     if report.folds.is_some() {
         text.push_str(" A fold counts as a seed does, and differences are paired by both. Folds share most of their training items, so intervals and verdicts over them claim more than they should (Nadeau and Bengio, 2003).");
     }
@@ -125,6 +134,15 @@ pub fn about_table(report: &Report) -> String {
         text.push_str(&format!(" {}", about_bounds(&report.objective)));
     }
     text
+}
+
+/// What a reader has to know of the ranked table besides: what its spread says, and which runs do not belong together.
+pub fn about_runs(report: &Report) -> Vec<String> {
+    let warnings = data_in_words(report).into_iter();
+    let warnings = warnings.chain(other_items(report));
+    let warnings = warnings.chain(environments_in_words(report));
+    let warnings = warnings.map(|warning| format!("Warning: {warning}"));
+    varied(report).into_iter().chain(warnings).collect()
 }
 
 /// Why an interval goes beyond what its metric can be.

@@ -70,11 +70,11 @@ pub fn by_backend(trials: &[Trial], objective: &str, direction: Direction) -> Ve
     }
     let mut rows = Vec::new();
     for (name, members) in &groups {
-        // What was computed elsewhere than its row says is compared with nothing.
-        let can_be = |trial: &&&Trial| trial.n > 0 && trial.num_moved == 0;
-        let first = members.iter().find(can_be);
+        // What was computed elsewhere than its row says, or over different data, is compared with nothing.
+        let can_be = |trial: &Trial| trial.num_moved == 0 && !trial.has_mixed_data();
+        let first = members.iter().find(|trial| trial.n > 0 && can_be(trial));
         let is_other =
-            |trial: &Trial| trial.num_moved == 0 && first.is_some_and(|first| first.id != trial.id);
+            |trial: &Trial| can_be(trial) && first.is_some_and(|first| first.id != trial.id);
         let others: Vec<&&Trial> = members.iter().filter(|trial| is_other(trial)).collect();
         let baseline = first.map_or::<&[_], _>(&[], |first| first.values(objective));
         let samples = others.iter().map(|trial| trial.values(objective));
@@ -130,7 +130,7 @@ fn against(trial: &Trial, first: &Trial, verdict: Option<Verdict>) -> Against {
 }
 
 /// The table: a row for each trial on each backend.
-pub fn rows(backends: &[OnBackend], value: &str) -> Columns {
+pub fn rows(backends: &[OnBackend], value: &str, folds: Option<usize>) -> Columns {
     let dash = || "-".to_owned();
     let times = |factor: f64| format!("{} x", short_number(factor));
     let row = |on: &OnBackend| {
@@ -143,7 +143,7 @@ pub fn rows(backends: &[OnBackend], value: &str) -> Columns {
             on.n.to_string(),
             objective.map_or_else(dash, |s| mean_and_sd(&s.description)),
             found.map_or_else(dash, verdict::difference),
-            found.map_or_else(dash, verdict::in_words),
+            found.map_or_else(dash, |found| verdict::in_words(found, folds)),
             on.epoch_secs.map_or_else(dash, short_number),
             against.and_then(|a| a.speed).map_or_else(dash, times),
             on.memory_bytes.map_or_else(dash, show_bytes),

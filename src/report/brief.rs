@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::folds::Folds;
+use super::mixture::mixed_trials;
 use super::numbers::short_number;
 use super::rank::is_of_several_losses;
 use crate::record::{Index, State};
@@ -74,14 +75,17 @@ fn best(index: &Index) -> Option<String> {
         return None;
     }
     let folds = Folds::of(index);
+    let mixed = mixed_trials(index);
     let mut trials: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for run in index
         .runs
         .iter()
         .filter(|run| run.state == State::Completed)
     {
-        let values = trials.entry(folds.trial(run)).or_default();
-        values.extend(run.metrics.get(&name));
+        let trial = folds.trial(run);
+        let value = run.metrics.get(&name);
+        let value = value.filter(|_| !mixed.contains_key(&trial));
+        trials.entry(trial).or_default().extend(value);
     }
     let means = trials.iter().filter(|(_, values)| !values.is_empty());
     let means = means.map(|(trial, values)| {

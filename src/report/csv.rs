@@ -30,7 +30,7 @@ pub fn csv(report: &Report) -> String {
         ]
         .map(str::to_owned),
     );
-    head.extend(["memory_bytes", "num_adjusted"].map(str::to_owned));
+    head.extend(["memory_bytes", "num_adjusted", "data_sets", "differing"].map(str::to_owned));
     let mut text = line(&head);
     for trial in &report.trials {
         text.push_str(&line(&row(report, trial, &names)));
@@ -61,6 +61,7 @@ fn row(report: &Report, trial: &Trial, names: &[&String]) -> Vec<String> {
         number(sample.and_then(|sample| sample.worst)),
     ]);
     let compared = trial.verdict.as_ref().and_then(|v| v.comparison.as_ref());
+    let differing: Vec<&str> = trial.differing.iter().map(|it| it.what.as_str()).collect();
     row.extend([
         number(compared.map(|compared| compared.mean_difference)),
         number(compared.map(|compared| compared.test.p)),
@@ -75,6 +76,8 @@ fn row(report: &Report, trial: &Trial, names: &[&String]) -> Vec<String> {
             .memory
             .map_or(String::new(), |memory| memory.measured.bytes().to_string()),
         trial.num_adjusted.to_string(),
+        trial.mixed_data.len().max(trial.n.min(1)).to_string(),
+        differing.join("; "),
     ]);
     row
 }

@@ -98,7 +98,8 @@ impl Curves {
             }
         }
         let trials = report.trials.iter();
-        let have = trials.filter_map(|trial| Some((trial, by_trial.get(trial.id.as_str())?)));
+        let have = trials.filter(|trial| !trial.has_mixed_data());
+        let have = have.filter_map(|trial| Some((trial, by_trial.get(trial.id.as_str())?)));
         let have: Vec<(&Trial, &Vec<&RunEntry>)> = have.collect();
         let baseline = have.iter().position(|(trial, _)| report.is_baseline(trial));
         let mut chosen: Vec<usize> = (0..have.len().min(MAX_TRIALS)).collect();

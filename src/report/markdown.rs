@@ -2,7 +2,7 @@
 
 use comfy_table::presets;
 
-use super::answer::{about_table, adjusted, answer};
+use super::answer::{about_runs, about_table, adjusted, answer};
 use super::model::Report;
 use super::sections::{Section, cut, sections};
 use super::table::{Columns, about_losses, ranked};
@@ -20,7 +20,8 @@ pub fn markdown(report: &Report) -> String {
     let mut table = ranked(report, true);
     let is_cut = cut(&mut table);
     push_table(&mut text, table);
-    let notes = [about_table(report)].into_iter().chain(is_cut);
+    let notes = [about_table(report)].into_iter();
+    let notes = notes.chain(about_runs(report)).chain(is_cut);
     let notes = notes.chain(about_losses(report).map(str::to_owned));
     for note in notes.chain(adjusted(report)) {
         text.push_str(&format!("\n{}\n", note.replace('*', "\\*")));

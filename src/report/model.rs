@@ -8,8 +8,10 @@ use serde_json::{Map, Value as Json};
 use super::backends::OnBackend;
 use super::curves::Curves;
 use super::evaluation::Selected;
+use super::mixture::{Differing, SameData};
 use super::rank;
 use super::sample::Sample;
+use crate::plan::Ties;
 use crate::record::{DataUsed, Environment, MemoryUse, State};
 use crate::statistics::{Marginal, Verdict};
 
@@ -24,6 +26,9 @@ pub struct Report {
     pub question: String,
     /// The metric that trials are ranked by.
     pub objective: String,
+    /// Which of several epochs with the best objective is a run's best one.
+    #[serde(default)]
+    pub ties: Ties,
     /// What the others are compared with; none where there is nothing to compare.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
@@ -121,6 +126,12 @@ pub struct Trial {
     /// Which environments of the provenance they were computed in.
     #[serde(default)]
     pub environments: Vec<usize>,
+    /// Its completed runs by their data, where they did not read the same: then it has no metrics and no rank.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mixed_data: Vec<SameData>,
+    /// What numbers may depend on and is not the same for all of its completed runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differing: Vec<Differing>,
 }
 
 /// What an axis does to the objective.
@@ -202,6 +213,11 @@ impl Problem {
 }
 
 impl Trial {
+    /// Whether its completed runs read different data, so that they have no mean.
+    pub fn has_mixed_data(&self) -> bool {
+        !self.mixed_data.is_empty()
+    }
+
     /// Over how many runs its numbers are: `2`, or `2 of 3` where not all that are planned are completed.
     pub fn n_in_words(&self) -> String {
         match self.n == self.runs.len() {

@@ -62,6 +62,12 @@ impl Section {
         self
     }
 
+    /// With paragraphs after it.
+    fn notes(mut self, texts: impl IntoIterator<Item = String>) -> Self {
+        self.notes.extend(texts);
+        self
+    }
+
     /// With a table, which is cut where it is too long for a reader.
     fn columns(mut self, mut table: Columns) -> Self {
         self.notes.extend(cut(&mut table));

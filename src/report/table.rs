@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use comfy_table::{ContentArrangement, Table, TableStyle, presets};
 
+use super::answer::about_runs;
 use super::model::{Report, Trial};
-use super::numbers::{interval, mean_and_sd, value_text};
+use super::numbers::{interval, mean_and_sd, short_number, value_text};
 use super::verdict;
 
 /// Columns of text with their names.
@@ -75,7 +76,7 @@ pub fn ranked(report: &Report, with_more: bool) -> Columns {
             trial.axes.get(key).map_or("-".into(), value_text)
         });
     }
-    push_objective(&mut columns, report, true);
+    push_objective(&mut columns, report, true, with_more);
     if with_more {
         let names = more_metrics(report);
         let is_narrow = names.len() > MOST_METRICS;
@@ -108,11 +109,18 @@ pub fn all_metrics(report: &Report) -> Option<Columns> {
     Some(columns)
 }
 
-fn push_objective(columns: &mut Columns, report: &Report, with_interval: bool) {
+fn push_objective(columns: &mut Columns, report: &Report, with_interval: bool, with_last: bool) {
     columns.push(report, "n", |trial| trial.n_in_words() + mark(trial));
     columns.push(report, head_of(report, &report.objective), |trial| {
-        metric(trial, &report.objective)
+        if trial.has_mixed_data() {
+            "mixed data".to_owned()
+        } else {
+            metric(trial, &report.objective)
+        }
     });
+    if with_last && shows_last(report) {
+        columns.push(report, "last epoch", |trial| last(report, trial));
+    }
     if with_interval && report.trials.iter().any(|trial| trial.n > 1) {
         columns.push(report, "95 % interval", |trial| {
             let sample = report.objective_of(trial);
@@ -133,7 +141,7 @@ fn push_objective(columns: &mut Columns, report: &Report, with_interval: bool) {
 pub fn verdict_of(report: &Report, trial: &Trial) -> String {
     match (&trial.verdict, &report.baseline) {
         _ if trial.n == 0 => "-".into(),
-        (Some(verdict), _) => verdict::in_words(verdict),
+        (Some(verdict), _) => verdict::in_words(verdict, report.folds),
         (None, Some(baseline)) if !baseline.is_picked => "baseline".into(),
         _ => "-".into(),
     }
@@ -176,6 +184,22 @@ pub fn metric(trial: &Trial, name: &str) -> String {
     sample.map_or("-".into(), |sample| mean_and_sd(&sample.description))
 }
 
+/// The mean of the objective after the last epochs of a trial's runs. It was not selected by its value, as the best
+/// epoch's was.
+fn last(report: &Report, trial: &Trial) -> String {
+    let sample = trial.metrics.get(&format!("last/{}", report.objective));
+    sample.map_or("-".into(), |sample| short_number(sample.mean()))
+}
+
+/// Whether the last epochs stand beside the best ones: where a reader would see other digits.
+pub fn shows_last(report: &Report) -> bool {
+    report.trials.iter().any(|trial| {
+        let best = report.objective_of(trial);
+        let best = best.map(|sample| short_number(sample.mean()));
+        best.is_some_and(|best| ![best.as_str(), "-"].contains(&last(report, trial).as_str()))
+    })
+}
+
 /// Marks a trial with runs that are not what was planned.
 fn mark(trial: &Trial) -> &'static str {
     match trial.num_adjusted {
@@ -184,14 +208,16 @@ fn mark(trial: &Trial) -> &'static str {
     }
 }
 
-/// What the marks in a table mean; nothing when there are none.
-pub fn footnotes(report: &Report) -> Vec<&'static str> {
+/// What the marks in a table mean, what its spread says, and which runs do not belong together.
+pub fn footnotes(report: &Report) -> Vec<String> {
     let mut trials = report.trials.iter();
     let marked = trials.any(|trial| trial.num_adjusted > 0);
     let adjusted = marked.then_some(
         "* with runs that were adjusted, after a failure or to fit into memory: see the remarks of report.md",
     );
-    adjusted.into_iter().chain(about_losses(report)).collect()
+    let marks = adjusted.into_iter().chain(about_losses(report));
+    let marks = marks.map(str::to_owned);
+    marks.chain(about_runs(report)).collect()
 }
 
 /// The ranked trials for a terminal of `width` columns: the widest of some tables that fits, else a line or two for
@@ -201,7 +227,7 @@ pub fn table(report: &Report, width: u16) -> String {
         let mut columns = Columns::new();
         columns.push(report, "#", rank(report));
         columns.push(report, "trial", |trial| trial.id.clone());
-        push_objective(&mut columns, report, false);
+        push_objective(&mut columns, report, false, false);
         if !with_verdict && report.baseline.is_some() {
             columns.head.pop();
             columns.rows.iter_mut().for_each(|row| drop(row.pop()));

@@ -22,7 +22,7 @@ use super::fault::{Fault, Phase};
 use super::metrics::Sums;
 use super::{Emit, Job};
 use crate::data::{sha256_hex, sha256_of};
-use crate::event::{Adjustment, Epoch, Event};
+use crate::event::{Adjustment, Epoch, Event, Metrics};
 use crate::plan::{FORMAT, RunPlan};
 use crate::record::{RunFolder, TraceSums, sync_file, write_json_synced};
 
@@ -68,6 +68,13 @@ pub struct Best {
 }
 
 impl State {
+    /// The numbers of the best epoch.
+    pub fn best_epoch(&self) -> Option<&Epoch> {
+        let best = self.best?;
+        let mut newest_first = self.history.iter().rev();
+        newest_first.find(|epoch| epoch.epoch == best.epoch)
+    }
+
     /// Whether the plan's early stopping ends the training here, seen from the history alone.
     pub fn is_stopped_early(&self, plan: &RunPlan) -> bool {
         let (Some(spec), Some(metric)) = (&plan.train.early_stopping, plan.watched()) else {
@@ -329,22 +336,28 @@ impl Checkpoints {
             .collect();
         let best_of = |step: &usize| Some(states.get(step)?.best?.step);
         let mut kept: Vec<usize> = newest.iter().filter_map(best_of).collect();
-        let objective = self.plan.objective;
-        let value = |state: &State| {
+        let objective = self.plan.objective.name();
+        let measured = |state: &State| {
             let is_whole = state.steps_in_epoch == 0;
             let last = state.history.last().filter(|_| is_whole)?;
-            last.metrics.get(&objective.name()).copied()
+            let has_objective = last.metrics.contains_key(&objective);
+            has_objective.then(|| last.metrics.clone())
         };
-        let mut ends: Vec<(usize, f64)> = states
+        let mut ends: Vec<(usize, Metrics)> = states
             .iter()
-            .filter_map(|(step, state)| Some((*step, value(state)?)))
+            .filter_map(|(step, state)| Some((*step, measured(state)?)))
             .collect();
-        // The sort is stable: of equals the first is the best one.
-        ends.sort_by(|(_, a), (_, b)| {
-            match (objective.is_better(*a, *b), objective.is_better(*b, *a)) {
-                (true, _) => Ordering::Less,
-                (_, true) => Ordering::Greater,
-                _ => Ordering::Equal,
+        // Steps are different, so that of two ends one is always preferred.
+        ends.sort_by(|(at, a), (other, b)| {
+            let is_first = match at.cmp(other) {
+                Ordering::Greater => self.plan.prefers_later(a, b),
+                Ordering::Less => !self.plan.prefers_later(b, a),
+                Ordering::Equal => return Ordering::Equal,
+            };
+            if is_first {
+                Ordering::Less
+            } else {
+                Ordering::Greater
             }
         });
         kept.extend(ends.iter().take(spec.keep_best).map(|(step, _)| *step));

@@ -407,8 +407,8 @@ impl Epochs {
         let objective = self.plan.objective;
         let value = metrics.get(&objective.name()).copied().unwrap_or(f64::NAN);
         let improved = state
-            .best
-            .is_none_or(|best| objective.is_better(value, best.value));
+            .best_epoch()
+            .is_none_or(|best| self.plan.prefers_later(&metrics, &best.metrics));
         if improved {
             state.best = Some(Best {
                 epoch: state.epochs_done,

@@ -57,7 +57,7 @@ use crate::data;
 use crate::data::order::{Purpose, stream_seed};
 use crate::event::{Adjustment, Event, FailureClass, Metrics, Outcome, Started};
 use crate::plan::RunPlan;
-use crate::record::{RunFolder, TraceWriter, write_json};
+use crate::record::{RunFolder, TraceWriter, this_build, write_json};
 use crate::spec::backend::Backend;
 pub use allocator::Allocator;
 use checkpoint::Checkpoints;
@@ -181,6 +181,7 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
             .network
             .has_convolutions()
             .then(|| plan.conv.on(plan.device.backend, plan.precision).to_owned()),
+        build: this_build(),
     }));
     let (step, epoch_end) = (start.step(plan), start.epochs_done * plan.steps_per_epoch);
     if step == 0 {

@@ -57,6 +57,7 @@ fn begin(run: &mut Exported, resumed_epochs: usize) {
         startup_secs: 0.0,
         kept_on_device: Default::default(),
         conv: None,
+        build: None,
     };
     let minute = if resumed_epochs > 0 { 90 } else { 0 };
     apply(run, minute, &Event::RunStarted(started));

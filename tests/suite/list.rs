@@ -43,11 +43,7 @@ const TABLE: Form = Form::Table { width: None };
 
 fn text(query: &Query, form: Form) -> String {
     match list(&[made_up()], query, form, NOW_MS) {
-        Ok(listed) => format!(
-            "{}\n{}",
-            listed.text.trim_end(),
-            listed.note.unwrap_or_default()
-        ),
+        Ok(listed) => format!("{}\n{}", listed.text.trim_end(), listed.notes.join("\n")),
         Err((message, help)) => format!("{message}\n  help: {help}"),
     }
 }
@@ -289,9 +285,9 @@ fn a_line_of_json_has_everything_of_a_run() {
     let line: Json = serde_json::from_str(&listed.text).unwrap();
     insta::assert_snapshot!("list_json", serde_json::to_string_pretty(&line).unwrap());
     // One trial alone is not chosen among others.
-    assert_eq!(listed.note, None);
+    assert!(listed.notes.is_empty());
     let all = list(&[made_up()], &Query::default(), Form::Json, NOW_MS).unwrap();
-    assert!(all.note.is_some());
+    assert!(!all.notes.is_empty());
     let csv = list(&[made_up()], &Query::default(), Form::Csv, NOW_MS).unwrap();
     insta::assert_snapshot!(csv.text.lines().next().unwrap(), @"experiment,run,trial,seed,outcome,objective,best_epoch,epochs,num_epochs,wall_secs,epoch_secs,memory_bytes,adjusted,failure,message,age,last_event_ms,fingerprint,weights_digest,model.hidden,optimizer.type,test/accuracy,valid/accuracy,valid/loss");
     assert_eq!(csv.text.lines().count(), 1 + 32);

@@ -156,6 +156,15 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
                 format!("what was measured: {}", list(&known)),
             ),
         };
+        if let Some(mixed) = trials.iter().find(|trial| trial.has_mixed_data()) {
+            return Err((
+                format!(
+                    "no trial has a mean to compare: the completed runs of `{}` read different data",
+                    mixed.id
+                ),
+                "`runner report` on the experiment's folder shows which runs read what".into(),
+            ));
+        }
         return Err((format!("no trial has `{value}`"), what));
     }
     let mean = |trial: &Trial| sample(trial, &value).map(Sample::mean);

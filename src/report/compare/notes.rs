@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Source, sample};
 use crate::record::{DataUsed, Environment};
 use crate::report::model::{Baseline, Trial};
+use crate::report::varied::varied;
 
 /// What a reader has to know before believing the table.
 pub fn notes(
@@ -26,7 +27,15 @@ pub fn notes(
     };
     tell(
         &format!("left out, as no completed run has `{value}`"),
-        ids(&|trial| sample(trial, value).is_none()),
+        ids(&|trial| !trial.has_mixed_data() && sample(trial, value).is_none()),
+    );
+    tell(
+        "left out, as their completed runs read different data, which `runner report` shows",
+        ids(&|trial| trial.has_mixed_data()),
+    );
+    tell(
+        "averaged over runs of different builds, processors, devices or kernels, which `runner report` shows",
+        ids(&|trial| !trial.differing.is_empty()),
     );
     tell(
         "with runs that were adjusted, after a failure or to fit into memory",
@@ -55,8 +64,8 @@ pub fn notes(
             differs(&|other| other.num_epochs != base.num_epochs),
         );
         tell(
-            "made by another version of runner or Burn than the baseline",
-            differs(&|other| other.versions() != base.versions()),
+            "made by another build of runner than the baseline",
+            differs(&|other| other.has_other_builds(base)),
         );
         tell(
             "computed on another machine than the baseline, so that times do not compare",
@@ -70,6 +79,7 @@ pub fn notes(
             differs(&|other| other.objective != base.objective),
         );
     }
+    notes.extend(spreads(sources));
     let twins = twins(sources, ranked, value);
     if let Some(first) = twins.first() {
         let more = match twins.len() {
@@ -102,6 +112,22 @@ pub fn notes(
         }
     }
     notes
+}
+
+/// What varied between the runs of trials: once where that is the same in all sources.
+fn spreads(sources: &[Source]) -> Vec<String> {
+    let varied = |source: &Source| {
+        let line = varied(&source.report)?;
+        Some((source.name.clone(), line.trim_end_matches('.').to_owned()))
+    };
+    let all: Vec<(String, String)> = sources.iter().filter_map(varied).collect();
+    match all.first() {
+        Some((_, first)) if all.iter().all(|(_, line)| line == first) => vec![first.clone()],
+        _ => all
+            .into_iter()
+            .map(|(name, line)| format!("of `{name}`: {line}"))
+            .collect(),
+    }
 }
 
 /// The trials whose value was measured on other items than the baseline's.
@@ -162,15 +188,24 @@ impl Facts<'_> {
             .collect()
     }
 
-    fn versions(&self) -> Vec<(&str, &str)> {
-        let mut versions: Vec<(&str, &str)> = self
-            .environments
-            .iter()
+    /// Whether it was made by other builds. Records of earlier versions do not have the build, and are told apart by
+    /// versions alone.
+    fn has_other_builds(&self, other: &Self) -> bool {
+        let (own, others) = (self.builds(), other.builds());
+        let is_known = !own.is_empty() && !others.is_empty();
+        self.versions() != other.versions() || is_known && own != others
+    }
+
+    fn builds(&self) -> BTreeSet<&str> {
+        let builds = self.environments.iter().filter_map(|e| e.build.as_ref());
+        builds.map(|build| build.sha256.as_str()).collect()
+    }
+
+    fn versions(&self) -> BTreeSet<(&str, &str)> {
+        let environments = self.environments.iter();
+        environments
             .map(|e| (e.runner_version.as_str(), e.burn_version.as_str()))
-            .collect();
-        versions.sort_unstable();
-        versions.dedup();
-        versions
+            .collect()
     }
 
     fn machines(&self) -> Vec<(&str, &str)> {

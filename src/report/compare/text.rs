@@ -1,5 +1,7 @@
 //! A comparison as text: for a terminal, as Markdown and as CSV.
 
+use std::collections::BTreeSet;
+
 use comfy_table::{TableStyle, presets};
 
 use super::{Compared, Comparison, Front, Pivot};
@@ -87,7 +89,7 @@ impl Text {
         if !comparison.backends.is_empty() {
             section(
                 "By backend",
-                backend_rows(&comparison.backends, &comparison.value),
+                backend_rows(&comparison.backends, &comparison.value, folds(comparison)),
                 "Each trial against the same on its first backend; speed and memory as factors.",
             );
         }
@@ -140,6 +142,7 @@ fn ranked_columns(comparison: &Comparison, with_costs: bool) -> Columns {
         let baseline = comparison.baseline.as_ref();
         baseline.is_some_and(|baseline| baseline.trial == trial.id)
     };
+    let folds = folds(comparison);
     let ranks: Vec<usize> = comparison.trials.iter().filter_map(|t| t.rank).collect();
     let row = |trial: &Compared| {
         let sample = trial.sample.as_ref();
@@ -166,7 +169,7 @@ fn ranked_columns(comparison: &Comparison, with_costs: bool) -> Columns {
             match found {
                 _ if is_baseline(trial) => "baseline".into(),
                 _ if trial.has_other_items => "other items".into(),
-                Some(found) if sample.is_some() => verdict::in_words(found),
+                Some(found) if sample.is_some() => verdict::in_words(found, folds),
                 _ => dash(),
             },
         ];
@@ -184,6 +187,14 @@ fn ranked_columns(comparison: &Comparison, with_costs: bool) -> Columns {
         head,
         rows: comparison.trials.iter().map(row).collect(),
     }
+}
+
+/// How many folds count as seeds do, if they do.
+fn folds(comparison: &Comparison) -> Option<usize> {
+    let samples = comparison.trials.iter().filter_map(|t| t.sample.as_ref());
+    let repeats = samples.flat_map(|sample| &sample.by_seed);
+    let folds: BTreeSet<u64> = repeats.filter_map(|(repeat, _)| repeat.fold).collect();
+    (!folds.is_empty()).then_some(folds.len())
 }
 
 /// What the verdicts are against, and how sure they are.
@@ -287,6 +298,7 @@ pub fn csv(comparison: &Comparison) -> String {
         .map(str::to_owned),
     );
     let mut text = line(&head);
+    let folds = folds(comparison);
     for trial in &comparison.trials {
         let sample = trial.sample.as_ref();
         let described = sample.map(|sample| &sample.description);
@@ -313,7 +325,7 @@ pub fn csv(comparison: &Comparison) -> String {
             trial
                 .verdict
                 .as_ref()
-                .map_or(String::new(), verdict::in_words),
+                .map_or(String::new(), |found| verdict::in_words(found, folds)),
             number(trial.epoch_secs),
             number(trial.speed),
             trial

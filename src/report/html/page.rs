@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::evaluation::pictures;
 use super::figures::{Figure, Picture, figures};
-use crate::report::answer::{about_table, adjusted, answer};
+use crate::report::answer::{about_runs, about_table, adjusted, answer};
 use crate::report::model::{Report, Trial};
 use crate::report::plot::{is_beyond_strip, strip, strip_scale};
 use crate::report::sample::Sample;
@@ -86,6 +86,7 @@ impl<'a> Page<'a> {
     /// The page of a report.
     pub fn of(report: &'a Report) -> Self {
         let mut about = vec![about_table(report)];
+        about.extend(about_runs(report));
         let mut columns = ranked(report, true);
         about.extend(cut(&mut columns));
         about.extend(about_losses(report).map(str::to_owned));

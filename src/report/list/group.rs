@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value as Json, json};
 
+use super::mixed::Trials;
 use super::{Form, Run, compare, fit, lines};
 use crate::record::State;
 use crate::report::compare::Wrong;
@@ -23,12 +24,15 @@ pub struct Group {
     num_completed: usize,
     /// The objective of the completed runs that have one.
     values: Vec<f64>,
+    /// Whether runs of one trial read different data, so that there is no mean.
+    is_mixed: bool,
 }
 
 /// The groups in the order of their values, those without one last. Runs with different objectives are in different
 /// groups: nothing is said over values that have no common meaning.
-pub fn groups(runs: &[Run<'_>], key: &str) -> Vec<Group> {
+pub fn groups(runs: &[Run<'_>], key: &str, trials: &Trials<'_>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
+    let mut members: Vec<Vec<Run<'_>>> = Vec::new();
     // By the text of the value, since there may be as many values as runs.
     let mut places: BTreeMap<(Option<String>, String), usize> = BTreeMap::new();
     for run in runs {
@@ -41,9 +45,12 @@ pub fn groups(runs: &[Run<'_>], key: &str) -> Vec<Group> {
                 num_runs: 0,
                 num_completed: 0,
                 values: Vec::new(),
+                is_mixed: false,
             });
+            members.push(Vec::new());
             groups.len() - 1
         });
+        members[at].push(*run);
         let group = &mut groups[at];
         group.num_runs += 1;
         if run.entry.state == State::Completed {
@@ -51,6 +58,9 @@ pub fn groups(runs: &[Run<'_>], key: &str) -> Vec<Group> {
             let value = run.entry.metrics.get(&objective.name());
             group.values.extend(value);
         }
+    }
+    for (group, runs) in groups.iter_mut().zip(&members) {
+        group.is_mixed = trials.are_mixed(runs);
     }
     groups.sort_by(|a, b| match (&a.value, &b.value) {
         (Some(a), Some(b)) => compare(a, b),
@@ -110,12 +120,15 @@ pub fn sort(groups: &mut [Group], key: &str, name: &str, is_turned: bool) -> Res
 
 impl Group {
     fn description(&self) -> Option<Description> {
+        if self.is_mixed {
+            return None;
+        }
         Description::of(&self.values).ok()
     }
 
     /// The best value, if there is any.
     fn best(&self) -> Option<f64> {
-        let values = self.values.iter().copied();
+        let values = self.values.iter().copied().filter(|_| !self.is_mixed);
         values.reduce(|best, value| match self.objective.is_better(value, best) {
             true => value,
             false => best,
@@ -138,6 +151,7 @@ pub fn text(groups: &[Group], key: &str, form: Form) -> String {
                 "mean": found.map(|it| it.mean),
                 "sd": found.and_then(|it| it.sd),
                 "best": group.best(),
+                "mixed_data": group.is_mixed,
             })
         })),
         Form::Csv => {
@@ -178,7 +192,11 @@ pub fn text(groups: &[Group], key: &str, form: Form) -> String {
                     group.num_completed.to_string(),
                     group.objective.name(),
                     group.values.len().to_string(),
-                    found.map_or("-".into(), |it| mean_and_sd(&it)),
+                    match found {
+                        Some(it) => mean_and_sd(&it),
+                        None if group.is_mixed => "mixed data".into(),
+                        None => "-".into(),
+                    },
                     group.best().map_or("-".into(), short_number),
                 ]
             };

@@ -3,6 +3,7 @@
 mod cells;
 mod filter;
 mod group;
+mod mixed;
 mod names;
 mod table;
 
@@ -18,6 +19,7 @@ use crate::record::{Index, RunEntry};
 pub use cells::age;
 use cells::cell;
 use filter::Filter;
+use mixed::Trials;
 use names::Known;
 pub use names::nearest_last;
 pub use table::fit;
@@ -83,7 +85,7 @@ pub struct Listed {
     /// The text; empty where there is nothing to show in a table.
     pub text: String,
     /// What the reader has to know besides.
-    pub note: Option<&'static str>,
+    pub notes: Vec<String>,
 }
 
 /// Says of which trials something was measured on test.
@@ -130,9 +132,10 @@ pub fn list(indexes: &[Index], query: &Query, form: Form, now_ms: u64) -> Result
         known.check(name)?;
     }
     let limit = query.limit.unwrap_or(usize::MAX);
+    let by_trial = Trials::of(indexes);
     let (text, shown) = match &query.group {
         Some(key) => {
-            let mut groups = group::groups(&runs, key);
+            let mut groups = group::groups(&runs, key, &by_trial);
             match order {
                 Some((name, is_turned)) => group::sort(&mut groups, key, name, is_turned)?,
                 None if query.is_reversed => groups.reverse(),
@@ -179,7 +182,9 @@ pub fn list(indexes: &[Index], query: &Query, form: Form, now_ms: u64) -> Result
         true => Some(TEST_NOTE),
         false => is_order_of_losses.then_some(LOSSES_NOTE),
     };
-    Ok(Listed { text, note })
+    let mut notes: Vec<String> = note.map(str::to_owned).into_iter().collect();
+    notes.extend(by_trial.warnings(&runs));
+    Ok(Listed { text, notes })
 }
 
 fn is_of_test(name: &str) -> bool {

@@ -4,6 +4,7 @@ use super::Section;
 use crate::report::model::{AxisEffect, Report};
 use crate::report::numbers::{interval, short_number};
 use crate::report::table::Columns;
+use crate::report::varied::varied_briefly;
 use crate::statistics::Balance;
 
 /// What each axis does over all other settings.
@@ -32,7 +33,9 @@ fn about(key: &str) -> Section {
 
 fn of_axis(report: &Report, effect: &AxisEffect) -> Section {
     let table = effect_columns(effect, &report.objective);
-    about(&effect.key).columns(table).note(effect_note(effect))
+    about(&effect.key)
+        .columns(table)
+        .note(with_spread(report, effect_note(effect)))
 }
 
 /// A row for each value of an axis.
@@ -50,6 +53,14 @@ pub fn effect_columns(effect: &AxisEffect, value: &str) -> Columns {
     Columns {
         head: head.map(str::to_owned).to_vec(),
         rows: rows.collect(),
+    }
+}
+
+/// A note with what the spread is over.
+fn with_spread(report: &Report, note: String) -> String {
+    match varied_briefly(report) {
+        Some(varied) => format!("{note} {varied}"),
+        None => note,
     }
 }
 

@@ -5,6 +5,7 @@ use crate::report::model::{Report, Trial};
 use crate::report::numbers::{interval, mean_and_sd, percent, short_number};
 use crate::report::sample::{Repeat, Sample};
 use crate::report::table::all_metrics;
+use crate::report::varied::varied_briefly;
 use crate::report::verdict;
 use crate::statistics::EffectMeasure;
 
@@ -18,6 +19,7 @@ pub fn test(report: &Report) -> Option<Section> {
     let measured = report.test.iter();
     let lines = measured.map(|(name, sample)| format!("`{name}` {}", in_full(sample, best)));
     section.list = lines.collect();
+    section.notes.extend(varied_briefly(report));
     Some(section)
 }
 
@@ -73,7 +75,7 @@ pub fn verdicts(report: &Report) -> Option<Section> {
             effect.unwrap_or_else(super::dash),
             number(compared.map(|c| c.test.p)),
             number(found.p_corrected),
-            verdict::in_words(found),
+            verdict::in_words(found, report.folds),
         ]
     });
     let names = head([
@@ -90,16 +92,17 @@ pub fn verdicts(report: &Report) -> Option<Section> {
         report.objective,
         report.repeats(),
         percent(first.alpha),
-    )).table(names, rows.collect()))
+    )).table(names, rows.collect()).notes(varied_briefly(report)))
 }
 
 /// What else was measured, where the ranked table has no room for it.
 pub fn metrics(report: &Report) -> Option<Section> {
     let section = Section::new("metrics", "All metrics").intro(format!(
-        "Mean ± standard deviation over seeds, of each run's best epoch by `{}`.",
+        "Mean ± standard deviation over the runs of a trial, of each run's best epoch by `{}`.",
         report.objective
     ));
-    Some(section.columns(all_metrics(report)?))
+    let section = section.columns(all_metrics(report)?);
+    Some(section.notes(varied_briefly(report)))
 }
 
 /// The objective of each seed.

@@ -1,0 +1,37 @@
+//! Where the valid split of a run comes from: what may be said of numbers that were measured on it.
+
+use serde::{Deserialize, Serialize};
+
+use super::RunPlan;
+use crate::data::Dataset;
+use crate::spec::data::SplitOrder;
+
+/// Which items are the valid split.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "snake_case")]
+pub enum HeldOut {
+    /// It was not recorded.
+    #[default]
+    Unknown,
+    /// They were drawn at random.
+    Drawn {
+        /// By the seed of the split.
+        seed: u64,
+    },
+    /// They come last in the order of the items.
+    InOrder,
+    /// They are in files of their own.
+    Given,
+}
+
+impl RunPlan {
+    /// Where the valid split comes from.
+    pub fn held_out(&self) -> HeldOut {
+        let split = &self.data.split;
+        match &self.data.dataset {
+            Dataset::Files { files, .. } if !files.valid_path.is_empty() => HeldOut::Given,
+            _ if split.order == SplitOrder::Time => HeldOut::InOrder,
+            _ => HeldOut::Drawn { seed: split.seed },
+        }
+    }
+}

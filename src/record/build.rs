@@ -1,0 +1,104 @@
+//! Which build of this program is running. Reading its file takes some 50 ms, so it is read once a process and only
+//! where somebody asks; a worker is told what its runner found, and believes it only of the very same file.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use sha2::{Digest, Sha256};
+
+use crate::event::Build;
+
+/// Features that change what is compiled in.
+const FEATURES: [(&str, bool); 8] = [
+    ("flex", cfg!(feature = "flex")),
+    ("wgpu", cfg!(feature = "wgpu")),
+    ("vulkan", cfg!(feature = "vulkan")),
+    ("metal", cfg!(feature = "metal")),
+    ("cuda", cfg!(feature = "cuda")),
+    ("rocm", cfg!(feature = "rocm")),
+    ("cpu", cfg!(feature = "cpu")),
+    ("parquet", cfg!(feature = "parquet")),
+];
+
+static SHA256: OnceLock<Option<String>> = OnceLock::new();
+
+/// The build that is running; `None` where its file cannot be read.
+pub fn this_build() -> Option<Build> {
+    let sha256 = SHA256.get_or_init(|| sha256_of_program().ok());
+    let features = FEATURES.iter().filter(|(_, is_in)| *is_in);
+    Some(Build {
+        version: env!("CARGO_PKG_VERSION").into(),
+        sha256: sha256.clone()?,
+        commit: option_env!("RUNNER_COMMIT").map(str::to_owned),
+        features: features.map(|(name, _)| (*name).to_owned()).collect(),
+    })
+}
+
+/// Starts to read the program's file beside what else there is to do.
+pub fn look_at_this_build() {
+    std::thread::spawn(this_build);
+}
+
+/// What a worker is told of the program that starts it: the digest, and which file it is the digest of.
+pub fn known_build() -> Option<String> {
+    Some(format!("{}@{}", this_build()?.sha256, file_of_program()?))
+}
+
+/// Takes over a digest from [`known_build`] if it is that of the file that this process runs: the file may have been
+/// replaced since the runner was started.
+pub fn take_known_build(known: &str) {
+    if let Some((sha256, file)) = known.split_once('@')
+        && sha256.len() == 64
+        && file_of_program().as_deref() == Some(file)
+    {
+        let _ = SHA256.set(Some(sha256.to_owned()));
+    }
+}
+
+/// On Linux the file that runs, even if another has taken its name.
+fn program() -> io::Result<PathBuf> {
+    if cfg!(target_os = "linux") {
+        Ok("/proc/self/exe".into())
+    } else {
+        std::env::current_exe()
+    }
+}
+
+fn sha256_of_program() -> io::Result<String> {
+    let mut file = File::open(program()?)?;
+    let mut sha256 = Sha256::new();
+    let mut buffer = vec![0; 1 << 18];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => break,
+            num => sha256.update(&buffer[..num]),
+        }
+    }
+    let bytes = sha256.finalize();
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// What tells the file of the program from any other: a program that runs cannot be written to, and another file has
+/// another inode. `None` where the system has no such numbers.
+#[cfg(unix)]
+fn file_of_program() -> Option<String> {
+    use std::os::unix::fs::MetadataExt;
+    let it = fs::metadata(program().ok()?).ok()?;
+    let numbers = [
+        it.dev() as i64,
+        it.ino() as i64,
+        it.len() as i64,
+        it.mtime(),
+        it.mtime_nsec(),
+        it.ctime(),
+        it.ctime_nsec(),
+    ];
+    Some(numbers.map(|number| number.to_string()).join("."))
+}
+
+#[cfg(not(unix))]
+fn file_of_program() -> Option<String> {
+    None
+}
