@@ -10,6 +10,7 @@ mod devices;
 mod diff;
 #[cfg(unix)]
 mod dispatch;
+mod diverging;
 mod evaluation;
 mod exactness;
 mod experiments;
