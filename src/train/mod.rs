@@ -62,8 +62,8 @@ use crate::spec::backend::Backend;
 pub use allocator::Allocator;
 use checkpoint::Checkpoints;
 pub use distance::weight_distances;
-pub use fault::{Fault, FaultKind, Phase};
-use loader::Batch;
+pub use fault::{Fault, FaultKind, Gathered, Phase};
+use loader::{Batch, WrongCount};
 pub use memory::{Meter, is_out_of_memory};
 use metrics::Sums;
 use network::Network;
@@ -256,7 +256,7 @@ fn evaluate(
     network: &Network,
     loader: &dyn DataLoader<Batch>,
     scores: &Scores,
-    split: &str,
+    split: &'static str,
     plan: &RunPlan,
 ) -> Result<Metrics, Outcome> {
     let unread =
@@ -287,9 +287,15 @@ fn evaluate(
             }
         }
     }
+    WrongCount::check(split, sums.num_items(), loader.num_items()).map_err(wrong_count)?;
     let metrics = sums.metrics(scores, Some(&ranked));
     all_finite(&metrics, &format!("{split}/"))?;
     Ok(metrics)
+}
+
+/// The failure of a split that was not delivered as it was planned.
+fn wrong_count(wrong: WrongCount) -> Outcome {
+    Outcome::failed(FailureClass::Data, wrong.to_string())
 }
 
 /// Numbers that are none cannot be recorded: a run ends with them.

@@ -38,6 +38,7 @@ mod rows;
 mod runs;
 mod schema;
 mod serve;
+mod short;
 pub mod support;
 mod sweeps;
 mod tasks;
