@@ -5,6 +5,7 @@
 //! training goes on from there.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -70,6 +71,8 @@ pub struct Epochs {
     pub emit: Emit,
     /// Measures what is held.
     pub meter: Arc<Meter>,
+    /// Set when the training has stopped because it was told to.
+    pub has_stopped: Arc<AtomicBool>,
     /// A failure to provoke, for tests.
     pub fault: Option<Fault>,
     /// What became of it, read after the training.
@@ -138,6 +141,7 @@ impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
             }
             if parts.interrupter.should_stop() {
                 self.meter.acknowledge();
+                self.has_stopped.store(true, Ordering::Release);
                 let sums = self.sums.lock();
                 let is_good = parts.interrupter.error().is_none() && !self.is_failed();
                 if is_good && sums.not_finite.is_none() {

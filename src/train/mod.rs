@@ -45,6 +45,7 @@ mod training;
 use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use burn::data::dataloader::DataLoader;
@@ -85,6 +86,8 @@ pub struct Job {
     pub emit: Emit,
     /// Stops the training from outside.
     pub interrupter: Interrupter,
+    /// Set when the training has stopped for that: what follows is saving.
+    pub has_stopped: Arc<AtomicBool>,
     /// Threads that this process may use.
     pub threads: usize,
     /// When the process started.

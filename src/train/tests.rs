@@ -66,6 +66,7 @@ fn executed(plan: &RunPlan, folder: &Path, is_probe: bool) -> RunFolder {
         planned: plan.clone(),
         folder: folder.clone(),
         emit: Arc::new(|_| {}),
+        has_stopped: Arc::default(),
         interrupter: Interrupter::new(),
         threads: 1,
         adjustments: Vec::new(),

@@ -148,6 +148,7 @@ impl Training<'_> {
                 false => job.emit.clone(),
             },
             meter: job.meter.clone(),
+            has_stopped: job.has_stopped.clone(),
             fault: job.fault.clone().filter(|_| !is_watched),
             result: result.clone(),
         };
