@@ -107,6 +107,7 @@ pub fn by_runner(run: &RunPlan) -> Vec<f64> {
                 .expect("no panic")
                 .push((Instant::now(), valid_secs));
         }),
+        has_stopped: std::sync::Arc::default(),
         interrupter: Interrupter::new(),
         threads: rayon::current_num_threads(),
         adjustments: Vec::new(),

@@ -2,24 +2,33 @@
 //! standard output, one JSON event a line.
 
 use std::fs::OpenOptions;
-use std::io::{BufRead, Write};
+use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use super::channel::Channel;
 use super::experiment::refuse;
+use super::leash::{Leash, leave};
 use super::output::Output;
 use super::{ExecArgs, FAILED, INTERRUPTED, Logging, OK, log_to};
 use crate::diagnostic::Diagnostic;
+use crate::dispatch::signal_in_words;
 use crate::event::{Event, FailureClass, Outcome};
 use crate::plan::RunPlan;
-use crate::record::{RunFolder, take_known_build};
+use crate::record::{Lock, Locked, RunFolder, take_known_build};
 use crate::spec::document::plain_io_error;
-use crate::train::{self, Executed, Interrupter, Job, Meter, is_out_of_memory, panic_text};
+use crate::train::{self, Executed, Job, Meter, is_out_of_memory, panic_text};
+
+/// Between two attempts to take the run's lock.
+const TICK: Duration = Duration::from_millis(50);
 
 /// Executes the run of a folder.
 pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
     let started = Instant::now();
+    let channel = Arc::new(Channel::open());
+    let leash = Leash::watch();
     if let Some(known) = &args.build {
         take_known_build(known);
     }
@@ -45,8 +54,16 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
         return refuse(Diagnostic::error("results", reason), &mut output);
     }
     // Held until the process ends.
-    let _lock = match folder.lock() {
-        Ok(lock) => lock,
+    let _lock = match take_lock(&folder, &leash) {
+        Ok(Some(lock)) => lock,
+        Ok(None) => {
+            channel.say(&Event::RunFinished {
+                outcome: Outcome::Interrupted,
+                wall_secs: started.elapsed().as_secs_f64(),
+                weights_digest: String::new(),
+            });
+            return INTERRUPTED;
+        }
         Err(e) => {
             return refuse(
                 Diagnostic::error("results", plain_io_error(&e)),
@@ -63,8 +80,7 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
     {
         tracing::warn!("the number of threads cannot be set: {e}");
     }
-    let interrupter = Interrupter::new();
-    watch_leash(interrupter.clone());
+    let interrupter = leash.interrupter();
     let planned = plan;
     let plan = planned.adjusted(&args.adjust);
     let room = match args.probe {
@@ -79,21 +95,23 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
         false => plan.room(None),
     };
     let meter = Arc::new(Meter::new(&plan, room));
-    let watched = meter.clone();
+    let (watched, to) = (meter.clone(), channel.clone());
     meter.start(interrupter.clone(), move |outcome| {
         // The training is in a step that does not end; what it would still allocate is not waited for.
         tracing::error!(?outcome, "worker is ended");
-        finish(&watched, started, outcome.into());
+        finish(&to, &watched, started, outcome.into());
         leave(FAILED)
     });
+    let to = channel.clone();
     let job = Job {
         plan,
         planned,
         meter: meter.clone(),
         is_probe: args.probe,
         folder,
-        emit: Arc::new(emit),
+        emit: Arc::new(move |event| to.say(&event)),
         interrupter,
+        has_stopped: leash.has_stopped(),
         threads,
         started,
         kernels: args
@@ -106,7 +124,10 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
         fault: args.inject_fault.clone(),
     };
     tracing::info!(run = job.plan.id, threads, "worker started");
-    let executed = caught(|| train::execute(&job)).unwrap_or_else(|text| of_panic(&text));
+    let mut executed = caught(|| train::execute(&job)).unwrap_or_else(|text| of_panic(&text));
+    if let (Outcome::Interrupted, Some(signal)) = (&executed.outcome, leash.signal()) {
+        executed.outcome = ended_by(signal);
+    }
     tracing::info!(outcome = ?executed.outcome, "worker ends");
     if !meter.end() {
         // The watchdog ends this process.
@@ -114,11 +135,41 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
             std::thread::park();
         }
     }
-    finish(&meter, started, executed)
+    finish(&channel, &meter, started, executed)
+}
+
+/// Takes the run's lock as soon as it is free: another worker may still be saving its checkpoint. None when this one is
+/// told to stop meanwhile.
+fn take_lock(folder: &RunFolder, leash: &Leash) -> io::Result<Option<Lock>> {
+    let mut has_waited = false;
+    loop {
+        if let Locked::Taken(lock) = folder.try_lock()? {
+            return Ok(Some(lock));
+        }
+        if !std::mem::replace(&mut has_waited, true) {
+            tracing::info!("another worker has the run: waiting for it");
+        }
+        if leash.is_told() {
+            return Ok(None);
+        }
+        thread::sleep(TICK);
+    }
+}
+
+/// The failure of a worker that was told to end by a signal that its runner did not send.
+fn ended_by(signal: i32) -> Outcome {
+    Outcome::Failed {
+        class: FailureClass::Killed,
+        message: format!(
+            "the worker was told to end by {} from outside, and stopped at a checkpoint; run the command again to resume",
+            signal_in_words(signal)
+        ),
+        signal: Some(signal),
+    }
 }
 
 /// Says what was held at most, and how the run ended; returns the exit code.
-fn finish(meter: &Meter, started: Instant, executed: Executed) -> u8 {
+fn finish(channel: &Channel, meter: &Meter, started: Instant, executed: Executed) -> u8 {
     let Executed {
         outcome,
         weights_digest,
@@ -128,21 +179,13 @@ fn finish(meter: &Meter, started: Instant, executed: Executed) -> u8 {
         Outcome::Interrupted => INTERRUPTED,
         Outcome::Failed { .. } => FAILED,
     };
-    emit(Event::MemoryMeasured(meter.peak()));
-    emit(Event::RunFinished {
+    channel.say(&Event::MemoryMeasured(meter.peak()));
+    channel.say(&Event::RunFinished {
         outcome,
         wall_secs: started.elapsed().as_secs_f64(),
         weights_digest,
     });
     code
-}
-
-/// Ends the process without waiting for its threads.
-fn leave(code: u8) {
-    #[cfg(unix)]
-    signal_hook::low_level::exit(code.into());
-    #[cfg(not(unix))]
-    std::process::exit(code.into());
 }
 
 fn start_log(folder: &RunFolder, logging: &Logging) -> Result<(), String> {
@@ -152,31 +195,6 @@ fn start_log(folder: &RunFolder, logging: &Logging) -> Result<(), String> {
         file.map_err(|e| format!("cannot write `{}`: {}", path.display(), plain_io_error(&e)))?;
     let level = if logging.verbose > 0 { "debug" } else { "info" };
     log_to(logging, level, Mutex::new(file))
-}
-
-/// Writes an event. When nobody reads any more, the leash has gone too and the run stops by itself.
-fn emit(event: Event) {
-    if let Ok(mut line) = serde_json::to_string(&event) {
-        line.push('\n');
-        let mut stdout = std::io::stdout().lock();
-        let _ = stdout
-            .write_all(line.as_bytes())
-            .and_then(|()| stdout.flush());
-    }
-}
-
-/// Stops the training when standard input closes: so ends a worker whose runner asks it to, and one
-/// whose runner is gone.
-fn watch_leash(interrupter: Interrupter) {
-    std::thread::spawn(move || {
-        let mut line = String::new();
-        while std::io::stdin()
-            .lock()
-            .read_line(&mut line)
-            .is_ok_and(|read| read > 0)
-        {}
-        interrupter.stop(Some("asked to stop"));
-    });
 }
 
 /// Runs a job; a panic on any thread that ends it is an error with the first message and its place.

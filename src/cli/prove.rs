@@ -1,6 +1,5 @@
 //! `runner prove`: which of the guarantees hold for a spec on this machine, tried on a shortened run of it.
 
-use std::io::BufRead;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -13,7 +12,7 @@ use super::reproduce::side;
 use super::scratch::Scratch;
 use super::{FAILED, Logging, OK, ProveArgs};
 use crate::diagnostic::{Diagnostic, counted};
-use crate::dispatch::environment;
+use crate::dispatch::{environment, lines};
 use crate::event::{Event, Outcome};
 use crate::plan::RunPlan;
 use crate::record::{ExperimentFolder, RunFolder, RunRecord};
@@ -194,12 +193,7 @@ impl Trials {
         // The leash is held until the worker ends by itself.
         let leash = child.stdin.take();
         let mut record = RunRecord::default();
-        let lines = child.stdout.take().map(std::io::BufReader::new);
-        for line in lines
-            .into_iter()
-            .flat_map(BufRead::lines)
-            .map_while(Result::ok)
-        {
+        for line in child.stdout.take().into_iter().flat_map(lines) {
             if let Ok(event) = serde_json::from_str::<Event>(&line) {
                 record.apply(&event);
             }

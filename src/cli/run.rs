@@ -12,7 +12,10 @@ use super::calibrate::{NotMeasured, Prober, calibrations};
 use super::devices::inventory;
 use super::experiment::{plan as plan_experiment, refuse};
 use super::follow::{follow, look};
+#[cfg(unix)]
+use super::leash::is_ignored;
 use super::lock::lock;
+use super::orphans::wait_for_workers;
 use super::output::Output;
 use super::prepare::{disk, prepare, verify_data, verify_memory};
 use super::retry::select_failed;
@@ -57,6 +60,17 @@ fn try_run(args: &RunArgs, logging: &Logging, output: &mut Output) -> Result<u8,
     let folder = ExperimentFolder(args.results.join(&plan.experiment));
     // The lock is held until the report is written.
     let _lock = lock(&folder, args.wait, output)?;
+    let cancel = Cancel::default();
+    listen_for_signals(cancel.clone());
+    let wanted = selected.iter().map(|run| folder.run(&run.id)).collect();
+    // Before anything of these runs is read or moved.
+    if !wait_for_workers(wanted, &cancel, output) {
+        output.say(&format!(
+            "stopped while waiting: no run was started; to go on: {}",
+            this_command()
+        ));
+        return Err(INTERRUPTED);
+    }
     let selected = select_failed(selected, &args.retry, &folder, output)?;
     let left_out = match (args.only.is_empty(), args.retry.is_empty()) {
         (true, _) => "left out by --retry",
@@ -74,6 +88,7 @@ fn try_run(args: &RunArgs, logging: &Logging, output: &mut Output) -> Result<u8,
         plan: &plan,
         fault,
         mode,
+        cancel,
     };
     let outcome = match todo.is_empty() {
         true => Ok(None),
@@ -121,14 +136,19 @@ fn go_on(report: &Report, selected: &[&RunPlan], stopped: Option<&Stopped>, outp
         "" => String::new(),
         words => format!("{words}: "),
     };
-    let words = std::env::args_os().skip(1);
-    let words = words.map(|word| quoted(&word.to_string_lossy()));
-    let command: Vec<String> = std::iter::once("runner".to_owned()).chain(words).collect();
     output.say(&format!(
         "{why}{} left; to go on: {}",
         counted(num_left, "run"),
-        command.join(" ")
+        this_command()
     ));
+}
+
+/// The command that this process was started with.
+fn this_command() -> String {
+    let words = std::env::args_os().skip(1);
+    let words = words.map(|word| quoted(&word.to_string_lossy()));
+    let command: Vec<String> = std::iter::once("runner".to_owned()).chain(words).collect();
+    command.join(" ")
 }
 
 fn parse_fault(text: Option<&str>, output: &mut Output) -> Result<Option<(WildMatch, String)>, u8> {
@@ -178,6 +198,7 @@ struct Launch<'a> {
     plan: &'a Plan,
     fault: Option<(WildMatch, String)>,
     mode: Mode,
+    cancel: Cancel,
 }
 
 impl Launch<'_> {
@@ -187,8 +208,7 @@ impl Launch<'_> {
         todo: Vec<(RunPlan, RunFolder)>,
         output: &mut Output,
     ) -> Result<Option<Stopped>, u8> {
-        let cancel = Cancel::default();
-        listen_for_signals(cancel.clone());
+        let cancel = self.cancel.clone();
         let mut hardware = hardware(&todo);
         let calibrations = calibrations();
         let prober = Prober {
@@ -481,21 +501,29 @@ fn json_line(plan: &RunPlan, event: &Event) -> String {
     line.to_string()
 }
 
-/// The first Ctrl-C lets runs save a checkpoint, the second kills them.
+/// The first Ctrl-C or SIGTERM lets runs save a checkpoint, the second kills them. A closed terminal (SIGHUP) lets them
+/// save one too, however often it is said: shells and systemd say it beside other signals. It stays ignored under `nohup`.
 #[cfg(unix)]
 pub fn listen_for_signals(cancel: Cancel) {
-    use signal_hook::consts::{SIGINT, SIGTERM};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::iterator::Signals;
 
-    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else {
+    let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+    let wanted = [SIGINT, SIGTERM].into_iter().chain(hangup);
+    let Ok(mut signals) = Signals::new(wanted) else {
         return;
     };
     std::thread::spawn(move || {
-        for _ in signals.forever() {
+        let mut is_hung_up = false;
+        for signal in signals.forever() {
             let urgency = match cancel.urgency() {
                 Urgency::None => Urgency::Graceful,
+                other if signal == SIGHUP => other,
+                // What comes with the hangup is no second request.
+                Urgency::Graceful if is_hung_up => Urgency::Graceful,
                 _ => Urgency::AtOnce,
             };
+            is_hung_up = signal == SIGHUP;
             cancel.cancel(urgency, Reason::User);
         }
     });

@@ -168,7 +168,8 @@ mod unix {
     }
 
     /// Has a signal give the terminal back before it does what it does, and returns what was done about it before. One
-    /// that is ignored, as under `nohup`, stays so.
+    /// that is ignored, as under `nohup`, stays so, and so does one that somebody waits for: a closed terminal lets runs
+    /// save a checkpoint.
     fn handle(signal: c_int) -> Option<libc::sigaction> {
         // SAFETY: a structure of numbers and flags, for which all zeros are a value; both live as long as the calls.
         unsafe {
@@ -177,8 +178,8 @@ mod unix {
             ours.sa_sigaction = give_back as extern "C" fn(c_int) as libc::sighandler_t;
             ours.sa_flags = libc::SA_RESTART;
             let is_known = libc::sigaction(signal, std::ptr::null(), &mut before) == 0;
-            let is_ignored = before.sa_sigaction == libc::SIG_IGN;
-            (is_known && !is_ignored && libc::sigaction(signal, &ours, std::ptr::null_mut()) == 0)
+            let is_default = before.sa_sigaction == libc::SIG_DFL;
+            (is_known && is_default && libc::sigaction(signal, &ours, std::ptr::null_mut()) == 0)
                 .then_some(before)
         }
     }

@@ -11,6 +11,9 @@ use crate::event::{Adjustment, Event, FailureClass, Outcome};
 use crate::spec::backend::DeviceName;
 use crate::spec::document::plain_io_error;
 
+/// Where a worker finds the number of the process that holds its leash.
+pub const HOLDER: &str = "RUNNER_PID";
+
 /// Starts the worker of a task, passes its events on, and waits for its end. When the worker ends
 /// without saying how, the end is told from its exit status.
 pub fn run(
@@ -23,6 +26,7 @@ pub fn run(
     send: &mut dyn FnMut(Event),
 ) {
     let started = Instant::now();
+    let log_before = std::fs::metadata(&task.log).map_or(0, |log| log.len());
     let finished = |outcome: Outcome| Event::RunFinished {
         outcome,
         wall_secs: started.elapsed().as_secs_f64(),
@@ -50,11 +54,7 @@ pub fn run(
     cancel.hold(run, child, deadline);
     let mut is_told = false;
     let mut killed_before = killed_for_memory();
-    for line in output
-        .into_iter()
-        .flat_map(|output| BufReader::new(output).lines())
-    {
-        let Ok(line) = line else { break };
+    for line in output.into_iter().flat_map(lines) {
         match serde_json::from_str::<Event>(&line) {
             Ok(event) => {
                 is_told |= matches!(event, Event::RunFinished { .. });
@@ -75,7 +75,7 @@ pub fn run(
             &ended,
             urgency,
             was_killed_for_memory,
-            task,
+            (task, log_before),
         )));
     }
 }
@@ -97,6 +97,7 @@ fn command(
         .args(["--threads", &settings.threads.to_string()])
         .args(&task.arguments)
         .envs(environment(device))
+        .env(HOLDER, std::process::id().to_string())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(log);
@@ -124,8 +125,13 @@ pub fn environment(device: DeviceName) -> [(&'static str, String); 3] {
     ]
 }
 
-/// What a worker's end says that did not say it itself.
-fn told_by(ended: &Ended, urgency: Urgency, was_killed_for_memory: bool, task: &Task) -> Outcome {
+/// What a worker's end says that did not say it itself. What it wrote to its log lies behind so many bytes.
+fn told_by(
+    ended: &Ended,
+    urgency: Urgency,
+    was_killed_for_memory: bool,
+    (task, log_before): (&Task, u64),
+) -> Outcome {
     if ended.is_killed || urgency == Urgency::AtOnce {
         // A limit of time, or the user; the former's message is `retry`'s to write.
         return Outcome::Interrupted;
@@ -143,7 +149,7 @@ fn told_by(ended: &Ended, urgency: Urgency, was_killed_for_memory: bool, task: &
             };
         }
         if signal == 6
-            && let Some(bytes) = refused_bytes(task)
+            && let Some(bytes) = refused_bytes(task, log_before)
         {
             return Outcome::Failed {
                 class: FailureClass::OutOfMemory,
@@ -183,8 +189,23 @@ fn killed_by(signal: i32) -> String {
         6 | 11 => "; a driver or native library crashed",
         _ => "",
     };
-    let name = signal_name(signal);
-    format!("the worker was killed by signal {signal}{name}{why}")
+    format!("the worker was killed by {}{why}", signal_in_words(signal))
+}
+
+/// A signal by its number and name.
+pub fn signal_in_words(signal: i32) -> String {
+    format!("signal {signal}{}", signal_name(signal))
+}
+
+/// The lines that a worker writes. Bytes that are no text are replaced, and end nothing: a worker is heard until it
+/// closes its output.
+pub fn lines(output: impl Read) -> impl Iterator<Item = String> {
+    let pieces = BufReader::new(output).split(b'\n');
+    let pieces = pieces.map_while(Result::ok);
+    pieces.map(|line| {
+        let line = line.strip_suffix(b"\r").unwrap_or(&line);
+        String::from_utf8_lossy(line).into_owned()
+    })
 }
 
 fn untold(status: Option<ExitStatus>) -> String {
@@ -205,20 +226,22 @@ fn killed_for_memory() -> Option<u64> {
     count.trim().parse().ok()
 }
 
-/// The bytes of an allocation that was refused and ended the worker: Rust's last words in the log.
-fn refused_bytes(task: &Task) -> Option<u64> {
-    const TAIL: u64 = 4096;
+/// The bytes of an allocation that was refused and ended the worker. Rust says so in the log, and may say more after
+/// it, such as a backtrace; other threads may write meanwhile.
+fn refused_bytes(task: &Task, log_before: u64) -> Option<u64> {
+    const TAIL: u64 = 1 << 18;
     let mut log = std::fs::File::open(&task.log).ok()?;
     let size = log.metadata().ok()?.len();
-    log.seek(SeekFrom::Start(size.saturating_sub(TAIL))).ok()?;
+    let from = size.saturating_sub(TAIL).max(log_before);
+    log.seek(SeekFrom::Start(from)).ok()?;
     let mut tail = Vec::new();
-    log.read_to_end(&mut tail).ok()?;
+    log.take(TAIL).read_to_end(&mut tail).ok()?;
     let tail = String::from_utf8_lossy(&tail);
-    let last = tail.lines().rev().find(|line| !line.trim().is_empty())?;
-    let bytes = last
-        .strip_prefix("memory allocation of ")?
-        .strip_suffix(" bytes failed")?;
-    bytes.parse().ok()
+    let mut said = tail.lines().rev().filter_map(|line| {
+        let (_, rest) = line.split_once("memory allocation of ")?;
+        rest.split_once(" bytes failed")?.0.parse().ok()
+    });
+    said.next()
 }
 
 #[cfg(unix)]

@@ -9,7 +9,7 @@ mod retry;
 
 use admission::Admission;
 pub use cancel::{Cancel, GRACE, Reason, Urgency};
-pub use child::{ended_by, environment};
+pub use child::{HOLDER, ended_by, environment, lines, signal_in_words};
 pub use hardware::Hardware;
 
 use std::path::PathBuf;

@@ -11,6 +11,10 @@ use crate::plan::{Basis, RunPlan};
 use crate::spec::failure::Then;
 use crate::spec::kind::show_duration;
 
+/// Signals that ask a process to end.
+const SIGHUP: i32 = 1;
+const SIGTERM: i32 = 15;
+
 /// Makes attempts at a task until it is completed, stopped, or failed for good.
 pub fn run(
     run: usize,
@@ -90,8 +94,19 @@ impl Course<'_> {
         (self.send)(event);
     }
 
-    /// What a worker says; a stop by the run's limit of time is called that.
+    /// What a worker says; a stop by the run's limit of time is called that. A signal that came to the worker beside a
+    /// stop of its runner, as from a system that goes down, is no failure of its own.
     fn observe_worker(&mut self, mut event: Event) {
+        if let Event::RunFinished { outcome, .. } = &mut event
+            && let Outcome::Failed {
+                class: FailureClass::Killed,
+                signal: Some(SIGHUP | SIGTERM),
+                ..
+            } = outcome
+            && self.cancel.urgency_of(self.run) != Urgency::None
+        {
+            *outcome = Outcome::Interrupted;
+        }
         if let Event::RunFinished { outcome, .. } = &mut event
             && *outcome == Outcome::Interrupted
             && self.cancel.is_late(self.run)

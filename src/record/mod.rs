@@ -288,12 +288,14 @@ impl RunFolder {
         self.0.join("model").join(format!("{name}.bpk"))
     }
 
-    /// Takes the folder's lock until the returned file is dropped, and waits for it: the worker of a
-    /// killed runner may still be saving its checkpoint.
-    pub fn lock(&self) -> io::Result<File> {
-        let file = lock::open(&self.0)?;
-        file.lock()?;
-        Ok(file)
+    /// Takes the folder's lock, if it is free: the worker of a killed runner may still be saving its checkpoint.
+    pub fn try_lock(&self) -> io::Result<Locked> {
+        Lock::take(&self.0)
+    }
+
+    /// Whether a worker has the run.
+    pub fn is_in_use(&self) -> bool {
+        lock::is_held(&self.0)
     }
 
     /// Shares the folder's lock with other readers until the returned file is dropped; `None` when a worker

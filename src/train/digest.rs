@@ -27,12 +27,21 @@ pub fn weights_digest(network: &Network) -> String {
 }
 
 /// Path in the experiment file and digest of each parameter in order; those of a moving average follow
-/// under `ema`.
-pub fn parameter_digests(network: &SharedNetwork, paths: &Paths) -> Vec<(String, String)> {
-    let of = |network: &Network, prefix: &str| {
+/// under `ema`. The error is the path of the first parameter that has a number that is infinite or none: layers that
+/// are not used, or that a device computes a finite number for, would hide it from the loss.
+pub fn parameter_digests(
+    network: &SharedNetwork,
+    paths: &Paths,
+) -> Result<Vec<(String, String)>, String> {
+    let mut not_finite = None;
+    let mut of = |network: &Network, prefix: &str| {
         let mut found = Vec::new();
         network.visit(&mut Each::new(|path: &str, data: TensorData| {
-            found.push((format!("{prefix}{}", paths.of(path)), digest(&data)));
+            let path = format!("{prefix}{}", paths.of(path));
+            if not_finite.is_none() && !is_finite(&data) {
+                not_finite = Some(path.clone());
+            }
+            found.push((path, digest(&data)));
         }));
         found
     };
@@ -40,7 +49,7 @@ pub fn parameter_digests(network: &SharedNetwork, paths: &Paths) -> Vec<(String,
     if let Some(average) = network.average() {
         digests.extend(of(&average, "ema/"));
     }
-    digests
+    not_finite.map_or(Ok(digests), Err)
 }
 
 /// Path and digest of each tensor of a saved optimizer's state, such as `optimizer/hidden.weight/moment_1`; whatever
@@ -56,6 +65,14 @@ pub fn optimizer_digests(path: &Path, paths: &Paths) -> Result<Vec<(String, Stri
     }
     digests.sort();
     Ok(digests)
+}
+
+fn is_finite(data: &TensorData) -> bool {
+    match data.as_slice::<f32>() {
+        Ok(values) => values.iter().all(|value| value.is_finite()),
+        // Of other precisions.
+        Err(_) => data.iter::<f64>().all(f64::is_finite),
+    }
 }
 
 fn digest(data: &TensorData) -> String {

@@ -5,6 +5,7 @@
 //! training goes on from there.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,7 @@ use super::checkpoint::{Best, Checkpoints, State};
 use super::diagnose::Watch;
 use super::digest::parameter_digests;
 use super::fault::{Fault, Phase};
-use super::loader::{Batch, Cursor};
+use super::loader::{Batch, Cursor, WrongCount};
 use super::memory::Meter;
 use super::metrics::{EpochSums, Outputs, SharedSums, Sums};
 use super::network::Network;
@@ -32,7 +33,7 @@ use super::paths::Paths;
 use super::pulse::Pulse;
 use super::scores::{Measured, Scores};
 use super::shared::SharedNetwork;
-use super::{Emit, all_finite, evaluate, gradients};
+use super::{Emit, all_finite, evaluate, gradients, wrong_count};
 use crate::data::order::{Purpose, stream_seed};
 use crate::event::{Epoch, Event, FailureClass, MemoryGrowth, Metrics, Outcome, Progress};
 use crate::plan::{PieceSizes, RunPlan};
@@ -70,6 +71,8 @@ pub struct Epochs {
     pub emit: Emit,
     /// Measures what is held.
     pub meter: Arc<Meter>,
+    /// Set when the training has stopped because it was told to.
+    pub has_stopped: Arc<AtomicBool>,
     /// A failure to provoke, for tests.
     pub fault: Option<Fault>,
     /// What became of it, read after the training.
@@ -100,8 +103,10 @@ impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
         _starting_epoch: usize,
     ) -> (SharedNetwork, Processor) {
         let mut state = self.start.clone();
-        if state.step(&self.plan) == 0 {
-            self.trace_digests(0, &learner);
+        if state.step(&self.plan) == 0
+            && let Ok(digests) = self.digests(0, &learner)
+        {
+            self.trace(|trace| trace.add_digests(&digests));
         }
         let started = Instant::now();
         let is_late = || {
@@ -111,6 +116,7 @@ impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
         while state.epochs_done < self.plan.train.epochs
             && !state.is_stopped_early(&self.plan)
             && !is_late()
+            && !self.is_failed()
         {
             let epoch = state.epochs_done + 1;
             *self.sums.lock() = EpochSums {
@@ -124,7 +130,9 @@ impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
             self.trace_losses();
             let train_secs = train_started.elapsed().as_secs_f64();
             if self.is_last_step(&state) {
-                self.trace_digests(state.step(&self.plan), &learner);
+                if let Ok(digests) = self.digests(state.step(&self.plan), &learner) {
+                    self.trace(|trace| trace.add_digests(&digests));
+                }
                 break;
             }
             let valid_started = Instant::now();
@@ -133,6 +141,7 @@ impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
             }
             if parts.interrupter.should_stop() {
                 self.meter.acknowledge();
+                self.has_stopped.store(true, Ordering::Release);
                 let sums = self.sums.lock();
                 let is_good = parts.interrupter.error().is_none() && !self.is_failed();
                 if is_good && sums.not_finite.is_none() {
@@ -142,7 +151,14 @@ impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
                 }
                 break;
             }
+            if let Err(wrong) = self.check_counts(&valid) {
+                self.fail(wrong_count(wrong));
+                break;
+            }
             let Ok(averaged) = self.validate_average(&learner, &valid) else {
+                break;
+            };
+            let Ok(digests) = self.digests(epoch * self.plan.steps_per_epoch, &learner) else {
                 break;
             };
             let valid_secs = valid_started.elapsed().as_secs_f64();
@@ -152,8 +168,7 @@ impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
                 break;
             }
             let improved = self.finish_epoch(&mut state, metrics, train_secs, valid_secs);
-            let step = state.step(&self.plan);
-            self.trace_digests(step, &learner);
+            self.trace(|trace| trace.add_digests(&digests));
             let spec = &self.plan.checkpoint;
             let due = epoch.is_multiple_of(spec.every_epochs) || spec.every_steps.is_some();
             let is_last = epoch == self.plan.train.epochs || state.is_stopped_early(&self.plan);
@@ -495,11 +510,34 @@ impl Epochs {
         self.trace(|trace| trace.add_losses(&losses));
     }
 
-    fn trace_digests(&self, step: usize, learner: &Learner<SharedNetwork>) {
-        self.trace(|trace| {
-            let parameters = parameter_digests(&learner.model(), &Paths::new(&self.plan));
-            trace.add_digests(&Digests { step, parameters })
-        });
+    /// The digests of the parameters for the trace, none for a training that leaves none; a parameter that is not finite
+    /// is a failure, which is noted.
+    fn digests(&self, step: usize, learner: &Learner<SharedNetwork>) -> Result<Digests, ()> {
+        let mut digests = Digests {
+            step,
+            parameters: Vec::new(),
+        };
+        if self.trace.is_none() {
+            return Ok(digests);
+        }
+        digests.parameters = parameter_digests(&learner.model(), &Paths::new(&self.plan))
+            .map_err(|path| {
+                let message = format!(
+                    "the weights of `{path}` are infinite or not a number after step {step}; lower `optimizer.learning_rate`, or set `optimizer.clip`"
+                );
+                self.fail(Outcome::failed(FailureClass::NotFinite, message));
+            })?;
+        Ok(digests)
+    }
+
+    /// Whether the epoch's numbers are of all items of both splits. A split that ends early ends like any other, and
+    /// what is measured goes through a thread of Burn's: so items are counted where they are added up.
+    fn check_counts(&self, valid: &ValidLoader<SharedNetwork>) -> Result<(), WrongCount> {
+        let plan = &self.plan;
+        let num_train = (plan.steps_per_epoch * plan.train.batch_size).min(plan.data.num_train);
+        let sums = self.sums.lock();
+        WrongCount::check("train", sums.train.num_items(), num_train)?;
+        WrongCount::check("valid", sums.valid.num_items(), valid.num_items())
     }
 
     /// Writes to the trace; a disk that does not take it ends the run.

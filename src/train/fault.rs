@@ -18,6 +18,45 @@ pub enum Phase {
     Checkpointing(usize),
     /// The best weights are evaluated on the test split.
     Evaluating,
+    /// The piece of a batch is about to be gathered by the thread that is ahead of the training, counted from 1 over
+    /// all passes over the split.
+    Gathering(Gathered, usize),
+}
+
+/// A split whose batches are gathered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Gathered {
+    /// The train split.
+    Train,
+    /// The valid split.
+    Valid,
+    /// The test split.
+    Test,
+}
+
+impl Gathered {
+    fn of(split: &str) -> Self {
+        match split {
+            "train" => Self::Train,
+            "valid" => Self::Valid,
+            _ => Self::Test,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Train => "train",
+            Self::Valid => "valid",
+            Self::Test => "test",
+        }
+    }
+}
+
+impl Phase {
+    /// The moment before a piece of a split is gathered.
+    pub fn gathering(split: &str, piece: usize) -> Self {
+        Self::Gathering(Gathered::of(split), piece)
+    }
 }
 
 /// What happens.
@@ -33,6 +72,12 @@ pub enum FaultKind {
     Leak,
     /// Much memory is taken, and the process does nothing any more.
     Swell,
+    /// More memory is asked for than any machine has.
+    Exhaust,
+    /// The thread that gathers batches ends without an error.
+    Short,
+    /// A native library writes to standard output in the middle of a line, bytes that are no text.
+    Print,
 }
 
 /// What a leak loses at a time.
@@ -59,6 +104,16 @@ impl Fault {
         }
     }
 
+    /// Whether it happens while batches of a split are gathered.
+    pub fn is_in_gathering(&self, split: &str) -> bool {
+        matches!(self.phase, Phase::Gathering(of, _) if of == Gathered::of(split))
+    }
+
+    /// Whether what gathers batches is to end at this moment.
+    pub fn is_short(&self, phase: Phase) -> bool {
+        self.kind == FaultKind::Short && self.is_at(phase)
+    }
+
     /// Happens, when this is the moment.
     ///
     /// # Panics
@@ -80,8 +135,30 @@ impl Fault {
                 std::process::abort()
             }
             FaultKind::Hang => hang(),
+            FaultKind::Exhaust => exhaust(),
+            FaultKind::Print => print_bytes(),
+            // What ends without an error is up to whoever gathers.
+            FaultKind::Short => {}
         }
     }
+}
+
+/// As a network of an absurd size would.
+fn exhaust() {
+    const BYTES: usize = 1 << 50;
+    std::hint::black_box(Vec::<u8>::with_capacity(std::hint::black_box(BYTES)));
+}
+
+/// Past Rust's own standard output, as a driver does.
+fn print_bytes() {
+    const BYTES: &[u8] = b"{\"event\":\xff\xfe a driver's banner without a newline";
+    #[cfg(unix)]
+    // SAFETY: the buffer is as long as it says and lives as long as the call.
+    unsafe {
+        libc::write(libc::STDOUT_FILENO, BYTES.as_ptr().cast(), BYTES.len());
+    }
+    #[cfg(not(unix))]
+    let _ = BYTES;
 }
 
 /// Touched, so that it is memory and not an address.
@@ -104,6 +181,9 @@ impl fmt::Display for Phase {
             Phase::Validating(epoch) => write!(f, "the validation of epoch {epoch}"),
             Phase::Checkpointing(step) => write!(f, "the checkpoint of step {step}"),
             Phase::Evaluating => write!(f, "the evaluation"),
+            Phase::Gathering(split, piece) => {
+                write!(f, "gathering piece {piece} of {}", split.name())
+            }
         }
     }
 }
@@ -128,7 +208,7 @@ impl FromStr for Fault {
                 "validating" => Phase::Validating(number),
                 "checkpointing" => Phase::Checkpointing(number),
                 "evaluating" => Phase::Evaluating,
-                _ => return None,
+                _ => Phase::gathering(name.strip_prefix("gathering_")?, number),
             };
             let kind = match kind {
                 "panic" => FaultKind::Panic,
@@ -136,13 +216,16 @@ impl FromStr for Fault {
                 "hang" => FaultKind::Hang,
                 "leak" => FaultKind::Leak,
                 "swell" => FaultKind::Swell,
+                "exhaust" => FaultKind::Exhaust,
+                "short" => FaultKind::Short,
+                "print" => FaultKind::Print,
                 _ => return None,
             };
             Some(Self { phase, kind })
         });
         parsed.ok_or_else(|| {
             format!(
-                "`{text}` is no fault: write an epoch, or `PHASE:NUMBER=KIND` with a phase of loading, epoch, training, validating, checkpointing, evaluating and a kind of panic, kill, hang, leak, swell"
+                "`{text}` is no fault: write an epoch, or `PHASE:NUMBER=KIND` with a phase of loading, epoch, training, validating, checkpointing, evaluating, gathering_train, gathering_valid, gathering_test and a kind of panic, kill, hang, leak, swell, exhaust, short, print"
             )
         })
     }

@@ -275,3 +275,6 @@ fn activate<const D: usize>(function: &Activation, tensor: Tensor<D>) -> Tensor<
         Activation::Glu => activation::glu(tensor, D - 1),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,14 +1,17 @@
 //! Batches in an order that is a pure function of (seed, epoch): picked on the device out of items that are kept there, or
 //! gathered in memory by a thread that is ahead of the training. Both give the same bits.
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
 
 use burn::data::dataloader::{DataLoader, DataLoaderIterator, Progress};
 use burn::data::dataset::DatasetError;
 use burn::tensor::{Device, Tensor, TensorData};
 
+use super::fault::{Fault, Phase};
 use super::targets::Targets;
 use super::tensor::DynTensor;
 use crate::data::order::{Purpose, permutation};
@@ -58,9 +61,52 @@ impl Cursor {
     }
 }
 
+/// A split that delivered another number of items than it has.
+#[derive(Debug, PartialEq)]
+pub struct WrongCount {
+    /// The split.
+    pub split: &'static str,
+    /// What was delivered.
+    pub delivered: usize,
+    /// What the plan counts on.
+    pub planned: usize,
+}
+
+impl WrongCount {
+    /// Compares what was delivered with the plan.
+    pub fn check(split: &'static str, delivered: usize, planned: usize) -> Result<(), Self> {
+        if delivered == planned {
+            return Ok(());
+        }
+        Err(Self {
+            split,
+            delivered,
+            planned,
+        })
+    }
+}
+
+impl fmt::Display for WrongCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            split,
+            delivered,
+            planned,
+        } = self;
+        write!(
+            f,
+            "the {split} split delivered {delivered} of {planned} items, so its numbers would not be those of the whole split; run the command again, and if that does not help, remove the cache folder (`burn-runner` in `~/.cache` or `$XDG_CACHE_HOME`), whose decoded data may be damaged"
+        )
+    }
+}
+
+impl std::error::Error for WrongCount {}
+
 /// Serves one split.
 #[derive(Clone)]
 pub struct Loader {
+    /// What the split is called.
+    name: &'static str,
     split: Arc<Split>,
     item_shape: Arc<[usize]>,
     /// Whether the items are their own targets.
@@ -76,12 +122,20 @@ pub struct Loader {
     cursor: Option<Arc<Cursor>>,
     /// The seed of the order; without it items come in their own.
     shuffled: Option<u64>,
+    /// A failure to provoke, for tests, and the pieces that were gathered so far, over all iterations.
+    fault: Option<(Fault, Arc<AtomicUsize>)>,
 }
 
 impl Loader {
     /// Serves items in their own order, in the batches and pieces of a plan.
-    pub fn in_order(split: Arc<Split>, plan: &RunPlan, device: &Device) -> Self {
+    pub fn in_order(
+        name: &'static str,
+        split: Arc<Split>,
+        plan: &RunPlan,
+        device: &Device,
+    ) -> Self {
         Self {
+            name,
             split,
             item_shape: plan.data.input.shape.as_slice().into(),
             is_autoencoding: plan.task.kind == TaskKind::Autoencoding,
@@ -92,7 +146,23 @@ impl Loader {
             kept: None,
             cursor: None,
             shuffled: None,
+            fault: None,
         }
+    }
+
+    /// Fails when so many pieces were gathered. What is kept on the device is not gathered, so a loader with such a
+    /// fault keeps nothing.
+    pub fn failing(self, fault: Option<&Fault>) -> Self {
+        let fault = fault.filter(|fault| fault.is_in_gathering(self.name));
+        Self {
+            fault: fault.map(|fault| (fault.clone(), Arc::default())),
+            ..self
+        }
+    }
+
+    /// What the split is called.
+    pub fn name(&self) -> &'static str {
+        self.name
     }
 
     /// Serves as many items at a time as these say for the training's step.
@@ -124,6 +194,9 @@ impl Loader {
 
     /// Keeps all items on the device. Only for a split that is served the same in every epoch.
     pub fn keeping(self) -> Self {
+        if self.fault.is_some() {
+            return self;
+        }
         let all: Vec<u32> = (0..self.num_items() as u32).collect();
         let kept = self.batch(self.split.serve(&all, None));
         Self {
@@ -148,17 +221,30 @@ impl Loader {
         first: usize,
         ends: Vec<usize>,
         moment: Option<Moment>,
-    ) -> mpsc::Receiver<Served> {
-        let (sender, receiver) = mpsc::sync_channel(STAGED);
-        let split = self.split.clone();
-        std::thread::spawn(move || {
+    ) -> Gathering {
+        let (sender, pieces) = mpsc::sync_channel(STAGED);
+        let (split, name, fault) = (self.split.clone(), self.name, self.fault.clone());
+        let gather = move || {
             let mut from = first;
-            ends.into_iter().try_for_each(|end| {
+            for end in ends {
+                if let Some((fault, gathered)) = &fault {
+                    let piece = gathered.fetch_add(1, Ordering::Relaxed) + 1;
+                    let phase = Phase::gathering(name, piece);
+                    Fault::reach(Some(fault), phase);
+                    if fault.is_short(phase) {
+                        return;
+                    }
+                }
                 let places = &order[std::mem::replace(&mut from, end)..end];
-                sender.send(split.serve(places, moment))
-            })
-        });
-        receiver
+                if sender.send(split.serve(places, moment)).is_err() {
+                    return;
+                }
+            }
+        };
+        Gathering {
+            pieces,
+            thread: Some(thread::spawn(gather)),
+        }
     }
 
     /// Puts items on the device.
@@ -278,7 +364,32 @@ enum Source {
     Kept(Arc<Batch>, Vec<u32>),
     /// A thread that gathers them ahead of the training, one piece after the other, so that their order does not
     /// depend on time.
-    Staged(mpsc::Receiver<Served>),
+    Staged(Gathering),
+}
+
+/// The thread that gathers pieces.
+struct Gathering {
+    pieces: mpsc::Receiver<Served>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Gathering {
+    /// The next piece, of which there has to be one; how many items came instead where it is another number.
+    ///
+    /// # Panics
+    /// With the panic that ended the thread: the end of the thread is never the end of the split.
+    fn next(&mut self, num_items: usize) -> Result<Served, usize> {
+        match self.pieces.recv() {
+            Ok(piece) if piece.num_items == num_items => Ok(piece),
+            Ok(piece) => Err(piece.num_items),
+            Err(mpsc::RecvError) => {
+                if let Some(Err(payload)) = self.thread.take().map(JoinHandle::join) {
+                    std::panic::resume_unwind(payload);
+                }
+                Err(0)
+            }
+        }
+    }
 }
 
 struct Batches<'a> {
@@ -293,9 +404,19 @@ impl Iterator for Batches<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let end = self.ends.next()?;
-        let batch = match &self.source {
+        let batch = match &mut self.source {
             Source::Kept(kept, order) => kept.pick(&order[self.served..end]),
-            Source::Staged(receiver) => self.loader.batch(receiver.recv().ok()?),
+            Source::Staged(gathering) => match gathering.next(end - self.served) {
+                Ok(piece) => self.loader.batch(piece),
+                Err(num) => {
+                    let wrong = WrongCount {
+                        split: self.loader.name,
+                        delivered: self.served + num,
+                        planned: self.loader.num_items(),
+                    };
+                    return Some(Err(DatasetError::new(wrong)));
+                }
+            },
         };
         self.served = end;
         Some(Ok(batch))
@@ -305,5 +426,46 @@ impl Iterator for Batches<'_> {
 impl DataLoaderIterator<Batch> for Batches<'_> {
     fn progress(&self) -> Progress {
         Progress::new(self.served, self.loader.num_items(), None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(num_items: usize) -> Served {
+        Served {
+            values: Values::Floats(vec![0.0; num_items]),
+            targets: TargetValues::Classes(vec![0; num_items]),
+            num_items,
+        }
+    }
+
+    #[test]
+    fn a_piece_of_another_size_is_none() {
+        let (sender, pieces) = mpsc::sync_channel(4);
+        for num_items in [4, 3, 5] {
+            sender.send(piece(num_items)).unwrap();
+        }
+        let mut gathering = Gathering {
+            pieces,
+            thread: Some(thread::spawn(|| {})),
+        };
+        let mut num = || gathering.next(4).map(|piece| piece.num_items);
+        assert_eq!([num(), num(), num()], [Ok(4), Err(3), Err(5)]);
+        drop(sender);
+        assert_eq!(gathering.next(4).map(|piece| piece.num_items), Err(0));
+    }
+
+    #[test]
+    #[should_panic(expected = "the reason")]
+    fn the_panic_of_the_thread_is_that_of_who_waits() {
+        let (_, pieces) = mpsc::sync_channel(1);
+        let thread = thread::spawn(|| panic!("the reason"));
+        let mut gathering = Gathering {
+            pieces,
+            thread: Some(thread),
+        };
+        let _ = gathering.next(4);
     }
 }

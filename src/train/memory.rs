@@ -208,7 +208,8 @@ impl Meter {
 }
 
 /// Whether an error of a backend says that memory ran out. These are the words of CubeCL ("out of device
-/// memory", "an out-of-memory error"), of wgpu ("not enough memory") and of drivers.
+/// memory", "an out-of-memory error"), of wgpu ("not enough memory"), of drivers, of the system and of Rust, whose
+/// collections have a capacity that overflows when a size is absurd.
 pub fn is_out_of_memory(text: &str) -> bool {
     let text = text.to_lowercase();
     let words = [
@@ -218,6 +219,10 @@ pub fn is_out_of_memory(text: &str) -> bool {
         "out_of_memory",
         "out of device memory",
         "not enough memory",
+        "cannot allocate memory",
+        "memory allocation of",
+        "memory allocation failed",
+        "capacity overflow",
     ];
     words.iter().any(|word| text.contains(word))
 }
@@ -260,6 +265,9 @@ mod tests {
             "wgpu error: Out of Memory",
             "Not enough memory left.",
             "CUDA_ERROR_OUT_OF_MEMORY",
+            "Cannot allocate memory (os error 12)",
+            "capacity overflow (alloc/src/raw_vec/mod.rs:28)",
+            "memory allocation failed because the memory allocator returned an error",
         ] {
             assert!(is_out_of_memory(text), "{text}");
         }

@@ -22,6 +22,9 @@ use crate::event::Metrics;
 use crate::plan::RunPlan;
 use crate::spec::section::Choice;
 
+/// The mean that each item counts in.
+const LOSS: &str = "loss";
+
 /// Sums over a split: of what is a mean, and of what the scores of a task are made of.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sums {
@@ -47,10 +50,15 @@ impl Sums {
 
     /// Adds what a batch contributes.
     pub fn add_batch(&mut self, batch: &Read) {
-        self.add("loss", mean(&batch.losses), batch.losses.len());
+        self.add(LOSS, mean(&batch.losses), batch.losses.len());
         batch.add(&mut |name: &str, value: f64| {
             *self.totals.entry(name.to_owned()).or_default() += value;
         });
+    }
+
+    /// How many items batches were added of.
+    pub fn num_items(&self) -> usize {
+        self.means.get(LOSS).map_or(0, |mean| mean.count as usize)
     }
 
     /// Values by name. `ranked` holds the scores of the whole split, if they were kept.

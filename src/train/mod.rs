@@ -45,6 +45,7 @@ mod training;
 use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use burn::data::dataloader::DataLoader;
@@ -62,8 +63,8 @@ use crate::spec::backend::Backend;
 pub use allocator::Allocator;
 use checkpoint::Checkpoints;
 pub use distance::weight_distances;
-pub use fault::{Fault, FaultKind, Phase};
-use loader::Batch;
+pub use fault::{Fault, FaultKind, Gathered, Phase};
+use loader::{Batch, WrongCount};
 pub use memory::{Meter, is_out_of_memory};
 use metrics::Sums;
 use network::Network;
@@ -85,6 +86,8 @@ pub struct Job {
     pub emit: Emit,
     /// Stops the training from outside.
     pub interrupter: Interrupter,
+    /// Set when the training has stopped for that: what follows is saving.
+    pub has_stopped: Arc<AtomicBool>,
     /// Threads that this process may use.
     pub threads: usize,
     /// When the process started.
@@ -266,7 +269,7 @@ fn evaluate(
     network: &Network,
     loader: &dyn DataLoader<Batch>,
     scores: &Scores,
-    split: &str,
+    split: &'static str,
     plan: &RunPlan,
 ) -> Result<Metrics, Outcome> {
     let unread =
@@ -297,9 +300,15 @@ fn evaluate(
             }
         }
     }
+    WrongCount::check(split, sums.num_items(), loader.num_items()).map_err(wrong_count)?;
     let metrics = sums.metrics(scores, Some(&ranked));
     all_finite(&metrics, &format!("{split}/"))?;
     Ok(metrics)
+}
+
+/// The failure of a split that was not delivered as it was planned.
+fn wrong_count(wrong: WrongCount) -> Outcome {
+    Outcome::failed(FailureClass::Data, wrong.to_string())
 }
 
 /// Numbers that are none cannot be recorded: a run ends with them.

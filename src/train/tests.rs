@@ -66,6 +66,7 @@ fn executed(plan: &RunPlan, folder: &Path, is_probe: bool) -> RunFolder {
         planned: plan.clone(),
         folder: folder.clone(),
         emit: Arc::new(|_| {}),
+        has_stopped: Arc::default(),
         interrupter: Interrupter::new(),
         threads: 1,
         adjustments: Vec::new(),
@@ -214,7 +215,7 @@ fn batches_from_the_device_are_those_that_are_staged() {
         let loaded = data::load(&plan.data, &|_, _| {}).unwrap();
         let device = device::open(plan.device, plan.precision).unwrap();
         let cursor = Arc::new(Cursor::default());
-        let staged = Loader::in_order(Arc::new(loaded.train), &plan, &device);
+        let staged = Loader::in_order("train", Arc::new(loaded.train), &plan, &device);
         let kept = staged.clone().keeping();
         // In order, and from the third step of the second epoch on.
         let pairs = [
@@ -246,7 +247,7 @@ fn the_first_items_are_served_from_what_is_kept_of_all() {
     let plan = planned(IRIS);
     let loaded = data::load(&plan.data, &|_, _| {}).unwrap();
     let device = device::open(plan.device, plan.precision).unwrap();
-    let all = Loader::in_order(Arc::new(loaded.train), &plan, &device);
+    let all = Loader::in_order("train", Arc::new(loaded.train), &plan, &device);
     let first = |loader: Loader| -> Vec<Vec<Vec<u8>>> {
         let first = loader.first(30);
         first.iter().map(|batch| bytes(batch.unwrap())).collect()
@@ -269,7 +270,7 @@ fn pieces_are_those_of_their_step() {
     let loaded = data::load(&plan.data, &|_, _| {}).unwrap();
     let device = device::open(plan.device, plan.precision).unwrap();
     let cursor = Arc::new(Cursor::default());
-    let train = Loader::in_order(Arc::new(loaded.train), &plan, &device);
+    let train = Loader::in_order("train", Arc::new(loaded.train), &plan, &device);
     let train = train.in_pieces(Arc::new(sizes));
     let num = |loader: &Loader| -> Vec<usize> {
         let batches = loader.iter().map(|batch| batch.unwrap().inputs.dims()[0]);

@@ -62,9 +62,9 @@ impl Splits {
             to_pixels,
             ..
         } = loaded;
-        let loader = |name: &str, split: Split, device: &Device| {
-            let loader = Loader::in_order(Arc::new(split), plan, device);
-            let loader = loader.in_pieces(sizes.clone());
+        let loader = |name: &'static str, split: Split, device: &Device| {
+            let loader = Loader::in_order(name, Arc::new(split), plan, device);
+            let loader = loader.in_pieces(sizes.clone()).failing(job.fault.as_ref());
             match kept.contains_key(name) {
                 true => loader.keeping(),
                 false => loader,
@@ -148,6 +148,7 @@ impl Training<'_> {
                 false => job.emit.clone(),
             },
             meter: job.meter.clone(),
+            has_stopped: job.has_stopped.clone(),
             fault: job.fault.clone().filter(|_| !is_watched),
             result: result.clone(),
         };

@@ -37,6 +37,15 @@ const FAILS: &str = r#"
 say '{"event":"run_finished","outcome":{"outcome":"failed","class":"panic","message":"no"},"wall_secs":1.0,"weights_digest":""}'
 "#;
 
+/// Prints what no event is, among them bytes that are no text and the beginning of a line.
+const PRINTS: &str = r#"
+printf '\377\376 a banner\n'
+say '{"event":"checkpoint_saved","step":1,"epoch":1}'
+printf '\n{"event":\n\200'
+say ''
+say '{"event":"run_finished","outcome":{"outcome":"completed"},"wall_secs":1.0,"weights_digest":"x"}'
+"#;
+
 const COMPLETES: &str = r#"
 say '{"event":"run_finished","outcome":{"outcome":"completed"},"wall_secs":1.0,"weights_digest":"x"}'
 "#;
@@ -109,6 +118,16 @@ fn dispatched(
 
 fn is_up(observed: &Observed, run: usize) -> bool {
     observed.run == run && matches!(observed.event, Event::CheckpointSaved { .. })
+}
+
+#[test]
+fn bytes_that_are_no_text_end_no_worker() {
+    let mut num_checkpoints = 0;
+    let (outcomes, _) = dispatched(IRIS, 1, &[("s1", PRINTS)], |_, observed, _| {
+        num_checkpoints += usize::from(is_up(observed, 0));
+    });
+    assert_eq!(outcomes, [Some(Outcome::Completed)]);
+    assert_eq!(num_checkpoints, 1);
 }
 
 #[test]

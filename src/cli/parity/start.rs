@@ -1,14 +1,13 @@
 //! A worker of `runner parity`, from start to end: drivers may crash it, which ends nothing else.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use super::super::{Logging, ParityExecArgs};
-use crate::dispatch::{Cancel, Urgency, ended_by, environment};
+use crate::dispatch::{Cancel, Urgency, ended_by, environment, lines};
 use crate::parity::{Example, Outcome, Said};
 
 /// How long a worker may be silent until both devices are open.
@@ -54,15 +53,10 @@ pub fn worker(
     let mut child = command.spawn().map_err(wrong)?;
     // The leash is held until the worker ends by itself.
     let leash = child.stdin.take();
-    let lines = child.stdout.take().map(BufReader::new);
-    let lines = lines.into_iter().flat_map(BufRead::lines);
+    let mut lines = child.stdout.take().into_iter().flat_map(lines);
     let (sender, receiver) = mpsc::channel();
     // Read beside, so that silence can be noticed.
-    std::thread::spawn(move || {
-        lines
-            .map_while(Result::ok)
-            .try_for_each(|line| sender.send(line))
-    });
+    std::thread::spawn(move || lines.try_for_each(|line| sender.send(line)));
     let (mut is_told, mut patience) = (false, OPENING);
     let mut heard = Instant::now();
     let silence = loop {

@@ -1,8 +1,9 @@
 //! `runner parity-exec`: the worker. Computes on both devices in this process and says what comes of it on standard
 //! output, one JSON object a line.
 
-use std::io::{BufRead, Write};
+use std::io::BufRead;
 
+use super::super::channel::Channel;
 use super::super::exec::caught;
 use super::super::experiment::refuse;
 use super::super::output::Output;
@@ -17,6 +18,8 @@ use crate::train::parity::{Pair, train_in_lock_step, try_examples};
 
 /// Trains the run of a folder in lock-step, or without one tries the examples. A panic ends it with a word.
 pub fn parity_exec(args: &ParityExecArgs) -> u8 {
+    let channel = Channel::open();
+    let say = |said: &Said| channel.say(said);
     hang_on_leash();
     let mut pair = Pair {
         reference: args.devices[0],
@@ -65,17 +68,6 @@ pub fn parity_exec(args: &ParityExecArgs) -> u8 {
 
 fn no_run(reason: &str) -> u8 {
     refuse(Diagnostic::error("results", reason), &mut Output::default())
-}
-
-/// When nobody reads any more, the leash has gone too.
-fn say(said: &Said) {
-    if let Ok(mut line) = serde_json::to_string(said) {
-        line.push('\n');
-        let mut stdout = std::io::stdout().lock();
-        let _ = stdout
-            .write_all(line.as_bytes())
-            .and_then(|()| stdout.flush());
-    }
 }
 
 /// Ends the process when standard input closes, as it does when the one that started it is gone.

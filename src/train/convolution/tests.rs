@@ -1,7 +1,9 @@
 //! The operations against Burn's own, through tensors.
 
-use burn::tensor::module::{conv1d, conv2d, max_pool1d, max_pool2d};
-use burn::tensor::ops::{ConvOptions, MaxPoolOptions};
+use burn::tensor::module::{
+    adaptive_avg_pool2d, avg_pool2d, conv_transpose2d, conv1d, conv2d, max_pool1d, max_pool2d,
+};
+use burn::tensor::ops::{AvgPoolOptions, ConvOptions, ConvTransposeOptions, MaxPoolOptions};
 use burn::tensor::{Device, Tensor, TensorData, activation};
 use proptest::prelude::*;
 
@@ -225,4 +227,104 @@ fn the_rest_is_burns() {
     );
     assert!(max_pool(&double, &MaxPoolOptions::new([2, 2])).is_none());
     assert!(convolution(&image, &weight, None, &options).is_some());
+}
+
+type Function = Box<dyn Fn(Tensor<4>) -> Tensor<4>>;
+
+/// What Burn computes for layers that runner has no kernels of, by name.
+fn left_to_burn() -> Vec<(&'static str, Function)> {
+    let pool = || MaxPoolOptions::new([3, 3]).with_stride([2, 2]);
+    let average = |counts: bool| AvgPoolOptions {
+        kernel_size: [3, 2],
+        stride: [2, 1],
+        padding: [(1, 1), (1, 0)],
+        count_include_pad: counts,
+        ceil_mode: counts,
+    };
+    let weight = |dims: [usize; 4]| random(dims, 8, &Device::default());
+    vec![
+        (
+            "dilated",
+            Box::new(move |x| {
+                max_pool2d(
+                    x,
+                    pool()
+                        .with_padding_pairs([(2, 2), (2, 2)])
+                        .with_dilation([2, 2]),
+                )
+            }),
+        ),
+        (
+            "ceil mode",
+            Box::new(move |x| {
+                max_pool2d(
+                    x,
+                    pool()
+                        .with_padding_pairs([(1, 1), (1, 1)])
+                        .with_ceil_mode(true),
+                )
+            }),
+        ),
+        ("average", Box::new(move |x| avg_pool2d(x, average(false)))),
+        (
+            "average with padding",
+            Box::new(move |x| avg_pool2d(x, average(true))),
+        ),
+        ("adaptive", Box::new(|x| adaptive_avg_pool2d(x, [3, 2]))),
+        (
+            "transposed",
+            Box::new(move |x| {
+                let options = ConvTransposeOptions::new([2, 1], [1, 1], [1, 0], [1, 2], 1);
+                conv_transpose2d(x, weight([2, 3, 3, 2]), None, options)
+            }),
+        ),
+        (
+            "convolution",
+            Box::new(move |x| {
+                conv2d(
+                    x,
+                    weight([3, 2, 3, 3]),
+                    None,
+                    ConvOptions::new([2, 1], [1, 2], [1, 2], 1),
+                )
+            }),
+        ),
+    ]
+}
+
+#[test]
+fn what_is_left_to_burn_passes_on_what_is_no_number() {
+    let device = Device::default();
+    let x: Tensor<4> = random([1, 2, 6, 7], 1, &device);
+    for (what, function) in left_to_burn() {
+        let before = values(function(x.clone()));
+        for place in [0, 8, 40, 41, 83] {
+            let with = |value: f32| {
+                let mut x = values(x.clone());
+                x[place] = value;
+                let data = TensorData::new(x, [1, 2, 6, 7]);
+                values(function(Tensor::from_data(data, &device)))
+            };
+            // A large number is seen by the same outputs as one that is none.
+            let seen = with(1e6);
+            let spoilt = with(f32::NAN);
+            for (at, ((before, seen), spoilt)) in before.iter().zip(&seen).zip(&spoilt).enumerate()
+            {
+                assert_eq!(before != seen, spoilt.is_nan(), "{what}, {at} by {place}");
+            }
+        }
+    }
+}
+
+#[test]
+fn windows_of_negative_infinity_have_gradients_within_the_input() {
+    let device = Device::default().autodiff();
+    for (what, function) in left_to_burn().into_iter().take(2) {
+        let x = Tensor::<4>::full([1, 2, 6, 7], f32::NEG_INFINITY, &device).require_grad();
+        let output = function(x.clone());
+        let num = output.dims().iter().product::<usize>() as f32;
+        let gradients = output.sum().backward();
+        let gradient = values(x.grad(&gradients).expect("a gradient"));
+        assert_eq!(gradient.iter().sum::<f32>(), num, "{what}");
+    }
 }

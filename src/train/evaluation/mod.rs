@@ -14,9 +14,10 @@ use burn::tensor::TensorReadError;
 use self::classes::Classes;
 use self::labels::Labels;
 use self::values::Values;
-use super::loader::Loader;
+use super::loader::{Loader, WrongCount};
 use super::network::{Network, Output};
 use super::scores::{Scores, numbers};
+use super::wrong_count;
 use crate::data::{Places, Split};
 use crate::event::{FailureClass, Outcome};
 use crate::plan::{FORMAT, RunPlan};
@@ -48,7 +49,9 @@ impl Counted {
     }
 
     /// Takes the next items of the split.
-    fn add(&mut self, output: Output, scores: &Scores) -> Result<(), TensorReadError> {
+    ///
+    /// Returns how many there were.
+    fn add(&mut self, output: Output, scores: &Scores) -> Result<usize, TensorReadError> {
         let Output {
             losses,
             outputs,
@@ -59,7 +62,8 @@ impl Counted {
             Counted::Classes(classes) => classes.add(&losses, outputs, targets),
             Counted::Labels(labels) => labels.add(outputs, targets),
             Counted::Values(values) => values.add(&losses, outputs, targets, scores),
-        }
+        }?;
+        Ok(losses.len())
     }
 
     fn finish(self, plan: &RunPlan, split: &Split) -> Evaluated {
@@ -83,11 +87,13 @@ pub fn of(
     let Some(mut counted) = Counted::new(plan, valid.split(), scores) else {
         return Ok(None);
     };
+    let mut num_items = 0;
     for batch in valid.iter() {
         let batch = batch.map_err(|e| Outcome::failed(FailureClass::Data, e.to_string()))?;
         let added = counted.add(network.output(batch), scores);
-        added.map_err(|e| Outcome::failed(FailureClass::DeviceLost, e.to_string()))?;
+        num_items += added.map_err(|e| Outcome::failed(FailureClass::DeviceLost, e.to_string()))?;
     }
+    WrongCount::check(valid.name(), num_items, valid.num_items()).map_err(wrong_count)?;
     Ok(Some(Evaluation {
         format: FORMAT,
         split: "valid".into(),

@@ -95,7 +95,7 @@ pub fn train_in_lock_step(plan: &RunPlan, pair: &Pair, num_steps: usize, say: Sa
         noises: pair.noises().map(|noise| lane(&reference, noise)).collect(),
     };
     let cursor = Arc::new(Cursor::default());
-    let loader = Loader::in_order(Arc::new(loaded.train), plan, &reference);
+    let loader = Loader::in_order("train", Arc::new(loaded.train), plan, &reference);
     let loader = loader.shuffled(plan.seed, cursor.clone());
     for epoch in 0..num_steps.div_ceil(plan.steps_per_epoch) {
         cursor.set(epoch + 1, 0);

@@ -165,8 +165,12 @@ impl Read {
                     }
                 }
                 Part::Squared { unit } => {
-                    // An exact image would have no finite ratio: 100 dB stands for it.
-                    let ratio = |error: f64| 10.0 * (1.0 / (error * unit)).log10().min(10.0);
+                    // An exact image would have no finite ratio: 100 dB stands for it. `min` alone would take it for
+                    // an error that is no number, too.
+                    let ratio = |error: f64| match (1.0 / (error * unit)).log10() {
+                        ratio if ratio.is_nan() => f64::NAN,
+                        ratio => 10.0 * ratio.min(10.0),
+                    };
                     add("squared", data.iter::<f64>().sum());
                     add("decibels", data.iter::<f64>().map(ratio).sum());
                 }

@@ -23,6 +23,8 @@ mod pool;
 mod product;
 mod scratch;
 #[cfg(test)]
+mod special;
+#[cfg(test)]
 pub mod tests;
 mod vectors;
 mod winograd;

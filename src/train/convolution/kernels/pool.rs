@@ -19,7 +19,8 @@ pub fn suits(geometry: &Geometry) -> bool {
 }
 
 /// The largest number of each window of each channel, and which tap it is: the first of equals, or the last that is
-/// no number.
+/// no number, as in PyTorch. What is chosen always lies inside the input, also where all of a window is negative
+/// infinity, which nothing is larger than.
 pub fn max_pool(geometry: &Geometry, x: &[f32]) -> (Vec<f32>, Vec<u8>) {
     assert!(suits(geometry) && x.len() == geometry.num_inputs());
     let (area, area_in) = (geometry.area_out(), geometry.area_in());
@@ -33,6 +34,7 @@ pub fn max_pool(geometry: &Geometry, x: &[f32]) -> (Vec<f32>, Vec<u8>) {
         let task = |at: usize, chosen: &mut [u8], x: &[f32]| {
             // SAFETY: only this task writes this channel.
             let largest = unsafe { to.filled(at * area, area, f32::NEG_INFINITY) };
+            reach.choose_first(geometry, chosen);
             compare_taps(geometry, &reach, x, largest, chosen);
         };
         planes.for_each(|(at, (chosen, x))| task(at, chosen, x));
@@ -42,20 +44,48 @@ pub fn max_pool(geometry: &Geometry, x: &[f32]) -> (Vec<f32>, Vec<u8>) {
     (largest, chosen)
 }
 
-/// The output rows and columns that each row and column of taps lies inside the input for, and where the first lies.
+/// The output rows or columns that a row or column of taps lies inside the input for, and where the first lies.
+type Reached = (Range<usize>, usize);
+
+/// What each row and column of taps reaches.
 struct Reach {
-    rows: Vec<(Range<usize>, usize)>,
-    columns: Vec<(Range<usize>, usize)>,
+    rows: Vec<Reached>,
+    columns: Vec<Reached>,
+    /// The first tap of each output row and column that lies inside the input.
+    first_taps: [Vec<usize>; 2],
 }
 
 impl Reach {
     fn new(geometry: &Geometry) -> Self {
-        let [rows, columns] = [0, 1].map(|axis| {
+        let [rows, columns]: [Vec<Reached>; 2] = [0, 1].map(|axis| {
             (0..geometry.kernel[axis])
                 .map(|tap| geometry.reach(axis, tap))
                 .collect()
         });
-        Self { rows, columns }
+        let first_taps = [(0, &rows), (1, &columns)].map(|(axis, taps)| {
+            let first = |window: usize| {
+                let sees = |(reached, _): &Reached| reached.contains(&window);
+                taps.iter()
+                    .position(sees)
+                    .expect("every window sees the input")
+            };
+            (0..geometry.output()[axis]).map(first).collect()
+        });
+        Self {
+            rows,
+            columns,
+            first_taps,
+        }
+    }
+
+    /// Chooses the first tap of each window that lies inside the input.
+    fn choose_first(&self, geometry: &Geometry, chosen: &mut [u8]) {
+        let [rows, columns] = &self.first_taps;
+        for (chosen, y) in chosen.chunks_exact_mut(columns.len()).zip(rows) {
+            for (chosen, x) in chosen.iter_mut().zip(columns) {
+                *chosen = (y * geometry.kernel[1] + x) as u8;
+            }
+        }
     }
 }
 

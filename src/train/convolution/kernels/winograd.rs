@@ -5,7 +5,9 @@
 //! matrices \[outputs, inputs\] and \[inputs, tiles\] take the place of 36 multiplications a tile: 2.25 times less. The
 //! sums add and halve, so that rounding stays near that of plain sums; those for larger tiles do not, and are not used.
 //!
-//! An input that is infinite or no number spoils all outputs of the tiles that see it, not those alone whose window it is in.
+//! Differences of neighbours may make NaN of an infinity. What is not finite is so where plain sums are, with two
+//! exceptions that `special.rs` tests: gradients of a kernel's other weights, and of inputs beside the border where a
+//! weight is not finite.
 //!
 //! Some tiles of an item are computed at a time, so that all 16 matrices stay in the second-level cache.
 

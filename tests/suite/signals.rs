@@ -1,0 +1,157 @@
+//! Signals, memory that runs out, and what native libraries print: nothing is lost, and each is called what it is.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use super::support::{IRIS, completed, folder_with, goes_on, numbers, run, runner, summary, texts};
+
+/// A run of some seconds.
+const SLOW: &str = r#"
+[data]
+type = "digits"
+image_size = "28x28"
+
+[model]
+type = "mlp"
+hidden = [128]
+dropout = 0.2
+
+[optimizer]
+type = "adam"
+learning_rate = 1e-3
+
+[train]
+epochs = 40
+batch_size = 20
+"#;
+
+/// Starts a run for which a closed terminal means what `hangup` says, and waits for its second epoch.
+fn started(folder: &Path, hangup: libc::sighandler_t) -> (Child, impl Iterator<Item = String>) {
+    let mut command = runner(folder);
+    command
+        .args(["run", "spec.toml", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    // SAFETY: it may be called between `fork` and `exec`.
+    unsafe {
+        command.pre_exec(move || {
+            libc::signal(libc::SIGHUP, hangup);
+            Ok(())
+        });
+    }
+    let mut child = command.spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut lines = lines.map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("\"epoch\":2,")));
+    (child, lines)
+}
+
+fn signal(name: &str, id: u32) {
+    let status = Command::new("kill").args([name, &id.to_string()]).status();
+    assert!(status.unwrap().success());
+}
+
+/// The process that has a run, as its lock says.
+fn worker(folder: &Path) -> u32 {
+    let lock = folder.join("results/spec/runs/base-s1/.lock");
+    let text = fs::read_to_string(lock).unwrap();
+    let pid = text.lines().find_map(|line| line.strip_prefix("pid = "));
+    pid.expect("the worker is named").parse().unwrap()
+}
+
+#[test]
+fn a_closed_terminal_saves_however_often_it_is_said() {
+    let straight = completed(SLOW, &[]);
+    let folder = folder_with(SLOW);
+    let (mut child, lines) = started(folder.path(), libc::SIG_DFL);
+    // A shell sends it to its jobs beside the system, and systemd after SIGTERM.
+    for name in ["-HUP", "-HUP", "-TERM"] {
+        signal(name, child.id());
+    }
+    lines.for_each(drop);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(summary(folder.path(), "base-s1")["outcome"], "interrupted");
+    let stderr = goes_on(folder.path());
+    assert!(stderr.contains("stopped"), "{stderr}");
+    assert_eq!(numbers(straight.path()), numbers(folder.path()));
+}
+
+#[test]
+fn under_nohup_a_closed_terminal_stops_nothing() {
+    let folder = folder_with(SLOW);
+    let (mut child, lines) = started(folder.path(), libc::SIG_IGN);
+    signal("-HUP", child.id());
+    signal("-HUP", worker(folder.path()));
+    lines.for_each(drop);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(summary(folder.path(), "base-s1")["outcome"], "completed");
+}
+
+#[test]
+fn a_worker_that_is_told_to_end_saves_first() {
+    let straight = completed(SLOW, &[]);
+    for (name, number) in [("-HUP", 1), ("-TERM", 15)] {
+        let folder = folder_with(SLOW);
+        let (mut child, lines) = started(folder.path(), libc::SIG_DFL);
+        signal(name, worker(folder.path()));
+        let saved = lines.filter(|line| line.contains("checkpoint_saved"));
+        let saved = saved.last().expect("a checkpoint");
+        assert_eq!(child.wait().unwrap().code(), Some(1));
+        let failure = &summary(folder.path(), "base-s1")["failure"];
+        assert_eq!(failure["class"], "killed", "{failure}");
+        assert_eq!(failure["signal"], number, "{failure}");
+        let step = saved.split("\"step\":").nth(1).unwrap();
+        let step = step.split(',').next().unwrap();
+        let (code, stdout, stderr) = run(folder.path(), &["run", "spec.toml", "--json"]);
+        assert_eq!(code, 0, "{stderr}");
+        assert!(
+            stdout.contains(&format!("\"resumed_step\":{step},")),
+            "{step}: {stdout}"
+        );
+        assert_eq!(numbers(straight.path()), numbers(folder.path()));
+    }
+}
+
+#[test]
+fn memory_that_is_refused_is_out_of_memory_and_its_policy_fires() {
+    let spec = format!("{IRIS}\n[on_failure.out_of_memory]\nretries = 1\nbackoff = \"0s\"\n");
+    for backtraces in ["0", "1", "full"] {
+        let folder = folder_with(&spec);
+        let output = runner(folder.path())
+            .args(["run", "spec.toml", "--json", "--inject-fault"])
+            .arg("*@training:3=exhaust")
+            .env("RUST_BACKTRACE", backtraces)
+            .output();
+        let (code, stdout, stderr) = texts(&output.unwrap());
+        assert_eq!(code, 1, "{stderr}");
+        let failure = &summary(folder.path(), "base-s1")["failure"];
+        assert_eq!(failure["class"], "out_of_memory", "{failure}");
+        assert_eq!(failure["signal"], 6, "{failure}");
+        let message = failure["message"].as_str().unwrap();
+        assert!(
+            message.contains("the system refused 1125899906842624 bytes"),
+            "{message}"
+        );
+        assert_eq!(stdout.matches("run_retried").count(), 1, "{stdout}");
+    }
+}
+
+#[test]
+fn what_a_library_prints_into_standard_output_costs_no_event() {
+    let straight = completed(IRIS, &[]);
+    for phase in ["loading", "training:3", "validating:2", "evaluating"] {
+        let folder = folder_with(IRIS);
+        let fault = format!("*@{phase}=print");
+        let arguments = ["run", "spec.toml", "--quiet", "--inject-fault", &fault];
+        let (code, _, stderr) = run(folder.path(), &arguments);
+        assert_eq!(code, 0, "{phase}: {stderr}");
+        assert_eq!(numbers(straight.path()), numbers(folder.path()), "{phase}");
+        let log = fs::read(folder.path().join("results/spec/runs/base-s1/run.log")).unwrap();
+        let log = String::from_utf8_lossy(&log);
+        assert!(log.contains("a driver's banner"), "{phase}: {log}");
+    }
+}
