@@ -2,13 +2,13 @@
 //! standard output, one JSON event a line.
 
 use std::fs::OpenOptions;
-use std::io::{BufRead, Write};
+use std::io::BufRead;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::experiment::refuse;
-use super::output::Output;
+use super::output::{Output, Stdout};
 use super::{ExecArgs, FAILED, INTERRUPTED, Logging, OK, log_to};
 use crate::diagnostic::Diagnostic;
 use crate::event::{Event, FailureClass, Outcome};
@@ -153,12 +153,8 @@ fn start_log(folder: &RunFolder, logging: &Logging) -> Result<(), String> {
 
 /// Writes an event. When nobody reads any more, the leash has gone too and the run stops by itself.
 fn emit(event: Event) {
-    if let Ok(mut line) = serde_json::to_string(&event) {
-        line.push('\n');
-        let mut stdout = std::io::stdout().lock();
-        let _ = stdout
-            .write_all(line.as_bytes())
-            .and_then(|()| stdout.flush());
+    if let Ok(line) = serde_json::to_string(&event) {
+        Stdout::line(&line);
     }
 }
 

@@ -37,6 +37,7 @@ mod rows;
 mod runs;
 mod schema;
 mod serve;
+mod streams;
 pub mod support;
 mod sweeps;
 mod tasks;

@@ -1,11 +1,11 @@
 //! `runner parity-exec`: the worker. Computes on both devices in this process and says what comes of it on standard
 //! output, one JSON object a line.
 
-use std::io::{BufRead, Write};
+use std::io::BufRead;
 
 use super::super::exec::caught;
 use super::super::experiment::refuse;
-use super::super::output::Output;
+use super::super::output::{Output, Stdout};
 use super::super::{FAILED, INTERRUPTED, OK, ParityExecArgs};
 use super::examples;
 use crate::diagnostic::Diagnostic;
@@ -69,12 +69,8 @@ fn no_run(reason: &str) -> u8 {
 
 /// When nobody reads any more, the leash has gone too.
 fn say(said: &Said) {
-    if let Ok(mut line) = serde_json::to_string(said) {
-        line.push('\n');
-        let mut stdout = std::io::stdout().lock();
-        let _ = stdout
-            .write_all(line.as_bytes())
-            .and_then(|()| stdout.flush());
+    if let Ok(line) = serde_json::to_string(said) {
+        Stdout::line(&line);
     }
 }
 
