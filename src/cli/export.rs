@@ -104,6 +104,11 @@ fn event_files(args: &TensorboardArgs, output: &mut Output) -> u8 {
             let Some(plan) = pass.plan(experiment, output) else {
                 continue;
             };
+            if args.to.is_none()
+                && let Err(e) = experiment.check_links()
+            {
+                return disk(&place, &e, output);
+            }
             let written = pass.each(experiment, plan, output, |run| {
                 let written = tensorboard::write(&place.join(&run.plan.id), run)?;
                 num_written += usize::from(written.is_some());

@@ -177,6 +177,7 @@ impl RunRecord {
         let Some(summary) = self.summary(plan) else {
             return Ok(());
         };
+        folder.check_links()?;
         let is_whole = |path: &Path, size: usize| {
             fs::metadata(path).is_ok_and(|there| there.len() == size as u64)
         };

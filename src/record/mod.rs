@@ -39,9 +39,13 @@ mod environment;
 pub mod evaluation;
 mod fold;
 mod format;
+mod git;
 mod index;
+mod links;
 mod lock;
+mod name;
 mod settings;
+mod special;
 mod stamp;
 mod status;
 mod tail;
@@ -59,7 +63,9 @@ pub use entry::{
 pub use environment::{Environment, available_memory, total_memory};
 pub use fold::{RunRecord, Summary};
 pub use format::is_other_format;
+pub use git::commits_between;
 pub use index::Index;
+pub use links::refuse_links;
 pub use lock::{Holder, Lock, Locked};
 pub use settings::{Changed, Settings, changed, is_guard, settings};
 pub use status::{Status, leftovers, status};
@@ -143,6 +149,7 @@ impl ExperimentFolder {
 
     /// Puts what a run's folder holds aside, since another run of that name is to be made, and says where.
     pub fn replace(&self, id: &str) -> io::Result<PathBuf> {
+        self.check_links()?;
         let there = self.run(id);
         let plan = there.read_plan().ok().flatten();
         let fingerprint = plan.map_or("unknown".into(), |plan| plan.fingerprint);
@@ -176,7 +183,12 @@ impl ExperimentFolder {
 
     /// Reads the plan, if the folder has one.
     pub fn read_plan(&self) -> io::Result<Option<Plan>> {
-        format::read_json(&self.plan_json())
+        let path = self.plan_json();
+        let plan = format::read_json(&path)?;
+        if let Some(plan) = &plan {
+            name::check_plan(&path, plan)?;
+        }
+        Ok(plan)
     }
 
     /// The command that goes on with the experiment of a plan in this folder.
@@ -288,7 +300,8 @@ impl RunFolder {
     /// Shares the folder's lock with other readers until the returned file is dropped; `None` when a worker
     /// has it. The folder may be one that cannot be written to.
     pub fn lock_to_read(&self) -> io::Result<Option<File>> {
-        let file = match File::open(self.0.join(".lock")) {
+        let lock = self.0.join(".lock");
+        let file = match special::refuse(&lock).and_then(|()| File::open(lock)) {
             // No worker was ever there: the plan stands for the lock.
             Err(e) if e.kind() == io::ErrorKind::NotFound => File::open(self.run_toml())?,
             other => other?,
@@ -302,6 +315,7 @@ impl RunFolder {
 
     /// Where the run is, as far as it was written; who asks has to know that it is being trained.
     pub fn read_progress(&self) -> Option<Progress> {
+        special::refuse(&self.progress_json()).ok()?;
         let text = fs::read(self.progress_json()).ok()?;
         serde_json::from_slice(&text).ok()
     }
@@ -313,6 +327,7 @@ impl RunFolder {
 
     /// Writes the run so that a worker can read it back.
     pub fn write_plan(&self, plan: &RunPlan) -> io::Result<()> {
+        self.check_links()?;
         let path = self.run_toml();
         let text = run_toml(plan)?;
         write_whole(&path, text.as_bytes()).map_err(|e| unwritable(&path, e))
@@ -327,6 +342,7 @@ impl RunFolder {
             Some(text) if run_toml(plan).is_ok_and(|ours| ours == text) => Ok(true),
             Some(text) => {
                 let there: RunPlan = format::parse_toml(&path, &text)?;
+                name::check_run(&path, &there)?;
                 Ok(there.fingerprint == plan.fingerprint)
             }
         }
@@ -334,7 +350,12 @@ impl RunFolder {
 
     /// Reads the run, if the folder has one.
     pub fn read_plan(&self) -> io::Result<Option<RunPlan>> {
-        format::read_toml(&self.run_toml())
+        let path = self.run_toml();
+        let plan = format::read_toml(&path)?;
+        if let Some(plan) = &plan {
+            name::check_run(&path, plan)?;
+        }
+        Ok(plan)
     }
 
     /// Whether the run, if there is one, is in the format that this program reads.
@@ -411,7 +432,8 @@ impl RunFolder {
     /// Reads the events with the times at which they arrived, in milliseconds since 1970; a line that a kill tore is
     /// passed over.
     pub fn read_events(&self) -> io::Result<Vec<(u64, Event)>> {
-        match fs::read(self.events_jsonl()) {
+        let path = self.events_jsonl();
+        match special::refuse(&path).and_then(|()| fs::read(path)) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(e) => Err(format::unreadable(&self.events_jsonl(), &e)),
             Ok(text) => Ok(events_in(&text).collect()),

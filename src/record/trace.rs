@@ -9,7 +9,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use super::{RunFolder, write_whole};
+use super::{RunFolder, special, write_whole};
 
 /// What the paths of an optimizer's state begin with.
 pub const OPTIMIZER: &str = "optimizer/";
@@ -132,7 +132,7 @@ fn digests_path(folder: &RunFolder) -> PathBuf {
 }
 
 fn read_if_there(path: PathBuf) -> io::Result<Vec<u8>> {
-    match fs::read(path) {
+    match special::refuse(&path).and_then(|()| fs::read(path)) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         other => other,
     }

@@ -16,6 +16,7 @@ mod experiments;
 mod exports;
 mod failures;
 mod files;
+mod foreign;
 mod generated;
 mod index;
 mod init;
