@@ -12,7 +12,9 @@ pub fn prose(text: &str) -> String {
     let text = one_line(text);
     let text = inline(text.trim());
     let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    let begins_list = rest.starts_with(['.', ')']) && rest.len() < text.len();
+    let begins_list =
+        (rest.starts_with(". ") || rest.starts_with(") ") || [".", ")"].contains(&rest))
+            && rest.len() < text.len();
     let mut chars = text.chars();
     let begins_block = match (chars.next(), chars.next()) {
         (Some('#' | '>' | '='), _) => true,
@@ -156,6 +158,8 @@ mod tests {
             ("--- ", "\\---"),
             ("- item", "\\- item"),
             ("-0.5 is less", "-0.5 is less"),
+            ("0.5 is less", "0.5 is less"),
+            ("7)", "7\\)"),
             ("a\n\n<script>\n# b", "a  &lt;script> # b"),
             ("\u{1b}[2J\u{202e}", "\\\\u001b[2J\\\\u202e"),
             ("\\<b>", "\\\\&lt;b>"),
