@@ -3,7 +3,11 @@
 //! Knows texts and byte ranges, and nothing of what the texts mean. Rendering is deterministic, so
 //! that every message can be pinned by a snapshot.
 
+mod printable;
+
 use std::path::PathBuf;
+
+pub use printable::{is_odd, masked, printable, printable_in_color, printable_lines};
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
@@ -219,6 +223,27 @@ impl Diagnostic {
 
     /// Renders the message for a terminal, with colours if `color`.
     pub fn render(&self, sources: &Sources, color: bool) -> String {
+        self.printable().render_as_it_is(sources, color)
+    }
+
+    /// The same without anything that a terminal would obey: texts of files and of other programs are in it.
+    fn printable(&self) -> Self {
+        let text = |text: &String| printable_lines(text).into_owned();
+        Self {
+            message: text(&self.message),
+            label: text(&self.label),
+            related: self
+                .related
+                .iter()
+                .map(|(span, label)| (*span, text(label)))
+                .collect(),
+            notes: self.notes.iter().map(text).collect(),
+            helps: self.helps.iter().map(text).collect(),
+            ..self.clone()
+        }
+    }
+
+    fn render_as_it_is(&self, sources: &Sources, color: bool) -> String {
         let level = match self.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
@@ -294,8 +319,8 @@ impl Diagnostic {
 }
 
 fn snippet(source: &Source) -> Snippet<'_, annotate_snippets::Annotation<'_>> {
-    Snippet::source(source.text.as_str())
-        .path(source.name.as_str())
+    Snippet::source(masked(&source.text))
+        .path(printable(&source.name))
         .fold(true)
 }
 

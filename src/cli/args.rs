@@ -177,6 +177,9 @@ pub(super) struct ReproduceArgs {
     /// Where the new run is put; by default below `reproduced/` of the experiment, for a capsule in this folder
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
+    /// Unpack a capsule up to this size, as in 4GiB; by default up to 200 times what it is packed
+    #[arg(long, value_name = "SIZE", value_parser = super::bundle::size)]
+    pub(super) max_unpacked: Option<u64>,
     /// Print the verdict as one JSON object
     #[arg(long)]
     pub(super) json: bool,

@@ -14,7 +14,7 @@ use super::{BundleArgs, OK};
 use crate::console::{Fetching, Mode};
 use crate::diagnostic::{Diagnostic, counted};
 use crate::event::Outcome;
-use crate::record::capsule::{self, CapsuleError, Needs, Packed, Packing};
+use crate::record::capsule::{self, CapsuleError, DataManifest, Needs, Packed, Packing};
 use crate::record::{ExperimentFolder, RunFolder, RunRecord, remedy};
 use crate::spec::document::plain_io_error;
 use crate::spec::kind::{parse_bytes, show_bytes};
@@ -164,6 +164,30 @@ pub fn shown(error: &CapsuleError) -> Box<Diagnostic> {
     })
 }
 
+/// What a capsule leaves out of what could say who made it, and what it cannot leave out, since the numbers depend on it
+/// or are it.
+fn facts(data: &DataManifest) -> (Vec<&'static str>, Vec<&'static str>) {
+    let mut left_out = vec!["the name of this machine"];
+    let mut left_in = vec![
+        "operating system, processor, memory and devices",
+        "versions and the git commit",
+        "times",
+        "names of the experiment, its trials and classes",
+    ];
+    match data.needs {
+        Needs::Nothing => {}
+        Needs::Packed => {
+            left_out.push("where the data and the cache were");
+            left_in.push("the data with the names of its files");
+        }
+        Needs::Files => {
+            left_out.push("where the cache was");
+            left_in.push("where the data is, below `~` where that is your home folder");
+        }
+    }
+    (left_out, left_in)
+}
+
 /// Says what was packed, and what the receiver needs.
 fn tell(
     out: &Path,
@@ -175,13 +199,14 @@ fn tell(
 ) {
     let manifest = &packed.manifest;
     let (data, num_files) = (&manifest.data, manifest.files.len());
-    let unpacked: u64 = manifest.files.iter().map(|file| file.bytes).sum();
+    let unpacked = manifest.unpacked_bytes();
     let (data_files, data_bytes) = data.size();
     let files = format!(
         "{} of {}",
         counted(data_files, "file"),
         show_bytes(data_bytes)
     );
+    let (left_out, left_in) = facts(data);
     if json {
         let roots = data.roots.iter().map(|root| {
             json!({
@@ -212,6 +237,8 @@ fn tell(
                 "roots": roots,
                 "note": data.note,
             },
+            "left_in": left_in,
+            "still_named": packed.still_named,
         });
         output.print(&object.to_string());
         return;
@@ -252,6 +279,17 @@ fn tell(
     if let Some(note) = &data.note {
         output.say(&format!(
             "note: {note}; the capsule says what the data was by its digest alone"
+        ));
+    }
+    output.say(&format!("left out: {}", left_out.join(", ")));
+    output.say(&format!("left in: {}", left_in.join(", ")));
+    for sentence in &packed.still_named {
+        output.say(&format!("note: {sentence}"));
+    }
+    if unpacked > capsule::usual_limit(packed.bytes) {
+        output.say(&format!(
+            "note: it is unpacked to more than 200 times its size; who reproduces the run has to allow for that with `--max-unpacked {}MiB`",
+            unpacked.div_ceil(1 << 20)
         ));
     }
     if num_siblings > 0 {

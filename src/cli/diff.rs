@@ -1,7 +1,6 @@
 //! `runner diff`: what differs between two runs, or between the runs of two experiments.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use clap::Args;
 use serde_json::json;
@@ -12,7 +11,7 @@ use super::output::Output;
 use super::{FAILED, OK};
 use crate::diagnostic::{Diagnostic, counted};
 use crate::diff::{Diff, Side, brief, show};
-use crate::record::{ExperimentFolder, RunFolder, capsule};
+use crate::record::{ExperimentFolder, RunFolder, capsule, commits_between};
 use crate::reproduce::WeightDistance;
 use crate::spec::document::plain_io_error;
 use crate::train::weight_distances;
@@ -26,6 +25,9 @@ pub struct DiffArgs {
     /// Print everything as JSON: one object for two runs, one a line for those of experiments
     #[arg(long)]
     json: bool,
+    /// Unpack capsules up to this size, as in 4GiB; by default up to 200 times what they are packed
+    #[arg(long, value_name = "SIZE", value_parser = bundle::size)]
+    max_unpacked: Option<u64>,
 }
 
 /// What a path stands for.
@@ -37,7 +39,7 @@ enum Found {
 
 /// Compares, and returns 0 where all was compared and is equal, 1 where it is not.
 pub fn diff(args: &DiffArgs, output: &mut Output) -> u8 {
-    let found = find(&args.a, output).and_then(|a| Ok((a, find(&args.b, output)?)));
+    let found = find(&args.a, args, output).and_then(|a| Ok((a, find(&args.b, args, output)?)));
     match found {
         Err(code) => code,
         Ok((Found::Run(a, _at), Found::Run(b, _bt))) => {
@@ -65,12 +67,12 @@ pub fn diff(args: &DiffArgs, output: &mut Output) -> u8 {
     }
 }
 
-fn find(path: &Path, output: &mut Output) -> Result<Found, u8> {
+fn find(path: &Path, args: &DiffArgs, output: &mut Output) -> Result<Found, u8> {
     let name = path.display().to_string();
     let run = RunFolder(path.to_owned());
     if path.is_file() {
         let unpacked = tempfile::tempdir().map(|place| {
-            let capsule = capsule::unpack(path, &place.path().join("run"), capsule::MAX_BYTES);
+            let capsule = capsule::unpack(path, &place.path().join("run"), args.max_unpacked);
             (place, capsule)
         });
         return match unpacked {
@@ -120,20 +122,7 @@ fn commits(a: &Side, b: &Side) -> Option<String> {
     if a == b {
         return None;
     }
-    let count = |from: &str, to: &str| -> Option<usize> {
-        let range = format!("{from}..{to}");
-        let git = Command::new("git")
-            .args(["rev-list", "--count", &range])
-            .output()
-            .ok()?;
-        let is_done = git.status.success();
-        String::from_utf8(git.stdout)
-            .ok()?
-            .trim()
-            .parse()
-            .ok()
-            .filter(|_| is_done)
-    };
+    let count = |from: &str, to: &str| commits_between(Path::new("."), from, to);
     let (ahead, behind) = (count(&a, &b)?, count(&b, &a)?);
     let short = |commit: &str| commit.chars().take(10).collect::<String>();
     let range = format!("{}..{}", short(&a), short(&b));

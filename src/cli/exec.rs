@@ -50,6 +50,12 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
             );
         }
     };
+    if let Err(e) = folder.check_links() {
+        return refuse(
+            Diagnostic::error("results", plain_io_error(&e)),
+            &mut output,
+        );
+    }
     if let Err(reason) = start_log(&folder, logging) {
         return refuse(Diagnostic::error("results", reason), &mut output);
     }

@@ -24,7 +24,7 @@ pub fn plan(
         Ok((plan, warnings)) => {
             if !warnings.0.is_empty() {
                 output.has_warned = true;
-                output.say(&warnings.render(&document.sources, Output::color()));
+                output.show(&warnings.render(&document.sources, Output::color()));
             }
             for notice in &plan.notices {
                 output.say(&format!("note: {notice}"));
@@ -114,13 +114,13 @@ pub fn read(args: &SpecArgs) -> Result<Document, (Sources, Diagnostics)> {
 
 /// Shows refusals with their places, and returns the exit code.
 pub fn show(sources: &Sources, diagnostics: &Diagnostics, output: &mut Output) -> u8 {
-    output.say(&diagnostics.render(sources, Output::color()));
+    output.show(&diagnostics.render(sources, Output::color()));
     WRONG
 }
 
 /// Shows a refusal that has no place in a text.
 pub fn refuse(diagnostic: Diagnostic, output: &mut Output) -> u8 {
-    output.say(&diagnostic.render(&Sources::default(), Output::color()));
+    output.show(&diagnostic.render(&Sources::default(), Output::color()));
     WRONG
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::list::none_there;
-use super::output::Output;
+use super::output::{Output, Stdout};
 use super::prepare::disk;
 use crate::diagnostic::counted;
 use crate::export::table::{Columns, Format, Rows, TableWriter};
@@ -104,6 +104,11 @@ fn event_files(args: &TensorboardArgs, output: &mut Output) -> u8 {
             let Some(plan) = pass.plan(experiment, output) else {
                 continue;
             };
+            if args.to.is_none()
+                && let Err(e) = experiment.check_links()
+            {
+                return disk(&place, &e, output);
+            }
             let written = pass.each(experiment, plan, output, |run| {
                 let written = tensorboard::write(&place.join(&run.plan.id), run)?;
                 num_written += usize::from(written.is_some());
@@ -155,17 +160,20 @@ fn table(args: &TableArgs, format: Format, output: &mut Output) -> u8 {
         writer.finish()
     };
     let written = collected.and_then(|()| match &args.to {
-        None => write(&mut BufWriter::new(io::stdout().lock())),
+        None => {
+            let mut stdout = BufWriter::new(Stdout);
+            write(&mut stdout).and_then(|()| stdout.flush())
+        }
         Some(path) => write_whole_by(path, |file| write(file)),
     });
-    match written {
-        // Who closes the pipe has read what was to be read.
-        Err(e) if !is_closed_pipe(&e) => {
-            let path = args.to.as_deref().unwrap_or(Path::new("-"));
-            disk(path, &e, output)
+    match (written, &args.to) {
+        (Err(e), Some(path)) => disk(path, &e, output),
+        (Err(e), None) if !output.has_failed() && !is_closed_pipe(&e) => {
+            disk(Path::new("-"), &e, output)
         }
-        written => {
-            if let (Ok(()), Some(path)) = (&written, &args.to) {
+        // What is wrong with standard output is said in the end; who closes the pipe has read what was to be read.
+        (written, to) => {
+            if let (Ok(()), Some(path)) = (&written, to) {
                 let what = match rows {
                     Rows::Runs => "run",
                     Rows::Epochs => "epoch",

@@ -64,7 +64,7 @@ pub fn init(args: &InitArgs, output: &mut Output) -> u8 {
             for warning in &found.warnings {
                 let mut shown = warning.to_diagnostic();
                 shown.severity = Severity::Warning;
-                output.say(&shown.render(&Sources::default(), Output::color()));
+                output.show(&shown.render(&Sources::default(), Output::color()));
             }
             found.starter(&wishes)
         }),

@@ -45,7 +45,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::spec::backend::Backend;
 use args::*;
-use output::Output;
+use output::{Log, Output, Stdout};
 
 /// Everything was done.
 const OK: u8 = 0;
@@ -177,9 +177,17 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(e) => {
             // Help and version are no mistakes; clap prints each where it belongs.
-            let code = if e.use_stderr() { WRONG } else { OK };
-            let _ = e.print();
-            return ExitCode::from(code);
+            if e.use_stderr() {
+                let _ = e.print();
+                return ExitCode::from(WRONG);
+            }
+            if Output::is_terminal() {
+                // In colours, where they are wanted.
+                let _ = e.print();
+            } else {
+                Stdout::line(&e.render().to_string());
+            }
+            return ExitCode::from(output::close(OK));
         }
     };
     let mut output = Output::default();
@@ -189,7 +197,7 @@ pub fn main() -> ExitCode {
             1 => "info",
             _ => "debug",
         };
-        if let Err(reason) = log_to(&cli.logging, level, std::io::stderr) {
+        if let Err(reason) = log_to(&cli.logging, level, || Log) {
             output.say(&format!("error: {reason}"));
             return ExitCode::from(WRONG);
         }
@@ -236,7 +244,7 @@ pub fn main() -> ExitCode {
         Verb::Exec(args) => exec::exec(&args, &cli.logging),
         Verb::ParityExec(args) => parity::parity_exec(&args),
     };
-    ExitCode::from(code)
+    ExitCode::from(output::close(code))
 }
 
 /// Sends logs that pass the filter to `writer`. The error is a phrase.

@@ -1,28 +1,97 @@
-//! Data goes to standard output, words to standard error. A closed pipe is no error: what was to be
-//! read was read, and work goes on.
+//! Data goes to standard output, words to standard error.
+//!
+//! Everything that goes to standard output goes through [`Stdout`], which keeps the first error: a full disk must not
+//! look like a shorter result. A closed pipe is no error: what was to be read was read, and work goes on. Nothing is
+//! written after an error, so that what is there is the beginning of what there was to be. Work that is not printing
+//! is not stopped by it: a training that prints its events is recorded all the same, and the exit code says in the end
+//! that the stream is not whole.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::sync::OnceLock;
 
-use crate::console::eprintln_lossy;
+use super::{FAILED, OK};
+use crate::console::{eprint_in_color, eprintln_lossy};
+use crate::diagnostic::{Diagnostic, Sources, printable_lines};
+use crate::spec::document::plain_io_error;
+
+/// What went wrong first with standard output.
+static FAILURE: OnceLock<(ErrorKind, String)> = OnceLock::new();
+
+/// Standard output of this process.
+pub struct Stdout;
+
+impl Stdout {
+    fn keep<T>(written: io::Result<T>) -> io::Result<T> {
+        written.inspect_err(|e| {
+            if e.kind() != ErrorKind::Interrupted {
+                let _ = FAILURE.set((e.kind(), plain_io_error(e)));
+            }
+        })
+    }
+
+    /// Writes a line at once and whole; errors are kept.
+    pub fn line(text: &str) {
+        let newline = if text.ends_with('\n') { "" } else { "\n" };
+        let _ = Self
+            .write_all(format!("{text}{newline}").as_bytes())
+            .and_then(|()| Self.flush());
+    }
+}
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match FAILURE.get() {
+            Some((kind, _)) => Err((*kind).into()),
+            None => Self::keep(io::stdout().lock().write(bytes)),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match FAILURE.get() {
+            Some((kind, _)) => Err((*kind).into()),
+            None => Self::keep(io::stdout().lock().flush()),
+        }
+    }
+}
+
+/// The exit code of a verb once all is written: that of a failure where standard output is not whole.
+pub fn close(code: u8) -> u8 {
+    let _ = Stdout.flush();
+    let Some(reason) = incomplete() else {
+        return code;
+    };
+    let message = format!("cannot write to standard output: {reason}");
+    let diagnostic = Diagnostic::error("output", message)
+        .note("what was written to it is incomplete; what runs recorded in their folders is not affected")
+        .help("make room, or write to another place");
+    eprint_in_color(&diagnostic.render(&Sources::default(), Output::color()));
+    if code == OK { FAILED } else { code }
+}
+
+/// Why standard output is not whole, if somebody still reads it.
+fn incomplete() -> Option<&'static str> {
+    let failed = FAILURE
+        .get()
+        .filter(|(kind, _)| *kind != ErrorKind::BrokenPipe);
+    failed.map(|(_, reason)| reason.as_str())
+}
 
 /// The two streams.
 #[derive(Default)]
 pub struct Output {
-    closed: bool,
     /// Whether warnings were shown.
     pub has_warned: bool,
 }
 
 impl Output {
-    /// Writes data with a final newline.
+    /// Writes data with a final newline. What a terminal would obey is spelled out, in JSON by JSON's own escapes.
     pub fn print(&mut self, text: &str) {
-        if self.closed {
-            return;
-        }
-        let mut stdout = io::stdout().lock();
-        let newline = if text.ends_with('\n') { "" } else { "\n" };
-        let written = write!(stdout, "{text}{newline}").and_then(|()| stdout.flush());
-        self.closed = written.is_err();
+        Stdout::line(&printable_lines(text));
+    }
+
+    /// Whether there is no use in going on for what is printed alone: it cannot be written.
+    pub fn has_failed(&self) -> bool {
+        incomplete().is_some()
     }
 
     /// Writes words.
@@ -30,9 +99,19 @@ impl Output {
         eprintln_lossy(text.trim_end());
     }
 
+    /// Writes a rendered diagnostic, which may be coloured.
+    pub fn show(&mut self, rendered: &str) {
+        eprint_in_color(rendered.trim_end());
+    }
+
     /// Whether words may be coloured.
     pub fn color() -> bool {
         io::stderr().is_terminal()
+    }
+
+    /// Whether data goes to a terminal.
+    pub fn is_terminal() -> bool {
+        io::stdout().is_terminal()
     }
 
     /// What `COLUMNS` says, or the columns of the terminal that data goes to, or a width that suits files.
@@ -50,4 +129,20 @@ impl Output {
 fn columns() -> Option<u16> {
     let columns = std::env::var("COLUMNS").ok()?;
     columns.parse().ok().map(|columns: u16| columns.max(20))
+}
+
+/// Where logs are written: to standard error, line by line, without what a terminal would obey and without a panic
+/// when it cannot be written to.
+pub struct Log;
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        let _ = io::stderr().write_all(printable_lines(&text).as_bytes());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -127,6 +127,13 @@ pub fn prepare(
     });
     let statuses: Vec<Status> = statuses.collect::<Result<_, _>>()?;
     refuse_unrelated(folder, &statuses, &orphans, output)?;
+    // Before anything is written: what is refused stays as it was.
+    let unfinished = plan.runs.iter().zip(&statuses);
+    let mut unfinished = unfinished.filter(|(_, status)| **status != Status::Completed);
+    folder
+        .check_links()
+        .and_then(|()| unfinished.try_for_each(|(run, _)| folder.run(&run.id).check_links()))
+        .map_err(|e| disk(&folder.0, &e, output))?;
     let chosen: BTreeSet<&str> = selected.iter().map(|run| run.id.as_str()).collect();
     let write = || -> std::io::Result<()> {
         let copy = document.sources.0[0].text.as_bytes();

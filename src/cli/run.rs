@@ -1,7 +1,6 @@
 //! `runner run`: prepare the results folder, dispatch what is not completed, record, report.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
@@ -242,7 +241,7 @@ impl Launch<'_> {
         let mut collector =
             Collector::new(todo, environment).map_err(|e| disk(&self.folder.0, &e, output))?;
         // Events that are printed to the same terminal would go through the board.
-        let has_data = self.args.json && std::io::stdout().is_terminal();
+        let has_data = self.args.json && Output::is_terminal();
         let mut console = Console::new(vec![board], look(self.mode, has_data, true));
         let tasks = collector.runs.iter();
         let tasks: Vec<_> = tasks

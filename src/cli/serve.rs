@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use super::experiment::refuse;
 use super::output::Output;
-use super::{ServeArgs, WRONG};
+use super::{FAILED, ServeArgs, WRONG};
 use crate::diagnostic::Diagnostic;
 use crate::serve::{Server, check_token};
 use crate::spec::document::plain_io_error;
@@ -63,6 +63,10 @@ pub fn serve(args: &ServeArgs, output: &mut Output) -> u8 {
         }
     };
     output.print(&format!("http://{address}/"));
+    if output.has_failed() {
+        // Nobody could know where it listens.
+        return FAILED;
+    }
     if args.listen.is_unspecified() {
         output.say(&format!(
             "that is on this machine http://localhost:{0}/, and from elsewhere http://NAME-OF-THIS-MACHINE:{0}/",

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use crate::event::Event;
 use crate::plan::RunPlan;
 use crate::record::{RunRecord, available_memory, total_memory};
+use crate::spec::{printable_in_color, printable_lines};
 pub use board::{Board, Row, State};
 use draw::{View, draw};
 pub use fetching::Fetching;
@@ -292,8 +293,15 @@ impl Console {
     }
 }
 
-/// Writes a line to standard error; when nobody reads it, nothing is lost that the record lacks.
+/// Writes lines to standard error without what a terminal would obey; when nobody reads them, nothing is lost that the
+/// record lacks.
 pub fn eprintln_lossy(text: &str) {
     use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(std::io::stderr(), "{}", printable_lines(text));
+}
+
+/// As [`eprintln_lossy`], for what may be coloured.
+pub fn eprint_in_color(text: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "{}", printable_in_color(text));
 }

@@ -9,7 +9,7 @@
 use std::io::{self, Write};
 
 use super::draw::{Line, Style};
-use super::text::plain_lines;
+use super::text::{plain, plain_lines};
 
 /// The drawn lines.
 pub struct Screen<W: Write> {
@@ -84,9 +84,10 @@ impl<W: Write> Screen<W> {
                 Style::Chosen => "36",
                 Style::Plain => "",
             };
+            let text = plain(text);
             match self.color && !code.is_empty() {
                 true => format!("\x1b[{code}m{text}\x1b[0m"),
-                false => text.clone(),
+                false => text,
             }
         });
         parts.collect()
@@ -128,13 +129,13 @@ mod tests {
         screen.draw(vec![line("1"), line("2")]).unwrap();
         assert_eq!(shown(&screen), "said\n1\n2");
         screen.insert("more\n\x1b[2J").unwrap();
-        assert_eq!(shown(&screen), "said\nmore\n [2J\n1\n2");
+        assert_eq!(shown(&screen), "said\nmore\n\\u001b[2J\n1\n2");
         screen.clear().unwrap();
-        assert_eq!(shown(&screen), "said\nmore\n [2J");
+        assert_eq!(shown(&screen), "said\nmore\n\\u001b[2J");
         screen.draw(vec![line("end")]).unwrap();
         screen.leave().unwrap();
         screen.insert("after").unwrap();
-        assert_eq!(shown(&screen), "said\nmore\n [2J\nend\nafter");
+        assert_eq!(shown(&screen), "said\nmore\n\\u001b[2J\nend\nafter");
     }
 
     #[test]

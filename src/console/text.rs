@@ -2,15 +2,17 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use crate::spec::printable;
+
 /// The columns that a text takes.
 pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// A text on one line, without control characters: names and messages come from files and from other programs.
+/// A text on one line, without what a terminal would obey: names and messages come from files and from other programs.
 pub fn plain(text: &str) -> String {
-    let shown = |c: char| if c.is_control() { ' ' } else { c };
-    text.chars().map(shown).collect()
+    let spaced = text.replace(['\n', '\r', '\t'], " ");
+    printable(&spaced).into_owned()
 }
 
 /// A text of several lines without other control characters.
@@ -122,7 +124,7 @@ mod tests {
         assert_eq!(cut_name("hidden=64,rate=0.01-s1", 12), "hid…=0.01-s1");
         assert_eq!(cut_name("hidden=64-s1", 12), "hidden=64-s1");
         assert_eq!(cut_name("hidden=64-s1", 3), "hi…");
-        assert_eq!(plain("a\u{1b}[2Jb\nc"), "a [2Jb c");
-        assert_eq!(plain_lines("a\r\nb\u{7}"), "a\nb ");
+        assert_eq!(plain("a\u{1b}[2Jb\nc"), "a\\u001b[2Jb c");
+        assert_eq!(plain_lines("a\r\nb\u{7}"), "a\nb\\u0007");
     }
 }

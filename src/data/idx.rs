@@ -5,6 +5,7 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use super::DataError;
+use super::read::bounded::Bounded;
 use crate::spec::document::plain_io_error;
 
 /// Sizes of one file, from its header.
@@ -63,7 +64,15 @@ pub fn read_header(path: &Path, num_dims: u8) -> Result<Header, DataError> {
 pub fn read(path: &Path, num_dims: u8) -> Result<(Header, Vec<u8>), DataError> {
     let mut reader = open(path)?;
     let header = header_of(path, num_dims, &mut reader)?;
-    let expected: usize = header.sizes.iter().product();
+    let sizes = header.sizes.iter();
+    let expected = sizes.copied().try_fold(1, usize::checked_mul);
+    let Some(expected) = expected.filter(|bytes| *bytes < usize::MAX) else {
+        let message = format!(
+            "`{}` is damaged: its header promises more bytes than can be counted",
+            path.display()
+        );
+        return Err(DataError::new(message).help("delete the file and download or copy it again"));
+    };
     let mut bytes = Vec::with_capacity(expected.min(1 << 30));
     // One byte more than expected, so that a longer file is noticed.
     let result = reader.take(expected as u64 + 1).read_to_end(&mut bytes);
@@ -167,7 +176,10 @@ fn open(path: &Path) -> Result<Box<dyn Read>, DataError> {
     };
     let reader = BufReader::with_capacity(1 << 16, File::open(path).map_err(unreadable)?);
     match path.extension().is_some_and(|e| e == "gz") {
-        true => Ok(Box::new(flate2::bufread::GzDecoder::new(reader))),
+        true => Ok(Box::new(Bounded::new(
+            flate2::bufread::GzDecoder::new(reader),
+            path,
+        ))),
         false => Ok(Box::new(reader)),
     }
 }

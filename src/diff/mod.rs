@@ -185,7 +185,10 @@ impl Diff {
         for ((name, a), (_, b)) in facts {
             environment.add(name, a.as_deref(), b.as_deref());
         }
-        environment.add("host", Some(&a.host), Some(&b.host));
+        // A capsule does not say which machine it is from.
+        if !a.host.is_empty() && !b.host.is_empty() {
+            environment.add("host", Some(&a.host), Some(&b.host));
+        }
         let [cores_a, cores_b] = [a, b].map(|e| e.cores.to_string());
         environment.add("cores", Some(&cores_a), Some(&cores_b));
         self.environment = Some(environment);

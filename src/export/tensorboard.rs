@@ -16,7 +16,7 @@ use serde_json::Value as Json;
 use super::proto::Message;
 use super::{Exported, points};
 use crate::event::Outcome;
-use crate::record::{unwritable, write_whole};
+use crate::record::{refuse_links, unwritable, write_whole};
 
 /// What the names of files written here end with. Others are left alone.
 const SUFFIX: &str = ".runner";
@@ -32,6 +32,13 @@ pub fn write(folder: &Path, run: &Exported) -> io::Result<Option<PathBuf>> {
         "events.out.tfevents.{:010}.{host}{SUFFIX}",
         attempt / 1000
     ));
+    // A results tree of anyone: nothing is appended to what is elsewhere.
+    if let (Some(all), Some(name)) = (folder.parent(), folder.file_name()) {
+        refuse_links(all, &[&name.to_string_lossy()])?;
+    }
+    if let Some(name) = path.file_name() {
+        refuse_links(folder, &[&name.to_string_lossy()])?;
+    }
     let bytes = event_file(run);
     put(&path, &bytes).map_err(|e| unwritable(&path, e))?;
     let others = fs::read_dir(folder).into_iter().flatten().flatten();

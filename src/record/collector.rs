@@ -33,6 +33,7 @@ impl Collector {
     /// Records runs, each from what its folder already holds.
     pub fn new(runs: Vec<(RunPlan, RunFolder)>, environment: Environment) -> io::Result<Self> {
         let read = |(plan, folder): (RunPlan, RunFolder)| -> io::Result<Recorded> {
+            folder.check_links()?;
             let record = RunRecord::read_for(&folder, &plan)?;
             Ok(Recorded {
                 plan,

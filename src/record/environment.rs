@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use sysinfo::System;
 
 use super::build::this_build;
+use super::git;
 use crate::event::{Build, Kernels, Started};
 use crate::plan::RunPlan;
 use crate::plan::inventory::Inventory;
@@ -107,24 +107,15 @@ impl Environment {
         let cpu = system
             .as_ref()
             .and_then(|s| Some(s.cpus().first()?.brand().to_owned()));
-        let git = |args: &[&str]| -> Option<String> {
-            let output = Command::new("git")
-                .arg("-C")
-                .arg(folder)
-                .args(args)
-                .output()
-                .ok()?;
-            let text = String::from_utf8(output.stdout).ok()?;
-            output.status.success().then(|| text.trim().to_owned())
-        };
+        let (git_commit, git_dirty) = git::state(folder);
         let backends = crate::spec::backend::compiled();
         Self {
             recorded_at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
             runner_version: env!("CARGO_PKG_VERSION").into(),
             burn_version: BURN_VERSION.into(),
             backends: backends.iter().map(|name| (*name).to_owned()).collect(),
-            git_commit: git(&["rev-parse", "HEAD"]),
-            git_dirty: git(&["status", "--porcelain"]).map(|changes| !changes.is_empty()),
+            git_commit,
+            git_dirty,
             host: System::host_name().unwrap_or_default(),
             os: System::long_os_version().unwrap_or_default(),
             cpu: cpu.unwrap_or_default(),

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::damage::damaged;
 use super::hash::sha256_of;
-use super::{RunFolder, RunRecord, sync_file, sync_folder};
+use super::{RunFolder, RunRecord, special, sync_file, sync_folder};
 
 /// The files in the run's folder itself that have a digest.
 const FILES: [&str; 2] = ["transforms.json", "evaluation.json"];
@@ -73,7 +73,8 @@ impl RunFolder {
 }
 
 fn digest(path: &Path) -> io::Result<Option<String>> {
-    match File::open(path).and_then(sha256_of) {
+    let opened = special::refuse(path).and_then(|()| File::open(path));
+    match opened.and_then(sha256_of) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         other => other.map(Some),
     }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value as Json};
 use super::damage::damaged;
 use super::log::{Log, RunHead};
 use super::seal::FIRST_SEALED;
-use super::{RunFolder, unwritable, write::json_text, write_json_synced, write_whole};
+use super::{RunFolder, special, unwritable, write::json_text, write_json_synced, write_whole};
 use crate::event::{
     Adjustment, Attempts, Epoch, Event, MemoryGrowth, MemoryPeak, Metrics, Outcome, Started,
 };
@@ -239,13 +239,14 @@ impl RunRecord {
         let Some(summary) = self.summary(plan) else {
             return Ok(differed);
         };
+        folder.check_links()?;
         let metrics = self.metrics_csv();
         let files = [
             ("summary.json", folder.summary_json(), json_text(&summary)?),
             ("metrics.csv", folder.metrics_csv(), metrics),
         ];
         for (name, path, text) in files {
-            match fs::read(&path) {
+            match special::refuse(&path).and_then(|()| fs::read(&path)) {
                 Ok(there) if there == text.as_bytes() => continue,
                 // Earlier versions wrote other bytes for the same events.
                 Ok(_) if plan.format >= FIRST_SEALED => differed.push(name),

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::damage::damaged;
 use super::seal::{check_seal, refuse_broken};
+use super::special;
 use crate::plan::{FORMAT, OLDEST_FORMAT};
 use crate::spec::document::plain_io_error;
 
@@ -48,7 +49,7 @@ pub fn is_other_format(error: &io::Error) -> bool {
 
 /// The file's text; `None` when it is not there.
 pub(super) fn read(path: &Path) -> io::Result<Option<String>> {
-    match std::fs::read_to_string(path) {
+    match special::refuse(path).and_then(|()| std::fs::read_to_string(path)) {
         Ok(text) => Ok(Some(text)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) if e.kind() == io::ErrorKind::InvalidData => Err(damaged(path, "it is not UTF-8")),

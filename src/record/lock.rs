@@ -9,6 +9,8 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use sysinfo::System;
 
+use super::{refuse_links, special};
+
 /// Who holds a lock, as its file says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Holder {
@@ -38,6 +40,8 @@ pub enum Locked {
 const NAMING: Duration = Duration::from_millis(100);
 
 pub(super) fn open(folder: &Path) -> io::Result<File> {
+    refuse_links(folder, &[".lock"])?;
+    special::refuse(&folder.join(".lock"))?;
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).read(true).write(true);
     options.open(folder.join(".lock"))
@@ -45,7 +49,8 @@ pub(super) fn open(folder: &Path) -> io::Result<File> {
 
 /// Whether a process has the lock of a folder. It is shared for a moment to see that; who wants to take it tries twice.
 pub(super) fn is_held(folder: &Path) -> bool {
-    let Ok(file) = File::open(folder.join(".lock")) else {
+    let path = folder.join(".lock");
+    let Ok(file) = special::refuse(&path).and_then(|()| File::open(path)) else {
         return false;
     };
     matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock))

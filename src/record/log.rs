@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 use super::damage::damaged;
 use super::format::{self, of_another_version};
 use super::hash::hex;
-use super::{RunFolder, sync_folder, unix_millis};
+use super::{RunFolder, special, sync_folder, unix_millis};
 use crate::event::Event;
 use crate::plan::RunPlan;
 
@@ -77,7 +77,7 @@ impl Log {
     /// Reads the log of a run; an empty one when there is none.
     pub fn read(folder: &RunFolder) -> io::Result<Self> {
         let path = folder.events_jsonl();
-        match std::fs::read(&path) {
+        match special::refuse(&path).and_then(|()| std::fs::read(&path)) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(e) => Err(format::unreadable(&path, &e)),
             Ok(text) => Self::parse(&path, &text),

@@ -44,12 +44,16 @@ pub mod evaluation;
 mod files;
 mod fold;
 mod format;
+mod git;
 mod hash;
 mod index;
+mod links;
 mod lock;
 mod log;
+mod name;
 mod seal;
 mod settings;
+mod special;
 mod stamp;
 mod status;
 mod tail;
@@ -67,7 +71,9 @@ pub use entry::{DataUsed, MemoryUse, OTHER_FORMAT_REMEDY, PLAN_REMEDY, RunEntry,
 pub use environment::{Environment, KERNELS, available_memory, total_memory};
 pub use fold::{RunRecord, Summary};
 pub use format::is_other_format;
+pub use git::commits_between;
 pub use index::Index;
+pub use links::refuse_links;
 pub use lock::{Holder, Lock, Locked};
 pub use seal::{SealState, check_seal, json as sealed_json, seal_state};
 pub use settings::{Changed, Settings, changed, is_guard, settings};
@@ -154,6 +160,7 @@ impl ExperimentFolder {
 
     /// Puts what a run's folder holds aside, since another run of that name is to be made, and says where.
     pub fn replace(&self, id: &str) -> io::Result<PathBuf> {
+        self.check_links()?;
         let there = self.run(id);
         let plan = there.read_plan().ok().flatten();
         let fingerprint = plan.map_or("unknown".into(), |plan| plan.fingerprint);
@@ -187,7 +194,12 @@ impl ExperimentFolder {
 
     /// Reads the plan, if the folder has one.
     pub fn read_plan(&self) -> io::Result<Option<Plan>> {
-        format::read_json(&self.plan_json())
+        let path = self.plan_json();
+        let plan = format::read_json(&path)?;
+        if let Some(plan) = &plan {
+            name::check_plan(&path, plan)?;
+        }
+        Ok(plan)
     }
 
     /// The command that goes on with the experiment of a plan in this folder.
@@ -301,7 +313,8 @@ impl RunFolder {
     /// Shares the folder's lock with other readers until the returned file is dropped; `None` when a worker
     /// has it. The folder may be one that cannot be written to.
     pub fn lock_to_read(&self) -> io::Result<Option<File>> {
-        let file = match File::open(self.0.join(".lock")) {
+        let lock = self.0.join(".lock");
+        let file = match special::refuse(&lock).and_then(|()| File::open(lock)) {
             // No worker was ever there: the plan stands for the lock.
             Err(e) if e.kind() == io::ErrorKind::NotFound => File::open(self.run_toml())?,
             other => other?,
@@ -315,6 +328,7 @@ impl RunFolder {
 
     /// Where the run is, as far as it was written; who asks has to know that it is being trained.
     pub fn read_progress(&self) -> Option<Progress> {
+        special::refuse(&self.progress_json()).ok()?;
         let text = fs::read(self.progress_json()).ok()?;
         serde_json::from_slice(&text).ok()
     }
@@ -326,6 +340,7 @@ impl RunFolder {
 
     /// Writes the run so that a worker can read it back.
     pub fn write_plan(&self, plan: &RunPlan) -> io::Result<()> {
+        self.check_links()?;
         let path = self.run_toml();
         let text = run_toml(plan)?;
         write_whole(&path, text.as_bytes()).map_err(|e| unwritable(&path, e))
@@ -346,6 +361,7 @@ impl RunFolder {
                     let reason = format!("it is that of run `{}`, not of `{}`", there.id, plan.id);
                     return Err(damaged(&path, reason));
                 }
+                name::check_run(&path, &there)?;
                 Ok(there.fingerprint == plan.fingerprint)
             }
         }
@@ -353,7 +369,12 @@ impl RunFolder {
 
     /// Reads the run, if the folder has one. One that was changed after it was written is refused.
     pub fn read_plan(&self) -> io::Result<Option<RunPlan>> {
-        format::read_toml(&self.run_toml())
+        let path = self.run_toml();
+        let plan = format::read_toml(&path)?;
+        if let Some(plan) = &plan {
+            name::check_run(&path, plan)?;
+        }
+        Ok(plan)
     }
 
     /// Reads the run, if the folder has one, as it is now, with whether it is as it was written.
@@ -363,6 +384,7 @@ impl RunFolder {
             return Ok(None);
         };
         let (plan, format) = format::parse_unsealed(&path, &text)?;
+        name::check_run(&path, &plan)?;
         Ok(Some((plan, seal_state(&text, format))))
     }
 

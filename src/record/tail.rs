@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
 use super::log::{LogReader, whole_lines};
-use super::{RunFolder, format};
+use super::{RunFolder, format, special};
 use crate::event::Event;
 
 /// A place in a run's `events.jsonl`.
@@ -32,7 +32,7 @@ impl Tail {
             is_anew: false,
             events: Vec::new(),
         };
-        let mut file = match File::open(&path) {
+        let mut file = match special::refuse(&path).and_then(|()| File::open(&path)) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 news.is_anew = std::mem::take(self).offset > 0;
                 return Ok(news);

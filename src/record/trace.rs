@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::hash::hex;
-use super::{RunFolder, RunRecord, write_whole};
+use super::{RunFolder, RunRecord, special, write_whole};
 
 /// What the paths of an optimizer's state begin with.
 pub const OPTIMIZER: &str = "optimizer/";
@@ -214,7 +214,7 @@ fn digests_path(folder: &RunFolder) -> PathBuf {
 }
 
 fn read_if_there(path: PathBuf) -> io::Result<Vec<u8>> {
-    match fs::read(path) {
+    match special::refuse(&path).and_then(|()| fs::read(path)) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         other => other,
     }

@@ -7,6 +7,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use tempfile::NamedTempFile;
 
 use super::seal;
 use crate::spec::document::plain_io_error;
@@ -107,22 +108,26 @@ pub fn write_whole_by(
 ) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    let file = tempfile::Builder::new()
-        .prefix(".new-")
-        .tempfile_in(folder)?;
+    let file = readable_file(".new-", folder)?;
     let mut buffered = BufWriter::new(file.as_file());
     write(&mut buffered)?;
     buffered.flush()?;
     drop(buffered);
-    // Temporary files are private by default; results are as readable as the user's other files.
+    file.persist(path).map_err(|e| e.error)?;
+    Ok(())
+}
+
+/// A file under a name of its own that is to be renamed. Temporary files are private by default; results are as readable
+/// as the user's other files, as the `umask` says.
+pub fn readable_file(prefix: &str, folder: &Path) -> io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(prefix);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        file.as_file()
-            .set_permissions(fs::Permissions::from_mode(0o644))?;
+        builder.permissions(fs::Permissions::from_mode(0o666));
     }
-    file.persist(path).map_err(|e| e.error)?;
-    Ok(())
+    builder.tempfile_in(folder)
 }
 
 /// Writes a value as sealed JSON, whole.

@@ -1,5 +1,6 @@
 //! `report.csv`: one line for each trial, in rank order.
 
+use super::escaped::field;
 use super::model::{Report, Trial};
 use super::numbers::value_text;
 use super::table::verdict_of;
@@ -82,15 +83,8 @@ fn row(report: &Report, trial: &Trial, names: &[&String]) -> Vec<String> {
     row
 }
 
-/// A line of a CSV file (RFC 4180).
+/// A line of a CSV file (RFC 4180) in which no text is a formula.
 pub fn line(fields: &[String]) -> String {
     let fields: Vec<String> = fields.iter().map(|text| field(text)).collect();
     fields.join(",") + "\n"
-}
-
-fn field(text: &str) -> String {
-    match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    }
 }

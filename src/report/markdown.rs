@@ -3,20 +3,21 @@
 use comfy_table::presets;
 
 use super::answer::{about_runs, about_table, adjusted, answer};
+use super::escaped::{fenced, prose};
 use super::model::Report;
 use super::sections::{Section, cut, sections};
 use super::table::{Columns, about_losses, ranked};
 
 /// The text of `report.md`.
 pub fn markdown(report: &Report) -> String {
-    let mut text = format!("# {}\n\n", report.experiment);
+    let mut text = format!("# {}\n\n", prose(&report.experiment));
     for notice in &report.notices {
-        text.push_str(&format!("> **Note.** {notice}.\n\n"));
+        text.push_str(&format!("> **Note.** {}.\n\n", prose(notice)));
     }
     if !report.question.is_empty() {
-        text.push_str(&format!("{}\n\n", report.question));
+        text.push_str(&format!("{}\n\n", prose(&report.question)));
     }
-    text.push_str(&format!("{}\n\n", answer(report)));
+    text.push_str(&format!("{}\n\n", prose(&answer(report))));
     let mut table = ranked(report, true);
     let is_cut = cut(&mut table);
     push_table(&mut text, table);
@@ -24,7 +25,7 @@ pub fn markdown(report: &Report) -> String {
     let notes = notes.chain(about_runs(report)).chain(is_cut);
     let notes = notes.chain(about_losses(report).map(str::to_owned));
     for note in notes.chain(adjusted(report)) {
-        text.push_str(&format!("\n{}\n", note.replace('*', "\\*")));
+        text.push_str(&format!("\n{}\n", prose(&note)));
     }
     for section in sections(report) {
         push_section(&mut text, section);
@@ -39,11 +40,11 @@ fn push_section(text: &mut String, section: Section) {
     if is_empty && section.notes.is_empty() {
         return;
     }
-    text.push_str(&format!("\n## {}\n\n", section.title));
+    text.push_str(&format!("\n## {}\n\n", prose(&section.title)));
     let has_intro = !section.intro.is_empty();
     for (at, paragraph) in section.intro.iter().enumerate() {
         let space = if at > 0 { "\n" } else { "" };
-        text.push_str(&format!("{space}{paragraph}\n"));
+        text.push_str(&format!("{space}{}\n", prose(paragraph)));
     }
     if has_intro && !is_empty {
         text.push('\n');
@@ -52,10 +53,10 @@ fn push_section(text: &mut String, section: Section) {
         push_table(text, table);
     }
     for line in &section.list {
-        text.push_str(&format!("- {line}\n"));
+        text.push_str(&format!("- {}\n", prose(line)));
     }
     if !section.commands.is_empty() {
-        text.push_str(&format!("```sh\n{}\n```\n", section.commands.join("\n")));
+        text.push_str(&fenced(&section.commands));
     }
     for (at, note) in section.notes.iter().enumerate() {
         let space = if at > 0 || has_intro || !is_empty {
@@ -63,7 +64,7 @@ fn push_section(text: &mut String, section: Section) {
         } else {
             ""
         };
-        text.push_str(&format!("{space}{note}\n"));
+        text.push_str(&format!("{space}{}\n", prose(note)));
     }
 }
 

@@ -7,6 +7,7 @@ mod brief;
 pub mod compare;
 mod csv;
 mod curves;
+mod escaped;
 mod evaluation;
 mod folds;
 mod html;

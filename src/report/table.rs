@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use comfy_table::{ContentArrangement, Table, TableStyle, presets};
 
 use super::answer::about_runs;
+use super::escaped::cell;
 use super::model::{Report, Trial};
 use super::numbers::{interval, mean_and_sd, short_number, value_text};
 use super::verdict;
+use crate::spec::printable_lines;
 
 /// Columns of text with their names.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,8 +36,17 @@ impl Columns {
         }
     }
 
-    /// Laid out in a style of the table library.
-    pub fn lay_out(self, style: TableStyle) -> String {
+    /// Laid out in a style of the table library, with no text that a terminal or a renderer of Markdown would act on.
+    pub fn lay_out(mut self, style: TableStyle) -> String {
+        let is_markdown = style == presets::ASCII_MARKDOWN;
+        let cells = self.rows.iter_mut().flatten().chain(&mut self.head);
+        for text in cells {
+            *text = if is_markdown {
+                cell(text)
+            } else {
+                printable_lines(text).into_owned()
+            };
+        }
         let mut table = Table::new();
         table.load_style(style);
         table.set_content_arrangement(ContentArrangement::Disabled);

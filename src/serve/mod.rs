@@ -2,12 +2,14 @@
 //!
 //! Every answer is made in memory from records (`site`); no file is ever sent, so a path can name nothing but an
 //! experiment and a form of its report. Requests are believed in nothing (`request`): only GET and HEAD, a head of
-//! limited size that has to come within a limited time, a limited number of connections, each for one request.
+//! limited size that has to come within a limited time, a limited number of connections (`connections`), each for one
+//! request and for a limited time in all.
 //!
 //! Who may read: without a token only who asks for this machine by a name that means this machine, so that no web page
 //! can have a browser ask for it under a name of its own (DNS rebinding); with a token, who has it (`access`).
 
 mod access;
+mod connections;
 mod page;
 mod request;
 mod site;
@@ -16,18 +18,21 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 pub use access::{Access, check_token};
+use connections::{Connections, Slot};
 use request::{Refused, Request};
 use site::Site;
 
-/// Connections at once; more are closed at once.
-const MAX_CONNECTIONS: usize = 64;
+/// Connections at once.
+pub const MAX_CONNECTIONS: usize = 64;
 
-/// How long a request and its answer may take each.
+/// How long a request's head may take.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
+
+/// How slowly an answer may be read, in bytes a second, beyond the time that any answer has.
+const SLOWEST: u64 = 64 << 10;
 
 /// What a browser may do with a page: show it with the styles and scripts that are in it, and ask this server again.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -41,7 +46,7 @@ pub struct Server {
 struct Served {
     site: Site,
     access: Access,
-    connections: AtomicUsize,
+    connections: Connections<TcpStream>,
 }
 
 /// An answer.
@@ -69,7 +74,7 @@ impl Server {
             served: Arc::new(Served {
                 site: Site::new(results)?,
                 access,
-                connections: AtomicUsize::new(0),
+                connections: Connections::new(MAX_CONNECTIONS),
             }),
             listener,
         })
@@ -88,45 +93,30 @@ impl Server {
                 std::thread::sleep(Duration::from_millis(50));
                 continue;
             };
-            let slot = Slot::take(&self.served);
+            let served = self.served.clone();
             let thread = std::thread::Builder::new().name("connection".into());
             // Without a slot or a thread the connection is closed, and the browser asks again.
-            if let Some(slot) = slot {
+            let twin = stream.try_clone().ok();
+            if let Some(slot) = twin.and_then(|twin| served.connections.admit(twin)) {
                 let _ = thread.spawn(move || {
-                    let _ = slot.0.converse(stream);
+                    let _ = served.converse(stream, &slot);
                 });
             }
         }
     }
 }
 
-/// One of the connections at once, until it is dropped.
-struct Slot(Arc<Served>);
-
-impl Slot {
-    fn take(served: &Arc<Served>) -> Option<Self> {
-        let slot = Self(served.clone());
-        let before = served.connections.fetch_add(1, Ordering::SeqCst);
-        (before < MAX_CONNECTIONS).then_some(slot)
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
 impl Served {
-    fn converse(&self, mut stream: TcpStream) -> io::Result<()> {
-        stream.set_write_timeout(Some(TIME_LIMIT))?;
+    fn converse(&self, mut stream: TcpStream, slot: &Slot<TcpStream>) -> io::Result<()> {
         let request = Request::read(&mut stream, Instant::now() + TIME_LIMIT);
+        slot.is_answered(true);
         let (response, has_body) = match &request {
             Ok(request) => (self.answer(request), !request.is_head),
             Err(Refused::Gone) => return Ok(()),
             Err(Refused::Wrong(status, words)) => (Response::words(*status, words), true),
         };
         response.write(&mut stream, has_body)?;
+        slot.is_answered(false);
         // What was sent and not read would make the system take the answer back.
         stream.shutdown(Shutdown::Write)?;
         stream.set_read_timeout(Some(Duration::from_millis(200)))?;
@@ -233,10 +223,29 @@ impl Response {
             .iter()
             .for_each(|(name, value)| add(name, value));
         head += "\r\n";
-        stream.write_all(head.as_bytes())?;
-        if has_body {
-            stream.write_all(&self.body)?;
-        }
-        Ok(())
+        // One after the other: a large body is not copied.
+        let body = if has_body { self.body.as_slice() } else { &[] };
+        let size = (head.len() + body.len()) as u64;
+        let until = Instant::now() + TIME_LIMIT + Duration::from_secs(size / SLOWEST);
+        write_until(stream, head.as_bytes(), until)?;
+        write_until(stream, body, until)
     }
+}
+
+/// Writes bytes until a moment: who reads a byte now and then would hold a connection for ever.
+fn write_until(stream: &mut TcpStream, mut bytes: &[u8], until: Instant) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_write_timeout(Some(left))?;
+        match stream.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(num) => bytes = &bytes[num..],
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
 }

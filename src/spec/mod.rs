@@ -37,6 +37,7 @@ pub mod train;
 use serde::{Deserialize, Serialize};
 
 use crate::diagnostic::Diagnostic;
+pub use crate::diagnostic::{is_odd, printable, printable_in_color, printable_lines};
 use backend::BackendSpec;
 use data::DataSpec;
 use document::{Table, Value};

@@ -351,3 +351,23 @@ fn a_browser_shows_the_report_as_runs_go_on() {
     assert!(page.contains("<html lang=\"en\"><head>"), "{page}");
     assert!(!log.contains("CONSOLE"), "{log}");
 }
+
+/// Silent connections give way: nobody is locked out by who says nothing.
+#[test]
+fn silent_connections_lock_nobody_out() {
+    let folder = completed(IRIS, &[]);
+    let server = Server::start(folder.path(), &[]);
+    let connect = |begin: &[u8]| {
+        let mut stream = TcpStream::connect(&server.address).unwrap();
+        stream.write_all(begin).unwrap();
+        stream
+    };
+    let mut silent: Vec<TcpStream> = (0..64).map(|_| connect(b"")).collect();
+    let (code, _, page) = server.get("/spec/", "");
+    assert_eq!(code, 200, "{page}");
+    // Heads that never end count as silence, and the oldest went.
+    silent.extend((0..64).map(|_| connect(b"GET / HTTP/1.1\r\nHost: ")));
+    assert_eq!(silent[0].read(&mut [0]).unwrap_or(0), 0);
+    let (code, _, page) = server.get("/spec/", "");
+    assert_eq!(code, 200, "{page}");
+}

@@ -128,7 +128,7 @@ fn send_runs(
 
 fn refused(error: &ServerError, output: &mut Output) -> u8 {
     let diagnostic = Diagnostic::error("server", error.to_string()).help(error.help());
-    output.say(&diagnostic.render(&Sources::default(), Output::color()));
+    output.show(&diagnostic.render(&Sources::default(), Output::color()));
     match error {
         ServerError::Address { .. } => WRONG,
         _ => FAILED,

@@ -254,9 +254,12 @@ fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
     for entry in std::fs::read_dir(from)? {
         let entry = entry?;
         let place = to.join(entry.file_name());
-        match entry.file_type()?.is_dir() {
-            true => copy_files(&entry.path(), &place)?,
-            false => drop(std::fs::copy(entry.path(), &place)?),
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            copy_files(&entry.path(), &place)?;
+        } else if kind.is_file() {
+            // What is a link or a device has no place among kernels.
+            std::fs::copy(entry.path(), &place)?;
         }
     }
     Ok(())

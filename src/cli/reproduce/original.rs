@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::cli::experiment::refuse;
+use crate::cli::experiment::{cache_folder, refuse};
 use crate::cli::output::Output;
 use crate::cli::prepare::{disk, unreadable};
 use crate::cli::{ReproduceArgs, bundle};
@@ -11,7 +11,9 @@ use crate::diagnostic::Diagnostic;
 use crate::event::Outcome;
 use crate::plan::RunPlan;
 use crate::record::capsule::{self, Needs};
-use crate::record::{Environment, ExperimentFolder, RunFolder, RunRecord, SealState, Trace};
+use crate::record::{
+    Environment, ExperimentFolder, RunFolder, RunRecord, SealState, Trace, refuse_links,
+};
 use crate::reproduce::{Side, Spread, prediction_interval};
 use crate::spec::document::plain_io_error;
 
@@ -25,7 +27,7 @@ pub fn originals(args: &ReproduceArgs, output: &mut Output) -> Result<Vec<Origin
     let run = RunFolder(path.to_owned());
     if run.run_toml().exists() || path.is_file() {
         let original = match path.is_file() {
-            true => Original::unpack(path, output)?,
+            true => Original::unpack(path, args, output)?,
             false => Original::read(run, output)?,
         };
         let end = original.record.outcome.as_ref();
@@ -95,16 +97,29 @@ impl Original {
             Err(e) => return Err(unreadable(&e, &folder, output)),
         };
         let record = RunRecord::read(&folder).map_err(|e| unreadable(&e, &folder, output))?;
+        let place = default_place(&folder);
+        if let Some(around) = place
+            .parent()
+            .filter(|around| around.ends_with("reproduced"))
+        {
+            let names = ["reproduced"];
+            refuse_links(around.parent().unwrap_or(around), &names)
+                .map_err(|e| disk(&place, &e, output))?;
+        }
         let environment = folder.read_environment().unwrap_or_else(|e| {
             output.say(&format!("note: {}", plain_io_error(&e)));
             None
         });
         Ok(Self {
             seeds: seeds(&folder, &plan, &record),
-            place: default_place(&folder),
+            place,
             is_capsule: false,
             folder,
-            plan,
+            // Where decoded files are kept is this user's business, whoever made the run.
+            plan: RunPlan {
+                data: plan.data.relocated(&|_, _| None, &cache_folder()),
+                ..plan
+            },
             seal,
             record,
             environment,
@@ -112,12 +127,12 @@ impl Original {
     }
 
     /// The run of a capsule, unpacked beside where it will be made again.
-    fn unpack(archive: &Path, output: &mut Output) -> Result<Self, u8> {
+    fn unpack(archive: &Path, args: &ReproduceArgs, output: &mut Output) -> Result<Self, u8> {
         let name = archive.file_name().unwrap_or_default().to_string_lossy();
         let stem = name.split(".capsule").next().unwrap_or_default();
         let place = PathBuf::from(format!("{stem}-reproduced"));
         let place = free(&place).map_err(|e| disk(&place, &e, output))?;
-        let unpacked = capsule::unpack(archive, &place.join("capsule"), capsule::MAX_BYTES)
+        let unpacked = capsule::unpack(archive, &place.join("capsule"), args.max_unpacked)
             .map_err(|error| {
                 // It was made for the capsule, and is empty after a refusal.
                 let _ = fs::remove_dir(&place);

@@ -4,6 +4,7 @@
 //! that the file states and for the target, which decides between a number and a category.
 
 pub mod arrays;
+pub mod bounded;
 pub mod images;
 pub mod tables;
 pub mod text;
@@ -17,6 +18,7 @@ use super::records::{Part, Skipped, Writer};
 use crate::diagnostic::counted;
 use crate::spec::data::{FilesSpec, Format, Missing, OnBadItem};
 use crate::spec::document::plain_io_error;
+use bounded::Bounded;
 
 /// Told how far reading is: items or bytes done, and in all; called from any thread.
 pub type Watch<'a> = &'a (dyn Fn(u64, u64) + Sync);
@@ -101,7 +103,7 @@ pub fn open(path: &Path) -> Result<Box<dyn Read>, DataError> {
     match path.extension().is_some_and(|e| e == "gz") {
         true => Ok(Box::new(BufReader::with_capacity(
             1 << 18,
-            flate2::bufread::MultiGzDecoder::new(reader),
+            Bounded::new(flate2::bufread::MultiGzDecoder::new(reader), path),
         ))),
         false => Ok(Box::new(reader)),
     }

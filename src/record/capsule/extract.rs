@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use super::super::name::{shown, wrong};
 use super::manifest::{DAMAGED, FileSum, HOSTILE, Manifest};
-use super::name::{shown, wrong};
+use super::room;
 use super::write::hex;
 use super::{CapsuleError, MANIFEST, MAX_MANIFEST};
 use crate::spec::document::plain_io_error;
@@ -25,7 +26,7 @@ const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 pub(super) fn extract(
     archive: &Path,
     into: &Path,
-    max_bytes: u64,
+    max_bytes: Option<u64>,
 ) -> Result<Manifest, CapsuleError> {
     let unreadable = |e: io::Error| {
         CapsuleError::new(
@@ -33,7 +34,9 @@ pub(super) fn extract(
             "check that the file exists and that you may read it",
         )
     };
-    let mut file = BufReader::with_capacity(1 << 17, File::open(archive).map_err(unreadable)?);
+    let file = File::open(archive).map_err(unreadable)?;
+    let packed = file.metadata().map_or(0, |there| there.len());
+    let mut file = BufReader::with_capacity(1 << 17, file);
     if !file
         .fill_buf()
         .map_err(unreadable)?
@@ -46,7 +49,9 @@ pub(super) fn extract(
     }
     let decoder = zstd::Decoder::with_buffer(file).map_err(|e| damaged(&e))?;
     let mut archive = tar::Archive::new(decoder.single_frame());
-    let manifest = entries(&mut archive, into, max_bytes)?;
+    let manifest = entries(&mut archive, into, &|total| {
+        room::check(total, packed, max_bytes, into)
+    })?;
     let mut decoder = archive.into_inner();
     let mut tail = Vec::new();
     let read = decoder.by_ref().take(MAX_TAIL + 1).read_to_end(&mut tail);
@@ -65,7 +70,7 @@ pub(super) fn extract(
 fn entries(
     archive: &mut tar::Archive<impl Read>,
     into: &Path,
-    max_bytes: u64,
+    check: &dyn Fn(u64) -> Result<(), CapsuleError>,
 ) -> Result<Manifest, CapsuleError> {
     // Raw: the reader must not put names and sizes together from entries that nobody has looked at.
     let mut entries = archive.entries().map_err(|e| damaged(&e))?.raw(true);
@@ -98,7 +103,8 @@ fn entries(
     if text.len() as u64 != first.bytes {
         return Err(truncated(MANIFEST));
     }
-    let manifest = Manifest::parse(&text, max_bytes)?;
+    let manifest = Manifest::parse(&text)?;
+    check(manifest.unpacked_bytes())?;
     // What is still to come.
     let listed = manifest.files.iter();
     let mut expected: BTreeMap<&str, (&FileSum, bool)> = listed

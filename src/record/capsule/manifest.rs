@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::super::name::{is_plain, plain, shown, wrong};
 use super::super::seal::{self, SealState};
-use super::name::{is_plain, plain, shown, wrong};
 use super::{CapsuleError, FORMAT, MANIFEST, MAX_FILES, RUN_TOML, SIBLINGS};
 use crate::spec::kind::show_bytes;
 
@@ -95,6 +95,14 @@ pub struct DataRoot {
     pub files: Vec<FileSum>,
 }
 
+impl Manifest {
+    /// The bytes of all files.
+    pub fn unpacked_bytes(&self) -> u64 {
+        let sizes = self.files.iter().map(|file| file.bytes);
+        sizes.fold(0, u64::saturating_add)
+    }
+}
+
 impl DataManifest {
     /// Files and bytes of the data; a file that two roots share counts for each.
     pub fn size(&self) -> (usize, u64) {
@@ -115,7 +123,7 @@ struct Head {
 
 impl Manifest {
     /// Reads a manifest and checks all that it says of itself.
-    pub(super) fn parse(bytes: &[u8], max_bytes: u64) -> Result<Self, CapsuleError> {
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, CapsuleError> {
         let damaged = |e: serde_json::Error| {
             let reason = e.to_string();
             let (reason, _) = reason.split_once(" at line").unwrap_or((&reason, ""));
@@ -138,7 +146,7 @@ impl Manifest {
             ));
         }
         let mut manifest: Self = serde_json::from_slice(bytes).map_err(damaged)?;
-        manifest.check(max_bytes)?;
+        manifest.check()?;
         manifest.make_plain();
         Ok(manifest)
     }
@@ -156,21 +164,19 @@ impl Manifest {
         }
     }
 
-    fn check(&self, max_bytes: u64) -> Result<(), CapsuleError> {
+    fn check(&self) -> Result<(), CapsuleError> {
         if self.files.len() > MAX_FILES {
             let message = format!("the capsule lists {} files", self.files.len());
             return Err(CapsuleError::new(message, HOSTILE)
                 .note(format!("{MAX_FILES} are the most that are unpacked")));
         }
         let mut paths = BTreeSet::new();
-        let mut total = 0_u64;
         for file in &self.files {
             check_file(file)?;
             if !paths.insert(file.path.as_str()) {
                 let message = format!("`capsule.json` lists {} twice", shown(&file.path));
                 return Err(CapsuleError::new(message, HOSTILE));
             }
-            total = total.saturating_add(file.bytes);
         }
         for file in &self.files {
             let ends = file.path.match_indices('/').map(|(at, _)| at);
@@ -182,17 +188,6 @@ impl Manifest {
                 );
                 return Err(CapsuleError::new(message, HOSTILE));
             }
-        }
-        if total > max_bytes {
-            let message = format!(
-                "the capsule holds {}, and at most {} are unpacked",
-                show_bytes(total),
-                show_bytes(max_bytes)
-            );
-            return Err(CapsuleError::new(
-                message,
-                "allow for more if you trust who made it and have the room",
-            ));
         }
         if let Some(missing) = [RUN_TOML, SIBLINGS].iter().find(|p| !paths.contains(*p)) {
             let message = format!("`capsule.json` does not list `{missing}`");

@@ -8,21 +8,23 @@
 //!   siblings.json       the other seeds of the trial: what their numbers were
 //! ```
 //!
-//! The same run gives the same bytes. What is read back may come from anyone: nothing of it is believed
+//! The same run gives the same bytes, wherever it is packed: paths and the name of the machine are left out. What is read back may come from anyone: nothing of it is believed
 //! that the manifest does not say, and nothing of the manifest that cannot be checked.
 
 mod extract;
 mod manifest;
-mod name;
 mod pack;
+mod reduced;
+mod room;
 mod siblings;
 mod unpack;
 mod write;
 
 pub use manifest::{DataManifest, DataRoot, FileSum, Manifest, Needs};
 pub use pack::{DataHere, Packed, Packing, default_name, pack};
+pub use room::{MAX_BYTES, usual_limit};
 pub use siblings::{Sibling, siblings};
-pub use unpack::{Capsule, MAX_BYTES, unpack};
+pub use unpack::{Capsule, unpack};
 
 use std::fmt;
 

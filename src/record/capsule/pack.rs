@@ -7,9 +7,10 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
+use super::super::name::{shown, wrong};
 use super::super::seal;
 use super::manifest::{DataManifest, DataRoot, FileSum, Manifest, Needs};
-use super::name::{shown, wrong};
+use super::reduced;
 use super::siblings::Sibling;
 use super::write::{Source, hex, measure, unreadable, write};
 use super::{CapsuleError, FORMAT, INCOMPLETE, MAX_FILES, MAX_MANIFEST, SIBLINGS};
@@ -49,6 +50,8 @@ pub struct Packed {
     pub bytes: u64,
     /// What it holds.
     pub manifest: Manifest,
+    /// What it names of this machine all the same: a sentence each.
+    pub still_named: Vec<String>,
 }
 
 /// The name of a run's capsule.
@@ -86,12 +89,13 @@ pub fn pack(
             Some(started) => started.data_digests.clone(),
             None => BTreeMap::new(),
         },
-        roots: packing.data.roots,
-        note: packing.data.note,
+        roots: packing.data.roots.clone(),
+        note: packing.data.note.clone(),
     };
     if data.needs == Needs::Packed {
         add_data(&mut data.roots, &mut sources)?;
     }
+    reduce(&packing, &mut data.roots, &mut sources)?;
     let outcome = packing.record.outcome.as_ref();
     let manifest = Manifest {
         format: FORMAT,
@@ -114,7 +118,40 @@ pub fn pack(
         );
     }
     let bytes = write(out, force, &head, &sources, watch)?;
-    Ok(Packed { bytes, manifest })
+    Ok(Packed {
+        bytes,
+        manifest,
+        still_named: reduced::still_named(&sources),
+    })
+}
+
+/// Puts texts without paths and names of this machine in the place of those that have them.
+fn reduce(
+    packing: &Packing<'_>,
+    roots: &mut [DataRoot],
+    sources: &mut BTreeMap<String, (Source, FileSum)>,
+) -> Result<(), CapsuleError> {
+    let texts = [
+        ("run.toml", reduced::run(packing.plan, roots)),
+        ("environment.json", reduced::environment(packing.folder)),
+    ];
+    for (name, text) in texts {
+        let text = text.map_err(|e| unreadable(&packing.folder.0.join(name), &e))?;
+        if let Some(text) = text {
+            let bytes = text.into_bytes();
+            let path = format!("run/{name}");
+            let sum = FileSum {
+                path: path.clone(),
+                bytes: bytes.len() as u64,
+                sha256: hex(&Sha256::digest(&bytes)),
+            };
+            sources.insert(path, (Source::Bytes(bytes), sum));
+        }
+    }
+    for root in roots {
+        root.original = reduced::original(root);
+    }
+    Ok(())
 }
 
 fn add_run(
@@ -131,9 +168,22 @@ fn add_run(
         folder.evaluation_json(),
     ]
     .iter()
-    .filter(|path| path.is_file())
+    .filter(|path| fs::symlink_metadata(path).is_ok())
     .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
     .collect();
+    for name in &names {
+        // What a link leads to is no part of the run, and may be nobody's business.
+        let path = folder.0.join(name);
+        if !fs::symlink_metadata(&path).is_ok_and(|there| there.is_file()) {
+            return Err(no_plain_file(&path));
+        }
+    }
+    for name in ["trace", "model"] {
+        let path = folder.0.join(name);
+        if fs::symlink_metadata(&path).is_ok_and(|there| there.is_symlink()) {
+            return Err(no_plain_file(&path));
+        }
+    }
     walk(&folder.0, "trace", &mut names)?;
     let mut weights = Vec::new();
     walk(&folder.0, "model", &mut weights)?;
@@ -174,14 +224,15 @@ fn walk(run: &Path, inner: &str, names: &mut Vec<String>) -> Result<(), CapsuleE
         } else if kind.is_file() {
             names.push(inner);
         } else {
-            let message = format!("`{}` is no plain file", entry.path().display());
-            return Err(CapsuleError::new(
-                message,
-                "put the file itself in its place, or move it away",
-            ));
+            return Err(no_plain_file(&entry.path()));
         }
     }
     Ok(())
+}
+
+fn no_plain_file(path: &Path) -> CapsuleError {
+    let message = format!("`{}` is no plain file", path.display());
+    CapsuleError::new(message, "put the file itself in its place, or move it away")
 }
 
 /// Gives the roots their places and puts their files there. A root in another one stays in it: masks among

@@ -4,17 +4,15 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::super::name::{is_plain, plain, shown};
 use super::extract::{below, extract};
 use super::manifest::{DAMAGED, HOSTILE, Manifest};
-use super::name::{is_plain, plain, shown};
+use super::reduced::expanded;
 use super::siblings::Sibling;
 use super::{CapsuleError, MANIFEST, RUN_TOML, SIBLINGS};
 use crate::plan::{self, RunPlan};
 use crate::record::RunFolder;
 use crate::spec::document::plain_io_error;
-
-/// The most bytes that are unpacked where nothing else is said.
-pub const MAX_BYTES: u64 = 64 << 30;
 
 /// A capsule that was unpacked.
 #[derive(Clone, Debug)]
@@ -30,9 +28,13 @@ pub struct Capsule {
     pub plan: RunPlan,
 }
 
-/// Unpacks a capsule into a folder that is not there yet, or is empty. After a refusal nothing of it is
-/// left on disk.
-pub fn unpack(archive: &Path, into: &Path, max_bytes: u64) -> Result<Capsule, CapsuleError> {
+/// Unpacks a capsule into a folder that is not there yet, or is empty, up to as many bytes as are allowed, or are usual
+/// for its size. After a refusal nothing of it is left on disk.
+pub fn unpack(
+    archive: &Path,
+    into: &Path,
+    max_bytes: Option<u64>,
+) -> Result<Capsule, CapsuleError> {
     let into = std::path::absolute(into).map_err(|e| unwritable(into, &e))?;
     let is_taken = match fs::read_dir(&into) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => false,
@@ -51,8 +53,15 @@ pub fn unpack(archive: &Path, into: &Path, max_bytes: u64) -> Result<Capsule, Ca
     while let (false, Some(parent)) = (near.is_dir(), near.parent()) {
         near = parent;
     }
-    let unpacked = tempfile::Builder::new()
-        .prefix(".capsule-")
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".capsule-");
+    #[cfg(unix)]
+    {
+        // As readable as the user's other folders.
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(fs::Permissions::from_mode(0o777));
+    }
+    let unpacked = builder
         .tempdir_in(near)
         .map_err(|e| unwritable(&into, &e))?;
     let manifest =
@@ -60,11 +69,6 @@ pub fn unpack(archive: &Path, into: &Path, max_bytes: u64) -> Result<Capsule, Ca
     let (plan, siblings) =
         read_back(&manifest, unpacked.path()).map_err(|e| in_archive(archive, e))?;
     let settle = || -> io::Result<PathBuf> {
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            fs::set_permissions(unpacked.path(), fs::Permissions::from_mode(0o755))?;
-        }
         if let Some(parent) = into.parent() {
             fs::create_dir_all(parent)?;
         }
@@ -79,7 +83,10 @@ pub fn unpack(archive: &Path, into: &Path, max_bytes: u64) -> Result<Capsule, Ca
     let roots = &manifest.data.roots;
     let place_of = |key: &str, number: usize| {
         let root = roots.iter().find(|r| r.key == key && r.number == number)?;
-        Some(below(&place, root.packed.as_ref()?))
+        match &root.packed {
+            Some(packed) => Some(below(&place, packed)),
+            None => expanded(&root.original),
+        }
     };
     let plan = RunPlan {
         data: plan.data.relocated(&place_of, &place.join("cache")),

@@ -1,12 +1,13 @@
 //! The archive of a capsule as it is written: under another name first, and the same bytes for the same files.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use super::super::write::readable_file;
 use super::manifest::FileSum;
 use super::{CapsuleError, MANIFEST};
 use crate::spec::document::plain_io_error;
@@ -33,10 +34,7 @@ pub(super) fn write(
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let mut file = tempfile::Builder::new()
-        .prefix(".new-")
-        .tempfile_in(folder)
-        .map_err(|e| unwritable(&e))?;
+    let mut file = readable_file(".new-", folder).map_err(|e| unwritable(&e))?;
     let encoder = zstd::Encoder::new(file.as_file_mut(), LEVEL);
     let mut encoder = encoder.map_err(|e| unwritable(&e))?;
     let checked = encoder.include_checksum(true);
@@ -70,13 +68,6 @@ pub(super) fn write(
     }
     let finish = || archive.into_inner()?.finish()?.flush();
     finish().map_err(|e| unwritable(&e))?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        let readable = fs::Permissions::from_mode(0o644);
-        let set = file.as_file().set_permissions(readable);
-        set.map_err(|e| unwritable(&e))?;
-    }
     let bytes = file.as_file().metadata().map_err(|e| unwritable(&e))?.len();
     let persisted = match force {
         true => file.persist(out),

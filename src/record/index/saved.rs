@@ -16,6 +16,7 @@ use super::super::stamp::Stamp;
 use super::super::{
     DataUsed, Environment, ExperimentFolder, RunEntry, RunFolder, TRACE_FILES, write_whole,
 };
+use super::super::{name, special};
 use super::Index;
 use crate::plan::Plan;
 
@@ -70,6 +71,7 @@ struct Line<E> {
 impl Saved {
     /// Reads what was kept; `None` when there is nothing, or something is wrong with it.
     pub fn read(folder: &ExperimentFolder) -> Option<Self> {
+        special::refuse(&folder.index_jsonl()).ok()?;
         let text = fs::read(folder.index_jsonl()).ok()?;
         let (head, body) = split_line(&text)?;
         let head: Head = serde_json::from_slice(head).ok()?;
@@ -95,7 +97,13 @@ impl Saved {
                     .environment
                     .is_none_or(|it| it < shared.environments.len())
         });
-        (runs.len() == shared.num_runs && numbers_are_known).then_some(Self {
+        // Whoever wrote the file wrote the sum in its head too: names are looked at wherever they enter.
+        let path = folder.index_jsonl();
+        let names = runs.iter().flat_map(|run| [&run.id, &run.trial]);
+        let are_names = names
+            .chain([&shared.plan.experiment])
+            .all(|name| name::check(&path, "run", name).is_ok());
+        (runs.len() == shared.num_runs && numbers_are_known && are_names).then_some(Self {
             time_ns: shared.time_ns,
             plan: shared.stamp,
             stamps,

@@ -7,6 +7,7 @@ use comfy_table::{TableStyle, presets};
 use super::{Compared, Comparison, Front, Pivot};
 use crate::report::answer::about_bounds;
 use crate::report::backends::rows as backend_rows;
+use crate::report::escaped::prose;
 use crate::report::numbers::{interval, mean_and_sd, percent, short_number, value_text};
 use crate::report::sample::is_beyond;
 use crate::report::sections::{effect_columns, effect_note};
@@ -46,23 +47,26 @@ struct Text {
 impl Text {
     fn write(&self, comparison: &Comparison) -> String {
         let mut text = self.ranked(comparison);
-        text.push_str(&format!("\n{}\n", basis(comparison)));
+        text.push_str(&format!("\n{}\n", self.prose(&basis(comparison))));
         let is_beyond = |trial: &Compared| {
             let student = trial.sample.as_ref().and_then(|s| s.student.as_ref());
             student.is_some_and(|student| is_beyond(&comparison.value, student))
         };
         if comparison.trials.iter().any(is_beyond) {
-            text.push_str(&format!("\n{}\n", about_bounds(&comparison.value)));
+            text.push_str(&format!(
+                "\n{}\n",
+                self.prose(&about_bounds(&comparison.value))
+            ));
         }
         for note in &comparison.notes {
-            text.push_str(&format!("\nNote: {note}.\n"));
+            text.push_str(&format!("\nNote: {}.\n", self.prose(note)));
         }
         let mut section = |title: &str, columns: Columns, after: &str| {
-            text.push_str(&format!("\n{}{title}\n\n", self.heading));
+            text.push_str(&format!("\n{}{}\n\n", self.heading, self.prose(title)));
             text.push_str(&columns.lay_out(self.style));
             text.push('\n');
             if !after.is_empty() {
-                text.push_str(&format!("\n{after}\n"));
+                text.push_str(&format!("\n{}\n", self.prose(after)));
             }
         };
         if let Some(pivot) = &comparison.pivot {
@@ -102,6 +106,15 @@ impl Text {
             );
         }
         text
+    }
+
+    /// A paragraph: in Markdown without anything that a renderer would act on.
+    fn prose(&self, text: &str) -> String {
+        if self.width.is_some() {
+            text.to_owned()
+        } else {
+            prose(text)
+        }
     }
 
     /// All columns where they fit, else without costs.

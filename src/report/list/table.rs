@@ -1,6 +1,9 @@
 //! Tables of very many rows, cut to the width of a terminal.
 
+use std::borrow::Cow;
+
 use crate::report::table::Columns;
+use crate::spec::printable;
 
 /// What stands between two columns.
 const GAP: &str = "  ";
@@ -11,7 +14,13 @@ const LEAST: usize = 8;
 /// Lays columns out, each as wide as what stands in it. What does not fit into `width` is cut in the middle, the widest
 /// columns first: ends of names tell runs apart. The library for tables measures and wraps every cell, which takes
 /// seconds for ten thousand rows.
-pub fn fit(columns: Columns, width: Option<u16>) -> String {
+pub fn fit(mut columns: Columns, width: Option<u16>) -> String {
+    for cell in columns.rows.iter_mut().flatten().chain(&mut columns.head) {
+        // Names and messages come from files of others.
+        if let Cow::Owned(shown) = printable(cell) {
+            *cell = shown;
+        }
+    }
     let lines = || std::iter::once(&columns.head).chain(&columns.rows);
     let mut widths = vec![0; columns.head.len()];
     for line in lines() {

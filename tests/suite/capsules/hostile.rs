@@ -135,7 +135,7 @@ fn opened(bytes: &[u8]) -> Result<Capsule, CapsuleError> {
     let archive = folder.path().join("a.capsule.tar.zst");
     fs::write(&archive, bytes).unwrap();
     let into = folder.path().join("new/into");
-    let opened = unpack(&archive, &into, MAX_BYTES);
+    let opened = unpack(&archive, &into, Some(MAX_BYTES));
     if opened.is_err() {
         let names: Vec<_> = fs::read_dir(folder.path())
             .unwrap()
@@ -483,7 +483,9 @@ fn no_more_is_unpacked_than_the_caller_allows_or_than_there_is_place_for() {
     let into = folder.path().join("into");
     let mut messages = Vec::new();
     let mut refused = |into: &std::path::Path, max_bytes| {
-        let error = unpack(&archive, into, max_bytes).unwrap_err().to_string();
+        let error = unpack(&archive, into, Some(max_bytes))
+            .unwrap_err()
+            .to_string();
         messages.push(error.replace(&folder.path().display().to_string(), ""));
     };
     refused(&into, 100);
@@ -494,8 +496,12 @@ fn no_more_is_unpacked_than_the_caller_allows_or_than_there_is_place_for() {
     refused(&into.join("mine/deeper"), MAX_BYTES);
     // An empty folder is as good as none.
     fs::remove_file(into.join("mine")).unwrap();
-    unpack(&archive, &into, MAX_BYTES).unwrap();
-    let missing = unpack(&folder.path().join("b.zst"), &into.join("x"), MAX_BYTES);
+    unpack(&archive, &into, Some(MAX_BYTES)).unwrap();
+    let missing = unpack(
+        &folder.path().join("b.zst"),
+        &into.join("x"),
+        Some(MAX_BYTES),
+    );
     let missing = missing.unwrap_err().to_string();
     messages.push(missing.replace(&folder.path().display().to_string(), ""));
     // Sizes hang on the plan's text.
@@ -503,6 +509,28 @@ fn no_more_is_unpacked_than_the_caller_allows_or_than_there_is_place_for() {
     let messages = messages.join("\n");
     insta::assert_snapshot!(size.replace_all(&messages, "holds [SIZE]"));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+/// A few bytes that say that they are gigabytes are refused before any of them is written, with both numbers.
+#[test]
+fn a_bomb_is_refused_by_what_it_announces() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = folder.path().join("a.zst");
+    let mut zeros = sum("data/path/1/zeros", b"");
+    zeros["bytes"] = (8_u64 << 30).into();
+    fs::write(&archive, Made::good().list(zeros).archive()).unwrap();
+    let error = unpack(&archive, &folder.path().join("into"), None).unwrap_err();
+    let error = error.to_string();
+    for part in [
+        "holds 8.0 GiB",
+        "at most 256.0 MiB",
+        "KiB packed",
+        "200 times",
+        "allow for more",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
 proptest! {

@@ -9,6 +9,7 @@ use npyz::npz::{NpzArchive, array_name_from_file_name};
 use super::named::{Found, Visit};
 use super::{Array, damaged, npy, open_plain, show};
 use crate::data::DataError;
+use crate::data::read::bounded;
 
 /// Shows the arrays of an archive, in their order there.
 pub fn visit(path: &Path, visit: Visit<'_>) -> Result<(), DataError> {
@@ -27,13 +28,18 @@ pub fn visit(path: &Path, visit: Visit<'_>) -> Result<(), DataError> {
             .by_index(at)
             .map_err(|e| damaged(&place, e.to_string().to_lowercase()))
             .and_then(|mut entry| {
+                let packed = entry.compressed_size();
                 let header = npy::header(&mut entry, &place)?;
-                Ok(Array {
+                let array = Array {
                     place,
                     layout: header.layout,
                     shape: header.shape,
                     data: Box::new(entry),
-                })
+                };
+                match bounded::refusal(array.size().unwrap_or(u64::MAX), packed) {
+                    Some(reason) if array.size().is_some() => Err(damaged(&array.place, reason)),
+                    _ => Ok(array),
+                }
             });
         found.push(Found { name, array });
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use crate::data::DataError;
+use crate::data::read::bounded::Bounded;
 use crate::data::read::unreadable;
 
 /// The most bytes of a row; more are taken for a quote that was not closed, or for a file of another format.
@@ -21,7 +22,10 @@ pub fn open(path: &Path, seen: &Arc<AtomicU64>) -> Result<Limited, DataError> {
     };
     let reader = BufReader::with_capacity(1 << 18, counted);
     let inner: Box<dyn Read> = match path.extension().is_some_and(|e| e == "gz") {
-        true => Box::new(flate2::bufread::MultiGzDecoder::new(reader)),
+        true => Box::new(Bounded::new(
+            flate2::bufread::MultiGzDecoder::new(reader),
+            path,
+        )),
         false => Box::new(reader),
     };
     Ok(Limited {

@@ -1,4 +1,11 @@
-//! Which names a capsule may hold: those that are the same file below a folder on every system.
+//! Names that come from files of others and become paths: those of a capsule's entries, and those of runs, trials and
+//! experiments in a results tree. A name is sound when it is the same file below a folder on every system.
+
+use std::io;
+use std::path::Path;
+
+use crate::plan::{Plan, RunPlan};
+use crate::spec::is_odd as is_unseen;
 
 use crate::spec::portable::is_reserved;
 
@@ -47,6 +54,57 @@ pub fn is_plain(name: &str) -> bool {
     wrong(name).is_none() && !name.contains('/')
 }
 
+/// Refuses a plan whose names lead out of its folder: `plan.json` may come from anyone.
+pub fn check_plan(path: &Path, plan: &Plan) -> io::Result<()> {
+    check(path, "experiment", &plan.experiment)?;
+    plan.runs.iter().try_for_each(|run| check_run(path, run))
+}
+
+/// Refuses a run whose names lead out of its folder: `run.toml` may come from anyone.
+pub fn check_run(path: &Path, run: &RunPlan) -> io::Result<()> {
+    check(path, "experiment", &run.experiment)?;
+    check(path, "trial", &run.trial)?;
+    check(path, "run", &run.id)?;
+    for (what, hash) in [
+        ("fingerprint", Some(run.fingerprint.as_str())),
+        ("digest of the data", run.data.content_digest()),
+    ] {
+        // They are parts of names too.
+        let hash = hash.unwrap_or_default();
+        if !hash.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            let what = format!("the {what} {} is not a hash", shown(hash));
+            return Err(refused(path, &what));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses one name that becomes a folder's.
+pub fn check(path: &Path, what: &str, name: &str) -> io::Result<()> {
+    match wrong(name) {
+        None if !name.contains('/') => Ok(()),
+        None => Err(refused(
+            path,
+            &format!(
+                "the name of the {what} {} has the character `/`",
+                shown(name)
+            ),
+        )),
+        Some(why) => Err(refused(
+            path,
+            &format!("the name of the {what} {} {why}", shown(name)),
+        )),
+    }
+}
+
+/// The file is not read further. Its folder's owner has to know that this is no accident.
+fn refused(path: &Path, what: &str) -> io::Error {
+    io::Error::other(format!(
+        "`{}` is refused: {what}, and would lead out of the results folder; runner writes no such name: do not use this folder, and ask where it comes from",
+        path.display()
+    ))
+}
+
 /// A name for a message.
 pub fn shown(name: &str) -> String {
     format!("`{}`", plain(name, 100))
@@ -69,16 +127,7 @@ pub fn plain(text: &str, max_chars: usize) -> String {
 
 /// Characters that separate, that cannot be seen, or that turn the direction of a text.
 fn is_odd(c: char) -> bool {
-    c.is_control()
-        || matches!(
-            c,
-            '\\' | ':'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}'
-                | '\u{feff}'
-                | '\u{fffd}'
-        )
+    is_unseen(c) || matches!(c, '\\' | ':' | '\u{fffd}')
 }
 
 #[cfg(test)]

@@ -1,0 +1,144 @@
+//! What a capsule does not say of who made it: paths of this machine and its name.
+//!
+//! Data that is packed is where the capsule has it, so its roots and the cache become paths in the capsule. Data that is
+//! not packed stays where it was, below `~` where that is the home folder: whoever unpacks the capsule finds it below
+//! their own. What else of this machine is still named is told to the user who packs.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::super::{Environment, RunFolder, run_toml, write::json_text};
+use super::manifest::{DataRoot, FileSum};
+use super::write::Source;
+use crate::plan::RunPlan;
+
+/// A home folder in a path, whoever's it is.
+const HOME: &str = "~";
+
+/// The most bytes of a file that is looked through for names of this machine.
+const MAX_LOOKED_AT: u64 = 64 << 20;
+
+/// The text of `run.toml` without paths of this machine; `None` where it has none.
+pub(super) fn run(plan: &RunPlan, roots: &[DataRoot]) -> std::io::Result<Option<String>> {
+    if plan.data.roots().is_empty() {
+        return Ok(None);
+    }
+    let place = |key: &str, number: usize| {
+        let root = roots.iter().find(|r| r.key == key && r.number == number)?;
+        Some(PathBuf::from(match &root.packed {
+            Some(packed) => packed.clone(),
+            None => below_home(&root.original),
+        }))
+    };
+    let plan = RunPlan {
+        data: plan.data.clone().relocated(&place, Path::new("cache")),
+        ..plan.clone()
+    };
+    run_toml(&plan).map(Some)
+}
+
+/// The text of `environment.json` without the name of the machine; `None` where there is none that can be read.
+pub(super) fn environment(folder: &RunFolder) -> std::io::Result<Option<String>> {
+    let Ok(Some(there)) = folder.read_environment() else {
+        return Ok(None);
+    };
+    let reduced = Environment {
+        host: String::new(),
+        data_notice: there.data_notice.as_deref().map(without_home),
+        ..there
+    };
+    json_text(&reduced).map(Some)
+}
+
+/// Where data was, as far as others need to know it: its name alone where it is packed.
+pub(super) fn original(root: &DataRoot) -> String {
+    let name = Path::new(&root.original).file_name();
+    match (&root.packed, name) {
+        (Some(_), Some(name)) => name.to_string_lossy().into_owned(),
+        (Some(_), None) => String::new(),
+        (None, _) => below_home(&root.original),
+    }
+}
+
+/// A path with the home folder of this user for `~`.
+pub(super) fn expanded(path: &str) -> Option<PathBuf> {
+    let rest = path.strip_prefix(HOME)?.strip_prefix('/')?;
+    Some(dirs::home_dir()?.join(rest))
+}
+
+fn below_home(path: &str) -> String {
+    let inner = dirs::home_dir().and_then(|home| {
+        let inner = Path::new(path).strip_prefix(home).ok()?;
+        Some(inner.to_string_lossy().replace('\\', "/"))
+    });
+    inner.map_or_else(|| path.to_owned(), |inner| format!("{HOME}/{inner}"))
+}
+
+fn without_home(text: &str) -> String {
+    match dirs::home_dir() {
+        Some(home) if home.parent().is_some() => text.replace(&*home.to_string_lossy(), HOME),
+        _ => text.to_owned(),
+    }
+}
+
+/// What is named of this machine in the run's files all the same, such as in the message of a failure: sentences for
+/// the user. Data is packed as it is, and not looked through.
+pub(super) fn still_named(sources: &BTreeMap<String, (Source, FileSum)>) -> Vec<String> {
+    let host = sysinfo::System::host_name().unwrap_or_default();
+    let home = dirs::home_dir().filter(|home| home.parent().is_some());
+    let home = home.map(|home| home.to_string_lossy().into_owned());
+    let mut named = Vec::new();
+    for (path, (source, sum)) in sources {
+        let is_text = ["json", "jsonl", "toml", "csv"]
+            .iter()
+            .any(|end| path.ends_with(end));
+        if !path.starts_with("run/") || !is_text || sum.bytes > MAX_LOOKED_AT {
+            continue;
+        }
+        let bytes = match source {
+            Source::Bytes(bytes) => bytes.clone(),
+            Source::File(path) => fs::read(path).unwrap_or_default(),
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        if has_word(&text, &host) {
+            named.push(format!("`{path}` names this machine, `{host}`"));
+        }
+        if home.as_ref().is_some_and(|home| text.contains(home)) {
+            named.push(format!("`{path}` names your home folder"));
+        }
+    }
+    named
+}
+
+/// Whether a name is there as a word of its own: short names are parts of many words.
+fn has_word(text: &str, word: &str) -> bool {
+    let is_end = |c: Option<char>| !c.is_some_and(|c| c.is_alphanumeric() || "-_".contains(c));
+    !word.is_empty()
+        && text.match_indices(word).any(|(at, _)| {
+            is_end(text[..at].chars().next_back()) && is_end(text[at + word.len()..].chars().next())
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_below_the_home_folder_are_anybodys() {
+        let Some(home) = dirs::home_dir() else { return };
+        let path = home.join("data/x.csv");
+        let shown = below_home(&path.to_string_lossy());
+        assert_eq!(shown, "~/data/x.csv");
+        assert_eq!(expanded(&shown), Some(path));
+        assert_eq!(below_home("/elsewhere/x.csv"), "/elsewhere/x.csv");
+        assert_eq!(expanded("/elsewhere/x.csv"), None);
+        assert_eq!(expanded("~other/x.csv"), None);
+    }
+
+    #[test]
+    fn names_are_found_as_words() {
+        assert!(has_word("on vm: it broke", "vm") && has_word("\"vm\"", "vm"));
+        assert!(!has_word("an svm, vms and vm-2", "vm") && !has_word("a", ""));
+    }
+}

@@ -1,0 +1,172 @@
+//! Standard output that cannot be written: a full disk is an error, a closed pipe is none, and standard error may fail too.
+#![cfg(target_os = "linux")]
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Stdio;
+
+use super::support::{IRIS, completed, root, run, runner, summary, texts};
+
+const RUN: &str = "results/spec/runs/base-s1";
+
+/// Every verb that prints, in a folder with a completed experiment, with the exit code that it has otherwise.
+const VERBS: &[&[&str]] = &[
+    &["--help"],
+    &["--version"],
+    &["init", "--out", "-"],
+    &["init", "--force"],
+    &["plan", "spec.toml"],
+    &["plan", "spec.toml", "--json"],
+    &["plan", "spec.toml", "--explain"],
+    &["data", "spec.toml"],
+    &["describe", "spec.toml"],
+    &["describe", "spec.toml", "--dot"],
+    &["memory", "--reference"],
+    &["memory", "spec.toml", "--json"],
+    &["render", "spec.toml"],
+    &["run", "spec.toml"],
+    &["report", "results/spec"],
+    &["report", "results"],
+    &["report", "results/spec", "--json"],
+    &["report", "--print-template"],
+    &["compare", "results/spec"],
+    &["compare", "results/spec", "--json"],
+    &["compare", "results/spec", "--csv"],
+    &["compare", "results/spec", "--md"],
+    &["list"],
+    &["list", "--json"],
+    &["list", "--csv"],
+    &["watch", "--once"],
+    &["diff", RUN, RUN],
+    &["diff", RUN, RUN, "--json"],
+    &["diff", "results/spec", "results/spec"],
+    &["export", "csv", "results"],
+    &["export", "jsonl", "results", "--rows", "steps"],
+    &["bundle", RUN, "--force"],
+    &["bundle", RUN, "--force", "--json"],
+    &["reproduce", RUN],
+    &["reproduce", RUN, "--json"],
+    &["prove", "spec.toml"],
+    &["devices"],
+    &["devices", "--json"],
+    &["schema", "-"],
+    &["exec", RUN],
+];
+
+const MESSAGE: &str = "error: cannot write to standard output: no space left on device";
+
+fn full() -> Stdio {
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    full.into()
+}
+
+/// A pipe that nobody reads.
+fn closed() -> Stdio {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    writer.into()
+}
+
+fn with_streams(
+    folder: &Path,
+    verb: &[&str],
+    stdout: Stdio,
+    stderr: Stdio,
+) -> (i32, String, String) {
+    let mut command = runner(folder);
+    command.args(verb).stdout(stdout).stderr(stderr);
+    texts(&command.spawn().unwrap().wait_with_output().unwrap())
+}
+
+#[test]
+fn a_full_disk_is_told_and_a_closed_pipe_is_not() {
+    let folder = completed(IRIS, &[]);
+    for verb in VERBS {
+        let (code, _, stderr) = with_streams(folder.path(), verb, full(), Stdio::piped());
+        assert_eq!(code, 1, "{verb:?}: {stderr}");
+        assert!(stderr.contains(MESSAGE), "{verb:?}: {stderr}");
+        assert_eq!(
+            stderr.matches("cannot write").count(),
+            1,
+            "{verb:?}: {stderr}"
+        );
+        let (code, _, stderr) = with_streams(folder.path(), verb, closed(), Stdio::piped());
+        assert_eq!(code, 0, "{verb:?}: {stderr}");
+        assert!(!stderr.contains("standard output"), "{verb:?}: {stderr}");
+    }
+}
+
+#[test]
+fn words_that_nobody_can_read_change_nothing() {
+    let folder = completed(IRIS, &[]);
+    let wrong: &[&[&str]] = &[
+        &["list", "nowhere"],
+        &["plan", "nowhere.toml"],
+        &["nonsense"],
+    ];
+    for (verbs, expected) in [(VERBS, 0), (wrong, 2)] {
+        for verb in verbs {
+            for stderr in [full(), closed()] {
+                let (code, stdout, _) = with_streams(folder.path(), verb, Stdio::piped(), stderr);
+                assert_eq!(code, expected, "{verb:?}: {stdout}");
+            }
+        }
+    }
+    // Nobody is told of anything, and the exit code still is.
+    let (code, ..) = with_streams(folder.path(), &["list"], full(), full());
+    assert_eq!(code, 1);
+}
+
+#[test]
+fn what_is_trained_is_recorded_when_its_events_cannot_be_printed() {
+    let folder = super::support::folder_with(IRIS);
+    let verb = ["run", "spec.toml", "--json", "--quiet"];
+    let (code, _, stderr) = with_streams(folder.path(), &verb, full(), Stdio::piped());
+    assert_eq!(code, 1, "{stderr}");
+    assert!(stderr.contains(MESSAGE), "{stderr}");
+    assert_eq!(summary(folder.path(), "base-s1")["outcome"], "completed");
+    assert!(folder.path().join("results/spec/report.json").exists());
+    let (code, ..) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0);
+}
+
+/// A server whose address nobody was told is not left running.
+#[test]
+fn a_server_needs_to_say_where_it_is() {
+    let folder = completed(IRIS, &[]);
+    let (code, _, stderr) = with_streams(folder.path(), &["serve"], full(), Stdio::piped());
+    assert_eq!(code, 1, "{stderr}");
+    assert!(stderr.contains(MESSAGE), "{stderr}");
+}
+
+/// There is one place through which standard output is written, and one for standard error: macros of the standard
+/// library panic where these fail, and know nothing of what a terminal would obey.
+#[test]
+fn nothing_is_printed_elsewhere() {
+    let mut wrong = Vec::new();
+    let mut folders = vec![root().join("src")];
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+        {
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let Ok(text) = fs::read_to_string(&path) else {
+                continue;
+            };
+            let is_output = path.ends_with("cli/output.rs");
+            for (at, line) in text.lines().enumerate() {
+                let is_comment = line.trim_start().starts_with("//");
+                let printed = ["println!", "print!(", "eprint!(", "dbg!("];
+                let is_printed = printed.iter().any(|printed| line.contains(printed));
+                if !is_comment && (is_printed || !is_output && line.contains("io::stdout()")) {
+                    wrong.push(format!("{}:{}: {line}", path.display(), at + 1));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
