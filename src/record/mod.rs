@@ -42,7 +42,6 @@ mod format;
 mod index;
 mod lock;
 mod settings;
-mod stamp;
 mod status;
 mod tail;
 mod times;
