@@ -23,5 +23,6 @@ pub mod report;
 pub mod reproduce;
 pub mod serve;
 pub mod spec;
+pub mod stamp;
 pub mod statistics;
 pub mod train;

@@ -54,7 +54,6 @@ mod name;
 mod seal;
 mod settings;
 mod special;
-mod stamp;
 mod status;
 mod tail;
 mod times;

@@ -14,9 +14,9 @@ use rayon::prelude::*;
 
 use super::entry::{DataUsed, Read, RunEntry, State};
 use super::settings::Settings;
-use super::stamp::{Stamp, nanos};
 use super::{Environment, ExperimentFolder, RunFolder, written};
 use crate::plan::{Plan, RunPlan};
+use crate::stamp::{Stamp, nanos};
 use saved::{Saved, Stamps};
 
 /// An experiment's plan and what became of its runs. Lists, reports and comparisons are made from it.

@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::super::settings::Settings;
-use super::super::stamp::Stamp;
 use super::super::{
     DataUsed, Environment, ExperimentFolder, RunEntry, RunFolder, TRACE_FILES, write_whole,
 };
 use super::super::{name, special};
 use super::Index;
 use crate::plan::Plan;
+use crate::stamp::Stamp;
 
 /// The version of this file. It has to change when anything in it or in what it is made from does.
 const FORMAT: u32 = 3;
