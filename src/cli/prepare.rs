@@ -155,6 +155,7 @@ pub fn prepare(
                         to_epochs: run.train.epochs,
                         fingerprint: run.fingerprint.clone(),
                     })?;
+                    there.sync_events()?;
                 }
                 Status::Different { .. } | Status::Damaged { .. } => {
                     drop(folder.replace(&run.id)?);

@@ -75,7 +75,7 @@ impl Collector {
                 folder.sync_begun()
             }
             // The checkpoint is on the disk, and the events before it have to be as well.
-            Event::CheckpointSaved { .. } => folder.sync(),
+            Event::CheckpointSaved { .. } => folder.sync_events(),
             Event::KernelsChosen(kernels) => {
                 let Some(mut environment) = folder.read_environment()? else {
                     return Ok(());
@@ -87,11 +87,15 @@ impl Collector {
                 write_json(&path, &environment).map_err(|e| unwritable(&path, e))
             }
             Event::EpochFinished(_) => record.write_metrics(folder),
-            Event::RunRetried { .. } | Event::RunAdjusted { .. } => folder.remove_summary(),
+            // A checkpoint is of this run only with the adjustments that led to it.
+            Event::RunRetried { .. } | Event::RunAdjusted { .. } => {
+                folder.sync_events()?;
+                folder.remove_summary()
+            }
             Event::RunFinished { .. } => {
                 let _ = fs::remove_file(folder.progress_json());
                 // Before the summary, which must not say more than the events do.
-                folder.sync()?;
+                folder.sync_events()?;
                 record.write_metrics(folder)?;
                 record.write_summary(folder, plan)
             }

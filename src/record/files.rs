@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::damage::damaged;
 use super::hash::sha256_of;
-use super::{RunFolder, RunRecord, sync_file, sync_folder};
+use super::{RunFolder, RunRecord, sync_files, sync_folder};
 
 /// The files in the run's folder itself that have a digest.
 const FILES: [&str; 2] = ["transforms.json", "evaluation.json"];
@@ -31,17 +31,18 @@ impl RunFolder {
                     names.push(format!("{folder}/{name}"));
                 }
             }
-            sync_folder(&self.0.join(folder))?;
         }
-        let mut files = BTreeMap::new();
-        for name in names {
-            let path = self.0.join(&name);
-            if path.is_file() {
-                sync_file(&path)?;
-                files.insert(name, sha256_of(File::open(&path)?)?);
+        names.retain(|name| self.0.join(name).is_file());
+        let paths: Vec<_> = names.iter().map(|name| self.0.join(name)).collect();
+        sync_files(&paths)?;
+        for folder in FOLDERS {
+            match sync_folder(&self.0.join(folder)) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                other => other?,
             }
         }
-        Ok(files)
+        let digest = |(name, path)| Ok((name, sha256_of(File::open(path)?)?));
+        names.into_iter().zip(paths).map(digest).collect()
     }
 
     /// Refuses one of the run's files that is not as it was when the run ended: `model/best.bpk`, `trace/losses.f64`, …

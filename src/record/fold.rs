@@ -122,11 +122,28 @@ impl RunRecord {
         if !folder.holds(plan)? {
             return Ok(Self::default());
         }
+        let mut record = Self::read_as(folder, plan)?;
+        if record.outcome.is_none() && is_said_to_be_completed(folder, plan) {
+            // It may have been completed just now: the summary is written after the last event.
+            record = Self::read_as(folder, plan)?;
+            if record.outcome.is_none() {
+                let reason = "its end is missing: `summary.json` says that the run was completed";
+                return Err(damaged(&folder.events_jsonl(), reason));
+            }
+        }
+        if record.outcome == Some(Outcome::Completed)
+            && let Some(missing) = record.missing_epoch(plan)
+        {
+            let reason = format!("the run is completed, and epoch {missing} is missing");
+            return Err(damaged(&folder.events_jsonl(), reason));
+        }
+        Ok(record)
+    }
+
+    fn read_as(folder: &RunFolder, plan: &RunPlan) -> io::Result<Self> {
         let log = Log::read(folder)?;
         log.check_is_of(folder, &RunHead::of(plan))?;
-        let record = Self::of(&log.events);
-        record.check_is_whole(folder, plan)?;
-        Ok(record)
+        Ok(Self::of(&log.events))
     }
 
     /// Reads a run's events back, as those of the run that the folder holds.
@@ -145,28 +162,6 @@ impl RunRecord {
             record.last_event_ms = Some(*time_ms);
         }
         record
-    }
-
-    fn check_is_whole(&self, folder: &RunFolder, plan: &RunPlan) -> io::Result<()> {
-        let path = folder.events_jsonl();
-        if self.outcome == Some(Outcome::Completed)
-            && let Some(missing) = self.missing_epoch(plan)
-        {
-            let reason = format!("the run is completed, and epoch {missing} is missing");
-            return Err(damaged(&path, reason));
-        }
-        // Without checksums nothing says whose a summary is.
-        if self.outcome.is_none()
-            && plan.format >= FIRST_SEALED
-            && let Ok(Some(summary)) = folder.read_summary()
-            && summary.outcome == Outcome::Completed.word()
-            && summary.fingerprint == plan.fingerprint
-            && summary.run == plan.id
-        {
-            let reason = "its end is missing: `summary.json` says that the run was completed";
-            return Err(damaged(&path, reason));
-        }
-        Ok(())
     }
 
     /// The first epoch that a completed run has no numbers of.
@@ -248,6 +243,8 @@ impl RunRecord {
         for (name, path, text) in files {
             match fs::read(&path) {
                 Ok(there) if there == text.as_bytes() => continue,
+                // Somebody has begun it again, and writes them.
+                _ if folder.is_trained() => return Ok(differed),
                 // Earlier versions wrote other bytes for the same events.
                 Ok(_) if plan.format >= FIRST_SEALED => differed.push(name),
                 Ok(_) => {}
@@ -341,6 +338,18 @@ impl RunRecord {
             weights_digest: self.weights_digest.clone(),
         })
     }
+}
+
+/// Whether the summary beside a run's events is that of the completed run. Without a seal nothing says whose it is.
+fn is_said_to_be_completed(folder: &RunFolder, plan: &RunPlan) -> bool {
+    plan.format >= FIRST_SEALED
+        && folder.read_summary().is_ok_and(|summary| {
+            summary.is_some_and(|summary| {
+                summary.outcome == Outcome::Completed.word()
+                    && summary.fingerprint == plan.fingerprint
+                    && summary.run == plan.id
+            })
+        })
 }
 
 /// `summary.json`.

@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 use super::damage::damaged;
 use super::format::{self, of_another_version};
 use super::hash::hex;
-use super::{RunFolder, sync_folder, unix_millis};
+use super::{RunFolder, unix_millis};
 use crate::event::Event;
 use crate::plan::RunPlan;
 
@@ -411,12 +411,6 @@ fn last_line(file: &mut File) -> io::Result<(u64, Option<Vec<u8>>)> {
         }
         size *= 8;
     }
-}
-
-/// Returns when what was appended is on the disk, with the folder's entries.
-pub(super) fn sync(folder: &RunFolder) -> io::Result<()> {
-    super::sync_file(&folder.events_jsonl())?;
-    sync_folder(&folder.0)
 }
 
 /// The text of a log with these events.

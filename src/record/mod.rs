@@ -74,8 +74,8 @@ pub use tail::{News, Tail};
 pub use times::Times;
 pub use trace::{Digests, OPTIMIZER, TRACE_FILES, Trace, TraceSums, TraceWriter};
 pub use write::{
-    is_unwritable, sync_file, sync_folder, unwritable, write_json, write_json_synced, write_synced,
-    write_whole, write_whole_by,
+    is_unwritable, sync_file, sync_files, sync_folder, unwritable, write_json, write_json_synced,
+    write_synced, write_whole, write_whole_by,
 };
 
 use std::fs::{self, File};
@@ -422,17 +422,22 @@ impl RunFolder {
         log::append(self, event)
     }
 
-    /// Returns when the run and all that happened so far is on the disk.
-    pub fn sync(&self) -> io::Result<()> {
-        log::sync(self).map_err(|e| unwritable(&self.events_jsonl(), e))
+    /// Returns when all that happened so far is on the disk.
+    pub fn sync_events(&self) -> io::Result<()> {
+        let path = self.events_jsonl();
+        sync_file(&path).map_err(|e| unwritable(&path, e))
     }
 
     /// Returns when the files that a run begins with are on the disk, with the entries of the folders that lead to them.
     pub fn sync_begun(&self) -> io::Result<()> {
         let sync = || -> io::Result<()> {
-            sync_file(&self.run_toml())?;
-            sync_file(&self.environment_json())?;
-            log::sync(self)?;
+            let files = [
+                self.run_toml(),
+                self.environment_json(),
+                self.events_jsonl(),
+            ];
+            sync_files(&files)?;
+            sync_folder(&self.0)?;
             self.0.parent().map_or(Ok(()), sync_folder)
         };
         sync().map_err(|e| unwritable(&self.0, e))

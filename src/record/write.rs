@@ -84,6 +84,20 @@ pub fn sync_file(path: &Path) -> io::Result<()> {
     file.sync_all()
 }
 
+/// As [`sync_file`], of several files at once: a file system writes what is asked for together in one go.
+pub fn sync_files(paths: &[PathBuf]) -> io::Result<()> {
+    std::thread::scope(|scope| {
+        let syncs: Vec<_> = paths
+            .iter()
+            .map(|path| scope.spawn(move || sync_file(path)))
+            .collect();
+        syncs.into_iter().try_for_each(|sync| {
+            let panicked = |_| io::Error::other("the thread that syncs a file panicked");
+            sync.join().map_err(panicked)?
+        })
+    })
+}
+
 /// Some network file systems have no syncing of folders; that is no failure of the run.
 #[cfg(unix)]
 fn accept_no_sync(synced: io::Result<()>) -> io::Result<()> {

@@ -8,6 +8,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use burn::store::ModuleRecord;
@@ -274,9 +275,6 @@ impl Checkpoints {
         drop(pending);
         let mut sums = BTreeMap::new();
         for part in PARTS {
-            // On the disk before the file that says that they are there.
-            let synced = sync_file(&self.folder.checkpoint_part(part, step));
-            synced.map_err(|e| format!("{part}-{step}.bpk cannot be written to the disk: {e}"))?;
             sums.insert(part.to_owned(), self.sum(part, step)?);
         }
         let mut sidecar = Sidecar {
@@ -365,6 +363,7 @@ impl Checkpoints {
     /// Burn's checkpointers of the three files.
     pub fn parts(self: &Arc<Self>) -> [Part; 3] {
         PARTS.map(|part| Part {
+            name: part,
             file: FileCheckpointer::new(self.folder.checkpoints(), part),
             checkpoints: self.clone(),
         })
@@ -374,13 +373,24 @@ impl Checkpoints {
 /// Burn's checkpointer of one file, which tells the set when the file is on disk. Its number is a step
 /// where Burn says epoch.
 pub struct Part {
+    name: &'static str,
     file: FileCheckpointer,
     checkpoints: Arc<Checkpoints>,
+}
+
+impl Part {
+    fn path(&self, step: usize) -> PathBuf {
+        self.checkpoints.folder.checkpoint_part(self.name, step)
+    }
 }
 
 impl<R: Checkpoint> Checkpointer<R> for Part {
     fn save(&self, step: usize, record: R) -> Result<(), CheckpointerError> {
         self.file.save(step, record)?;
+        // On the disk before the file that says that it is there; the three threads of a step do it at once.
+        sync_file(&self.path(step)).map_err(|e| {
+            CheckpointerError::Unknown(format!("a checkpoint is not on the disk: {e}"))
+        })?;
         self.checkpoints
             .saved(step)
             .map_err(CheckpointerError::Unknown)

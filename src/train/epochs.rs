@@ -463,7 +463,7 @@ impl Epochs {
                 ..state.clone()
             };
             self.trace(|trace| {
-                state.trace = trace.sums(step)?;
+                state.trace = trace.sums(step);
                 Ok(())
             });
             // Resumed here and not trained since: the weights on disk are these. They are left alone, so
