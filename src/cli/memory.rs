@@ -11,6 +11,7 @@ use super::prepare::verify_data;
 use super::run::{hardware_of, listen_for_signals};
 use super::{INTERRUPTED, MemoryArgs, OK, SpecArgs};
 use crate::console::Mode;
+use crate::data::Trust;
 use crate::diagnostic::Severity;
 use crate::dispatch::Cancel;
 use crate::plan::budget::{Cell, Verdict, advice};
@@ -55,7 +56,7 @@ pub fn memory(args: &MemoryArgs, output: &mut Output) -> u8 {
         .collect();
     let calibrations = calibrations();
     if args.calibrate {
-        if let Err(code) = verify_data(&document, &plan, output) {
+        if let Err(code) = verify_data(&document, &plan, Trust::Stamps, output) {
             return code;
         }
         let cancel = Cancel::default();

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::experiment::{refuse, show as show_refusals};
 use super::output::Output;
 use crate::console::Mode;
-use crate::data::{self, DataPlan};
+use crate::data::{self, DataPlan, Trust};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::event::Event;
 use crate::plan::{Forecast, Plan, RunPlan, put_together};
@@ -20,13 +20,18 @@ use crate::spec::kind::show_bytes;
 use crate::spec::render::render;
 
 /// Reads every data set once, so that a damaged one is refused before anything is written.
-pub fn verify_data(document: &Document, plan: &Plan, output: &mut Output) -> Result<(), u8> {
+pub fn verify_data(
+    document: &Document,
+    plan: &Plan,
+    trust: Trust,
+    output: &mut Output,
+) -> Result<(), u8> {
     let mut verified: Vec<&DataPlan> = Vec::new();
     for run in &plan.runs {
         if verified.contains(&&run.data) {
             continue;
         }
-        if let Err(error) = data::load(&run.data, &|_, _| {}) {
+        if let Err(error) = data::load_by(&run.data, trust, &|_, _| {}) {
             return Err(refuse_at(
                 document,
                 "data.type",

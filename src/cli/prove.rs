@@ -12,6 +12,7 @@ use super::prepare::verify_data;
 use super::reproduce::side;
 use super::scratch::Scratch;
 use super::{FAILED, Logging, OK, ProveArgs};
+use crate::data::Trust;
 use crate::diagnostic::{Diagnostic, counted};
 use crate::dispatch::environment;
 use crate::event::{Event, Outcome};
@@ -42,7 +43,7 @@ pub fn prove(args: &ProveArgs, logging: &Logging, output: &mut Output) -> u8 {
 
 fn try_prove(args: &ProveArgs, logging: &Logging, output: &mut Output) -> Result<u8, u8> {
     let (document, plan) = plan_experiment(&args.spec, Some(crate::console::Mode::Normal), output)?;
-    verify_data(&document, &plan, output)?;
+    verify_data(&document, &plan, Trust::Bytes, output)?;
     let run = trial(&plan, args.trial.as_deref(), output)?;
     if let Some(reason) = &run.skip {
         let message = format!("trial `{}` cannot be tried: {reason}", run.trial);

@@ -18,6 +18,7 @@ use super::prepare::{disk, prepare, verify_data, verify_memory};
 use super::retry::select_failed;
 use super::{FAILED, INTERRUPTED, Logging, OK, RunArgs};
 use crate::console::{Board, Console, Mode};
+use crate::data::Trust;
 use crate::diagnostic::{Diagnostic, counted};
 use crate::dispatch::{self, Cancel, Hardware, Observed, Reason, Settings, Task, Urgency};
 use crate::event::{Attempts, Event};
@@ -52,7 +53,7 @@ fn try_run(args: &RunArgs, logging: &Logging, output: &mut Output) -> Result<u8,
     let (document, plan) = plan_experiment(&args.spec, Some(mode), output)?;
     let selected = select(&plan, &args.only, output)?;
     verify_memory(&document, &plan, output)?;
-    verify_data(&document, &plan, output)?;
+    verify_data(&document, &plan, Trust::Stamps, output)?;
     let folder = ExperimentFolder(args.results.join(&plan.experiment));
     // The lock is held until the report is written.
     let _lock = lock(&folder, args.wait, output)?;

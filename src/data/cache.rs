@@ -1,20 +1,20 @@
 //! Files of the user, decoded once: the cache holds one mapped file for each content and way of reading.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 use wildmatch::WildMatch;
 
+use super::known::{self, Known, Trust};
 use super::read::{self, Watch, unreadable, unwritable};
-use super::records::{Records, Writer};
+use super::records::{Opened, Records, Writer};
 use super::{DataError, hex, sha256_hex};
 use crate::diagnostic::nearest;
 use crate::spec::data::{FilesSpec, Format};
+use crate::spec::document::plain_io_error;
 
 /// A change of what readers make of the same files: older cached files are then not used.
 const READERS: u32 = 3;
@@ -124,7 +124,7 @@ pub fn refuse_twice(files: &FilesSpec, cache: &Path) -> Result<(), DataError> {
     if files.path.len() + files.valid_path.len() + files.test_path.len() < 2 {
         return Ok(());
     }
-    let mut known = Known::read(cache);
+    let mut known = Known::read(cache, Trust::Stamps);
     let mut seen: Vec<(&str, &String, Vec<String>)> = Vec::new();
     let given = [
         ("path", &files.path),
@@ -162,75 +162,154 @@ pub fn refuse_twice(files: &FilesSpec, cache: &Path) -> Result<(), DataError> {
 }
 
 /// The digest of what resolved files hold and of how they are read.
-pub fn digest(files: &FilesSpec, cache: &Path) -> Result<String, DataError> {
-    let mut known = Known::read(cache);
-    let digest = digest_by(files, &mut |path| known.digests(path))?;
-    known.write();
-    Ok(digest)
+pub fn digest(files: &FilesSpec, cache: &Path, trust: Trust) -> Result<String, DataError> {
+    Ok(digest_and_former(files, cache, trust)?[0].clone())
 }
 
-/// The same, from the digest of each file, or of all files of a folder with their names.
-pub(super) fn digest_by(
+/// The same, and behind it what earlier versions would have said, which plans of theirs have.
+pub(super) fn digest_and_former(
+    files: &FilesSpec,
+    cache: &Path,
+    trust: Trust,
+) -> Result<[String; 2], DataError> {
+    let mut known = Known::read(cache, trust);
+    let digests = digests_by(files, &mut |path| known.digests(path));
+    // Also after a refusal: what was read needs not be read again.
+    known.write();
+    digests
+}
+
+/// The same two, from the digest of each file, or of all files of a folder with their names.
+pub(super) fn digests_by(
     files: &FilesSpec,
     digests_of: &mut dyn FnMut(&Path) -> Result<Vec<String>, DataError>,
-) -> Result<String, DataError> {
+) -> Result<[String; 2], DataError> {
     let mut files = files.clone();
-    let mut contents = Vec::new();
+    let (mut contents, mut former) = (Vec::new(), Vec::new());
     for (key, paths) in lists(&mut files) {
-        let mut digests = Vec::new();
+        let (mut digests, mut plain) = (Vec::new(), Vec::new());
         for path in paths.iter() {
-            digests.extend(digests_of(Path::new(path))?);
+            let of_path =
+                digests_of(Path::new(path)).map_err(|e| e.or_key(&format!("data.{key}")))?;
+            // Which masks go with which pictures depends on where one folder ends.
+            if paths.len() > 1 && of_path.len() != 1 {
+                digests.push(format!("{} in a folder", of_path.len() / 2));
+            }
+            digests.extend(of_path.iter().cloned());
+            plain.extend(of_path);
+            // Of its name, a file's reader sees whether it is packed.
+            if path.ends_with(".gz") {
+                digests.push("packed".into());
+            }
         }
-        if !digests.is_empty() {
+        if !plain.is_empty() {
             contents.push(json!([key, digests]));
+            former.push(json!([key, plain]));
         }
         // Where files lie does not matter.
         paths.clear();
     }
-    let types: Vec<_> = files
-        .roles
-        .columns
-        .iter()
-        .map(|c| json!([c.name, c.kind]))
-        .collect();
+    Ok([contents, former].map(|contents| digest_of(&files, contents)))
+}
+
+/// The digest of contents that are read as these files are.
+fn digest_of(files: &FilesSpec, contents: Vec<Json>) -> String {
+    // No field can be added without a decision whether readers see it.
+    let FilesSpec {
+        format,
+        path: _,
+        valid_path: _,
+        test_path: _,
+        on_bad_item,
+        roles,
+        // What is fitted to texts after they were read; the run's fingerprint has it.
+        tokens: _,
+    } = files;
+    let types = roles.columns.iter().map(|c| json!([c.name, c.kind]));
     let work = json!({
         "readers": READERS,
         "contents": contents,
-        "format": files.format,
-        "on_bad_item": files.on_bad_item,
-        "types": types,
-        "target": files.roles.target,
-        "features": files.roles.features,
-        "ignore": files.roles.ignore,
-        "missing_is_bad": read::missing_is_bad(&files),
+        "format": format,
+        "on_bad_item": on_bad_item,
+        "types": types.collect::<Vec<_>>(),
+        "target": roles.target,
+        "features": roles.features,
+        "ignore": roles.ignore,
+        "missing_is_bad": read::missing_is_bad(files),
     });
-    Ok(sha256_hex(work.to_string().as_bytes()))
+    sha256_hex(work.to_string().as_bytes())
 }
 
-/// The records of resolved files with a digest, out of the cache or decoded into it.
+/// The records of resolved files with a digest, out of the cache or decoded into it. With [`Trust::Bytes`], all that
+/// is in the cache is checked; else only when the cached file's stamp does not prove that it was checked before.
 pub fn open(
     files: &FilesSpec,
     digest: &str,
     cache: &Path,
+    trust: Trust,
     watch: Watch<'_>,
 ) -> Result<Records, DataError> {
     let path = cache.join(format!("{}.records", &digest[..32.min(digest.len())]));
-    let roots: Vec<String> = lists(&mut files.clone())
-        .into_iter()
-        .flat_map(|(_, paths)| paths.clone())
-        .collect();
-    let found = || {
-        let mut records = Records::open(&path).ok().flatten()?;
-        records.header.move_to(&roots);
-        Some(records)
+    let roots = roots(files);
+    let found = |trust| -> Result<Option<Records>, String> {
+        let mut records = sound(&path, digest, cache, trust)?;
+        if let Some(records) = &mut records {
+            records.header.move_to(&roots);
+        }
+        Ok(records)
     };
-    if let Some(records) = found() {
-        return Ok(records);
+    match found(trust) {
+        Ok(Some(records)) => return Ok(records),
+        Ok(None) => {}
+        Err(reason) => tracing::warn!(
+            "the cached file {} cannot be used and is rebuilt from the data: {reason}",
+            path.display()
+        ),
     }
+    build(files, digest, &path, watch)?;
+    let unusable = |reason: String| {
+        let message = format!(
+            "the cached file {} cannot be read back: {reason}",
+            path.display()
+        );
+        DataError::new(message).help("see that the disk is sound and not full")
+    };
+    found(Trust::Bytes)
+        .and_then(|records| records.ok_or_else(|| "it is not there".into()))
+        .map_err(unusable)
+}
+
+/// Every path of resolved files, in the order of [`lists`].
+fn roots(files: &FilesSpec) -> Vec<String> {
+    let mut files = files.clone();
+    let lists = lists(&mut files).into_iter();
+    lists.flat_map(|(_, paths)| std::mem::take(paths)).collect()
+}
+
+/// Decodes files into the cached file of a digest, which is only put there when the files are still those of the digest.
+fn build(files: &FilesSpec, digest: &str, path: &Path, watch: Watch<'_>) -> Result<(), DataError> {
+    let cache = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(cache).map_err(|e| unwritable(&e))?;
     let mut writer = Writer::in_folder(cache).map_err(|e| unwritable(&e))?;
+    let roots = roots(files);
+    let stamps = || known::stamps_of(roots.iter().map(Path::new));
+    let before = stamps()?;
     writer.note_roots(roots.clone());
-    read::read(files, &mut writer, watch)?;
+    writer.note_content(digest);
+    let read = read::read(files, &mut writer, watch);
+    let changed = || {
+        DataError::new("the data was changed while it was read")
+            .help("run the command again when nothing writes to the files any more")
+    };
+    // What looks wrong in a file that changes may be wrong with neither of its states.
+    if stamps()? != before {
+        return Err(changed());
+    }
+    read?;
+    // Nothing was changed while it was read, and what is there now has the digest: so has what was read.
+    if self::digest(files, cache, Trust::Stamps)? != digest || stamps()? != before {
+        return Err(changed());
+    }
     if writer.num_items() == 0 {
         let error = DataError::new("the data has no items");
         let error = error.note(format!("read {}", files.path.join(", ")));
@@ -241,92 +320,35 @@ pub fn open(
             }
         });
     }
-    writer.persist(&path).map_err(|e| unwritable(&e))?;
-    found().ok_or_else(|| {
-        let message = format!("the cached file {} cannot be read back", path.display());
-        DataError::new(message).help("see that the disk is sound and not full")
-    })
+    writer.persist(path).map_err(|e| unwritable(&e))
 }
 
-/// Digests of files by path, trusted while size and time of change stay the same.
-struct Known {
-    path: PathBuf,
-    digests: BTreeMap<String, (u64, u64, String)>,
-    is_changed: bool,
-}
-
-/// Smaller single files are read anew each time.
-const TRUSTED_FROM_BYTES: u64 = 1 << 22;
-
-impl Known {
-    fn read(cache: &Path) -> Self {
-        let path = cache.join("digests.json");
-        let text = fs::read(&path).unwrap_or_default();
-        Self {
-            digests: serde_json::from_slice(&text).unwrap_or_default(),
-            path,
-            is_changed: false,
-        }
+/// The records of a cached file. `None` when there is none, or one of an older format; the error says what is wrong
+/// with it.
+fn sound(path: &Path, digest: &str, cache: &Path, trust: Trust) -> Result<Option<Records>, String> {
+    let opened = Records::open(path).map_err(|e| plain_io_error(&e));
+    let records = match opened {
+        Ok(Opened::Records(records)) => records,
+        Ok(Opened::Damaged(reason)) => return Err(reason),
+        Ok(Opened::Older) => return Ok(None),
+        Err(_) if !path.exists() => return Ok(None),
+        Err(reason) => return Err(reason),
+    };
+    if records.header.content != digest {
+        return Err("it holds other data than its name says".into());
     }
-
-    /// What cannot be remembered is only slower the next time.
-    fn write(&self) {
-        if !self.is_changed {
-            return;
-        }
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        let written = fs::create_dir_all(folder)
-            .and_then(|()| tempfile::NamedTempFile::new_in(folder))
-            .and_then(|mut file| {
-                serde_json::to_writer(&mut file, &self.digests)?;
-                file.persist(&self.path).map_err(|e| e.error)
-            });
-        if let Err(error) = written {
-            tracing::debug!("digests of data files are not remembered: {error}");
-        }
+    let mut known = Known::of_cached(cache, trust);
+    let checked = known.sum("", path, 0, &mut || match records.first_damage() {
+        None => Ok(digest.to_owned()),
+        Some(at) => Err(DataError::new(format!(
+            "its values have another checksum in the MiB from byte {at} on"
+        ))),
+    });
+    known.write();
+    match checked {
+        Ok(_) => Ok(Some(*records)),
+        Err(damage) => Err(damage.message),
     }
-
-    /// The digest of a file, or those of all files of a folder with their names.
-    fn digests(&mut self, path: &Path) -> Result<Vec<String>, DataError> {
-        if !path.is_dir() {
-            return Ok(vec![self.digest(path, TRUSTED_FROM_BYTES)?]);
-        }
-        let mut digests = Vec::new();
-        for file in read::files_of(path)? {
-            digests.push(name_in(path, &file));
-            // Of very many small files, even looking into each takes long.
-            digests.push(self.digest(&file, 0)?);
-        }
-        Ok(digests)
-    }
-
-    fn digest(&mut self, path: &Path, trusted_from: u64) -> Result<String, DataError> {
-        let meta = fs::metadata(path).map_err(|e| unreadable(path, &e))?;
-        let changed = meta.modified().ok();
-        let changed = changed.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        let nanos = changed.map_or(0, |since| since.as_nanos() as u64);
-        let name = path.to_string_lossy().into_owned();
-        if meta.len() >= trusted_from
-            && let Some((len, at, digest)) = self.digests.get(&name)
-            && (*len, *at) == (meta.len(), nanos)
-        {
-            return Ok(digest.clone());
-        }
-        let (_, digest) = file_sum(path)?;
-        if meta.len() >= trusted_from {
-            self.digests
-                .insert(name, (meta.len(), nanos, digest.clone()));
-            self.is_changed = true;
-        }
-        Ok(digest)
-    }
-}
-
-/// The name of a file in a folder, the same on every system.
-pub(super) fn name_in(folder: &Path, file: &Path) -> String {
-    let name = file.strip_prefix(folder).unwrap_or(file);
-    let parts: Vec<_> = name.iter().map(|part| part.to_string_lossy()).collect();
-    parts.join("/")
 }
 
 /// Bytes and sha256 of a file.
@@ -343,5 +365,138 @@ pub(super) fn file_sum(path: &Path) -> Result<(u64, String), DataError> {
                 bytes += num as u64;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::spec::data::DataKind;
+
+    fn rows(shift: usize) -> String {
+        // Of one length, so that no line is torn.
+        let rows = (0..40_000).map(|at| format!("{},{}\n", 10_000 + at + shift, at % 7));
+        String::from("a,b\n") + &rows.collect::<String>()
+    }
+
+    /// Opens the records of a file, to which `change` is done when reading it was begun.
+    fn opened(
+        folder: &Path,
+        change: impl Fn(&Path) + Sync,
+    ) -> (Result<Records, DataError>, Vec<PathBuf>) {
+        let (cache, path) = (folder.join("cache"), folder.join("rows.csv"));
+        fs::write(&path, rows(0)).unwrap();
+        let files = FilesSpec::usual(DataKind::Csv, path.to_string_lossy().into_owned());
+        let digest = digest(&files, &cache, Trust::Stamps).unwrap();
+        let calls = AtomicUsize::new(0);
+        let opened = open(&files, &digest, &cache, Trust::Bytes, &|_, _| {
+            if calls.fetch_add(1, Ordering::SeqCst) == 0 {
+                change(&path);
+            }
+        });
+        assert!(calls.load(Ordering::SeqCst) > 1);
+        let entries = fs::read_dir(&cache).unwrap().flatten();
+        let mut kept: Vec<_> = entries.map(|entry| entry.path()).collect();
+        kept.retain(|path| path.extension().is_some_and(|e| e == "records"));
+        (opened, kept)
+    }
+
+    #[test]
+    fn a_file_that_is_replaced_while_it_is_read_leaves_nothing_in_the_cache() {
+        let replace = |path: &Path| fs::write(path, rows(1)).unwrap();
+        let move_over = |path: &Path| {
+            let other = path.with_extension("other");
+            fs::write(&other, rows(1)).unwrap();
+            fs::rename(other, path).unwrap();
+        };
+        // What is there at the end is what was there at the beginning.
+        let and_back = |path: &Path| {
+            let aside = path.with_extension("aside");
+            fs::rename(path, &aside).unwrap();
+            fs::write(path, rows(1)).unwrap();
+            fs::rename(aside, path).unwrap();
+        };
+        let changes: [&(dyn Fn(&Path) + Sync); 3] = [&replace, &move_over, &and_back];
+        for (at, change) in changes.into_iter().enumerate() {
+            let folder = tempfile::tempdir().unwrap();
+            let (opened, kept) = opened(folder.path(), change);
+            let refused = opened.unwrap_err();
+            assert_eq!(
+                refused.message, "the data was changed while it was read",
+                "{at}"
+            );
+            assert!(kept.is_empty(), "{at}: {kept:?}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let (opened, kept) = opened(folder.path(), |_| {});
+        assert_eq!((opened.unwrap().len(), kept.len()), (40_000, 1));
+    }
+
+    #[test]
+    fn several_may_build_the_same_file_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (cache, path) = (folder.path().join("cache"), folder.path().join("rows.csv"));
+        fs::write(&path, rows(0)).unwrap();
+        let files = FilesSpec::usual(DataKind::Csv, path.to_string_lossy().into_owned());
+        let digest = digest(&files, &cache, Trust::Stamps).unwrap();
+        std::thread::scope(|scope| {
+            let one = || open(&files, &digest, &cache, Trust::Bytes, &|_, _| {});
+            let all: Vec<_> = (0..4).map(|_| scope.spawn(one)).collect();
+            for one in all {
+                assert_eq!(one.join().unwrap().unwrap().len(), 40_000);
+            }
+        });
+    }
+
+    #[test]
+    fn the_digest_sees_which_folder_a_file_is_in_and_whether_it_is_packed() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = |paths: &[&str]| {
+            let mut files = FilesSpec::usual(DataKind::Csv, String::new());
+            files.path = paths
+                .iter()
+                .map(|path| folder.path().join(path).to_string_lossy().into_owned())
+                .collect();
+            files
+        };
+        let digest = |paths: &[&str]| {
+            digest(&files(paths), &folder.path().join("cache"), Trust::Stamps).unwrap()
+        };
+        for name in [
+            "a/1",
+            "b/2",
+            "c/1",
+            "c/2",
+            "d/",
+            "plain.csv",
+            "packed.csv.gz",
+        ] {
+            let path = folder.path().join(name);
+            if name.ends_with('/') {
+                fs::create_dir(path).unwrap();
+            } else {
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(
+                    path,
+                    name.rsplit('/').next().unwrap().replace(['p', '.'], ""),
+                )
+                .unwrap();
+            }
+        }
+        assert_ne!(digest(&["a", "b"]), digest(&["c", "d"]));
+        fs::copy(
+            folder.path().join("plain.csv"),
+            folder.path().join("packed.csv.gz"),
+        )
+        .unwrap();
+        assert_ne!(digest(&["plain.csv"]), digest(&["packed.csv.gz"]));
+        // Plans of earlier versions have a digest without that, and are read all the same.
+        let files = files(&["packed.csv.gz"]);
+        let both = digest_and_former(&files, &folder.path().join("cache"), Trust::Stamps);
+        let [now, former] = both.unwrap();
+        assert_eq!(now, digest(&["packed.csv.gz"]));
+        assert_eq!(former, digest(&["plain.csv"]));
     }
 }

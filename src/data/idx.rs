@@ -1,10 +1,12 @@
 //! The IDX format of the MNIST files: a magic number, big-endian sizes, and values; gzipped or not.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use super::DataError;
+use sha2::{Digest, Sha256};
+
+use super::{DataError, hex};
 use crate::spec::document::plain_io_error;
 
 /// Sizes of one file, from its header.
@@ -48,6 +50,31 @@ impl Type {
     }
 }
 
+/// A whole file of unsigned bytes.
+#[derive(Debug)]
+pub struct Read8 {
+    /// Its sizes.
+    pub header: Header,
+    /// Its values.
+    pub bytes: Vec<u8>,
+    /// sha256 of header and values as they were read, unpacked.
+    pub sha256: String,
+}
+
+/// What is read, and the sum of it.
+struct Summed<R> {
+    reader: R,
+    sum: Sha256,
+}
+
+impl<R: Read> Read for Summed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let num = self.reader.read(buffer)?;
+        self.sum.update(&buffer[..num]);
+        Ok(num)
+    }
+}
+
 /// The path of `name` in `folder`, gzipped or not, if there is such a file.
 pub fn find(folder: &Path, name: &str) -> Option<PathBuf> {
     let names = [name.to_owned(), format!("{name}.gz")];
@@ -60,9 +87,13 @@ pub fn read_header(path: &Path, num_dims: u8) -> Result<Header, DataError> {
 }
 
 /// Reads a whole file that must have `num_dims` dimensions of unsigned bytes.
-pub fn read(path: &Path, num_dims: u8) -> Result<(Header, Vec<u8>), DataError> {
-    let mut reader = open(path)?;
-    let header = header_of(path, num_dims, &mut reader)?;
+pub fn read(path: &Path, num_dims: u8) -> Result<Read8, DataError> {
+    let mut summed = Summed {
+        reader: open(path)?,
+        sum: Sha256::new(),
+    };
+    let reader = &mut summed;
+    let header = header_of(path, num_dims, reader)?;
     let expected: usize = header.sizes.iter().product();
     let mut bytes = Vec::with_capacity(expected.min(1 << 30));
     // One byte more than expected, so that a longer file is noticed.
@@ -85,7 +116,11 @@ pub fn read(path: &Path, num_dims: u8) -> Result<(Header, Vec<u8>), DataError> {
         Ok(_) => {}
     }
     match bytes.len().cmp(&expected) {
-        std::cmp::Ordering::Equal => Ok((header, bytes)),
+        std::cmp::Ordering::Equal => Ok(Read8 {
+            header,
+            bytes,
+            sha256: hex(&summed.sum.finalize()),
+        }),
         std::cmp::Ordering::Less => Err(short(bytes.len())),
         std::cmp::Ordering::Greater => {
             let message = format!(

@@ -15,8 +15,8 @@ use super::serve::{Set, Split};
 use super::split::{Assigned, Known, assign, ordered};
 use super::uses::Uses;
 use super::{
-    DataError, DataPlan, Dataset, Inputs, Items, TargetPlan, TargetValues, cache, embedded,
-    generate, mnist,
+    DataError, DataPlan, Dataset, Inputs, Items, TargetPlan, TargetValues, Trust, cache, content,
+    embedded, generate, mnist,
 };
 use crate::diagnostic::counted;
 use crate::spec::data::{AugmentSpec, FilesSpec, Scale, SplitOrder, SplitSpec};
@@ -46,17 +46,18 @@ pub(super) struct Splits {
     pub(super) num_dropped: usize,
 }
 
-/// Reads, checks and splits the items of a plan.
+/// Reads, checks and splits the items of a plan. Files that certainly did not change are not read again.
 pub fn load(plan: &DataPlan, watch: Watch<'_>) -> Result<Loaded, DataError> {
+    load_by(plan, Trust::Stamps, watch)
+}
+
+/// The same; with [`Trust::Bytes`] every file is read to its end.
+pub fn load_by(plan: &DataPlan, trust: Trust, watch: Watch<'_>) -> Result<Loaded, DataError> {
     let splits = match &plan.dataset {
-        Dataset::Files {
-            files,
-            digest,
-            cache,
-        } => {
-            let now = cache::digest(files, cache)?;
-            if now != *digest {
-                return Err(changed("its files hold something else"));
+        Dataset::Files { files, cache } => {
+            let [now, former] = cache::digest_and_former(files, cache, trust)?;
+            if plan.digest != former {
+                as_planned(plan, &now)?;
             }
             let reading = Reading {
                 split: &plan.split,
@@ -64,24 +65,21 @@ pub fn load(plan: &DataPlan, watch: Watch<'_>) -> Result<Loaded, DataError> {
                 augment: plan.augment.as_ref(),
                 measure: true,
             };
-            reading.files(files, digest, cache, watch)?
+            reading.files(files, &now, cache, watch)?
         }
-        Dataset::Iris => of_items(embedded::iris()?, None, plan),
-        Dataset::Digits { image_size } => of_items(embedded::digits(*image_size)?, None, plan),
+        Dataset::Iris => embedded(embedded::iris()?, plan)?,
+        Dataset::Digits { image_size } => embedded(embedded::digits(*image_size)?, plan)?,
         Dataset::Mnist { folder, part } => {
-            let (items, official_test) = mnist::load(folder, *part)?;
-            of_items(items, official_test, plan)
+            let loaded = mnist::load(folder, *part)?;
+            as_planned(plan, &loaded.digest)?;
+            of_items(loaded.items, loaded.test, plan)
         }
-        Dataset::Synthetic(generated) => of_items(generate::generate(generated), None, plan),
+        Dataset::Synthetic(generated) => {
+            as_planned(plan, &content::of_generated(generated))?;
+            of_items(generate::generate(generated), None, plan)
+        }
     };
-    let expected = (plan.num_train, plan.num_valid);
-    let found = (splits.train.num_items(), splits.valid.num_items());
-    if expected != found {
-        return Err(changed(&format!(
-            "{} train and {} valid items were expected, found {} and {}",
-            expected.0, expected.1, found.0, found.1
-        )));
-    }
+    items_as_planned(plan, &splits)?;
     let mut digests = BTreeMap::new();
     let named = [
         ("train", Some(&splits.train)),
@@ -103,9 +101,59 @@ pub fn load(plan: &DataPlan, watch: Watch<'_>) -> Result<Loaded, DataError> {
     })
 }
 
+/// Data inside the binary.
+fn embedded(items: Items, plan: &DataPlan) -> Result<Splits, DataError> {
+    as_planned(plan, &content::of_items(&items))?;
+    Ok(of_items(items, None, plan))
+}
+
 fn changed(how: &str) -> DataError {
     DataError::new(format!("the data changed since it was planned: {how}"))
         .help("run `runner run` on the experiment again")
+}
+
+/// Refuses data of another digest than the plan's. Plans of earlier versions may have none.
+fn as_planned(plan: &DataPlan, digest: &str) -> Result<(), DataError> {
+    if plan.digest.is_empty() || plan.digest == digest {
+        return Ok(());
+    }
+    Err(match &plan.dataset {
+        Dataset::Mnist { .. } | Dataset::Files { .. } => changed("its files hold something else"),
+        Dataset::Digits { .. } | Dataset::Iris | Dataset::Synthetic(_) => {
+            let message = format!(
+                "this build of runner has another data set `{}` than the run was planned with",
+                plan.dataset.name()
+            );
+            DataError::new(message).help("run `runner run` on the experiment again")
+        }
+    })
+}
+
+/// Refuses items that are not what was planned in number, shape or kind.
+fn items_as_planned(plan: &DataPlan, splits: &Splits) -> Result<(), DataError> {
+    let num = |split: &Split| split.num_items();
+    let num_test = splits.test.as_ref().map_or(0, num);
+    let expected = (plan.num_train, plan.num_valid, plan.num_test);
+    let found = (num(&splits.train), num(&splits.valid), num_test);
+    if expected != found {
+        return Err(changed(&format!(
+            "{} train, {} valid and {} test items were expected, found {}, {} and {}",
+            expected.0, expected.1, expected.2, found.0, found.1, found.2
+        )));
+    }
+    let encoder = &splits.train.set().encoder;
+    let input = encoder.input.plan();
+    let target = encoder.target.plan(&input);
+    if input != plan.input || target != plan.target {
+        return Err(changed(&format!(
+            "items of shape {:?} with {} were expected, found {:?} with {}",
+            plan.input.shape,
+            plan.target.show(),
+            input.shape,
+            target.show()
+        )));
+    }
+    Ok(())
 }
 
 /// What brings values of images back to what the data holds.
@@ -207,7 +255,13 @@ impl Reading<'_> {
         cache: &Path,
         watch: Watch<'_>,
     ) -> Result<Splits, DataError> {
-        let records = cache::open(files, digest, cache, watch)?;
+        // What a run is given is checked in any case; a plan is made from what was checked before.
+        let trust = if self.measure {
+            Trust::Bytes
+        } else {
+            Trust::Stamps
+        };
+        let records = cache::open(files, digest, cache, trust, watch)?;
         let uses = Uses::new(files, self.split, &records)?;
         refuse_infinite(&records, &uses)?;
         if let [column] = uses.features[..]

@@ -5,9 +5,11 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::{DataError, DownloadProgress, Items, hex, idx};
+use super::known::{Known, Trust};
+use super::{DataError, DownloadProgress, Items, hex, idx, sha256_hex};
 use crate::spec::data::MnistPart;
 
 /// One published file.
@@ -15,23 +17,29 @@ struct Published {
     name: &'static str,
     /// sha256 of the gzipped file.
     sha256: &'static str,
+    /// sha256 of what it unpacks to.
+    content: &'static str,
 }
 
 const TRAIN_IMAGES: Published = Published {
     name: "train-images-idx3-ubyte",
     sha256: "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+    content: "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
 };
 const TRAIN_LABELS: Published = Published {
     name: "train-labels-idx1-ubyte",
     sha256: "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+    content: "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
 };
 const TEST_IMAGES: Published = Published {
     name: "t10k-images-idx3-ubyte",
     sha256: "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+    content: "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
 };
 const TEST_LABELS: Published = Published {
     name: "t10k-labels-idx1-ubyte",
     sha256: "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+    content: "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
 };
 
 /// Mirrors of the files, tried in order; the original server no longer serves them.
@@ -238,17 +246,69 @@ pub fn files_in(folder: &Path, part: MnistPart) -> Result<Vec<PathBuf>, DataErro
         .collect()
 }
 
-/// Reads the files of `part`: the items to split, and the official test part where it is used as such.
-pub fn load(folder: &Path, part: MnistPart) -> Result<(Items, Option<Items>), DataError> {
-    let read = |images: &Published, labels: &Published| read_part(folder, images, labels);
-    match part {
-        MnistPart::All => Ok((
+/// The digest of what the files of `part` unpack to: gzipped or not, the same content has the same one.
+pub fn digest(
+    folder: &Path,
+    part: MnistPart,
+    cache: &Path,
+    trust: Trust,
+) -> Result<String, DataError> {
+    let mut known = Known::read(cache, trust);
+    let mut sums = Vec::new();
+    for (at, path) in files_in(folder, part)?.iter().enumerate() {
+        // Images and labels take turns.
+        let num_dims = if at % 2 == 0 { 3 } else { 1 };
+        let sum = known.sum("unpacked ", path, 0, &mut || {
+            Ok(idx::read(path, num_dims)?.sha256)
+        });
+        sums.push(sum?);
+    }
+    known.write();
+    Ok(digest_of(part, sums.iter().map(String::as_str)))
+}
+
+/// The digest of what the files of `part` are published to hold.
+pub fn published_digest(part: MnistPart) -> String {
+    digest_of(part, files(part).iter().map(|file| file.content))
+}
+
+fn digest_of<'a>(part: MnistPart, sums: impl Iterator<Item = &'a str>) -> String {
+    let names = files(part).iter().map(|file| file.name);
+    let named: Vec<_> = names.zip(sums).collect();
+    sha256_hex(json!(named).to_string().as_bytes())
+}
+
+/// The files of `part` as they were read.
+pub struct Loaded {
+    /// The items to split.
+    pub items: Items,
+    /// The official test part, where it is used as such.
+    pub test: Option<Items>,
+    /// The digest of what was read.
+    pub digest: String,
+}
+
+/// Reads the files of `part`.
+pub fn load(folder: &Path, part: MnistPart) -> Result<Loaded, DataError> {
+    let mut sums = Vec::new();
+    let mut read = |images: &Published, labels: &Published| {
+        let (items, of_part) = read_part(folder, images, labels)?;
+        sums.extend(of_part);
+        Ok::<_, DataError>(items)
+    };
+    let (items, test) = match part {
+        MnistPart::All => (
             read(&TRAIN_IMAGES, &TRAIN_LABELS)?,
             Some(read(&TEST_IMAGES, &TEST_LABELS)?),
-        )),
-        MnistPart::Train => Ok((read(&TRAIN_IMAGES, &TRAIN_LABELS)?, None)),
-        MnistPart::Test => Ok((read(&TEST_IMAGES, &TEST_LABELS)?, None)),
-    }
+        ),
+        MnistPart::Train => (read(&TRAIN_IMAGES, &TRAIN_LABELS)?, None),
+        MnistPart::Test => (read(&TEST_IMAGES, &TEST_LABELS)?, None),
+    };
+    Ok(Loaded {
+        items,
+        test,
+        digest: digest_of(part, sums.iter().map(String::as_str)),
+    })
 }
 
 fn path_of(folder: &Path, file: &Published) -> Result<PathBuf, DataError> {
@@ -262,10 +322,23 @@ fn path_of(folder: &Path, file: &Published) -> Result<PathBuf, DataError> {
     })
 }
 
-fn read_part(folder: &Path, images: &Published, labels: &Published) -> Result<Items, DataError> {
+/// Items with the sums of the files that they are of.
+fn read_part(
+    folder: &Path,
+    images: &Published,
+    labels: &Published,
+) -> Result<(Items, [String; 2]), DataError> {
     let (images_path, labels_path) = (path_of(folder, images)?, path_of(folder, labels)?);
-    let (header, bytes) = idx::read(&images_path, 3)?;
-    let (label_header, labels) = idx::read(&labels_path, 1)?;
+    let idx::Read8 {
+        header,
+        bytes,
+        sha256: images_sum,
+    } = idx::read(&images_path, 3)?;
+    let idx::Read8 {
+        header: label_header,
+        bytes: labels,
+        sha256: labels_sum,
+    } = idx::read(&labels_path, 1)?;
     let num = header.sizes[0];
     if header.sizes[1..] != [28, 28] {
         let message = format!(
@@ -294,7 +367,8 @@ fn read_part(folder: &Path, images: &Published, labels: &Published) -> Result<It
         return Err(DataError::new(message).help("put MNIST's own files into the folder"));
     }
     let shape = vec![1, 28, 28];
-    Ok(Items::of_bytes(shape, bytes, 1.0 / 255.0, &labels, 10))
+    let items = Items::of_bytes(shape, bytes, 1.0 / 255.0, &labels, 10);
+    Ok((items, [images_sum, labels_sum]))
 }
 
 #[cfg(test)]
@@ -323,6 +397,7 @@ mod tests {
         let file = Published {
             name: "file",
             sha256: "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824",
+            content: "",
         };
         let mut seen = 0;
         let result = fetch(mirror, &file, folder.path(), &mut |_, received, _| {

@@ -4,11 +4,13 @@
 //! planning needs; [`load`] reads and checks everything.
 
 pub mod cache;
+mod content;
 pub mod embedded;
 pub mod encode;
 pub mod generate;
 pub mod idx;
 mod item;
+mod known;
 mod load;
 mod missing;
 pub mod mnist;
@@ -22,11 +24,13 @@ mod series;
 pub mod serve;
 pub mod sheet;
 pub mod split;
+mod sums;
 pub mod time;
 pub mod uses;
 
 pub use item::{Pictures, Places};
-pub use load::{Loaded, load};
+pub use known::Trust;
+pub use load::{Loaded, load, load_by};
 pub use noticed::{ClassCounts, Noticed};
 pub use serve::{Moment, Served, Split, Values};
 
@@ -293,6 +297,10 @@ pub struct DataPlan {
     /// The data set.
     #[serde(flatten)]
     pub dataset: Dataset,
+    /// sha256 of what it holds: of files and how they are read, of what MNIST's files unpack to, of what is inside the
+    /// binary, or of the first items of a generator. Empty in plans of earlier versions, which have it for files alone.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub digest: String,
     /// What was asked for, when `dataset` stands in for it.
     pub stands_in_for: Option<String>,
     /// How numbers are scaled, where a column does not say.
@@ -421,8 +429,6 @@ pub enum Dataset {
     Files {
         /// Where they are and how they are read.
         files: Box<FilesSpec>,
-        /// sha256 of what they hold and of how they are read.
-        digest: String,
         /// The folder of decoded files.
         cache: PathBuf,
     },
@@ -462,7 +468,7 @@ pub struct Located {
     pub notice: Option<String>,
 }
 
-/// Finds the data set of a spec, reading no more than headers. With `download`, missing MNIST files are
+/// Finds the data set of a spec and what it holds by its digest. With `download`, missing MNIST files are
 /// fetched; without it, a file that could be fetched is taken to hold what it is published to hold.
 pub fn locate(
     spec: &DataSpec,
@@ -471,13 +477,20 @@ pub fn locate(
     watch: Watch<'_>,
 ) -> Result<Located, DataError> {
     let split = &spec.split;
-    let plan = |dataset, shape, num_classes, num, num_test, split: &SplitSpec| {
+    let plan = |(dataset, digest), shape, num_classes, num, num_test, split: &SplitSpec| {
         let input = InputPlan {
             shape,
             vocabulary: None,
         };
         let target = TargetPlan::Class { num_classes };
-        plan(dataset, input, target, (num, num_test), split, spec)
+        plan(
+            (dataset, digest),
+            input,
+            target,
+            (num, num_test),
+            split,
+            spec,
+        )
     };
     let digits = |image_size: ImageSize, stands_in_for: Option<&str>, split: SplitSpec| {
         let side = if image_size == ImageSize::Eight {
@@ -487,7 +500,7 @@ pub fn locate(
         };
         let dataset = Dataset::Digits { image_size };
         let mut plan = plan(
-            dataset,
+            (dataset, content::of_digits(image_size)?),
             vec![1, side, side],
             10,
             embedded::NUM_DIGITS,
@@ -495,13 +508,13 @@ pub fn locate(
             &split,
         );
         plan.stands_in_for = stands_in_for.map(str::to_owned);
-        plan
+        Ok::<_, DataError>(plan)
     };
     let plain = |plan: DataPlan| Ok(Located { plan, notice: None });
     match &spec.source {
         DataSource::Files(files) => files_plan(files, spec, folders, watch),
         DataSource::Iris => plain(plan(
-            Dataset::Iris,
+            (Dataset::Iris, content::of_iris()?),
             vec![4],
             3,
             embedded::NUM_IRIS,
@@ -513,14 +526,21 @@ pub fn locate(
             let dataset = Dataset::Synthetic(generated.clone());
             let sizes = (generated.num_items, 0);
             Ok(Located {
-                plan: self::plan(dataset, input, target, sizes, split, spec),
+                plan: self::plan(
+                    (dataset, content::of_generated(generated)),
+                    input,
+                    target,
+                    sizes,
+                    split,
+                    spec,
+                ),
                 notice: Some(format!(
                     "`{}` is synthetic: generated, not collected",
                     generated.name()
                 )),
             })
         }
-        DataSource::Digits { image_size } => plain(digits(*image_size, None, split.clone())),
+        DataSource::Digits { image_size } => plain(digits(*image_size, None, split.clone())?),
         DataSource::Mnist {
             root,
             part,
@@ -532,25 +552,28 @@ pub fn locate(
                 root,
                 cache: folders.cache.join("mnist"),
             };
-            let mnist_plan = |folder: PathBuf, num: usize, num_test: usize| {
+            let mnist_plan = |folder: PathBuf, digest: String, num: usize, num_test: usize| {
                 let dataset = Dataset::Mnist {
                     folder,
                     part: *part,
                 };
-                plan(dataset, vec![1, 28, 28], 10, num, num_test, split)
+                let shape = vec![1, 28, 28];
+                plan((dataset, digest), shape, 10, num, num_test, split)
+            };
+            let known_cache = folders.cache.join("data");
+            let located = |found: mnist::Found| {
+                let digest = mnist::digest(&found.folder, *part, &known_cache, Trust::Stamps)?;
+                let (num, num_test) = (found.num_items, found.num_test);
+                plain(mnist_plan(found.folder, digest, num, num_test))
             };
             let missing = match places.find(*part)? {
-                Some(found) => {
-                    return plain(mnist_plan(found.folder, found.num_items, found.num_test));
-                }
+                Some(found) => return located(found),
                 None => places.missing(*part),
             };
             let may_try = *may_download && download.is_some();
             let failure = match download {
                 Some(progress) if *may_download => match places.download(*part, progress) {
-                    Ok(found) => {
-                        return plain(mnist_plan(found.folder, found.num_items, found.num_test));
-                    }
+                    Ok(found) => return located(found),
                     Err(reason) => Some(reason),
                 },
                 _ => None,
@@ -573,7 +596,7 @@ pub fn locate(
                     (None, false) => "its files are missing".into(),
                 };
                 return Ok(Located {
-                    plan: digits(ImageSize::TwentyEight, Some("mnist"), split),
+                    plan: digits(ImageSize::TwentyEight, Some("mnist"), split)?,
                     notice: Some(format!(
                         "`digits` (1,797 UCI digits at 28x28) stands in for `mnist`: {why}"
                     )),
@@ -582,7 +605,12 @@ pub fn locate(
             if *may_download && !may_try {
                 let (num, num_test) = mnist::published_sizes(*part);
                 return Ok(Located {
-                    plan: mnist_plan(places.cache.clone(), num, num_test),
+                    plan: mnist_plan(
+                        places.cache.clone(),
+                        mnist::published_digest(*part),
+                        num,
+                        num_test,
+                    ),
                     notice: Some(format!(
                         "the MNIST files are missing; `runner run` will download them to {}",
                         places.cache.display()
@@ -607,7 +635,7 @@ fn files_plan(
     let files = cache::resolve(files, &folders.base)?;
     let cache = folders.cache.join("data");
     cache::refuse_twice(&files, &cache)?;
-    let digest = cache::digest(&files, &cache)?;
+    let digest = cache::digest(&files, &cache, Trust::Stamps)?;
     let reading = load::Reading {
         split: &spec.split,
         scale: spec.scale,
@@ -639,15 +667,15 @@ fn files_plan(
         num_test: splits.test.as_ref().map_or(0, Split::num_items),
         dataset: Dataset::Files {
             files: Box::new(files),
-            digest,
             cache,
         },
+        digest,
     };
     Ok(Located { plan, notice })
 }
 
 fn plan(
-    dataset: Dataset,
+    (dataset, digest): (Dataset, String),
     input: InputPlan,
     target: TargetPlan,
     (num_items, num_official_test): (usize, usize),
@@ -658,6 +686,7 @@ fn plan(
     DataPlan {
         noticed: Noticed::default(),
         dataset,
+        digest,
         stands_in_for: None,
         scale: match input.vocabulary {
             Some(_) => Scale::None,

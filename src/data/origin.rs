@@ -1,9 +1,10 @@
 //! What a data set is read from: every file with its sum, and a plan that finds the same files elsewhere.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::read::{self, Watch};
-use super::{DataError, DataPlan, Dataset, cache, mnist};
+use super::{DataError, DataPlan, Dataset, cache, known, mnist};
 use crate::spec::data::Format;
 
 /// A file or folder that a plan names.
@@ -61,12 +62,10 @@ impl DataPlan {
         }
     }
 
-    /// sha256 of what the files hold and of how they are read, where the plan says it.
+    /// sha256 of what the files hold and of how they are read, where there are files and the plan says it.
     pub fn content_digest(&self) -> Option<&str> {
-        match &self.dataset {
-            Dataset::Files { digest, .. } => Some(digest),
-            _ => None,
-        }
+        let is_of_files = matches!(self.dataset, Dataset::Files { .. } | Dataset::Mnist { .. });
+        Some(self.digest.as_str()).filter(|digest| is_of_files && !digest.is_empty())
     }
 
     /// The same data elsewhere: a root is where `place` says by key and number, and stays where it says
@@ -120,7 +119,7 @@ pub fn measure(plan: &DataPlan, watch: Watch<'_>) -> Result<Vec<Root>, DataError
                 true => root.path.as_path(),
                 false => path.parent().unwrap_or(Path::new("")),
             };
-            let name = cache::name_in(folder, path);
+            let name = known::name_in(folder, path);
             root.files.push(FileSum {
                 name,
                 bytes,
@@ -135,10 +134,14 @@ pub fn measure(plan: &DataPlan, watch: Watch<'_>) -> Result<Vec<Root>, DataError
 
 /// Whether measured roots hold what the plan was made from; `None` where the plan does not say.
 pub fn is_as_planned(plan: &DataPlan, roots: &[Root]) -> Result<Option<bool>, DataError> {
-    let Dataset::Files { files, digest, .. } = &plan.dataset else {
-        return Ok(None);
+    let files = match &plan.dataset {
+        Dataset::Files { files, .. } => files,
+        Dataset::Mnist { folder, part } if !plan.digest.is_empty() => {
+            return Ok(Some(mnist::load(folder, *part)?.digest == plan.digest));
+        }
+        _ => return Ok(None),
     };
-    let now = cache::digest_by(files, &mut |path| {
+    let [now, former] = cache::digests_by(files, &mut |path| {
         let files = roots.iter().find(|root| root.path == path);
         let files = files.into_iter().flat_map(|root| {
             root.files.iter().flat_map(|file| {
@@ -148,17 +151,31 @@ pub fn is_as_planned(plan: &DataPlan, roots: &[Root]) -> Result<Option<bool>, Da
         });
         Ok(files.collect())
     })?;
-    Ok(Some(now == *digest))
+    Ok(Some([now, former].contains(&plan.digest)))
 }
 
-/// The first link to a folder below a folder of pictures. Pictures behind it are read, and are no part
-/// of the data's digest.
-pub fn linked_folder(folder: &Path) -> Result<Option<PathBuf>, DataError> {
-    let mut links = Vec::new();
-    read::walk(folder, &mut |path, kind| {
-        if kind.is_symlink() && path.is_dir() {
-            links.push(path);
+/// A folder of the data that is reached by a link inside of another one of its folders, with that link: copied as they
+/// are, the two would not be one folder any more. Roots have been measured.
+pub fn linked_root(roots: &[Root]) -> Option<(PathBuf, &Root)> {
+    let folders = || roots.iter().filter(|root| root.is_folder);
+    for root in folders() {
+        let files = root.files.iter().map(|file| root.path.join(&file.name));
+        let parents: BTreeSet<PathBuf> = files
+            .filter_map(|file| Some(file.parent()?.to_owned()))
+            .collect();
+        for parent in parents {
+            let Ok(real) = parent.canonicalize() else {
+                continue;
+            };
+            let is_behind = |other: &&Root| {
+                other.path != root.path
+                    && real.starts_with(&other.path)
+                    && !parent.starts_with(&other.path)
+            };
+            if let Some(other) = folders().find(is_behind) {
+                return Some((parent, other));
+            }
         }
-    })?;
-    Ok(links.into_iter().min())
+    }
+    None
 }

@@ -5,13 +5,15 @@
 //! any length: they stand behind the records, and a record holds their places.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Seek, Write};
+use std::io::{self, BufWriter, Read, Seek, Write};
 use std::ops::Range;
 use std::path::Path;
 
 use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
+
+use super::sums::{self, Sums};
 
 /// One named value of every item.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -185,6 +187,12 @@ pub struct Header {
     /// Where the files and folders were that the records were read from, in the order of the plan.
     #[serde(default)]
     pub roots: Vec<String>,
+    /// The digest of what the records were read from, and of how.
+    #[serde(default)]
+    pub content: String,
+    /// Checksums of all values and texts.
+    #[serde(default)]
+    sums: Vec<u32>,
 }
 
 /// A column of categories or texts of which most values can be read as numbers.
@@ -402,34 +410,68 @@ impl Records {
         std::str::from_utf8(bytes).ok()
     }
 
-    /// Maps a file that a [`Writer`] made; `None` when it is none, or is damaged in its structure.
-    pub fn open(path: &Path) -> io::Result<Option<Self>> {
+    /// Maps a file that a [`Writer`] made. Header and structure are checked, and the values not: that is done by
+    /// [`Records::first_damage`].
+    pub fn open(path: &Path) -> io::Result<Opened> {
+        let damaged = |reason: &str| Ok(Opened::Damaged(reason.into()));
         let file = File::open(path)?;
         if file.metadata()?.len() < TAIL as u64 {
-            return Ok(None);
+            return damaged("it is too short");
         }
         // SAFETY: files of the cache are made under another name, renamed, and never written again; a user
         // who truncates one while it is read gets a bus error, as with every mapped file.
         let map = unsafe { Mmap::map(&file)? };
         let (rest, tail) = map.split_at(map.len() - TAIL);
-        let Some(len) = tail.strip_suffix(MAGIC) else {
-            return Ok(None);
+        let Some(numbers) = tail.strip_suffix(MAGIC) else {
+            return if tail.ends_with(OLDER) {
+                Ok(Opened::Older)
+            } else {
+                damaged("it has another end")
+            };
         };
-        let mut word = [0; 8];
-        word.copy_from_slice(len);
-        let Some(start) = rest.len().checked_sub(u64::from_le_bytes(word) as usize) else {
-            return Ok(None);
+        let (mut len, mut sum) = ([0; 8], [0; 4]);
+        len.copy_from_slice(&numbers[..8]);
+        sum.copy_from_slice(&numbers[8..]);
+        let Some(start) = rest.len().checked_sub(u64::from_le_bytes(len) as usize) else {
+            return damaged("its header is incomplete");
         };
+        if crc32c::crc32c(&rest[start..]) != u32::from_le_bytes(sum) {
+            return damaged("its header has another checksum");
+        }
         let Ok(header) = serde_json::from_slice::<Header>(&rest[start..]) else {
-            return Ok(None);
+            return damaged("its header is of another version");
         };
         let size = header.ranges().last().map_or(0, |range| range.end);
         let expected = (header.num_items() as u64)
             .checked_mul(size as u64)
             .and_then(|bytes| bytes.checked_add(header.text_bytes));
-        let is_whole = expected == Some(start as u64);
-        Ok(is_whole.then(|| Self::new(header, Store::Mapped(map))))
+        if expected != Some(start as u64) {
+            return damaged("it has another size than its header says");
+        }
+        let records = Self::new(header, Store::Mapped(map));
+        Ok(Opened::Records(Box::new(records)))
     }
+
+    /// Where the first values begin that are not those that were written, if there are such; reads all of them. What is
+    /// in memory was never written.
+    pub fn first_damage(&self) -> Option<usize> {
+        let Store::Mapped(map) = &self.store else {
+            return None;
+        };
+        let end = self.size() as usize;
+        sums::first_damage(&map[..end], &self.header.sums)
+    }
+}
+
+/// What a file of records turned out to be.
+#[derive(Debug)]
+pub enum Opened {
+    /// What it is said to be.
+    Records(Box<Records>),
+    /// Something else, in words.
+    Damaged(String),
+    /// A file of an earlier version of this program, which had no checksums.
+    Older,
 }
 
 impl Extent {
@@ -490,9 +532,11 @@ fn number(kind: &ColumnKind, bytes: &[u8]) -> f64 {
     }
 }
 
-/// The end of a file: the header's length and a mark.
-const TAIL: usize = 8 + MAGIC.len();
-const MAGIC: &[u8] = b"runner-records-1";
+/// The end of a file: the header's length and checksum, and a mark.
+const TAIL: usize = 8 + 4 + MAGIC.len();
+const MAGIC: &[u8] = b"runner-records-2";
+/// The mark of files without checksums.
+const OLDER: &[u8] = b"runner-records-1";
 
 /// Takes items one after the other.
 ///
@@ -503,6 +547,7 @@ pub struct Writer {
     ranges: Vec<Range<usize>>,
     record_size: usize,
     part: usize,
+    sums: Sums,
     out: Out,
 }
 
@@ -544,6 +589,7 @@ impl Writer {
             ranges: Vec::new(),
             record_size: 0,
             part: 0,
+            sums: Sums::default(),
             out,
         }
     }
@@ -598,7 +644,10 @@ impl Writer {
                 all.extend_from_slice(records);
                 Ok(())
             }
-            Out::File { records: out, .. } => out.write_all(records),
+            Out::File { records: out, .. } => {
+                self.sums.add(records);
+                out.write_all(records)
+            }
         }
     }
 
@@ -639,6 +688,11 @@ impl Writer {
         self.header.roots = roots;
     }
 
+    /// Says which digest what is read has.
+    pub fn note_content(&mut self, digest: &str) {
+        self.header.content = digest.to_owned();
+    }
+
     /// The items that were left out so far.
     pub fn skipped(&self) -> &[Skipped] {
         &self.header.skipped
@@ -670,10 +724,25 @@ impl Writer {
         };
         let mut texts = texts.into_inner().map_err(|e| e.into_error())?;
         texts.rewind()?;
-        io::copy(&mut texts, &mut records)?;
-        let header = serde_json::to_vec(&self.header)?;
+        let mut sums = self.sums;
+        let mut buffer = vec![0; 1 << 18];
+        loop {
+            match texts.read(&mut buffer)? {
+                0 => break,
+                num => {
+                    sums.add(&buffer[..num]);
+                    records.write_all(&buffer[..num])?;
+                }
+            }
+        }
+        let header = Header {
+            sums: sums.end(),
+            ..self.header
+        };
+        let header = serde_json::to_vec(&header)?;
         records.write_all(&header)?;
         records.write_all(&(header.len() as u64).to_le_bytes())?;
+        records.write_all(&crc32c::crc32c(&header).to_le_bytes())?;
         records.write_all(MAGIC)?;
         let file = records.into_inner().map_err(|e| e.into_error())?;
         file.as_file().sync_all()?;
@@ -742,13 +811,31 @@ mod tests {
         let mut writer = Writer::in_folder(folder.path()).unwrap();
         fill(&mut writer);
         writer.persist(&path).unwrap();
-        hold(&Records::open(&path).unwrap().unwrap());
+        let Opened::Records(records) = Records::open(&path).unwrap() else {
+            panic!("it was just written");
+        };
+        hold(&records);
+        assert_eq!(records.first_damage(), None);
         let whole = std::fs::read(&path).unwrap();
-        for len in [0, 5, 30, whole.len() - 1] {
-            std::fs::write(&path, &whole[..len]).unwrap();
-            assert!(Records::open(&path).unwrap().is_none(), "{len}");
+        let is_noticed = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            match Records::open(&path).unwrap() {
+                Opened::Records(records) => records.first_damage().is_some(),
+                Opened::Damaged(_) | Opened::Older => true,
+            }
+        };
+        assert!(!is_noticed(&whole));
+        for len in 0..whole.len() {
+            assert!(is_noticed(&whole[..len]), "{len}");
         }
-        std::fs::write(&path, [&whole[4..], &whole[..4]].concat()).unwrap();
-        assert!(Records::open(&path).unwrap().is_none());
+        assert!(is_noticed(&[&whole[4..], &whole[..4]].concat()));
+        assert!(is_noticed(&[&whole[..], b"x"].concat()));
+        for at in 0..whole.len() {
+            for bit in 0..8 {
+                let mut flipped = whole.clone();
+                flipped[at] ^= 1 << bit;
+                assert!(is_noticed(&flipped), "bit {bit} of byte {at}");
+            }
+        }
     }
 }

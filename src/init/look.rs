@@ -8,7 +8,7 @@ use super::{Found, Line, pictures};
 use crate::data::DataError;
 use crate::data::profile::ColumnProfile;
 use crate::data::read::{open, read, unreadable, unwritable};
-use crate::data::records::{Records, Writer};
+use crate::data::records::{Opened, Records, Writer};
 use crate::spec::data::{DataKind, FilesSpec, Format};
 use crate::spec::section::Choice;
 
@@ -132,8 +132,12 @@ fn records(files: &FilesSpec) -> Result<Records, DataError> {
     let path = folder.path().join("records");
     writer.persist(&path).map_err(|e| unwritable(&e))?;
     // The map outlives the folder's names.
-    let records = Records::open(&path).map_err(|e| unreadable(&path, &e))?;
-    records.ok_or_else(|| DataError::new("what was read cannot be read again"))
+    match Records::open(&path).map_err(|e| unreadable(&path, &e))? {
+        Opened::Records(records) => Ok(*records),
+        Opened::Damaged(_) | Opened::Older => {
+            Err(DataError::new("what was read cannot be read again"))
+        }
+    }
 }
 
 fn head(path: &Path) -> Result<Vec<u8>, DataError> {

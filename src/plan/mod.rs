@@ -5,6 +5,7 @@
 pub mod budget;
 mod calibration;
 mod command;
+mod identity;
 pub mod inventory;
 mod kept;
 mod pieces;
@@ -20,17 +21,17 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Map, Value as Json};
 
 use crate::check;
 use crate::check::forecast::Demand;
 pub use crate::check::forecast::Forecast;
 use crate::check::network::{Network, Shape, lay_out};
 use crate::check::task::Goal;
-use crate::data::{DataError, DataPlan, Dataset, Located, sha256_hex};
+use crate::data::{DataError, DataPlan, Located};
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, nearest};
 use crate::spec::backend::{ConvKernels, DeviceName, Precision};
-use crate::spec::data::{AugmentSpec, DataSpec, Scale, SplitSpec};
+use crate::spec::data::DataSpec;
 use crate::spec::document::{Document, Table};
 use crate::spec::failure::OnFailure;
 use crate::spec::kind::show_duration;
@@ -40,7 +41,7 @@ use crate::spec::model::layer_spec::LayerSpec;
 use crate::spec::optimizer::OptimizerSpec;
 use crate::spec::reference::{References, drop_unused_values, unused_values};
 use crate::spec::scheduler::SchedulerSpec;
-use crate::spec::section::{Choice, Findings};
+use crate::spec::section::Findings;
 use crate::spec::sweep::SweepSpec;
 use crate::spec::task::TaskSpec;
 use crate::spec::train::TrainSpec;
@@ -198,12 +199,6 @@ impl RunPlan {
         Some(spec.metric.unwrap_or(self.objective))
     }
 
-    /// The same with the fingerprint of what it says now.
-    pub fn with_fingerprint(mut self) -> Self {
-        self.fingerprint = self.compute_fingerprint(&self.network.work().to_string());
-        self
-    }
-
     /// Whether a checkpoint of `step` updates, written for a plan of this fingerprint and so many epochs, is one
     /// of this plan too: when the plans differ in nothing but their length, and the learning rates do
     /// not see it. The error is a phrase.
@@ -230,73 +225,6 @@ impl RunPlan {
             )),
         }
     }
-
-    /// `network` is the text of the network's work.
-    fn compute_fingerprint(&self, network: &str) -> String {
-        // The folder of the files is left out: the same files elsewhere are the same work.
-        let dataset = match &self.data.dataset {
-            Dataset::Mnist { part, .. } => json!({ "type": "mnist", "part": part }),
-            Dataset::Files { files, digest, .. } => json!({
-                "type": files.kind().name(),
-                "digest": digest,
-                "roles": files.roles,
-                "tokens": files.tokens,
-            }),
-            other => json!(other),
-        };
-        let mut train = json!(self.train);
-        // It says when numbers are read, and changes none.
-        if let Some(train) = train.as_object_mut() {
-            train.remove("log_every");
-        }
-        let work = Work {
-            format: self.format,
-            seed: self.seed,
-            objective: self.objective,
-            device: self.device,
-            precision: self.precision,
-            conv: self.conv,
-            dataset,
-            split: &self.data.split,
-            scale: self.data.scale,
-            augment: self.data.augment.as_ref(),
-            items: [self.data.num_train, self.data.num_valid, self.data.num_test],
-            train,
-            task: &self.task,
-            loss: &self.loss,
-            optimizer: &self.optimizer,
-            scheduler: &self.scheduler,
-        };
-        let mut text = serde_json::to_string(&work).unwrap_or_default();
-        // The network's text is shared by the trials of a sweep, and goes in as it is.
-        text.truncate(text.len().saturating_sub(1));
-        text.push_str(",\"network\":");
-        text.push_str(network);
-        text.push('}');
-        sha256_hex(text.as_bytes())[..16].to_owned()
-    }
-}
-
-/// What a fingerprint is the hash of, but for the network.
-#[derive(Serialize)]
-struct Work<'a> {
-    format: u32,
-    seed: u64,
-    objective: Objective,
-    device: DeviceName,
-    precision: Precision,
-    #[serde(skip_serializing_if = "ConvKernels::is_auto")]
-    conv: ConvKernels,
-    dataset: Json,
-    split: &'a SplitSpec,
-    scale: Scale,
-    augment: Option<&'a AugmentSpec>,
-    items: [usize; 3],
-    train: Json,
-    task: &'a TaskSpec,
-    loss: &'a LossSpec,
-    optimizer: &'a OptimizerSpec,
-    scheduler: &'a SchedulerSpec,
 }
 
 fn is_zero(bytes: &u64) -> bool {

@@ -95,6 +95,11 @@ fn of_other_work(there: &RunPlan, plan: &RunPlan, step: usize) -> Status {
             Err(_) => {}
         }
     }
+    if reasons.is_empty() {
+        // Such as a run with groups, of which the fingerprint had the patterns.
+        reasons
+            .push("an earlier version of runner made it, and identified it in another way".into());
+    }
     Status::Different { reasons }
 }
 
@@ -119,5 +124,6 @@ fn differences(there: &RunPlan, now: &RunPlan) -> Vec<String> {
     keys.filter(|changed| !is_guard(&changed.key))
         .map(|Changed { key, then, now }| format!("`{key}` was {}, is {}", word(then), word(now)))
         .chain(there.network.change(&now.network))
+        .chain(there.change_of_groups(now))
         .collect()
 }

@@ -79,6 +79,14 @@ fn spec(data: &str) -> String {
     format!("[data]\n{data}\n{MODEL}")
 }
 
+/// The same with a network that gives a class for each pixel.
+fn segmentation(data: &str) -> String {
+    spec(data).replace(
+        "type = \"mlp\"\nhidden = [8]",
+        "layers = [{ type = \"conv2d\", kernel_size = 3, padding = \"same\" }]",
+    )
+}
+
 fn trained(folder: &Path) {
     let (code, _, stderr) = run(folder, &["run", "spec.toml", "--quiet"]);
     assert_eq!(code, 0, "{stderr}");
@@ -169,11 +177,7 @@ fn pictures_keep_their_classes() {
 #[test]
 fn masks_among_pictures_stay_there() {
     let data = "type = \"image_folder\"\npath = \"pictures\"\ntarget_path = \"pictures/masks\"";
-    let text = spec(data).replace(
-        "type = \"mlp\"\nhidden = [8]",
-        "layers = [{ type = \"conv2d\", kernel_size = 3, padding = \"same\" }]",
-    );
-    let folder = folder_with(&text);
+    let folder = folder_with(&segmentation(data));
     pictures(folder.path(), true);
     trained(folder.path());
     let capsule = goes_around(folder.path(), "base-s1", &[]);
@@ -323,11 +327,33 @@ fn pictures_that_a_capsule_cannot_hold_are_refused() {
         stderr.replace(&place.display().to_string(), "[FOLDER]")
     };
     let odd = refused();
-    fs::remove_file(dark.join("12:30.png")).unwrap();
-    let more = tempfile::tempdir().unwrap();
-    fs::copy(some.path(), more.path().join("a.png")).unwrap();
-    std::os::unix::fs::symlink(more.path(), dark.join("more")).unwrap();
-    insta::assert_snapshot!(odd + &refused());
+    let shown = |text: String| text.replace(&place.display().to_string(), "[FOLDER]");
+    // The folder of masks among the pictures is a link: a copy of it would be a second folder.
+    let data = "type = \"image_folder\"\npath = \"pictures\"\ntarget_path = \"masks\"";
+    fs::remove_dir_all(folder.path().join("pictures")).unwrap();
+    fs::write(folder.path().join("spec.toml"), segmentation(data)).unwrap();
+    pictures(folder.path(), true);
+    fs::rename(place.join("pictures/masks"), place.join("masks")).unwrap();
+    std::os::unix::fs::symlink(place.join("masks"), place.join("pictures/masks")).unwrap();
+    insta::assert_snapshot!(odd + &shown(refused()));
+}
+
+#[test]
+#[cfg(unix)]
+fn pictures_behind_links_go_along_as_plain_folders() {
+    let folder = folder_with(&spec("type = \"image_folder\"\npath = \"linked\""));
+    pictures(folder.path(), false);
+    let place = fs::canonicalize(folder.path()).unwrap();
+    fs::create_dir(place.join("linked")).unwrap();
+    for class in ["dark sky", "über"] {
+        let from = place.join("pictures").join(class);
+        std::os::unix::fs::symlink(from, place.join("linked").join(class)).unwrap();
+    }
+    trained(folder.path());
+    let capsule = goes_around(folder.path(), "base-s1", &["--data", "always"]);
+    assert_eq!(capsule.manifest.data.size().0, 24);
+    let class = capsule.plan.data.roots()[0].path.join("dark sky");
+    assert!(!class.is_symlink() && class.is_dir());
 }
 
 #[test]

@@ -138,17 +138,20 @@ fn refuse_changed(
     }
 }
 
-/// What stands behind a link is read as part of the folder, and the data's digest does not see it: as a
-/// plain folder it would be other data.
+/// Links to folders are packed as the folders that they lead to. Where that is another folder of the data, such as masks
+/// among pictures, it would become two.
 fn refuse_links(roots: &[Root]) -> Result<(), Box<Diagnostic>> {
-    for root in roots.iter().filter(|root| root.is_folder) {
-        let link = origin::linked_folder(&root.path).map_err(|e| Box::new(e.to_diagnostic()))?;
-        if let Some(link) = link {
-            let message = format!("`{}` is a link to a folder", link.display());
-            let diagnostic = Diagnostic::error("data", message)
-                .help("a capsule cannot hold it: leave the data out with `--data never`");
-            return Err(Box::new(diagnostic));
-        }
-    }
-    Ok(())
+    let Some((link, root)) = origin::linked_root(roots) else {
+        return Ok(());
+    };
+    let message = format!(
+        "`{}` leads by a link to `{}`, the data's `{}`",
+        link.display(),
+        root.path.display(),
+        root.key
+    );
+    let diagnostic = Diagnostic::error("data", message)
+        .note("a capsule holds no links, and would have the same files twice")
+        .help("replace the link by the folder itself, or leave the data out with `--data never`");
+    Err(Box::new(diagnostic))
 }

@@ -16,6 +16,7 @@ use super::scratch::Scratch;
 use super::{FAILED, INTERRUPTED, Logging, OK, ParityArgs, ParityExecArgs, SpecArgs};
 use crate::check::network::examples::{self, Example as Small};
 use crate::console::Mode;
+use crate::data::Trust;
 use crate::diagnostic::{Diagnostic, counted};
 use crate::dispatch::{Cancel, Urgency};
 use crate::parity::{
@@ -220,7 +221,7 @@ fn trainings(spec: &Path, comparing: &Comparing<'_>, output: &mut Output) -> Res
         set: args.set.clone(),
     };
     let (document, plan) = plan_experiment(&spec, Some(Mode::Normal), output)?;
-    verify_data(&document, &plan, output)?;
+    verify_data(&document, &plan, Trust::Bytes, output)?;
     let run = trial(&plan, args.trial.as_deref(), output)?;
     if args.steps > run.num_steps() {
         let message = format!(

@@ -15,7 +15,7 @@ use super::output::Output;
 use super::prepare::disk;
 use super::{FAILED, INTERRUPTED, Logging, OK, ReproduceArgs};
 use crate::console::{Board, Console, Mode};
-use crate::data::{self, DataPlan, Dataset};
+use crate::data::{self, DataPlan, Dataset, Trust};
 use crate::diagnostic::{Diagnostic, counted};
 use crate::dispatch::{self, Cancel, Hardware, Observed, Settings, Task, Urgency};
 use crate::event::{Attempts, Change, Outcome};
@@ -105,8 +105,7 @@ fn one(
     if let Some(data) = &args.data {
         plan.data = moved(&plan, data);
     }
-    let fingerprint = original.plan.clone().with_fingerprint().fingerprint;
-    let is_edited = fingerprint != original.plan.fingerprint;
+    let is_edited = !original.plan.is_as_fingerprinted();
     output.say(&format!("{} is made again", original.folder.0.display()));
     if is_edited {
         output.say("note: run.toml was edited: its fingerprint is not that of what it says");
@@ -255,9 +254,9 @@ fn moved(plan: &RunPlan, folder: &Path) -> DataPlan {
     plan.data.clone().relocated(&place, &cache)
 }
 
-/// The same items must be there: other data is no reproduction.
+/// The same items must be there: other data is no reproduction. What files hold is read, not remembered.
 fn verify_data(original: &Original, plan: &RunPlan, output: &mut Output) -> Result<(), u8> {
-    let loaded = data::load(&plan.data, &|_, _| {}).map_err(|error| {
+    let loaded = data::load_by(&plan.data, Trust::Bytes, &|_, _| {}).map_err(|error| {
         let mut diagnostic = error.to_diagnostic();
         diagnostic.helps = vec![format!(
             "bring back the data of then, or say with `--data DIR` where it is; {}",

@@ -116,10 +116,13 @@ fn source(plan: &DataPlan, loaded: &Loaded) -> Vec<String> {
             }
         ));
     }
-    if let Dataset::Files { files, digest, .. } = &plan.dataset {
+    if let Dataset::Files { files, .. } = &plan.dataset {
         let all = [&files.path, &files.valid_path, &files.test_path];
         lines.extend(all.into_iter().flatten().map(|path| format!("  {path}")));
-        lines.push(format!("  content {}", &digest[..16.min(digest.len())]));
+        lines.push(format!(
+            "  content {}",
+            &plan.digest[..16.min(plan.digest.len())]
+        ));
     }
     let vocabulary = match plan.input.vocabulary {
         Some(num) => format!(" of {num} tokens"),

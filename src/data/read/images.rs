@@ -15,7 +15,7 @@ use self::decode::Picture;
 use self::folder::{Item, Label};
 use super::{Watch, parts, unwritable};
 use crate::data::DataError;
-use crate::data::cache::name_in;
+use crate::data::known::name_in;
 use crate::data::records::{Column, ColumnKind, Part, Skipped, Writer};
 use crate::diagnostic::counted;
 use crate::spec::data::{Channels, FilesSpec, Format, OnBadItem};

@@ -7,8 +7,9 @@ pub mod arrays;
 pub mod images;
 pub mod tables;
 pub mod text;
+pub mod walk;
 
-use std::fs::{self, File, FileType};
+use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -107,35 +108,14 @@ pub fn open(path: &Path) -> Result<Box<dyn Read>, DataError> {
     }
 }
 
-/// All files below a folder, sorted by path; hidden ones are passed over.
+/// All files below a folder, sorted by path; links are followed, and what is hidden is left out.
 pub fn files_of(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
     let mut files = Vec::new();
-    walk(folder, &mut |path, _| {
+    walk::walk(folder, &[], &mut |path| {
         if path.is_file() {
             files.push(path);
         }
     })?;
     files.sort();
     Ok(files)
-}
-
-/// Shows all that is below a folder and no folder itself, in no order; what is hidden is passed over. Links to
-/// folders are shown and not followed: they may lead in a circle.
-pub fn walk(folder: &Path, see: &mut dyn FnMut(PathBuf, FileType)) -> Result<(), DataError> {
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).map_err(|e| unreadable(&folder, &e))? {
-            let entry = entry.map_err(|e| unreadable(&folder, &e))?;
-            let path = entry.path();
-            if entry.file_name().to_string_lossy().starts_with('.') {
-                continue;
-            }
-            let kind = entry.file_type().map_err(|e| unreadable(&path, &e))?;
-            match kind.is_dir() {
-                true => folders.push(path),
-                false => see(path, kind),
-            }
-        }
-    }
-    Ok(())
 }

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::data::DataError;
-use crate::data::read::{parts, unreadable};
+use crate::data::read::{self, parts};
 use crate::data::records::Part;
 use crate::spec::data::{FilesSpec, Targets};
 
@@ -229,36 +228,14 @@ fn walk(folder: &Path, without: &[&Path]) -> Result<Walked, DataError> {
         pictures: Vec::new(),
         num_others: 0,
     };
-    let mut above = Vec::new();
-    walk_into(folder, without, &mut above, &mut walked)?;
-    Ok(walked)
-}
-
-fn walk_into(
-    folder: &Path,
-    without: &[&Path],
-    above: &mut Vec<PathBuf>,
-    walked: &mut Walked,
-) -> Result<(), DataError> {
-    let real = fs::canonicalize(folder).map_err(|e| unreadable(folder, &e))?;
-    if above.contains(&real) {
-        return Err(DataError::new(format!(
-            "`{}` is a link to a folder that it stands in",
-            folder.display()
-        ))
-        .help("remove the link"));
-    }
-    above.push(real);
-    for Entry { path, kind, .. } in entries(folder)? {
-        match kind {
-            EntryKind::Folder if without.contains(&path.as_path()) => {}
-            EntryKind::Folder => walk_into(&path, without, above, walked)?,
-            EntryKind::Picture => walked.pictures.push(path),
-            EntryKind::Other => walked.num_others += 1,
+    read::walk::walk(folder, without, &mut |path| {
+        if is_picture(&path) {
+            walked.pictures.push(path);
+        } else {
+            walked.num_others += 1;
         }
-    }
-    above.pop();
-    Ok(())
+    })?;
+    Ok(walked)
 }
 
 struct Entry {
@@ -281,34 +258,21 @@ fn entries(folder: &Path) -> Result<Vec<Entry>, DataError> {
                 .help("write the folder that the pictures are in"),
         );
     }
-    let unreadable = |e| unreadable(folder, &e);
-    let mut entries = Vec::new();
-    for entry in fs::read_dir(folder).map_err(unreadable)? {
-        let entry = entry.map_err(unreadable)?;
-        let path = entry.path();
-        let Ok(name) = entry.file_name().into_string() else {
-            return Err(
-                DataError::new(format!("the name of `{}` is no UTF-8", path.display()))
-                    .help("rename it"),
-            );
-        };
-        if name.starts_with('.') {
-            continue;
-        }
-        let is_folder = match entry.file_type() {
-            Ok(kind) if kind.is_symlink() => path.is_dir(),
-            Ok(kind) => kind.is_dir(),
-            Err(_) => false,
-        };
+    let of_kind = |entry: read::walk::Entry| {
+        let read::walk::Entry {
+            path,
+            name,
+            is_folder,
+        } = entry;
         let kind = match is_folder {
             true => EntryKind::Folder,
             false if is_picture(&path) => EntryKind::Picture,
             false => EntryKind::Other,
         };
-        entries.push(Entry { path, name, kind });
-    }
-    entries.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(entries)
+        Entry { path, name, kind }
+    };
+    let entries = read::walk::entries(folder)?.into_iter();
+    Ok(entries.map(of_kind).collect())
 }
 
 fn is_picture(path: &Path) -> bool {

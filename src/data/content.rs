@@ -1,0 +1,60 @@
+//! Digests of data that no user's file holds: inside the binary, or made up.
+
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::{DataError, Inputs, Items, TargetValues, embedded, generate, hex};
+use crate::spec::data::ImageSize;
+use crate::spec::generate::Generated;
+
+/// Values of the items that a generator is known by.
+const PROBED_VALUES: usize = 1 << 16;
+/// Items that a generator is known by, at most.
+const PROBED_ITEMS: usize = 32;
+
+/// The digest of the digits at a size.
+pub fn of_digits(size: ImageSize) -> Result<String, DataError> {
+    Ok(of_items(&embedded::digits(size)?))
+}
+
+/// The digest of the iris flowers.
+pub fn of_iris() -> Result<String, DataError> {
+    Ok(of_items(&embedded::iris()?))
+}
+
+/// The digest of the first items of a generator. Each item depends on the seed and its number alone, so a generator
+/// that makes other data makes other first items; making all of them would take as long as training on them.
+pub fn of_generated(generated: &Generated) -> String {
+    let (input, _) = generate::plans(generated);
+    let size = input.shape.iter().product::<usize>().max(1);
+    let num = (PROBED_VALUES / size).clamp(1, PROBED_ITEMS);
+    of_items(&generate::generate(&Generated {
+        num_items: num.min(generated.num_items),
+        ..generated.clone()
+    }))
+}
+
+/// sha256 over what items are and hold.
+pub fn of_items(items: &Items) -> String {
+    let Items {
+        input,
+        inputs,
+        target,
+        targets,
+    } = items;
+    let mut sum = Sha256::new();
+    sum.update(json!([input, target, items.len()]).to_string());
+    match inputs {
+        Inputs::Bytes { bytes, scale } => {
+            sum.update(scale.to_le_bytes());
+            sum.update(bytes);
+        }
+        Inputs::Floats(values) => values.iter().for_each(|v| sum.update(v.to_le_bytes())),
+        Inputs::Tokens(tokens) => tokens.iter().for_each(|t| sum.update(t.to_le_bytes())),
+    }
+    match targets {
+        TargetValues::Classes(classes) => classes.iter().for_each(|c| sum.update(c.to_le_bytes())),
+        TargetValues::Floats(values) => values.iter().for_each(|v| sum.update(v.to_le_bytes())),
+    }
+    hex(&sum.finalize())
+}

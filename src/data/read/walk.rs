@@ -1,0 +1,96 @@
+//! What is below a folder: one walk, so that what is read and what the data's digest covers are the same files.
+//!
+//! Links are followed, to files and to folders, and what is behind them has the link's name. A link to a folder that
+//! it is in would never end, and is refused.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::unreadable;
+use crate::data::DataError;
+
+/// Something in a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its name.
+    pub name: String,
+    /// Whether it is a folder, or a link to one.
+    pub is_folder: bool,
+}
+
+/// What is in a folder, by name, except what is hidden.
+pub fn entries(folder: &Path) -> Result<Vec<Entry>, DataError> {
+    let unreadable = |e| unreadable(folder, &e);
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let path = entry.path();
+        let Ok(name) = entry.file_name().into_string() else {
+            return Err(
+                DataError::new(format!("the name of `{}` is no UTF-8", path.display()))
+                    .help("rename it"),
+            );
+        };
+        if name.starts_with('.') {
+            continue;
+        }
+        let is_folder = match entry.file_type() {
+            Ok(kind) if kind.is_symlink() => path.is_dir(),
+            Ok(kind) => kind.is_dir(),
+            Err(_) => false,
+        };
+        entries.push(Entry {
+            path,
+            name,
+            is_folder,
+        });
+    }
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(entries)
+}
+
+/// Shows everything below a folder that is not a folder, by name in each folder. What is in one of the folders
+/// `without` is left out, however it is reached.
+pub fn walk(
+    folder: &Path,
+    without: &[&Path],
+    see: &mut dyn FnMut(PathBuf),
+) -> Result<(), DataError> {
+    let real = canonical(folder)?;
+    walk_into(folder, without, &mut vec![real], see)
+}
+
+fn walk_into(
+    folder: &Path,
+    without: &[&Path],
+    above: &mut Vec<PathBuf>,
+    see: &mut dyn FnMut(PathBuf),
+) -> Result<(), DataError> {
+    for entry in entries(folder)? {
+        if !entry.is_folder {
+            see(entry.path);
+            continue;
+        }
+        let real = canonical(&entry.path)?;
+        if without.contains(&entry.path.as_path()) || without.contains(&real.as_path()) {
+            continue;
+        }
+        if above.contains(&real) {
+            return Err(DataError::new(format!(
+                "`{}` is a link to a folder that it stands in",
+                entry.path.display()
+            ))
+            .help("remove the link"));
+        }
+        above.push(real);
+        walk_into(&entry.path, without, above, see)?;
+        above.pop();
+    }
+    Ok(())
+}
+
+fn canonical(folder: &Path) -> Result<PathBuf, DataError> {
+    fs::canonicalize(folder).map_err(|e| unreadable(folder, &e))
+}

@@ -1,0 +1,297 @@
+//! A run's identity: the hash of every input that can change a number, and of nothing else.
+//!
+//! Plans are taken apart field by field, so that none can be added without a decision on it. What stays out are names,
+//! places, limits, and what follows from other fields. `tests/suite/identity.rs` changes each value of many plans in
+//! turn and knows for each that stays out why it may.
+
+use serde::Serialize;
+use serde_json::{Value as Json, json};
+
+use super::RunPlan;
+use crate::check::{group_of, matches};
+use crate::data::{DataPlan, Dataset, sha256_hex};
+use crate::spec::backend::{ConvKernels, DeviceName, Precision};
+use crate::spec::data::{AugmentSpec, Scale, SplitSpec};
+use crate::spec::loss::LossSpec;
+use crate::spec::method::Method;
+use crate::spec::metric::Objective;
+use crate::spec::optimizer::OptimizerSpec;
+use crate::spec::scheduler::SchedulerSpec;
+use crate::spec::section::Choice;
+use crate::spec::task::TaskSpec;
+
+/// What a fingerprint is the hash of, but for the network.
+#[derive(Serialize)]
+struct Work<'a> {
+    format: u32,
+    seed: u64,
+    objective: Objective,
+    device: DeviceName,
+    precision: Precision,
+    #[serde(skip_serializing_if = "ConvKernels::is_auto")]
+    conv: ConvKernels,
+    dataset: Json,
+    split: &'a SplitSpec,
+    scale: Scale,
+    augment: Option<&'a AugmentSpec>,
+    items: [usize; 3],
+    train: Json,
+    task: &'a TaskSpec,
+    loss: &'a LossSpec,
+    optimizer: OptimizerSpec,
+    scheduler: &'a SchedulerSpec,
+    /// How each parameter is updated, in their order; left out where all are updated alike.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    treatments: Vec<Treatment>,
+    /// Where they are not those that follow from items and batches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steps_per_epoch: Option<usize>,
+}
+
+/// What `[[optimizer.groups]]` and the patterns of `muon` come to for one parameter.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Treatment {
+    learning_rate_factor: f64,
+    /// Where it is not the optimizer's.
+    weight_decay: Option<f64>,
+    is_frozen: bool,
+    is_left_to_adamw: bool,
+}
+
+/// Of a parameter that nothing is said of.
+const USUAL: Treatment = Treatment {
+    learning_rate_factor: 1.0,
+    weight_decay: None,
+    is_frozen: false,
+    is_left_to_adamw: false,
+};
+
+/// By which rules a fingerprint is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rules {
+    /// Groups as they are resolved for each parameter.
+    Now,
+    /// Groups as they are written, with patterns over names that are not in the fingerprint. Runs of earlier versions
+    /// have such.
+    Former,
+}
+
+impl RunPlan {
+    /// The same with the fingerprint of what it says now.
+    pub fn with_fingerprint(mut self) -> Self {
+        self.fingerprint = self.compute_fingerprint(&self.network.work().to_string());
+        self
+    }
+
+    /// Whether the fingerprint is that of what the plan says, by the rules of this version or of an earlier one.
+    pub fn is_as_fingerprinted(&self) -> bool {
+        let network = self.network.work().to_string();
+        [Rules::Now, Rules::Former]
+            .iter()
+            .any(|rules| self.fingerprint_by(&network, *rules) == self.fingerprint)
+    }
+
+    /// In words, the first parameter that the same patterns treat in another way in `now`, since layers have other names.
+    pub fn change_of_groups(&self, now: &Self) -> Option<String> {
+        if self.optimizer != now.optimizer {
+            return None;
+        }
+        let (before, after) = (self.treatments(), now.treatments());
+        let of = |treatments: &[Treatment], at: usize| treatments.get(at).cloned().unwrap_or(USUAL);
+        let mut parameters = now.network.named_parameters().enumerate();
+        let (at, (_, path, _)) = parameters.find(|(at, _)| of(&before, *at) != of(&after, *at))?;
+        let was = self.network.parameter_paths();
+        let was = was.get(at).map_or("", String::as_str);
+        let (was_usual, is_usual) = (of(&before, at) == USUAL, of(&after, at) == USUAL);
+        let words = if was_usual {
+            ["in no group", "in one"]
+        } else if is_usual {
+            ["in a group", "in none"]
+        } else {
+            ["in a group", "in another one"]
+        };
+        Some(format!(
+            "`optimizer.groups`: `{was}` was {}, and is {} as `{path}`",
+            words[0], words[1]
+        ))
+    }
+
+    /// `network` is the text of the network's work.
+    pub(super) fn compute_fingerprint(&self, network: &str) -> String {
+        self.fingerprint_by(network, Rules::Now)
+    }
+
+    fn fingerprint_by(&self, network: &str, rules: Rules) -> String {
+        let mut text = serde_json::to_string(&self.work(rules)).unwrap_or_default();
+        // The network's text is shared by the trials of a sweep, and goes in as it is.
+        text.truncate(text.len().saturating_sub(1));
+        text.push_str(",\"network\":");
+        text.push_str(network);
+        text.push('}');
+        sha256_hex(text.as_bytes())[..16].to_owned()
+    }
+
+    fn work(&self, rules: Rules) -> Work<'_> {
+        let Self {
+            format,
+            // Names.
+            experiment: _,
+            id: _,
+            trial: _,
+            axes: _,
+            seed,
+            // What is computed here.
+            fingerprint: _,
+            objective,
+            device,
+            precision,
+            conv,
+            // Limits end a run or change it by adjustments, which are recorded.
+            memory_limit_bytes: _,
+            memory_reserve_bytes: _,
+            on_exceed: _,
+            time_limit_secs: _,
+            on_failure: _,
+            skip: _,
+            forecast: _,
+            // When weights are saved; the best epoch's are in any case.
+            checkpoint: _,
+            steps_per_epoch,
+            train,
+            data,
+            task,
+            loss,
+            optimizer,
+            scheduler,
+            // Its text is put behind.
+            network: _,
+        } = self;
+        let DataPlan {
+            dataset: _,
+            digest: _,
+            // What a report is told.
+            stands_in_for: _,
+            noticed: _,
+            scale,
+            augment,
+            // What the data holds decides these: the digest covers them, and loading compares them.
+            input: _,
+            target: _,
+            split,
+            num_train,
+            num_valid,
+            num_test,
+        } = data;
+        let usual_steps = num_train.div_ceil(self.train.batch_size.max(1));
+        let mut train = json!(train);
+        // It says when numbers are read, and changes none.
+        if let Some(train) = train.as_object_mut() {
+            train.remove("log_every");
+        }
+        let is_now = rules == Rules::Now;
+        Work {
+            format: *format,
+            seed: *seed,
+            objective: *objective,
+            device: *device,
+            precision: *precision,
+            conv: *conv,
+            dataset: dataset_of(data),
+            split,
+            scale: *scale,
+            augment: augment.as_ref(),
+            items: [*num_train, *num_valid, *num_test],
+            train,
+            task,
+            loss,
+            optimizer: if is_now {
+                without_patterns(optimizer)
+            } else {
+                optimizer.clone()
+            },
+            scheduler,
+            treatments: if is_now {
+                self.treatments()
+            } else {
+                Vec::new()
+            },
+            steps_per_epoch: Some(*steps_per_epoch).filter(|num| is_now && *num != usual_steps),
+        }
+    }
+
+    /// What the patterns of the optimizer come to for each parameter; empty where nothing is said of any.
+    fn treatments(&self) -> Vec<Treatment> {
+        let OptimizerSpec { method, groups, .. } = &self.optimizer;
+        let adamw = match method {
+            Method::Muon { adamw, .. } => Some(adamw.parameters.as_slice()),
+            _ => None,
+        };
+        if groups.is_empty() && adamw.is_none_or(<[String]>::is_empty) {
+            return Vec::new();
+        }
+        let treatment = |path: &str| {
+            let mut treatment = USUAL;
+            treatment.is_left_to_adamw = adamw.is_some_and(|parameters| matches(parameters, path));
+            if let Some(group) = group_of(groups, path) {
+                // What is frozen has no other setting.
+                if group.freeze {
+                    return Treatment {
+                        is_frozen: true,
+                        ..USUAL
+                    };
+                }
+                treatment.learning_rate_factor = group.learning_rate_factor;
+                // With `muon` it depends on the parameter which one is the usual.
+                let is_other = |decay: &f64| adamw.is_some() || *decay != method.weight_decay();
+                treatment.weight_decay = group.weight_decay.filter(is_other);
+            }
+            treatment
+        };
+        let parameters = self.network.named_parameters();
+        let treatments: Vec<_> = parameters
+            // The network says of a layer that it is frozen as a whole.
+            .map(|(layer, path, _)| {
+                if layer.freeze {
+                    USUAL
+                } else {
+                    treatment(&path)
+                }
+            })
+            .collect();
+        if treatments.iter().all(|treatment| *treatment == USUAL) {
+            return Vec::new();
+        }
+        treatments
+    }
+}
+
+/// The data set without the place of its files: the same files elsewhere are the same work.
+fn dataset_of(data: &DataPlan) -> Json {
+    let mut dataset = match &data.dataset {
+        Dataset::Mnist { part, folder: _ } => json!({ "type": "mnist", "part": part }),
+        Dataset::Files { files, cache: _ } => json!({
+            "type": files.kind().name(),
+            "digest": data.digest,
+            "roles": files.roles,
+            "tokens": files.tokens,
+        }),
+        other @ (Dataset::Digits { .. } | Dataset::Iris | Dataset::Synthetic(_)) => json!(other),
+    };
+    // Plans of earlier versions have it for files alone.
+    if let Some(dataset) = dataset.as_object_mut()
+        && !data.digest.is_empty()
+    {
+        dataset.insert("digest".into(), json!(data.digest));
+    }
+    dataset
+}
+
+/// The optimizer without its patterns, which say nothing without the names that they match.
+fn without_patterns(optimizer: &OptimizerSpec) -> OptimizerSpec {
+    let mut optimizer = optimizer.clone();
+    optimizer.groups.clear();
+    if let Method::Muon { adamw, .. } = &mut optimizer.method {
+        adamw.parameters.clear();
+    }
+    optimizer
+}

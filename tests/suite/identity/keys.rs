@@ -1,0 +1,667 @@
+//! Every key of an experiment file, but for those of layers and sweeps: another value is another fingerprint, or it is
+//! known that no number depends on it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value as Json;
+
+use super::super::support::{plan_in, root};
+
+/// What becomes of the fingerprint.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Is {
+    Other,
+    Same,
+}
+use Is::{Other, Same};
+
+/// Keys with values, in dotted form.
+type Edits = &'static [(&'static str, &'static str)];
+
+/// A file that other keys are set in.
+const CSV: Edits = &[
+    ("data.type", "'csv'"),
+    ("data.path", "'rows.csv'"),
+    ("data.target", "'kind'"),
+    ("data.ignore", "['day', 'site', 'note']"),
+    ("data.missing", "'mean'"),
+];
+const TEXTS: Edits = &[
+    ("data.type", "'csv'"),
+    ("data.path", "'rows.csv'"),
+    ("data.target", "'kind'"),
+    ("data.features", "'note'"),
+    ("data.columns", "[{ name = 'note', type = 'text' }]"),
+    ("data.tokens.length", "4"),
+    ("model.type", "'transformer_classifier'"),
+    ("model.hidden", ""),
+];
+const VALUES: Edits = &[
+    ("data.type", "'csv'"),
+    ("data.path", "'rows.csv'"),
+    ("data.target", "'a'"),
+    ("data.features", "['b']"),
+    ("data.missing", "'mean'"),
+];
+const DIGITS: Edits = &[("data.type", "'digits'")];
+const IRIS: Edits = &[("data.type", "'iris'")];
+const MNIST: Edits = &[
+    ("data.type", "'mnist'"),
+    ("data.root", "'mnist'"),
+    ("data.part", "'test'"),
+];
+const ARRAYS: Edits = &[
+    ("data.type", "'npy'"),
+    ("data.path", "'iris_x.npy'"),
+    ("data.target_path", "'iris_y.npy'"),
+];
+const PICTURES: Edits = &[("data.type", "'image_folder'"), ("data.path", "'pictures'")];
+/// Rows that can be taken apart at commas and at semicolons.
+const PAIRS: Edits = &[
+    ("data.type", "'csv'"),
+    ("data.path", "'pairs.csv'"),
+    ("task.type", "'autoencoding'"),
+];
+const MASKS: Edits = &[
+    ("data.type", "'image_folder'"),
+    ("data.path", "'pictures/a'"),
+    ("data.target_path", "'masks'"),
+    ("model.type", ""),
+    ("model.hidden", ""),
+    (
+        "model.layers",
+        "[{ type = 'conv2d', kernel_size = 3, padding = 'same' }]",
+    ),
+];
+const BLOBS: Edits = &[("data.type", "'blobs'")];
+const REGRESSION: Edits = &[("data.type", "'regression'")];
+const WAVES: Edits = &[("data.type", "'sine_windows'")];
+const BRACKETS: Edits = &[
+    ("data.type", "'brackets'"),
+    ("model.type", "'transformer_classifier'"),
+    ("model.hidden", ""),
+];
+const COPIES: Edits = &[
+    ("data.type", "'copy_sequence'"),
+    ("model.type", "'transformer_lm'"),
+    ("model.hidden", ""),
+];
+
+/// What every file has besides.
+const BASE: Edits = &[
+    ("model.type", "'mlp'"),
+    ("model.hidden", "[4]"),
+    ("optimizer.type", "'adam'"),
+    ("optimizer.learning_rate", "1e-2"),
+    ("train.epochs", "3"),
+    ("train.batch_size", "4"),
+];
+
+/// A file, what is set in it before, a key with another value, and what becomes of the fingerprint.
+type Row = (Edits, Edits, &'static str, &'static str, Is);
+
+const ROWS: &[Row] = &[
+    (CSV, &[], "experiment.name", "'another'", Same),
+    (CSV, &[], "experiment.question", "'Why?'", Same),
+    (CSV, &[], "experiment.seeds", "[2]", Other),
+    (CSV, &[], "extends", "['empty.toml']", Same),
+    (CSV, &[], "values", "{ x = 1 }", Same),
+    // Data: where it is and what it is.
+    (IRIS, &[], "data.type", "'digits'", Other),
+    (MNIST, &[], "data.root", "'mnist copy'", Same),
+    (MNIST, &[], "data.root", "'fashion'", Other),
+    (MNIST, &[], "data.part", "'train'", Other),
+    (MNIST, &[], "data.download", "false", Same),
+    (MNIST, &[], "data.fallback", "'digits'", Same),
+    (MNIST, &[], "data.scale", "'min_max'", Other),
+    (DIGITS, &[], "data.image_size", "'28x28'", Other),
+    (IRIS, &[], "data.scale", "'none'", Other),
+    (CSV, &[], "data.path", "'copy.csv'", Same),
+    (CSV, &[], "data.path", "'other.csv'", Other),
+    (CSV, &[], "data.path", "['rows.csv', 'other.csv']", Other),
+    (CSV, &[], "data.valid_path", "'other.csv'", Other),
+    (CSV, &[], "data.test_path", "'other.csv'", Other),
+    (PAIRS, &[], "data.delimiter", "';'", Other),
+    (CSV, &[], "data.header", "true", Same),
+    (CSV, &[], "data.missing_values", "['', '101']", Other),
+    (CSV, &[], "data.features", "['a']", Other),
+    (
+        CSV,
+        &[("data.ignore", "['day', 'note']")],
+        "data.target",
+        "'site'",
+        Other,
+    ),
+    (CSV, &[], "data.ignore", "['day', 'note']", Other),
+    (CSV, &[], "data.missing", "'median'", Other),
+    (CSV, &[], "data.scale", "'min_max'", Other),
+    (VALUES, &[], "data.target_scale", "'standardize'", Other),
+    (
+        CSV,
+        &[],
+        "data.columns",
+        "[{ name = 'a', scale = 'min_max' }]",
+        Other,
+    ),
+    (
+        CSV,
+        &[],
+        "data.columns",
+        "[{ name = 'a', clip = [1.0, 2.0] }]",
+        Other,
+    ),
+    (
+        CSV,
+        &[],
+        "data.columns",
+        "[{ name = 'b', type = 'category' }]",
+        Other,
+    ),
+    (
+        CSV,
+        &[],
+        "data.columns",
+        "[{ name = 'b', missing = 'zero' }]",
+        Other,
+    ),
+    (
+        CSV,
+        &[("data.columns", "[{ name = 'b', type = 'category' }]")],
+        "data.columns",
+        "[{ name = 'b', type = 'category', encode = 'ordinal' }]",
+        Other,
+    ),
+    (CSV, &[], "data.on_bad_item", "'skip'", Other),
+    (VALUES, &[], "data.window", "{ length = 2 }", Other),
+    (
+        VALUES,
+        &[("data.window.length", "2")],
+        "data.window.length",
+        "3",
+        Other,
+    ),
+    (
+        VALUES,
+        &[("data.window.length", "2")],
+        "data.window.horizon",
+        "2",
+        Other,
+    ),
+    (
+        VALUES,
+        &[("data.window.length", "2")],
+        "data.window.stride",
+        "2",
+        Other,
+    ),
+    (TEXTS, &[], "data.tokens.tokenizer", "'word'", Other),
+    (TEXTS, &[], "data.tokens.length", "5", Other),
+    (TEXTS, &[], "data.tokens.stride", "2", Other),
+    (TEXTS, &[], "data.tokens.max_vocabulary", "5", Other),
+    (TEXTS, &[], "data.tokens.lowercase", "true", Other),
+    (ARRAYS, &[], "data.target_path", "'iris_y2.npy'", Other),
+    (
+        ARRAYS,
+        &[
+            ("data.valid_path", "'iris_x.npy'"),
+            ("data.path", "'iris_x2.npy'"),
+            ("data.valid_target_path", "'iris_y.npy'"),
+        ],
+        "data.valid_target_path",
+        "'iris_y2.npy'",
+        Other,
+    ),
+    (
+        ARRAYS,
+        &[
+            ("data.test_path", "'iris_x.npy'"),
+            ("data.path", "'iris_x2.npy'"),
+            ("data.test_target_path", "'iris_y.npy'"),
+        ],
+        "data.test_target_path",
+        "'iris_y2.npy'",
+        Other,
+    ),
+    (PICTURES, &[], "data.path", "'links'", Same),
+    (PICTURES, &[], "data.path", "'links to others'", Other),
+    (PICTURES, &[], "data.size", "6", Other),
+    (PICTURES, &[], "data.channels", "'gray'", Other),
+    (MASKS, &[], "data.target_path", "'other masks'", Other),
+    (BLOBS, &[], "data.seed", "1", Other),
+    (BLOBS, &[], "data.num_items", "999", Other),
+    (BLOBS, &[], "data.noise", "0.5", Other),
+    (BLOBS, &[], "data.num_classes", "4", Other),
+    (BLOBS, &[], "data.num_features", "3", Other),
+    (REGRESSION, &[], "data.num_targets", "2", Other),
+    (REGRESSION, &[], "data.outliers", "0.5", Other),
+    (REGRESSION, &[], "data.target", "'counts'", Other),
+    (WAVES, &[], "data.length", "33", Other),
+    (COPIES, &[], "data.vocabulary", "11", Other),
+    (BRACKETS, &[], "data.kinds", "3", Other),
+    (&[("data.type", "'shapes'")], &[], "data.size", "9", Other),
+    (
+        &[("data.type", "'shapes'")],
+        &[],
+        "data.target",
+        "'labels'",
+        Other,
+    ),
+    (DIGITS, &[], "data.augment.flip", "0.5", Other),
+    (DIGITS, &[], "data.augment.flip_vertical", "0.5", Other),
+    (DIGITS, &[], "data.augment.shift", "0.1", Other),
+    (DIGITS, &[], "data.augment.rotate", "5.0", Other),
+    (DIGITS, &[], "data.augment.erase", "0.1", Other),
+    (DIGITS, &[], "data.augment.crop", "1", Other),
+    (CSV, &[], "data.split.valid", "0.3", Other),
+    (CSV, &[], "data.split.test", "0.1", Other),
+    (CSV, &[], "data.split.stratified", "false", Other),
+    (CSV, &[], "data.split.seed", "9", Other),
+    (CSV, &[], "data.split.order", "'time'", Other),
+    (CSV, &[], "data.split.order_by", "'day'", Other),
+    (CSV, &[], "data.split.group_by", "'day'", Other),
+    (CSV, &[], "data.split.folds", "3", Other),
+    (
+        CSV,
+        &[("data.split.folds", "3")],
+        "data.split.fold",
+        "1",
+        Other,
+    ),
+    // The task.
+    (CSV, &[], "task.type", "'autoencoding'", Other),
+    (CSV, &[], "task.metrics", "['accuracy', 'f_beta']", Other),
+    (
+        DIGITS,
+        &[("task.metrics", "['accuracy', 'top_k_accuracy']")],
+        "task.top_k",
+        "2",
+        Other,
+    ),
+    (
+        CSV,
+        &[("task.metrics", "['accuracy', 'f_beta']")],
+        "task.beta",
+        "3.0",
+        Other,
+    ),
+    (
+        CSV,
+        &[("task.metrics", "['accuracy', 'f_beta']")],
+        "task.average",
+        "'micro'",
+        Other,
+    ),
+    (CSV, &[], "objective.metric", "'valid/loss'", Other),
+    (CSV, &[], "objective.baseline", "'base'", Same),
+    // The training.
+    (CSV, &[], "train.epochs", "4", Other),
+    (CSV, &[], "train.batch_size", "5", Other),
+    (CSV, &[], "train.micro_batch_size", "2", Other),
+    (CSV, &[], "train.gradient_checkpointing", "true", Other),
+    (CSV, &[], "train.log_gradient_norms", "'global'", Other),
+    (CSV, &[], "train.log_every", "1", Same),
+    (CSV, &[], "train.early_stopping.patience", "2", Other),
+    (
+        CSV,
+        &[("train.early_stopping.patience", "2")],
+        "train.early_stopping.min_delta",
+        "0.5",
+        Other,
+    ),
+    (
+        CSV,
+        &[("train.early_stopping.patience", "2")],
+        "train.early_stopping.metric",
+        "'valid/loss'",
+        Other,
+    ),
+    (
+        CSV,
+        &[("train.ema", "{ }")],
+        "train.ema.decay",
+        "0.5",
+        Other,
+    ),
+    (CSV, &[], "train.ema.decay", "0.5", Other),
+    (CSV, &[], "checkpoint.every_epochs", "2", Same),
+    (CSV, &[], "checkpoint.every_steps", "2", Same),
+    (CSV, &[], "checkpoint.keep_last", "2", Same),
+    (CSV, &[], "checkpoint.keep_best", "2", Same),
+    // Where and within what limits.
+    (CSV, &[], "backend.device", "'wgpu'", Other),
+    (CSV, &[], "backend.precision", "'f64'", Other),
+    (CSV, &[], "backend.required", "true", Same),
+    (CSV, &[], "backend.conv", "'reference'", Other),
+    (CSV, &[], "memory.limit", "'2GiB'", Same),
+    (CSV, &[], "memory.reserve", "'1GiB'", Same),
+    (CSV, &[], "memory.on_exceed", "'accumulate'", Same),
+    (CSV, &[], "limits.run", "'2h'", Same),
+    (CSV, &[], "limits.experiment", "'2h'", Same),
+];
+
+/// Keys of failures that may be retried are those of one class.
+const FAILURES: &[(&str, &str)] = &[
+    ("retries", "3"),
+    ("backoff", "'1s'"),
+    ("then", "'stop'"),
+    ("learning_rate_factor", "0.5"),
+];
+
+/// The fingerprint of a file of such keys.
+fn fingerprint(folder: &Path, edits: &[(&str, &str)]) -> Result<String, String> {
+    let mut lines: Vec<(&str, &str)> = BASE.to_vec();
+    for (key, value) in edits {
+        lines.retain(|(known, _)| known != key);
+        // A table as a whole and a key of it would be given twice.
+        lines.retain(|(known, _)| !key.starts_with(&format!("{known}.")));
+        lines.push((key, value));
+    }
+    let lines = lines.iter().filter(|(_, value)| !value.is_empty());
+    let text: String = lines
+        .map(|(key, value)| format!("{key} = {value}\n"))
+        .collect();
+    let planned = plan_in(Some(folder), "spec.toml", &text);
+    let (plan, _) = planned.map_err(|refused| format!("{text}\n{refused}"))?;
+    Ok(plan.runs[0].fingerprint.clone())
+}
+
+fn write_data(folder: &Path) {
+    let mut rows = String::from("day,site,a,b,kind,note\n");
+    for at in 0..60_i32 {
+        let b = if at % 7 == 0 {
+            String::new()
+        } else {
+            (100 + at % 5).to_string()
+        };
+        let kind = if at % 3 == 0 { "high" } else { "low" };
+        rows += &format!(
+            "2024-{:02}-{:02},{},{}.5,{b},{kind},Word{at} of\n",
+            1 + at / 28,
+            1 + at % 28,
+            ["x", "y", "z"][at as usize % 3],
+            at * 37 % 60,
+        );
+    }
+    let write = |name: &str, bytes: &[u8]| {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    };
+    write("empty.toml", b"");
+    write("rows.csv", rows.as_bytes());
+    write("copy.csv", rows.as_bytes());
+    write("other.csv", rows.replace("101", "102").as_bytes());
+    let pair = |at: usize| {
+        format!(
+            "{};{},{}
+",
+            at % 2,
+            ["x", "y"][at % 2],
+            at % 3
+        )
+    };
+    let pairs = String::from(
+        "a;b,c
+",
+    ) + &(0..60).map(pair).collect::<String>();
+    write("pairs.csv", pairs.as_bytes());
+    let arrays = root().join("experiments/data");
+    for (from, to) in [("iris_x.npy", "iris_x"), ("iris_y.npy", "iris_y")] {
+        let bytes = fs::read(arrays.join(from)).unwrap();
+        write(&format!("{to}.npy"), &bytes);
+        let mut other = bytes.clone();
+        let last = other.len() - 8;
+        other[last] ^= 1;
+        write(&format!("{to}2.npy"), &other);
+    }
+    for (place, fill) in [("mnist", 1), ("mnist copy", 1), ("fashion", 2)] {
+        for part in ["train", "t10k"] {
+            let header = |magic: u8| [&[0, 0, 8, magic][..], &40_u32.to_be_bytes()].concat();
+            let size = 28_u32.to_be_bytes();
+            let pixels = vec![fill; 40 * 784];
+            let images = [&header(3)[..], &size, &size, &pixels].concat();
+            write(&format!("{place}/{part}-images-idx3-ubyte"), &images);
+            let labels: Vec<u8> = (0..40).map(|at| at % 10).collect();
+            let labels = [&header(1)[..], &labels].concat();
+            write(&format!("{place}/{part}-labels-idx1-ubyte"), &labels);
+        }
+    }
+    for (place, class, fill) in [
+        ("pictures", "a", 10),
+        ("pictures", "b", 20),
+        ("more", "b", 30),
+        ("masks", "", 1),
+        ("other masks", "", 2),
+    ] {
+        for at in 0..12 {
+            let path = folder.join(place).join(class).join(format!("{at}.png"));
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            image::GrayImage::from_pixel(8, 8, image::Luma([fill]))
+                .save(path)
+                .unwrap();
+        }
+    }
+    for (links, second) in [("links", "pictures"), ("links to others", "more")] {
+        fs::create_dir(folder.join(links)).unwrap();
+        for (class, of) in [("a", "pictures"), ("b", second)] {
+            let link = folder.join(links).join(class);
+            #[cfg(unix)]
+            std::os::unix::fs::symlink(folder.join(of).join(class), link).unwrap();
+            #[cfg(not(unix))]
+            std::os::windows::fs::symlink_dir(folder.join(of).join(class), link).unwrap();
+        }
+    }
+}
+
+fn schema() -> Json {
+    let text = fs::read_to_string(root().join("schemas/experiment.schema.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Every key of a schema below a path, tables taken apart.
+fn keys_of(schema: &Json, at: &str, keys: &mut BTreeSet<String>) {
+    let variants = schema["anyOf"].as_array().into_iter().flatten();
+    let tables: Vec<&Json> = [schema].into_iter().chain(variants).collect();
+    let properties = tables
+        .iter()
+        .filter_map(|table| table["properties"].as_object());
+    let mut is_table = false;
+    for (key, inner) in properties.flatten() {
+        is_table = true;
+        let key = if at.is_empty() {
+            key.clone()
+        } else {
+            format!("{at}.{key}")
+        };
+        keys_of(inner, &key, keys);
+    }
+    if !is_table {
+        keys.insert(at.to_owned());
+    }
+}
+
+#[test]
+fn each_key_of_a_file_is_in_the_fingerprint_or_known_not_to_be() {
+    let folder = tempfile::tempdir().unwrap();
+    write_data(folder.path());
+    let mut wrong = Vec::new();
+    for (file, before, key, value, expected) in ROWS {
+        let edits = [*file, *before].concat();
+        let is = |edits: &[(&str, &str)]| fingerprint(folder.path(), edits);
+        let then = is(&edits);
+        let now = is(&[&edits[..], &[(*key, *value)]].concat());
+        match (then, now) {
+            (Ok(then), Ok(now)) => {
+                let found = if then == now { Same } else { Other };
+                if found != *expected {
+                    wrong.push(format!("{key} = {value} is {found:?} work"));
+                }
+            }
+            (then, now) => wrong.extend([then, now].into_iter().filter_map(Result::err)),
+        }
+    }
+    let schema = schema();
+    let mut keys = BTreeSet::new();
+    for (table, inner) in schema["properties"].as_object().unwrap() {
+        // Layers are looked at in plans, and sweeps make plans; `variants` has the others.
+        if ![
+            "model",
+            "sweep",
+            "optimizer",
+            "scheduler",
+            "loss",
+            "on_failure",
+        ]
+        .contains(&&**table)
+        {
+            keys_of(inner, table, &mut keys);
+        }
+    }
+    let known = |key: &String| {
+        ROWS.iter().any(|(.., row, _, _)| row == key) || key == "data.augment" || key == "train.ema"
+    };
+    wrong.extend(
+        keys.iter()
+            .filter(|key| !known(key))
+            .map(|key| format!("{key} has no row")),
+    );
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_is_done_about_failures_is_in_no_fingerprint() {
+    let folder = tempfile::tempdir().unwrap();
+    write_data(folder.path());
+    let mut keys = BTreeSet::new();
+    keys_of(
+        &schema()["properties"]["on_failure"],
+        "on_failure",
+        &mut keys,
+    );
+    let plain = fingerprint(folder.path(), IRIS).unwrap();
+    for key in keys {
+        let (table, last) = key.rsplit_once('.').unwrap();
+        let (_, value) = FAILURES.iter().find(|(known, _)| *known == last).unwrap();
+        let (retries, limit) = (format!("{table}.retries"), ("limits.run", "'2h'"));
+        let edits = [IRIS, &[limit, (&retries, "2"), (&key, value)]].concat();
+        match fingerprint(folder.path(), &edits) {
+            Ok(now) => assert_eq!(now, plain, "{key}"),
+            // Not every class may be retried.
+            Err(refused) => assert!(
+                refused.contains("retries") || refused.contains("then"),
+                "{refused}"
+            ),
+        }
+    }
+}
+
+/// Keys that are tried with more than one value, or need more than themselves.
+const BY_HAND: &[&str] = &["optimizer.groups", "optimizer.adamw.parameters"];
+
+/// Types with keys that they are refused with.
+const REFUSED: &[(&str, &str)] = &[
+    ("noam", "scheduler.warmup_epochs"),
+    ("one_cycle", "scheduler.warmup_epochs"),
+    ("one_cycle", "scheduler.warmup_steps"),
+    ("cross_entropy", "loss.reduction"),
+    ("multi_margin", "loss.reduction"),
+];
+
+/// What is taken when nothing is set.
+const USUAL: &[&str] = &["adam", "constant", "cross_entropy"];
+
+/// What a type needs besides, and data that its loss is for.
+fn needs(table: &str, kind: &str) -> Vec<(&'static str, &'static str)> {
+    match (table, kind) {
+        ("optimizer", "sgd") => vec![("optimizer.momentum", "0.125")],
+        ("optimizer", "muon") => vec![("optimizer.adamw.learning_rate", "0.01")],
+        ("scheduler", "exponential") => vec![("scheduler.gamma", "0.5")],
+        ("scheduler", "step") => vec![("scheduler.step_size", "2")],
+        ("scheduler", "cosine_restarts") => vec![("scheduler.period", "2")],
+        ("scheduler", "noam") => vec![("scheduler.warmup_steps", "2")],
+        ("scheduler", "sequence") => vec![(
+            "scheduler.stages",
+            "[{ type = 'linear', steps = 2 }, { type = 'constant' }]",
+        )],
+        ("loss", "binary_cross_entropy" | "soft_margin") => {
+            vec![("data.type", "'shapes'"), ("data.target", "'labels'")]
+        }
+        ("loss", "poisson_nll") => vec![("data.type", "'regression'"), ("data.target", "'counts'")],
+        ("loss", "cross_entropy" | "multi_margin") => Vec::new(),
+        ("loss", _) => vec![("data.type", "'regression'")],
+        _ => Vec::new(),
+    }
+}
+
+/// Other values of a key, as text.
+fn candidates(schema: &Json) -> Vec<String> {
+    let usual = &schema["default"];
+    let names = schema["anyOf"].as_array().into_iter().flatten();
+    let names = names.flat_map(|variant| variant["enum"].as_array().cloned().unwrap_or_default());
+    let mut all: Vec<Json> = names.collect();
+    all.extend([false, true].map(Json::from));
+    all.extend([2, 3, 1, 5].map(Json::from));
+    all.extend([0.25, 0.5, 0.875, -0.5, 1.5, 1e-3].map(Json::from));
+    all.retain(|value| value != usual && value.as_f64() != usual.as_f64().or(Some(f64::NAN)));
+    let mut texts: Vec<String> = all.iter().map(Json::to_string).collect();
+    texts.extend(["[1.0, 2.0, 3.0]".into(), "[{ type = 'constant' }]".into()]);
+    texts.push("[{ type = 'linear', steps = 3 }, { type = 'constant' }]".into());
+    texts
+}
+
+#[test]
+fn each_setting_of_each_optimizer_scheduler_and_loss_is_in_the_fingerprint() {
+    let folder = tempfile::tempdir().unwrap();
+    let schema = schema();
+    let (mut wrong, mut seen, mut num) = (Vec::new(), Vec::new(), 0);
+    for table in ["optimizer", "scheduler", "loss"] {
+        for variant in schema["properties"][table]["anyOf"].as_array().unwrap() {
+            let Some(kind) = variant["properties"]["type"]["const"].as_str() else {
+                continue;
+            };
+            let (key_of_type, name) = (format!("{table}.type"), format!("'{kind}'"));
+            let mut edits = IRIS.to_vec();
+            edits.push((&key_of_type, &name));
+            edits.extend(needs(table, kind));
+            let plain = match fingerprint(folder.path(), &edits) {
+                Ok(plain) => plain,
+                Err(refused) => {
+                    wrong.push(refused);
+                    continue;
+                }
+            };
+            if seen.contains(&plain) && !USUAL.contains(&kind) {
+                wrong.push(format!("{table}.type = {kind} is no other work"));
+            }
+            seen.push(plain.clone());
+            let mut keys = BTreeSet::new();
+            keys_of(variant, table, &mut keys);
+            for key in keys {
+                if key == key_of_type
+                    || BY_HAND.contains(&&*key)
+                    || REFUSED.contains(&(kind, &*key))
+                {
+                    continue;
+                }
+                let inner = key
+                    .split('.')
+                    .skip(1)
+                    .fold(variant, |at, part| &at["properties"][part]);
+                let mut tried = candidates(inner).into_iter().filter_map(|value| {
+                    let edits = [&edits[..], &[(&*key, &*value)]].concat();
+                    let now = fingerprint(folder.path(), &edits).ok()?;
+                    Some((value.clone(), now))
+                });
+                num += 1;
+                match tried.find(|(_, now)| *now != plain) {
+                    Some(_) => {}
+                    None => wrong.push(format!("{key} of {kind}: no value is other work")),
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(num > 100, "{num}");
+}
