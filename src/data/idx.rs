@@ -1,11 +1,11 @@
 //! The IDX format of the MNIST files: a magic number, big-endian sizes, and values; gzipped or not.
 
-use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use super::DataError;
 use crate::spec::document::plain_io_error;
+use crate::spec::plain_file;
 
 /// Sizes of one file, from its header.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,7 +165,7 @@ fn open(path: &Path) -> Result<Box<dyn Read>, DataError> {
         ))
         .help("check that the file exists and that you may read it")
     };
-    let reader = BufReader::with_capacity(1 << 16, File::open(path).map_err(unreadable)?);
+    let reader = BufReader::with_capacity(1 << 16, plain_file::open(path).map_err(unreadable)?);
     match path.extension().is_some_and(|e| e == "gz") {
         true => Ok(Box::new(flate2::bufread::GzDecoder::new(reader))),
         false => Ok(Box::new(reader)),

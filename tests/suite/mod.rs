@@ -1,6 +1,7 @@
 //! The tests by what they hold runner to.
 
 mod arrows;
+mod bounds;
 mod capsules;
 mod compare;
 mod compose;
@@ -22,6 +23,7 @@ mod init;
 mod list;
 #[cfg(unix)]
 mod live;
+mod lost;
 mod memory;
 mod mlflow;
 mod models;
@@ -31,6 +33,7 @@ mod pictures;
 mod plans;
 mod recipe;
 mod refusals;
+mod remedies;
 mod reproduce;
 mod results;
 mod rows;

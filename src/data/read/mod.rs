@@ -8,7 +8,7 @@ pub mod images;
 pub mod tables;
 pub mod text;
 
-use std::fs::{self, File, FileType};
+use std::fs::{self, FileType};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -17,6 +17,7 @@ use super::records::{Part, Skipped, Writer};
 use crate::diagnostic::counted;
 use crate::spec::data::{FilesSpec, Format, Missing, OnBadItem};
 use crate::spec::document::plain_io_error;
+use crate::spec::plain_file;
 
 /// Told how far reading is: items or bytes done, and in all; called from any thread.
 pub type Watch<'a> = &'a (dyn Fn(u64, u64) + Sync);
@@ -96,7 +97,7 @@ pub fn unwritable(error: &io::Error) -> DataError {
 
 /// A file to be read from its start, unpacked when its name ends in `.gz`.
 pub fn open(path: &Path) -> Result<Box<dyn Read>, DataError> {
-    let file = File::open(path).map_err(|e| unreadable(path, &e))?;
+    let file = plain_file::open(path).map_err(|e| unreadable(path, &e))?;
     let reader = BufReader::with_capacity(1 << 18, file);
     match path.extension().is_some_and(|e| e == "gz") {
         true => Ok(Box::new(BufReader::with_capacity(
