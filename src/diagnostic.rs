@@ -5,6 +5,8 @@
 
 mod printable;
 
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
 pub use printable::{is_odd, masked, printable, printable_in_color, printable_lines};
@@ -166,7 +168,18 @@ pub struct Diagnostic {
     pub notes: Vec<String>,
     /// What to do about it.
     pub helps: Vec<String>,
+    /// Messages of the same rule that were left out after this one, by their hashes: so each counts once.
+    pub left_out: BTreeSet<u64>,
 }
+
+/// No more messages of one rule are kept than this: nobody reads more, and thousands of equal mistakes have one cause.
+const MAX_ALIKE: usize = 20;
+
+/// Longer messages hold something that is not meant to be read.
+const MAX_TEXT: usize = 4000;
+
+/// No more messages than this are shown in all.
+const MAX_SHOWN: usize = 200;
 
 impl Diagnostic {
     /// An error without a place; [`Diagnostic::at`] gives it one.
@@ -180,7 +193,25 @@ impl Diagnostic {
             related: Vec::new(),
             notes: Vec::new(),
             helps: Vec::new(),
+            left_out: BTreeSet::new(),
         }
+    }
+
+    /// Whether another one says the same of the same place.
+    fn is_same(&self, other: &Self) -> bool {
+        self.span == other.span && self.code == other.code && self.message == other.message
+    }
+
+    fn hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.span, self.code, &self.message).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// What is said about the messages that were left out after this one.
+    fn rest(&self) -> Option<String> {
+        let num = self.left_out.len();
+        (num > 0).then(|| format!("and {} more like this", grouped(num as u64)))
     }
 
     /// A warning without a place.
@@ -223,6 +254,10 @@ impl Diagnostic {
 
     /// Renders the message for a terminal, with colours if `color`.
     pub fn render(&self, sources: &Sources, color: bool) -> String {
+        let long = |text: &String| text.len() > MAX_TEXT;
+        if long(&self.message) || self.notes.iter().chain(&self.helps).any(long) {
+            return self.shortened().render(sources, color);
+        }
         self.printable().render_as_it_is(sources, color)
     }
 
@@ -283,7 +318,8 @@ impl Diagnostic {
                 group
             }
         };
-        for note in self.notes.iter().chain(&restart).chain(&chain) {
+        let rest = self.rest();
+        for note in self.notes.iter().chain(&restart).chain(&chain).chain(&rest) {
             group = group.element(Level::NOTE.message(note.as_str()));
         }
         for help in &self.helps {
@@ -299,6 +335,20 @@ impl Diagnostic {
 }
 
 impl Diagnostic {
+    /// The same with the heads of texts that are too long to be read, such as a key of a million letters.
+    fn shortened(&self) -> Self {
+        let head = |text: &String| match text.char_indices().nth(MAX_TEXT / 8) {
+            Some((at, _)) if text.len() > MAX_TEXT => format!("{}…", &text[..at]),
+            _ => text.clone(),
+        };
+        Self {
+            message: head(&self.message),
+            notes: self.notes.iter().map(head).collect(),
+            helps: self.helps.iter().map(head).collect(),
+            ..self.clone()
+        }
+    }
+
     /// The same form without the margin, which has nothing to stand beside.
     fn render_without_place(&self, color: bool) -> String {
         let (name, style) = match self.severity {
@@ -309,10 +359,12 @@ impl Diagnostic {
             true => format!("{style}{name}\u{1b}[0m\u{1b}[1m: {}\u{1b}[0m", self.message),
             false => format!("{name}: {}", self.message),
         };
-        for (kind, lines) in [("note", &self.notes), ("help", &self.helps)] {
-            lines
-                .iter()
-                .for_each(|line| text.push_str(&format!("\n  = {kind}: {line}")));
+        let rest = self.rest();
+        for note in self.notes.iter().chain(&rest) {
+            text.push_str(&format!("\n  = note: {note}"));
+        }
+        for help in &self.helps {
+            text.push_str(&format!("\n  = help: {help}"));
         }
         text
     }
@@ -349,16 +401,33 @@ fn range(span: Span, text: &str) -> std::ops::Range<usize> {
 pub struct Diagnostics(pub Vec<Diagnostic>);
 
 impl Diagnostics {
-    /// Adds a diagnostic unless the same message already stands at the same place.
-    pub fn push(&mut self, diagnostic: Diagnostic) {
-        let known = |d: &Diagnostic| {
-            d.span == diagnostic.span
-                && d.code == diagnostic.code
-                && d.message == diagnostic.message
-        };
-        if !self.0.iter().any(known) {
-            self.0.push(diagnostic);
+    /// Adds a diagnostic unless the same message already stands at the same place. Of one rule the first ones are
+    /// kept and the others counted, so that neither time nor output grows with the number of equal mistakes.
+    pub fn push(&mut self, mut diagnostic: Diagnostic) {
+        let alike = self
+            .0
+            .iter_mut()
+            .filter(|known| known.code == diagnostic.code && known.severity == diagnostic.severity);
+        let (mut num, mut last) = (0, None);
+        for known in alike {
+            if known.is_same(&diagnostic) {
+                known.left_out.append(&mut diagnostic.left_out);
+                return;
+            }
+            (num, last) = (num + 1, Some(known));
         }
+        match last {
+            Some(last) if num >= MAX_ALIKE => {
+                last.left_out.insert(diagnostic.hash());
+                last.left_out.append(&mut diagnostic.left_out);
+            }
+            _ => self.0.push(diagnostic),
+        }
+    }
+
+    /// How many were found, those that were left out included.
+    pub fn num_found(&self) -> usize {
+        self.0.iter().map(|d| 1 + d.left_out.len()).sum()
     }
 
     /// Whether any of them stops the experiment.
@@ -368,21 +437,34 @@ impl Diagnostics {
 
     /// How many there are of one severity.
     pub fn num(&self, severity: Severity) -> usize {
-        self.0.iter().filter(|d| d.severity == severity).count()
+        let found = self.0.iter().filter(|d| d.severity == severity);
+        found.map(|d| 1 + d.left_out.len()).sum()
     }
 
     /// Renders all of them in the order of the text, and a closing line that counts them.
     pub fn render(&self, sources: &Sources, color: bool) -> String {
         let mut sorted: Vec<_> = self.0.iter().collect();
         sorted.sort_by_key(|d| d.span.map_or((1, Span::default()), |span| (0, span)));
+        // What stops the experiment comes first where not all is shown.
+        let num_hidden = sorted.len().saturating_sub(MAX_SHOWN);
+        if num_hidden > 0 {
+            sorted.sort_by_key(|d| d.severity);
+            sorted.truncate(MAX_SHOWN);
+        }
         let mut text = String::new();
         for diagnostic in sorted {
             text.push_str(&diagnostic.render(sources, color));
             text.push_str("\n\n");
         }
+        if num_hidden > 0 {
+            text.push_str(&format!(
+                "and {} more messages\n\n",
+                grouped(num_hidden as u64)
+            ));
+        }
         let count = |num: usize, what: &str| match num {
             1 => format!("1 {what}"),
-            _ => format!("{num} {what}s"),
+            _ => format!("{} {what}s", grouped(num as u64)),
         };
         let (errors, warnings) = (self.num(Severity::Error), self.num(Severity::Warning));
         match (errors, warnings) {
@@ -403,13 +485,128 @@ pub fn counted(num: usize, what: &str) -> String {
     }
 }
 
-/// The candidate that a person most likely meant by `word`, if one is close enough to offer.
+/// A number with a comma between thousands: `12,345,678`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// The candidate that a person most likely misspelled as `word`, if exactly one is close enough to offer.
+///
+/// A wrong suggestion is worse than none. So only slips of the fingers count: other capitals or separators, or about
+/// one letter in five. Words with other digits, or with a part that is another word (`in_features` and
+/// `out_features`), mean something else. What other tools call a thing is known to `spec::remedy`.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    /// Longer words are not names, and comparing them takes time.
+    const MAX_LEN: usize = 200;
+    if word.len() > MAX_LEN {
+        return None;
+    }
+    let plain = plain_word(word);
+    let mut best: Option<(usize, &str)> = None;
+    let mut is_tied = false;
+    for candidate in candidates {
+        let Some(distance) = slips(word, &plain, candidate) else {
+            continue;
+        };
+        match best {
+            Some((least, known)) if distance == least => is_tied |= known != candidate,
+            Some((least, _)) if distance > least => {}
+            _ => (best, is_tied) = (Some((distance, candidate)), false),
+        }
+    }
+    best.filter(|_| !is_tied).map(|(_, candidate)| candidate)
+}
+
+/// A word in small letters without what separates its parts.
+fn plain_word(word: &str) -> String {
+    let letters = word.chars().filter(|c| !"_- ".contains(*c));
+    letters.flat_map(char::to_lowercase).collect()
+}
+
+/// How many slips make a word of a candidate; `None` where it is another word.
+fn slips(word: &str, plain: &str, candidate: &str) -> Option<usize> {
+    let theirs = plain_word(candidate);
+    if plain == theirs && !plain.is_empty() {
+        return Some(0);
+    }
+    let digits = |word: &str| -> String { word.chars().filter(char::is_ascii_digit).collect() };
+    let allowed = |len: usize| if len < 3 { 0 } else { (len / 5).max(1) };
+    let num = plain.chars().count().max(theirs.chars().count());
+    if plain.len().abs_diff(theirs.len()) > allowed(num) || digits(plain) != digits(&theirs) {
+        return None;
+    }
     let word = word.to_lowercase();
-    candidates
-        .into_iter()
-        .map(|c| (strsim::damerau_levenshtein(&word, c), c))
-        .filter(|(distance, c)| *distance <= 1 + c.len().max(word.len()) / 4)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, c)| c)
+    let is_part = |c: char| "_.-/,= ".contains(c);
+    let parts: Vec<_> = word.split(is_part).zip(candidate.split(is_part)).collect();
+    if word.split(is_part).count() == candidate.split(is_part).count() {
+        let is_other = |(a, b): &(&str, &str)| {
+            strsim::damerau_levenshtein(a, &b.to_lowercase()) > allowed(a.len().max(b.len()) + 2)
+        };
+        if parts.iter().any(is_other) {
+            return None;
+        }
+    }
+    let distance = strsim::damerau_levenshtein(plain, &theirs);
+    (distance <= allowed(num)).then_some(distance)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_found_and_other_words_are_not_offered() {
+        let found = |word, all: &[&'static str]| nearest(word, all.iter().copied());
+        let keys = [
+            "learning_rate",
+            "momentum",
+            "out_features",
+            "sweep",
+            "min_size",
+        ];
+        assert_eq!(found("learnig_rate", &keys), Some("learning_rate"));
+        assert_eq!(found("learningRate", &keys), Some("learning_rate"));
+        assert_eq!(found("mometum", &keys), Some("momentum"));
+        assert_eq!(found("in_features", &keys), None);
+        assert_eq!(found("seed", &keys), None);
+        assert_eq!(found("max_size", &keys), None);
+        assert_eq!(found("swish", &["mish", "silu"]), None);
+        assert_eq!(
+            found("LeakyReLU", &["leaky_relu", "relu"]),
+            Some("leaky_relu")
+        );
+        assert_eq!(found("gpu", &["cpu", "wgpu"]), None, "two are as near");
+        assert_eq!(found("conv4d", &["conv1d", "conv2d"]), None);
+        assert_eq!(found("lr", &["lp"]), None);
+        assert_eq!(found("relo", &["relu"]), Some("relu"));
+    }
+
+    #[test]
+    fn messages_of_one_rule_are_counted_once_there_are_many() {
+        let mut found = Diagnostics::default();
+        for _ in 0..2 {
+            for at in 0..8000 {
+                found.push(Diagnostic::error("wrong-type", format!("item {at}")));
+            }
+        }
+        found.push(Diagnostic::error("other", "one"));
+        assert_eq!(found.0.len(), MAX_ALIKE + 1);
+        assert_eq!(found.num(Severity::Error), 8001);
+        let mut merged = Diagnostics::default();
+        found.0.into_iter().for_each(|d| merged.push(d));
+        let text = merged.render(&Sources::default(), false);
+        assert!(
+            text.contains("  = note: and 7,980 more like this\n"),
+            "{text}"
+        );
+        assert!(text.ends_with("8,001 errors\n"), "{text}");
+    }
 }

@@ -36,15 +36,20 @@ pub struct Point<'a> {
 impl Point<'_> {
     /// Where to point for a dotted key: its value, or else the nearest table above it that is written.
     pub fn span(&self, path: &str) -> Span {
-        let mut path = path;
-        loop {
-            if let Some(span) = self.root.span_at(path) {
-                return span;
-            }
-            match path.rsplit_once('.') {
-                Some((above, _)) => path = above,
-                None => return Span::default(),
-            }
+        span(self.root, path)
+    }
+}
+
+/// The place of a dotted key, or of the nearest table above it that is written.
+pub fn span(root: &Table, path: &str) -> Span {
+    let mut path = path;
+    loop {
+        if let Some(span) = root.span_at(path) {
+            return span;
+        }
+        match path.rsplit_once('.') {
+            Some((above, _)) => path = above,
+            None => return Span::default(),
         }
     }
 }

@@ -18,12 +18,8 @@ pub fn batch_fits_split(point: &Point<'_>) -> Option<Diagnostic> {
         return None;
     }
     (batch_size > data.num_train && data.num_train > 0).then(|| {
-        let unwritten = match point.root.at("train.batch_size") {
-            Some(_) => "",
-            None => " when not written",
-        };
         let message = format!(
-            "`train.batch_size` is {batch_size}{unwritten}, and the train split has {}",
+            "`train.batch_size` is {batch_size}, and the train split has {}",
             counted(data.num_train, "item")
         );
         Diagnostic::error("contradiction", message)

@@ -6,6 +6,7 @@ use super::experiment::{open, plan as plan_experiment, show};
 use super::output::Output;
 use super::{DescribeArgs, OK};
 use crate::check::network::{Layer, Network};
+use crate::diagnostic::grouped;
 use crate::plan::{RunPlan, specs};
 use crate::spec::document::{Document, Value};
 use crate::spec::kind::show_bytes;
@@ -152,19 +153,6 @@ fn table(run: &RunPlan) -> String {
 
 fn takes_previous(layer: &Layer, at: usize) -> bool {
     matches!(layer.inputs.as_slice(), [input] if input.layer == at.checked_sub(1))
-}
-
-/// `12,345,678`
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// The graph for Graphviz.

@@ -64,6 +64,17 @@ fn table(account: &Account, sources: &Sources) -> String {
         }
     }
     table.add_row(plain("trials", account.num_trials, String::new()));
+    for narrowed in &account.narrowed {
+        table.add_row([
+            "of these".to_owned(),
+            number(narrowed.num, ""),
+            narrowed
+                .span
+                .map_or(String::new(), |span| sources.line(span)),
+            narrowed.rule.clone(),
+            narrowed.first.clone(),
+        ]);
+    }
     let seeds = match account.num_seeds {
         1 => "1 seed".to_owned(),
         num => format!("{num} seeds each"),

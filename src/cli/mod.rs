@@ -32,6 +32,7 @@ mod run;
 mod scratch;
 mod serve;
 mod template;
+mod usage;
 mod verbs;
 mod watch;
 
@@ -178,6 +179,13 @@ pub fn main() -> ExitCode {
         Err(e) => {
             // Help and version are no mistakes; clap prints each where it belongs.
             if e.use_stderr() {
+                let arguments = std::env::args_os().skip(1);
+                let arguments: Vec<_> = arguments
+                    .map(|a| a.to_string_lossy().into_owned())
+                    .collect();
+                if let Some(refusal) = usage::refusal(&e, &arguments) {
+                    return ExitCode::from(experiment::refuse(refusal, &mut Output::default()));
+                }
                 let _ = e.print();
                 return ExitCode::from(WRONG);
             }

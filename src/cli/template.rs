@@ -9,6 +9,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Sources, Span};
 use crate::record::{ExperimentFolder, write_whole};
 use crate::report::{Report, TEMPLATE, TemplateError, html};
 use crate::spec::document::plain_io_error;
+use crate::spec::plain_file;
 
 /// Prints the built-in template.
 pub fn print(output: &mut Output) -> u8 {
@@ -18,8 +19,14 @@ pub fn print(output: &mut Output) -> u8 {
 
 /// Reads a template. A refusal was shown when the exit code comes back.
 pub fn read(path: &Path, output: &mut Output) -> Result<String, u8> {
-    std::fs::read_to_string(path).map_err(|error| {
-        let reason = plain_io_error(&error);
+    /// Larger files are no templates.
+    const MAX_BYTES: u64 = 16 << 20;
+    let text = match plain_file::read(path, MAX_BYTES) {
+        Ok(Some(bytes)) => String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned()),
+        Ok(None) => Err(format!("it has more than {} MiB", MAX_BYTES >> 20)),
+        Err(error) => Err(plain_io_error(&error)),
+    };
+    text.map_err(|reason| {
         let message = format!("cannot read the template `{}`: {reason}", path.display());
         let help = "`runner report --print-template` prints the built-in one";
         refuse(Diagnostic::error("usage", message).help(help), output)

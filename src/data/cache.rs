@@ -1,6 +1,6 @@
 //! Files of the user, decoded once: the cache holds one mapped file for each content and way of reading.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,7 @@ use super::{DataError, hex, sha256_hex};
 use crate::diagnostic::nearest;
 use crate::spec::data::{FilesSpec, Format};
 use crate::spec::document::plain_io_error;
+use crate::spec::plain_file;
 
 /// A change of what readers make of the same files: older cached files are then not used.
 const READERS: u32 = 3;
@@ -100,7 +101,12 @@ fn expand(path: &Path, written: &str, key: &str, folders: bool) -> Result<Vec<St
     };
     let mut found = Vec::new();
     for place in places {
-        if place.is_dir() != folders {
+        let metadata = fs::metadata(&place).map_err(|e| unreadable(&place, &e))?;
+        if let (false, Err(what)) = (metadata.is_dir(), plain_file::check(&metadata)) {
+            let message = format!("`{written}` cannot be read: {what}");
+            return Err(DataError::new(message).help("name a file with the data in it"));
+        }
+        if metadata.is_dir() != folders {
             let (is, wanted) = match folders {
                 true => ("a file", "a folder of pictures"),
                 false => ("a folder", "a file"),
@@ -353,7 +359,7 @@ fn sound(path: &Path, digest: &str, cache: &Path, trust: Trust) -> Result<Option
 
 /// Bytes and sha256 of a file.
 pub(super) fn file_sum(path: &Path) -> Result<(u64, String), DataError> {
-    let mut file = File::open(path).map_err(|e| unreadable(path, &e))?;
+    let mut file = plain_file::open(path).map_err(|e| unreadable(path, &e))?;
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 18];
     let mut bytes = 0;

@@ -1,6 +1,5 @@
 //! The IDX format of the MNIST files: a magic number, big-endian sizes, and values; gzipped or not.
 
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +8,7 @@ use sha2::{Digest, Sha256};
 use super::read::bounded::Bounded;
 use super::{DataError, hex};
 use crate::spec::document::plain_io_error;
+use crate::spec::plain_file;
 
 /// Sizes of one file, from its header.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -209,7 +209,7 @@ fn open(path: &Path) -> Result<Box<dyn Read>, DataError> {
         ))
         .help("check that the file exists and that you may read it")
     };
-    let reader = BufReader::with_capacity(1 << 16, File::open(path).map_err(unreadable)?);
+    let reader = BufReader::with_capacity(1 << 16, plain_file::open(path).map_err(unreadable)?);
     match path.extension().is_some_and(|e| e == "gz") {
         true => Ok(Box::new(Bounded::new(
             flate2::bufread::GzDecoder::new(reader),

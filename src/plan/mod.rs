@@ -31,7 +31,7 @@ pub use crate::check::forecast::Forecast;
 use crate::check::network::{Network, Shape, lay_out};
 use crate::check::task::Goal;
 use crate::data::{DataError, DataPlan, Located};
-use crate::diagnostic::{Diagnostic, Diagnostics, Severity, nearest};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity, counted, nearest};
 use crate::spec::backend::{ConvKernels, DeviceName, Precision};
 use crate::spec::data::DataSpec;
 use crate::spec::document::{Document, Table};
@@ -348,7 +348,12 @@ pub fn plan(
         objective,
         baseline,
         time_limit_secs: limit.map(|limit| limit.as_secs_f64()),
-        notices: planner.notices(),
+        notices: {
+            let line = |span| document.sources.line(span);
+            let mut notices = planner.notices();
+            notices.extend(expansion.notices(&line));
+            notices
+        },
         axes: expansion.keys(),
         runs,
     };
@@ -389,6 +394,17 @@ fn in_trial(
         .and_then(|span| expansion.drawn_at(point, span));
     let in_trial = format!("{IN_TRIAL} `{}`", point.id);
     let Some(drawn) = drawn else {
+        let remedy = match (diagnostic.code, diagnostic.span) {
+            ("unknown-key", Some(span)) => expansion.remedy_at(span),
+            _ => None,
+        };
+        let diagnostic = match remedy {
+            Some(remedy) => Diagnostic {
+                helps: vec![remedy],
+                ..diagnostic
+            },
+            None => diagnostic,
+        };
         return Some(diagnostic.note(in_trial));
     };
     let known = |d: &Diagnostic| d.span == diagnostic.span && d.code == diagnostic.code;
@@ -570,6 +586,8 @@ struct Planner<'a> {
     locate: Locate<'a>,
     located: Vec<(DataSpec, Result<Located, DataError>)>,
     machine: Machine<'a>,
+    /// What was said about batches that would not fit.
+    lowered: Vec<String>,
     /// The last network, since neighbours mostly have the same.
     last: Option<(Blueprint, Rc<LaidOut>)>,
 }
@@ -603,6 +621,7 @@ impl<'a> Planner<'a> {
             locate,
             located: Vec::new(),
             machine: Machine::new(devices),
+            lowered: Vec::new(),
             last: None,
         }
     }
@@ -637,6 +656,7 @@ impl<'a> Planner<'a> {
             }
         }
         notices.extend(self.machine.notice());
+        notices.extend(self.lowered.iter().cloned());
         notices
     }
 
@@ -659,12 +679,6 @@ impl<'a> Planner<'a> {
         spec: ExperimentSpec,
         findings: &mut Findings,
     ) -> Option<Trial> {
-        let point = |data, network| check::Point {
-            root,
-            spec: &spec,
-            data,
-            network,
-        };
         let data = match findings.is_poisoned("data") {
             true => None,
             false => match self.data_of(&spec.data) {
@@ -679,11 +693,21 @@ impl<'a> Planner<'a> {
                     } else {
                         &error.key
                     };
-                    let at = point(None, None).span(key);
+                    let at = check::span(root, key);
                     findings.diagnostics.push(error.to_diagnostic().at(at));
                     None
                 }
             },
+        };
+        let spec = match &data {
+            Some(data) => self.with_batch_that_fits(spec, root, data, findings),
+            None => spec,
+        };
+        let point = |data, network| check::Point {
+            root,
+            spec: &spec,
+            data,
+            network,
         };
         let mut goal = None;
         let goes_in = ["task", "loss", "objective", "train.early_stopping"];
@@ -726,6 +750,36 @@ impl<'a> Planner<'a> {
             laid_out: laid_out?,
             place,
         })
+    }
+
+    /// The default batch size, where the file says nothing else, is lowered to the train split where it is smaller:
+    /// what the file does not say is no mistake in it.
+    fn with_batch_that_fits(
+        &mut self,
+        mut spec: ExperimentSpec,
+        root: &Table,
+        data: &DataPlan,
+        findings: &Findings,
+    ) -> ExperimentSpec {
+        let train = &mut spec.train;
+        let (default, fits) = (train.batch_size, data.num_train);
+        let is_set = root.at("train.batch_size").is_some() || findings.is_poisoned("train");
+        if is_set || default <= fits || fits == 0 {
+            return spec;
+        }
+        train.batch_size = fits;
+        if root.at("train.micro_batch_size").is_none() {
+            train.micro_batch_size = fits;
+        }
+        let notice = format!(
+            "`train.batch_size` is lowered from its default {default} to {fits}: the train split of `{}` has {}",
+            data.dataset.name(),
+            counted(fits, "item")
+        );
+        if !self.lowered.contains(&notice) {
+            self.lowered.push(notice);
+        }
+        spec
     }
 }
 

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::kind::Kind;
+use super::remedy;
 use super::section::{Choice, Section, by_name, choices};
-use crate::diagnostic::nearest;
 
 /// The `[backend]` table.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,10 +106,8 @@ impl FromStr for DeviceName {
             return Ok(Self { backend, index });
         }
         let names = || Backend::ALL.iter().map(|(_, name, _)| *name);
-        let meant = match nearest(name, names()) {
-            Some(near) if near != name => format!("; did you mean `{near}`?"),
-            _ => String::new(),
-        };
+        let meant = remedy::for_value("argument.device", name, names());
+        let meant = meant.map_or(String::new(), |answer| format!("; {answer}"));
         let names: Vec<_> = names().collect();
         Err(format!(
             "`{text}` is no device: write one of {}, with a number behind it where there are several, such as `wgpu:1`{meant}",

@@ -10,8 +10,8 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{extends, reference};
-use crate::diagnostic::{Diagnostic, Diagnostics, Sources, Span};
+use super::{extends, reference, remedy};
+use crate::diagnostic::{Diagnostic, Diagnostics, Sources, Span, grouped};
 
 /// A value and where it was written.
 #[derive(Clone, Debug, PartialEq)]
@@ -278,6 +278,50 @@ impl Table {
         format!("{head}.{rest}")
     }
 
+    /// The value at a dotted path, which may end at an item of a list.
+    pub fn value_at(&self, path: &str) -> Option<&Value> {
+        let (head, rest) = match path.split_once('.') {
+            None => (path, None),
+            Some((head, rest)) => (head, Some(rest)),
+        };
+        match (&self.get(head)?.node.value, rest) {
+            (value, None) => Some(value),
+            (Value::Table(table), Some(rest)) => table.value_at(rest),
+            (Value::Array(items), Some(rest)) => {
+                let (item, rest) = match rest.split_once('.') {
+                    None => (rest, None),
+                    Some((item, rest)) => (item, Some(rest)),
+                };
+                match (&items.get(item_at(items, item)?)?.value, rest) {
+                    (value, None) => Some(value),
+                    (Value::Table(table), Some(rest)) => table.value_at(rest),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes out the entry at a dotted path, if it is there.
+    pub fn remove(&mut self, path: &str) {
+        let Some((head, rest)) = path.split_once('.') else {
+            return self.entries.retain(|entry| entry.key != path);
+        };
+        let entry = self.entries.iter_mut().find(|entry| entry.key == head);
+        match entry.map(|entry| &mut entry.node.value) {
+            Some(Value::Table(table)) => table.remove(rest),
+            Some(Value::Array(items)) => {
+                if let Some((item, rest)) = rest.split_once('.')
+                    && let Some(at) = item_at(items, item)
+                    && let Value::Table(table) = &mut items[at].value
+                {
+                    table.remove(rest);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Puts `node` at a dotted path, creating tables on the way. What stands in the way and is not a
     /// table is replaced. The keys take `key_span`.
     pub fn set(&mut self, path: &str, key_span: Span, node: Node) {
@@ -357,6 +401,12 @@ pub(super) fn item_at(items: &[Node], item: &str) -> Option<usize> {
     number.or_else(|| items.iter().position(is_named))
 }
 
+/// A table with more keys is no table that a person wrote, and what looks keys up would take for ever.
+const MAX_KEYS: usize = 4096;
+
+/// A dotted key with more parts names nothing.
+pub(crate) const MAX_PARTS: usize = 64;
+
 /// An experiment file, read and parsed, with the edits of `--set`.
 #[derive(Clone, Debug)]
 pub struct Document {
@@ -428,6 +478,10 @@ impl Document {
         let (key, value) = (key.trim(), value.trim());
         if key.is_empty() || key.split('.').any(str::is_empty) {
             let message = format!("`--set {assignment}` names no key");
+            return Err(refuse(message));
+        }
+        if key.split('.').count() > MAX_PARTS {
+            let message = format!("the key of `--set` has more than {MAX_PARTS} parts");
             return Err(refuse(message));
         }
         if key.split('.').next() == Some("extends") {
@@ -533,12 +587,16 @@ pub(super) fn parse_table(text: &str, source: u16, diagnostics: &mut Diagnostics
         lines_seen.push(line);
         let span = to_span(source, range);
         let message = format!("not valid TOML: {}", error.message().trim());
-        diagnostics.push(
-            Diagnostic::error("syntax", message).at(span).help(match keys_at_once(text, line) {
-                true => "an axis over several keys stands in quotes: `\"train.batch_size, train.epochs\" = [[32, 10], [64, 20]]`",
-                false => "see https://toml.io for the syntax; strings need quotes, tables are `[name]`",
-            }            ),
-        );
+        let help = if keys_at_once(text, line) {
+            "an axis over several keys stands in quotes: `\"train.batch_size, train.epochs\" = [[32, 10], [64, 20]]`".to_owned()
+        } else {
+            let written = text.lines().nth(line).unwrap_or_default();
+            remedy::for_syntax(written).unwrap_or_else(|| {
+                "see https://toml.io for the syntax; strings need quotes, tables are `[name]`"
+                    .into()
+            })
+        };
+        diagnostics.push(Diagnostic::error("syntax", message).at(span).help(help));
     }
     let mut converter = Converter {
         source,
@@ -563,7 +621,21 @@ struct Converter<'a> {
 
 impl Converter<'_> {
     fn table(&mut self, table: &DeTable<'_>) -> Table {
-        let entries = table.iter().map(|(key, value)| Entry {
+        if let Some((key, _)) = table.iter().nth(MAX_KEYS) {
+            let message = format!(
+                "a table has {} keys, and {} are the most",
+                grouped(table.len() as u64),
+                grouped(MAX_KEYS as u64)
+            );
+            self.diagnostics.push(
+                Diagnostic::error("out-of-range", message)
+                    .at(to_span(self.source, key.span()))
+                    .help(
+                        "is this a data file? name data files under `[data]` of an experiment file",
+                    ),
+            );
+        }
+        let entries = table.iter().take(MAX_KEYS).map(|(key, value)| Entry {
             key: key.get_ref().to_string(),
             key_span: to_span(self.source, key.span()),
             node: self.node(value),

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use super::document::{Entry, Node, Table, Value, parse_table, plain_io_error};
+use super::{plain_file, remedy};
 use crate::diagnostic::{Diagnostic, Diagnostics, Sources, Span, nearest};
 
 /// Larger files are not experiments but data given by mistake.
@@ -55,7 +56,19 @@ impl Reader {
     /// The table of a text over those of the files that it extends.
     fn layer(&mut self, source: u16, file: Option<PathBuf>) -> Table {
         let text = self.sources.0[source as usize].text.clone();
-        let mut own = parse_table(&text, source, &mut self.diagnostics);
+        let mut found = Diagnostics::default();
+        let mut own = parse_table(&text, source, &mut found);
+        let name = &self.sources.0[source as usize].name;
+        match remedy::for_format(name, &text).filter(|_| found.has_errors()) {
+            Some((format, help)) => {
+                let message = format!("`{name}` is {format}, and an experiment file is TOML");
+                let first = found.0.first().and_then(|diagnostic| diagnostic.span);
+                let mut diagnostic = Diagnostic::error("syntax", message).help(help);
+                diagnostic.span = first;
+                self.diagnostics.push(diagnostic);
+            }
+            None => found.0.into_iter().for_each(|d| self.diagnostics.push(d)),
+        }
         let Some(at) = own.entries.iter().position(|entry| entry.key == KEY) else {
             return own;
         };
@@ -247,7 +260,11 @@ pub(super) fn merge(base: &mut Table, over: Table) -> Vec<(Span, Span)> {
     {
         let mut spellings = Vec::new();
         collect_spellings(over, &[], &mut spellings);
-        drop_respelled(below, &[], &spellings);
+        let mut by_path: BTreeMap<String, Vec<Vec<String>>> = BTreeMap::new();
+        for keys in spellings {
+            by_path.entry(keys.join(".")).or_default().push(keys);
+        }
+        drop_respelled(below, &[], &by_path);
     }
     for entry in over.entries {
         put(base, entry, &mut restarts);
@@ -268,12 +285,16 @@ fn collect_spellings(table: &Table, above: &[String], spellings: &mut Vec<Vec<St
 
 /// An axis is written `optimizer.type` or `"optimizer.type"`. One that is written the other way in the
 /// file above is the same axis.
-fn drop_respelled(table: &mut Table, above: &[String], spellings: &[Vec<String>]) {
+fn drop_respelled(
+    table: &mut Table,
+    above: &[String],
+    spellings: &BTreeMap<String, Vec<Vec<String>>>,
+) {
     table.entries.retain_mut(|entry| {
         let keys = [above, std::slice::from_ref(&entry.key)].concat();
         let path = keys.join(".");
-        let mut same = spellings.iter().filter(|other| other.join(".") == path);
-        if same.clone().count() > 0 && !same.any(|other| *other == keys) {
+        let same = spellings.get(&path);
+        if same.is_some_and(|same| !same.contains(&keys)) {
             return false;
         }
         match &mut entry.node.value {
@@ -325,15 +346,14 @@ pub(super) enum Unreadable {
 
 /// The text of an experiment file.
 pub(super) fn read_text(path: &Path) -> Result<String, Unreadable> {
-    let io = |e: std::io::Error| Unreadable::Io(plain_io_error(&e));
-    let meta = std::fs::metadata(path).map_err(io)?;
-    if meta.is_dir() {
-        return Err(Unreadable::Io("it is a directory".into()));
-    }
-    if meta.len() > MAX_BYTES {
-        return Err(Unreadable::TooLarge(meta.len()));
-    }
-    let bytes = std::fs::read(path).map_err(io)?;
+    let io = |e: std::io::Error| match e.kind() {
+        std::io::ErrorKind::IsADirectory => Unreadable::Io("it is a directory".into()),
+        _ => Unreadable::Io(plain_io_error(&e)),
+    };
+    let Some(bytes) = plain_file::read(path, MAX_BYTES).map_err(io)? else {
+        let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
+        return Err(Unreadable::TooLarge(size));
+    };
     String::from_utf8(bytes).map_err(|e| {
         let byte = e.utf8_error().valid_up_to();
         let line = 1 + e.as_bytes()[..byte].iter().filter(|b| **b == b'\n').count();
@@ -347,6 +367,14 @@ impl Unreadable {
             Unreadable::Io(reason) => {
                 Diagnostic::error("unreadable-file", format!("cannot read `{name}`: {reason}"))
             }
+            // A file of /proc, for one, claims to be empty.
+            Unreadable::TooLarge(bytes) if *bytes <= MAX_BYTES => Diagnostic::error(
+                "file-too-large",
+                format!(
+                    "`{name}` has more than {} MiB, the most that an experiment file may have",
+                    MAX_BYTES >> 20
+                ),
+            ),
             Unreadable::TooLarge(bytes) => Diagnostic::error(
                 "file-too-large",
                 format!(

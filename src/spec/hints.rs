@@ -1,7 +1,12 @@
 //! What a person most likely meant by a key that is wrong or missing, from the keys that there are.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value as Json;
 
+use super::document::{Table, Value};
+use super::model::expand::decode_layer;
+use super::remedy;
 use super::section::{KeyDoc, Shape};
 
 /// The keys that a table must have, with a value each.
@@ -19,7 +24,11 @@ pub fn required_keys(path: &str) -> String {
         .iter()
         .filter(|doc| doc.required || is_type(doc))
         .map(|doc| match &doc.shape {
-            Shape::Scalar(kind) => format!("`{} = {}`", doc.key, kind.example()),
+            Shape::Scalar(kind) => {
+                let example =
+                    kind.example_for(&format!("{path}.{}", doc.key), doc.default.as_ref());
+                format!("`{} = {example}`", doc.key)
+            }
             Shape::Variants(variants) => {
                 let names: Vec<_> = variants.iter().map(|v| format!("\"{}\"", v.name)).collect();
                 format!("`{} = …` ({})", doc.key, names.join(", "))
@@ -29,88 +38,18 @@ pub fn required_keys(path: &str) -> String {
     required.collect::<Vec<_>>().join(" and ")
 }
 
-/// What other tools call the same thing.
-pub fn synonym(key: &str, known: &[&'static str]) -> Option<&'static str> {
-    let mut matching = SYNONYMS.iter().filter(|(theirs, _)| *theirs == key);
-    matching.find_map(|(_, ours)| known.iter().copied().find(|k| k == ours))
-}
-
-/// Keys as other tools call them, with ours.
-const SYNONYMS: &[(&str, &str)] = &[
-    ("lr", "learning_rate"),
-    ("batch", "batch_size"),
-    ("bs", "batch_size"),
-    ("num_epochs", "epochs"),
-    ("max_epochs", "epochs"),
-    ("n_epochs", "epochs"),
-    ("seed", "seeds"),
-    ("betas", "beta_1"),
-    ("eps", "epsilon"),
-    ("lr_factor", "learning_rate_factor"),
-    ("max_norm", "global_norm"),
-    ("clip_grad_norm", "global_norm"),
-    ("t_0", "period"),
-    ("t_mult", "period_factor"),
-    ("pct_start", "peak_at"),
-    ("warmup", "warmup_steps"),
-    ("params", "parameters"),
-    ("path", "root"),
-    ("dir", "root"),
-    ("dtype", "precision"),
-    ("hidden_sizes", "hidden"),
-    ("units", "out_features"),
-    ("out_channels", "out_features"),
-    ("channels", "out_channels"),
-    ("filters", "out_channels"),
-    ("p", "probability"),
-    ("rate", "probability"),
-    ("dropout", "probability"),
-    ("d_model", "embedding_dim"),
-    ("heads", "num_heads"),
-    ("hidden", "hidden_size"),
-    ("dim", "axis"),
-    ("dims", "axes"),
-    ("device", "device_lost"),
-    ("oom", "out_of_memory"),
-    ("nan", "not_finite"),
-    ("crash", "panic"),
-    ("signal", "killed"),
-    ("time", "timeout"),
-    ("time", "run"),
-    ("retry", "retries"),
-    ("attempts", "retries"),
-    ("max_retries", "retries"),
-    ("wait", "backoff"),
-    ("delay", "backoff"),
-    ("factor", "learning_rate_factor"),
-    ("timeout", "run"),
-    ("max_time", "run"),
-    ("total", "experiment"),
-    ("name", "type"),
-    ("kind", "type"),
-    ("target", "target_path"),
-    ("targets", "target"),
-    ("targets", "target_path"),
-    ("label", "target"),
-    ("labels", "target"),
-    ("label", "target_path"),
-    ("labels", "target_path"),
-    ("targets_path", "target_path"),
-    ("label_path", "target_path"),
-    ("labels_path", "target_path"),
-];
-
 /// The known path that another one most likely means, also where its last key is what other tools say.
 pub fn nearest_path<'a>(
     path: &str,
     known: impl Iterator<Item = &'a str> + Clone,
 ) -> Option<&'a str> {
     let theirs = path.rsplit_once('.').and_then(|(table, key)| {
-        known.clone().find(|known| {
-            known
-                .strip_prefix(table)
-                .and_then(|rest| rest.strip_prefix('.'))
-                .is_some_and(|ours| SYNONYMS.contains(&(key, ours)))
+        let mut ours = remedy::ours_for_key(table, key);
+        ours.find_map(|ours| {
+            known.clone().find(|known| {
+                let rest = known.strip_prefix(table);
+                rest.and_then(|rest| rest.strip_prefix('.')) == Some(ours)
+            })
         })
     });
     theirs.or_else(|| crate::diagnostic::nearest(path, known))
@@ -147,7 +86,7 @@ pub fn home_of(key: &str) -> Option<String> {
         }
         None
     }
-    find(&super::describe(), "", key)
+    find(super::describe(), "", key)
 }
 
 /// The dotted paths of all keys outside of lists, tables included.
@@ -169,7 +108,7 @@ pub fn key_paths() -> Vec<String> {
         }
     }
     let mut paths = Vec::new();
-    collect(&super::describe(), "", &mut paths);
+    collect(super::describe(), "", &mut paths);
     paths
 }
 
@@ -193,10 +132,96 @@ pub fn default_of(path: &str) -> Option<String> {
         }
     }
     let mut found = Vec::new();
-    collect(&super::describe(), path, &mut found);
+    collect(super::describe(), path, &mut found);
     found.dedup();
     match found.as_slice() {
         [default] => Some(default.clone()),
         _ => None,
     }
+}
+
+/// The keys of a table with a `type`.
+pub struct TypeKeys {
+    common: Vec<String>,
+    by_type: BTreeMap<String, Vec<String>>,
+}
+
+impl TypeKeys {
+    /// Whether there is such a type.
+    pub fn is_type(&self, name: &str) -> bool {
+        self.by_type.contains_key(name)
+    }
+
+    /// The types.
+    pub fn names(&self) -> Vec<&str> {
+        self.by_type.keys().map(String::as_str).collect()
+    }
+
+    /// Whether a type has a key.
+    pub fn has(&self, name: &str, key: &str) -> bool {
+        let own = self.by_type.get(name).into_iter().flatten();
+        self.common.iter().chain(own).any(|known| known == key)
+    }
+
+    fn of(keys: &[KeyDoc]) -> Option<Self> {
+        let names = |keys: &[KeyDoc]| keys.iter().map(|doc| doc.key.to_owned()).collect();
+        let variants = keys.iter().find_map(|doc| match &doc.shape {
+            Shape::Variants(variants) => Some(variants),
+            _ => None,
+        })?;
+        let by_type = variants.iter().map(|v| (v.name.to_owned(), names(&v.keys)));
+        Some(Self {
+            common: names(keys),
+            by_type: by_type.collect(),
+        })
+    }
+}
+
+/// The keys of each type of the table at a dotted path, with items of lists by number; `None` for a table without a
+/// `type` that decides about its keys. The blocks of `root` are types of layers.
+pub fn keys_of_types(path: &str, root: &Table) -> Option<TypeKeys> {
+    let parts: Vec<&str> = path.split('.').collect();
+    // Lists of layers may be inside of each other.
+    let is_list = |at: &usize| parts[0] == "model" && parts[*at] == "layers";
+    let Some(at) = (0..parts.len()).filter(is_list).next_back() else {
+        return TypeKeys::of(keys_below(super::describe(), &parts)?);
+    };
+    let layer = super::section::describe(decode_layer);
+    let below = keys_below(&layer, parts.get(at + 2..)?)?;
+    let mut keys = TypeKeys::of(below)?;
+    if parts.len() == at + 2 {
+        keys.common.push("for_each".into());
+        keys.by_type
+            .insert("sequence".into(), vec!["layers".into()]);
+        if let Some(Value::Table(blocks)) = root.value_at("model.blocks") {
+            for block in &blocks.entries {
+                let parameters = match &block.node.value {
+                    Value::Table(table) => table.value_at("parameters"),
+                    _ => None,
+                };
+                let names = match parameters {
+                    Some(Value::Table(table)) => {
+                        table.entries.iter().map(|e| e.key.clone()).collect()
+                    }
+                    _ => Vec::new(),
+                };
+                keys.by_type.insert(block.key.clone(), names);
+            }
+        }
+    }
+    Some(keys)
+}
+
+/// The keys of the table that a path leads to, through whichever type has it.
+fn keys_below<'a>(keys: &'a [KeyDoc], path: &[&str]) -> Option<&'a [KeyDoc]> {
+    let Some((head, rest)) = path.split_first() else {
+        return Some(keys);
+    };
+    keys.iter().find_map(|doc| match &doc.shape {
+        Shape::Table(inner) if doc.key == *head => keys_below(inner, rest),
+        // The number of an item comes next.
+        Shape::Tables(inner) if doc.key == *head => keys_below(inner, rest.get(1..)?),
+        Shape::Variants(variants) => variants.iter().find_map(|v| keys_below(&v.keys, path)),
+        _ => None,
+    })
 }

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::document::Value;
-use super::kind::{Scalar, synonym};
+use super::kind::Scalar;
+use super::remedy;
 use super::section::{Choice, by_name, choices};
 use super::task::TaskKind;
-use crate::diagnostic::nearest;
 
 choices! {
     /// A number that is measured over a whole split.
@@ -138,22 +138,11 @@ impl Objective {
                 "choose on another split and let test be looked at once: write `valid/{name}`"
             )),
             (None, Some(_)) if split.is_empty() => Err(format!("write `valid/{name}`")),
-            (None, Some(_)) => Err(format!(
-                "the splits here are `valid`, `valid_ema` and `train`: write `valid/{name}`"
-            )),
-            (split, None) => {
-                let split = split.unwrap_or(ObjectiveSplit::Valid).name();
-                let names = || Metric::ALL.iter().map(|(_, name, _)| *name);
-                Err(
-                    match synonym(name, names()).or_else(|| nearest(name, names())) {
-                        Some(near) => format!("did you mean `{split}/{near}`?"),
-                        None => {
-                            let names: Vec<_> = names().collect();
-                            format!("the metrics are `{}`", names.join("`, `"))
-                        }
-                    },
-                )
-            }
+            _ => Err(remedy::for_objective(text).unwrap_or_else(|| {
+                let names = Metric::ALL.iter().map(|(_, name, _)| *name);
+                let names: Vec<_> = names.collect();
+                format!("the metrics are `{}`", names.join("`, `"))
+            })),
         }
     }
 

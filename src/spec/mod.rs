@@ -22,9 +22,11 @@ pub mod method;
 pub mod metric;
 pub mod model;
 pub mod optimizer;
+pub mod plain_file;
 pub mod portable;
 pub mod reference;
 mod relaxed;
+pub mod remedy;
 pub mod render;
 pub mod scheduler;
 pub mod schema;
@@ -34,6 +36,8 @@ pub mod task;
 mod template;
 pub mod train;
 
+use std::sync::OnceLock;
+
 use serde::{Deserialize, Serialize};
 
 use crate::diagnostic::Diagnostic;
@@ -42,7 +46,7 @@ use backend::BackendSpec;
 use data::DataSpec;
 use document::{Table, Value};
 use failure::OnFailure;
-pub use hints::{key_paths, nearest_path};
+pub use hints::{TypeKeys, key_paths, keys_of_types, nearest_path};
 use kind::Kind;
 use limits::LimitsSpec;
 use loss::LossSpec;
@@ -144,8 +148,9 @@ fn sweep(s: &mut Section<'_>) -> SweepSpec {
 }
 
 /// All keys of the experiment file, for the schema and for messages.
-pub fn describe() -> Vec<KeyDoc> {
-    section::describe(decode)
+pub fn describe() -> &'static [KeyDoc] {
+    static KEYS: OnceLock<Vec<KeyDoc>> = OnceLock::new();
+    KEYS.get_or_init(|| section::describe(decode))
 }
 
 fn decode(s: &mut Section<'_>) -> ExperimentSpec {

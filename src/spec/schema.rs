@@ -10,7 +10,7 @@ use super::sweep::{describe_distribution, describe_long_axis};
 
 /// The schema as it is committed, with a final newline.
 pub fn experiment_schema() -> String {
-    let mut schema = table_schema(&super::describe(), "An experiment for `runner`.");
+    let mut schema = table_schema(super::describe(), "An experiment for `runner`.");
     let object = schema
         .as_object_mut()
         .expect("a table's schema is an object");

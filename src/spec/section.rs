@@ -7,9 +7,10 @@
 use serde_json::Value as Json;
 
 use super::document::{Entry, Node, Table, Value};
-use super::hints::{home_of, required_keys, synonym};
+use super::hints::{home_of, keys_of_types, required_keys};
 use super::kind::{Kind, Scalar};
-use crate::diagnostic::{Diagnostic, Diagnostics, Span, nearest};
+use super::remedy;
+use crate::diagnostic::{Diagnostic, Diagnostics, Span};
 
 /// What reading a document found out.
 #[derive(Debug, Default)]
@@ -283,7 +284,7 @@ impl<'a> Section<'a> {
                 findings.poisoned.push(path);
                 continue;
             };
-            let num_before = findings.diagnostics.0.len();
+            let num_before = findings.diagnostics.num_found();
             let mode = Mode::Read {
                 table: Some(inner),
                 span: node.span,
@@ -291,7 +292,7 @@ impl<'a> Section<'a> {
                 silent: false,
             };
             decoded.push(run_section(path.clone(), mode, &decode));
-            if findings.diagnostics.0.len() > num_before {
+            if findings.diagnostics.num_found() > num_before {
                 // An item that lacks what was misspelled would only be refused a second time.
                 findings.poisoned.push(path);
             }
@@ -334,10 +335,12 @@ impl<'a> Section<'a> {
                     Some((Value::Table(inner), entry)) => (Some(inner), entry.key_span, *silent),
                     Some((other, entry)) => {
                         let message = format!("`{path}` must be a table, found {}", other.kind());
-                        let help = match path.contains('[') {
-                            true => format!("write a table: `{key} = {{ … }}`"),
-                            false => {
-                                format!("write `[{path}]` on a line of its own, and its keys below")
+                        let help = match (remedy::for_scalar(&path, other), path.contains('[')) {
+                            (Some(help), _) => help,
+                            (None, true) => format!("write a table: `{key} = {{ … }}`"),
+                            (None, false) => {
+                                let keys = keys_for(&path, other);
+                                format!("write `[{path}]` on a line of its own, and {keys}")
                             }
                         };
                         findings.diagnostics.push(
@@ -525,6 +528,9 @@ impl<'a> Section<'a> {
             });
             return first.expect("a choice has at least one value");
         }
+        if default.is_none() && self.refuse_other_word_for_type() {
+            return decode(self, T::ALL[0].0);
+        }
         let field = self.field::<String>(KEY, Kind::of_choice::<T>(), doc);
         let name = match default {
             // A wrong name is not taken for the default.
@@ -547,6 +553,34 @@ impl<'a> Section<'a> {
                 decode(self, T::ALL[0].0)
             }
         }
+    }
+
+    /// Refuses a key that stands for the `type` in other tools, where there is no `type`; nothing can be said of the
+    /// other keys then.
+    fn refuse_other_word_for_type(&mut self) -> bool {
+        let place = self.place();
+        let Mode::Read {
+            table: table @ Some(_),
+            findings,
+            silent,
+            ..
+        } = &mut self.mode
+        else {
+            return false;
+        };
+        let written = table.filter(|table| table.get("type").is_none());
+        let Some(entry) = written.and_then(|table| remedy::for_missing_type(&self.path, table))
+        else {
+            return false;
+        };
+        let message = format!("unknown key `{}` in {place}", entry.key);
+        let unknown = Diagnostic::error("unknown-key", message).at(entry.key_span);
+        findings
+            .diagnostics
+            .push(unknown.help("did you mean `type`?"));
+        findings.poisoned.push(self.path.clone());
+        (*table, *silent) = (None, true);
+        true
     }
 
     /// The entries of a table of axes: dotted paths, or nested tables, that end in what is no table, or
@@ -613,10 +647,16 @@ impl<'a> Section<'a> {
             }
             let message = format!("unknown key `{}` in {place}", entry.key);
             let mut diagnostic = Diagnostic::error("unknown-key", message).at(entry.key_span);
-            let near = synonym(&entry.key, &self.known)
-                .or_else(|| nearest(&entry.key, self.known.iter().copied()));
+            let answer = remedy::for_key(&path, entry, table, &self.known);
             // A key that is misspelled is missing too, which would be the same mistake twice.
-            if let Some(near) = near.filter(|near| table.get(near).is_none()) {
+            let near = answer.as_ref().and_then(|answer| {
+                let names = |known: &&&str| {
+                    let is_key = |end: &str| answer.contains(&format!("`{known}{end}"));
+                    table.get(known).is_none() && (is_key("`") || is_key(" = "))
+                };
+                self.known.iter().find(names).copied()
+            });
+            if let Some(near) = near {
                 let missing = format!("missing key `{near}` in {place}");
                 let is_twice = |d: &Diagnostic| {
                     d.code == "missing-key" && d.span == Some(at) && d.message == missing
@@ -627,21 +667,43 @@ impl<'a> Section<'a> {
                     .retain(|diagnostic| !is_twice(diagnostic));
             }
             // Keys of presets say nothing of a layer's keys.
-            let home = home_of(&entry.key).filter(|_| !path.starts_with("model."));
-            diagnostic = match (near, home) {
-                (Some(near), _) => diagnostic.help(format!("did you mean `{near}`?")),
-                (None, Some(home)) if home != path => diagnostic.help(match home.as_str() {
-                    "" => format!("`{}` belongs at the top of the file", entry.key),
-                    _ => format!("`{}` is a key of `[{home}]`", entry.key),
-                }),
-                _ if self.known.is_empty() => diagnostic.help("this table takes no keys"),
-                _ => {
+            let home =
+                || home_of(&entry.key).filter(|home| !path.starts_with("model.") && *home != path);
+            diagnostic = match answer.or_else(|| Some(belongs(&entry.key, &home()?))) {
+                Some(answer) => diagnostic.help(answer),
+                None if self.known.is_empty() => diagnostic.help("this table takes no keys"),
+                None => {
                     let known: Vec<_> = self.known.iter().map(|k| format!("`{k}`")).collect();
                     diagnostic.help(format!("the keys here are {}", known.join(", ")))
                 }
             };
             findings.diagnostics.push(diagnostic);
         }
+    }
+}
+
+/// What is written below the head of a table for which a name is given, such as `optimizer = "adam"`.
+fn keys_for(path: &str, value: &Value) -> String {
+    let types = keys_of_types(path, &Table::default());
+    match (value, types) {
+        (Value::Str(name), Some(types)) if types.is_type(name) => {
+            format!("below it `type = \"{name}\"`")
+        }
+        (Value::Str(name), Some(types)) => {
+            match remedy::ours_for_value(&format!("{path}.type"), name, &types.names()) {
+                Some(ours) => format!("below it `type = \"{ours}\"`"),
+                None => "below it its `type`, and its other keys".to_owned(),
+            }
+        }
+        _ => "its keys below".to_owned(),
+    }
+}
+
+/// Where a key belongs that is in another table.
+fn belongs(key: &str, home: &str) -> String {
+    match home {
+        "" => format!("`{key}` belongs at the top of the file"),
+        _ => format!("`{key}` is a key of `[{home}]`"),
     }
 }
 
@@ -729,7 +791,7 @@ impl<T: Scalar> Field<'_, '_, T> {
                 silent,
             } => match table.and_then(|t| t.get(self.key)) {
                 Some(entry) => {
-                    let wrong = self.kind.check(&path, &entry.node);
+                    let wrong = self.kind.check_as(&path, &entry.node, default.as_ref());
                     wrong.into_iter().for_each(|d| findings.diagnostics.push(d));
                     findings.poisoned.push(path);
                     None

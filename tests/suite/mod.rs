@@ -1,6 +1,7 @@
 //! The tests by what they hold runner to.
 
 mod arrows;
+mod bounds;
 mod capsules;
 mod compare;
 mod compose;
@@ -27,6 +28,7 @@ mod init;
 mod list;
 #[cfg(unix)]
 mod live;
+mod lost;
 mod memory;
 mod mlflow;
 mod models;
@@ -38,6 +40,7 @@ mod plans;
 mod pooled;
 mod recipe;
 mod refusals;
+mod remedies;
 mod reproduce;
 mod results;
 mod rows;

@@ -10,7 +10,6 @@ pub mod tables;
 pub mod text;
 pub mod walk;
 
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -19,6 +18,7 @@ use super::records::{Part, Skipped, Writer};
 use crate::diagnostic::counted;
 use crate::spec::data::{FilesSpec, Format, Missing, OnBadItem};
 use crate::spec::document::plain_io_error;
+use crate::spec::plain_file;
 use bounded::Bounded;
 
 /// Told how far reading is: items or bytes done, and in all; called from any thread.
@@ -99,7 +99,7 @@ pub fn unwritable(error: &io::Error) -> DataError {
 
 /// A file to be read from its start, unpacked when its name ends in `.gz`.
 pub fn open(path: &Path) -> Result<Box<dyn Read>, DataError> {
-    let file = File::open(path).map_err(|e| unreadable(path, &e))?;
+    let file = plain_file::open(path).map_err(|e| unreadable(path, &e))?;
     let reader = BufReader::with_capacity(1 << 18, file);
     match path.extension().is_some_and(|e| e == "gz") {
         true => Ok(Box::new(BufReader::with_capacity(

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::Factor;
+use super::axis::Axis;
 use crate::diagnostic::Span;
 use crate::spec::sweep::Text;
 
@@ -19,6 +20,9 @@ pub struct Account {
     pub merged: Vec<Dropped>,
     /// Points behind the limit.
     pub cut: Vec<Dropped>,
+    /// Trials that are without a key of the file, since their type does not have it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub narrowed: Vec<Dropped>,
     /// What is left.
     pub num_trials: usize,
     /// Runs of each trial.
@@ -75,6 +79,22 @@ impl Account {
     pub(super) fn cut(&mut self, limit: usize, span: Span, point: impl FnOnce() -> String) {
         let rule = format!("the first {limit} are kept");
         count(&mut self.cut, &rule, Some(span), point);
+    }
+
+    pub(super) fn narrowed(&mut self, axes: &[Axis], set: &[Option<u32>], id: &str) {
+        for (axis, option) in axes.iter().zip(set) {
+            let left_out = option.iter().flat_map(|option| axis.left_out(*option));
+            for narrowed in left_out {
+                let rule = format!(
+                    "without `{}`, which is for {}",
+                    narrowed.key,
+                    narrowed.having.join(", ")
+                );
+                count(&mut self.narrowed, &rule, Some(narrowed.span), || {
+                    id.to_owned()
+                });
+            }
+        }
     }
 
     pub(super) fn finish(&mut self, num_trials: usize, num_seeds: usize) {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::types::Narrowed;
 use crate::diagnostic::Span;
 use crate::spec::document::{Node, Table, Value};
 use crate::spec::sweep::Text;
@@ -55,6 +56,8 @@ pub struct Axis {
     value_labels: Vec<String>,
     /// One for each option of the factor; none where the option leaves the key alone.
     pub settings: Vec<Option<Setting>>,
+    /// Keys of the file that not all values have, where the axis is over a `type`.
+    pub narrowed: Vec<Narrowed>,
 }
 
 /// A value of an axis.
@@ -64,8 +67,8 @@ pub struct Setting {
     pub node: Node,
     /// Equal for equal values of the axis; 0 for the value that the file has anyway.
     pub id: u32,
-    /// Its place in the labels.
-    label: u32,
+    /// Its place in the labels: equal for equal values of the axis.
+    pub label: u32,
 }
 
 impl Axis {
@@ -121,6 +124,7 @@ fn axis(column: Column, label: String, base: &Table) -> Axis {
         factor: column.factor,
         when: None,
         label,
+        narrowed: Vec::new(),
     }
 }
 

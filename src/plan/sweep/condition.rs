@@ -7,6 +7,7 @@ use super::axis::Axis;
 use crate::diagnostic::Diagnostic;
 use crate::spec::document::{Node, Table, Value};
 use crate::spec::expression::{Dialect, Formula, Names, Wrong, holds};
+use crate::spec::remedy::full_path;
 use crate::spec::sweep::Text;
 use crate::spec::{key_paths, nearest_path};
 
@@ -61,6 +62,9 @@ impl Condition {
             let touches = |axis: &Axis| touch(&base.numbered(&axis.key), &numbered);
             let touching = (0..axes.len()).filter(|at| touches(&axes[*at]));
             let touching: Vec<_> = touching.collect();
+            // Whether the key is there depends on the type too.
+            let narrows = |at: &usize| axes[*at].narrowed.iter().any(|n| touch(&n.key, &numbered));
+            condition.axes.extend((0..axes.len()).filter(narrows));
             if touching.is_empty()
                 && base.at(&path).is_none()
                 && let Some(refusal) = refuse_unwritten(&path, is_asked_for, base, axes)
@@ -121,7 +125,8 @@ fn refuse_unwritten(
     let near = known.iter().find(ends).map(String::as_str);
     let near = near.or_else(|| nearest_path(path, known.iter().map(String::as_str)));
     let diagnostic = Diagnostic::error("unknown-key", format!("there is no key `{path}`"));
-    Some(match near {
+    let meant = full_path(path).or_else(|| near.map(str::to_owned));
+    Some(match meant {
         Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
         None => diagnostic.help(
             "conditions name dotted keys such as `optimizer.learning_rate`; text stands in single quotes, as in `optimizer.type == 'sgd'`",
@@ -131,9 +136,10 @@ fn refuse_unwritten(
 
 fn written_paths(table: &Table, prefix: &str, paths: &mut Vec<String>) {
     for entry in &table.entries {
-        let path = match prefix.is_empty() {
-            true => entry.key.clone(),
-            false => format!("{prefix}.{}", entry.key),
+        let path = if prefix.is_empty() {
+            entry.key.clone()
+        } else {
+            format!("{prefix}.{}", entry.key)
         };
         if let Value::Table(inner) = &entry.node.value {
             written_paths(inner, &path, paths);
@@ -177,13 +183,32 @@ impl Trial<'_> {
                 };
             }
         }
-        base.at(path).map(|entry| &entry.node)
+        if self.is_left_out(path) {
+            None
+        } else {
+            base.at(path).map(|entry| &entry.node)
+        }
+    }
+
+    /// Whether the type of the trial does not have a key that the file sets.
+    fn is_left_out(&self, path: &str) -> bool {
+        let View { base, axes, set } = self.view;
+        let path = base.numbered(path);
+        let mut left_out = axes.iter().zip(*set).filter_map(|(axis, option)| {
+            let mut left_out = axis.left_out((*option)?);
+            left_out.find(|narrowed| narrowed.key == path || is_inside(&path, &narrowed.key))
+        });
+        left_out.next().is_some()
     }
 }
 
 impl Names for Trial<'_> {
     fn value(&self, name: &str) -> Result<Node, Wrong> {
         match self.find(name) {
+            None if self.is_left_out(name) => Err((
+                format!("the type at this point does not have the key `{name}`"),
+                format!("ask for it first: `is_set({name}) and …`"),
+            )),
             None => Err((
                 format!(
                     "`{name}` is not set at this point, and conditions see what is written, not defaults"

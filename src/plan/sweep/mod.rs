@@ -18,7 +18,9 @@ mod axis;
 mod condition;
 mod draw;
 mod judge;
+mod lost;
 mod read;
+mod types;
 
 use std::collections::BTreeSet;
 
@@ -28,10 +30,11 @@ pub use account::{Account, Dropped};
 use axis::{Axis, Form};
 use condition::Condition;
 use judge::Judge;
+use lost::{Cause, Tally};
 use read::{Reader, refuse_overridden};
 
-use crate::diagnostic::{Diagnostic, Diagnostics, Span};
-use crate::spec::document::{Document, Table};
+use crate::diagnostic::{Diagnostic, Diagnostics, Span, counted, grouped};
+use crate::spec::document::{Document, Table, Value};
 use crate::spec::portable::{folded, is_reserved};
 use crate::spec::section::Findings;
 use crate::spec::sweep::{SweepSpec, Text};
@@ -41,6 +44,9 @@ const MAX_RUNS: usize = 100_000;
 
 /// More points than this, before anything is left out, are a mistake too.
 const MAX_POINTS: usize = 1_000_000;
+
+/// More points times axes and conditions take too long.
+const MAX_WORK: usize = 100_000_000;
 
 /// Options that are walked side by side.
 #[derive(Clone, Debug)]
@@ -127,6 +133,17 @@ pub fn expand(
         refusal.into_iter().for_each(|d| diagnostics.push(d));
         return None;
     };
+    let num_rules = sweep.axes.len() + sweep.conditions.len();
+    if num_points.saturating_mul(num_rules) > MAX_WORK {
+        let refusal = too_many(format!(
+            "the sweep has {} points of {} axes with {}, which is too much to look at",
+            grouped(num_points as u64),
+            sweep.axes.len(),
+            counted(sweep.conditions.len(), "condition"),
+        ));
+        refusal.into_iter().for_each(|d| diagnostics.push(d));
+        return None;
+    }
     let (points, account) = sweep.points(num_points, num_seeds, diagnostics)?;
     if account.num_runs > MAX_RUNS {
         let refusal = too_many(format!(
@@ -159,6 +176,11 @@ impl Expansion {
     /// The file of a trial: the document without its sweep and with the values of the trial in place.
     pub fn tree(&self, point: &Point) -> Table {
         let mut root = self.base.clone();
+        // First, so that what an axis sets for a type that does not have it is refused.
+        for (axis, option) in self.axes.iter().zip(&point.set) {
+            let left_out = option.iter().flat_map(|option| axis.left_out(*option));
+            left_out.for_each(|narrowed| root.remove(&narrowed.key));
+        }
         for (axis, option) in self.axes.iter().zip(&point.set) {
             let setting = option.and_then(|option| axis.settings[option as usize].as_ref());
             if let Some(setting) = setting {
@@ -166,6 +188,43 @@ impl Expansion {
             }
         }
         root
+    }
+
+    /// What the user is told of keys that trials of some types are without. `line` names a place.
+    pub fn notices(&self, line: &dyn Fn(Span) -> String) -> Vec<String> {
+        let used = self.axes.iter().enumerate().map(|(at, axis)| {
+            if axis.narrowed.is_empty() {
+                return BTreeSet::new();
+            }
+            let table = axis.key.strip_suffix(".type").unwrap_or(&axis.key);
+            let own = self
+                .base
+                .at(&format!("{table}.type"))
+                .map(|entry| &entry.node.value);
+            let values = self.points.iter().filter_map(|point| match point.set[at] {
+                Some(option) => Some(&axis.settings[option as usize].as_ref()?.node.value),
+                None => own,
+            });
+            let names = values.filter_map(|value| match value {
+                Value::Str(name) => Some(name.clone()),
+                _ => None,
+            });
+            names.collect()
+        });
+        types::notices(&self.axes, &used.collect::<Vec<_>>(), line)
+    }
+
+    /// What to do where an axis sets a key that the type of the trial does not have.
+    pub fn remedy_at(&self, span: Span) -> Option<String> {
+        let axis = self.axes.iter().find(|axis| axis.key_span == span)?;
+        let (table, _) = axis.key.rsplit_once('.')?;
+        let kind = format!("{table}.type");
+        let types = self.axes.iter().find(|axis| axis.key == kind)?;
+        let first = types.settings.iter().flatten().next()?;
+        let name = first.node.value.to_toml().replace('"', "'");
+        Some(format!(
+            "set it only where the type has it: `{{ values = […], when = \"{kind} == {name}\" }}`"
+        ))
     }
 
     /// The values that a trial sets, by their keys.
@@ -217,6 +276,7 @@ impl Sweep {
             excludes: Vec::new(),
             limit: spec.limit,
         };
+        types::narrow(&mut sweep.axes, &sweep.base);
         refuse_overridden(&sweep.axes, &document.overrides, &mut found);
         // An axis that is wrong is not there, and conditions that name it would be refused for that.
         if !found.has_errors() {
@@ -301,11 +361,13 @@ impl Sweep {
     ) -> Option<(Vec<Point>, Account)> {
         let mut judge = Judge::new(self);
         let mut account = Account::new(&self.factors, num_points);
+        let mut tally = Tally::new(self);
         let mut seen: BTreeSet<Vec<u32>> = BTreeSet::new();
         let mut ids: BTreeSet<String> = BTreeSet::new();
         let mut points = Vec::new();
         for at in 0..num_points {
-            let mut set = self.options(at);
+            let all = self.options(at);
+            let mut set = all.clone();
             let mut off = Vec::new();
             for axis in &self.order {
                 let when = self.axes[*axis].when.unwrap_or(0);
@@ -320,10 +382,13 @@ impl Sweep {
                 .iter()
                 .filter(|rule| judge.holds(**rule, &set));
             let holding: Vec<usize> = holding.copied().collect();
+            let cause;
             if let Some(rule) = holding.first() {
+                cause = Some(Cause::Excluded(*rule));
                 let text = &self.conditions[*rule].text;
                 account.excluded(text, || self.id(&set));
             } else if !seen.insert(self.ids(&set)) {
+                cause = Some(Cause::Merged);
                 off.sort_unstable();
                 off.dedup();
                 let rules: Vec<_> = off.iter().map(|at| &self.conditions[*at].text).collect();
@@ -331,8 +396,10 @@ impl Sweep {
             } else if let Some((limit, span)) =
                 self.limit.filter(|(limit, _)| points.len() >= *limit)
             {
+                cause = Some(Cause::Cut);
                 account.cut(limit, span, || self.id(&set));
             } else {
+                cause = None;
                 let mut id = self.id(&set);
                 if is_reserved(&id) {
                     id = format!("_{id}");
@@ -341,8 +408,13 @@ impl Sweep {
                 while !ids.insert(folded(&id)) {
                     id = format!("{id}.{}", points.len() + 1);
                 }
-                points.push(Point { id, set });
+                account.narrowed(&self.axes, &set, &id);
+                points.push(Point {
+                    id,
+                    set: set.clone(),
+                });
             }
+            tally.add(&all, &set, cause);
         }
         account.finish(points.len(), num_seeds);
         let is_right = judge.report(diagnostics);
@@ -354,6 +426,9 @@ impl Sweep {
                     .help("correct one of them, or remove it"),
             );
             return None;
+        }
+        if is_right && !points.is_empty() {
+            tally.report(diagnostics);
         }
         is_right.then_some((points, account))
     }

@@ -8,11 +8,21 @@ use super::condition::{is_inside, touch};
 use super::draw::{MAX_SOBOL_AXES, draw};
 use crate::diagnostic::{Diagnostic, Diagnostics, Span, nearest};
 use crate::spec::distribution::Distribution;
-use crate::spec::document::{Entry, Node, Table, Value};
+use crate::spec::document::{Entry, MAX_PARTS, Node, Table, Value};
+use crate::spec::remedy::full_path;
 use crate::spec::sweep::{AxisSpec, RandomSpec, Sampler, SweepSpec};
 
 /// Tables that say what is asked, not how a run is computed.
 const NOT_SWEPT: [&str; 3] = ["experiment", "sweep", "objective"];
+
+/// More axes are a mistake, and each is compared with each.
+const MAX_AXES: usize = 500;
+
+/// More values of axes, drawn or listed, do not fit into memory.
+const MAX_SETTINGS: usize = 4_000_000;
+
+/// More conditions are a mistake, and each is looked at for each point.
+const MAX_EXCLUDES: usize = 500;
 
 /// Reads columns and factors.
 pub struct Reader<'a> {
@@ -29,6 +39,9 @@ pub struct Reader<'a> {
 impl Reader<'_> {
     /// Reads all forms: the grid's axes are a factor each, and the other forms one.
     pub fn read(&mut self, sweep: &SweepSpec) {
+        if self.refuse_size(sweep) {
+            return;
+        }
         for axis in &sweep.grid {
             if let Some((keys, rows)) = self.rows(axis, Form::Grid) {
                 self.factors.push(Factor::new(keys.join(", "), rows.len()));
@@ -40,6 +53,42 @@ impl Reader<'_> {
         if let Some(random) = &sweep.random {
             self.read_random(random);
         }
+    }
+
+    /// Refuses what is too large to be looked at, before it is.
+    fn refuse_size(&mut self, sweep: &SweepSpec) -> bool {
+        let drawn = sweep.random.iter().flat_map(|random| &random.axes);
+        let axes = sweep.grid.iter().chain(&sweep.zip);
+        let keys = axes.map(|axis| (&axis.key, axis.key_span));
+        let keys = keys.chain(drawn.map(|axis| (&axis.key, axis.key_span)));
+        let keys = keys.chain(
+            sweep
+                .list
+                .iter()
+                .flatten()
+                .map(|(key, entry)| (key, entry.key_span)),
+        );
+        let keys: BTreeMap<&String, Span> = keys.collect();
+        let num_keys = keys.keys().map(|key| key.split(',').count()).sum::<usize>();
+        let num_drawn = sweep.random.as_ref().map_or(0, |random| {
+            random.axes.len().saturating_mul(random.num_trials)
+        });
+        let num_listed = keys.len().saturating_mul(sweep.list.len());
+        let message = if num_keys > MAX_AXES {
+            format!("the sweep has {num_keys} axes, and {MAX_AXES} are the most")
+        } else if num_drawn.max(num_listed) > MAX_SETTINGS {
+            format!("the sweep has more than {MAX_SETTINGS} values in all")
+        } else if sweep.exclude.len() > MAX_EXCLUDES {
+            let num = sweep.exclude.len();
+            format!("`sweep.exclude` has {num} conditions, and {MAX_EXCLUDES} are the most")
+        } else {
+            return false;
+        };
+        let first = keys.values().next().copied().unwrap_or_default();
+        let diagnostic = Diagnostic::error("sweep", message).at(first);
+        self.diagnostics
+            .push(diagnostic.help("split it into several experiments"));
+        true
     }
 
     fn read_zip(&mut self, axes: &[AxisSpec]) {
@@ -282,6 +331,14 @@ fn split_keys(keys: &str) -> Vec<String> {
 
 /// A key of no table at all is reported here once, and not for each trial.
 fn refuse_table(key: &str, span: Span) -> Option<Diagnostic> {
+    if key.split('.').count() > MAX_PARTS {
+        let message = format!("the key of this axis has more than {MAX_PARTS} parts");
+        let diagnostic = Diagnostic::error("unknown-key", message).at(span);
+        return Some(
+            diagnostic
+                .help("write the dotted path of a key, such as `\"optimizer.learning_rate\"`"),
+        );
+    }
     let table = key.split('.').next().unwrap_or(key);
     if NOT_SWEPT.contains(&table) {
         let diagnostic = Diagnostic::error("sweep", format!("`{key}` cannot be an axis"));
@@ -298,6 +355,9 @@ fn refuse_table(key: &str, span: Span) -> Option<Diagnostic> {
     }
     let message = format!("the axis `{key}` names no key of the experiment file");
     let diagnostic = Diagnostic::error("unknown-key", message).at(span);
+    if let Some(path) = full_path(key) {
+        return Some(diagnostic.help(format!("did you mean `{path}`?")));
+    }
     Some(match nearest(table, keys.iter().map(|doc| doc.key)) {
         Some(near) => diagnostic.help(format!("did you mean `{}`?", key.replacen(table, near, 1))),
         None => {

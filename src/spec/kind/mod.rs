@@ -2,17 +2,21 @@
 
 mod bytes;
 mod duration;
+mod examples;
 mod scalar;
 
 pub use bytes::parse_bytes;
 pub use duration::{parse_duration, show_duration};
 pub use scalar::{Bytes, Padding, Scalar};
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value as Json, json};
 
-use crate::diagnostic::{Diagnostic, nearest};
+use crate::diagnostic::{Diagnostic, Span};
 use crate::spec::document::{Node, Value};
 use crate::spec::metric::{Metric, Objective, ObjectiveSplit};
+use crate::spec::remedy;
 use crate::spec::section::Choice;
 
 /// What a key accepts.
@@ -268,9 +272,15 @@ impl Kind {
     /// Checks a value; `path` is how messages name it. Every refusal says what to write instead; a list
     /// has one for each wrong item.
     pub fn check(&self, path: &str, node: &Node) -> Vec<Diagnostic> {
+        self.check_as(path, node, None)
+    }
+
+    /// As [`Kind::check`], with the key's default, which examples may be made from.
+    pub fn check_as(&self, path: &str, node: &Node, default: Option<&Json>) -> Vec<Diagnostic> {
         if let Kind::Either(first, second) = self {
             let kinds = (&**first, &**second);
-            let (first, second) = (first.check(path, node), second.check(path, node));
+            let check = |kind: &Kind| kind.check_as(path, node, default);
+            let (first, second) = (check(first), check(second));
             if let ((Kind::Indexed(some), Kind::OneOf(more)), false) =
                 (kinds, first.is_empty() || second.is_empty())
             {
@@ -297,24 +307,33 @@ impl Kind {
             wrong.extend(
                 self.refusal(path, node)
                     .err()
-                    .map(|d| self.with_example(path, *d)),
+                    .map(|d| self.with_example(path, default, *d)),
             );
             return wrong;
         }
         let refused = self.refusal(path, node).err();
         refused
-            .map(|d| self.with_example(path, *d))
+            .map(|d| self.with_example(path, default, *d))
             .into_iter()
             .collect()
     }
 
-    fn with_example(&self, path: &str, mut diagnostic: Diagnostic) -> Diagnostic {
+    fn with_example(
+        &self,
+        path: &str,
+        default: Option<&Json>,
+        mut diagnostic: Diagnostic,
+    ) -> Diagnostic {
         if diagnostic.helps.is_empty() {
             let key = path.rsplit('.').next().unwrap_or(path);
-            diagnostic.helps.push(match key.contains('[') {
-                true => format!("write {}, for example {}", self.expected(), self.example()),
-                false => format!("for example: `{key} = {}`", self.example()),
-            });
+            let help = if key.contains('[') && matches!(self, Kind::Int(..) | Kind::Float { .. }) {
+                format!("write {}", self.expected())
+            } else if key.contains('[') {
+                format!("write {}, for example {}", self.expected(), self.example())
+            } else {
+                format!("for example: `{key} = {}`", self.example_for(path, default))
+            };
+            diagnostic.helps.push(help);
         }
         diagnostic
     }
@@ -344,7 +363,9 @@ impl Kind {
                 true => Ok(()),
                 false => Err(Box::new(out_of_range())),
             },
-            (Kind::Int(..), Value::Float(v)) if v.fract() == 0.0 && v.abs() < 1e15 => {
+            (Kind::Int(min, max), Value::Float(v))
+                if v.fract() == 0.0 && v.abs() < 1e15 && (min..=max).contains(&&(*v as i64)) =>
+            {
                 Err(Box::new(wrong_type().help(format!("write {}", *v as i64))))
             }
             (Kind::Float { .. }, Value::Int(_) | Value::Float(_)) => {
@@ -354,7 +375,7 @@ impl Kind {
                     false => Err(Box::new(out_of_range())),
                 }
             }
-            (Kind::Int(..) | Kind::Float { .. }, Value::Str(s)) if s.parse::<f64>().is_ok() => Err(
+            (Kind::Int(..) | Kind::Float { .. }, Value::Str(s)) if self.takes_text(s) => Err(
                 Box::new(wrong_type().help(format!("write {s} without quotes"))),
             ),
             (Kind::AnyText, Value::Str(_)) => Ok(()),
@@ -444,9 +465,9 @@ impl Kind {
                         diagnostic.help(format!("write {}", self.expected())),
                     ));
                 }
-                for (at, node) in items.iter().enumerate() {
-                    let first = items[..at].iter().find(|n| n.value == node.value);
-                    if let (true, Some(first)) = (*unique, first) {
+                let mut seen: BTreeMap<String, &Node> = BTreeMap::new();
+                for node in items.iter().filter(|_| *unique) {
+                    if let Some(first) = seen.insert(node.value.to_toml(), node) {
                         let message = format!("`{path}` holds {} twice", node.value.to_toml());
                         return Err(Box::new(
                             Diagnostic::error("repeated-value", message)
@@ -468,6 +489,16 @@ impl Kind {
                     ))
                 }
             },
+            (Kind::List { .. }, Value::Int(num)) if path == "experiment.seeds" && *num > 1 => {
+                let shown = |last: i64| (1..=last).map(|seed| seed.to_string()).collect::<Vec<_>>();
+                let several = match *num {
+                    2..=10 => format!("{num} seeds are [{}]", shown(*num).join(", ")),
+                    _ => format!("{num} seeds are a list of that many numbers"),
+                };
+                Err(Box::new(wrong_type().help(format!(
+                    "the seeds themselves are listed: {several}, and the one seed {num} is [{num}]"
+                ))))
+            }
             (Kind::List { item, .. }, _) if item.check(path, node).is_empty() => {
                 Err(Box::new(wrong_type().help(format!("write [{}]", shown()))))
             }
@@ -494,7 +525,7 @@ impl Kind {
                 "to try several, write it under `[sweep.grid]`: \"{path}\" = {}",
                 node.value.to_toml()
             )),
-            _ => diagnostic.help(format!("for example: {}", self.example())),
+            _ => diagnostic.help(format!("for example: {}", self.example_for(path, None))),
         }
     }
 
@@ -512,11 +543,24 @@ impl Kind {
         };
         let message = format!("unknown value `{written}` for `{path}`");
         let diagnostic = Diagnostic::error("unknown-value", message).at(node.span);
-        let known = || names.iter().map(|(name, _)| *name);
-        match synonym(name, known()).or_else(|| nearest(name, known())) {
-            Some(near) if near != name => diagnostic.help(format!("did you mean `{near}`?")),
-            _ => diagnostic.help(format!("write {}", self.expected())),
+        let known = names.iter().map(|(name, _)| *name);
+        // The whole text first: `16-mixed`, but also the part before an index, as in `gpu:0`.
+        let answer = remedy::for_value(path, written, known.clone());
+        match answer.or_else(|| remedy::for_value(path, name, known)) {
+            Some(answer) => diagnostic.help(answer),
+            None => diagnostic.help(format!("write {}", self.expected())),
         }
+    }
+
+    /// Whether a text is a number that would be accepted without its quotes.
+    fn takes_text(&self, text: &str) -> bool {
+        let value = match (self, text.parse::<i64>(), text.parse::<f64>()) {
+            (_, Ok(whole), _) => Value::Int(whole),
+            (Kind::Float { .. }, _, Ok(number)) => Value::Float(number),
+            _ => return false,
+        };
+        let span = Span::default();
+        self.check("", &Node { span, value }).is_empty()
     }
 
     fn allows(&self, v: f64) -> bool {
@@ -610,23 +654,6 @@ impl Kind {
             Kind::Either(first, second) => json!({ "anyOf": [first.schema(), second.schema()] }),
         }
     }
-}
-
-/// What other tools call a value, if `known` has it.
-pub fn synonym<'a>(name: &str, mut known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    const SYNONYMS: &[(&str, &str)] = &[
-        ("bce", "binary_cross_entropy"),
-        ("ce", "cross_entropy"),
-        ("nll", "cross_entropy"),
-        ("l1", "mae"),
-        ("l2", "mse"),
-        ("f1", "f_beta"),
-        ("auc", "auroc"),
-        ("acc", "accuracy"),
-        ("iou", "mean_iou"),
-    ];
-    let (_, ours) = SYNONYMS.iter().find(|(theirs, _)| *theirs == name)?;
-    known.find(|name| name == ours)
 }
 
 /// A number of bytes in the unit that suits it, such as `6.4 MiB`.

@@ -150,16 +150,7 @@ impl Expander<'_> {
         );
         let used = table.get("type").map_or(span, |entry| entry.node.span);
         if scope.depth >= MAX_DEPTH {
-            self.refuse(
-                Diagnostic::error(
-                    "contradiction",
-                    format!("the block `{name}` uses itself without end"),
-                )
-                .at(used)
-                .help(
-                    "use another block, or end it with `when`, such as `when = \"${depth > 1}\"`",
-                ),
-            );
+            self.refuse_depth(&name, used);
             return inputs[0];
         }
         let mut known = vec!["type", "name", "inputs", "repeat", "when", "freeze"];
@@ -206,7 +197,29 @@ impl Expander<'_> {
             uses,
             depth: scope.depth + 1,
         };
-        self.list(&layers, &format!("model.blocks.{name}.layers"), &mut inner);
+        let path = format!("model.blocks.{name}.layers");
+        self.path.push(name);
+        self.list(&layers, &path, &mut inner);
+        self.path.pop();
         inner.previous
+    }
+
+    /// A block that is too deep inside of others: nothing more is looked at, since the others may be too deep as well,
+    /// and they multiply.
+    fn refuse_depth(&mut self, name: &str, used: Span) {
+        self.is_full = true;
+        let (message, help) = if self.path.iter().any(|outer| outer == name) {
+            (
+                format!("the block `{name}` uses itself without end"),
+                "use another block, or end it with `when`, such as `when = \"${depth > 1}\"`",
+            )
+        } else {
+            (
+                format!("blocks are nested more than {MAX_DEPTH} deep, down to `{name}`"),
+                "use `repeat` or `for_each` in place of blocks of blocks",
+            )
+        };
+        let diagnostic = Diagnostic::error("contradiction", message).at(used);
+        self.refuse(diagnostic.help(help));
     }
 }

@@ -6,16 +6,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::layer::LayerKind;
 use super::layer_spec::{LayerSpec, Place, Source};
 use super::preset::is_in_preset;
-use crate::diagnostic::{Diagnostic, Span, nearest};
+use crate::diagnostic::{Diagnostic, Span};
 use crate::spec::document::{Entry, Node, Table, Value};
 use crate::spec::expression::{Arguments, substitute, substitute_table};
 use crate::spec::kind::Kind;
+use crate::spec::reference::size;
+use crate::spec::remedy;
 use crate::spec::section::{Findings, Section, read_at};
 
 /// More layers than this are a mistake in a `repeat`.
 const MAX_LAYERS: usize = 4096;
 
-/// Deeper nesting than this is a block inside itself.
+/// Layers and blocks that are looked at, whether or not they come to a layer. Blocks of blocks multiply, so what is
+/// walked can be far more than what is made.
+const MAX_STEPS: usize = 16 * MAX_LAYERS;
+
+/// Parameters that multiply each other come to no more values than this.
+const MAX_SIZE: usize = 1 << 16;
+
+/// Deeper nesting than this is a block inside itself, or a mistake.
 pub(super) const MAX_DEPTH: usize = 32;
 
 /// Names that mean something else: what comes into the block, and the layer before.
@@ -69,6 +78,8 @@ pub fn expand(
         layers: Vec::new(),
         preset,
         is_full: false,
+        num_steps: 0,
+        path: Vec::new(),
         names: BTreeSet::new(),
         numbers: BTreeMap::new(),
         used_blocks: BTreeSet::new(),
@@ -119,8 +130,12 @@ pub(super) struct Expander<'a> {
     pub(super) blocks: Vec<Block>,
     pub(super) layers: Vec<LayerSpec>,
     pub(super) preset: Option<(&'static str, Span)>,
-    /// Whether too many layers were already reported.
+    /// Whether too much was already reported, and nothing more is looked at.
     pub(super) is_full: bool,
+    /// How many layers and blocks were looked at.
+    num_steps: usize,
+    /// The blocks that are being put in, each used by the one before.
+    pub(super) path: Vec<String>,
     /// The names of layers, and of blocks in use.
     pub(super) names: BTreeSet<String>,
     /// How often a name was numbered.
@@ -195,6 +210,9 @@ impl Expander<'_> {
 
     pub(super) fn list(&mut self, layers: &[Node], path: &str, scope: &mut Scope) {
         for (at, node) in layers.iter().enumerate() {
+            if self.is_full {
+                return;
+            }
             let path = format!("{path}[{at}]");
             match &node.value {
                 Value::Table(table) => self.copies(table, node.span, &path, layers, scope),
@@ -256,17 +274,11 @@ impl Expander<'_> {
             scope.leave_out(table);
         }
         let several = rounds.len() > 1;
+        // Each round copies the parameters.
+        let held = scope.arguments.iter().map(|(_, node)| size(node));
+        let weight = 1 + held.sum::<usize>() / 64;
         for (at, round) in rounds.into_iter().enumerate() {
-            if self.layers.len() >= MAX_LAYERS {
-                let message = format!("the network has more than {MAX_LAYERS} layers");
-                if !self.is_full {
-                    self.is_full = true;
-                    self.refuse(
-                        Diagnostic::error("out-of-range", message)
-                            .at(span)
-                            .help("lower a `repeat`"),
-                    );
-                }
+            if !self.step(weight, span) {
                 return;
             }
             let outer = scope.arguments.clone();
@@ -281,6 +293,44 @@ impl Expander<'_> {
             );
             scope.arguments = outer;
         }
+    }
+
+    /// Counts a layer or block that is looked at, by what it costs; whether there are not too many by now.
+    fn step(&mut self, weight: usize, span: Span) -> bool {
+        self.num_steps += weight;
+        if self.layers.len() < MAX_LAYERS && self.num_steps <= MAX_STEPS && !self.is_full {
+            return true;
+        }
+        let message = if self.layers.len() >= MAX_LAYERS {
+            format!("the network has more than {MAX_LAYERS} layers")
+        } else {
+            format!(
+                "the blocks and repetitions come to more than {MAX_STEPS} parts, most of them without a layer"
+            )
+        };
+        if !self.is_full {
+            self.is_full = true;
+            let diagnostic = Diagnostic::error("out-of-range", message).at(span);
+            self.refuse(diagnostic.help("lower a `repeat`, or use fewer blocks of blocks"));
+        }
+        false
+    }
+
+    /// Refuses a layer whose parameters have become too large: lists or texts that hold each other twice.
+    fn is_grown(&mut self, table: &Table, span: Span) -> bool {
+        let size: usize = table.entries.iter().map(|entry| size(&entry.node)).sum();
+        let has_grown = size > MAX_SIZE;
+        if has_grown && !self.is_full {
+            self.is_full = true;
+            let message = "the parameters of this layer come to too many values";
+            self.refuse(
+                Diagnostic::error("out-of-range", message)
+                    .at(span)
+                    .note("parameters that hold other parameters several times multiply")
+                    .help("write the values themselves"),
+            );
+        }
+        has_grown
     }
 
     fn for_each(
@@ -332,6 +382,9 @@ impl Expander<'_> {
             Ok(table) => table,
             Err(diagnostic) => return self.refuse(*diagnostic),
         };
+        if self.is_grown(&table, span) {
+            return;
+        }
         if let Some(entry) = table.get("when") {
             let path = format!("{path}.when");
             // The value may come from elsewhere, and the mistake is here.
@@ -362,7 +415,8 @@ impl Expander<'_> {
             own.entries
                 .retain(|entry| common.contains(&entry.key.as_str()));
         }
-        let num_before = self.findings.diagnostics.0.len();
+        let num_before = self.findings.diagnostics.num_found();
+        let first_new = self.findings.diagnostics.0.len();
         let decode = |s: &mut Section<'_>| {
             let common = Common::decode(s);
             let kind = match is_group {
@@ -375,9 +429,9 @@ impl Expander<'_> {
             (common, kind)
         };
         let (common, decoded) = read_at(&own, path.to_owned(), span, self.findings, decode);
-        if self.findings.diagnostics.0.len() > num_before {
+        if self.findings.diagnostics.num_found() > num_before {
             self.findings.poisoned.push("model".into());
-            self.place_in_user_file(num_before);
+            self.place_in_user_file(first_new);
         }
         let Some(inputs) = self.inputs(&common, &table, siblings, scope) else {
             return;
@@ -530,8 +584,9 @@ impl Expander<'_> {
         {
             let message = format!("unknown key `{}` in {place}", entry.key);
             let diagnostic = Diagnostic::error("unknown-key", message).at(entry.key_span);
-            self.refuse(match nearest(&entry.key, known.iter().copied()) {
-                Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+            let answer = remedy::for_key("model.layers[0]", entry, table, known);
+            self.refuse(match answer {
+                Some(answer) => diagnostic.help(answer),
                 None => {
                     let known: Vec<_> = known.iter().map(|key| format!("`{key}`")).collect();
                     diagnostic.help(format!("the keys here are {}", known.join(", ")))

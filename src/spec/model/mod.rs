@@ -11,7 +11,7 @@ mod name;
 pub mod preset;
 
 use super::document::{Node, Table};
-use super::section::{Section, Shape};
+use super::section::{KeyDoc, Section, Shape, describe};
 use crate::diagnostic::Diagnostic;
 use expand::expand;
 use layer_spec::LayerSpec;
@@ -22,6 +22,11 @@ use preset::{ModelType, Preset};
 pub struct ModelSpec {
     /// The layers in order; each only takes outputs of earlier ones.
     pub layers: Vec<LayerSpec>,
+}
+
+/// The keys of a layer, for the schema and for messages.
+pub fn describe_layer() -> Vec<KeyDoc> {
+    describe(expand::decode_layer)
 }
 
 impl ModelSpec {

@@ -6,6 +6,7 @@ use super::layer_spec::Source;
 use super::preset::ModelType;
 use crate::diagnostic::{Diagnostic, Span, nearest};
 use crate::spec::document::{Node, Table, Value};
+use crate::spec::remedy;
 use crate::spec::section::Choice;
 
 impl Expander<'_> {
@@ -36,8 +37,8 @@ impl Expander<'_> {
                     self.refuse(diagnostic.help(help));
                     return None;
                 }
-                match synonym(name).or_else(|| nearest(name, known())) {
-                    Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+                match remedy::for_value("layer.type", name, known()) {
+                    Some(answer) => diagnostic.help(answer),
                     None => diagnostic.help(
                         "README.md lists the layer types; a block of `[model.blocks]` is one too",
                     ),
@@ -52,9 +53,17 @@ impl Expander<'_> {
                     .at(node.span)
                     .help("for example: `type = \"linear\"`")
             }
-            None => Diagnostic::error("missing-key", format!("missing key `type` in `{path}`"))
-                .at(span)
-                .help("add `type = …`, for example `type = \"linear\"`"),
+            None => match remedy::for_missing_type("model.layers[0]", table) {
+                Some(entry) => {
+                    let message = format!("unknown key `{}` in `{path}`", entry.key);
+                    Diagnostic::error("unknown-key", message)
+                        .at(entry.key_span)
+                        .help("did you mean `type`?")
+                }
+                None => Diagnostic::error("missing-key", format!("missing key `type` in `{path}`"))
+                    .at(span)
+                    .help("add `type = …`, for example `type = \"linear\"`"),
+            },
         };
         self.refuse(diagnostic);
         None
@@ -207,39 +216,4 @@ impl Expander<'_> {
             }
         }
     }
-}
-
-/// What other libraries call a layer.
-fn synonym(name: &str) -> Option<&'static str> {
-    const SYNONYMS: &[(&str, &str)] = &[
-        ("dense", "linear"),
-        ("fc", "linear"),
-        ("fully_connected", "linear"),
-        ("conv", "conv2d"),
-        ("convolution", "conv2d"),
-        ("deconv", "conv_transpose2d"),
-        ("maxpool", "max_pool2d"),
-        ("max_pool", "max_pool2d"),
-        ("avgpool", "avg_pool2d"),
-        ("avg_pool", "avg_pool2d"),
-        ("global_avg_pool", "adaptive_avg_pool2d"),
-        ("batchnorm", "batch_norm"),
-        ("batchnorm2d", "batch_norm"),
-        ("bn", "batch_norm"),
-        ("layernorm", "layer_norm"),
-        ("attention", "multi_head_attention"),
-        ("mha", "multi_head_attention"),
-        ("swish", "silu"),
-        ("upsample", "interpolate2d"),
-        ("concatenate", "concat"),
-        ("cat", "concat"),
-        ("residual", "add"),
-        ("view", "reshape"),
-        ("transpose", "permute"),
-        ("sequential", "sequence"),
-    ];
-    let found = SYNONYMS
-        .iter()
-        .find(|(theirs, _)| *theirs == name.to_lowercase());
-    found.map(|(_, ours)| *ours)
 }

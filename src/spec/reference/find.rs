@@ -93,6 +93,9 @@ impl Resolver<'_> {
                 format!("write `{key} = {default}` in `[{table}]`: that is its default"),
             );
         }
+        if self.state.borrow().diagnostics.len() > MAX_EXPLAINED {
+            return (message, "refer to a key that is written".into());
+        }
         let mut written = Vec::new();
         collect_written(self.root, "", &mut written);
         let help = match nearest_path(name, written.iter().map(String::as_str)) {
@@ -106,6 +109,9 @@ impl Resolver<'_> {
         (message, help)
     }
 }
+
+/// What more wrong references than this may mean is not looked for: they are not shown.
+const MAX_EXPLAINED: usize = 100;
 
 fn collect_written(table: &Table, above: &str, written: &mut Vec<String>) {
     for entry in &table.entries {

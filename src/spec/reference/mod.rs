@@ -21,6 +21,7 @@ use super::section::{Findings, KeyDoc, Shape};
 use crate::diagnostic::{Diagnostic, Span};
 use resolver::Resolver;
 use texts::has_template;
+pub(super) use texts::size;
 
 pub(super) use environment::environment_names;
 pub use values::{drop_unused_values, unused_values};
@@ -135,7 +136,7 @@ impl<'a> References<'a> {
     fn path_keys(&self) -> &BTreeSet<String> {
         self.path_keys.get_or_init(|| {
             let mut keys = BTreeSet::new();
-            collect_paths(&super::describe(), "", &mut keys);
+            collect_paths(super::describe(), "", &mut keys);
             keys
         })
     }
@@ -199,7 +200,7 @@ fn joined(above: &str, key: &str) -> String {
 }
 
 /// A path without the numbers of items.
-fn unnumbered(path: &str) -> String {
+pub(super) fn unnumbered(path: &str) -> String {
     let mut rest = path;
     let mut plain = String::new();
     while let Some((before, after)) = rest.split_once('[') {

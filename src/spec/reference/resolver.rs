@@ -11,6 +11,7 @@ use crate::spec::document::{Entry, Node, Table, Value};
 use crate::spec::expression::{
     Names, Wrong, as_text, evaluate_part, literal, names_in, placed, unclosed, written_out,
 };
+use crate::spec::remedy;
 use crate::spec::template::{Part, escaped, is_template, parts};
 
 /// A longer chain of references is one that nobody can follow.
@@ -217,6 +218,14 @@ impl Resolver<'_> {
         names: &Scope<'_>,
         in_layers: bool,
     ) -> Result<Node, Box<Diagnostic>> {
+        for part in parts {
+            if let Part::Expression(inner) = part
+                && let Some(help) = remedy::for_expression(inner)
+            {
+                let message = "this is an expression of another program".to_owned();
+                return Err(refuse(inner, node.span, (message, help)));
+            }
+        }
         let is_ours = |inner: &str| {
             let found = names_in(inner);
             let is_dotted = |name: &&str| name.contains('.');

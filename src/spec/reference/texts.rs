@@ -93,7 +93,7 @@ pub(super) fn has_template(node: &Node) -> bool {
 }
 
 /// How many values there are, a long text counting as several.
-pub(super) fn size(node: &Node) -> usize {
+pub(in crate::spec) fn size(node: &Node) -> usize {
     match &node.value {
         Value::Str(text) => 1 + text.len() / 8,
         Value::Array(items) => 1 + items.iter().map(size).sum::<usize>(),

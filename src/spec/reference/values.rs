@@ -25,15 +25,10 @@ pub fn drop_unused_values(root: &mut Table) {
 fn keep_used(table: &mut Table, above: &str, used: &BTreeSet<String>) {
     table.entries.retain_mut(|entry| {
         let path = joined(above, &entry.key);
-        if used
-            .iter()
-            .any(|name| *name == path || path.starts_with(&format!("{name}.")))
-        {
+        if is_reached(&path, used) {
             return true;
         }
-        let is_below = used
-            .iter()
-            .any(|name| name.starts_with(&format!("{path}.")));
+        let is_below = is_entered(&path, used);
         if let Value::Table(inner) = &mut entry.node.value {
             keep_used(inner, &path, used);
         }
@@ -66,14 +61,12 @@ fn warn_of_unused(
 ) {
     for entry in &table.entries {
         let path = joined(above, &entry.key);
-        let reaches = |name: &String| *name == path || path.starts_with(&format!("{name}."));
-        if used.iter().any(reaches) || is_base(entry.key_span) {
+        if is_reached(&path, used) || is_base(entry.key_span) {
             continue;
         }
-        let below = |name: &String| name.starts_with(&format!("{path}."));
         match &entry.node.value {
             Value::Table(inner) => warn_of_unused(inner, &path, used, is_base, warnings),
-            _ if used.iter().any(below) => {}
+            _ if is_entered(&path, used) => {}
             _ => warnings.push(
                 Diagnostic::warning("unused-value", format!("nothing refers to `{path}`"))
                     .at(entry.key_span)
@@ -83,6 +76,20 @@ fn warn_of_unused(
             ),
         }
     }
+}
+
+/// Whether a name is that of a key, or of a table around it.
+fn is_reached(path: &str, used: &BTreeSet<String>) -> bool {
+    let ends = path.match_indices('.').map(|(at, _)| at);
+    ends.chain([path.len()])
+        .any(|end| used.contains(&path[..end]))
+}
+
+/// Whether a name is that of a key inside of a table.
+fn is_entered(path: &str, used: &BTreeSet<String>) -> bool {
+    let inside = format!("{path}.");
+    let next = used.range(inside.clone()..).next();
+    next.is_some_and(|name| name.starts_with(&inside))
 }
 
 /// The names in all expressions of a tree.

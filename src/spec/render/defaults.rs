@@ -10,7 +10,7 @@ use crate::spec::section::{KeyDoc, Shape};
 /// comments. Tables whose type an axis sets are left as they are.
 pub fn with_defaults(root: &Table, axes: &[String]) -> Table {
     let mut root = root.clone();
-    add_defaults(&mut root, &crate::spec::describe(), "", axes);
+    add_defaults(&mut root, crate::spec::describe(), "", axes);
     root
 }
 

@@ -26,6 +26,7 @@ use super::{Watch, unreadable};
 use crate::data::DataError;
 use crate::data::records::{Column, Part, Writer};
 use crate::spec::data::{FilesSpec, Format, Targets};
+use crate::spec::plain_file;
 use element::Layout;
 use stream::{Progress, Stream};
 
@@ -268,7 +269,7 @@ fn damaged(place: &str, reason: impl std::fmt::Display) -> DataError {
 
 /// Opens a file that must be no folder, with its length.
 fn open_plain(path: &Path) -> Result<(File, u64), DataError> {
-    let file = File::open(path).map_err(|e| unreadable(path, &e))?;
+    let file = plain_file::open(path).map_err(|e| unreadable(path, &e))?;
     let metadata = file.metadata().map_err(|e| unreadable(path, &e))?;
     if metadata.is_dir() {
         let error = std::io::Error::from(std::io::ErrorKind::IsADirectory);

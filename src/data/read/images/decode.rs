@@ -15,6 +15,7 @@ use image::{
 use super::png;
 use crate::spec::data::Channels;
 use crate::spec::document::plain_io_error;
+use crate::spec::plain_file;
 
 /// The most pixels of a picture: a file of a few bytes can claim to hold billions.
 pub const MAX_PIXELS: usize = 64_000_000;
@@ -169,7 +170,9 @@ fn contents(path: &Path) -> Result<Vec<u8>, String> {
         _ if !metadata.is_file() => Err("is no file".into()),
         0 => Err("is empty".into()),
         len if len > MAX_FILE => Err(format!("has {len} bytes, and 512 MiB are the most")),
-        _ => fs::read(path).map_err(unreadable),
+        _ => plain_file::read(path, MAX_FILE)
+            .map_err(unreadable)?
+            .ok_or_else(|| "has more than 512 MiB, which are the most".into()),
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -17,6 +16,7 @@ use super::cell::{Cell, Cells, List};
 use super::{Rows, Table};
 use crate::data::DataError;
 use crate::data::read::unreadable;
+use crate::spec::plain_file;
 
 /// Files of columns. Dates and times become texts that sort by time, lists of numbers columns of
 /// several values.
@@ -29,7 +29,7 @@ impl Table for Parquet<'_> {
     type Row = Vec<(String, Field)>;
 
     fn open(&self, path: &Path, seen: &Arc<AtomicU64>) -> Result<Rows<Self::Row>, DataError> {
-        let file = File::open(path).map_err(|e| unreadable(path, &e))?;
+        let file = plain_file::open(path).map_err(|e| unreadable(path, &e))?;
         let metadata = file.metadata().map_err(|e| unreadable(path, &e))?;
         if metadata.is_dir() {
             let error = std::io::Error::from(std::io::ErrorKind::IsADirectory);

@@ -9,13 +9,14 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use crate::data::DataError;
 use crate::data::read::bounded::Bounded;
 use crate::data::read::unreadable;
+use crate::spec::plain_file;
 
 /// The most bytes of a row; more are taken for a quote that was not closed, or for a file of another format.
 pub const MAX_ROW: u64 = 256 << 20;
 
 /// Opens a file, unpacked when its name ends in `.gz`; `seen` counts the file's own bytes.
 pub fn open(path: &Path, seen: &Arc<AtomicU64>) -> Result<Limited, DataError> {
-    let file = File::open(path).map_err(|e| unreadable(path, &e))?;
+    let file = plain_file::open(path).map_err(|e| unreadable(path, &e))?;
     let counted = Counted {
         file,
         seen: Arc::clone(seen),

@@ -1,0 +1,73 @@
+//! A verb or an argument that there is not, with what to write instead.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory};
+
+use super::Cli;
+use crate::diagnostic::Diagnostic;
+use crate::spec::remedy::{for_argument, for_verb};
+
+/// The refusal of a verb or argument that is not known; `None` for other errors, which clap words well.
+pub fn refusal(error: &clap::Error, arguments: &[String]) -> Option<Diagnostic> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let root = Cli::command();
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let verb = text(ContextKind::InvalidSubcommand)?;
+            let (name, command) = asked_for(&root, arguments);
+            let verbs: Vec<String> = visible(command).map(str::to_owned).collect();
+            let answer = for_verb(&name, &verb, &verbs);
+            let help = answer.unwrap_or_else(|| format!("`{name} --help` lists its verbs"));
+            let message = format!("`{name}` has no verb `{verb}`");
+            Some(Diagnostic::error("usage", message).help(help))
+        }
+        ErrorKind::UnknownArgument => {
+            let argument = text(ContextKind::InvalidArg)?;
+            let (name, command) = asked_for(&root, arguments);
+            // clap names a short flag alone where it stands among others.
+            let written = arguments
+                .iter()
+                .find(|written| written.starts_with(&argument));
+            let answer = for_argument(written.unwrap_or(&argument), &flags(command));
+            let help = answer.unwrap_or_else(|| format!("`{name} --help` lists its arguments"));
+            let message = if argument.starts_with('-') {
+                format!("`{name}` has no flag `{argument}`")
+            } else {
+                format!("`{name}` takes no argument `{argument}`")
+            };
+            Some(Diagnostic::error("usage", message).help(help))
+        }
+        _ => None,
+    }
+}
+
+fn visible(command: &Command) -> impl Iterator<Item = &str> {
+    let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
+    verbs.map(Command::get_name)
+}
+
+/// The verb of a command line, as it is written, with what it takes.
+fn asked_for<'a>(root: &'a Command, arguments: &[String]) -> (String, &'a Command) {
+    let (mut name, mut command) = ("runner".to_owned(), root);
+    for argument in arguments {
+        if let Some(verb) = command.find_subcommand(argument) {
+            name.push_str(&format!(" {argument}"));
+            command = verb;
+        }
+    }
+    (name, command)
+}
+
+fn flags(command: &Command) -> Vec<String> {
+    let shown = command
+        .get_arguments()
+        .filter(|argument| !argument.is_hide_set());
+    let flags = shown.filter_map(|argument| argument.get_long());
+    flags
+        .chain(["help", "log", "verbose"])
+        .map(str::to_owned)
+        .collect()
+}

@@ -1,0 +1,101 @@
+//! Files that an experiment names, opened so that no name can block or fill the memory.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Opens a regular file. A folder, a device, a pipe or a socket is refused without being read: reading one may
+/// wait for ever, never end, or change what it stands for.
+pub fn open(path: &Path) -> io::Result<File> {
+    // Before it is opened, since opening a device can have effects already.
+    check(&fs::metadata(path)?)?;
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        // It may have become a pipe in between, and some files of /proc wait for their content.
+        options.custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+    }
+    let file = options.open(path)?;
+    check(&file.metadata()?)?;
+    Ok(file)
+}
+
+/// The content of a regular file; `None` when it has more bytes than `most`, whatever size it claims to have.
+pub fn read(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= most).then_some(bytes))
+}
+
+/// Whether something is a regular file; the error says what it is instead.
+pub fn check(metadata: &fs::Metadata) -> io::Result<()> {
+    let kind = metadata.file_type();
+    if kind.is_file() {
+        return Ok(());
+    }
+    if kind.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    let what = special(&kind);
+    let reason = format!("it is {what}, and only regular files are read");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, reason))
+}
+
+#[cfg(unix)]
+fn special(kind: &fs::FileType) -> &'static str {
+    use std::os::unix::fs::FileTypeExt;
+    if kind.is_fifo() {
+        "a named pipe"
+    } else if kind.is_socket() {
+        "a socket"
+    } else if kind.is_char_device() || kind.is_block_device() {
+        "a device"
+    } else {
+        "a special file"
+    }
+}
+
+#[cfg(not(unix))]
+fn special(_: &fs::FileType) -> &'static str {
+    "a special file"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_counts_by_the_bytes_that_it_gives() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, [0; 100]).unwrap();
+        assert_eq!(read(&path, 100).unwrap().unwrap().len(), 100);
+        assert_eq!(read(&path, 99).unwrap(), None);
+        assert!(open(folder.path()).is_err());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_is_no_regular_file_is_neither_read_nor_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        let name = std::ffi::CString::new(fifo.to_str().unwrap()).unwrap();
+        // SAFETY: the name is a string that ends in a zero byte.
+        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        let socket = folder.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        for path in [
+            &fifo,
+            &socket,
+            Path::new("/dev/zero"),
+            Path::new("/dev/stdin"),
+        ] {
+            let reason = open(path).unwrap_err().to_string();
+            assert!(reason.contains("only regular files are read"), "{reason}");
+        }
+        // A file that claims to have no bytes and has some.
+        assert_eq!(read(Path::new("/proc/self/status"), 10).unwrap(), None);
+    }
+}
