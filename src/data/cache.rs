@@ -17,7 +17,7 @@ use crate::diagnostic::nearest;
 use crate::spec::data::{FilesSpec, Format};
 
 /// A change of what readers make of the same files: older cached files are then not used.
-const READERS: u32 = 3;
+const READERS: u32 = 4;
 
 /// Files with absolute paths and without patterns, which start from `base`.
 pub fn resolve(spec: &FilesSpec, base: &Path) -> Result<FilesSpec, DataError> {
@@ -191,7 +191,7 @@ pub(super) fn digest_by(
         .roles
         .columns
         .iter()
-        .map(|c| json!([c.name, c.kind]))
+        .map(|c| json!([c.name, c.kind, c.missing_values, c.date_format]))
         .collect();
     let work = json!({
         "readers": READERS,
@@ -199,6 +199,7 @@ pub(super) fn digest_by(
         "format": files.format,
         "on_bad_item": files.on_bad_item,
         "types": types,
+        "values": files.roles.values,
         "target": files.roles.target,
         "features": files.roles.features,
         "ignore": files.roles.ignore,

@@ -39,6 +39,7 @@ mod schema;
 mod serve;
 pub mod support;
 mod sweeps;
+mod tables;
 mod tasks;
 #[cfg(unix)]
 mod terminal;
