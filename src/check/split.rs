@@ -2,9 +2,9 @@
 
 use super::Point;
 use super::data::{contradiction, files, is_true, says, written};
-use crate::data::{ClassCounts, TargetPlan};
+use crate::data::{ClassCounts, Dataset, TargetPlan};
 use crate::diagnostic::Diagnostic;
-use crate::spec::data::{DataSource, Format, MnistPart, SplitOrder};
+use crate::spec::data::{DataSource, FilesSpec, Format, MnistPart, SplitOrder};
 use crate::spec::task::TaskKind;
 
 pub fn split_leaves_items(point: &Point<'_>) -> Option<Diagnostic> {
@@ -65,6 +65,12 @@ pub fn one_test_split(point: &Point<'_>) -> Option<Diagnostic> {
             "`data.split.test` is set, and `data.test_path` names the test items",
             "remove one of them",
         ),
+        DataSource::Files(_) if located(point).is_some_and(|files| !files.test_path.is_empty()) => {
+            (
+                "`data.split.test` is set, and the data has a test split of its own",
+                "remove `test`",
+            )
+        }
         _ => return None,
     };
     Some(
@@ -74,6 +80,14 @@ pub fn one_test_split(point: &Point<'_>) -> Option<Diagnostic> {
     )
 }
 
+/// The files as they were found, where splits of theirs are named.
+fn located<'a>(point: &'a Point<'_>) -> Option<&'a FilesSpec> {
+    match &point.data?.dataset {
+        Dataset::Files { files, .. } => Some(files),
+        _ => None,
+    }
+}
+
 /// A valid split comes from one place alone.
 pub fn one_valid_split(point: &Point<'_>) -> Option<Diagnostic> {
     let split = &point.spec.data.split;
@@ -81,6 +95,22 @@ pub fn one_valid_split(point: &Point<'_>) -> Option<Diagnostic> {
         &point.spec.data.source,
         DataSource::Files(files) if !files.valid_path.is_empty()
     );
+    let is_split = !has_files && located(point).is_some_and(|files| !files.valid_path.is_empty());
+    if is_split {
+        let written = |key: &str| written(point, key);
+        let key = match split.folds {
+            Some(_) => "data.split.folds",
+            None => "data.split.valid",
+        };
+        let span = written(key)?;
+        return Some(
+            contradiction(format!(
+                "`{key}` is set, and the data has a valid split of its own"
+            ))
+            .at(span)
+            .help("remove it; or name the folder of the train split in `path`, to split that one"),
+        );
+    }
     let says = [
         (has_files, "data.valid_path", "names the valid items"),
         (

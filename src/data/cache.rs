@@ -18,7 +18,10 @@ use crate::spec::document::plain_io_error;
 use crate::spec::plain_file;
 
 /// A change of what readers make of the same files: older cached files are then not used.
-const READERS: u32 = 3;
+const READERS: u32 = 4;
+
+/// Those of runs of format 2, whose data is known by their digest.
+const FORMER_READERS: u32 = 3;
 
 /// Files with absolute paths and without patterns, which start from `base`.
 pub fn resolve(spec: &FilesSpec, base: &Path) -> Result<FilesSpec, DataError> {
@@ -215,11 +218,14 @@ pub(super) fn digests_by(
         // Where files lie does not matter.
         paths.clear();
     }
-    Ok([contents, former].map(|contents| digest_of(&files, contents)))
+    Ok([
+        digest_of(&files, contents, READERS),
+        digest_of(&files, former, FORMER_READERS),
+    ])
 }
 
-/// The digest of contents that are read as these files are.
-fn digest_of(files: &FilesSpec, contents: Vec<Json>) -> String {
+/// The digest of contents that are read as these files are, by the readers of a version.
+fn digest_of(files: &FilesSpec, contents: Vec<Json>, readers: u32) -> String {
     // No field can be added without a decision whether readers see it.
     let FilesSpec {
         format,
@@ -231,9 +237,15 @@ fn digest_of(files: &FilesSpec, contents: Vec<Json>) -> String {
         // What is fitted to texts after they were read; the run's fingerprint has it.
         tokens: _,
     } = files;
-    let types = roles.columns.iter().map(|c| json!([c.name, c.kind]));
-    let work = json!({
-        "readers": READERS,
+    let types = roles.columns.iter().map(|c| {
+        if readers == FORMER_READERS {
+            json!([c.name, c.kind])
+        } else {
+            json!([c.name, c.kind, c.missing_values, c.date_format])
+        }
+    });
+    let mut work = json!({
+        "readers": readers,
         "contents": contents,
         "format": format,
         "on_bad_item": on_bad_item,
@@ -243,6 +255,9 @@ fn digest_of(files: &FilesSpec, contents: Vec<Json>) -> String {
         "ignore": roles.ignore,
         "missing_is_bad": read::missing_is_bad(files),
     });
+    if readers != FORMER_READERS {
+        work["values"] = json!(roles.values);
+    }
     sha256_hex(work.to_string().as_bytes())
 }
 

@@ -15,16 +15,19 @@ mod load;
 mod missing;
 pub mod mnist;
 mod noticed;
+pub mod oddity;
 pub mod order;
 pub mod origin;
 pub mod profile;
 pub mod read;
 pub mod records;
+pub mod sentinel;
 mod series;
 pub mod serve;
 pub mod sheet;
 pub mod split;
 mod sums;
+pub mod suspects;
 pub mod time;
 pub mod uses;
 
@@ -633,6 +636,7 @@ fn files_plan(
     watch: Watch<'_>,
 ) -> Result<Located, DataError> {
     let files = cache::resolve(files, &folders.base)?;
+    let (files, layout) = read::images::settle(files)?;
     let cache = folders.cache.join("data");
     cache::refuse_twice(&files, &cache)?;
     let digest = cache::digest(&files, &cache, Trust::Stamps)?;
@@ -651,6 +655,10 @@ fn files_plan(
         let num = counted(skipped, "item");
         format!("{num} could not be decoded and {are} left out; `runner data` lists them")
     });
+    let notice = match (layout, notice) {
+        (Some(layout), Some(notice)) => Some(format!("{layout}; {notice}")),
+        (layout, notice) => layout.or(notice),
+    };
     let plan = DataPlan {
         noticed: Noticed::of(&files, &splits),
         target: encoder.target.plan(&input),

@@ -4,8 +4,10 @@
 use super::DataError;
 use super::encode::{InputEncoder, TargetEncoder};
 use super::load::Splits;
+use super::oddity::Oddity;
 use super::records::Records;
 use super::serve::Split;
+use super::suspects;
 use crate::spec::data::{ColumnSpec, FilesSpec};
 
 /// What was found besides what a run needs.
@@ -35,7 +37,7 @@ impl Noticed {
         let records = &set.records;
         let features: Vec<usize> = match &set.encoder.input {
             InputEncoder::Features { features, .. } => features.iter().map(|f| f.column).collect(),
-            InputEncoder::Text { column, .. } => vec![*column],
+            InputEncoder::Text { column, .. } | InputEncoder::Array { column, .. } => vec![*column],
             _ => Vec::new(),
         };
         let mut used = features.clone();
@@ -53,6 +55,14 @@ impl Noticed {
                 warnings.push(nearly.error(files).note(note));
             }
         }
+        let mut all: Vec<usize> = features.clone();
+        all.extend(set.encoder.target.columns());
+        let mut is_used = |name: &str| all.iter().any(|at| records.columns()[*at].name == name);
+        let odd = records.header.oddities.iter();
+        let odd = odd.filter(|odd| odd.is_about(&mut is_used));
+        warnings.extend(odd.map(Oddity::error));
+        warnings.extend(suspects::sentinels(files, records, &all));
+        warnings.extend(suspects::row_numbers(files, records, &features));
         for (at, said) in files.roles.columns.iter().enumerate() {
             let column = features
                 .iter()

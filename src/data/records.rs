@@ -9,6 +9,8 @@ use std::io::{self, BufWriter, Read, Seek, Write};
 use std::ops::Range;
 use std::path::Path;
 
+use super::oddity::Oddity;
+use super::sentinel::Ends;
 use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
@@ -184,6 +186,12 @@ pub struct Header {
     /// Columns that were found to be no numbers although most of their values are.
     #[serde(default)]
     pub nearly_numbers: Vec<NearlyNumbers>,
+    /// What else is most likely a mistake in how the files are read.
+    #[serde(default)]
+    pub oddities: Vec<Oddity>,
+    /// The least and the largest values of each column of numbers.
+    #[serde(default)]
+    pub ends: Vec<Ends>,
     /// Where the files and folders were that the records were read from, in the order of the plan.
     #[serde(default)]
     pub roots: Vec<String>,
@@ -249,6 +257,12 @@ impl Header {
         self.parts.iter().sum()
     }
 
+    /// What is odd about a column.
+    pub fn oddity_of(&self, column: &str) -> Option<&Oddity> {
+        let mut oddities = self.oddities.iter();
+        oddities.find(|odd| odd.columns.iter().any(|name| name == column))
+    }
+
     /// Names places by where the same files are now: records are found by what files hold, and may have
     /// been read elsewhere.
     pub fn move_to(&mut self, roots: &[String]) {
@@ -257,7 +271,8 @@ impl Header {
         moves.sort_by_key(|(then, _)| std::cmp::Reverse(then.len()));
         let skipped = self.skipped.iter_mut().map(|skipped| &mut skipped.place);
         let odd = self.nearly_numbers.iter_mut().map(|odd| &mut odd.place);
-        for place in skipped.chain(odd) {
+        let oddities = self.oddities.iter_mut().map(|odd| &mut odd.message);
+        for place in skipped.chain(odd).chain(oddities) {
             let then_now = moves.iter().find(|(then, _)| place.contains(then.as_str()));
             if let Some((then, now)) = then_now {
                 *place = place.replacen(then.as_str(), now, 1);
@@ -510,7 +525,8 @@ impl Extent {
     }
 }
 
-fn number(kind: &ColumnKind, bytes: &[u8]) -> f64 {
+/// The number that the bytes of one value hold; NaN where there is none.
+pub(super) fn number(kind: &ColumnKind, bytes: &[u8]) -> f64 {
     let word = || {
         let mut word = [0; 4];
         word.copy_from_slice(bytes);
@@ -606,6 +622,7 @@ impl Writer {
             infinite: 0,
         };
         self.header.extents = vec![none; self.header.columns.len()];
+        self.header.ends = vec![Ends::default(); self.header.columns.len()];
     }
 
     /// The columns that were stated, empty before.
@@ -635,8 +652,17 @@ impl Writer {
         self.header.parts[self.part] += num;
         for record in records.chunks_exact(self.record_size.max(1)) {
             let columns = self.header.columns.iter().zip(&self.ranges);
-            for ((column, range), extent) in columns.zip(&mut self.header.extents) {
-                extent.see(&column.kind, &record[range.clone()]);
+            let measured = self.header.extents.iter_mut().zip(&mut self.header.ends);
+            for ((column, range), (extent, ends)) in columns.zip(measured) {
+                let bytes = &record[range.clone()];
+                extent.see(&column.kind, bytes);
+                if matches!(
+                    column.kind,
+                    ColumnKind::Numbers | ColumnKind::Doubles | ColumnKind::Whole
+                ) {
+                    let values = bytes.chunks_exact(column.kind.size());
+                    values.for_each(|value| ends.see(number(&column.kind, value)));
+                }
             }
         }
         match &mut self.out {
@@ -681,6 +707,11 @@ impl Writer {
     /// Notes columns that are no numbers although most of their values are.
     pub fn note_nearly_numbers(&mut self, columns: Vec<NearlyNumbers>) {
         self.header.nearly_numbers = columns;
+    }
+
+    /// Notes what is most likely a mistake in how the files are read.
+    pub fn note_oddities(&mut self, oddities: Vec<Oddity>) {
+        self.header.oddities = oddities;
     }
 
     /// Says where the files and folders are that are read, in the order of the plan.

@@ -87,9 +87,20 @@ fn keys(files: &FilesSpec, records: &Records, column: usize) -> Result<Vec<f64>,
     let of = &records.columns()[column];
     let refuse = |what: String| {
         let message = format!("items cannot be ordered by `{}`: {what}", of.name);
-        DataError::new(message)
-            .key("data.split.order_by")
-            .help(format!("write its values as numbers or as dates such as {FORMS}"))
+        let error = DataError::new(message).key("data.split.order_by");
+        let known = records
+            .header
+            .oddity_of(&of.name)
+            .filter(|odd| odd.message.contains("dates"));
+        let error = match known {
+            Some(odd) => DataError {
+                notes: odd.notes.clone(),
+                helps: odd.helps.iter().filter(|help| help.contains("date_format")).cloned().collect(),
+                ..error
+            },
+            None => error.help(format!("write its values as numbers or as dates such as {FORMS}; of other dates, `date_format` says how they are written")),
+        };
+        error
             .help("or, where the items stand in their order, write `order = \"time\"` in place of `order_by`")
     };
     if of.len() != 1 {

@@ -1,5 +1,7 @@
 //! What items can be ordered by: numbers, and dates and times in ISO 8601.
 
+use crate::spec::data::days_of;
+
 /// Seconds of a day.
 const DAY: f64 = 86_400.0;
 
@@ -29,7 +31,7 @@ pub fn instant(text: &str) -> Option<f64> {
     if parts.next().is_some() {
         return None;
     }
-    let days = days_since_1970(year, month, day) as f64 * DAY;
+    let days = days_of(i64::from(year), i64::from(month), i64::from(day)) as f64 * DAY;
     match rest {
         None => Some(days),
         Some(rest) => Some(days + time(rest.trim())?),
@@ -92,15 +94,6 @@ fn last_day(year: i32, month: i32) -> i32 {
         4 | 6 | 9 | 11 => 30,
         _ => 31,
     }
-}
-
-/// Days of the Gregorian calendar, counted in years that begin with March (Hinnant, 2013).
-fn days_since_1970(year: i32, month: i32, day: i32) -> i64 {
-    let year = i64::from(if month <= 2 { year - 1 } else { year });
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * ((i64::from(month) + 9) % 12) + 2) / 5 + i64::from(day) - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
 #[cfg(test)]

@@ -194,6 +194,13 @@ impl Uses {
                 .collect();
             names.join(", ")
         };
+        // What is learned from values that nobody meant is not worth a run.
+        let mut is_used = |name: &str| self.used().any(|at| columns[at].name == name);
+        let mut oddities = records.header.oddities.iter();
+        if let Some(odd) = oddities.find(|odd| odd.is_refused && odd.is_about(&mut is_used)) {
+            return Err(odd.error());
+        }
+        let odd = |at: usize| records.header.oddity_of(&columns[at].name);
         if self.features.is_empty() {
             return Err(DataError::new("no column is left to give the network")
                 .key("data.features")
@@ -234,6 +241,9 @@ impl Uses {
             .collect();
         if let (Some(at), true) = (texts.first(), self.features.len() > 1) {
             let name = &columns[*at].name;
+            if let Some(odd) = odd(*at) {
+                return Err(odd.error().key("data.features"));
+            }
             if let Some(nearly) = nearly(*at) {
                 let note = "so it is taken for texts, which cannot be put beside other features";
                 return Err(nearly.error(files).key("data.features").note(note));
@@ -275,6 +285,9 @@ impl Uses {
             .find(|at| columns[**at].kind == ColumnKind::Text)
         {
             let name = &columns[*text].name;
+            if let Some(odd) = odd(*text) {
+                return Err(odd.error().key("data.target"));
+            }
             if let Some(nearly) = nearly(*text) {
                 let note = "so it is taken for texts, which cannot be a target";
                 return Err(nearly.error(files).key("data.target").note(note));
@@ -308,7 +321,10 @@ impl NearlyNumbers {
                     all.join(", ")
                 ))
             }
-            _ => error.help("mend it, or write `null` for a missing value"),
+            _ => error.help(format!(
+                "mend it; or, where it stands for a missing value, write `missing_values = [{}]` and what becomes of missing values, such as `missing = \"drop\"`",
+                Value::Str(self.text.clone()).to_toml()
+            )),
         };
         error.help(format!(
             "or say what the column is, with `[[data.columns]]`, `name = {}` and `type`: with \"number\" such rows are refused, or left out with `on_bad_item = \"skip\"`; \"category\" keeps it as it is",

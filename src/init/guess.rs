@@ -2,8 +2,9 @@
 
 use super::{Found, Line, quoted_all};
 use crate::data::DataError;
-use crate::data::profile::{ColumnProfile, ValueProfile};
+use crate::data::profile::{ColumnProfile, ValueProfile, short};
 use crate::data::records::ColumnKind;
+use crate::data::suspects::names_rows;
 use crate::spec::data::{DataKind, Missing};
 use crate::spec::section::Choice;
 use crate::spec::task::TaskKind;
@@ -18,7 +19,7 @@ pub struct Guess {
     /// What it is foretold from, where not from all other columns.
     pub features: Option<String>,
     /// Columns that are left out, with the reason.
-    pub ignored: Vec<(String, &'static str)>,
+    pub ignored: Vec<(String, String)>,
     /// `[[data.columns]]`
     pub columns: Vec<Vec<Line>>,
     /// What becomes of missing values, and where they are in words.
@@ -140,6 +141,7 @@ impl Found {
             guess.columns.extend(said_of_target(target, task));
         }
         guess.choose(&features);
+        guess.say(&self.said);
         if !features.is_empty() && guess.ignored.len() == features.len() {
             let reasons = guess.ignored.iter().take(8);
             let reasons: Vec<_> = reasons
@@ -298,7 +300,7 @@ impl Guess {
             None => {
                 let texts = kept.iter().filter(is_text);
                 let reason = "a text, which cannot stand beside other columns";
-                let texts = texts.map(|column| (column.column.name.clone(), reason));
+                let texts = texts.map(|column| (column.column.name.clone(), reason.to_owned()));
                 self.ignored.extend(texts);
                 kept.retain(|column| column.column.kind != ColumnKind::Text);
             }
@@ -320,6 +322,25 @@ impl Guess {
         self.missing = shown.map(|shown| (policy, shown));
     }
 
+    /// Adds what has to be said of columns that are used.
+    fn say(&mut self, said: &[(String, Vec<Line>)]) {
+        let is_ignored = |name: &String| self.ignored.iter().any(|(other, _)| other == name);
+        let used = said.iter().filter(|(name, _)| !is_ignored(name));
+        for (name, lines) in used.cloned().collect::<Vec<_>>() {
+            let named = Line::text("name", &name, "more about this column");
+            let is_it =
+                |of: &&mut Vec<Line>| of.first().is_some_and(|line| line.value == named.value);
+            match self.columns.iter_mut().find(is_it) {
+                Some(of) => {
+                    let known = |line: &Line| of.iter().any(|other| other.key == line.key);
+                    let more: Vec<Line> = lines.into_iter().filter(|line| !known(line)).collect();
+                    of.extend(more);
+                }
+                None => self.columns.push([vec![named], lines].concat()),
+            }
+        }
+    }
+
     /// The columns that are left out, as TOML.
     pub fn ignored_names(&self) -> String {
         let names: Vec<_> = self.ignored.iter().map(|(name, _)| name.clone()).collect();
@@ -332,36 +353,58 @@ fn show_missing(column: &ColumnProfile) -> String {
 }
 
 /// Why a column is of no use, whatever it is for.
-fn reason_against(column: &ColumnProfile) -> Option<&'static str> {
+fn reason_against(column: &ColumnProfile) -> Option<String> {
     let name = column.column.name.to_lowercase();
-    let is_id =
-        name == "id" || name == "index" || name.ends_with("_id") || name.starts_with("unnamed");
+    let is_id = names_rows(&name) || name.starts_with("unnamed");
     let looks_like_date = |name: &String| {
         let bytes = name.as_bytes();
         bytes.len() >= 10 && bytes[4] == b'-' && bytes[7] == b'-' && bytes[0].is_ascii_digit()
     };
-    match &column.values {
-        ValueProfile::Numbers(numbers) if numbers.is_counting => Some("it counts the rows"),
-        ValueProfile::Numbers(numbers) if numbers.num > 1 && numbers.min == numbers.max => {
-            Some("it is always the same")
+    let always = "it is always the same";
+    let reason = match &column.values {
+        ValueProfile::Numbers(numbers)
+            if numbers.is_counting && (is_id || numbers.min.abs() <= 1.0) =>
+        {
+            return Some(format!(
+                "it numbers the rows from {} to {}",
+                short(numbers.min),
+                short(numbers.max)
+            ));
         }
-        ValueProfile::Categories(counts) if counts.len() == 1 => Some("it is always the same"),
+        ValueProfile::Numbers(numbers) if numbers.is_counting => {
+            return Some(format!(
+                "it rises by 1 from row to row, {} to {}, as what only says where a row is",
+                short(numbers.min),
+                short(numbers.max)
+            ));
+        }
+        ValueProfile::Numbers(numbers) if numbers.num > 1 && numbers.min == numbers.max => always,
+        ValueProfile::Categories(counts) if counts.len() == 1 => always,
         ValueProfile::Categories(counts)
             if counts.iter().all(|(name, _)| looks_like_date(name)) =>
         {
-            Some("dates; `data.split.order_by` can hold out the latest")
+            "dates; `data.split.order_by` can hold out the latest"
         }
         ValueProfile::Categories(counts)
             if counts.len() > MAX_CLASSES && counts.iter().all(|(_, num)| *num == 1) =>
         {
-            Some("it names each row")
+            "it names each row"
         }
-        ValueProfile::Numbers(numbers) if is_id && numbers.is_whole => Some("it numbers the rows"),
+        ValueProfile::Numbers(numbers) if is_id && name != "column_1" && numbers.is_whole => {
+            match &numbers.different {
+                // Rows that share it are of one patient or shop.
+                Some(all) if (all.len() as u64) < numbers.num => {
+                    "by its name it says what a row is of, and rows share it; `data.split.group_by` can keep them together"
+                }
+                _ => "by its name and its whole numbers it says which row it is, or what it is of",
+            }
+        }
         ValueProfile::Nothing if !matches!(column.column.kind, ColumnKind::Bytes) => {
-            Some("it has no values")
+            "it has no values"
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(reason.to_owned())
 }
 
 /// What a target asks for by itself.

@@ -4,11 +4,14 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::{Found, Line, pictures};
+use super::{Found, Line, mend, pictures};
 use crate::data::DataError;
-use crate::data::profile::ColumnProfile;
-use crate::data::read::{open, read, unreadable, unwritable};
+use crate::data::oddity::Oddity;
+use crate::data::profile::{ColumnProfile, ValueProfile};
+use crate::data::read::tables::head::Head;
+use crate::data::read::{magic, open, read, unreadable, unwritable};
 use crate::data::records::{Opened, Records, Writer};
+use crate::data::suspects;
 use crate::spec::data::{DataKind, FilesSpec, Format};
 use crate::spec::section::Choice;
 
@@ -77,25 +80,22 @@ fn files(paths: &[PathBuf], written: String, base: &Path) -> Result<Found, DataE
         kind,
         path: written,
         keys: Vec::new(),
+        said: Vec::new(),
         columns: Vec::new(),
         num_items: 0,
         warnings: Vec::new(),
     };
     match &mut files.format {
         Format::Csv {
-            delimiter, header, ..
+            delimiter,
+            header,
+            rows,
+            ..
         } => {
-            let head = String::from_utf8_lossy(&head);
-            (*delimiter, *header) = dialect(&head);
-            if *delimiter != ',' {
-                let meaning = "what stands between two values";
-                let text = delimiter.to_string();
-                found.keys.push(Line::text("delimiter", &text, meaning));
-            }
-            if !*header {
-                let meaning = "the first row holds values, not names";
-                found.keys.push(Line::new("header", "false", meaning));
-            }
+            let is_cut = head.len() as u64 == HEAD;
+            let dialect = Head::of(&String::from_utf8_lossy(&head), is_cut).dialect();
+            (*delimiter, *header) = (dialect.delimiter, dialect.header);
+            (rows.skip_rows, rows.comment) = (dialect.skip_rows, dialect.comment);
         }
         Format::Npy { targets } | Format::Idx { targets } => {
             if let ([inputs], Some(path)) = (paths, targets_beside(first)) {
@@ -110,15 +110,23 @@ fn files(paths: &[PathBuf], written: String, base: &Path) -> Result<Found, DataE
         }
         _ => {}
     }
-    let records = records(&files)?;
+    let records = mend::read(&mut files, &mut found)?;
     found.columns = ColumnProfile::all(&records);
+    for (at, column) in found.columns.iter_mut().enumerate() {
+        // Row numbers may have been shuffled with their rows.
+        if let ValueProfile::Numbers(numbers) = &mut column.values {
+            numbers.is_counting |= suspects::numbers_rows(&records, at);
+        }
+    }
     found.num_items = records.len();
     let nearly = &records.header.nearly_numbers;
     found.warnings = nearly.iter().map(|nearly| nearly.error(&files)).collect();
+    let oddities = records.header.oddities.iter();
+    found.warnings.extend(oddities.map(Oddity::error));
     Ok(found)
 }
 
-fn records(files: &FilesSpec) -> Result<Records, DataError> {
+pub(super) fn records(files: &FilesSpec) -> Result<Records, DataError> {
     let sizes = files.path.iter().map(fs::metadata);
     let size: u64 = sizes.flatten().map(|meta| meta.len()).sum();
     if size <= IN_MEMORY {
@@ -162,6 +170,7 @@ fn kind_of(path: &Path, head: &[u8]) -> Result<DataKind, DataError> {
         Err(DataError::new(message).help(help))
     };
     let starts = |magic: &[u8]| head.starts_with(magic);
+    let unread = magic::unread(head);
     Ok(match extension {
         "csv" | "tsv" | "tab" => DataKind::Csv,
         "jsonl" | "ndjson" => DataKind::JsonLines,
@@ -175,6 +184,10 @@ fn kind_of(path: &Path, head: &[u8]) -> Result<DataKind, DataError> {
                 "is a single picture",
                 "name the folder that holds a folder of pictures for each class",
             );
+        }
+        _ if unread.is_some() => {
+            let (what, help) = unread.unwrap_or_default();
+            return refuse(&format!("is {what}"), help);
         }
         _ if starts(b"\x93NUMPY") => DataKind::Npy,
         _ if starts(b"PAR1") => DataKind::Parquet,
@@ -204,7 +217,7 @@ fn kind_of(path: &Path, head: &[u8]) -> Result<DataKind, DataError> {
                         "write one object a line: `jq -c '.[]' FILE > FILE.jsonl`",
                     );
                 }
-                _ if is_table(text) => DataKind::Csv,
+                _ if Head::of(text, head.len() as u64 == HEAD).is_table() => DataKind::Csv,
                 _ if extension == "txt" => DataKind::Text,
                 _ => {
                     return refuse(
@@ -215,59 +228,6 @@ fn kind_of(path: &Path, head: &[u8]) -> Result<DataKind, DataError> {
             }
         }
     })
-}
-
-const DELIMITERS: [char; 4] = [',', ';', '\t', '|'];
-
-/// Lines that are whole, as many as tell a table.
-fn lines(text: &str) -> Vec<&str> {
-    const LINES: usize = 20;
-    let whole = match text.len() as u64 + 4 > HEAD {
-        true => text.rsplit_once('\n').map_or(text, |(whole, _)| whole),
-        false => text,
-    };
-    let lines = whole.lines().filter(|line| !line.trim().is_empty());
-    lines.take(LINES).collect()
-}
-
-/// How often a delimiter stands outside of quotes.
-fn separators(line: &str, delimiter: char) -> usize {
-    let mut is_quoted = false;
-    let counted = line.chars().filter(|c| {
-        is_quoted ^= *c == '"';
-        *c == delimiter && !is_quoted
-    });
-    counted.count()
-}
-
-/// Whether every line has the same number of one delimiter.
-fn is_table(text: &str) -> bool {
-    let lines = lines(text);
-    lines.len() >= 3 && DELIMITERS.iter().any(|d| is_even(&lines, *d))
-}
-
-fn is_even(lines: &[&str], delimiter: char) -> bool {
-    let mut counts = lines.iter().map(|line| separators(line, delimiter));
-    let first = counts.next().unwrap_or(0);
-    first > 0 && counts.all(|count| count == first)
-}
-
-/// The delimiter, and whether the first row names the columns: it then holds no number.
-fn dialect(text: &str) -> (char, bool) {
-    let lines = lines(text.trim_start_matches('\u{feff}'));
-    let first = lines.first().copied().unwrap_or("");
-    let most = |delimiter: &&char| {
-        (
-            is_even(&lines, **delimiter),
-            separators(first, **delimiter),
-            // The first of equals.
-            **delimiter == ',',
-        )
-    };
-    let delimiter = DELIMITERS.iter().max_by_key(most).copied().unwrap_or(',');
-    let mut values = first.split(delimiter);
-    let is_number = |value: &str| value.trim().trim_matches('"').parse::<f64>().is_ok();
-    (delimiter, !values.any(is_number))
 }
 
 /// The file of targets beside a file of inputs, by the usual pairs of names.
@@ -326,32 +286,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_way_a_table_is_written_is_found_out() {
-        assert_eq!(dialect("a,b\n1,2\n"), (',', true));
-        assert_eq!(dialect("a;b\n1,5;2\n1;2,5\n"), (';', true));
-        assert_eq!(dialect("a\tb c\n1\t2, 3\n"), ('\t', true));
-        assert_eq!(dialect("1|2\n3|4\n"), ('|', false));
-        assert_eq!(dialect("\"a;b;c\",d\n\"1;2\",3\n"), (',', true));
-        assert_eq!(dialect("\u{feff}\"1.5\",x\n"), (',', false));
-        assert_eq!(dialect("name\nAnn\n"), (',', true));
-        assert_eq!(dialect(""), (',', true));
-        assert!(is_table("a|b\n1|2\n3|4\n"));
-        assert!(!is_table(
-            "Well, this is a text.\nAnd it goes on.\nTo here, and on, and on.\n"
-        ));
-        // The last line of a head may be cut.
-        let long = format!("a,b\n{}", "1,2\n".repeat(20_000));
-        assert!(is_table(&long[..HEAD as usize - 1]));
-    }
-
-    #[test]
     fn formats_are_told_by_names_then_by_content() {
         let kind = |name: &str, head: &[u8]| kind_of(Path::new(name), head).unwrap();
         assert_eq!(kind("A.CSV.gz", b""), DataKind::Csv);
         assert_eq!(kind("a.tsv", b""), DataKind::Csv);
         assert_eq!(kind("a.json", b"\n {\"a\": 1}"), DataKind::JsonLines);
         assert_eq!(kind("a", b"\x93NUMPY\x01"), DataKind::Npy);
-        assert_eq!(kind("a.zip", b"PK\x03\x04"), DataKind::Npz);
+        assert_eq!(kind("a.zip", b"PK\x03\x04..x.npy"), DataKind::Npz);
+        for (name, head, what) in [
+            (
+                "a.xlsx",
+                &b"PK\x03\x04..[Content_Types].xml"[..],
+                "an Excel workbook",
+            ),
+            ("a.pkl", b"\x80\x04\x95\0", "a Python pickle"),
+            ("a.db", b"SQLite format 3\0", "an SQLite database"),
+        ] {
+            let error = kind_of(Path::new(name), head).unwrap_err();
+            assert_eq!(error.message, format!("`{name}` is {what}"));
+        }
         assert_eq!(
             kind("t10k-images-idx3-ubyte", &[0, 0, 8, 3, 0]),
             DataKind::Idx

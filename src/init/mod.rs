@@ -6,6 +6,7 @@
 
 mod guess;
 mod look;
+mod mend;
 mod pictures;
 mod write;
 
@@ -26,6 +27,8 @@ pub struct Found {
     pub path: String,
     /// Further keys of `[data]` that reading takes.
     pub keys: Vec<Line>,
+    /// What has to be said of single columns, below their names.
+    pub said: Vec<(String, Vec<Line>)>,
     /// The columns, measured.
     pub columns: Vec<ColumnProfile>,
     /// Items that there are.

@@ -9,6 +9,7 @@ use super::look::{name_of, relative};
 use super::{Found, Line};
 use crate::data::DataError;
 use crate::data::profile::{ColumnProfile, ValueProfile};
+use crate::data::read::images::layout;
 use crate::data::read::unreadable;
 use crate::data::records::{Column, ColumnKind};
 use crate::spec::data::DataKind;
@@ -31,6 +32,28 @@ pub fn look(path: &Path, base: &Path) -> Result<Option<Found>, DataError> {
         } else if name_of(path) == images && beside.is_dir() {
             masks = Some(beside);
         }
+    }
+    if masks.is_none()
+        && !sorted(&folder)?.iter().all(|path| path.is_file())
+        && let layout::Found::Splits(found) = layout::of(&folder)?
+    {
+        for (key, path, meaning) in [
+            (
+                "valid_path",
+                &found.valid,
+                "what settings are compared by, as it was published",
+            ),
+            (
+                "test_path",
+                &found.test,
+                "what is looked at once, at the end",
+            ),
+        ] {
+            if let Some(path) = path {
+                keys.push(Line::text(key, &relative(path, base)?, meaning));
+            }
+        }
+        folder = found.train;
     }
     let mut pictures = Vec::new();
     let (mut classes, mut without) = (Vec::new(), Vec::new());
@@ -103,6 +126,7 @@ pub fn look(path: &Path, base: &Path) -> Result<Option<Found>, DataError> {
         kind: DataKind::ImageFolder,
         path: relative(&folder, base)?,
         keys,
+        said: Vec::new(),
         warnings: Vec::new(),
         num_items: pictures.len(),
         columns: vec![image, target],

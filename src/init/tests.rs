@@ -76,6 +76,7 @@ fn found(kind: DataKind, path: &str, num: usize, columns: Vec<Made>) -> Found {
         kind,
         path: path.into(),
         keys: Vec::new(),
+        said: Vec::new(),
         columns: ColumnProfile::all(&writer.into_records()),
         num_items: num,
         warnings: Vec::new(),

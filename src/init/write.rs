@@ -93,7 +93,7 @@ impl Found {
                 .iter()
                 .map(|(name, reason)| format!("{name}: {reason}"));
             let reasons = reasons.collect::<Vec<_>>().join("; ");
-            let meaning = format!("columns that are not used ({reasons})");
+            let meaning = format!("columns that are not used ({reasons}); to use one, take it out");
             out.line("ignore", guess.ignored_names(), meaning);
         }
         if let Some((policy, missing)) = &guess.missing {
@@ -123,6 +123,12 @@ impl Found {
             out.table("[[data.columns]]");
             out.lines.extend(lines.iter().cloned());
         }
+        let has = |key: &str| self.keys.iter().any(|line| line.key == key);
+        let (has_valid, has_test) = (has("valid_path"), has("test_path"));
+        let holds_out_test = self.num_items >= 500 && !has_test;
+        if has_valid && !holds_out_test {
+            return;
+        }
         out.table("[data.split]");
         if guess.item == Item::Text {
             out.line("valid", "0.1", "the part that is held out to measure by");
@@ -133,12 +139,14 @@ impl Found {
             );
             return;
         }
-        out.line(
-            "valid",
-            "0.2",
-            "the part of the items that settings are compared by",
-        );
-        if self.num_items >= 500 {
+        if !has_valid {
+            out.line(
+                "valid",
+                "0.2",
+                "the part of the items that settings are compared by",
+            );
+        }
+        if holds_out_test {
             out.line("test", "0.1", "the part that is looked at once, at the end");
         }
     }

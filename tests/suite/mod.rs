@@ -52,6 +52,7 @@ mod signals;
 mod streams;
 pub mod support;
 mod sweeps;
+mod tables;
 mod tamper;
 mod tasks;
 #[cfg(unix)]

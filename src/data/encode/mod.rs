@@ -123,6 +123,20 @@ pub enum TargetEncoder {
     NextTokens,
 }
 
+impl TargetEncoder {
+    /// The columns that targets are in.
+    pub fn columns(&self) -> Vec<usize> {
+        match self {
+            TargetEncoder::None | TargetEncoder::NextTokens => Vec::new(),
+            TargetEncoder::Class { column, .. } | TargetEncoder::Classes { column, .. } => {
+                vec![*column]
+            }
+            TargetEncoder::Labels { columns, .. } => columns.clone(),
+            TargetEncoder::Values { columns, .. } => columns.iter().map(|(at, _)| *at).collect(),
+        }
+    }
+}
+
 /// A column as numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Feature {

@@ -7,6 +7,7 @@ mod of;
 mod text;
 
 pub use of::pictures;
+pub(crate) use text::short;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -342,7 +343,7 @@ impl Sums {
         match &values {
             ValueProfile::Nothing => notes.push("no values".into()),
             ValueProfile::Numbers(numbers) if numbers.is_counting => {
-                notes.push("counts the rows".into());
+                notes.push("rises by 1 from row to row".into());
             }
             ValueProfile::Numbers(numbers) if numbers.num > 1 && numbers.min == numbers.max => {
                 notes.push("always the same".into());

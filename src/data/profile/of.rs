@@ -30,14 +30,7 @@ impl Encoder {
             | InputEncoder::Text { column, .. }
             | InputEncoder::Stream { column, .. } => vec![*column],
         };
-        let targets = match &self.target {
-            TargetEncoder::None | TargetEncoder::NextTokens => Vec::new(),
-            TargetEncoder::Class { column, .. } | TargetEncoder::Classes { column, .. } => {
-                vec![*column]
-            }
-            TargetEncoder::Labels { columns, .. } => columns.clone(),
-            TargetEncoder::Values { columns, .. } => columns.iter().map(|(at, _)| *at).collect(),
-        };
+        let targets = self.target.columns();
         if targets.contains(&column) {
             return Some(Role::Target);
         }

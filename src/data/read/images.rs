@@ -4,6 +4,7 @@
 
 mod decode;
 mod folder;
+pub mod layout;
 mod png;
 
 use std::collections::BTreeSet;
@@ -85,6 +86,66 @@ pub fn read(files: &FilesSpec, writer: &mut Writer, watch: Watch<'_>) -> Result<
         .notes
         .extend(reading.bad.into_iter().next().map(|(_, words)| words));
     Err(error.help("check that `path` is the folder of the pictures"))
+}
+
+/// Resolved files with the folders of splits named, where their folder holds such, and what is to be said of it.
+pub fn settle(mut files: FilesSpec) -> Result<(FilesSpec, Option<String>), DataError> {
+    let Format::ImageFolder { masks, .. } = &files.format else {
+        return Ok((files, None));
+    };
+    for (folder, masks) in files.path.iter().zip(&masks.path) {
+        layout::refuse_splits_of_masks(Path::new(folder), Path::new(masks))?;
+    }
+    if !masks.path.is_empty() {
+        return Ok((files, None));
+    }
+    let is_alone =
+        files.path.len() == 1 && files.valid_path.is_empty() && files.test_path.is_empty();
+    let mut notes = Vec::new();
+    let mut splits = None;
+    for (part, folder) in
+        parts(&files).flat_map(|(part, paths)| paths.iter().map(move |p| (part, p)))
+    {
+        match layout::of(Path::new(folder)).map_err(|error| error.or_key(part.key()))? {
+            layout::Found::Classes(note) => notes.extend(note),
+            layout::Found::Splits(found) if is_alone => splits = Some(found),
+            layout::Found::Splits(found) => {
+                let error = DataError::new(format!(
+                    "`{folder}` holds the folders of several splits, and `data` names some of its own"
+                ));
+                return Err(error.key(part.key()).help(format!(
+                    "name the folder of one split, such as `{}`",
+                    found.train.display()
+                )));
+            }
+        }
+    }
+    if let Some(found) = splits {
+        let name = |path: &Path| {
+            path.file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned()
+        };
+        let mut named = vec![format!("`{}` is the train split", name(&found.train))];
+        for (path, split, key) in [
+            (&found.valid, "valid", &mut files.valid_path),
+            (&found.test, "test", &mut files.test_path),
+        ] {
+            if let Some(path) = path {
+                named.push(format!("`{}` the {split} split", name(path)));
+                key.push(path.display().to_string());
+            }
+        }
+        notes.push(format!(
+            "`{}` is split already, and this is kept: {}",
+            files.path[0],
+            named.join(", ")
+        ));
+        files.path = vec![found.train.display().to_string()];
+    }
+    let note = (!notes.is_empty()).then(|| notes.join("; "));
+    Ok((files, note))
 }
 
 /// The name of each picture within its folder, in the order of the records, without those that were left out.

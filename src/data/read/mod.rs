@@ -6,6 +6,7 @@
 pub mod arrays;
 pub mod bounded;
 pub mod images;
+pub mod magic;
 pub mod tables;
 pub mod text;
 pub mod walk;
@@ -26,6 +27,14 @@ pub type Watch<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
 /// Reads files, whose paths are absolute and without patterns, into a writer that was not begun.
 pub fn read(files: &FilesSpec, writer: &mut Writer, watch: Watch<'_>) -> Result<(), DataError> {
+    if !matches!(files.format, Format::ImageFolder { .. }) {
+        for (part, path) in
+            parts(files).flat_map(|(part, paths)| paths.iter().map(move |p| (part, p)))
+        {
+            magic::check(Path::new(path), files.kind())
+                .map_err(|error| error.or_key(part.key()))?;
+        }
+    }
     match &files.format {
         Format::Csv { .. } | Format::JsonLines | Format::Parquet => {
             tables::read(files, writer, watch)

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::dates;
+use super::values::{self, ValuesSpec};
 use crate::spec::kind::Kind;
 use crate::spec::section::{Section, choices};
 
@@ -22,6 +24,9 @@ pub struct RolesSpec {
     pub columns: Vec<ColumnSpec>,
     /// Items as windows of rows.
     pub window: Option<WindowSpec>,
+    /// How the values of tables are written.
+    #[serde(default, skip_serializing_if = "ValuesSpec::is_usual")]
+    pub values: ValuesSpec,
 }
 
 /// What is said of one column.
@@ -40,6 +45,12 @@ pub struct ColumnSpec {
     pub clip: Option<[f64; 2]>,
     /// How categories become numbers.
     pub encode: Encode,
+    /// Further values that stand for a missing one; an empty list says that none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing_values: Option<Vec<String>>,
+    /// How its dates are written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub date_format: Option<String>,
 }
 
 /// `[data.window]`
@@ -178,11 +189,26 @@ impl RolesSpec {
                 "Items as windows of consecutive rows; the target is that of a later row.",
                 WindowSpec::decode,
             ),
+            values: ValuesSpec::default(),
         }
     }
 }
 
 impl ColumnSpec {
+    /// A column of which nothing is said yet.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            kind: None,
+            missing: None,
+            scale: None,
+            clip: None,
+            encode: Encode::OneHot,
+            missing_values: None,
+            date_format: None,
+        }
+    }
+
     fn decode(s: &mut Section<'_>) -> Self {
         Self {
             name: s.field("name", Kind::Text, "The column's name.").required(),
@@ -203,6 +229,15 @@ impl ColumnSpec {
                 .optional()
                 .and_then(|bounds: Vec<f64>| <[f64; 2]>::try_from(bounds).ok()),
             encode: s.choice("encode", "How categories become numbers.", Encode::OneHot),
+            missing_values: values::missing_marks(
+                s,
+                "Values of this column that stand for a missing one, such as -999, besides those of `data.missing_values`; an empty list says that none of its numbers does.",
+            ),
+            date_format: dates::decode(
+                s,
+                "How its dates are written, such as \"%d.%m.%Y\"; ISO 8601 needs no format.",
+                false,
+            ),
         }
     }
 }

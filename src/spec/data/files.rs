@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DataKind, RolesSpec, TokensSpec};
+use super::values::{self, ValuesSpec};
+use super::{DataKind, RolesSpec, RowsSpec, TokensSpec};
 use crate::diagnostic::Span;
 use crate::spec::document::{Entry, Node, Table, Value};
 use crate::spec::kind::Kind;
@@ -39,6 +40,9 @@ pub enum Format {
         header: bool,
         /// What stands for a missing value.
         missing_values: Vec<String>,
+        /// Lines that are not rows of data.
+        #[serde(default, skip_serializing_if = "RowsSpec::is_usual")]
+        rows: RowsSpec,
     },
     /// One JSON object a line.
     JsonLines,
@@ -137,13 +141,12 @@ impl FilesSpec {
                 header: s
                     .field("header", Kind::Bool, "Whether the first row names the columns; without one they are `column_1`, `column_2`, ….")
                     .or(true),
-                missing_values: s
-                    .field(
-                        "missing_values",
-                        Kind::list(Kind::AnyText, 0),
-                        "What stands for a missing value.",
-                    )
-                    .or(["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"].map(str::to_owned).to_vec()),
+                missing_values: values::missing_marks_or(
+                    s,
+                    "What stands for a missing value, in every column; a number stands for every way to write it.",
+                    &["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"],
+                ),
+                rows: RowsSpec::decode(s),
             },
             DataKind::JsonLines => Format::JsonLines,
             DataKind::Parquet => Format::Parquet,
@@ -182,8 +185,16 @@ impl FilesSpec {
             );
         Self {
             roles: match (has_names, &format) {
-                (true, _) => RolesSpec::decode(s),
+                (true, _) => RolesSpec {
+                    values: if has_texts {
+                        ValuesSpec::decode(s, kind)
+                    } else {
+                        ValuesSpec::of_arrays(s)
+                    },
+                    ..RolesSpec::decode(s)
+                },
                 (false, Format::Npy { .. } | Format::Idx { .. }) => RolesSpec {
+                    values: ValuesSpec::of_arrays(s),
                     missing: RolesSpec::decode_missing(
                         s,
                         "What becomes of items that lack a number.",

@@ -2,16 +2,22 @@
 
 mod augment;
 mod columns;
+mod dates;
 mod files;
+mod rows;
 mod split;
+mod values;
 
 pub use augment::AugmentSpec;
 pub use columns::{
     ColumnSpec, ColumnType, Encode, Missing, RolesSpec, Scale, TokenizerKind, TokensSpec,
     WindowSpec,
 };
+pub use dates::{DateFormat, date_of, days_of};
 pub use files::{Channels, FilesSpec, Format, OnBadItem, Targets};
+pub use rows::RowsSpec;
 pub use split::{SplitOrder, SplitSpec};
+pub use values::ValuesSpec;
 
 use serde::{Deserialize, Serialize};
 

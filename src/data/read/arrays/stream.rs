@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::{Array, Open, damaged, wrong_length};
 use crate::data::DataError;
 use crate::data::read::{Watch, bad_item, missing_is_bad, unwritable};
-use crate::data::records::Writer;
+use crate::data::records::{self, Column, ColumnKind, NO_NUMBER, Writer};
 use crate::spec::data::FilesSpec;
 use crate::spec::document::plain_io_error;
 
@@ -131,6 +131,68 @@ impl<'a> Stream<'a> {
     }
 }
 
+/// Numbers that stand for missing values, by column.
+struct Marks(Vec<(ColumnKind, Vec<f64>)>);
+
+impl Marks {
+    fn of(files: &FilesSpec, columns: &[Column]) -> Self {
+        let numbers = |marks: &Option<Vec<String>>| -> Vec<f64> {
+            let marks = marks.iter().flatten();
+            marks.filter_map(|text| text.trim().parse().ok()).collect()
+        };
+        let of = |column: &Column| {
+            let own = files
+                .roles
+                .of(&column.name)
+                .map(|said| &said.missing_values);
+            let mut marks = numbers(&files.roles.values.missing_values);
+            marks.extend(own.map(numbers).unwrap_or_default());
+            (column.kind.clone(), marks)
+        };
+        Self(columns.iter().map(of).collect())
+    }
+
+    /// Puts nothing in the place of each of these.
+    fn take_out(&self, column: usize, record: &mut [u8]) {
+        let (kind, marks) = &self.0[column];
+        if marks.is_empty() {
+            return;
+        }
+        for value in record.chunks_exact_mut(kind.size()) {
+            let number = records::number(kind, value);
+            // What is written as -99.9 is another number in 32 bits than in 64.
+            let is_it = |mark: &f64| match kind {
+                ColumnKind::Numbers => number == f64::from(*mark as f32),
+                _ => number == *mark,
+            };
+            if !marks.iter().any(is_it) {
+                continue;
+            }
+            match kind {
+                ColumnKind::Numbers => value.copy_from_slice(&f32::NAN.to_le_bytes()),
+                ColumnKind::Doubles => value.copy_from_slice(&f64::NAN.to_le_bytes()),
+                ColumnKind::Whole => value.copy_from_slice(&NO_NUMBER.to_le_bytes()),
+                ColumnKind::Bytes | ColumnKind::Categories { .. } | ColumnKind::Text => {}
+            }
+        }
+    }
+
+    /// Refuses marks of bytes, which have no way to be missing.
+    fn check(&self, columns: &[Column]) -> Result<(), DataError> {
+        let mut wrong = columns.iter().zip(&self.0);
+        let wrong =
+            wrong.find(|(_, (kind, marks))| *kind == ColumnKind::Bytes && !marks.is_empty());
+        wrong.map_or(Ok(()), |(column, _)| {
+            Err(DataError::new(format!(
+                "`missing_values` is set, and `{}` holds bytes, of which none can be missing",
+                column.name
+            ))
+            .key("data.missing_values")
+            .help("save the array as numbers, such as with `x.astype(np.float32)`, or remove `missing_values`"))
+        })
+    }
+}
+
 /// Reads all items of a part into records.
 pub fn pump(
     files: &FilesSpec,
@@ -146,6 +208,8 @@ pub fn pump(
         .collect();
     let record_size: usize = sizes.iter().sum();
     let missing_is_bad = missing_is_bad(files);
+    let marks = Marks::of(files, writer.columns());
+    marks.check(writer.columns())?;
     let mut done = 0;
     while done < num {
         let raw_size: usize = streams.iter().map(|stream| stream.size).sum();
@@ -183,6 +247,7 @@ pub fn pump(
                     if let Err(reason) = layout.convert(raw, *is_target, missing_is_bad, out) {
                         return Some((item, column, reason));
                     }
+                    marks.take_out(column, out);
                     record = rest;
                 }
                 None

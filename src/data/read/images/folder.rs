@@ -238,20 +238,22 @@ fn walk(folder: &Path, without: &[&Path]) -> Result<Walked, DataError> {
     Ok(walked)
 }
 
-struct Entry {
-    path: PathBuf,
-    name: String,
-    kind: EntryKind,
+/// What stands in a folder.
+pub(super) struct Entry {
+    pub(super) path: PathBuf,
+    pub(super) name: String,
+    pub(super) kind: EntryKind,
 }
 
-enum EntryKind {
+/// What it is.
+pub(super) enum EntryKind {
     Folder,
     Picture,
     Other,
 }
 
 /// What stands in a folder, by name, but for what is hidden.
-fn entries(folder: &Path) -> Result<Vec<Entry>, DataError> {
+pub(super) fn entries(folder: &Path) -> Result<Vec<Entry>, DataError> {
     if folder.is_file() {
         return Err(
             DataError::new(format!("`{}` is a file, not a folder", folder.display()))

@@ -19,6 +19,8 @@ pub enum Cell<'a> {
     Bool(bool),
     /// Several numbers.
     List(List),
+    /// A value that is not what the experiment says of its column, in words.
+    Wrong(String),
 }
 
 /// Cells with the names of their columns, in their order.
@@ -73,7 +75,7 @@ impl Cell<'_> {
     /// The value as text, where it is a single one.
     pub fn text(&self) -> Option<Cow<'_, str>> {
         Some(match self {
-            Cell::Missing | Cell::List(_) => return None,
+            Cell::Missing | Cell::List(_) | Cell::Wrong(_) => return None,
             Cell::Plain(text) | Cell::Text(text) => Cow::Borrowed(text),
             Cell::Whole(value) => Cow::Owned(value.to_string()),
             Cell::Float(value) => Cow::Owned(value.to_string()),

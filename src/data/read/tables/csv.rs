@@ -1,7 +1,7 @@
 //! Rows of values with a separator.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -9,19 +9,48 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use csv::{ByteRecord, ErrorKind, Reader, ReaderBuilder};
 
 use super::cell::{Cell, Cells};
+use super::head::{Head, above, is_data};
 use super::source::{self, Limited, broken};
 use super::{Rows, Table};
 use crate::data::DataError;
+use crate::spec::data::{FilesSpec, Format, RowsSpec};
 
 /// How the files are written. Blanks around values do not count; with a blank as the separator,
-/// several are one.
+/// several are one, and tabs are blanks.
 pub struct Csv<'a> {
     /// What stands between two values.
     pub delimiter: char,
     /// Whether the first row names the columns.
     pub header: bool,
-    /// What stands for a missing value.
-    pub missing_values: &'a [String],
+    /// Lines that are not rows.
+    pub rows: &'a RowsSpec,
+    /// Columns that the experiment names.
+    pub named: Vec<&'a str>,
+}
+
+impl<'a> Csv<'a> {
+    /// As the experiment says; `None` for another format.
+    pub fn of(files: &'a FilesSpec) -> Option<Self> {
+        let Format::Csv {
+            delimiter,
+            header,
+            rows,
+            ..
+        } = &files.format
+        else {
+            return None;
+        };
+        let roles = &files.roles;
+        let features = roles.features.iter().flatten();
+        let columns = roles.columns.iter().map(|column| &column.name);
+        let named = features.chain(&roles.target).chain(columns);
+        Some(Self {
+            delimiter: *delimiter,
+            header: *header,
+            rows,
+            named: named.map(String::as_str).collect(),
+        })
+    }
 }
 
 /// A row.
@@ -29,23 +58,31 @@ pub struct Row {
     /// The columns of its file.
     names: Arc<[String]>,
     values: ByteRecord,
+    /// Whether each row of the file ends in a delimiter.
+    has_trailing: bool,
 }
 
 impl Table for Csv<'_> {
     type Row = Row;
 
     fn open(&self, path: &Path, seen: &Arc<AtomicU64>) -> Result<Rows<Row>, DataError> {
-        let limited = source::open(path, seen)?;
+        let mut limited = source::open(path, seen)?;
+        limited.tabs_are_blanks = self.delimiter == ' ';
+        let skipped = limited
+            .skip_lines(self.rows.skip_rows)
+            .map_err(|e| broken(path, &e))?;
         let (taken, quotes) = (Arc::clone(&limited.taken), Arc::clone(&limited.quotes));
         let mut lines = Lines {
             path: path.to_owned(),
             taken,
             quotes,
             end: Arc::clone(&limited.end),
+            above: skipped,
             last: None,
             record: ByteRecord::new(),
             reader: ReaderBuilder::new()
                 .delimiter(self.delimiter as u8)
+                .comment(self.rows.comment.map(|sign| sign as u8))
                 .has_headers(false)
                 .flexible(true)
                 .buffer_capacity(1 << 16)
@@ -53,36 +90,55 @@ impl Table for Csv<'_> {
         };
         let shown = path.display();
         let Some(first) = lines.next_record()? else {
-            return Err(DataError::new(format!("`{shown}` is empty"))
-                .help("give a file with a row for each item, the columns' names first"));
+            let error = match self.rows.skip_rows {
+                0 => DataError::new(format!("`{shown}` is empty")),
+                num => DataError::new(format!(
+                    "`{shown}` has nothing below the {} that `skip_rows` leaves out",
+                    super::counted(num, "line")
+                ))
+                .key("data.skip_rows"),
+            };
+            return Err(
+                error.help("give a file with a row for each item, the columns' names first")
+            );
         };
-        if first.as_slice().starts_with(&[0xff, 0xfe])
-            || first.as_slice().starts_with(&[0xfe, 0xff])
-        {
-            return Err(DataError::new(format!("`{shown}` is UTF-16 text"))
-                .help("save it as UTF-8, such as with `iconv -f utf-16 -t utf-8`"));
-        }
+        let head = Head::read(path)?.without(self.rows.skip_rows, self.rows.comment);
+        let rows = head.fields(self.delimiter);
         let names = self.names(path, &first)?;
-        self.check_delimiter(path, &names, &first)?;
-        let first = (!self.header).then_some(first);
+        self.check_delimiter(path, &names, &first, &head)?;
+        let has_trailing = has_trailing(&names, &rows);
+        if !has_trailing {
+            self.check_above(path, &names, &rows)?;
+        }
+        self.check_header(path, &names, &rows)?;
+        let first = (!self.header).then_some((skipped + 1, first));
         let rows = first.map(Ok).into_iter().chain(lines);
-        Ok(Box::new(rows.map(move |values| {
-            let values = values?;
-            let line = values.position().map_or(0, |place| place.line());
+        let rows = rows.skip(self.rows.skip_rows_after_header);
+        let rows = WithoutLast::new(rows, self.rows.skip_footer);
+        Ok(Box::new(rows.map(move |row| {
+            let (line, values) = row?;
             let row = Row {
                 names: Arc::clone(&names),
                 values,
+                has_trailing,
             };
             Ok((line, row))
         })))
     }
 
     fn cells<'r>(&self, row: &'r Row) -> Result<Cells<'r>, String> {
-        let num = self.fields(&row.values).count();
+        let mut num = self.fields(&row.values).count();
+        let ends_empty = || row.values.iter().next_back().is_some_and(<[u8]>::is_empty);
+        if row.has_trailing && num == row.names.len() + 1 && ends_empty() {
+            num -= 1;
+        }
         if num != row.names.len() {
-            let rest = match num > row.names.len() {
-                true => "; a value that holds the delimiter stands in quotes",
-                false => "",
+            let rest = if num > row.names.len() {
+                "; a value that holds the delimiter stands in quotes"
+            } else if num == 1 {
+                "; notes below the table are left out with `skip_footer`, comments with `comment`"
+            } else {
+                ""
             };
             let values = super::counted(num, "value");
             return Err(format!(
@@ -91,18 +147,17 @@ impl Table for Csv<'_> {
                 super::counted(row.names.len(), "column")
             ));
         }
+        if self.header && num > 1 && self.is_header(row) {
+            return Err("it holds the names of the columns again, as where files were put together; take it out".into());
+        }
         let fields = self.fields(&row.values).zip(row.names.iter());
         fields
             .map(|(field, name)| {
-                let text = std::str::from_utf8(field)
-                    .map_err(|_| format!("column `{name}`: it is not UTF-8 text"))?
-                    .trim();
-                let is_missing = self.missing_values.iter().any(|missing| missing == text);
-                let cell = match is_missing {
-                    true => Cell::Missing,
-                    false => Cell::Plain(Cow::Borrowed(text)),
-                };
-                Ok((Cow::Borrowed(name.as_str()), cell))
+                let text = std::str::from_utf8(field).map_err(|_| {
+                    let shown = super::encode::shorten(&String::from_utf8_lossy(field));
+                    format!("column `{name}`: `{shown}` is not UTF-8 text; a file in Latin-1 becomes UTF-8 with `iconv -f latin1 -t utf-8`")
+                })?;
+                Ok((Cow::Borrowed(name.as_str()), Cell::Plain(Cow::Borrowed(text.trim()))))
             })
             .collect()
     }
@@ -118,6 +173,89 @@ impl Csv<'_> {
         values
             .iter()
             .filter(move |field| !is_blank || !field.is_empty())
+    }
+
+    /// Whether a row is the header once more.
+    fn is_header(&self, row: &Row) -> bool {
+        let mut pairs = self.fields(&row.values).zip(row.names.iter());
+        pairs.all(|(field, name)| field.trim_ascii() == name.as_bytes())
+    }
+
+    /// Refuses a file whose first line has fewer values than all others: it is not the header.
+    fn check_above(
+        &self,
+        path: &Path,
+        names: &[String],
+        rows: &[(usize, Vec<String>)],
+    ) -> Result<(), DataError> {
+        let Some((above @ 1.., num)) = above(rows) else {
+            return Ok(());
+        };
+        let (line, row) = &rows[above];
+        let shown = path.display();
+        let first_line = rows[0].0;
+        let message = format!(
+            "line {first_line} of `{shown}` has {}, and those from line {line} on have {num} each",
+            super::counted(names.len(), "value")
+        );
+        let error = DataError::new(message).key("data.path");
+        let below: Vec<Vec<String>> = rows[above + 1..]
+            .iter()
+            .map(|(_, row)| row.clone())
+            .collect();
+        let sign = rows[0].1.first().and_then(|text| text.chars().next());
+        let sign = sign.filter(|sign| ['#', '%', '!', ';', '*'].contains(sign));
+        if let Some(sign) = sign.filter(|_| self.rows.comment.is_none()) {
+            return Err(error.help(format!(
+                "write `comment = \"{sign}\"` under `[data]` to leave out lines that begin with it"
+            )));
+        }
+        if above == 1 && num == names.len() + 1 && is_data(row, &below) {
+            return Err(error
+                .note("R writes such files: the names of its rows have no name of their own")
+                .help("write the file with `row.names = FALSE`, or put a name and a delimiter in front of its first line"));
+        }
+        let skip_rows = line - 1;
+        Err(error.note("a line with fewer values than all others is most likely about the file, and not its header").help(format!(
+            "write `skip_rows = {skip_rows}` under `[data]` if the table begins in line {line}"
+        )))
+    }
+
+    /// Refuses a first row that looks like data, unless the experiment names columns by it.
+    fn check_header(
+        &self,
+        path: &Path,
+        names: &[String],
+        rows: &[(usize, Vec<String>)],
+    ) -> Result<(), DataError> {
+        let is_named = self
+            .named
+            .iter()
+            .any(|name| names.iter().any(|other| other == name));
+        let Some(((_, first), rest)) = rows.split_first().filter(|_| self.header && !is_named)
+        else {
+            return Ok(());
+        };
+        let rest: Vec<Vec<String>> = rest.iter().map(|(_, row)| row.clone()).collect();
+        if !is_data(first, &rest) {
+            return Ok(());
+        }
+        let shown: Vec<_> = names
+            .iter()
+            .take(5)
+            .map(|name| format!("`{name}`"))
+            .collect();
+        let more = if names.len() > shown.len() {
+            ", …"
+        } else {
+            ""
+        };
+        Err(DataError::new(format!(
+            "the first row of `{}` holds values and no names of columns: {}{more}",
+            path.display(),
+            shown.join(", ")
+        ))
+        .help("write `header = false`: the columns are then `column_1`, `column_2`, …"))
     }
 
     /// The columns' names, by the first row or by number.
@@ -138,21 +276,12 @@ impl Csv<'_> {
                 _ => format!("column_{}", at + 1),
             };
             if !seen.insert(name.clone()) {
-                let help = match is_numbers(first) {
-                    true => "write `header = false` if the first row is data",
-                    false => "give each column a name of its own",
-                };
+                let help = "write `header = false` if the first row is data, or else give each column a name of its own";
                 return Err(
                     DataError::new(format!("`{shown}` has two columns `{name}`")).help(help),
                 );
             }
             names.push(name);
-        }
-        if self.header && is_numbers(first) && names.iter().any(|name| name.contains('.')) {
-            return Err(DataError::new(format!(
-                "the first row of `{shown}` holds numbers and no names of columns"
-            ))
-            .help("write `header = false`: the columns are then `column_1`, `column_2`, …"));
         }
         Ok(names.into())
     }
@@ -163,13 +292,48 @@ impl Csv<'_> {
         path: &Path,
         names: &[String],
         first: &ByteRecord,
+        head: &Head,
     ) -> Result<(), DataError> {
-        let others = [(',', ","), (';', ";"), ('\t', "\\t"), ('|', "|")];
+        let others = [
+            (',', ","),
+            (';', ";"),
+            ('\t', "\\t"),
+            ('|', "|"),
+            (' ', " "),
+        ];
         let line = first.as_slice();
-        let other = others
+        let dialect = head.dialect();
+        let found = dialect.delimiter;
+        let is_below = dialect.skip_rows > 0;
+        let is_other = |other: char| match other {
+            _ if other == self.delimiter => false,
+            ' ' => found == ' ',
+            _ => line.contains(&(other as u8)) || is_below && other == found,
+        };
+        // What makes a table of all rows goes before what only stands in the first.
+        let best = others
             .into_iter()
-            .find(|(other, _)| *other != self.delimiter && line.contains(&(*other as u8)));
+            .find(|(other, _)| *other == found && is_other(*other));
+        let other = best.or_else(|| others.into_iter().find(|(other, _)| is_other(*other)));
         match other {
+            Some((' ', shown)) if names.len() == 1 => Err(DataError::new(format!(
+                "`{}` has one column, whose values stand apart by blanks",
+                path.display()
+            ))
+            .help(format!(
+                "write `delimiter = \"{shown}\"` under `[data]`; several blanks are then one"
+            ))),
+            Some((other, shown)) if names.len() == 1 && !line.contains(&(other as u8)) => {
+                let lines = self.rows.skip_rows.max(dialect.skip_rows);
+                Err(DataError::new(format!(
+                    "`{}` has one column, and its lines from {} on hold `{shown}`",
+                    path.display(),
+                    lines + 1
+                ))
+                .help(format!(
+                    "write `delimiter = \"{shown}\"` and `skip_rows = {lines}` under `[data]` if the table begins there"
+                )))
+            }
             Some((_, shown)) if names.len() == 1 => Err(DataError::new(format!(
                 "`{}` has one column, whose first row holds `{shown}`",
                 path.display()
@@ -182,12 +346,41 @@ impl Csv<'_> {
     }
 }
 
-/// Whether all values of a row are numbers.
-fn is_numbers(row: &ByteRecord) -> bool {
-    row.iter().all(|field| {
-        let text = std::str::from_utf8(field).unwrap_or_default().trim();
-        text.parse::<f64>().is_ok()
-    })
+/// Whether rows end in a delimiter that the header does not have: their last value is none.
+fn has_trailing(names: &[String], rows: &[(usize, Vec<String>)]) -> bool {
+    let mut below = rows.iter().skip(1).map(|(_, row)| row).peekable();
+    let is_longer = |row: &Vec<String>| {
+        row.len() == names.len() + 1 && row.last().is_some_and(String::is_empty)
+    };
+    below.peek().is_some() && below.all(is_longer)
+}
+
+/// Items but for the last ones. An error comes at once.
+struct WithoutLast<I, T> {
+    inner: I,
+    num: usize,
+    held: VecDeque<T>,
+}
+
+impl<T, E, I: Iterator<Item = Result<T, E>>> WithoutLast<I, T> {
+    fn new(inner: I, num: usize) -> Self {
+        let held = VecDeque::new();
+        Self { inner, num, held }
+    }
+}
+
+impl<T, E, I: Iterator<Item = Result<T, E>>> Iterator for WithoutLast<I, T> {
+    type Item = Result<T, E>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.held.len() <= self.num {
+            match self.inner.next()? {
+                Ok(item) => self.held.push_back(item),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        self.held.pop_front().map(Ok)
+    }
 }
 
 /// The rows of a file as bytes.
@@ -196,6 +389,8 @@ struct Lines {
     taken: Arc<AtomicU64>,
     quotes: Arc<AtomicU64>,
     end: Arc<AtomicU8>,
+    /// Lines above that were left out.
+    above: u64,
     /// The line of the row that was read last and its last value, if that goes over several lines.
     last: Option<(u64, Vec<u8>)>,
     /// Takes in one row after the other; a copy of it is just as large as the row.
@@ -206,7 +401,7 @@ struct Lines {
 impl Lines {
     fn next_record(&mut self) -> Result<Option<ByteRecord>, DataError> {
         self.taken.store(0, Ordering::Relaxed);
-        let line = self.reader.position().line();
+        let line = self.above + self.reader.position().line();
         let error = match self.reader.read_byte_record(&mut self.record) {
             Ok(true) => {
                 let record = &self.record;
@@ -251,9 +446,14 @@ impl Lines {
 }
 
 impl Iterator for Lines {
-    type Item = Result<ByteRecord, DataError>;
+    /// A row with the number of its line.
+    type Item = Result<(u64, ByteRecord), DataError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.next_record().transpose()
+        let row = self.next_record().transpose()?;
+        Some(row.map(|row| {
+            let line = row.position().map_or(0, |place| place.line());
+            (self.above + line, row)
+        }))
     }
 }

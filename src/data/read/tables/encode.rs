@@ -123,6 +123,7 @@ impl Encoded {
         let size = self.column.len() * self.column.kind.size();
         match (&self.column.kind, cell) {
             (_, Cell::Missing) => {}
+            (_, Cell::Wrong(reason)) => return Err(reason),
             (ColumnKind::Numbers | ColumnKind::Whole, Cell::List(list)) => {
                 let out = &mut chunk.records[start..start + size];
                 self.encode_list(&list, out)?;
@@ -189,7 +190,7 @@ impl Encoded {
 /// The number that a cell stands for; NaN, which is a missing one, where it says so.
 fn number(cell: &Cell<'_>) -> Result<f64, String> {
     let value = match cell {
-        Cell::Missing | Cell::List(_) => f64::NAN,
+        Cell::Missing | Cell::List(_) | Cell::Wrong(_) => f64::NAN,
         Cell::Whole(value) => *value as f64,
         Cell::Float(value) => *value,
         Cell::Bool(value) => f64::from(*value),
@@ -199,7 +200,9 @@ fn number(cell: &Cell<'_>) -> Result<f64, String> {
             text => text.parse().map_err(|_| {
                 let shown = format!("`{}` is not a number", shorten(text));
                 match text.replacen(',', ".", 1).parse::<f64>() {
-                    Ok(_) => format!("{shown}; write a point before its decimals"),
+                    Ok(_) => {
+                        format!("{shown}; for decimals behind a comma write `decimal = \",\"`")
+                    }
                     Err(_) => shown,
                 }
             })?,

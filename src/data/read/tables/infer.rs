@@ -5,7 +5,10 @@ use std::path::Path;
 
 use super::cell::{Cell, Cells, is_date, is_whole};
 use super::encode::shorten;
+use super::ends::is_total;
+use super::odd::{Known, Looks};
 use crate::data::DataError;
+use crate::data::oddity::Oddity;
 use crate::data::records::{Column, ColumnKind, NearlyNumbers};
 use crate::data::uses::unknown;
 use crate::spec::data::{ColumnType, FilesSpec, RolesSpec};
@@ -66,6 +69,10 @@ struct Seen {
     first_text: Option<(u64, String)>,
     /// The same with its place, over all files.
     placed_text: Option<(String, String)>,
+    /// What the texts look like, of a column of which nothing is said.
+    looks: Looks,
+    /// Texts that name a sum over rows.
+    totals: u64,
     /// Whether all single values are whole numbers.
     all_whole: bool,
     all_dates: bool,
@@ -98,6 +105,8 @@ impl Default for Seen {
             texts: 0,
             first_text: None,
             placed_text: None,
+            looks: Looks::default(),
+            totals: 0,
             all_whole: true,
             all_dates: true,
             longest: 0,
@@ -123,6 +132,7 @@ impl Columns {
         let follow = |seen: &Seen| Seen {
             all_dates: seen.all_dates,
             names: seen.names.as_ref().map(|_| BTreeSet::new()),
+            looks: seen.looks.follow(),
             ..Seen::default()
         };
         Self {
@@ -146,6 +156,9 @@ impl Columns {
         for (guess, (name, cell)) in cells.into_iter().enumerate() {
             let at = self.column(&name, guess);
             let forced = kind_of(roles, &name) == Some(ColumnType::Category);
+            if is_free(roles, &name) {
+                self.seen[at].look(&cell, number);
+            }
             self.seen[at].see(&cell, number, forced);
         }
     }
@@ -181,7 +194,45 @@ impl Columns {
                 .first_text
                 .take()
                 .map(|(number, text)| (place(number), text));
+            seen.looks.place(&place);
         }
+    }
+
+    /// Columns of numbers but for one row, with what that row holds.
+    pub fn texts_of_row_alone(&self, row: u64, roles: &RolesSpec) -> Vec<(String, String)> {
+        const FEWEST: u64 = 4;
+        let seen = self.names.names.iter().zip(&self.seen);
+        let alone = seen.filter_map(|(name, seen)| {
+            let (at, text) = seen.first_text.as_ref()?;
+            let is_alone = seen.texts == 1 && seen.present >= FEWEST && *at == row;
+            (is_alone && is_free(roles, name)).then(|| (name.clone(), text.clone()))
+        });
+        alone.collect()
+    }
+
+    /// The columns in which one row holds a word for a sum over rows.
+    pub fn totals(&self) -> Vec<&str> {
+        let seen = self.names.names.iter().zip(&self.seen);
+        let named = seen.filter(|(_, seen)| seen.totals == 1);
+        named.map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// What is odd about columns of which nothing is said.
+    pub fn oddities(&self, roles: &RolesSpec, has_types: bool) -> Vec<Oddity> {
+        let seen = self.names.names.iter().zip(&self.seen);
+        let odd = seen.filter_map(|(name, seen)| {
+            let known = Known {
+                name,
+                present: seen.present,
+                texts: seen.texts,
+                names: seen.names.as_ref(),
+                values: &roles.values,
+                has_types,
+            };
+            let is_free = is_free(roles, name) && seen.first_list.is_none();
+            is_free.then(|| seen.looks.oddity(&known)).flatten()
+        });
+        odd.collect()
     }
 
     /// Columns that are no numbers by a few values: a mistyped number makes a whole column of categories.
@@ -191,13 +242,14 @@ impl Columns {
             let numbers = seen.present - seen.texts.min(seen.present);
             let is_nearly = seen.texts > 0 && numbers * 10 >= seen.present * 9;
             let (place, text) = seen.placed_text.clone()?;
-            let is_free = kind_of(roles, name).is_none() && !roles.ignore.contains(name);
-            (is_nearly && is_free && seen.first_list.is_none()).then(|| NearlyNumbers {
-                column: name.clone(),
-                numbers,
-                present: seen.present,
-                place,
-                text,
+            (is_nearly && is_free(roles, name) && seen.first_list.is_none()).then(|| {
+                NearlyNumbers {
+                    column: name.clone(),
+                    numbers,
+                    present: seen.present,
+                    place,
+                    text,
+                }
             })
         });
         nearly.collect()
@@ -250,10 +302,32 @@ fn kind_of(roles: &RolesSpec, name: &str) -> Option<ColumnType> {
     column.and_then(|column| column.kind)
 }
 
+/// Whether nothing is said of a column.
+fn is_free(roles: &RolesSpec, name: &str) -> bool {
+    kind_of(roles, name).is_none() && !roles.ignore.iter().any(|other| other == name)
+}
+
 impl Seen {
+    /// Takes into account what a value looks like.
+    fn look(&mut self, cell: &Cell<'_>, number: u64) {
+        match cell {
+            Cell::Plain(text) if text.parse::<f64>().is_ok() => {
+                self.looks.see_number(Some(text), number);
+            }
+            Cell::Plain(text) | Cell::Text(text) => {
+                self.totals += u64::from(is_total(text));
+                self.looks.see_text(text, number);
+            }
+            Cell::Missing | Cell::Wrong(_) => {}
+            Cell::Whole(_) | Cell::Float(_) | Cell::Bool(_) | Cell::List(_) => {
+                self.looks.see_number(None, number);
+            }
+        }
+    }
+
     fn see(&mut self, cell: &Cell<'_>, number: u64, forced: bool) {
         let (is_number, whole) = match cell {
-            Cell::Missing => return,
+            Cell::Missing | Cell::Wrong(_) => return,
             Cell::List(list) => {
                 self.present += 1;
                 self.first_list.get_or_insert(number);
@@ -311,6 +385,8 @@ impl Seen {
         self.texts += other.texts;
         self.first_text = self.first_text.take().or(other.first_text);
         self.placed_text = self.placed_text.take().or(other.placed_text);
+        self.looks.merge(other.looks);
+        self.totals += other.totals;
         self.all_whole &= other.all_whole;
         self.all_dates &= other.all_dates;
         self.longest = self.longest.max(other.longest);

@@ -14,13 +14,18 @@
 mod cell;
 mod csv;
 mod encode;
+mod ends;
+pub mod head;
 mod infer;
 mod json_lines;
+mod number;
+mod odd;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod source;
 #[cfg(test)]
 mod tests;
+mod writing;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,11 +35,14 @@ use rayon::prelude::*;
 
 use super::{Watch, bad_item, counted, parts, unreadable, unwritable};
 use crate::data::DataError;
+use crate::data::oddity::Oddity;
 use crate::data::records::Writer;
 use crate::spec::data::{FilesSpec, Format, OnBadItem};
 use cell::{Cell, Cells};
 use encode::Encoder;
+use ends::Ends;
 use infer::Columns;
+use writing::Writing;
 
 /// Rows that are read before they are parsed together.
 const BATCH_ROWS: usize = 1 << 14;
@@ -68,19 +76,10 @@ type Rows<R> = Box<dyn Iterator<Item = Result<(u64, R), DataError>>>;
 
 /// Reads the files into the writer.
 pub fn read(files: &FilesSpec, writer: &mut Writer, watch: Watch<'_>) -> Result<(), DataError> {
+    if let Some(table) = csv::Csv::of(files) {
+        return read_table(&table, files, writer, watch);
+    }
     match &files.format {
-        Format::Csv {
-            delimiter,
-            header,
-            missing_values,
-        } => {
-            let table = csv::Csv {
-                delimiter: *delimiter,
-                header: *header,
-                missing_values,
-            };
-            read_table(&table, files, writer, watch)
-        }
         #[cfg(feature = "parquet")]
         Format::Parquet => {
             let table = parquet::Parquet {
@@ -114,14 +113,32 @@ fn read_table<T: Table>(
     }
     let seen = Arc::new(AtomicU64::new(0));
     let progress = || watch(seen.load(Ordering::Relaxed).min(total), total);
-    let columns = look(table, files, writer, &seen, &progress)?;
+    let writing = Writing::of(files);
+    let (columns, mut oddities) = look(table, files, &writing, writer, &seen, &progress)?;
     // What is wrong with a value must not hide that a name is wrong.
     let wrong_name = columns.check_names(files).err();
     let both = |error: DataError| match &wrong_name {
         Some(wrong) => error.and(wrong.clone()),
         None => error,
     };
-    writer.note_nearly_numbers(columns.nearly_numbers(&files.roles));
+    let has_types = !matches!(files.format, Format::Csv { .. });
+    // What a single row explains is said of that row alone.
+    let rows: Vec<String> = oddities
+        .iter()
+        .flat_map(|odd| odd.columns.clone())
+        .collect();
+    let mut of_columns = columns.oddities(&files.roles, has_types);
+    of_columns.retain(|odd| !odd.columns.iter().any(|name| rows.contains(name)));
+    oddities.extend(of_columns);
+    let mut nearly = columns.nearly_numbers(&files.roles);
+    // What says why is enough.
+    nearly.retain(|nearly| {
+        !oddities
+            .iter()
+            .any(|odd| odd.columns.contains(&nearly.column))
+    });
+    writer.note_nearly_numbers(nearly);
+    writer.note_oddities(oddities);
     let decided = columns.decide(&files.roles).map_err(both)?;
     let encoder = Encoder::new(decided, &files.roles.ignore);
     writer.begin(encoder.columns());
@@ -130,7 +147,7 @@ fn read_table<T: Table>(
         for path in paths.iter().map(Path::new) {
             writer.begin_file();
             batches(table, path, &seen, |rows| {
-                encode_rows(table, files, &encoder, writer, path, rows)?;
+                encode_rows((table, &writing), files, &encoder, writer, path, rows)?;
                 progress();
                 Ok(())
             })
@@ -149,18 +166,7 @@ pub fn first_place(
     is_asked: &dyn Fn(Option<&str>) -> bool,
 ) -> Option<String> {
     match &files.format {
-        Format::Csv {
-            delimiter,
-            header,
-            missing_values,
-        } => {
-            let table = csv::Csv {
-                delimiter: *delimiter,
-                header: *header,
-                missing_values,
-            };
-            find(&table, files, column, is_asked)
-        }
+        Format::Csv { .. } => find(&csv::Csv::of(files)?, files, column, is_asked),
         Format::JsonLines => {
             let table = json_lines::JsonLines {
                 ignore: &files.roles.ignore,
@@ -185,12 +191,14 @@ fn find<T: Table>(
     is_asked: &dyn Fn(Option<&str>) -> bool,
 ) -> Option<String> {
     let seen = Arc::new(AtomicU64::new(0));
+    let writing = Writing::of(files);
     for path in parts(files).flat_map(|(_, paths)| paths).map(Path::new) {
         for row in table.open(path, &seen).ok()? {
             let (number, row) = row.ok()?;
             let Ok(cells) = table.cells(&row) else {
                 continue;
             };
+            let cells = writing.read(cells);
             let cell = cells.iter().find(|(name, _)| name == column);
             let holds = match cell.map(|(_, cell)| cell) {
                 // Numbers that are none, inside of a list.
@@ -211,18 +219,22 @@ fn find<T: Table>(
 fn look<T: Table>(
     table: &T,
     files: &FilesSpec,
+    writing: &Writing<'_>,
     writer: &mut Writer,
     seen: &Arc<AtomicU64>,
     progress: &dyn Fn(),
-) -> Result<Columns, DataError> {
+) -> Result<(Columns, Vec<Oddity>), DataError> {
     let mut all = Columns::default();
+    let mut oddities = Vec::new();
     let mut first: Option<(&Path, Vec<String>)> = None;
     for (part, path) in parts(files).flat_map(|(part, paths)| paths.iter().map(move |p| (part, p)))
     {
         let path = Path::new(path);
         let mut own = Columns::default();
         let mut any_wrong = false;
+        let mut ends = Ends::default();
         batches(table, path, seen, |rows| {
+            ends.see(table, &rows);
             let chunks: Vec<_> = rows
                 .par_chunks(CHUNK)
                 .map(|rows| {
@@ -230,7 +242,7 @@ fn look<T: Table>(
                     let mut wrong = None;
                     for (number, row) in rows {
                         match table.cells(row) {
-                            Ok(cells) => columns.see(&files.roles, cells, *number),
+                            Ok(cells) => columns.see(&files.roles, writing.read(cells), *number),
                             Err(reason) => wrong = wrong.or(Some((*number, reason))),
                         }
                     }
@@ -252,6 +264,7 @@ fn look<T: Table>(
             Ok(())
         })
         .map_err(|error| error.or_key(part.key()))?;
+        oddities.extend(ends.oddities::<T>(path, files, &own));
         own.place(|number| T::place(path, number));
         own.check_lists(|number| T::place(path, number))
             .map_err(|error| error.or_key(part.key()))?;
@@ -281,7 +294,7 @@ fn look<T: Table>(
         }
         all.merge(own, &files.roles);
     }
-    Ok(all)
+    Ok((all, oddities))
 }
 
 /// Refuses files whose columns are not the same.
@@ -346,7 +359,7 @@ fn batches<T: Table>(
 }
 
 fn encode_rows<T: Table>(
-    table: &T,
+    (table, writing): (&T, &Writing<'_>),
     files: &FilesSpec,
     encoder: &Encoder,
     writer: &mut Writer,
@@ -363,7 +376,7 @@ fn encode_rows<T: Table>(
                 for (number, row) in rows {
                     let result = table
                         .cells(row)
-                        .and_then(|cells| encoder.encode(cells, &mut chunk));
+                        .and_then(|cells| encoder.encode(writing.read(cells), &mut chunk));
                     if let Err(reason) = result {
                         let before = chunk.records.len();
                         chunk.bad.push((before, T::place(path, *number), reason));

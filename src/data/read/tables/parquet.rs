@@ -16,6 +16,7 @@ use super::cell::{Cell, Cells, List};
 use super::{Rows, Table};
 use crate::data::DataError;
 use crate::data::read::unreadable;
+use crate::spec::data::date_of;
 use crate::spec::plain_file;
 
 /// Files of columns. Dates and times become texts that sort by time, lists of numbers columns of
@@ -168,7 +169,7 @@ fn cell(field: &Field) -> Result<Cell<'_>, String> {
             Ok(value) => Cell::Text(Cow::Borrowed(value)),
             Err(_) => return Err("it is not UTF-8 text".into()),
         },
-        Field::Date(days) => text(date(i64::from(*days))),
+        Field::Date(days) => text(date_of(i64::from(*days))),
         Field::TimeMillis(millis) => text(time(i64::from(*millis) * 1000)),
         Field::TimeMicros(micros) => text(time(*micros)),
         Field::TimestampMillis(millis) => text(timestamp(i128::from(*millis) * 1000)),
@@ -205,22 +206,6 @@ fn list(values: &Values) -> Result<List, String> {
 
 const DAY: i128 = 86_400_000_000;
 
-/// `2024-01-31`, from days since 1970.
-fn date(days: i64) -> String {
-    // Years begin in March here, so that the day that some have more is their last.
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
-}
-
 /// `12:30:05`, with a fraction where there is one, from microseconds since midnight.
 fn time(micros: i64) -> String {
     let (seconds, fraction) = (micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
@@ -236,7 +221,7 @@ fn time(micros: i64) -> String {
 fn timestamp(micros: i128) -> String {
     let days = i64::try_from(micros.div_euclid(DAY)).unwrap_or(0);
     let rest = i64::try_from(micros.rem_euclid(DAY)).unwrap_or(0);
-    format!("{}T{}", date(days), time(rest))
+    format!("{}T{}", date_of(days), time(rest))
 }
 
 #[cfg(test)]
@@ -255,7 +240,7 @@ mod tests {
             (-25_508, "1900-03-01"),
         ];
         for (days, text) in cases {
-            assert_eq!(date(days), text);
+            assert_eq!(date_of(days), text);
         }
         assert_eq!(timestamp(-1_000_000), "1969-12-31T23:59:59");
         assert_eq!(

@@ -1,7 +1,7 @@
 //! Bytes of a file with a count of them, and a limit to how many a row may take.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -22,11 +22,12 @@ pub fn open(path: &Path, seen: &Arc<AtomicU64>) -> Result<Limited, DataError> {
         seen: Arc::clone(seen),
     };
     let reader = BufReader::with_capacity(1 << 18, counted);
-    let inner: Box<dyn Read> = match path.extension().is_some_and(|e| e == "gz") {
-        true => Box::new(Bounded::new(
-            flate2::bufread::MultiGzDecoder::new(reader),
-            path,
-        )),
+    let inner: Box<dyn BufRead> = match path.extension().is_some_and(|e| e == "gz") {
+        true => {
+            let unpacked = flate2::bufread::MultiGzDecoder::new(reader);
+            let unpacked = Bounded::new(unpacked, path);
+            Box::new(BufReader::with_capacity(1 << 18, unpacked))
+        }
         false => Box::new(reader),
     };
     Ok(Limited {
@@ -34,6 +35,7 @@ pub fn open(path: &Path, seen: &Arc<AtomicU64>) -> Result<Limited, DataError> {
         taken: Arc::new(AtomicU64::new(0)),
         quotes: Arc::new(AtomicU64::new(0)),
         end: Arc::new(AtomicU8::new(0)),
+        tabs_are_blanks: false,
     })
 }
 
@@ -52,18 +54,59 @@ impl Read for Counted {
 
 /// A reader that fails once a row has taken too much.
 pub struct Limited {
-    inner: Box<dyn Read>,
+    inner: Box<dyn BufRead>,
     /// Bytes since the row began; set to 0 by who reads rows.
     pub taken: Arc<AtomicU64>,
     /// Quotes in all.
     pub quotes: Arc<AtomicU64>,
     /// The last byte.
     pub end: Arc<AtomicU8>,
+    /// Whether tabs are read as blanks.
+    pub tabs_are_blanks: bool,
+}
+
+impl Limited {
+    /// Leaves out lines; returns how many there were.
+    pub fn skip_lines(&mut self, num: usize) -> io::Result<u64> {
+        let mut done = 0;
+        let mut after_return = false;
+        while done < num as u64 {
+            let buffer = self.inner.fill_buf()?;
+            let Some(&first) = buffer.first() else {
+                return Ok(done);
+            };
+            if after_return && first == b'\n' {
+                self.inner.consume(1);
+                after_return = false;
+                continue;
+            }
+            after_return = false;
+            match buffer.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+                Some(at) => {
+                    after_return = buffer[at] == b'\r';
+                    self.inner.consume(at + 1);
+                    done += 1;
+                }
+                None => {
+                    let len = buffer.len();
+                    self.inner.consume(len);
+                }
+            }
+        }
+        if after_return && self.inner.fill_buf()?.first() == Some(&b'\n') {
+            self.inner.consume(1);
+        }
+        Ok(done)
+    }
 }
 
 impl Read for Limited {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let num = self.inner.read(buffer)?;
+        if self.tabs_are_blanks {
+            let tabs = buffer[..num].iter_mut().filter(|byte| **byte == b'\t');
+            tabs.for_each(|byte| *byte = b' ');
+        }
         let quotes = buffer[..num].iter().filter(|byte| **byte == b'"').count();
         if let Some(last) = buffer[..num].last() {
             self.end.store(*last, Ordering::Relaxed);

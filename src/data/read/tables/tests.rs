@@ -11,7 +11,7 @@ use crate::data::DataError;
 use crate::data::read::read;
 use crate::data::records::{ColumnKind, Records, Writer};
 use crate::spec::data::{
-    ColumnSpec, ColumnType, Encode, FilesSpec, Format, OnBadItem, RolesSpec, TokensSpec,
+    ColumnSpec, ColumnType, Encode, FilesSpec, Format, OnBadItem, RolesSpec, RowsSpec, TokensSpec,
 };
 
 fn spec(format: Format, path: &Path) -> FilesSpec {
@@ -31,6 +31,7 @@ fn csv(delimiter: char, header: bool) -> Format {
         delimiter,
         header,
         missing_values: ["", "NA", "nan"].map(str::to_owned).to_vec(),
+        rows: RowsSpec::default(),
     }
 }
 
@@ -42,6 +43,8 @@ fn forced(name: &str, kind: ColumnType) -> ColumnSpec {
         scale: None,
         clip: None,
         encode: Encode::OneHot,
+        missing_values: None,
+        date_format: None,
     }
 }
 

@@ -1,0 +1,162 @@
+//! Rows at the ends of a file that are no items: units below the header, totals and notes at the end.
+
+use std::path::Path;
+
+use super::Table;
+use super::infer::Columns;
+use crate::data::oddity::{Fix, Oddity};
+use crate::spec::data::{FilesSpec, Format};
+
+/// The first and the last row of a file, in which what is no item stands most often.
+#[derive(Default)]
+pub struct Ends {
+    first: Option<u64>,
+    /// With its texts by column.
+    last: Option<(u64, Vec<(String, String)>)>,
+}
+
+impl Ends {
+    /// Takes some rows that follow into account.
+    pub fn see<T: Table>(&mut self, table: &T, rows: &[(u64, T::Row)]) {
+        let Some(((first, _), (last, row))) = rows.first().zip(rows.last()) else {
+            return;
+        };
+        self.first.get_or_insert(*first);
+        let cells = table.cells(row).unwrap_or_default().into_iter();
+        let texts =
+            cells.filter_map(|(name, cell)| Some((name.into_owned(), cell.text()?.into_owned())));
+        self.last = Some((*last, texts.collect()));
+    }
+
+    /// What is odd about them, beside what all rows hold.
+    pub fn oddities<T: Table>(
+        &self,
+        path: &Path,
+        files: &FilesSpec,
+        columns: &Columns,
+    ) -> Vec<Oddity> {
+        let mut oddities = Vec::new();
+        let has_footer = matches!(files.format, Format::Csv { .. });
+        let alone = |row: u64| Alone {
+            place: T::place(path, row),
+            texts: columns.texts_of_row_alone(row, &files.roles),
+        };
+        if let Some(row) = self.first.filter(|_| has_footer).map(alone)
+            && !row.texts.is_empty()
+        {
+            oddities.push(row_of_units(&row));
+        }
+        if let Some((number, texts)) = &self.last {
+            let row = alone(*number);
+            let totals = columns.totals();
+            let is_named = texts
+                .iter()
+                .any(|(name, text)| totals.contains(&name.as_str()) && is_total(text));
+            if is_named || !row.texts.is_empty() {
+                oddities.push(row_of_totals(&row, is_named, has_footer));
+            }
+        }
+        oddities
+    }
+}
+
+/// Whether a text names a sum or mean over other rows.
+pub fn is_total(text: &str) -> bool {
+    const WORDS: [&str; 16] = [
+        "total",
+        "totals",
+        "grand total",
+        "subtotal",
+        "sum",
+        "average",
+        "mean",
+        "overall",
+        "summe",
+        "gesamt",
+        "insgesamt",
+        "durchschnitt",
+        "mittelwert",
+        "somme",
+        "suma",
+        "totale",
+    ];
+    let text = text.trim().trim_end_matches(':');
+    text.len() <= 12 && WORDS.iter().any(|word| word.eq_ignore_ascii_case(text))
+}
+
+/// A row of a file: its place, and what it holds in columns that hold numbers in all other rows.
+struct Alone {
+    /// The row in words.
+    place: String,
+    /// The columns with what the row holds.
+    texts: Vec<(String, String)>,
+}
+
+impl Alone {
+    fn columns(&self) -> Vec<String> {
+        self.texts.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    fn show(&self) -> String {
+        let shown = self.texts.iter().take(3);
+        let shown: Vec<_> = shown
+            .map(|(name, text)| format!("`{text}` in `{name}`"))
+            .collect();
+        let more = if self.texts.len() > shown.len() {
+            ", …"
+        } else {
+            ""
+        };
+        format!("{}{more}", shown.join(", "))
+    }
+}
+
+/// A row below the header that most likely names units.
+fn row_of_units(row: &Alone) -> Oddity {
+    let message = format!(
+        "{} holds {}, where all rows below it hold numbers",
+        row.place,
+        row.show()
+    );
+    Oddity {
+        is_refused: true,
+        fix: Fix {
+            skip_rows_after_header: 1,
+            ..Fix::default()
+        },
+        ..Oddity::new(row.columns(), message).help(
+            "if it is a row of units or descriptions, write `skip_rows_after_header = 1` under `[data]`; else mend it",
+        )
+    }
+}
+
+/// A row at the end that most likely sums up the others, or is a note.
+fn row_of_totals(row: &Alone, is_named: bool, has_footer: bool) -> Oddity {
+    let what = if is_named {
+        format!(
+            "{}, the last row, most likely sums up the others",
+            row.place
+        )
+    } else {
+        format!(
+            "{}, the last row, holds {}, where all rows above it hold numbers",
+            row.place,
+            row.show()
+        )
+    };
+    let columns = if is_named { Vec::new() } else { row.columns() };
+    let odd = Oddity::new(columns, what);
+    let odd = if has_footer {
+        odd.help("if it is no item, write `skip_footer = 1` under `[data]`; else mend it")
+    } else {
+        odd.help("if it is no item, take it out of the file")
+    };
+    Oddity {
+        is_refused: !is_named,
+        fix: Fix {
+            skip_footer: usize::from(has_footer),
+            ..Fix::default()
+        },
+        ..odd
+    }
+}

@@ -1,0 +1,178 @@
+//! Values as the experiment says that they are written, as programs write them.
+
+use std::borrow::Cow;
+
+use super::cell::{Cell, Cells};
+use super::encode::shorten;
+use super::number::plain;
+use crate::spec::data::{ColumnType, DateFormat, FilesSpec, Format, ValuesSpec};
+
+/// How the values of some files are written.
+pub struct Writing<'a> {
+    values: &'a ValuesSpec,
+    date_format: Option<DateFormat>,
+    marks: Marks,
+    columns: Vec<Said<'a>>,
+    /// Whether every value is what it seems.
+    is_usual: bool,
+}
+
+/// What is said of one column.
+struct Said<'a> {
+    name: &'a str,
+    kind: Option<ColumnType>,
+    date_format: Option<DateFormat>,
+    marks: Marks,
+}
+
+/// What stands for a missing value.
+#[derive(Default)]
+struct Marks {
+    texts: Vec<String>,
+    /// Those that are numbers, however they are written.
+    numbers: Vec<f64>,
+}
+
+impl Marks {
+    fn of(texts: &[String]) -> Self {
+        let numbers = texts.iter().filter_map(|text| text.trim().parse().ok());
+        Self {
+            numbers: numbers.filter(|number: &f64| number.is_finite()).collect(),
+            texts: texts.to_vec(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.texts.is_empty()
+    }
+
+    fn hold(&self, cell: &Cell<'_>, values: &ValuesSpec) -> bool {
+        let number = match cell {
+            Cell::Plain(text) | Cell::Text(text) => {
+                if self.texts.iter().any(|mark| mark.trim() == text.trim()) {
+                    return true;
+                }
+                if self.numbers.is_empty() {
+                    return false;
+                }
+                plain(text, values).and_then(|text| text.parse().ok())
+            }
+            Cell::Whole(number) => Some(*number as f64),
+            Cell::Float(number) => Some(*number),
+            Cell::Missing | Cell::Bool(_) | Cell::List(_) | Cell::Wrong(_) => None,
+        };
+        number.is_some_and(|number: f64| self.numbers.contains(&number))
+    }
+}
+
+/// A format that was checked when the experiment was read.
+fn date_format(text: Option<&String>) -> Option<DateFormat> {
+    text.and_then(|text| DateFormat::new(text).ok())
+}
+
+impl<'a> Writing<'a> {
+    /// What the experiment says of some files.
+    pub fn of(files: &'a FilesSpec) -> Self {
+        let roles = &files.roles;
+        let missing_values = match &files.format {
+            Format::Csv { missing_values, .. } => missing_values.as_slice(),
+            _ => roles.values.missing_values.as_deref().unwrap_or_default(),
+        };
+        let columns = roles.columns.iter().map(|said| Said {
+            name: &said.name,
+            kind: said.kind,
+            date_format: date_format(said.date_format.as_ref()),
+            marks: Marks::of(said.missing_values.as_deref().unwrap_or_default()),
+        });
+        let columns: Vec<_> = columns
+            .filter(|said| {
+                said.kind.is_some() || said.date_format.is_some() || !said.marks.is_empty()
+            })
+            .collect();
+        let marks = Marks::of(missing_values);
+        let is_usual = roles.values.has_plain_numbers()
+            && roles.values.date_format.is_none()
+            && marks.is_empty()
+            && columns
+                .iter()
+                .all(|said| said.date_format.is_none() && said.marks.is_empty());
+        Self {
+            values: &roles.values,
+            date_format: date_format(roles.values.date_format.as_ref()),
+            marks,
+            columns,
+            is_usual,
+        }
+    }
+
+    /// The values of a row, as they are meant.
+    pub fn read<'r>(&self, cells: Cells<'r>) -> Cells<'r> {
+        if self.is_usual {
+            return cells;
+        }
+        let cells = cells.into_iter();
+        cells
+            .map(|(name, cell)| {
+                let said = self.columns.iter().find(|said| said.name == name);
+                let cell = self.value(said, cell);
+                (name, cell)
+            })
+            .collect()
+    }
+
+    fn value<'r>(&self, said: Option<&Said<'_>>, cell: Cell<'r>) -> Cell<'r> {
+        let own = said.map(|said| &said.marks);
+        let is_missing = |marks: &Marks| !marks.is_empty() && marks.hold(&cell, self.values);
+        if is_missing(&self.marks) || own.is_some_and(is_missing) {
+            return Cell::Missing;
+        }
+        let kind = said.and_then(|said| said.kind);
+        let own_format = said.and_then(|said| said.date_format.as_ref());
+        let format = own_format.or(self.date_format.as_ref());
+        if let (Some(format), Cell::Plain(text) | Cell::Text(text)) = (format, &cell)
+            && (own_format.is_some() || text.parse::<f64>().is_err())
+        {
+            match format.iso(text) {
+                Some(iso) => return Cell::Text(Cow::Owned(iso)),
+                None if own_format.is_some() && kind.is_none() => {
+                    let reason = format!(
+                        "`{}` is not such a date as `date_format` says",
+                        shorten(text)
+                    );
+                    return Cell::Wrong(reason);
+                }
+                None => {}
+            }
+        }
+        let is_number = match (&cell, kind) {
+            (_, Some(ColumnType::Category | ColumnType::Text)) => false,
+            (Cell::Plain(_), _) => !self.values.has_plain_numbers(),
+            // A text in JSON is one until something else is said.
+            (Cell::Text(_), Some(ColumnType::Number)) => !self.values.has_plain_numbers(),
+            _ => false,
+        };
+        match cell {
+            Cell::Plain(text) | Cell::Text(text) if is_number => self.number(text, kind),
+            cell => cell,
+        }
+    }
+
+    fn number<'r>(&self, text: Cow<'r, str>, kind: Option<ColumnType>) -> Cell<'r> {
+        let number = plain(&text, self.values).map(Cow::into_owned);
+        if let Some(number) = number {
+            return Cell::Plain(Cow::Owned(number));
+        }
+        let is_bool = matches!(
+            text.trim(),
+            "true" | "True" | "TRUE" | "false" | "False" | "FALSE"
+        );
+        match kind {
+            Some(ColumnType::Number) if !is_bool => Cell::Wrong(format!(
+                "`{}` is not a number of the kind that `decimal`, `thousands` and `strip` describe",
+                shorten(&text)
+            )),
+            // Never again taken for a number.
+            _ => Cell::Text(text),
+        }
+    }
+}
