@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::folds::Folds;
+use super::mixture::mixed_data;
 use super::model::{Report, Trial};
 use super::sample::CONFIDENCE;
 use crate::event::Epoch;
-use crate::record::{ExperimentFolder, Index, RunEntry, RunRecord};
+use crate::record::{ExperimentFolder, Index, RunEntry, RunRecord, State};
 use crate::statistics::Interval;
 
 /// Trials with curves, so that they can be told apart.
@@ -88,6 +90,7 @@ impl Curves {
     /// Reads the curves of the best trials and of the baseline. A run whose events cannot be read has none; that is
     /// told where its numbers are.
     pub fn read(report: &Report, index: &Index, folder: &ExperimentFolder) -> Self {
+        let folds = Folds::of(index);
         let trials = report.trials.iter();
         let pairs = trials.flat_map(|trial| trial.runs.iter().map(|run| (run, &trial.id)));
         let trial_of: BTreeMap<&String, &String> = pairs.collect();
@@ -110,6 +113,7 @@ impl Curves {
         let num_more_trials = have.len() - chosen.len();
         let read = chosen.iter().map(|at| {
             let (trial, runs) = have[*at];
+            let runs = over_same_data(index, &folds, runs);
             let epochs = runs.iter().filter_map(|run| epochs(run, folder));
             (trial.id.clone(), epochs.collect::<Vec<_>>())
         });
@@ -130,6 +134,15 @@ impl Curves {
             num_more_metrics,
         }
     }
+}
+
+/// The runs of a trial that a mean may be taken over: without those that are not completed, if they read other data.
+fn over_same_data<'a>(index: &Index, folds: &Folds, runs: &[&'a RunEntry]) -> Vec<&'a RunEntry> {
+    let mut runs = runs.to_vec();
+    if !mixed_data(index, &runs, folds).is_empty() {
+        runs.retain(|run| run.state == State::Completed);
+    }
+    runs
 }
 
 /// The epochs of a run, if they are those of its plan.

@@ -14,9 +14,9 @@ const MAX_ULPS: f64 = 1024.0;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "grade", rename_all = "snake_case")]
 pub enum Grade {
-    /// All losses and digests are equal.
+    /// All losses, digests, weights and recorded metrics are there and equal.
     Bitwise,
-    /// All losses and final weights are this close.
+    /// All losses, metrics and weights are this close.
     Within {
         /// The largest distance, in units in the last place of 32-bit floats.
         ulps: f64,
@@ -32,11 +32,25 @@ pub enum Grade {
         /// What the seeds of the original came to.
         spread: Spread,
     },
+    /// What was compared deserves a grade, and a part that the run should have was not.
+    Partial {
+        /// The grade of what was compared.
+        at_best: Box<Grade>,
+        /// Whether the objective was among it.
+        has_objective: bool,
+        /// What was not.
+        not_compared: Vec<String>,
+    },
+    /// The original's record was changed after it was written, so it is no measure of anything.
+    Edited {
+        /// What was changed, and how that shows.
+        edited: Vec<String>,
+    },
     /// None of these.
     Diverged {
         /// The first update that differs, from 1.
         step: usize,
-        /// A parameter that differs first, where that is known.
+        /// What differs there: a parameter, or a metric with its epoch.
         parameter: Option<String>,
     },
 }
@@ -55,6 +69,25 @@ pub enum AtLeast {
 impl Grade {
     /// Grades a comparison. `spread` is that of the original's seeds, if there are enough.
     pub fn of(comparison: &Comparison, spread: Option<Spread>, at_least: AtLeast) -> Self {
+        if !comparison.edited.is_empty() {
+            return Grade::Edited {
+                edited: comparison.edited.clone(),
+            };
+        }
+        let grade = Self::of_compared(comparison, spread, at_least);
+        let is_whole = comparison.not_compared.is_empty();
+        match grade {
+            Grade::Bitwise | Grade::Within { .. } if !is_whole => Grade::Partial {
+                at_best: Box::new(grade),
+                has_objective: comparison.objective.is_some(),
+                not_compared: comparison.not_compared.clone(),
+            },
+            grade => grade,
+        }
+    }
+
+    /// The grade of what was compared.
+    fn of_compared(comparison: &Comparison, spread: Option<Spread>, at_least: AtLeast) -> Self {
         if comparison.is_bitwise() {
             return Grade::Bitwise;
         }
@@ -85,14 +118,20 @@ impl Grade {
         let of_loss = comparison.first_loss.map(|(step, ..)| step);
         let of_parameters = comparison.first_parameters.as_ref();
         let of_parameters = of_parameters.map(|(step, paths)| ((*step).max(1), paths));
+        let of_numbers = comparison.first_numbers.as_ref();
+        let steps = [
+            of_loss,
+            of_parameters.map(|(step, _)| step),
+            of_numbers.map(|first| first.step),
+        ];
+        let parameter = of_parameters.and_then(|(_, paths)| paths.first().cloned());
+        let number = || {
+            let first = of_numbers.filter(|_| of_loss.is_none())?;
+            Some(format!("{} of {}", first.names.first()?, first.place))
+        };
         Grade::Diverged {
-            step: match (of_loss, &of_parameters) {
-                (Some(loss), Some((step, _))) => loss.min(*step),
-                (Some(loss), None) => loss,
-                (None, Some((step, _))) => *step,
-                (None, None) => 1,
-            },
-            parameter: of_parameters.and_then(|(_, paths)| paths.first().cloned()),
+            step: steps.into_iter().flatten().min().unwrap_or(1),
+            parameter: parameter.or_else(number),
         }
     }
 
@@ -102,6 +141,7 @@ impl Grade {
             (Grade::Bitwise, _) => true,
             (Grade::Within { ulps, .. }, AtLeast::Ulps(max)) => *ulps <= max,
             (Grade::Within { .. } | Grade::Equivalent { .. }, AtLeast::Equivalent) => true,
+            (Grade::Partial { has_objective, .. }, AtLeast::Equivalent) => *has_objective,
             _ => false,
         }
     }
@@ -121,6 +161,16 @@ impl fmt::Display for Grade {
                 spread.interval[1],
                 spread.values.len()
             ),
+            Grade::Partial {
+                at_best,
+                not_compared,
+                ..
+            } => write!(
+                f,
+                "partial: {at_best} as far as it was compared, which leaves out {}",
+                not_compared.join("; ")
+            ),
+            Grade::Edited { edited } => write!(f, "edited record: {}", edited.join("; ")),
             Grade::Diverged { step, parameter } => {
                 write!(f, "diverged at step {step}")?;
                 match parameter {

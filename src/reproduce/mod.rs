@@ -1,6 +1,7 @@
 //! How well a run was reproduced: two traces compared step by step, and the difference graded.
 
 mod grade;
+mod numbers;
 mod spread;
 mod weights;
 
@@ -9,16 +10,22 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use grade::{AtLeast, Grade};
+pub use numbers::FirstNumbers;
 pub use spread::{Spread, prediction_interval};
 pub use weights::WeightDistance;
 
-use crate::record::{Digests, Environment, KERNELS, Trace};
+use crate::event::{Epoch, Metrics};
+use crate::record::{Digests, Environment, KERNELS, OPTIMIZER, Trace};
 
 /// What is known of one of two runs that are compared.
 #[derive(Clone, Debug, Default)]
 pub struct Side {
     /// Its trace.
     pub trace: Trace,
+    /// Its epochs with their metrics.
+    pub epochs: Vec<Epoch>,
+    /// What was measured after the training, by split.
+    pub evaluations: BTreeMap<String, Metrics>,
     /// The objective's value in the best epoch, if the run came to its end.
     pub objective: Option<f64>,
     /// sha256 of its final weights; empty when it has none.
@@ -36,14 +43,26 @@ pub struct Comparison {
     pub first_loss: Option<(usize, f64, f64)>,
     /// The step after which digests differ first, and the parameters that do.
     pub first_parameters: Option<(usize, Vec<String>)>,
+    /// Metrics that were compared, of epochs and evaluations.
+    #[serde(default)]
+    pub num_numbers: usize,
+    /// The first metrics that differ.
+    #[serde(default)]
+    pub first_numbers: Option<FirstNumbers>,
     /// The largest distance of two losses.
     pub loss_distance: Distance,
+    /// The largest distance of two metrics.
+    #[serde(default)]
+    pub number_distance: Distance,
     /// The largest distance of two final weights, where both are there.
     pub weight_distance: Option<Distance>,
     /// The objective then and now, where both are known.
     pub objective: Option<(f64, f64)>,
-    /// What could not be compared, and why.
+    /// What could not be compared, and why. Anything here keeps a reproduction from being `bitwise`.
     pub not_compared: Vec<String>,
+    /// What of the original's record was changed after it was written, and how that shows.
+    #[serde(default)]
+    pub edited: Vec<String>,
 }
 
 /// How far two numbers are apart.
@@ -89,7 +108,8 @@ impl Comparison {
             ..Self::default()
         };
         comparison.compare_losses(&then.trace, &now.trace, steps);
-        comparison.compare_digests(&then.trace.digests, &now.trace.digests);
+        comparison.compare_digests(&then.trace.digests, &now.trace.digests, steps);
+        comparison.compare_numbers(then, now, steps);
         if steps.is_none() {
             comparison.objective = then.objective.zip(now.objective);
             if then.weights_digest != now.weights_digest && comparison.first_parameters.is_none() {
@@ -109,7 +129,7 @@ impl Comparison {
 
     fn compare_losses(&mut self, then: &Trace, now: &Trace, steps: Option<usize>) {
         if then.losses.is_empty() {
-            let what = "the losses of the steps: the run was made without a trace";
+            let what = "the losses of the steps, of which there is no trace";
             self.not_compared.push(what.into());
             return;
         }
@@ -148,8 +168,21 @@ impl Comparison {
         }
     }
 
-    fn compare_digests(&mut self, then: &[Digests], now: &[Digests]) {
+    fn compare_digests(&mut self, then: &[Digests], now: &[Digests], steps: Option<usize>) {
         let mut is_any = false;
+        let mut num_lost = 0;
+        let is_meant = |path: &String| steps.is_none() || !path.starts_with(OPTIMIZER);
+        for after in now {
+            let before = then.iter().find(|before| before.step == after.step);
+            // First steps may end within an epoch, where a whole training leaves no digests.
+            if before.is_none() && steps.is_some() && after.step > 0 {
+                continue;
+            }
+            let before = before.map_or(&[][..], |before| &before.parameters);
+            let is_there = |path: &String| before.iter().any(|(known, _)| known == path);
+            let paths = after.parameters.iter().map(|(path, _)| path);
+            num_lost += paths.filter(|p| is_meant(p) && !is_there(p)).count();
+        }
         for before in then {
             let Some(after) = now.iter().find(|after| after.step == before.step) else {
                 continue;
@@ -158,7 +191,7 @@ impl Comparison {
             let after: BTreeMap<&String, &String> =
                 after.parameters.iter().map(|(p, d)| (p, d)).collect();
             let differs = |(path, digest): &&(String, String)| {
-                after.get(path).is_some_and(|after| **after != *digest)
+                is_meant(path) && after.get(path).is_none_or(|after| **after != *digest)
             };
             let parameters: Vec<_> = before.parameters.iter().filter(differs).collect();
             if !parameters.is_empty() {
@@ -168,14 +201,24 @@ impl Comparison {
             }
         }
         if !is_any {
-            let what = "the parameters by path: the run was made without digests of them";
+            let what = "the parameters by path, of which there are no digests";
             self.not_compared.push(what.into());
+        } else if num_lost > 0 {
+            let what = format!("{num_lost} digests of parameters, which the trace has lost");
+            self.not_compared.push(what);
         }
     }
 
     /// Whether nothing that was compared differs.
     pub fn is_bitwise(&self) -> bool {
-        self.first_loss.is_none() && self.first_parameters.is_none()
+        let has_equal_weights = self
+            .weight_distance
+            .as_ref()
+            .is_none_or(|far| far.ulps == 0.0);
+        self.first_loss.is_none()
+            && self.first_parameters.is_none()
+            && self.first_numbers.is_none()
+            && has_equal_weights
     }
 
     /// Whether both began with the same weights, as far as is known.
@@ -185,10 +228,11 @@ impl Comparison {
 
     /// The largest distance of all that was compared.
     pub fn distance(&self) -> &Distance {
-        match &self.weight_distance {
-            Some(weights) if weights.ulps > self.loss_distance.ulps => weights,
-            _ => &self.loss_distance,
-        }
+        let others = [Some(&self.number_distance), self.weight_distance.as_ref()];
+        let others = others.into_iter().flatten();
+        others.fold(&self.loss_distance, |most, other| {
+            if other.ulps > most.ulps { other } else { most }
+        })
     }
 }
 

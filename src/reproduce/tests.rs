@@ -14,6 +14,8 @@ fn side(losses: &[f64], digests: &[(usize, &str)], objective: f64) -> Side {
             digests: digests.collect(),
         },
         objective: Some(objective),
+        epochs: Vec::new(),
+        evaluations: BTreeMap::new(),
         weights_digest: digests_of(losses),
     }
 }

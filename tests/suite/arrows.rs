@@ -16,7 +16,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("plan", &["diagnostic", "spec", "data", "check"]),
     ("record", &["event", "spec", "plan"]),
     ("dispatch", &["event", "spec", "plan"]),
-    ("reproduce", &["record", "statistics"]),
+    ("reproduce", &["event", "spec", "record", "statistics"]),
     ("parity", &["spec", "reproduce"]),
     ("statistics", &[]),
     (

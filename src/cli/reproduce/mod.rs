@@ -1,6 +1,8 @@
 //! `runner reproduce`: a run made again from its folder, compared step by step, and graded.
 
 mod original;
+mod parts;
+mod show;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,12 +23,14 @@ use crate::dispatch::{self, Cancel, Hardware, Observed, Settings, Task, Urgency}
 use crate::event::{Attempts, Change, Outcome};
 use crate::plan::{Relief, RunPlan};
 use crate::record::{Collector, Environment, ExperimentFolder, RunFolder, RunRecord, write_json};
-use crate::reproduce::{Comparison, Grade, environment_differences};
+use crate::reproduce::{Comparison, Grade, WeightDistance, environment_differences};
 use crate::spec::failure::OnFailure;
 use crate::spec::section::Choice;
 use crate::train::weight_distances;
 pub use original::side;
 use original::{Original, free, originals};
+use parts::Parts;
+use show::show;
 
 /// `reproduction.json`.
 #[derive(Serialize)]
@@ -34,8 +38,6 @@ struct Reproduction {
     run: String,
     original: PathBuf,
     metric: String,
-    /// The run.toml is not the one that the run was made from.
-    is_edited: bool,
     environment: Vec<[String; 3]>,
     comparison: Comparison,
     #[serde(flatten)]
@@ -105,11 +107,10 @@ fn one(
     if let Some(data) = &args.data {
         plan.data = moved(&plan, data);
     }
-    let fingerprint = original.plan.clone().with_fingerprint().fingerprint;
-    let is_edited = fingerprint != original.plan.fingerprint;
+    let parts = Parts::of(original, args.steps.is_some());
     output.say(&format!("{} is made again", original.folder.0.display()));
-    if is_edited {
-        output.say("note: run.toml was edited: its fingerprint is not that of what it says");
+    for what in &parts.edited {
+        output.say(&format!("note: the record was edited: {what}"));
     }
     say_differences(original, &here(&plan), output);
     let moved = original.record.attempts.adjustments.iter().find_map(|a| {
@@ -159,16 +160,17 @@ fn one(
         }
     }
     let now = side(&folder, &plan, &record).map_err(|e| disk(place, &e, output))?;
+    let Parts {
+        edited,
+        mut missing,
+    } = parts;
     let weights = match args.steps {
         Some(_) => None,
-        None => {
-            let [a, b] = [&original.folder, &folder].map(|folder| folder.model("final"));
-            weight_distances((&a, &plan), (&b, &plan))
-                .map_err(|reason| output.say(&format!("note: {reason}")))
-                .ok()
-        }
+        None => distances(original, &folder, &plan, &mut missing),
     };
-    let comparison = Comparison::of(&then, &now, args.steps, weights.as_deref());
+    let mut comparison = Comparison::of(&then, &now, args.steps, weights.as_deref());
+    comparison.not_compared.extend(missing);
+    comparison.edited = edited;
     let grade = Grade::of(&comparison, original.spread(), args.at_least);
     let environment = folder.read_environment().ok().flatten();
     let differences = match (&original.environment, &environment) {
@@ -179,7 +181,6 @@ fn one(
         run: plan.id.clone(),
         metric: plan.objective.name(),
         original: original.folder.0.clone(),
-        is_edited,
         environment: differences,
         comparison,
         grade,
@@ -188,9 +189,49 @@ fn one(
     write_json(&path, &reproduction).map_err(|e| disk(&path, &e, output))?;
     match args.json {
         true => output.print(&serde_json::to_string(&reproduction).unwrap_or_default()),
-        false => show(&reproduction, output),
+        false => show(&reproduction, args.steps, output),
     }
     Ok(Some(reproduction.grade))
+}
+
+/// The weights that a run leaves: as it began, as it ended, and with the best objective.
+const WEIGHTS: [&str; 4] = ["initial", "final", "best", "ema"];
+
+/// How far the weights of both runs are apart. What cannot be read of the original is noted as missing.
+fn distances(
+    original: &Original,
+    folder: &RunFolder,
+    plan: &RunPlan,
+    missing: &mut Vec<String>,
+) -> Option<Vec<WeightDistance>> {
+    let mut all = Vec::new();
+    let mut has_final = false;
+    for name in WEIGHTS {
+        let [then, now] = [&original.folder, folder].map(|folder| folder.model(name));
+        if !then.exists() || !now.exists() {
+            let file = format!("`model/{name}.bpk`");
+            // What the record says of it was looked at before; of earlier versions it says nothing.
+            if now.exists() && !missing.iter().any(|what| what.contains(&file)) {
+                missing.push(format!("the weights of {file}, which is missing"));
+            }
+            continue;
+        }
+        match weight_distances((&then, plan), (&now, plan)) {
+            Ok(distances) => {
+                has_final |= name == "final";
+                let named = |mut distance: WeightDistance| {
+                    if name != "final" {
+                        distance.parameter =
+                            format!("{} of `model/{name}.bpk`", distance.parameter);
+                    }
+                    distance
+                };
+                all.extend(distances.into_iter().map(named));
+            }
+            Err(reason) => missing.push(format!("the weights of `model/{name}.bpk`: {reason}")),
+        }
+    }
+    has_final.then_some(all)
 }
 
 /// Where the run is made now. A driver is asked for only when one is needed.
@@ -374,46 +415,4 @@ fn train(
         return Err(INTERRUPTED);
     }
     Ok(record)
-}
-
-fn show(reproduction: &Reproduction, output: &mut Output) {
-    let comparison = &reproduction.comparison;
-    match comparison.first_loss {
-        _ if comparison.num_steps == 0 => {}
-        None => output.print(&format!(
-            "losses      equal in all of {}",
-            counted(comparison.num_steps, "step")
-        )),
-        Some((step, then, now)) => output.print(&format!(
-            "losses      differ from step {step} of {} on: {then} then, {now} now",
-            comparison.num_steps
-        )),
-    }
-    match &comparison.first_parameters {
-        None => output.print("parameters  equal wherever they were compared"),
-        Some((step, paths)) => {
-            let first = &paths[0];
-            let more = match paths.len() - 1 {
-                0 => String::new(),
-                num => format!(" and {num} more"),
-            };
-            output.print(&format!(
-                "parameters  differ after step {step}: {first}{more}"
-            ));
-        }
-    }
-    if let Some((then, now)) = comparison.objective {
-        output.print(&format!(
-            "objective   {} {then:.6} then, {now:.6} now",
-            reproduction.metric
-        ));
-    }
-    for what in &comparison.not_compared {
-        output.print(&format!("not compared: {what}"));
-    }
-    let of_edited = match reproduction.is_edited {
-        true => " (of an edited run.toml)",
-        false => "",
-    };
-    output.print(&format!("verdict: {}{of_edited}", reproduction.grade));
 }

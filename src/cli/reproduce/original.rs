@@ -11,7 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::event::Outcome;
 use crate::plan::RunPlan;
 use crate::record::capsule::{self, Needs};
-use crate::record::{Environment, ExperimentFolder, RunFolder, RunRecord, Summary, Trace};
+use crate::record::{Environment, ExperimentFolder, RunFolder, RunRecord, SealState, Trace};
 use crate::reproduce::{Side, Spread, prediction_interval};
 use crate::spec::document::plain_io_error;
 
@@ -70,6 +70,10 @@ pub struct Original {
     pub folder: RunFolder,
     /// What was to be done.
     pub plan: RunPlan,
+    /// Whether `run.toml` is as it was written.
+    pub seal: SealState,
+    /// Whether it is out of a capsule, which leaves checkpoints out.
+    pub is_capsule: bool,
     /// What happened.
     pub record: RunRecord,
     /// Where it was made, if that is known.
@@ -82,8 +86,8 @@ pub struct Original {
 
 impl Original {
     fn read(folder: RunFolder, output: &mut Output) -> Result<Self, u8> {
-        let plan = match folder.read_plan() {
-            Ok(Some(plan)) => plan,
+        let (plan, seal) = match folder.read_plan_as_is() {
+            Ok(Some(there)) => there,
             Ok(None) => {
                 let message = format!("`{}` has no run.toml", folder.0.display());
                 return Err(refuse(Diagnostic::error("results", message), output));
@@ -96,10 +100,12 @@ impl Original {
             None
         });
         Ok(Self {
-            seeds: seeds(&folder, &plan),
+            seeds: seeds(&folder, &plan, &record),
             place: default_place(&folder),
+            is_capsule: false,
             folder,
             plan,
+            seal,
             record,
             environment,
         })
@@ -138,6 +144,7 @@ impl Original {
             plan: unpacked.plan,
             seeds,
             place: place.join("run"),
+            is_capsule: true,
             ..read
         })
     }
@@ -158,26 +165,41 @@ pub fn side(folder: &RunFolder, plan: &RunPlan, record: &RunRecord) -> std::io::
     let best = record.best_epoch(plan);
     Ok(Side {
         trace: Trace::read(folder)?,
+        epochs: record.epochs.clone(),
+        evaluations: record.evaluations.clone(),
         objective: best.and_then(|best| best.metrics.get(&plan.objective.name()).copied()),
         weights_digest: record.weights_digest.clone(),
     })
 }
 
-/// The objective of each completed run of the same trial beside a run.
-fn seeds(folder: &RunFolder, plan: &RunPlan) -> Vec<f64> {
+/// The objective of each completed run beside a run that differs from it in the seed alone, and read the same data.
+fn seeds(folder: &RunFolder, plan: &RunPlan, record: &RunRecord) -> Vec<f64> {
     let Some(parent) = folder.0.parent() else {
         return Vec::new();
     };
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     let mut folders: Vec<_> = entries.map(|entry| RunFolder(entry.path())).collect();
     folders.sort_by(|a, b| a.0.cmp(&b.0));
+    let digests = |record: &RunRecord| {
+        let started = record.started.as_ref();
+        started.map(|started| started.data_digests.clone())
+    };
+    let fingerprint = plan.clone().with_fingerprint().fingerprint;
     let value = |folder: &RunFolder| {
         let other = folder.read_plan().ok().flatten()?;
-        let summary: Summary =
-            serde_json::from_slice(&fs::read(folder.summary_json()).ok()?).ok()?;
-        let is_one = other.trial == plan.trial && summary.outcome == Outcome::Completed.word();
-        let value = summary.metrics.get(&plan.objective.name()).copied();
-        value.filter(|_| is_one)
+        if other.trial != plan.trial {
+            return None;
+        }
+        let of_other = RunRecord::read_for(folder, &other).ok()?;
+        let with_seed = RunPlan {
+            seed: plan.seed,
+            ..other.clone()
+        };
+        let is_one = of_other.outcome == Some(Outcome::Completed)
+            && digests(&of_other) == digests(record)
+            && with_seed.with_fingerprint().fingerprint == fingerprint;
+        let best = of_other.best_epoch(&other).filter(|_| is_one)?;
+        best.metrics.get(&plan.objective.name()).copied()
     };
     folders.iter().filter_map(value).collect()
 }

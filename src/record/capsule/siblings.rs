@@ -1,6 +1,7 @@
 //! `siblings.json`: the other seeds of a run's trial, so that their spread is known where the experiment
 //! is not.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use serde::{Deserialize, Serialize};
@@ -44,9 +45,11 @@ pub fn siblings(folder: &RunFolder, plan: &RunPlan) -> (Vec<Sibling>, Vec<String
         let seed = id.strip_prefix(&start);
         *id != plan.id && seed.is_some_and(|seed| seed.parse::<u64>().is_ok())
     };
+    let own = RunRecord::read(folder).ok().and_then(|own| own.started);
+    let own = own.map(|started| started.data_digests);
     for id in experiment.run_ids().into_iter().filter(is_candidate) {
         let folder = experiment.run(&id);
-        match sibling(&folder, plan) {
+        match sibling(&folder, plan, own.as_ref()) {
             Ok(sibling) => found.extend(sibling),
             Err(e) => unread.push(format!("run `{id}` is left out of the comparison: {e}")),
         }
@@ -55,14 +58,20 @@ pub fn siblings(folder: &RunFolder, plan: &RunPlan) -> (Vec<Sibling>, Vec<String
     (found, unread)
 }
 
-fn sibling(folder: &RunFolder, plan: &RunPlan) -> std::io::Result<Option<Sibling>> {
+fn sibling(
+    folder: &RunFolder,
+    plan: &RunPlan,
+    own: Option<&BTreeMap<String, String>>,
+) -> std::io::Result<Option<Sibling>> {
     let Some(there) = folder.read_plan()? else {
         return Ok(None);
     };
     let record = RunRecord::read(folder)?;
     let is_sibling = there.trial == plan.trial
         && there.experiment == plan.experiment
-        && record.outcome == Some(Outcome::Completed);
+        && record.outcome == Some(Outcome::Completed)
+        // Seeds over other data are no measure of the spread over these.
+        && record.started.as_ref().map(|it| &it.data_digests) == own;
     let summary = record.summary(&there).filter(|_| is_sibling);
     Ok(summary.map(|summary| Sibling {
         run: summary.run,

@@ -1,12 +1,14 @@
 //! Learning curves in words: where they begin, how far they get, where they end.
 
 use super::Section;
-use crate::report::curves::{Band, Curve, MAX_TRIALS, TrialCurves};
+use crate::event::Metrics;
+use crate::plan::Ties;
+use crate::report::curves::{Band, Curve, CurvePoint, MAX_TRIALS, TrialCurves};
 use crate::report::model::Report;
 use crate::report::numbers::short_number;
-use crate::report::sample::direction;
 use crate::report::table::head_of;
-use crate::statistics::Direction;
+use crate::spec::metric::Objective;
+use crate::spec::section::Choice;
 
 /// Metrics of the table: the objective's and the loss.
 const IN_TABLE: usize = 2;
@@ -38,7 +40,7 @@ pub fn learning(report: &Report) -> Option<Section> {
             _ => trial.n.to_string(),
         };
         let mut row = vec![trial.trial.clone(), n, last.to_string()];
-        row.extend(names.iter().map(|name| in_words(trial, name)));
+        row.extend(names.iter().map(|name| in_words(trial, name, report.ties)));
         row
     });
     let rows = rows.collect();
@@ -71,28 +73,41 @@ pub fn learning(report: &Report) -> Option<Section> {
 }
 
 /// `2.10, 0.31 (8), 0.33`: the first, the best with its epoch, and the last.
-fn in_words(trial: &TrialCurves, name: &str) -> String {
+fn in_words(trial: &TrialCurves, name: &str, ties: Ties) -> String {
     let curve = trial.curves.iter().find(|curve| curve.metric == name);
     let ends = curve.and_then(|c| Some((c, c.points.first()?, c.points.last()?)));
     let Some((curve, first, last)) = ends else {
         return super::dash();
     };
     let (first, last) = (short_number(first.mean), short_number(last.mean));
-    match best(curve) {
+    match best(trial, curve, ties) {
         Some((value, epoch)) => format!("{first}, {} ({epoch}), {last}", short_number(value)),
         None => format!("{first}, {last}"),
     }
 }
 
-/// The best mean with its epoch, where the metric has a direction.
-fn best(curve: &Curve) -> Option<(f64, usize)> {
-    let direction = direction(&curve.metric)?;
-    let means = curve.points.iter().map(|point| (point.mean, point.epoch));
-    means.reduce(|best, other| match direction {
-        Direction::HigherIsBetter if other.0 > best.0 => other,
-        Direction::LowerIsBetter if other.0 < best.0 => other,
-        _ => best,
-    })
+/// The best mean with its epoch, where the metric has a direction. Ties are broken as those of a run's epochs are.
+fn best(trial: &TrialCurves, curve: &Curve, ties: Ties) -> Option<(f64, usize)> {
+    let objective = Objective::parse(&curve.metric).ok()?;
+    let split = objective.split.name();
+    let loss = format!("{split}/loss");
+    let losses = trial.curves.iter().find(|curve| curve.metric == loss);
+    let numbers = |point: &CurvePoint| {
+        let same = |other: &&CurvePoint| other.epoch == point.epoch;
+        let of_loss = losses.and_then(|losses| losses.points.iter().find(same));
+        let of_loss = of_loss.map(|point| (loss.clone(), point.mean));
+        let own = [(curve.metric.clone(), point.mean)];
+        Metrics::from_iter(of_loss.into_iter().chain(own))
+    };
+    let points = curve.points.iter().map(|point| (point, numbers(point)));
+    let (best, _) = points.reduce(|best, later| {
+        if ties.prefer_later(objective, &later.1, &best.1) {
+            later
+        } else {
+            best
+        }
+    })?;
+    Some((best.mean, best.epoch))
 }
 
 /// What the bands of the curves are.

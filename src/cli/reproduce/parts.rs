@@ -1,0 +1,146 @@
+//! Whether an original is whole and as it was written. What is missing of it cannot be compared, and a record that was
+//! changed is no measure of a reproduction.
+
+use std::fs::{self, File};
+
+use serde_json::Value as Json;
+
+use super::original::Original;
+use crate::data::sha256_of;
+use crate::event::Outcome;
+use crate::plan::FORMAT;
+use crate::record::{SealState, is_damaged};
+
+/// The files of a checkpoint that its sidecar has sums of.
+const CHECKPOINT: [&str; 3] = ["model", "optimizer", "scheduler"];
+
+/// What is wrong with an original.
+#[derive(Debug, Default)]
+pub struct Parts {
+    /// What was changed after it was written, and how that shows.
+    pub edited: Vec<String>,
+    /// What a run should have and this one has not.
+    pub missing: Vec<String>,
+}
+
+impl Parts {
+    /// Looks at all files of an original. Of first steps (`is_partial`) only the trace is compared, whose gaps the
+    /// comparison finds.
+    pub fn of(original: &Original, is_partial: bool) -> Self {
+        let mut parts = Self::default();
+        parts.check_plan(original);
+        parts.check_files(original, is_partial);
+        parts.check_derived(original);
+        // A capsule has no checkpoints, and is whole without them.
+        if !original.is_capsule && !is_partial {
+            parts.check_checkpoint(original);
+        }
+        parts
+    }
+
+    fn check_plan(&mut self, original: &Original) {
+        let plan = &original.plan;
+        let now = plan.clone().with_fingerprint().fingerprint;
+        if original.seal == SealState::Edited {
+            self.edited
+                .push("`run.toml` (its seal is not that of what it holds)".into());
+        } else if now != plan.fingerprint && plan.format == FORMAT {
+            self.edited
+                .push("`run.toml` (its fingerprint is not that of what it says)".into());
+        } else if now != plan.fingerprint {
+            self.missing.push(format!(
+                "whether `run.toml` is as it was planned, which a run of format {} does not tell",
+                plan.format
+            ));
+        }
+    }
+
+    /// The files that the last events have the digests of.
+    fn check_files(&mut self, original: &Original, is_partial: bool) {
+        let (folder, record) = (&original.folder, &original.record);
+        for name in record.files.keys() {
+            if folder.check_file(record, name).is_ok() {
+                continue;
+            }
+            let is_there = folder.0.join(name).exists();
+            if is_there {
+                self.edited.push(format!(
+                    "`{name}` (its sha256 is not that which the run recorded)"
+                ));
+            } else if name.starts_with("model/") && !is_partial {
+                self.missing
+                    .push(format!("the weights of `{name}`, which is missing"));
+            }
+        }
+        // Earlier versions recorded no digests, but left final weights.
+        if record.files.is_empty() && !is_partial && !folder.model("final").exists() {
+            self.missing
+                .push("the weights of `model/final.bpk`, which is missing".into());
+        }
+    }
+
+    /// The files that say what the events say, in another form.
+    fn check_derived(&mut self, original: &Original) {
+        let (folder, record, plan) = (&original.folder, &original.record, &original.plan);
+        let mut tell = |name: &str, how: &str| self.edited.push(format!("`{name}` ({how})"));
+        let seal = "its seal is not that of what it holds";
+        let is_broken = |error: std::io::Error| is_damaged(&error);
+        if folder.read_environment().is_err_and(is_broken) {
+            tell("environment.json", seal);
+        }
+        if plan.format < FORMAT || record.outcome != Some(Outcome::Completed) {
+            return;
+        }
+        let events = "it does not say what `events.jsonl` says";
+        match folder.read_summary() {
+            Err(error) if is_damaged(&error) => tell("summary.json", seal),
+            Ok(Some(there)) => {
+                let is_same = record.summary(plan).is_some_and(|summary| {
+                    summary.metrics == there.metrics
+                        && summary.best_epoch == there.best_epoch
+                        && summary.weights_digest == there.weights_digest
+                });
+                if !is_same {
+                    tell("summary.json", events);
+                }
+            }
+            _ => {}
+        }
+        let metrics = fs::read(folder.metrics_csv());
+        if metrics.is_ok_and(|there| there != record.metrics_csv().as_bytes()) {
+            tell("metrics.csv", events);
+        }
+    }
+
+    /// The checkpoint of the last update, which a completed run always keeps.
+    fn check_checkpoint(&mut self, original: &Original) {
+        let Some(step) = original.record.epochs.last().map(|epoch| epoch.step) else {
+            return;
+        };
+        let folder = &original.folder;
+        let path = folder.checkpoint_json(step);
+        let sidecar: Option<Json> = fs::read(&path)
+            .ok()
+            .and_then(|text| serde_json::from_slice(&text).ok());
+        let Some(sidecar) = sidecar else {
+            let how = if path.exists() { "damaged" } else { "missing" };
+            self.missing.push(format!(
+                "the last checkpoint, whose `checkpoint-{step}.json` is {how}"
+            ));
+            return;
+        };
+        for part in CHECKPOINT {
+            let name = format!("checkpoints/{part}-{step}.bpk");
+            let sum = File::open(folder.checkpoint_part(part, step)).and_then(sha256_of);
+            match sum {
+                Ok(sum) if sidecar["sha256"][part] == sum.as_str() => {}
+                Ok(_) => self
+                    .edited
+                    .push(format!("`{name}` (its sha256 is not that of its sidecar)")),
+                Err(_) => self
+                    .missing
+                    .push(format!("the last checkpoint, whose `{name}` is missing")),
+            }
+        }
+    }
+}
