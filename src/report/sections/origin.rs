@@ -38,6 +38,10 @@ pub fn environment(report: &Report) -> Option<Section> {
 /// Versions, device and machine in a line.
 pub fn in_words(environment: &Environment) -> String {
     let worker = environment.worker.as_ref();
+    let runner = match &environment.build {
+        Some(build) => build.to_string(),
+        None => environment.runner_version.clone(),
+    };
     let commit = match (&environment.git_commit, environment.git_dirty) {
         (Some(commit), Some(true)) => format!(", git {commit} with changes"),
         (Some(commit), _) => format!(", git {commit}"),
@@ -49,7 +53,7 @@ pub fn in_words(environment: &Environment) -> String {
     };
     format!(
         "runner {}, Burn {}{commit}; {} ({threads} a run); {}, {} cores, {:.0} GiB; {} on {}",
-        environment.runner_version,
+        runner,
         environment.burn_version,
         worker.map_or("", |w| w.device_name.as_str()),
         environment.cpu,
