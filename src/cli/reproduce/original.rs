@@ -189,7 +189,7 @@ fn seeds(folder: &RunFolder, plan: &RunPlan) -> Vec<f64> {
     let value = |folder: &RunFolder| {
         let other = folder.read_plan().ok().flatten()?;
         // A pipe would be read for ever.
-        let _is_file = folder.summary_json().is_file().then_some(())?;
+        folder.summary_json().is_file().then_some(())?;
         let summary: Summary =
             serde_json::from_slice(&fs::read(folder.summary_json()).ok()?).ok()?;
         let is_one = other.trial == plan.trial && summary.outcome == Outcome::Completed.word();
