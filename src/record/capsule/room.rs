@@ -71,6 +71,8 @@ pub(super) fn check(
 
 /// Bytes that are free for this user where a folder is, if the system says.
 #[cfg(unix)]
+// The numbers have 32 bits on some systems.
+#[allow(clippy::useless_conversion)]
 fn free(folder: &Path) -> Option<u64> {
     use std::os::unix::ffi::OsStrExt;
     let folder = fs::canonicalize(folder).ok()?;
