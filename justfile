@@ -52,6 +52,10 @@ bench:
     cargo bench --bench overhead -- mlp
     cargo bench --bench commands
 
+# links, widths and examples of the manual
+docs:
+    .ci/docs.py --runner target/release/runner
+
 # the manual as a book (needs mdbook)
 book:
     mdbook serve --open
