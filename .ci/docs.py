@@ -121,6 +121,12 @@ def make_data(folder):
     hours = ((day, hour) for day in range(1, 29) for hour in range(24))
     power = "".join(f"2024-01-{d:02}T{h:02}:00,{d * 5 % 30},{100 + h * d % 77}.5\n" for d, h in hours)
     (folder / "power.csv").write_text("time,temperature,load\n" + power)
+    sales = "".join(
+        f"{d:02}.{m:02}.2024 12:00;{(d * 7 + m) % 30},{d % 10};{m * 100 + d * 3},5 %;${1 + d % 4}.{100 + d * m},{d:02}\n"
+        for m in range(1, 13)
+        for d in range(1, 29)
+    )
+    (folder / "sales.csv").write_text("Sales of 2024\nin dollars\ndate;temperature;share;price\n" + sales)
     (folder / "bases").mkdir()
     (folder / "bases/digits.toml").write_text("extends = []\n" + REST["data"] + REST["train"])
     (folder / "bases/adam.toml").write_text("extends = []\n" + REST["optimizer"])
