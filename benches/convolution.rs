@@ -18,10 +18,10 @@ use burn::module::Module;
 use burn::nn::conv::Conv2dConfig;
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Device, Distribution, Tensor, activation};
+use burn_runner::plan::RunPlan;
+use burn_runner::spec::backend::ConvKernels;
 use mimalloc::MiMalloc;
-use runner::plan::RunPlan;
-use runner::spec::backend::ConvKernels;
-use runner::train::convolution::Conv2d;
+use runner_network::convolution::Conv2d;
 use support::{by_runner, is_wanted, planned, wanted};
 
 /// Counts what is alive, to know the peak.

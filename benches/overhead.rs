@@ -12,12 +12,12 @@ use std::time::Instant;
 use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use runner::data::order::{Purpose, permutation};
-use runner::data::{self, TargetValues, Values};
-use runner::plan::RunPlan;
-use runner::spec::backend::ConvKernels;
-use runner::train::graph::Graph;
-use runner::train::tensor::DynTensor;
+use burn_runner::data::order::{Purpose, permutation};
+use burn_runner::data::{self, TargetValues, Values};
+use burn_runner::plan::RunPlan;
+use burn_runner::spec::backend::ConvKernels;
+use runner_network::graph::Graph;
+use runner_network::tensor::DynTensor;
 use support::{BATCH, Model, by_runner, cnn, is_wanted, median, mlp, planned, wanted};
 
 #[global_allocator]

@@ -28,10 +28,10 @@ use burn::train::{
     ClassificationOutput, InferenceStep, Learner, LearnerModel, SupervisedTraining, TrainOutput,
     TrainStep,
 };
-use runner::data::{self, Split, TargetValues, Values};
-use runner::plan::RunPlan;
-use runner::spec::backend::Backend;
-use runner::spec::section::Choice;
+use burn_runner::data::{self, Split, TargetValues, Values};
+use burn_runner::plan::RunPlan;
+use burn_runner::spec::backend::Backend;
+use burn_runner::spec::section::Choice;
 use support::{BATCH, Cnn, Mlp, Model, by_runner, cnn, is_wanted, median, mlp, planned, wanted};
 
 #[global_allocator]

@@ -3,8 +3,8 @@
 #![warn(missing_docs)]
 
 #[global_allocator]
-static ALLOCATOR: runner::train::Allocator = runner::train::Allocator;
+static ALLOCATOR: burn_runner::train::Allocator = burn_runner::train::Allocator;
 
 fn main() -> std::process::ExitCode {
-    runner::cli::main()
+    burn_runner::cli::main()
 }

@@ -9,14 +9,14 @@ use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::pool::{MaxPool2d, MaxPool2dConfig};
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, Tensor, activation};
-use runner::data::{self, Folders};
-use runner::event::Event;
-use runner::plan::{RunPlan, plan};
-use runner::record::RunFolder;
-use runner::spec::backend::Backend;
-use runner::spec::document::Document;
-use runner::spec::section::Choice;
-use runner::train::{Interrupter, Job, Meter, execute};
+use burn_runner::data::{self, Folders};
+use burn_runner::event::Event;
+use burn_runner::plan::{RunPlan, plan};
+use burn_runner::record::RunFolder;
+use burn_runner::spec::backend::Backend;
+use burn_runner::spec::document::Document;
+use burn_runner::spec::section::Choice;
+use burn_runner::train::{Interrupter, Job, Meter, execute};
 
 pub const BATCH: usize = 64;
 
@@ -117,7 +117,7 @@ pub fn by_runner(run: &RunPlan) -> Vec<f64> {
         fault: None,
     };
     let executed = execute(&job);
-    assert_eq!(executed.outcome, runner::event::Outcome::Completed);
+    assert_eq!(executed.outcome, burn_runner::event::Outcome::Completed);
     let marks = marks.lock().expect("no panic");
     let epochs = marks.windows(2);
     epochs
@@ -147,7 +147,7 @@ pub fn planned(model: &str, data: &str, num_epochs: usize, device: &str) -> RunP
     let locate = &mut |spec: &_| data::locate(spec, &folders, None, &|_, _| {});
     let backend = Backend::ALL.iter().find(|(_, name, _)| *name == device);
     let backend = backend.expect("a backend").0;
-    let machine = || runner::train::device::list(backend);
+    let machine = || burn_runner::train::device::list(backend);
     let planned = plan(&document, "bench", locate, &machine);
     let (plan, _) = planned.unwrap_or_else(|d| panic!("{}", d.render(&document.sources, false)));
     println!(

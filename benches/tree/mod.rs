@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use runner::event::{Epoch, Event, MemoryPeak, Metrics, Outcome, PoolUsage, Started};
-use runner::plan::{Plan, RunPlan};
-use runner::record::{
+use burn_runner::event::{Epoch, Event, MemoryPeak, Metrics, Outcome, PoolUsage, Started};
+use burn_runner::plan::{Plan, RunPlan};
+use burn_runner::record::{
     Environment, ExperimentFolder, RunFolder, RunRecord, TRACE_FILES, write_json,
 };
 use sha2::{Digest, Sha256};

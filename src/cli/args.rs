@@ -8,12 +8,12 @@ use clap::builder::TypedValueParser;
 
 use super::retry::Retry;
 use super::{bundle, compare, init, retry};
-use crate::event::Adjustment;
-use crate::reproduce::AtLeast;
-use crate::spec::backend::{DeviceName, Precision};
-use crate::spec::task::TaskKind;
 use crate::train::Fault;
 use crate::train::parity::WrongLayer;
+use runner_core::event::Adjustment;
+use runner_core::reproduce::AtLeast;
+use runner_core::spec::backend::{DeviceName, Precision};
+use runner_core::spec::task::TaskKind;
 
 /// An experiment file with its edits.
 #[derive(Args)]

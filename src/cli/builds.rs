@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::diagnostic::counted;
-use crate::plan::RunPlan;
-use crate::record::{ExperimentFolder, Status, this_build};
+use runner_core::diagnostic::counted;
+use runner_core::plan::RunPlan;
+use runner_core::record::{ExperimentFolder, Status, this_build};
 
 /// Runs that are named one by one.
 const NAMED: usize = 3;

@@ -11,14 +11,14 @@ use serde_json::json;
 use super::experiment::refuse;
 use super::output::Output;
 use super::{BundleArgs, OK};
-use crate::console::{Fetching, Mode};
-use crate::diagnostic::{Diagnostic, counted};
-use crate::event::Outcome;
-use crate::record::capsule::{self, CapsuleError, DataManifest, Needs, Packed, Packing};
-use crate::record::{ExperimentFolder, RunFolder, RunRecord, remedy};
-use crate::spec::document::plain_io_error;
-use crate::spec::kind::{parse_bytes, show_bytes};
-use crate::spec::section::Choice;
+use runner_core::diagnostic::{Diagnostic, counted};
+use runner_core::event::Outcome;
+use runner_core::record::capsule::{self, CapsuleError, DataManifest, Needs, Packed, Packing};
+use runner_core::record::{ExperimentFolder, RunFolder, RunRecord, remedy};
+use runner_core::spec::document::plain_io_error;
+use runner_core::spec::kind::{parse_bytes, show_bytes};
+use runner_core::spec::section::Choice;
+use runner_report::console::{Fetching, Mode};
 
 /// Whether the data's files are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -66,7 +66,7 @@ fn pack(args: &BundleArgs, output: &mut Output) -> Result<(), Box<Diagnostic>> {
         let diagnostic = Diagnostic::error("results", message);
         return Err(Box::new(diagnostic.help("wait until it has ended")));
     };
-    let record = RunRecord::read(&folder).map_err(results)?;
+    let record = RunRecord::read_for(&folder, &plan).map_err(results)?;
     // A capsule that cannot be reproduced is of no use, and nobody could tell why.
     if let Some(changed) = folder.changed_files(&record).into_iter().next() {
         return Err(results(changed));

@@ -6,11 +6,11 @@ use super::experiment::cache_folder;
 use super::output::Output;
 use super::scratch::Scratch;
 use crate::dispatch::{self, Cancel, Hardware, Observed, Settings, Task, Urgency};
-use crate::event::{Event, FailureClass, MemoryPeak, Outcome};
-use crate::plan::{Calibration, Probe, Relief, Room, RunPlan};
-use crate::record::{Calibrations, RunFolder};
-use crate::spec::kind::show_bytes;
-use crate::spec::section::Choice;
+use runner_core::event::{Event, FailureClass, MemoryPeak, Outcome};
+use runner_core::plan::{Calibration, Probe, Relief, Room, RunPlan};
+use runner_core::record::{Calibrations, RunFolder};
+use runner_core::spec::kind::show_bytes;
+use runner_core::spec::section::Choice;
 
 /// Multiplications with addition that a probe is to take, some seconds of a processor's time: a small
 /// network is so probed over many epochs, in each of which the allocator keeps a little more.

@@ -10,6 +10,8 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
+use super::output::Stdout;
+
 /// The pipe to whoever started this worker.
 pub struct Channel(Mutex<Option<File>>);
 
@@ -26,15 +28,10 @@ impl Channel {
         };
         line.push('\n');
         let mut pipe = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = match &mut *pipe {
-            Some(pipe) => pipe.write_all(line.as_bytes()),
-            None => {
-                let mut stdout = std::io::stdout().lock();
-                stdout
-                    .write_all(line.as_bytes())
-                    .and_then(|()| stdout.flush())
-            }
-        };
+        match &mut *pipe {
+            Some(pipe) => drop(Stdout::keep(pipe.write_all(line.as_bytes()))),
+            None => Stdout::line(&line),
+        }
     }
 }
 

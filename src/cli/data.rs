@@ -3,13 +3,13 @@
 use super::experiment::{plan as plan_experiment, refuse};
 use super::output::Output;
 use super::{DataArgs, OK};
-use crate::data::profile::{Profile, pictures};
-use crate::data::serve::{Moment, Split};
-use crate::data::sheet::{self, Section};
-use crate::data::{self, DataPlan, Loaded};
-use crate::diagnostic::Diagnostic;
-use crate::record::write_whole;
-use crate::spec::document::plain_io_error;
+use runner_core::data::profile::{Profile, pictures};
+use runner_core::data::serve::{Moment, Split};
+use runner_core::data::sheet::{self, Section};
+use runner_core::data::{self, DataPlan, Loaded};
+use runner_core::diagnostic::Diagnostic;
+use runner_core::record::write_whole;
+use runner_core::spec::document::plain_io_error;
 
 /// Pictures of each split on a sheet.
 const PICTURES: usize = 24;

@@ -5,12 +5,12 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use super::experiment::{open, plan as plan_experiment, show};
 use super::output::Output;
 use super::{DescribeArgs, OK};
-use crate::check::network::{Layer, Network};
-use crate::diagnostic::grouped;
-use crate::plan::{RunPlan, specs};
-use crate::spec::document::{Document, Value};
-use crate::spec::kind::show_bytes;
-use crate::spec::model::layer_spec::{LayerSpec, Source};
+use runner_core::check::network::{Layer, Network};
+use runner_core::diagnostic::grouped;
+use runner_core::plan::{RunPlan, specs};
+use runner_core::spec::document::{Document, Value};
+use runner_core::spec::kind::show_bytes;
+use runner_core::spec::model::layer_spec::{LayerSpec, Source};
 
 /// `runner describe`
 pub fn describe(args: &DescribeArgs, output: &mut Output) -> u8 {
@@ -147,7 +147,7 @@ fn table(run: &RunPlan) -> String {
         grouped(network.num_parameters),
         grouped(network.multiply_adds_per_item),
         bytes(network.activations_per_item),
-        crate::spec::section::Choice::name(run.precision),
+        runner_core::spec::section::Choice::name(run.precision),
     )
 }
 

@@ -8,12 +8,12 @@ use comfy_table::{ContentArrangement, Table, presets};
 
 use super::OK;
 use super::output::Output;
-use crate::plan::inventory::{DeviceKind, Found, Inventory, Listed, Missing, State};
-use crate::record::{PATIENCE, answer};
-use crate::spec::backend::{Backend, DeviceName};
-use crate::spec::kind::show_bytes;
-use crate::spec::section::{Choice, by_name};
 use crate::train::device;
+use runner_core::plan::inventory::{DeviceKind, Found, Inventory, Listed, Missing, State};
+use runner_core::record::{PATIENCE, answer};
+use runner_core::spec::backend::{Backend, DeviceName};
+use runner_core::spec::kind::show_bytes;
+use runner_core::spec::section::{Choice, by_name};
 
 /// The devices of this machine, through this build.
 pub fn inventory() -> Inventory {

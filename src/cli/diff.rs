@@ -9,12 +9,12 @@ use super::bundle;
 use super::experiment::refuse;
 use super::output::Output;
 use super::{FAILED, OK};
-use crate::diagnostic::{Diagnostic, counted};
-use crate::diff::{Diff, Side, brief, show};
-use crate::record::{ExperimentFolder, RunFolder, capsule, commits_between};
-use crate::reproduce::WeightDistance;
-use crate::spec::document::plain_io_error;
 use crate::train::weight_distances;
+use runner_core::diagnostic::{Diagnostic, counted};
+use runner_core::record::{ExperimentFolder, RunFolder, capsule, commits_between};
+use runner_core::reproduce::WeightDistance;
+use runner_core::spec::document::plain_io_error;
+use runner_report::diff::{Diff, Side, brief, show};
 
 #[derive(Args)]
 pub struct DiffArgs {

@@ -13,13 +13,13 @@ use super::experiment::refuse;
 use super::leash::{Leash, leave};
 use super::output::Output;
 use super::{ExecArgs, FAILED, INTERRUPTED, Logging, OK, log_to};
-use crate::diagnostic::Diagnostic;
 use crate::dispatch::signal_in_words;
-use crate::event::{Event, FailureClass, Outcome};
-use crate::plan::RunPlan;
-use crate::record::{Lock, Locked, RunFolder, take_known_build};
-use crate::spec::document::plain_io_error;
 use crate::train::{self, Executed, Job, Meter, is_out_of_memory, panic_text};
+use runner_core::diagnostic::Diagnostic;
+use runner_core::event::{Event, FailureClass, Outcome};
+use runner_core::plan::RunPlan;
+use runner_core::record::{Lock, Locked, RunFolder, take_known_build};
+use runner_core::spec::document::plain_io_error;
 
 /// Between two attempts to take the run's lock.
 const TICK: Duration = Duration::from_millis(50);

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use super::devices::inventory;
 use super::output::Output;
 use super::{SpecArgs, WRONG};
-use crate::console::{Fetching, Mode};
-use crate::data::{self, Folders};
-use crate::diagnostic::{Diagnostic, Diagnostics, Sources};
-use crate::plan::{self, Plan, RunPlan};
-use crate::spec::document::Document;
-use crate::spec::portable::is_reserved;
+use runner_core::data::{self, Folders};
+use runner_core::diagnostic::{Diagnostic, Diagnostics, Sources};
+use runner_core::plan::{self, Plan, RunPlan};
+use runner_core::spec::document::Document;
+use runner_core::spec::portable::is_reserved;
+use runner_report::console::{Fetching, Mode};
 
 /// Reads, checks and plans an experiment file. With `download`, missing data is fetched. A refusal was
 /// shown when the exit code comes back.
@@ -48,7 +48,7 @@ pub fn try_plan(
     };
     let decoding = Fetching::decoding(download.unwrap_or(Mode::Normal));
     let watch = |done, total| decoding.show("reading data", done, Some(total));
-    let mut locate = |spec: &crate::spec::data::DataSpec| match download {
+    let mut locate = |spec: &runner_core::spec::data::DataSpec| match download {
         None => data::locate(spec, &folders, None, &watch),
         Some(mode) => {
             let bar = Fetching::download(mode);

@@ -1,87 +1,84 @@
-//! `runner plan --explain`: what became of every point of the sweep.
+//! `runner explain`: what a table, a key, a layer, a metric or a class of failure means.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{ContentArrangement, Table, presets};
 
-use super::experiment::plan as plan_experiment;
 use super::output::Output;
-use super::{OK, SpecArgs};
-use crate::diagnostic::Sources;
-use crate::plan::{account, sweep::Account};
+use super::{OK, WRONG};
+use runner_core::spec::topics::{Found, Part, Topic, find, topics};
 
-/// `runner plan --explain`
-pub fn explain(args: &SpecArgs, json: bool, output: &mut Output) -> u8 {
-    let document = match plan_experiment(args, None, output) {
-        Ok((document, _)) => document,
-        Err(code) => return code,
-    };
-    // There is one wherever there is a plan.
-    let account = account(&document).unwrap_or_default();
-    output.print(&match json {
-        true => serde_json::to_string_pretty(&account).unwrap_or_default(),
-        false => table(&account, &document.sources),
-    });
-    OK
-}
+/// Columns beyond which lines are hard to read.
+const WIDEST: u16 = 100;
 
-fn table(account: &Account, sources: &Sources) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["", "number", "where", "why", "the first of them"]);
-    let factors = account.factors.iter();
-    let factors: Vec<_> = factors
-        .map(|(name, num)| format!("{name} ({num})"))
-        .collect();
-    let product = match factors.is_empty() {
-        true => "no axes".to_owned(),
-        false => factors.join(" x "),
+/// `runner explain`
+pub fn explain(asked: Option<&str>, output: &mut Output) -> u8 {
+    let Some(asked) = asked else {
+        let topics = topics().into_iter();
+        let tables = topics.filter(|topic| !topic.path.contains('.'));
+        let parts: Vec<_> = tables
+            .map(|topic| Part {
+                name: topic.path,
+                expects: String::new(),
+                doc: topic.doc,
+            })
+            .collect();
+        output.print(&table(&parts));
+        return OK;
     };
-    let number = |num: usize, sign: &str| format!("{sign}{num}");
-    let plain = |what: &str, num: usize, why: String| {
-        [
-            what.to_owned(),
-            number(num, ""),
-            String::new(),
-            why,
-            String::new(),
-        ]
-    };
-    table.add_row(plain("points", account.num_points, product));
-    let rules = [
-        ("excluded", &account.excluded),
-        ("merged", &account.merged),
-        ("cut off", &account.cut),
-    ];
-    for (what, dropped) in rules {
-        for rule in dropped {
-            table.add_row([
-                what.to_owned(),
-                number(rule.num, "-"),
-                rule.span.map_or(String::new(), |span| sources.line(span)),
-                rule.rule.clone(),
-                rule.first.clone(),
-            ]);
+    match find(asked) {
+        Found::One(topic) => {
+            output.print(&text(&topic));
+            OK
+        }
+        Found::Several(paths) => {
+            let paths: Vec<_> = paths.iter().map(|path| format!("  {path}")).collect();
+            output.print(&format!(
+                "`{asked}` is in several places; ask for one:\n{}",
+                paths.join("\n")
+            ));
+            OK
+        }
+        Found::None(near) => {
+            let help = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "`runner explain` lists the tables".to_owned(),
+            };
+            output.say(&format!(
+                "error: no key, layer or metric is called `{asked}`\n  = help: {help}"
+            ));
+            WRONG
         }
     }
-    table.add_row(plain("trials", account.num_trials, String::new()));
-    for narrowed in &account.narrowed {
-        table.add_row([
-            "of these".to_owned(),
-            number(narrowed.num, ""),
-            narrowed
-                .span
-                .map_or(String::new(), |span| sources.line(span)),
-            narrowed.rule.clone(),
-            narrowed.first.clone(),
-        ]);
+}
+
+fn text(topic: &Topic) -> String {
+    let mut text = format!("{}\n\n  {}\n", topic.path, topic.doc);
+    if !topic.expects.is_empty() {
+        text.push_str(&format!("\n  Accepts: {}\n", topic.expects));
     }
-    let seeds = match account.num_seeds {
-        1 => "1 seed".to_owned(),
-        num => format!("{num} seeds each"),
-    };
-    table.add_row(plain("runs", account.num_runs, seeds));
-    if let Some(column) = table.column_mut(1) {
-        column.set_cell_alignment(CellAlignment::Right);
+    if !topic.parts.is_empty() {
+        text.push_str(&format!("\n{}\n", table(&topic.parts)));
     }
-    table.trim_fmt()
+    if !topic.example.is_empty() {
+        text.push_str(&format!("\n  Example: {}\n", topic.example));
+    }
+    text
+}
+
+fn table(parts: &[Part]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(Output::width().min(WIDEST));
+    let has_kinds = parts.iter().any(|part| !part.expects.is_empty());
+    for part in parts {
+        let name = format!(" {}", part.name);
+        if has_kinds {
+            table.add_row([&name, &part.expects, &part.doc]);
+        } else {
+            table.add_row([&name, &part.doc]);
+        }
+    }
+    let lines = table.to_string();
+    let lines: Vec<_> = lines.lines().map(str::trim_end).collect();
+    lines.join("\n")
 }

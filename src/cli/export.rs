@@ -12,11 +12,11 @@ use clap::{Args, Subcommand, ValueEnum};
 use super::list::none_there;
 use super::output::{Output, Stdout};
 use super::prepare::disk;
-use crate::diagnostic::counted;
-use crate::export::table::{Columns, Format, Rows, TableWriter};
-use crate::export::{Exported, tensorboard};
-use crate::record::{ExperimentFolder, write_whole_by};
 use pass::Pass;
+use runner_core::diagnostic::counted;
+use runner_core::record::{ExperimentFolder, write_whole_by};
+use runner_report::export::table::{Columns, Format, Rows, TableWriter};
+use runner_report::export::{Exported, tensorboard};
 
 /// The forms that records can be had in.
 #[derive(Subcommand)]

@@ -3,8 +3,8 @@
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
-use crate::console::{Command, Console, Look, Mode, TICK};
 use crate::dispatch::{Cancel, Observed, Reason, Urgency};
+use runner_report::console::{Command, Console, Look, Mode, TICK};
 
 /// How things are shown here: no board where the terminal cannot draw one (`TERM=dumb`) or data goes to it as well,
 /// and no colours when `NO_COLOR` is set to anything (<https://no-color.org>).

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use super::experiment::refuse;
 use super::output::Output;
 use super::{FAILED, InitArgs, OK, WRONG};
-use crate::diagnostic::{Diagnostic, Severity, Sources};
-use crate::init::{Wishes, look, starter_on_iris};
-use crate::spec::document::plain_io_error;
-use crate::spec::section::Choice;
-use crate::spec::task::TaskKind;
+use runner_core::diagnostic::{Diagnostic, Severity, Sources};
+use runner_core::init::{Wishes, look, starter_on_iris};
+use runner_core::spec::document::plain_io_error;
+use runner_core::spec::section::Choice;
+use runner_core::spec::task::TaskKind;
 
 /// The schema in a checkout, from its root.
 const SCHEMA: &str = "schemas/experiment.schema.json";

@@ -5,10 +5,12 @@ use std::path::Path;
 use super::experiment::refuse;
 use super::output::Output;
 use super::{FAILED, ListArgs, OK};
-use crate::diagnostic::{Diagnostic, counted};
-use crate::record::{ExperimentFolder, Index, PLAN_REMEDY, State, is_other_format, unix_millis};
-use crate::report::list::{Form, Query, list as answer};
-use crate::spec::document::plain_io_error;
+use runner_core::diagnostic::{Diagnostic, counted};
+use runner_core::record::{
+    ExperimentFolder, Index, PLAN_REMEDY, State, is_other_format, unix_millis,
+};
+use runner_core::spec::document::plain_io_error;
+use runner_report::report::list::{Form, Query, list as answer};
 
 /// Lists the runs of one experiment's folder, or of every experiment in a results folder.
 pub fn list(args: &ListArgs, output: &mut Output) -> u8 {

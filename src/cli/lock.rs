@@ -3,8 +3,8 @@
 use super::experiment::refuse;
 use super::output::Output;
 use super::prepare::disk;
-use crate::diagnostic::Diagnostic;
-use crate::record::{ExperimentFolder, Holder, Lock, Locked};
+use runner_core::diagnostic::Diagnostic;
+use runner_core::record::{ExperimentFolder, Holder, Lock, Locked};
 
 /// Takes the lock of the experiment's folder, with `wait` as soon as it is free.
 pub fn lock(folder: &ExperimentFolder, wait: bool, output: &mut Output) -> Result<Lock, u8> {

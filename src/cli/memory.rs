@@ -10,18 +10,18 @@ use super::output::Output;
 use super::prepare::verify_data;
 use super::run::{hardware_of, listen_for_signals};
 use super::{INTERRUPTED, MemoryArgs, OK, SpecArgs};
-use crate::console::Mode;
-use crate::data::Trust;
-use crate::diagnostic::Severity;
 use crate::dispatch::Cancel;
-use crate::plan::budget::{Cell, Verdict, advice};
-use crate::plan::inventory::{HOST, Inventory};
-use crate::plan::reference::{DECLARED, USABLE_BYTES};
-use crate::plan::{Basis, Plan, Room, RunPlan};
-use crate::record::{Calibrations, total_memory};
-use crate::spec::backend::Precision;
-use crate::spec::kind::show_bytes;
-use crate::spec::section::Choice;
+use runner_core::data::Trust;
+use runner_core::diagnostic::Severity;
+use runner_core::plan::budget::{Cell, Verdict, advice};
+use runner_core::plan::inventory::{HOST, Inventory};
+use runner_core::plan::reference::{DECLARED, USABLE_BYTES};
+use runner_core::plan::{Basis, Plan, Room, RunPlan};
+use runner_core::record::{Calibrations, total_memory};
+use runner_core::spec::backend::Precision;
+use runner_core::spec::kind::show_bytes;
+use runner_core::spec::section::Choice;
+use runner_report::console::Mode;
 
 /// `runner memory`
 pub fn memory(args: &MemoryArgs, output: &mut Output) -> u8 {

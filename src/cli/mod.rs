@@ -1,5 +1,6 @@
 //! The command line: one function for each verb, which wires the layers and holds no logic of its own.
 
+mod account;
 mod args;
 mod builds;
 mod bundle;
@@ -19,6 +20,7 @@ mod init;
 mod leash;
 mod list;
 mod lock;
+pub mod manual;
 mod memory;
 mod orphans;
 mod output;
@@ -44,9 +46,9 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::spec::backend::Backend;
 use args::*;
 use output::{Log, Output, Stdout};
+use runner_core::spec::backend::Backend;
 
 /// Everything was done.
 const OK: u8 = 0;
@@ -56,6 +58,23 @@ const FAILED: u8 = 1;
 const WRONG: u8 = 2;
 /// Stopped by the user.
 const INTERRUPTED: u8 = 130;
+
+/// What each exit code means, for the manual.
+pub const EXIT_CODES: [(u8, &str); 4] = [
+    (
+        OK,
+        "Everything was done. Runs that were skipped because their device is missing do not count against it, unless all were.",
+    ),
+    (
+        FAILED,
+        "A run failed or all were skipped, a guarantee did not hold, or a file could not be written.",
+    ),
+    (
+        WRONG,
+        "The experiment file or the command line is wrong. Nothing was written.",
+    ),
+    (INTERRUPTED, "Stopped by the user; the runs can be resumed."),
+];
 
 /// Trains what an experiment file says, on any backend of Burn, and reports.
 #[derive(Parser)]
@@ -149,6 +168,11 @@ enum Verb {
     Export(export::Form),
     /// Pack a run into one file that it can be reproduced from elsewhere
     Bundle(BundleArgs),
+    /// Explain a table, a key, a layer, a metric or a class of failure of the experiment file
+    Explain {
+        /// A path such as `optimizer.adam` or `train.batch_size`, or its end, such as `conv2d`; without it, all tables
+        topic: Option<String>,
+    },
     /// List the devices of this build on this machine
     Devices {
         /// Print one JSON object a line
@@ -163,6 +187,24 @@ enum Verb {
         /// Where to; `-` for standard output
         #[arg(default_value = "schemas/experiment.schema.json")]
         path: PathBuf,
+    },
+    /// Print a script that completes commands in a shell, such as `runner completions bash`
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages, one for each command
+    #[command(hide = true)]
+    Man {
+        /// The folder to write to
+        folder: PathBuf,
+    },
+    /// Write the chapters of the manual that are made from the program
+    #[command(hide = true)]
+    Manual {
+        /// The folder to write to
+        #[arg(default_value = "docs/reference")]
+        folder: PathBuf,
     },
     /// Train one run in this process (what `run` starts for each run)
     #[command(hide = true)]
@@ -218,7 +260,7 @@ pub fn main() -> ExitCode {
             json,
             explain: true,
             ..
-        } => explain::explain(&spec, json, &mut output),
+        } => account::explain(&spec, json, &mut output),
         Verb::Plan {
             spec,
             json,
@@ -247,6 +289,10 @@ pub fn main() -> ExitCode {
         Verb::Diff(args) => diff::diff(&args, &mut output),
         Verb::Export(form) => export::export(form, &mut output),
         Verb::Bundle(args) => bundle::bundle(&args, &mut output),
+        Verb::Explain { topic } => explain::explain(topic.as_deref(), &mut output),
+        Verb::Completions { shell } => manual::completions(shell, &mut output),
+        Verb::Man { folder } => manual::man(&folder, &mut output),
+        Verb::Manual { folder } => manual::manual(&folder, &mut output),
         Verb::Devices { json, backend } => devices::devices(json, backend, &mut output),
         Verb::Schema { path } => verbs::schema(&path, &mut output),
         Verb::Exec(args) => exec::exec(&args, &cli.logging),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::output::Output;
 use crate::dispatch::{Cancel, Urgency};
-use crate::record::{Holder, Locked, RunFolder};
+use runner_core::record::{Holder, Locked, RunFolder};
 
 /// How long is waited without a word: a worker that saves its checkpoint is mostly done by then.
 const MOMENT: Duration = Duration::from_secs(1);

@@ -10,9 +10,9 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
 
 use super::{FAILED, OK};
-use crate::console::{eprint_in_color, eprintln_lossy};
-use crate::diagnostic::{Diagnostic, Sources, printable_lines};
-use crate::spec::document::plain_io_error;
+use runner_core::diagnostic::{Diagnostic, Sources, printable_lines};
+use runner_core::spec::document::plain_io_error;
+use runner_report::console::{eprint_in_color, eprintln_lossy};
 
 /// What went wrong first with standard output.
 static FAILURE: OnceLock<(ErrorKind, String)> = OnceLock::new();
@@ -21,7 +21,8 @@ static FAILURE: OnceLock<(ErrorKind, String)> = OnceLock::new();
 pub struct Stdout;
 
 impl Stdout {
-    fn keep<T>(written: io::Result<T>) -> io::Result<T> {
+    /// Keeps the error of a write, whose text is in what [`close`] says.
+    pub fn keep<T>(written: io::Result<T>) -> io::Result<T> {
         written.inspect_err(|e| {
             if e.kind() != ErrorKind::Interrupted {
                 let _ = FAILURE.set((e.kind(), plain_io_error(e)));

@@ -7,18 +7,18 @@ use std::path::Path;
 use super::builds::other_builds;
 use super::experiment::{refuse, show as show_refusals};
 use super::output::Output;
-use crate::console::Mode;
-use crate::data::{self, DataPlan, Trust};
-use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::event::Event;
-use crate::plan::{Forecast, Plan, RunPlan, put_together};
-use crate::record::{
+use runner_core::data::{self, DataPlan, Trust};
+use runner_core::diagnostic::{Diagnostic, Diagnostics};
+use runner_core::event::Event;
+use runner_core::plan::{Forecast, Plan, RunPlan, put_together};
+use runner_core::record::{
     ExperimentFolder, RunFolder, Status, is_other_format, is_unwritable, leftovers, remedy, status,
     total_memory, unwritable, write_json_synced, write_whole,
 };
-use crate::spec::document::{Document, plain_io_error};
-use crate::spec::kind::show_bytes;
-use crate::spec::render::render;
+use runner_core::spec::document::{Document, plain_io_error};
+use runner_core::spec::kind::show_bytes;
+use runner_core::spec::render::render;
+use runner_report::console::Mode;
 
 /// Reads every data set once, so that a damaged one is refused before anything is written.
 pub fn verify_data(

@@ -11,14 +11,14 @@ use super::prepare::verify_data;
 use super::reproduce::side;
 use super::scratch::Scratch;
 use super::{FAILED, Logging, OK, ProveArgs};
-use crate::data::Trust;
-use crate::diagnostic::{Diagnostic, counted};
 use crate::dispatch::{environment, lines};
-use crate::event::{Event, Outcome};
-use crate::plan::RunPlan;
-use crate::record::{ExperimentFolder, RunFolder, RunRecord};
-use crate::reproduce::{AtLeast, Comparison, Grade, Side};
-use crate::spec::section::Choice;
+use runner_core::data::Trust;
+use runner_core::diagnostic::{Diagnostic, counted};
+use runner_core::event::{Event, Outcome};
+use runner_core::plan::RunPlan;
+use runner_core::record::{ExperimentFolder, RunFolder, RunRecord};
+use runner_core::reproduce::{AtLeast, Comparison, Grade, Side};
+use runner_core::spec::section::Choice;
 
 /// What a shortened run has at most.
 const EPOCHS: usize = 3;
@@ -41,7 +41,11 @@ pub fn prove(args: &ProveArgs, logging: &Logging, output: &mut Output) -> u8 {
 }
 
 fn try_prove(args: &ProveArgs, logging: &Logging, output: &mut Output) -> Result<u8, u8> {
-    let (document, plan) = plan_experiment(&args.spec, Some(crate::console::Mode::Normal), output)?;
+    let (document, plan) = plan_experiment(
+        &args.spec,
+        Some(runner_report::console::Mode::Normal),
+        output,
+    )?;
     verify_data(&document, &plan, Trust::Bytes, output)?;
     let run = trial(&plan, args.trial.as_deref(), output)?;
     if let Some(reason) = &run.skip {

@@ -3,8 +3,8 @@
 use super::experiment::{default_name, open, show};
 use super::output::Output;
 use super::{OK, RenderArgs};
-use crate::plan;
-use crate::spec::render;
+use runner_core::plan;
+use runner_core::spec::render;
 
 /// `runner render`
 pub fn render(args: &RenderArgs, output: &mut Output) -> u8 {

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use super::experiment::refuse;
 use super::output::Output;
 use super::prepare::unreadable;
-use crate::diagnostic::Diagnostic;
-use crate::event::{FailureClass, Outcome};
-use crate::plan::RunPlan;
-use crate::record::{ExperimentFolder, RunRecord, is_other_format};
-use crate::spec::section::{Choice, by_name};
+use runner_core::diagnostic::Diagnostic;
+use runner_core::event::{FailureClass, Outcome};
+use runner_core::plan::RunPlan;
+use runner_core::record::{ExperimentFolder, RunRecord, is_other_format};
+use runner_core::spec::section::{Choice, by_name};
 
 /// Which failed runs are meant.
 #[derive(Clone, Copy, Debug, PartialEq)]

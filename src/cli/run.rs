@@ -19,22 +19,22 @@ use super::output::Output;
 use super::prepare::{disk, prepare, verify_data, verify_memory};
 use super::retry::select_failed;
 use super::{FAILED, INTERRUPTED, Logging, OK, RunArgs};
-use crate::console::{Board, Console, Mode};
-use crate::data::Trust;
-use crate::diagnostic::{Diagnostic, counted};
 use crate::dispatch::{self, Cancel, Hardware, Observed, Reason, Settings, Task, Urgency};
-use crate::event::{Attempts, Event};
-use crate::plan::inventory::{HOST, Inventory};
-use crate::plan::{Expected, Plan, RunPlan, quoted};
-use crate::record::{
+use crate::train::Fault;
+use runner_core::data::Trust;
+use runner_core::diagnostic::{Diagnostic, counted};
+use runner_core::event::{Attempts, Event};
+use runner_core::plan::inventory::{HOST, Inventory};
+use runner_core::plan::{Expected, Plan, RunPlan, quoted};
+use runner_core::record::{
     Calibrations, Collector, Environment, ExperimentFolder, RunFolder, State, available_memory,
     known_build, look_at_this_build,
 };
-use crate::report::{self, Report};
-use crate::spec::backend::DeviceName;
-use crate::spec::kind::show_duration;
-use crate::spec::section::Choice;
-use crate::train::Fault;
+use runner_core::spec::backend::DeviceName;
+use runner_core::spec::kind::show_duration;
+use runner_core::spec::section::Choice;
+use runner_report::console::{Board, Console, Mode};
+use runner_report::report::{self, Report};
 
 /// Runs by default at once, at most: more than this starves small machines of memory.
 const MAX_DEFAULT_JOBS: usize = 4;

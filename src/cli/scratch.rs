@@ -7,7 +7,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::experiment::cache_folder;
-use crate::record::{ExperimentFolder, Lock, Locked};
+use runner_core::record::{ExperimentFolder, Lock, Locked};
 
 /// A folder that is removed when this is dropped.
 pub struct Scratch {

@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use super::experiment::refuse;
 use super::output::Output;
 use super::{FAILED, ServeArgs, WRONG};
-use crate::diagnostic::Diagnostic;
-use crate::serve::{Server, check_token};
-use crate::spec::document::plain_io_error;
+use runner_core::diagnostic::Diagnostic;
+use runner_core::spec::document::plain_io_error;
+use runner_report::serve::{Server, check_token};
 
 /// Serves until the process is ended.
 pub fn serve(args: &ServeArgs, output: &mut Output) -> u8 {

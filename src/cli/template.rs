@@ -5,11 +5,11 @@ use std::path::Path;
 use super::experiment::{refuse, show};
 use super::output::Output;
 use super::{FAILED, OK};
-use crate::diagnostic::{Diagnostic, Diagnostics, Sources, Span};
-use crate::record::{ExperimentFolder, write_whole};
-use crate::report::{Report, TEMPLATE, TemplateError, html};
-use crate::spec::document::plain_io_error;
-use crate::spec::plain_file;
+use runner_core::diagnostic::{Diagnostic, Diagnostics, Sources, Span};
+use runner_core::record::{ExperimentFolder, write_whole};
+use runner_core::spec::document::plain_io_error;
+use runner_core::spec::plain_file;
+use runner_report::report::{Report, TEMPLATE, TemplateError, html};
 
 /// Prints the built-in template.
 pub fn print(output: &mut Output) -> u8 {

@@ -4,8 +4,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
 
 use super::Cli;
-use crate::diagnostic::Diagnostic;
-use crate::spec::remedy::{for_argument, for_verb};
+use runner_core::diagnostic::Diagnostic;
+use runner_core::spec::remedy::{for_argument, for_verb};
 
 /// The refusal of a verb or argument that is not known; `None` for other errors, which clap words well.
 pub fn refusal(error: &clap::Error, arguments: &[String]) -> Option<Diagnostic> {
@@ -31,7 +31,11 @@ pub fn refusal(error: &clap::Error, arguments: &[String]) -> Option<Diagnostic> 
             let written = arguments
                 .iter()
                 .find(|written| written.starts_with(&argument));
-            let answer = for_argument(written.unwrap_or(&argument), &flags(command));
+            let flags = flags(command);
+            // Verbs that read no experiment file have no edits of it.
+            let has_edits = flags.iter().any(|flag| flag == "set");
+            let answer = for_argument(written.unwrap_or(&argument), &flags)
+                .filter(|answer| has_edits || !answer.contains("--set "));
             let help = answer.unwrap_or_else(|| format!("`{name} --help` lists its arguments"));
             let message = if argument.starts_with('-') {
                 format!("`{name}` has no flag `{argument}`")

@@ -9,15 +9,16 @@ use super::calibrate::calibrations;
 use super::experiment::{plan as plan_experiment, refuse};
 use super::output::Output;
 use super::{FAILED, OK, SpecArgs, WRONG, template};
-use crate::diagnostic::{Diagnostic, counted};
-use crate::plan::{Basis, Expected, Plan, RunPlan};
-use crate::record::{
+use runner_core::diagnostic::{Diagnostic, counted};
+use runner_core::plan::{Basis, Expected, Plan, RunPlan};
+use runner_core::record::{
     ExperimentFolder, OTHER_FORMAT_REMEDY, PLAN_REMEDY, RunRecord, Status, is_other_format,
     is_unwritable, remedy, sealed_json, status, total_memory, write_whole,
 };
-use crate::spec::kind::show_bytes;
-use crate::spec::schema::experiment_schema;
-use crate::{report as reports, spec::document::plain_io_error};
+use runner_core::spec::document::plain_io_error;
+use runner_core::spec::kind::show_bytes;
+use runner_core::spec::schema::experiment_schema;
+use runner_report::report as reports;
 
 /// `runner check`
 pub fn check(args: &SpecArgs, output: &mut Output) -> u8 {
@@ -184,7 +185,7 @@ fn plan_table(plan: &Plan, expected: &[(RunPlan, Expected)], to_do: Option<Vec<S
             format!(
                 "{} {}",
                 run.device,
-                crate::spec::section::Choice::name(run.precision)
+                runner_core::spec::section::Choice::name(run.precision)
             ),
             run.network.num_parameters.to_string(),
             run.num_steps().to_string(),

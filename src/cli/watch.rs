@@ -8,13 +8,13 @@ use super::follow::look;
 use super::list::{pass_over, pass_over_experiment};
 use super::output::Output;
 use super::{FAILED, OK, WatchArgs};
-use crate::console::{Board, Command, Console, Mode, State, TICK};
-use crate::diagnostic::Diagnostic;
-use crate::event::Event;
-use crate::plan::{Plan, RunPlan};
-use crate::record::{
+use runner_core::diagnostic::Diagnostic;
+use runner_core::event::Event;
+use runner_core::plan::{Plan, RunPlan};
+use runner_core::record::{
     ExperimentFolder, RunFolder, RunRecord, Tail, is_damaged, is_other_format, remedy,
 };
+use runner_report::console::{Board, Command, Console, Mode, State, TICK};
 
 /// How often the tree is looked at.
 const INTERVAL: Duration = Duration::from_millis(500);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::plan::inventory::HOST;
+use runner_core::plan::inventory::HOST;
 
 /// What a run takes of the hardware that it is computed on.
 #[derive(Clone, Debug, PartialEq, Eq)]

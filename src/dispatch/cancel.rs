@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, ExitStatus};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::event::FailureClass;
+use runner_core::event::FailureClass;
 
 /// How long a worker may take to stop after a limit of time has passed.
 pub const GRACE: Duration = Duration::from_secs(10);

@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use super::cancel::{Cancel, Ended, Urgency};
 use super::{Settings, Task};
-use crate::event::{Adjustment, Event, FailureClass, Outcome};
-use crate::spec::backend::DeviceName;
-use crate::spec::document::plain_io_error;
+use runner_core::event::{Adjustment, Event, FailureClass, Outcome};
+use runner_core::spec::backend::DeviceName;
+use runner_core::spec::document::plain_io_error;
 
 /// Where a worker finds the number of the process that holds its leash.
 pub const HOLDER: &str = "RUNNER_PID";

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::admission::Claim;
-use crate::event::Change;
-use crate::plan::inventory::{HOST, Inventory};
-use crate::plan::{Basis, Expected, Room, RunPlan};
-use crate::spec::backend::DeviceName;
-use crate::spec::kind::show_bytes;
+use runner_core::event::Change;
+use runner_core::plan::inventory::{HOST, Inventory};
+use runner_core::plan::{Basis, Expected, Room, RunPlan};
+use runner_core::spec::backend::DeviceName;
+use runner_core::spec::kind::show_bytes;
 
 /// The hardware of this machine, as far as runs need it.
 #[derive(Clone)]

@@ -16,8 +16,8 @@ use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use crate::event::{Attempts, Event};
-use crate::plan::RunPlan;
+use runner_core::event::{Attempts, Event};
+use runner_core::plan::RunPlan;
 
 /// An event of one of the dispatched runs.
 #[derive(Debug)]

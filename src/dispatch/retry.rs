@@ -6,10 +6,10 @@ use super::admission::Admission;
 use super::cancel::{Cancel, Reason, Urgency, Waited};
 use super::hardware::{Hardware, Misfit};
 use super::{Settings, Task, child};
-use crate::event::{Adjustment, Attempts, Change, Event, FailureClass, Outcome};
-use crate::plan::{Basis, RunPlan};
-use crate::spec::failure::Then;
-use crate::spec::kind::show_duration;
+use runner_core::event::{Adjustment, Attempts, Change, Event, FailureClass, Outcome};
+use runner_core::plan::{Basis, RunPlan};
+use runner_core::spec::failure::Then;
+use runner_core::spec::kind::show_duration;
 
 /// Signals that ask a process to end.
 const SIGHUP: i32 = 1;

@@ -7,7 +7,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,13 +22,16 @@ use serde::{Deserialize, Serialize};
 use super::fault::{Fault, Phase};
 use super::metrics::Sums;
 use super::{Emit, Job};
-use crate::data::{sha256_hex, sha256_of};
-use crate::event::{Adjustment, Epoch, Event, Metrics};
-use crate::plan::{FORMAT, RunPlan};
-use crate::record::{RunFolder, TraceSums, sync_file, write_json_synced};
+use runner_core::data::{sha256_hex, sha256_of};
+use runner_core::event::{Adjustment, Epoch, Event, Metrics};
+use runner_core::plan::{FORMAT, RunPlan};
+use runner_core::record::{RunFolder, TraceSums, sync_file, write_json_synced};
+use runner_core::spec::plain_file;
 
 /// The files of a set.
 const PARTS: [&str; 3] = ["model", "optimizer", "scheduler"];
+/// The most bytes of a sidecar: it holds the history of a training.
+const MAX_SIDECAR: u64 = 1 << 30;
 /// What a sidecar calls its own sum.
 const STATE: &str = "state";
 
@@ -186,7 +189,9 @@ impl Checkpoints {
     }
 
     fn read_sidecar(&self, step: usize) -> Result<Sidecar, String> {
-        let text = fs::read(self.folder.checkpoint_json(step)).map_err(|e| e.to_string())?;
+        let path = self.folder.checkpoint_json(step);
+        let text = plain_file::read(&path, MAX_SIDECAR).map_err(|e| e.to_string())?;
+        let text = text.ok_or("its sidecar is too large to be one")?;
         serde_json::from_slice(&text).map_err(|e| format!("its sidecar is damaged: {e}"))
     }
 
@@ -257,7 +262,7 @@ impl Checkpoints {
 
     fn sum(&self, part: &str, step: usize) -> Result<String, String> {
         let path = self.folder.checkpoint_part(part, step);
-        let sum = File::open(&path).and_then(sha256_of);
+        let sum = plain_file::open(&path).and_then(sha256_of);
         sum.map_err(|e| format!("{part}-{step}.bpk cannot be read: {e}"))
     }
 

@@ -10,9 +10,9 @@ use burn::tensor::{Device, FloatDType};
 pub use card::{address, used_bytes};
 
 use super::allocator::keep_large_blocks;
-use crate::plan::inventory::{Found, Inventory, Listed, State};
-use crate::spec::backend::{Backend, DeviceName, FLEX, Precision};
-use crate::spec::section::Choice;
+use runner_core::plan::inventory::{Found, Inventory, Listed, State};
+use runner_core::spec::backend::{Backend, DeviceName, FLEX, Precision};
+use runner_core::spec::section::Choice;
 
 /// The devices of one backend, asked for in this process: a driver that crashes takes the process with it.
 pub fn list(backend: Backend) -> Inventory {

@@ -11,9 +11,10 @@ use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 use burn::train::Interrupter;
 
-use super::loader::Batch;
-use super::network::Network;
-use super::paths::Paths;
+use runner_network::batch::Batch;
+use runner_network::finite::is_finite;
+use runner_network::network::Network;
+use runner_network::paths::Paths;
 
 /// Watches a training that is made again.
 #[derive(Clone)]
@@ -112,10 +113,4 @@ impl ModuleVisitor for Weights<'_> {
             self.found = Some(self.watch.paths.of(&self.path.join(".")));
         }
     }
-}
-
-/// Whether all numbers of a tensor are finite. One that cannot be read says nothing.
-pub fn is_finite<const D: usize>(tensor: Tensor<D>) -> bool {
-    let data = tensor.try_into_data();
-    data.is_ok_and(|data| data.iter::<f64>().all(f64::is_finite))
 }

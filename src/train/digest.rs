@@ -6,12 +6,12 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Tensor, TensorData};
 use sha2::{Digest, Sha256};
 
-use super::network::Network;
-use super::paths::Paths;
 use super::saved::Saved;
 use super::shared::SharedNetwork;
-use crate::data::hex;
-use crate::record::OPTIMIZER;
+use runner_core::data::hex;
+use runner_core::record::OPTIMIZER;
+use runner_network::network::Network;
+use runner_network::paths::Paths;
 
 /// Hexadecimal digits of a parameter's digest.
 const DIGITS: usize = 16;

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use burn::tensor::TensorData;
 
-use super::paths::Paths;
 use super::saved::Saved;
-use crate::plan::RunPlan;
-use crate::reproduce::WeightDistance;
+use runner_core::plan::RunPlan;
+use runner_core::reproduce::WeightDistance;
+use runner_network::paths::Paths;
 
 /// The distance of each parameter in two files of weights, in the order of the first one's network; those that it
 /// lacks follow. Each file is one of its plan. The error is a phrase.

@@ -24,20 +24,23 @@ use super::checkpoint::{Best, Checkpoints, State};
 use super::diagnose::Watch;
 use super::digest::parameter_digests;
 use super::fault::{Fault, Phase};
-use super::loader::{Batch, Cursor, WrongCount};
+use super::loader::{Cursor, WrongCount};
 use super::memory::Meter;
 use super::metrics::{EpochSums, Outputs, SharedSums, Sums};
-use super::network::Network;
-use super::norms::NormLog;
-use super::paths::Paths;
 use super::pulse::Pulse;
-use super::scores::{Measured, Scores};
 use super::shared::SharedNetwork;
-use super::{Emit, all_finite, evaluate, gradients, wrong_count};
-use crate::data::order::{Purpose, stream_seed};
-use crate::event::{Epoch, Event, FailureClass, MemoryGrowth, Metrics, Outcome, Progress};
-use crate::plan::{PieceSizes, RunPlan};
-use crate::record::{Digests, TraceWriter};
+use runner_network::batch::Batch;
+use runner_network::gradients;
+
+use super::{Emit, all_finite, evaluate, wrong_count};
+use runner_core::data::order::{Purpose, stream_seed};
+use runner_core::event::{Epoch, Event, FailureClass, MemoryGrowth, Metrics, Outcome, Progress};
+use runner_core::plan::{PieceSizes, RunPlan};
+use runner_core::record::{Digests, TraceWriter};
+use runner_network::network::Network;
+use runner_network::norms::NormLog;
+use runner_network::paths::Paths;
+use runner_network::scores::{Measured, Scores};
 
 /// Trains epoch after epoch.
 pub struct Epochs {

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-use crate::data::sha256_hex;
-use crate::event::Kernels;
+use runner_core::data::sha256_hex;
+use runner_core::event::Kernels;
 
 /// The choices in the order in which they were made, in CubeCL's words.
 const CHOICES: &str = "choices.jsonl";

@@ -12,38 +12,16 @@ use burn::data::dataset::DatasetError;
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::fault::{Fault, Phase};
-use super::targets::Targets;
-use super::tensor::DynTensor;
-use crate::data::order::{Purpose, permutation};
-use crate::data::{Moment, Served, Split, TargetValues, Values};
-use crate::plan::{PieceSizes, RunPlan};
-use crate::spec::task::TaskKind;
+use runner_core::data::order::{Purpose, permutation};
+use runner_core::data::{Moment, Served, Split, TargetValues, Values};
+use runner_core::plan::{PieceSizes, RunPlan};
+use runner_core::spec::task::TaskKind;
+use runner_network::batch::Batch;
+use runner_network::targets::Targets;
+use runner_network::tensor::DynTensor;
 
 /// Batches that are gathered ahead.
 const STAGED: usize = 2;
-
-/// The items of a step.
-#[derive(Clone, Debug)]
-pub struct Batch {
-    /// \[batch, item shape\].
-    pub inputs: DynTensor,
-    /// What is to be given for it.
-    pub targets: Targets,
-}
-
-impl Batch {
-    /// The items at some places, in their order.
-    fn pick(&self, places: &[u32]) -> Self {
-        let places: Vec<i32> = places.iter().map(|place| *place as i32).collect();
-        let num = places.len();
-        let data = TensorData::new(places, [num]);
-        let places = Tensor::from_data(data, &self.inputs.device());
-        Self {
-            inputs: self.inputs.clone().select(places.clone()),
-            targets: self.targets.clone().select(places),
-        }
-    }
-}
 
 /// Where an iteration over the train split starts: the training loop sets it before each epoch, since
 /// Burn's loaders are asked for an iterator without being told the epoch.

@@ -16,9 +16,9 @@ use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 
 use super::allocator::{give_back, living};
 use super::device;
-use crate::event::{FailureClass, MemoryPeak, Outcome, PoolUsage};
-use crate::plan::{Room, RunPlan};
-use crate::spec::kind::show_bytes;
+use runner_core::event::{FailureClass, MemoryPeak, Outcome, PoolUsage};
+use runner_core::plan::{Room, RunPlan};
+use runner_core::spec::kind::show_bytes;
 
 /// Between two looks at the process.
 const TICK: Duration = Duration::from_millis(10);

@@ -17,10 +17,10 @@ use burn::train::renderer::{
 use burn::train::{Interrupter, ItemLazy};
 use serde::{Deserialize, Serialize};
 
-use super::scores::{Measured, Ranked, Read, Scores, read};
-use crate::event::Metrics;
-use crate::plan::RunPlan;
-use crate::spec::section::Choice;
+use runner_core::event::Metrics;
+use runner_core::plan::RunPlan;
+use runner_core::spec::section::Choice;
+use runner_network::scores::{Measured, Ranked, Read, Scores, read};
 
 /// The mean that each item counts in.
 const LOSS: &str = "loss";

@@ -6,7 +6,6 @@
 
 mod allocator;
 mod checkpoint;
-pub mod convolution;
 pub mod device;
 mod diagnose;
 mod digest;
@@ -14,30 +13,14 @@ mod distance;
 mod epochs;
 mod evaluation;
 mod fault;
-pub mod function;
-#[cfg(test)]
-mod golden;
-mod gradients;
-pub mod graph;
-mod initial;
 mod kernels;
-pub mod layer;
 mod loader;
-mod loss;
 mod memory;
 mod metrics;
-mod network;
-mod norms;
-mod optimizer;
 pub mod parity;
-mod paths;
 mod pulse;
 mod saved;
-mod schedule;
-mod scores;
 mod shared;
-mod targets;
-pub mod tensor;
 #[cfg(test)]
 mod tests;
 mod training;
@@ -54,21 +37,22 @@ use burn::store::ModuleRecord;
 use burn::tensor::Device;
 pub use burn::train::Interrupter;
 
-use crate::data;
-use crate::data::order::{Purpose, stream_seed};
-use crate::event::{Adjustment, Event, FailureClass, Metrics, Outcome, Started};
-use crate::plan::RunPlan;
-use crate::record::{RunFolder, TraceWriter, this_build, write_json};
-use crate::spec::backend::Backend;
 pub use allocator::Allocator;
 use checkpoint::Checkpoints;
 pub use distance::weight_distances;
 pub use fault::{Fault, FaultKind, Gathered, Phase};
-use loader::{Batch, WrongCount};
+use loader::WrongCount;
 pub use memory::{Meter, is_out_of_memory};
 use metrics::Sums;
-use network::Network;
-use scores::{Ranked, Scores};
+use runner_core::data;
+use runner_core::data::order::{Purpose, stream_seed};
+use runner_core::event::{Adjustment, Event, FailureClass, Metrics, Outcome, Started};
+use runner_core::plan::RunPlan;
+use runner_core::record::{RunFolder, TraceWriter, this_build, write_json};
+use runner_core::spec::backend::Backend;
+use runner_network::batch::Batch;
+use runner_network::network::Network;
+use runner_network::scores::{self, Ranked, Scores};
 use training::{Splits, Training, save, trace_failure};
 
 /// Takes the events of a run, from any thread.

@@ -6,6 +6,8 @@ use std::path::Path;
 use burn::tensor::TensorData;
 use burn_pack::Reader;
 
+use runner_core::spec::plain_file;
+
 /// The tensors of a file.
 pub struct Saved {
     /// What the file says besides: for an optimizer, the path of each parameter's id.
@@ -18,6 +20,8 @@ impl Saved {
     /// Reads a file. The error is a phrase.
     pub fn read(path: &Path) -> Result<Self, String> {
         let wrong = |e: burn_pack::Error| format!("{} cannot be read: {e}", path.display());
+        // A pipe in its place would be waited for.
+        plain_file::open(path).map_err(|e| format!("{} cannot be read: {e}", path.display()))?;
         let reader = Reader::from_file(path).map_err(wrong)?;
         let metadata = reader.metadata().clone();
         let tensors = reader.into_tensors().map_err(wrong)?.into_iter();

@@ -15,11 +15,11 @@ use burn::optim::{GradientsParams, ModuleOptimizer};
 use burn::tensor::{Device, Tensor};
 use burn::train::{InferenceStep, TrainOutput, TrainStep};
 
-use super::loader::Batch;
 use super::metrics::Outputs;
-use super::network::Network;
-use super::scores::Scores;
-use crate::spec::train::EmaSpec;
+use runner_core::spec::train::EmaSpec;
+use runner_network::batch::Batch;
+use runner_network::network::Network;
+use runner_network::scores::Scores;
 
 /// A handle to a network, with the moving average of its weights if one is kept. An update through one
 /// clone is seen by all.

@@ -1,7 +1,7 @@
 //! Training in this process, where weights can be looked at.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use burn::data::dataloader::DataLoader;
@@ -11,45 +11,20 @@ use burn::tensor::Tensor;
 use burn::train::Interrupter;
 
 use super::digest::weights_digest;
-use super::loader::{Batch, Cursor, Loader};
-use super::network::Network;
-use super::paths::Paths;
-use super::targets::Targets;
-use super::tensor::DynTensor;
+use super::loader::{Cursor, Loader};
 use super::{Job, device, execute, initial_network};
-use crate::data::{self, Folders};
-use crate::event::Outcome;
-use crate::plan::PieceSizes;
-use crate::plan::inventory::Inventory;
-use crate::plan::{self, RunPlan};
-use crate::record::RunFolder;
-use crate::spec::document::Document;
-use crate::spec::task::TaskKind;
-
-pub(super) const IRIS: &str = "data.type = \"iris\"\nmodel = { type = \"mlp\", hidden = [8] }\n\
-    optimizer = { type = \"adamw\", learning_rate = 1e-2 }\ntrain = { epochs = 3, batch_size = 25 }\n";
-
-/// The only run of an experiment.
-pub(super) fn planned(text: &str) -> RunPlan {
-    let mut document = Document::parse("spec.toml", text).expect("it parses");
-    document.overrides.clear();
-    let folders = Folders {
-        base: PathBuf::from("nowhere"),
-        cache: PathBuf::from("nowhere"),
-    };
-    let located = &mut |spec: &_| data::locate(spec, &folders, None, &|_, _| {});
-    match plan::plan(&document, "spec", located, &Inventory::default) {
-        Ok((plan, _)) => plan.runs.into_iter().next().expect("it has a run"),
-        Err(refused) => panic!("{}", refused.render(&document.sources, false)),
-    }
-}
-
-/// Held by each test that draws weights, since a device's generator is the process's.
-static GENERATOR: Mutex<()> = Mutex::new(());
-
-pub(super) fn generator() -> MutexGuard<'static, ()> {
-    GENERATOR.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use runner_core::data;
+use runner_core::event::Outcome;
+use runner_core::plan::PieceSizes;
+use runner_core::plan::RunPlan;
+use runner_core::record::RunFolder;
+use runner_core::spec::task::TaskKind;
+use runner_network::batch::Batch;
+use runner_network::network::Network;
+use runner_network::paths::Paths;
+use runner_network::targets::Targets;
+use runner_network::tensor::DynTensor;
+use runner_network::testing::{IRIS, generator, planned};
 
 /// Trains a run to its end.
 fn trained(plan: &RunPlan, folder: &Path) -> RunFolder {

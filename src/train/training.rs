@@ -17,18 +17,16 @@ use super::fault::{Fault, Phase};
 use super::loader::{Cursor, Loader};
 use super::memory::is_out_of_memory;
 use super::metrics::{NotFinite, Nothing, SharedSums, Tap};
-use super::network::Network;
-use super::paths::Paths;
-use super::scores::Scores;
 use super::shared::SharedNetwork;
-use super::{
-    Executed, Interrupter, Job, evaluate, evaluation, initial_network, optimizer, schedule,
-    training_device,
-};
-use crate::data::{Loaded, Split};
-use crate::event::{Event, FailureClass, Outcome};
-use crate::plan::PieceSizes;
-use crate::record::{Digests, RunFolder, TraceWriter};
+use super::{Executed, Interrupter, Job, evaluate, evaluation, initial_network, training_device};
+use runner_core::data::{Loaded, Split};
+use runner_core::event::{Event, FailureClass, Outcome};
+use runner_core::plan::PieceSizes;
+use runner_core::record::{Digests, RunFolder, TraceWriter};
+use runner_network::network::Network;
+use runner_network::paths::Paths;
+use runner_network::scores::Scores;
+use runner_network::{optimizer, schedule};
 
 /// Batches that a probe of memory is validated on.
 const PROBED_BATCHES: usize = 4;

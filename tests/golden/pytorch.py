@@ -17,7 +17,7 @@ import torch
 STEPS, BATCH = 20, 64
 torch.set_num_threads(1)
 
-rows = numpy.frombuffer(gzip.open("src/data/embedded/digits.bin.gz").read(), numpy.uint8)
+rows = numpy.frombuffer(gzip.open("crates/core/src/data/embedded/digits.bin.gz").read(), numpy.uint8)
 rows = rows.reshape(-1, 65)
 images = torch.tensor(rows[:, :64].astype(numpy.float32) / 16).reshape(-1, 1, 8, 8)
 labels = torch.tensor(rows[:, 64].astype(numpy.int64))

@@ -1,72 +1,52 @@
-//! The layers of `ARCHITECTURE.md`: who may use whom.
+//! The table of crates and modules in `ARCHITECTURE.md`: who may use whom within a crate. The compiler holds the arrows
+//! between crates.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::support::root;
 
-/// Each module of `src/` with the modules that it may use.
-const MAY_USE: &[(&str, &[&str])] = &[
-    ("diagnostic", &[]),
-    ("spec", &["diagnostic"]),
-    ("stamp", &[]),
-    ("event", &["spec"]),
-    ("data", &["diagnostic", "spec", "stamp"]),
-    ("init", &["spec", "data"]),
-    ("check", &["diagnostic", "spec", "data"]),
-    ("plan", &["diagnostic", "spec", "data", "check"]),
-    ("record", &["event", "spec", "plan", "stamp"]),
-    ("dispatch", &["event", "spec", "plan"]),
-    ("reproduce", &["event", "spec", "record", "statistics"]),
-    ("parity", &["spec", "reproduce"]),
-    ("statistics", &[]),
-    (
-        "train",
-        &[
-            "event",
-            "spec",
-            "data",
-            "check",
-            "plan",
-            "record",
-            "reproduce",
-            "parity",
-        ],
-    ),
-    (
-        "diff",
-        &["event", "spec", "plan", "record", "reproduce", "report"],
-    ),
-    ("export", &["event", "spec", "plan", "record", "report"]),
-    ("report", &["event", "spec", "plan", "record", "statistics"]),
-    ("console", &["event", "spec", "plan", "record", "report"]),
-    ("serve", &["record", "report"]),
-    (
-        "cli",
-        &[
-            "diagnostic",
-            "event",
-            "spec",
-            "data",
-            "init",
-            "check",
-            "plan",
-            "record",
-            "dispatch",
-            "reproduce",
-            "parity",
-            "train",
-            "report",
-            "diff",
-            "export",
-            "console",
-            "serve",
-        ],
-    ),
-];
+/// A row of the table.
+struct Module {
+    folder: PathBuf,
+    name: String,
+    may_use: BTreeSet<String>,
+}
+
+/// The rows that name a module.
+fn table() -> Vec<Module> {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let rows = text.lines().filter(|line| line.starts_with("| `"));
+    let cells = rows.filter_map(|line| {
+        let cells: Vec<_> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [place, module, _, may_use] = cells[..] else {
+            return None;
+        };
+        Some((quoted(place).pop()?, quoted(module).pop()?, quoted(may_use)))
+    });
+    let modules = cells.map(|(place, name, may_use)| Module {
+        folder: match place.as_str() {
+            "burn-runner" => root().join("src"),
+            place => root().join(place).join("src"),
+        },
+        name,
+        may_use: may_use.into_iter().collect(),
+    });
+    modules.collect()
+}
+
+/// The words between backticks.
+fn quoted(cell: &str) -> Vec<String> {
+    cell.split('`')
+        .skip(1)
+        .step_by(2)
+        .map(str::to_owned)
+        .collect()
+}
 
 fn sources(path: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(path).unwrap().flatten() {
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
         match entry.path() {
             path if path.is_dir() => sources(&path, found),
             path if path.extension().is_some_and(|e| e == "rs") => found.push(path),
@@ -75,67 +55,63 @@ fn sources(path: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// The modules of its own crate that a source names, comments aside.
+fn used(text: &str) -> BTreeSet<String> {
+    let lines = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"));
+    let code: String = lines.collect::<Vec<_>>().join("\n");
+    let mut used = BTreeSet::new();
+    for part in code.split("crate::").skip(1) {
+        let group = part
+            .strip_prefix('{')
+            .and_then(|group| group.split('}').next());
+        for name in group
+            .unwrap_or(part)
+            .split(if group.is_some() { ',' } else { '\0' })
+        {
+            let name = name.trim().chars();
+            used.insert(
+                name.take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
+                    .collect(),
+            );
+        }
+    }
+    used
+}
+
 #[test]
 fn arrows_point_one_way() {
-    let src = root().join("src");
-    let mut files = Vec::new();
-    sources(&src, &mut files);
+    let table = table();
+    let mut crates: BTreeMap<&Path, BTreeSet<&str>> = BTreeMap::new();
+    for module in &table {
+        crates
+            .entry(&module.folder)
+            .or_default()
+            .insert(&module.name);
+    }
+    assert_eq!(crates.len(), 3, "core, report and the program have modules");
     let mut wrong = Vec::new();
-    for file in files {
-        let relative = file.strip_prefix(&src).unwrap();
-        let module = relative
-            .iter()
-            .next()
-            .unwrap()
-            .to_str()
-            .unwrap()
-            .trim_end_matches(".rs");
-        if module == "lib" || module == "main" {
-            continue;
-        }
-        let (_, allowed) = MAY_USE
-            .iter()
-            .find(|(name, _)| *name == module)
-            .unwrap_or_else(|| panic!("`{module}` is not in the table"));
-        let text = fs::read_to_string(&file).unwrap();
-        let code: String = text
+    for (folder, modules) in &crates {
+        let declared = fs::read_to_string(folder.join("lib.rs")).unwrap();
+        let declared = declared
             .lines()
-            .filter(|line| !line.trim_start().starts_with("//"))
-            .collect::<Vec<_>>()
-            .join("\n");
-        for part in code.split("crate::").skip(1) {
-            let used: Vec<&str> = match part.strip_prefix('{') {
-                Some(group) => group
-                    .split('}')
-                    .next()
-                    .unwrap()
-                    .split(',')
-                    .map(str::trim)
-                    .collect(),
-                None => vec![part],
-            };
-            for used in used {
-                let used: String = used
-                    .chars()
-                    .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
-                    .collect();
-                let is_module = MAY_USE.iter().any(|(name, _)| *name == used);
-                if is_module && used != module && !allowed.contains(&used.as_str()) {
-                    wrong.push(format!("{} uses crate::{used}", relative.display()));
+            .filter_map(|line| line.strip_prefix("pub mod "));
+        let declared: BTreeSet<_> = declared.map(|name| name.trim_end_matches(';')).collect();
+        assert_eq!(declared, *modules, "the modules of {}", folder.display());
+    }
+    for module in &table {
+        let mut files = vec![module.folder.join(format!("{}.rs", module.name))];
+        sources(&module.folder.join(&module.name), &mut files);
+        for file in files.iter().filter(|file| file.exists()) {
+            let text = fs::read_to_string(file).unwrap();
+            for name in used(&text) {
+                let is_module = crates[module.folder.as_path()].contains(name.as_str());
+                if is_module && name != module.name && !module.may_use.contains(&name) {
+                    let file = file.strip_prefix(root()).unwrap();
+                    wrong.push(format!("{} uses crate::{name}", file.display()));
                 }
             }
-        }
-        if module != "train" && (code.contains("burn::") || code.contains("use burn")) {
-            wrong.push(format!("{} names burn", relative.display()));
-        }
-        if !["cli", "train"].contains(&module) && code.contains("env::var") {
-            wrong.push(format!(
-                "{} reads an environment variable",
-                relative.display()
-            ));
-        }
-        if !["spec"].contains(&module) && code.contains("HashMap") {
-            wrong.push(format!("{} has a HashMap", relative.display()));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

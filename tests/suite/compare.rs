@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use runner::record::{Index, RunEntry};
-use runner::report::compare::{Comparison, Question, Source, compare, csv, markdown, plain};
-use runner::report::{Report, aggregate, of_all_metrics};
+use burn_runner::record::{Index, RunEntry};
+use burn_runner::report::compare::{Comparison, Question, Source, compare, csv, markdown, plain};
+use burn_runner::report::{Report, aggregate, of_all_metrics};
 use serde_json::json;
 
 use super::support::{IRIS, folder_with, plan, run};
@@ -21,7 +21,7 @@ pub fn summed_up(index: &Index, leftovers: Vec<String>) -> Report {
 pub fn index(text: &str, value: impl Fn(&str, u64) -> f64) -> Index {
     let (mut plan, _) = plan("spec.toml", &format!("{text}{IRIS}")).expect("a right file");
     let runs = std::mem::take(&mut plan.runs);
-    let entry = |run: &runner::plan::RunPlan| -> RunEntry {
+    let entry = |run: &burn_runner::plan::RunPlan| -> RunEntry {
         let value = value(&run.trial, run.seed);
         let entry = json!({
             "id": run.id, "trial": run.trial, "seed": run.seed, "axes": run.axes,
@@ -83,7 +83,7 @@ fn compared(question: &Question) -> Comparison {
 #[test]
 fn a_report_says_what_may_be_claimed() {
     let report = summed_up(&index(SWEEP, clear), Vec::new());
-    insta::assert_snapshot!("made_up_report", runner::report::markdown(&report));
+    insta::assert_snapshot!("made_up_report", burn_runner::report::markdown(&report));
     // Test is told of the selected trial alone.
     assert!(
         report
@@ -159,6 +159,7 @@ fn what_does_not_compare_is_said() {
     left out, as no completed run has `test/accuracy`: `two/optimizer=sgd,hidden=16`
     with runs that were adjusted, after a failure or to fit into memory: `two/optimizer=adam,hidden=8`
     planned for another number of epochs than the baseline's 3: `two/optimizer=adam,hidden=16`
+    The runs of a trial differ only in initial weights and batch order; all runs share one split with valid items, so ± and intervals say nothing about other splits
     test was looked at for all 7 trials: what is picked by it is no estimate for new items
     "#);
     let question = Question {
@@ -171,6 +172,7 @@ fn what_does_not_compare_is_said() {
     with runs that were adjusted, after a failure or to fit into memory: `two/optimizer=adam,hidden=8`
     measured on other `valid` items than the baseline, so that nothing is claimed: `two/optimizer=adam,hidden=16`, `two/optimizer=adam,hidden=8`, `two/optimizer=sgd,hidden=8`
     planned for another number of epochs than the baseline's 3: `two/optimizer=adam,hidden=16`
+    The runs of a trial differ only in initial weights and batch order; all runs share one split with valid items, so ± and intervals say nothing about other splits
     "#);
 }
 
@@ -198,7 +200,7 @@ fn equal_trials_have_one_rank() {
     let report = summed_up(&index(SWEEP, equal), Vec::new());
     let ranks: Vec<_> = report.trials.iter().map(|trial| trial.rank).collect();
     assert_eq!(ranks, [1, 1, 3, 3].map(Some));
-    let text = runner::report::markdown(&report);
+    let text = burn_runner::report::markdown(&report);
     assert!(
         text.contains("| 1 tied | adam") && text.contains("| 3 tied | sgd"),
         "{text}"
@@ -232,7 +234,7 @@ fn losses_of_different_functions_are_not_ranked() {
             .all(|trial| trial.rank.is_none() && trial.verdict.is_none())
     );
     assert!(report.test.is_empty());
-    let text = runner::report::markdown(&report);
+    let text = burn_runner::report::markdown(&report);
     assert!(
         text.contains(
             "No trial is ranked: `valid/loss` is that of other functions in other trials"
@@ -240,7 +242,7 @@ fn losses_of_different_functions_are_not_ranked() {
             && text.contains("\n† The losses of trials"),
         "{text}"
     );
-    let page = runner::report::html(&report, None).unwrap();
+    let page = burn_runner::report::html(&report, None).unwrap();
     assert!(!page.contains("<tr class=\"first\">") && !page.contains("class=\"plot parallel\""));
     let source = sources(vec![("a", of_all_metrics(&index))]);
     let comparison = compare(&source, &ask()).unwrap();
@@ -284,7 +286,7 @@ fn folds_count_as_seeds() {
     // Eight pairs by seed and fold of one sign, as with eight seeds.
     let verdict = report.trials[1].verdict.as_ref().unwrap();
     assert_eq!(verdict.comparison.unwrap().test.p, 2.0 / 256.0);
-    insta::assert_snapshot!("folds_report", runner::report::markdown(&report));
+    insta::assert_snapshot!("folds_report", burn_runner::report::markdown(&report));
     let saved: Report = serde_json::from_value(serde_json::to_value(&report).unwrap()).unwrap();
     assert_eq!(saved, report);
     let comparison = compare(&sources(vec![("a", of_all_metrics(&index))]), &ask()).unwrap();

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use runner::plan::{self, Plan};
-use runner::spec::document::{Document, Table, Value};
-use runner::spec::reference::References;
-use runner::spec::render;
+use burn_runner::plan::{self, Plan};
+use burn_runner::spec::document::{Document, Table, Value};
+use burn_runner::spec::reference::References;
+use burn_runner::spec::render;
 
 use super::support::{
     IRIS, folder_with, machine, plan as plan_text, plan_in, root, run, runner, texts,
@@ -351,7 +351,7 @@ fn paths_may_come_from_the_environment_and_are_relative_to_their_file() {
 
 #[test]
 fn the_schema_accepts_layers_and_references_and_still_refuses_what_is_wrong() {
-    let schema = serde_json::from_str(&runner::spec::schema::experiment_schema()).unwrap();
+    let schema = serde_json::from_str(&burn_runner::spec::schema::experiment_schema()).unwrap();
     let accepts = |text: &str| {
         // Read without its files, `extends` is a key like any other.
         let text = text.replace("extends", "extendz");

@@ -4,9 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use runner::data::{self, mnist};
-use runner::plan::RunPlan;
-use runner::spec::data::MnistPart;
+use burn_runner::data::{self, mnist};
+use burn_runner::plan::RunPlan;
+use burn_runner::spec::data::MnistPart;
 
 use super::support::{
     IRIS, completed, folder_with, mnist as real_files, numbers, plan, plan_in, run,
@@ -152,6 +152,7 @@ fn runs_of_earlier_versions_are_not_called_edited() {
     assert!(run.is_as_fingerprinted());
     // As the version before this one wrote it.
     let mut former = run.clone();
+    former.format = 2;
     former.data.digest.clear();
     former.fingerprint = "ab2ec43bea05f7e5".into();
     let text = toml::to_string(&former).unwrap();

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use runner::record::reseal;
+use burn_runner::record::reseal;
 
 use super::support::{
     IRIS, completed, folder_with, goes_on, numbers, redact, run, runner, summary, texts,

@@ -88,7 +88,7 @@ fn wgpu_begins_as_flex_does_and_comes_to_the_same() {
     }
     let spec = format!("{IRIS}\n[sweep.grid]\nbackend.device = [\"flex\", \"wgpu\"]\n");
     let folder = completed(&spec, &[]);
-    let plan: runner::plan::Plan =
+    let plan: burn_runner::plan::Plan =
         serde_json::from_slice(&fs::read(folder.path().join("results/spec/plan.json")).unwrap())
             .unwrap();
     let weights = |run: &str, name: &str| {
@@ -98,7 +98,8 @@ fn wgpu_begins_as_flex_does_and_comes_to_the_same() {
     };
     let distances = |name: &str| {
         let (flex, wgpu) = (weights("flex", name), weights("wgpu", name));
-        runner::train::weight_distances((&flex, &plan.runs[0]), (&wgpu, &plan.runs[1])).unwrap()
+        burn_runner::train::weight_distances((&flex, &plan.runs[0]), (&wgpu, &plan.runs[1]))
+            .unwrap()
     };
     let first = distances("initial");
     assert!(

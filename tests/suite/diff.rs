@@ -117,10 +117,12 @@ fn what_cannot_be_compared_is_said() {
         }
     }
     insta::assert_snapshot!(text);
-    // Weights that are gone are only missed where they differ.
+    // Weights that are gone are not equal, whatever was recorded of them.
     let copied = copy(folder, "without");
     fs::remove_dir_all(copied.join("model")).unwrap();
-    assert_eq!(diff(folder, A, "without").0, 0);
+    let (code, json) = diff(folder, A, "without");
+    assert_eq!(code, 1);
+    assert_eq!(json["not_compared"][0]["what"], "weights", "{json}");
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 
-use runner::dispatch::{self, Cancel, Hardware, Observed, Reason, Settings, Task, Urgency};
-use runner::event::{Event, FailureClass, Outcome};
+use burn_runner::dispatch::{self, Cancel, Hardware, Observed, Reason, Settings, Task, Urgency};
+use burn_runner::event::{Event, FailureClass, Outcome};
 
 use super::support::{IRIS, plan};
 

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+use burn_runner::record::RunFolder;
+use burn_runner::record::evaluation::{Evaluated, Evaluation};
 use image::{Rgb, RgbImage};
-use runner::record::RunFolder;
-use runner::record::evaluation::{Evaluated, Evaluation};
 use serde_json::Value as Json;
 
 use super::support::{IRIS, completed, folder_with, goes_on, run, summary};

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use runner::event::{Epoch, Event, Metrics, Outcome, Started};
-use runner::export::table::{Columns, Format, Rows, TableWriter};
-use runner::export::{Exported, points, tensorboard};
-use runner::plan::RunPlan;
-use runner::record::{RunFolder, RunRecord, Times};
+use burn_runner::event::{Epoch, Event, Metrics, Outcome, Started};
+use burn_runner::export::table::{Columns, Format, Rows, TableWriter};
+use burn_runner::export::{Exported, points, tensorboard};
+use burn_runner::plan::RunPlan;
+use burn_runner::record::{RunFolder, RunRecord, Times};
 use serde_json::{Value as Json, json};
 
 use super::support::{IRIS, plan};
@@ -103,7 +103,7 @@ pub fn end(run: &mut Exported, outcome: Outcome) {
 }
 
 fn failed() -> Option<Outcome> {
-    let class = runner::event::FailureClass::Panic;
+    let class = burn_runner::event::FailureClass::Panic;
     Some(Outcome::failed(class, "it said \"no\", and\nwent"))
 }
 

@@ -260,7 +260,7 @@ fn a_failure_whose_retry_a_kill_prevented_is_retried_at_once() {
         kept.map(|line| format!("{line}\n")).collect::<String>(),
     )
     .unwrap();
-    runner::record::reseal(&path).unwrap();
+    burn_runner::record::reseal(&path).unwrap();
     // Long enough to tell that the wait is not made up for.
     let patient = DIVERGES.replace("\"0s\"", "\"1s\"");
     fs::write(folder.path().join("spec.toml"), patient).unwrap();

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use runner::event::{Event, FailureClass, Outcome};
-use runner::plan::{Plan, RunPlan};
-use runner::record::{ExperimentFolder, write_json};
+use burn_runner::event::{Event, FailureClass, Outcome};
+use burn_runner::plan::{Plan, RunPlan};
+use burn_runner::record::{ExperimentFolder, write_json};
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 
@@ -45,7 +45,7 @@ fn outside(folder: &Path) -> Vec<(String, String)> {
     let names = names.filter(|name| !name.starts_with("results/") && !name.starts_with("cache/"));
     let content = |name: String| {
         let bytes = fs::read(folder.join(&name)).unwrap_or_default();
-        (name, runner::data::sha256_hex(&bytes))
+        (name, burn_runner::data::sha256_hex(&bytes))
     };
     names.map(content).collect()
 }
@@ -354,7 +354,7 @@ fn texts_of_others_are_shown_and_not_obeyed() {
         &["reproduce", "results/spec/runs/base-s2"],
         &["bundle", "results/spec/runs/base-s2", "--out", "a"],
     ];
-    let is_odd = |c: char| runner::diagnostic::is_odd(c) && !matches!(c, '\n' | '\t');
+    let is_odd = |c: char| burn_runner::diagnostic::is_odd(c) && !matches!(c, '\n' | '\t');
     for verb in verbs {
         let (_, stdout, stderr) = run(folder.path(), verb);
         for text in [&stdout, &stderr] {
@@ -403,7 +403,7 @@ fn excerpts_of_files_are_shown_and_not_obeyed() {
     fs::write(folder.path().join("spec.toml"), text).unwrap();
     let (code, _, stderr) = run(folder.path(), &["check", "spec.toml"]);
     assert_eq!(code, 2);
-    let is_odd = |c: char| runner::diagnostic::is_odd(c) && !matches!(c, '\n' | '\t');
+    let is_odd = |c: char| burn_runner::diagnostic::is_odd(c) && !matches!(c, '\n' | '\t');
     assert!(!stderr.contains(is_odd), "{stderr:?}");
     assert!(stderr.contains("spec.toml:"), "{stderr}");
 }

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use runner::spec::schema::experiment_schema;
+use burn_runner::spec::schema::experiment_schema;
 
-use super::support::root;
+use super::support::{root, run};
 
 #[test]
 fn the_schema_is_fresh() {
@@ -34,5 +34,22 @@ fn shipped_experiments_are_accepted_and_say_what_they_are() {
         }
         let planned = super::support::plan_in(path.parent(), &path.display().to_string(), &text);
         assert!(planned.is_ok(), "{}", planned.unwrap_err());
+    }
+}
+
+#[test]
+fn the_reference_chapters_are_fresh() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, _, stderr) = run(root(), &["manual", folder.path().to_str().unwrap()]);
+    assert_eq!(code, 0, "{stderr}");
+    for entry in fs::read_dir(folder.path()).unwrap().flatten() {
+        let name = entry.file_name();
+        let committed = root().join("docs/reference").join(&name);
+        let committed = fs::read_to_string(committed).unwrap_or_default();
+        assert!(
+            committed == fs::read_to_string(entry.path()).unwrap(),
+            "run `runner manual` and commit docs/reference/{}",
+            name.display()
+        );
     }
 }

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use runner::event::{Epoch, Event};
-use runner::record::{RunFolder, reseal};
+use burn_runner::event::{Epoch, Event};
+use burn_runner::record::{RunFolder, reseal};
 
 use super::support::{IRIS, completed, run};
 
@@ -76,7 +76,8 @@ fn every_recorded_number_counts() {
     let place = folder.path().join(RUN);
     let (code, said) = verdict(folder.path(), &[RUN]);
     assert_eq!((code, said.as_str()), (0, "verdict: bitwise"));
-    let changes: [(&str, fn(&mut Event)); 3] = [
+    type Change = fn(&mut Event);
+    let changes: [(&str, Change); 3] = [
         ("train/loss of epoch 1", |event| match event {
             Event::EpochFinished(epoch) if epoch.epoch == 1 => {
                 epoch.metrics.insert("train/loss".into(), 7.0);
@@ -89,11 +90,10 @@ fn every_recorded_number_counts() {
             }
             _ => {}
         }),
-        ("accuracy of the evaluation of test", |event| match event {
-            Event::SplitEvaluated { metrics, .. } => {
+        ("accuracy of the evaluation of test", |event| {
+            if let Event::SplitEvaluated { metrics, .. } = event {
                 metrics.insert("accuracy".into(), 1.5);
             }
-            _ => {}
         }),
     ];
     let events = fs::read(place.join("events.jsonl")).unwrap();

@@ -3,9 +3,9 @@
 
 mod keys;
 
-use runner::check::network::examples;
-use runner::data;
-use runner::plan::RunPlan;
+use burn_runner::check::network::examples;
+use burn_runner::data;
+use burn_runner::plan::RunPlan;
 use serde_json::{Value as Json, json};
 
 use super::support::{IRIS, plan, plan_in, root};
@@ -124,7 +124,7 @@ fn others(value: &Json, names: &[Json]) -> Vec<Json> {
     }
 }
 
-fn planned(text: &str) -> (runner::plan::Plan, String) {
+fn planned(text: &str) -> (burn_runner::plan::Plan, String) {
     plan("spec.toml", text).unwrap_or_else(|refused| panic!("{refused}"))
 }
 

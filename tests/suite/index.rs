@@ -4,10 +4,10 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use burn_runner::event::{Event, Outcome};
+use burn_runner::plan::Plan;
+use burn_runner::record::{ExperimentFolder, Index, Locked, RunFolder};
 use proptest::prelude::*;
-use runner::event::{Event, Outcome};
-use runner::plan::Plan;
-use runner::record::{ExperimentFolder, Index, Locked, RunFolder};
 use sha2::{Digest, Sha256};
 
 use super::support::{plan, run};
@@ -129,7 +129,7 @@ fn make(edit: &Edit, folder: &ExperimentFolder, plan: &Plan, texts: &[[Vec<u8>; 
             let outcome = match number % 3 {
                 0 => Outcome::Completed,
                 1 => Outcome::Interrupted,
-                _ => Outcome::failed(runner::event::FailureClass::Panic, "made up"),
+                _ => Outcome::failed(burn_runner::event::FailureClass::Panic, "made up"),
             };
             let event = Event::RunFinished {
                 outcome,
@@ -211,7 +211,7 @@ fn another_plan_is_another_index() {
     next_tick(results.path());
     plan.runs.remove(1);
     plan.question = "Which?".into();
-    runner::record::write_json(&folder.plan_json(), &plan).unwrap();
+    burn_runner::record::write_json(&folder.plan_json(), &plan).unwrap();
     let index = Index::open(&folder, false, later()).unwrap().unwrap();
     assert_eq!(
         (index.runs.len(), index.plan.question.as_str()),

@@ -1,8 +1,8 @@
 //! Lists over made-up runs: what is found, how it is sorted, grouped and shown, and what is refused.
 
-use runner::event::FailureClass;
-use runner::record::{Index, State};
-use runner::report::list::{Form, Query, list};
+use burn_runner::event::FailureClass;
+use burn_runner::record::{Index, State};
+use burn_runner::report::list::{Form, Query, list};
 use serde_json::{Value as Json, json};
 
 use super::compare::{SWEEP, clear, index};
@@ -73,7 +73,7 @@ fn runs_are_listed_in_the_order_of_the_plan() {
 #[test]
 fn filters_name_metrics_settings_and_what_runs_are() {
     let all = made_up().runs;
-    let expect = |filter: &str, wanted: &dyn Fn(&runner::record::RunEntry) -> bool| {
+    let expect = |filter: &str, wanted: &dyn Fn(&burn_runner::record::RunEntry) -> bool| {
         let wanted: Vec<_> = all
             .iter()
             .filter(|run| wanted(run))
@@ -82,7 +82,7 @@ fn filters_name_metrics_settings_and_what_runs_are() {
         assert!(!wanted.is_empty() && wanted.len() < all.len(), "{filter}");
         assert_eq!(kept(filter), wanted, "{filter}");
     };
-    let accuracy = |run: &runner::record::RunEntry| run.metrics.get("valid/accuracy").copied();
+    let accuracy = |run: &burn_runner::record::RunEntry| run.metrics.get("valid/accuracy").copied();
     expect("valid/accuracy > 0.85", &|run| accuracy(run) > Some(0.85));
     expect(
         "valid/accuracy > 0.9 and optimizer.type == \"adam\"",

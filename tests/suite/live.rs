@@ -199,7 +199,7 @@ fn what_is_there_is_shown_once() {
         .filter(|line| !line.contains("run_finished"))
         .collect();
     fs::write(&events, kept.join("\n") + "\n").unwrap();
-    runner::record::reseal(&events).unwrap();
+    burn_runner::record::reseal(&events).unwrap();
     let (code, stdout, _) = run(folder.path(), &["watch"]);
     assert_eq!(code, 0);
     assert!(

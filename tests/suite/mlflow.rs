@@ -4,9 +4,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-use runner::event::Outcome;
-use runner::export::Exported;
-use runner::export::mlflow::{Credentials, Experiment, Sent, Server, ServerError, Unfinished};
+use burn_runner::event::Outcome;
+use burn_runner::export::Exported;
+use burn_runner::export::mlflow::{Credentials, Experiment, Sent, Server, ServerError, Unfinished};
 use serde_json::{Value as Json, json};
 
 use super::exports::{end, go_on, record, runs};

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use runner::spec::model::preset::ModelType;
-use runner::spec::section::Choice;
+use burn_runner::spec::model::preset::ModelType;
+use burn_runner::spec::section::Choice;
 
 use super::support::{IRIS, folder_with, plan, run};
 

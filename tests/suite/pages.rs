@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use burn_runner::report::{Report, html, markdown};
 use regex::Regex;
-use runner::report::{Report, html, markdown};
 use serde_json::{Value as Json, json};
 
 use super::compare::{SWEEP, clear, index, summed_up};
@@ -231,7 +231,7 @@ fn a_template_is_given_to_the_report_verb() {
     let (code, built_in, _) = run(folder.path(), &["report", "--print-template"]);
     assert_eq!(
         (code, built_in.trim_end()),
-        (0, runner::report::TEMPLATE.trim_end())
+        (0, burn_runner::report::TEMPLATE.trim_end())
     );
     let with = |text: &str| {
         fs::write(folder.path().join("own.html"), text).unwrap();

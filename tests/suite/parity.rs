@@ -5,8 +5,8 @@ use std::fs;
 use std::io::Read;
 use std::process::Stdio;
 
-use runner::spec::model::layer::LayerType;
-use runner::spec::section::Choice;
+use burn_runner::spec::model::layer::LayerType;
+use burn_runner::spec::section::Choice;
 use serde_json::Value as Json;
 
 #[cfg(feature = "wgpu")]

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use runner::event::Event;
-use runner::record::{Index, RunFolder};
-use runner::report::compare::{Question, Source, compare, plain};
-use runner::report::list::{Form, Query, list};
-use runner::report::{Brief, Report, html, markdown, of_all_metrics, table};
+use burn_runner::event::Event;
+use burn_runner::record::{Index, RunFolder};
+use burn_runner::report::compare::{Question, Source, compare, plain};
+use burn_runner::report::list::{Form, Query, list};
+use burn_runner::report::{Brief, Report, html, markdown, of_all_metrics, table};
 use serde_json::json;
 
 use super::compare::{SWEEP, clear, index, summed_up};
@@ -74,7 +74,7 @@ fn runs_over_different_data_have_no_mean() {
     assert_eq!(saved, report);
     assert_eq!(
         Brief::of(&index, false).best.unwrap(),
-        "valid/accuracy 0.8030 (n = 4): optimizer=sgd"
+        "valid/accuracy 0.8025 (n = 4): optimizer=sgd"
     );
     let comparison = compare(&source(&index), &ask()).unwrap();
     let text = plain(&comparison, 200);
@@ -163,7 +163,7 @@ fn builds_and_machines_that_differ_within_a_trial_are_named() {
     ] {
         assert!(text.contains(said), "{text}");
     }
-    assert!(runner::report::csv(&report).contains(",1,runner\n"));
+    assert!(burn_runner::report::csv(&report).contains(",1,runner\n"));
     let text = plain(&compare(&source(&index), &ask()).unwrap(), 200);
     assert!(
         text.contains("averaged over runs of different builds"),
@@ -178,7 +178,7 @@ fn the_spread_says_what_it_is_over() {
     made_up.data[0].held_out = serde_json::from_value(json!({"by": "drawn", "seed": 7})).unwrap();
     let text = markdown(&summed_up(&made_up, Vec::new()));
     assert!(text.contains("0.9825 ± 0"), "{text}");
-    let said = "only the first weights and the order of batches varied: all runs share one split with 114 valid items (`data.split.seed` 7), and ± and intervals say nothing about other splits.";
+    let said = "differ only in initial weights and batch order; all runs share one split with 114 valid items (`data.split.seed` 7), so ± and intervals say nothing about other splits.";
     assert!(text.contains(said), "{text}");
     let comparison = compare(&source(&made_up), &ask()).unwrap();
     assert!(plain(&comparison, 200).contains(said));
@@ -206,7 +206,7 @@ fn a_cross_validation_is_not_told_to_add_a_fold() {
     );
     assert!(
         text.contains(
-            "Between the runs of a trial varied which of the 3 folds is valid; the seed is the same"
+            "The runs of a trial have one seed and differ in which of the 3 folds is held out for validation"
         ),
         "{text}"
     );
@@ -228,11 +228,11 @@ fn the_last_epoch_stands_beside_the_best_where_it_differs() {
     let text = markdown(&report);
     assert!(
         text.contains("| last epoch |")
-            && text.contains("Beside it stands its mean at the last epoch."),
+            && text.contains("The mean at the last epoch is beside it."),
         "{text}"
     );
     assert!(
-        text.contains("of tied epochs that with the lowest `valid/loss`"),
+        text.contains("of equal epochs the one with the lowest `valid/loss`"),
         "{text}"
     );
 }
@@ -374,4 +374,61 @@ fn a_worker_is_not_told_which_build_it_is() {
     let environment = read_json(&place.join("environment.json"));
     let own = environment["build"]["sha256"].as_str().unwrap();
     assert!(stdout.contains(own), "{stdout}");
+}
+
+/// Nothing is averaged or ranked over experiments that were measured on different data.
+#[test]
+fn experiments_over_different_data_have_no_common_mean() {
+    let folder = completed(IRIS, &[]);
+    let folder = folder.path();
+    let other = ["run", "spec.toml", "--quiet", "--set"];
+    let other = [
+        &other[..],
+        &["experiment.name=other", "--set", "data.split.seed=1"],
+    ]
+    .concat();
+    assert_eq!(run(folder, &other).0, 0);
+    let (code, groups, _) = run(folder, &["list", "results", "--group", "optimizer.type"]);
+    assert!(code == 0 && groups.contains("mixed data"), "{groups}");
+    let both = [
+        "compare",
+        "results/spec",
+        "results/other",
+        "--value",
+        "valid/loss",
+    ];
+    let (code, compared, stderr) = run(folder, &both);
+    assert_eq!(code, 0, "{stderr}");
+    let said = format!("{compared}{stderr}");
+    assert!(
+        said.contains("was measured on different data in different experiments"),
+        "{said}"
+    );
+    let traded = [&both[..3], &["--pareto", "valid/loss,epoch_secs"]].concat();
+    assert_eq!(run(folder, &traded).0, 2);
+}
+
+/// A pipe in the place of a checkpoint's file is a checkpoint that cannot be used, and nobody waits for it.
+#[test]
+#[cfg(unix)]
+fn a_pipe_in_the_place_of_a_checkpoint_is_not_waited_for() {
+    let folder = super::support::folder_with(IRIS);
+    let folder = folder.path();
+    let stopped = ["run", "spec.toml", "--quiet", "--inject-fault", "*@3"];
+    assert_eq!(run(folder, &stopped).0, 1);
+    let checkpoints = folder.join("results/spec/runs/base-s1/checkpoints");
+    let entries = fs::read_dir(&checkpoints).unwrap().flatten();
+    let sidecars = entries.map(|entry| entry.path());
+    let sidecars: Vec<_> = sidecars
+        .filter(|path| path.extension().is_some_and(|end| end == "json"))
+        .collect();
+    assert!(!sidecars.is_empty());
+    for sidecar in sidecars {
+        fs::remove_file(&sidecar).unwrap();
+        let made = Command::new("mkfifo").arg(&sidecar).status().unwrap();
+        assert!(made.success());
+    }
+    let (code, _, stderr) = run(folder, &["run", "spec.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(summary(folder, "base-s1")["outcome"], "completed");
 }

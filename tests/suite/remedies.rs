@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use runner::data::{self, Folders};
-use runner::diagnostic::Diagnostics;
-use runner::plan;
-use runner::spec::document::Document;
-use runner::spec::remedy::{Command, FLAGS, OBJECTIVES, Remedy, VERBS, rows};
+use burn_runner::data::{self, Folders};
+use burn_runner::diagnostic::Diagnostics;
+use burn_runner::plan;
+use burn_runner::spec::document::Document;
+use burn_runner::spec::remedy::{Command, FLAGS, OBJECTIVES, Remedy, VERBS, rows};
 
 use super::support::{cache, folder_with, machine, run};
 

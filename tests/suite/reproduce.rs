@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use runner::event::Event;
-use runner::record::RunFolder;
+use burn_runner::event::Event;
+use burn_runner::record::RunFolder;
 
 use super::compose::folder_of;
 use super::support::{IRIS, completed, run};

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use runner::record::ExperimentFolder;
+use burn_runner::record::ExperimentFolder;
 use serde_json::Value as Json;
 
 use super::support::{IRIS, folder_with, redact, run, tree};
@@ -125,9 +125,9 @@ fn the_contract_for_tools_holds() {
 fn a_report_suits_any_width_of_terminal() {
     let folder = swept();
     let experiment = ExperimentFolder(folder.path().join("results/spec"));
-    let report = runner::report::write(&experiment).unwrap().unwrap();
+    let report = burn_runner::report::write(&experiment).unwrap().unwrap();
     for width in [1, 20, 40, 60, 200] {
-        let table = runner::report::table(&report, width);
+        let table = burn_runner::report::table(&report, width);
         let widest = table
             .lines()
             .map(|line| line.chars().count())

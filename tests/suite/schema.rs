@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use runner::spec::document::Document;
-use runner::spec::schema::experiment_schema;
+use burn_runner::spec::document::Document;
+use burn_runner::spec::schema::experiment_schema;
 use serde_json::Value as Json;
 
 use super::support::{diagnostics, root};

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use runner::data::{self, Folders};
-use runner::diagnostic::{Diagnostic, Diagnostics};
-use runner::plan::inventory::Inventory;
-use runner::plan::{self, Plan};
-use runner::spec::document::Document;
+use burn_runner::data::{self, Folders};
+use burn_runner::diagnostic::{Diagnostic, Diagnostics};
+use burn_runner::plan::inventory::Inventory;
+use burn_runner::plan::{self, Plan};
+use burn_runner::spec::document::Document;
 use serde_json::Value as Json;
 
 /// The root of the package.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use burn_runner::plan::Plan;
 use proptest::prelude::*;
-use runner::plan::Plan;
 
 use super::support::{IRIS, folder_with, plan, root, run};
 
@@ -369,7 +369,7 @@ proptest! {
 
 #[test]
 fn the_schema_takes_every_form() {
-    let schema = runner::spec::schema::experiment_schema();
+    let schema = burn_runner::spec::schema::experiment_schema();
     let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
     let search = std::fs::read_to_string(root().join("experiments/random_search.toml")).unwrap();
     for text in [format!("{IRIS}\n{ALL_FORMS}"), search] {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use runner::record::RunFolder;
+use burn_runner::record::RunFolder;
 use serde_json::Value as Json;
 
 use super::support::{folder_with, plan, run};

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use super::PackData;
 use crate::cli::BundleArgs;
-use crate::console::{Fetching, Mode};
-use crate::data::origin::{self, Root};
-use crate::data::{self, DataError};
-use crate::diagnostic::{Diagnostic, counted};
-use crate::plan::RunPlan;
-use crate::record::capsule::{DataHere, DataRoot, FileSum};
-use crate::record::{RunFolder, RunRecord};
+use runner_core::data::origin::{self, Root};
+use runner_core::data::{self, DataError};
+use runner_core::diagnostic::{Diagnostic, counted};
+use runner_core::plan::RunPlan;
+use runner_core::record::capsule::{DataHere, DataRoot, FileSum};
+use runner_core::record::{RunFolder, RunRecord};
+use runner_report::console::{Fetching, Mode};
 
 /// More files of data than these are not listed one by one where they are not packed, and not packed
 /// unless asked for: the list would be larger than a capsule's may be.

@@ -5,8 +5,8 @@ mod sources;
 use super::experiment::refuse;
 use super::output::Output;
 use super::{CompareArgs, OK};
-use crate::diagnostic::Diagnostic;
-use crate::report::compare::{Question, compare as answer, csv, markdown, plain};
+use runner_core::diagnostic::Diagnostic;
+use runner_report::report::compare::{Question, compare as answer, csv, markdown, plain};
 
 /// Compares what the arguments name.
 pub fn compare(args: &CompareArgs, output: &mut Output) -> u8 {

@@ -6,13 +6,13 @@ use std::path::{Component, Path, PathBuf};
 
 use wildmatch::WildMatch;
 
-use crate::record::{
+use runner_core::record::{
     ExperimentFolder, Index, OTHER_FORMAT_REMEDY, PLAN_REMEDY, RunFolder, check_seal,
     is_other_format,
 };
-use crate::report::compare::{Source, Wrong};
-use crate::report::{Report, of_all_metrics};
-use crate::spec::document::plain_io_error;
+use runner_core::spec::document::plain_io_error;
+use runner_report::report::compare::{Source, Wrong};
+use runner_report::report::{Report, of_all_metrics};
 
 /// Reads what the arguments name, an experiment once however many of its runs are named. What cannot be read beside
 /// what can is passed over with a word for `tell`.

@@ -11,10 +11,12 @@ use crate::cli::experiment::refuse;
 use crate::cli::list::none_there;
 use crate::cli::output::Output;
 use crate::cli::{FAILED, WRONG};
-use crate::diagnostic::{Diagnostic, Sources, counted};
-use crate::export::mlflow::{Credentials, Experiment, Sent, Server, ServerError, Unfinished};
-use crate::plan::Plan;
-use crate::record::ExperimentFolder;
+use runner_core::diagnostic::{Diagnostic, Sources, counted};
+use runner_core::plan::Plan;
+use runner_core::record::ExperimentFolder;
+use runner_report::export::mlflow::{
+    Credentials, Experiment, Sent, Server, ServerError, Unfinished,
+};
 
 #[derive(Args)]
 pub struct MlflowArgs {

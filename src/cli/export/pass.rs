@@ -8,9 +8,9 @@ use std::time::Duration;
 use crate::cli::OK;
 use crate::cli::list::{pass_over, pass_over_experiment};
 use crate::cli::output::Output;
-use crate::export::Exported;
-use crate::plan::Plan;
-use crate::record::ExperimentFolder;
+use runner_core::plan::Plan;
+use runner_core::record::ExperimentFolder;
+use runner_report::export::Exported;
 
 /// Between two looks at a tree that is written to.
 const EVERY: Duration = Duration::from_secs(2);

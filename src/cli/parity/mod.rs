@@ -14,19 +14,19 @@ use super::prepare::verify_data;
 use super::run::listen_for_signals;
 use super::scratch::Scratch;
 use super::{FAILED, INTERRUPTED, Logging, OK, ParityArgs, ParityExecArgs, SpecArgs};
-use crate::check::network::examples::{self, Example as Small};
-use crate::console::Mode;
-use crate::data::Trust;
-use crate::diagnostic::{Diagnostic, counted};
 use crate::dispatch::{Cancel, Urgency};
-use crate::parity::{
+use crate::train::parity::determinate;
+use runner_core::check::network::examples::{self, Example as Small};
+use runner_core::data::Trust;
+use runner_core::diagnostic::{Diagnostic, counted};
+use runner_core::parity::{
     Example, KindRow, Outcome, Said, Step, Style, Verdict, by_kind, layer_table, show_untold,
     show_verdict, step_table, tensor_table,
 };
-use crate::record::RunFolder;
-use crate::spec::backend::{DeviceName, FLEX};
-use crate::spec::section::Choice;
-use crate::train::parity::determinate;
+use runner_core::record::RunFolder;
+use runner_core::spec::backend::{DeviceName, FLEX};
+use runner_core::spec::section::Choice;
+use runner_report::console::Mode;
 pub use worker::parity_exec;
 
 /// Two devices that are compared, with their own names.
@@ -144,7 +144,7 @@ impl Comparing<'_> {
         match self.cancel.urgency() {
             Urgency::None => Ok((heard, ended)),
             _ => {
-                crate::console::eprintln_lossy("stopped");
+                runner_report::console::eprintln_lossy("stopped");
                 Err(INTERRUPTED)
             }
         }

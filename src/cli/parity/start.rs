@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::super::{Logging, ParityExecArgs};
 use crate::dispatch::{Cancel, Urgency, ended_by, environment, lines};
-use crate::parity::{Example, Outcome, Said};
+use runner_core::parity::{Example, Outcome, Said};
 
 /// How long a worker may be silent until both devices are open.
 const OPENING: Duration = Duration::from_secs(30);

@@ -9,12 +9,12 @@ use super::super::experiment::refuse;
 use super::super::output::Output;
 use super::super::{FAILED, INTERRUPTED, OK, ParityExecArgs};
 use super::examples;
-use crate::diagnostic::Diagnostic;
-use crate::parity::{Example, Outcome, Said};
-use crate::record::RunFolder;
-use crate::spec::backend::Precision;
-use crate::spec::document::plain_io_error;
 use crate::train::parity::{Pair, train_in_lock_step, try_examples};
+use runner_core::diagnostic::Diagnostic;
+use runner_core::parity::{Example, Outcome, Said};
+use runner_core::record::RunFolder;
+use runner_core::spec::backend::Precision;
+use runner_core::spec::document::plain_io_error;
 
 /// Trains the run of a folder in lock-step, or without one tries the examples. A panic ends it with a word.
 pub fn parity_exec(args: &ParityExecArgs) -> u8 {

@@ -16,20 +16,22 @@ use super::follow::{follow, look};
 use super::output::Output;
 use super::prepare::disk;
 use super::{FAILED, INTERRUPTED, Logging, OK, ReproduceArgs};
-use crate::console::{Board, Console, Mode};
-use crate::data::{self, DataPlan, Dataset, Trust};
-use crate::diagnostic::{Diagnostic, counted};
 use crate::dispatch::{self, Cancel, Hardware, Observed, Settings, Task, Urgency};
-use crate::event::{Attempts, Change, Outcome};
-use crate::plan::{Relief, RunPlan};
-use crate::record::{Collector, Environment, ExperimentFolder, RunFolder, RunRecord, write_json};
-use crate::reproduce::{Comparison, Grade, WeightDistance, environment_differences};
-use crate::spec::failure::OnFailure;
-use crate::spec::section::Choice;
 use crate::train::weight_distances;
 pub use original::side;
 use original::{Original, free, originals};
 use parts::Parts;
+use runner_core::data::{self, DataPlan, Dataset, Trust};
+use runner_core::diagnostic::{Diagnostic, counted};
+use runner_core::event::{Attempts, Change, Outcome};
+use runner_core::plan::{Relief, RunPlan};
+use runner_core::record::{
+    Collector, Environment, ExperimentFolder, RunFolder, RunRecord, write_json,
+};
+use runner_core::reproduce::{Comparison, Grade, WeightDistance, environment_differences};
+use runner_core::spec::failure::OnFailure;
+use runner_core::spec::section::Choice;
+use runner_report::console::{Board, Console, Mode};
 use show::show;
 
 /// `reproduction.json`.
@@ -208,7 +210,7 @@ fn distances(
     let mut has_final = false;
     for name in WEIGHTS {
         let [then, now] = [&original.folder, folder].map(|folder| folder.model(name));
-        if !then.exists() || !now.exists() {
+        if !then.is_file() || !now.is_file() {
             let file = format!("`model/{name}.bpk`");
             // What the record says of it was looked at before; of earlier versions it says nothing.
             if now.exists() && !missing.iter().any(|what| what.contains(&file)) {
@@ -351,7 +353,7 @@ fn train(
     let mut arguments = super::run::worker_arguments(logging, None);
     arguments.extend(super::run::build_argument());
     let initial = original.folder.model("initial");
-    if args.device.is_some() && initial.exists() {
+    if args.device.is_some() && initial.is_file() {
         // Another device draws other numbers from the same seed: what is to be seen is how it computes.
         let initial = std::path::absolute(&initial).unwrap_or(initial);
         arguments.extend(["--initial".to_owned(), initial.display().to_string()]);

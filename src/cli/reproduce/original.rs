@@ -7,15 +7,15 @@ use crate::cli::experiment::{cache_folder, refuse};
 use crate::cli::output::Output;
 use crate::cli::prepare::{disk, unreadable};
 use crate::cli::{ReproduceArgs, bundle};
-use crate::diagnostic::Diagnostic;
-use crate::event::Outcome;
-use crate::plan::RunPlan;
-use crate::record::capsule::{self, Needs};
-use crate::record::{
+use runner_core::diagnostic::Diagnostic;
+use runner_core::event::Outcome;
+use runner_core::plan::RunPlan;
+use runner_core::record::capsule::{self, Needs};
+use runner_core::record::{
     Environment, ExperimentFolder, RunFolder, RunRecord, SealState, Trace, refuse_links,
 };
-use crate::reproduce::{Side, Spread, prediction_interval};
-use crate::spec::document::plain_io_error;
+use runner_core::reproduce::{Side, Spread, prediction_interval};
+use runner_core::spec::document::plain_io_error;
 
 /// The runs that a path stands for.
 pub fn originals(args: &ReproduceArgs, output: &mut Output) -> Result<Vec<Original>, u8> {

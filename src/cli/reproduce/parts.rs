@@ -1,18 +1,20 @@
 //! Whether an original is whole and as it was written. What is missing of it cannot be compared, and a record that was
 //! changed is no measure of a reproduction.
 
-use std::fs::{self, File};
-
 use serde_json::Value as Json;
 
 use super::original::Original;
-use crate::data::sha256_of;
-use crate::event::Outcome;
-use crate::plan::FORMAT;
-use crate::record::{SealState, is_damaged};
+use runner_core::data::sha256_of;
+use runner_core::event::Outcome;
+use runner_core::plan::FORMAT;
+use runner_core::record::{SealState, is_damaged};
+use runner_core::spec::plain_file;
 
 /// The files of a checkpoint that its sidecar has sums of.
 const CHECKPOINT: [&str; 3] = ["model", "optimizer", "scheduler"];
+
+/// The most bytes of a file that is read whole.
+const MAX_READ: u64 = 1 << 30;
 
 /// What is wrong with an original.
 #[derive(Debug, Default)]
@@ -100,8 +102,8 @@ impl Parts {
             }
             _ => {}
         }
-        let metrics = fs::read(folder.metrics_csv());
-        if metrics.is_ok_and(|there| there != record.metrics_csv().as_bytes()) {
+        let metrics = plain_file::read(&folder.metrics_csv(), MAX_READ);
+        if metrics.is_ok_and(|there| there.unwrap_or_default() != record.metrics_csv().as_bytes()) {
             tell("metrics.csv", events);
         }
     }
@@ -113,8 +115,9 @@ impl Parts {
         };
         let folder = &original.folder;
         let path = folder.checkpoint_json(step);
-        let sidecar: Option<Json> = fs::read(&path)
+        let sidecar: Option<Json> = plain_file::read(&path, MAX_READ)
             .ok()
+            .flatten()
             .and_then(|text| serde_json::from_slice(&text).ok());
         let Some(sidecar) = sidecar else {
             let how = if path.exists() { "damaged" } else { "missing" };
@@ -125,7 +128,7 @@ impl Parts {
         };
         for part in CHECKPOINT {
             let name = format!("checkpoints/{part}-{step}.bpk");
-            let sum = File::open(folder.checkpoint_part(part, step)).and_then(sha256_of);
+            let sum = plain_file::open(&folder.checkpoint_part(part, step)).and_then(sha256_of);
             match sum {
                 Ok(sum) if sidecar["sha256"][part] == sum.as_str() => {}
                 Ok(_) => self

@@ -2,7 +2,7 @@
 
 use super::Reproduction;
 use crate::cli::output::Output;
-use crate::diagnostic::counted;
+use runner_core::diagnostic::counted;
 
 /// Prints what was compared, and the verdict.
 pub fn show(reproduction: &Reproduction, steps: Option<usize>, output: &mut Output) {

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
 
-use crate::plan::inventory::{DeviceKind, HOST};
-use crate::record::total_memory;
-use crate::spec::backend::Backend;
+use runner_core::plan::inventory::{DeviceKind, HOST};
+use runner_core::record::total_memory;
+use runner_core::spec::backend::Backend;
 
 /// What is behind a device.
 pub struct Card {

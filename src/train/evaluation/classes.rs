@@ -5,12 +5,12 @@ use burn::tensor::{Tensor, TensorReadError};
 
 use super::worst::Worst;
 use super::{NUM_WORST, plain};
-use crate::data::{Pictures, Places, Split};
-use crate::record::evaluation::{Confused, Confusion, Evaluated, Mistake};
-use crate::spec::loss::{LossFunction, LossSpec};
-use crate::spec::task::TaskKind;
-use crate::train::scores::{numbers, whole_numbers};
-use crate::train::targets::Targets;
+use runner_core::data::{Pictures, Places, Split};
+use runner_core::record::evaluation::{Confused, Confusion, Evaluated, Mistake};
+use runner_core::spec::loss::{LossFunction, LossSpec};
+use runner_core::spec::task::TaskKind;
+use runner_network::scores::{numbers, whole_numbers};
+use runner_network::targets::Targets;
 
 /// Classes of which each pair is counted.
 const MOST_CLASSES: usize = 200;

@@ -2,10 +2,10 @@
 
 use burn::tensor::{Bool, Tensor, TensorReadError};
 
-use crate::data::Split;
-use crate::record::evaluation::{Evaluated, LabelCounts};
-use crate::train::scores::whole_numbers;
-use crate::train::targets::Targets;
+use runner_core::data::Split;
+use runner_core::record::evaluation::{Evaluated, LabelCounts};
+use runner_network::scores::whole_numbers;
+use runner_network::targets::Targets;
 
 /// Counts of labels.
 pub struct Labels {

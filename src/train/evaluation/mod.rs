@@ -15,14 +15,14 @@ use self::classes::Classes;
 use self::labels::Labels;
 use self::values::Values;
 use super::loader::{Loader, WrongCount};
-use super::network::{Network, Output};
-use super::scores::{Scores, numbers};
 use super::wrong_count;
-use crate::data::{Places, Split};
-use crate::event::{FailureClass, Outcome};
-use crate::plan::{FORMAT, RunPlan};
-use crate::record::evaluation::{Evaluated, Evaluation};
-use crate::spec::task::TaskKind;
+use runner_core::data::{Places, Split};
+use runner_core::event::{FailureClass, Outcome};
+use runner_core::plan::{FORMAT, RunPlan};
+use runner_core::record::evaluation::{Evaluated, Evaluation};
+use runner_core::spec::task::TaskKind;
+use runner_network::network::{Network, Output};
+use runner_network::scores::{Scores, numbers};
 
 /// Items that are named because their losses are the largest.
 const NUM_WORST: usize = 16;

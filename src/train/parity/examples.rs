@@ -7,16 +7,16 @@ use super::host;
 use super::itself::{Answers, Given, answers, compared};
 use super::lane::Manner;
 use super::{Pair, Say};
-use crate::check::network::Network as NetworkPlan;
-use crate::check::network::examples::Example as Small;
-use crate::data::order::{Purpose, stream_seed};
-use crate::parity::{Example, Outcome, Said};
-use crate::spec::backend::ConvKernels;
-use crate::spec::model::activation::Activation;
-use crate::spec::model::layer::LayerKind;
 use crate::train::device;
-use crate::train::graph::Graph;
-use crate::train::tensor::DynTensor;
+use runner_core::check::network::Network as NetworkPlan;
+use runner_core::check::network::examples::Example as Small;
+use runner_core::data::order::{Purpose, stream_seed};
+use runner_core::parity::{Example, Outcome, Said};
+use runner_core::spec::backend::ConvKernels;
+use runner_core::spec::model::activation::Activation;
+use runner_core::spec::model::layer::LayerKind;
+use runner_network::graph::Graph;
+use runner_network::tensor::DynTensor;
 
 /// Items of a batch.
 const BATCH: usize = 4;

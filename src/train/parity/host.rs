@@ -4,10 +4,10 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
 
-use crate::parity::Error;
-use crate::spec::backend::Precision;
-use crate::train::targets::Targets;
-use crate::train::tensor::{DynTensor, map_rank};
+use runner_core::parity::Error;
+use runner_core::spec::backend::Precision;
+use runner_network::targets::Targets;
+use runner_network::tensor::{DynTensor, map_rank};
 
 /// Applies a function that gives no tensor to the tensor inside.
 macro_rules! each_rank {

@@ -5,11 +5,11 @@ use burn::tensor::{Device, Tensor, TensorData};
 
 use super::host;
 use super::lane::Manner;
-use crate::check::network::Layer as LayerPlan;
-use crate::parity::{Compared, Error, Of};
-use crate::spec::backend::Precision;
-use crate::train::layer::Layer;
-use crate::train::tensor::DynTensor;
+use runner_core::check::network::Layer as LayerPlan;
+use runner_core::parity::{Compared, Error, Of};
+use runner_core::spec::backend::Precision;
+use runner_network::layer::Layer;
+use runner_network::tensor::DynTensor;
 
 /// What a layer is given.
 pub struct Given {

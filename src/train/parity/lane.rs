@@ -9,15 +9,15 @@ use burn::tensor::{Device, TensorData};
 use super::host::{self, HostTargets, Order};
 use super::noise::Noise;
 use super::wrong::WrongLayer;
-use crate::check::network::Layer as LayerPlan;
-use crate::plan::RunPlan;
-use crate::train::function::Combine;
-use crate::train::layer::Layer;
-use crate::train::network::Network;
-use crate::train::norms::NormLog;
-use crate::train::paths::Paths;
-use crate::train::tensor::DynTensor;
-use crate::train::{optimizer, schedule};
+use runner_core::check::network::Layer as LayerPlan;
+use runner_core::plan::RunPlan;
+use runner_network::function::Combine;
+use runner_network::layer::Layer;
+use runner_network::network::Network;
+use runner_network::norms::NormLog;
+use runner_network::paths::Paths;
+use runner_network::tensor::DynTensor;
+use runner_network::{optimizer, schedule};
 
 /// How a lane computes.
 pub enum Manner {

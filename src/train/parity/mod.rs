@@ -2,7 +2,7 @@
 //! layer.
 //!
 //! In lock-step each device trains its own copy of one network on the same batches, and so do copies on the reference
-//! device with other rounding ([`noise`]): their distance from the reference is the noise floor. Besides, each layer
+//! device with other rounding (`noise`): their distance from the reference is the noise floor. Besides, each layer
 //! is computed by itself on what the reference had in that step, so that a layer that is wrong is told from one that
 //! only suffers from it.
 
@@ -23,8 +23,8 @@ pub use wrong::WrongLayer;
 use self::lane::Manner;
 use self::noise::Noise;
 use super::device;
-use crate::parity::{NUM_NOISES, Said};
-use crate::spec::backend::{DeviceName, Precision};
+use runner_core::parity::{NUM_NOISES, Said};
+use runner_core::spec::backend::{DeviceName, Precision};
 
 /// Takes what there is to say.
 pub type Say<'a> = &'a mut dyn FnMut(Said);

@@ -12,11 +12,11 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
 use super::host::Order;
-use crate::check::network::Layer as LayerPlan;
-use crate::data::order::{Purpose, stream_seed};
-use crate::spec::backend::Precision;
-use crate::train::layer::Layer;
-use crate::train::tensor::{DynTensor, map_rank};
+use runner_core::check::network::Layer as LayerPlan;
+use runner_core::data::order::{Purpose, stream_seed};
+use runner_core::spec::backend::Precision;
+use runner_network::layer::Layer;
+use runner_network::tensor::{DynTensor, map_rank};
 
 /// A source of changes, all of them a function of its seed.
 pub struct Noise {

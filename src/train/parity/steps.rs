@@ -10,16 +10,16 @@ use super::host::{self, HostTargets};
 use super::itself::{Answers, Given, answers, compared, largest};
 use super::lane::{HostBatch, Lane, Manner, Seen, with_weights};
 use super::{Pair, Say};
-use crate::data;
-use crate::event::Outcome;
-use crate::parity::{Compared, Error, Of, Said, Step};
-use crate::plan::RunPlan;
-use crate::spec::model::activation::Activation;
-use crate::spec::model::layer::LayerKind;
 use crate::train::initial_network;
 use crate::train::loader::{Cursor, Loader};
-use crate::train::network::Network;
-use crate::train::tensor::DynTensor;
+use runner_core::data;
+use runner_core::event::Outcome;
+use runner_core::parity::{Compared, Error, Of, Said, Step};
+use runner_core::plan::RunPlan;
+use runner_core::spec::model::activation::Activation;
+use runner_core::spec::model::layer::LayerKind;
+use runner_network::network::Network;
+use runner_network::tensor::DynTensor;
 
 /// What the loss is called among the layers.
 const LOSS: &str = "loss";

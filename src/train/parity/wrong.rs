@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::check::network::Layer as LayerPlan;
 use crate::train::fault::{Fault, FaultKind, Phase};
-use crate::train::tensor::{DynTensor, map_rank};
+use runner_core::check::network::Layer as LayerPlan;
+use runner_network::tensor::{DynTensor, map_rank};
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,9 +3,9 @@
 use std::fs;
 use std::io::Write;
 
+use burn_runner::plan::FORMAT;
+use burn_runner::record::capsule::{Capsule, CapsuleError, MAX_BYTES, unpack};
 use proptest::prelude::*;
-use runner::plan::FORMAT;
-use runner::record::capsule::{Capsule, CapsuleError, MAX_BYTES, unpack};
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 use tar::EntryType;

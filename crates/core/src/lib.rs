@@ -1,0 +1,20 @@
+//! From the text of an experiment file to its plan, and from what happened to records: everything that
+//! needs no tensor.
+//!
+//! The flow is one way: [`spec`] reads a document and decodes it, [`check`] and [`plan`] make runs of it, with [`data`]
+//! looked at as far as shapes need; a run sends [`event`]s, which [`record`] keeps. [`reproduce`] and [`parity`] compare
+//! numbers. [`init`] writes a first experiment file for data.
+
+#![warn(missing_docs)]
+
+pub mod check;
+pub mod data;
+pub mod diagnostic;
+pub mod event;
+pub mod init;
+pub mod parity;
+pub mod plan;
+pub mod record;
+pub mod reproduce;
+pub mod spec;
+pub mod stamp;

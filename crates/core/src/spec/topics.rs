@@ -1,0 +1,279 @@
+//! What each table and key of the experiment file means, by path: the texts of `runner explain` and of the manual's
+//! reference chapters. They come from what the decode functions declare, as the JSON Schema does.
+
+use serde_json::Value as Json;
+
+use super::kind::Kind;
+use super::metric::Metric;
+use super::model::expand::decode_layer;
+use super::section::{self, Choice, KeyDoc, Shape, Variant};
+use crate::diagnostic::nearest;
+
+/// More names than this are counted in a phrase, and listed below it.
+const MANY: usize = 6;
+
+/// A table, a type of a table, a key, or a metric.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Topic {
+    /// Where it is in the file, such as `optimizer.adam` or `train.batch_size`.
+    pub path: String,
+    /// What it means.
+    pub doc: String,
+    /// What a key accepts and what it is when it is not set, as a phrase; empty for a table.
+    pub expects: String,
+    /// Lines of TOML that are accepted; empty for a table.
+    pub example: String,
+    /// What is in it: the keys of a table, the types of a table with types, the names that a key accepts.
+    pub parts: Vec<Part>,
+}
+
+/// One line of a topic.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// A key, a type or a name.
+    pub name: String,
+    /// What a key accepts and what it is when it is not set, as a phrase; empty for a name.
+    pub expects: String,
+    /// What it means.
+    pub doc: String,
+}
+
+/// What a search for a topic found.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Found {
+    /// One topic.
+    One(Box<Topic>),
+    /// Several paths end with what was asked for.
+    Several(Vec<String>),
+    /// None, and the nearest path if there is one.
+    None(Option<String>),
+}
+
+/// Every topic, in the order of the file's tables.
+///
+/// ```
+/// use runner_core::spec::topics::topics;
+///
+/// assert!(topics().iter().any(|topic| topic.path == "optimizer.adam"));
+/// ```
+pub fn topics() -> Vec<Topic> {
+    let mut topics = Vec::new();
+    add_keys(&mut topics, "", super::describe());
+    add_table(
+        &mut topics,
+        "model.layers",
+        "",
+        &section::describe(decode_layer),
+    );
+    topics.extend(Metric::ALL.iter().map(|(_, name, doc)| Topic {
+        path: format!("metrics.{name}"),
+        doc: (*doc).to_owned(),
+        expects: String::new(),
+        example: format!("task.metrics = [\"{name}\"]"),
+        parts: Vec::new(),
+    }));
+    topics
+}
+
+/// Finds a topic by its path, or by the end of its path.
+pub fn find(asked: &str) -> Found {
+    let topics = topics();
+    let matching = |topic: &&Topic| {
+        let above = topic.path.strip_suffix(asked);
+        above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+    };
+    if let Some(topic) = topics.iter().find(|topic| topic.path == asked) {
+        return Found::One(Box::new(topic.clone()));
+    }
+    let found: Vec<_> = topics.iter().filter(matching).collect();
+    match found[..] {
+        [topic] => Found::One(Box::new(topic.clone())),
+        [] => {
+            let path = nearest(asked, topics.iter().map(|topic| topic.path.as_str()));
+            let by_name = || {
+                let names = topics.iter().map(|topic| last(&topic.path));
+                let name = nearest(last(asked), names)?;
+                let named = topics.iter().find(|topic| last(&topic.path) == name);
+                named.map(|topic| topic.path.as_str())
+            };
+            Found::None(path.or_else(by_name).map(str::to_owned))
+        }
+        _ => Found::Several(found.iter().map(|topic| topic.path.clone()).collect()),
+    }
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or(path)
+}
+
+fn below(path: &str, key: &str) -> String {
+    if path.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{path}.{key}")
+    }
+}
+
+fn add_keys(topics: &mut Vec<Topic>, path: &str, keys: &[KeyDoc]) {
+    for key in keys {
+        let path = below(path, key.key);
+        match &key.shape {
+            Shape::Table(inner) | Shape::Tables(inner) => {
+                add_table(topics, &path, key.doc, inner);
+            }
+            Shape::Variants(_) => {}
+            _ => topics.push(Topic {
+                doc: key.doc.to_owned(),
+                expects: expects(key),
+                example: example(&path, key),
+                parts: names(&key.shape),
+                path,
+            }),
+        }
+    }
+}
+
+/// A table, each of its types if it has types, and its keys.
+fn add_table(topics: &mut Vec<Topic>, path: &str, doc: &str, keys: &[KeyDoc]) {
+    let variants: &[Variant] = keys
+        .iter()
+        .find_map(|key| match &key.shape {
+            Shape::Variants(variants) => Some(variants.as_slice()),
+            _ => None,
+        })
+        .unwrap_or_default();
+    let plain = || {
+        keys.iter()
+            .filter(|key| !matches!(key.shape, Shape::Variants(_)))
+    };
+    let table = |path: String, doc: &str, parts: Vec<Part>| Topic {
+        path,
+        doc: doc.to_owned(),
+        expects: String::new(),
+        example: String::new(),
+        parts,
+    };
+    let types = variants.iter().map(|variant| Part {
+        name: format!("type = \"{}\"", variant.name),
+        expects: String::new(),
+        doc: variant.doc.to_owned(),
+    });
+    // Layers are in `model`, which says itself what they are.
+    if !doc.is_empty() {
+        let parts = types.chain(plain().map(part)).collect();
+        topics.push(table(path.to_owned(), doc, parts));
+    }
+    for variant in variants {
+        let path = below(path, variant.name);
+        let parts = variant.keys.iter().chain(plain()).map(part).collect();
+        topics.push(table(path.clone(), variant.doc, parts));
+        add_keys(topics, &path, &variant.keys);
+    }
+    if !doc.is_empty() {
+        let plain: Vec<_> = plain().cloned().collect();
+        add_keys(topics, path, &plain);
+    }
+}
+
+fn part(key: &KeyDoc) -> Part {
+    Part {
+        name: key.key.to_owned(),
+        expects: expects(key),
+        doc: key.doc.to_owned(),
+    }
+}
+
+/// What a key accepts and its default: `an integer of at least 1; default 64`.
+fn expects(key: &KeyDoc) -> String {
+    let what = match &key.shape {
+        Shape::Scalar(Kind::OneOf(names)) if names.len() > MANY => {
+            format!("one of {} names", names.len())
+        }
+        Shape::Scalar(kind) => kind.expected(),
+        Shape::Table(_) | Shape::Variants(_) => "a table".to_owned(),
+        Shape::Tables(_) => "a list of tables".to_owned(),
+        Shape::Axes => "a table of keys, each with a list of values".to_owned(),
+        Shape::Distributions => "a table of keys, each with a distribution".to_owned(),
+        Shape::Trials => "a list of tables of keys, each with a value".to_owned(),
+        Shape::Values => "a list of values".to_owned(),
+        Shape::Layers => "a list of layers".to_owned(),
+        Shape::Blocks => "tables of layers by name".to_owned(),
+        Shape::Free => "a table of any keys".to_owned(),
+    };
+    match &key.default {
+        Some(default) => format!("{what}; default {}", toml(default)),
+        None if key.required => format!("{what}; required"),
+        None => what,
+    }
+}
+
+/// The names that a key accepts, with what they mean.
+fn names(shape: &Shape) -> Vec<Part> {
+    let Shape::Scalar(Kind::OneOf(names) | Kind::Indexed(names)) = shape else {
+        return Vec::new();
+    };
+    let part = |(name, doc): &(&str, &str)| Part {
+        name: format!("\"{name}\""),
+        expects: String::new(),
+        doc: (*doc).to_owned(),
+    };
+    names.iter().map(part).collect()
+}
+
+/// A line that sets the key.
+fn example(path: &str, key: &KeyDoc) -> String {
+    let Shape::Scalar(kind) = &key.shape else {
+        return String::new();
+    };
+    let value = match &key.default {
+        Some(default) => toml(default),
+        None => kind.example(),
+    };
+    match path.rsplit_once('.') {
+        Some((_, name)) => format!("{name} = {value}"),
+        None => format!("{path} = {value}"),
+    }
+}
+
+fn toml(value: &Json) -> String {
+    match value {
+        Json::Array(items) => {
+            let items: Vec<_> = items.iter().map(toml).collect();
+            format!("[{}]", items.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topics_are_found_by_path_and_by_the_end_of_a_path() {
+        let found = |asked: &str| match find(asked) {
+            Found::One(topic) => topic.path,
+            Found::Several(paths) => format!("{} paths", paths.len()),
+            Found::None(near) => format!("near {near:?}"),
+        };
+        assert_eq!(found("optimizer.adam"), "optimizer.adam");
+        assert_eq!(found("conv2d"), "model.layers.conv2d");
+        assert_eq!(found("out_of_memory"), "on_failure.out_of_memory");
+        assert_eq!(found("train.batch_size"), "train.batch_size");
+        assert_eq!(found("metrics.auroc"), "metrics.auroc");
+        assert_eq!(found("optimiser.adam"), "near Some(\"optimizer.adam\")");
+        assert!(found("dropout").ends_with("paths"), "{}", found("dropout"));
+    }
+
+    #[test]
+    fn every_topic_has_a_path_of_its_own_and_says_what_it_is() {
+        let mut paths: Vec<_> = topics().into_iter().map(|topic| topic.path).collect();
+        let num = paths.len();
+        paths.sort();
+        paths.dedup();
+        assert_eq!(paths.len(), num, "a path stands for two topics");
+        for topic in topics() {
+            assert!(!topic.doc.is_empty(), "{}", topic.path);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Convolutions of one and two dimensions and max pooling, by kernels of ours where there are any and else by Burn's.
+//!
+//! `extension` makes operations of Burn's backend `flex` of the functions in [`runner_kernels`], which know no tensors. The
+//! modules here have the parameters of Burn's, so that a checkpoint does not know which kernels wrote it.
+
+#[cfg(feature = "flex")]
+mod extension;
+#[cfg(all(test, feature = "flex"))]
+mod tests;
+
+use burn::module::{Module, Param};
+use burn::nn::conv::{Conv1dConfig, Conv2dConfig};
+use burn::tensor::module::{conv1d, conv2d, max_pool1d, max_pool2d};
+use burn::tensor::ops::{ConvOptions, MaxPoolOptions};
+use burn::tensor::{Device, Tensor};
+
+use runner_core::spec::backend::ConvKernels;
+
+macro_rules! modules {
+    ($($(#[$doc:meta])* $name:ident, $config:ident, $conv:ident, $pool:ident, $pooled:ident, $dims:literal, $rank:literal;)+) => {$(
+        $(#[$doc])*
+        #[derive(Module, Debug)]
+        pub struct $name {
+            /// \[outputs, inputs / groups, kernel\].
+            pub weight: Param<Tensor<$rank>>,
+            /// \[outputs\].
+            pub bias: Option<Param<Tensor<1>>>,
+            /// Groups of channels that do not see each other.
+            pub groups: usize,
+            #[module(skip)]
+            options: ConvOptions<$dims>,
+            #[module(skip)]
+            kernels: ConvKernels,
+        }
+
+        impl $name {
+            /// One as Burn's configuration says, its padding excepted, with weights still to be drawn.
+            pub fn new(
+                config: &$config,
+                options: ConvOptions<$dims>,
+                kernels: ConvKernels,
+                device: &Device,
+            ) -> Self {
+                let conv = config.init(device);
+                Self {
+                    weight: conv.weight,
+                    bias: conv.bias,
+                    groups: options.groups,
+                    options,
+                    kernels,
+                }
+            }
+
+            /// \[items, inputs, ..\] to \[items, outputs, ..\].
+            pub fn forward(&self, x: Tensor<$rank>) -> Tensor<$rank> {
+                let weight = self.weight.val();
+                let bias = self.bias.as_ref().map(|bias| bias.val());
+                #[cfg(feature = "flex")]
+                if self.kernels == ConvKernels::Auto
+                    && let Some(output) =
+                        extension::convolution(&x, &weight, bias.as_ref(), &self.options)
+                {
+                    return output;
+                }
+                $conv(x, weight, bias, self.options.clone())
+            }
+        }
+
+        /// The largest number of each window.
+        pub fn $pooled(
+            x: Tensor<$rank>,
+            options: MaxPoolOptions<$dims>,
+            kernels: ConvKernels,
+        ) -> Tensor<$rank> {
+            #[cfg(feature = "flex")]
+            if kernels == ConvKernels::Auto
+                && !options.ceil_mode
+                && let Some(output) = extension::max_pool(&x, &options)
+            {
+                return output;
+            }
+            let _ = kernels;
+            $pool(x, options)
+        }
+    )+};
+}
+
+modules! {
+    /// A convolution of one dimension.
+    Conv1d, Conv1dConfig, conv1d, max_pool1d, pooled1d, 1, 3;
+    /// A convolution of two dimensions.
+    Conv2d, Conv2dConfig, conv2d, max_pool2d, pooled2d, 2, 4;
+}

@@ -1,0 +1,280 @@
+//! Layers without weights, as functions of tensors.
+
+use burn::nn::activation::RReluConfig;
+use burn::nn::interpolate::{Interpolate1dConfig, Interpolate2dConfig, InterpolateMode};
+use burn::nn::pool::*;
+use burn::nn::*;
+use burn::tensor::ops::MaxPoolOptions;
+use burn::tensor::{Tensor, activation};
+
+use crate::convolution::{pooled1d, pooled2d};
+use crate::tensor::{DynTensor, map_rank};
+use runner_core::check::network::Layer as LayerPlan;
+use runner_core::check::network::axes::{axis_of, range};
+use runner_core::check::network::windows::padding;
+use runner_core::spec::backend::ConvKernels;
+use runner_core::spec::model::activation::Activation;
+use runner_core::spec::model::layer::{Interpolation, LayerKind, Norm, Pool, Reduction};
+
+/// The output of a layer without weights, max pooling computed by `kernels`. Axes of the plan do not count the batch, which is axis 0 here.
+pub fn apply(plan: &LayerPlan, kernels: ConvKernels, mut inputs: Vec<DynTensor>) -> DynTensor {
+    let kind = &plan.kind;
+    match kind {
+        LayerKind::Add => return fold(inputs, |a, b| a.combine(b, Combine::Add)),
+        LayerKind::Multiply => return fold(inputs, |a, b| a.combine(b, Combine::Multiply)),
+        LayerKind::Concat { axis } => {
+            let axis = 1 + axis_of(*axis, inputs[0].rank() - 1);
+            return DynTensor::cat(inputs, axis);
+        }
+        _ => {}
+    }
+    let input = inputs.remove(0);
+    let dims = input.dims();
+    let item = &dims[1..];
+    let shaped = |tensor: DynTensor| {
+        let shape = [&dims[..1], &plan.shape].concat();
+        if tensor.dims() == shape {
+            tensor
+        } else {
+            tensor.reshape(&shape)
+        }
+    };
+    match kind {
+        LayerKind::Dropout { probability } => {
+            let dropout = DropoutConfig::new(*probability).init();
+            map_rank!(input, t => dropout.forward(t))
+        }
+        LayerKind::GaussianNoise { std } => {
+            let noise = GaussianNoiseConfig::new(*std).init();
+            map_rank!(input, t => noise.forward(t))
+        }
+        LayerKind::Norm(Norm::LocalResponse {
+            size,
+            alpha,
+            beta,
+            k,
+        }) => {
+            let norm = LocalResponseNormConfig::new(*size)
+                .with_alpha(*alpha)
+                .with_beta(*beta)
+                .with_k(*k)
+                .init();
+            map_rank!(input, t => norm.forward(t))
+        }
+        LayerKind::Pool(pool) => pooled(pool, kernels, input),
+        LayerKind::AdaptiveAvgPool { dims, output_size } => match dims {
+            1 => DynTensor::R3(
+                AdaptiveAvgPool1dConfig::new(output_size[0])
+                    .init()
+                    .forward(input.r3()),
+            ),
+            2 => {
+                let size = [output_size[0], output_size[1]];
+                DynTensor::R4(
+                    AdaptiveAvgPool2dConfig::new(size)
+                        .init()
+                        .forward(input.r4()),
+                )
+            }
+            _ => {
+                let size = [output_size[0], output_size[1], output_size[2]];
+                DynTensor::R5(
+                    AdaptiveAvgPool3dConfig::new(size)
+                        .init()
+                        .forward(input.r5()),
+                )
+            }
+        },
+        LayerKind::Activation(activation) => activated(activation, input),
+        LayerKind::Flatten { .. }
+        | LayerKind::Reshape { .. }
+        | LayerKind::Unsqueeze { .. }
+        | LayerKind::Squeeze { .. } => shaped(input),
+        LayerKind::Permute { axes } => {
+            let axes = axes
+                .iter()
+                .map(|axis| 1 + axis_of(*axis, item.len()) as isize);
+            let axes: Vec<isize> = [0].into_iter().chain(axes).collect();
+            input.permute(&axes)
+        }
+        LayerKind::Slice { axis, start, end } => {
+            let axis = axis_of(*axis, item.len());
+            let (first, past) = range(*start, *end, item[axis]);
+            map_rank!(input, t => t.narrow(1 + axis, first as usize, (past - first) as usize))
+        }
+        LayerKind::Reduce { operation, axis } => {
+            let axis = 1 + axis_of(*axis, item.len());
+            let reduced = match operation {
+                Reduction::Mean => map_rank!(input, t => t.mean_dim(axis)),
+                Reduction::Max => map_rank!(input, t => t.max_dim(axis)),
+                Reduction::Sum => map_rank!(input, t => t.sum_dim(axis)),
+            };
+            shaped(reduced)
+        }
+        LayerKind::Interpolate {
+            dims,
+            mode,
+            align_corners,
+            ..
+        } => {
+            let sizes = &plan.shape[1..];
+            let mode = match mode {
+                Interpolation::Nearest => InterpolateMode::Nearest,
+                Interpolation::Linear => InterpolateMode::Linear,
+                Interpolation::Cubic => InterpolateMode::Cubic,
+            };
+            match dims {
+                1 => {
+                    let config = Interpolate1dConfig::new().with_output_size(Some(sizes[0]));
+                    let interpolate = config
+                        .with_mode(mode)
+                        .with_align_corners(*align_corners)
+                        .init();
+                    DynTensor::R3(interpolate.forward(input.r3()))
+                }
+                _ => {
+                    let config =
+                        Interpolate2dConfig::new().with_output_size(Some([sizes[0], sizes[1]]));
+                    let interpolate = config
+                        .with_mode(mode)
+                        .with_align_corners(*align_corners)
+                        .init();
+                    DynTensor::R4(interpolate.forward(input.r4()))
+                }
+            }
+        }
+        LayerKind::PixelShuffle { factor } => {
+            DynTensor::R4(PixelShuffleConfig::new(*factor).init().forward(input.r4()))
+        }
+        LayerKind::PixelUnshuffle { factor } => DynTensor::R4(
+            PixelUnshuffleConfig::new(*factor)
+                .init()
+                .forward(input.r4()),
+        ),
+        LayerKind::Identity => input,
+        other => unreachable!("{} has weights", other.type_name()),
+    }
+}
+
+fn fold(inputs: Vec<DynTensor>, combine: fn(DynTensor, DynTensor) -> DynTensor) -> DynTensor {
+    inputs
+        .into_iter()
+        .reduce(combine)
+        .expect("a join has at least two inputs")
+}
+
+/// What joins two tensors, sizes of 1 stretched.
+#[derive(Clone, Copy, Debug)]
+pub enum Combine {
+    /// Their sum.
+    Add,
+    /// Their product.
+    Multiply,
+}
+
+fn pooled(pool: &Pool, kernels: ConvKernels, input: DynTensor) -> DynTensor {
+    let dims = input.dims();
+    let pads = |at: usize| {
+        let extent = pool.dilation[at] * (pool.kernel_size[at] - 1) + 1;
+        padding(&pool.padding, at, dims[2 + at], extent, pool.stride[at])
+    };
+    let pair = |sizes: &[usize]| [sizes[0], sizes[1]];
+    match (pool.max, pool.dims) {
+        (true, 1) => {
+            let options = MaxPoolOptions::new([pool.kernel_size[0]])
+                .with_stride([pool.stride[0]])
+                .with_padding_pairs([pads(0)])
+                .with_dilation([pool.dilation[0]])
+                .with_ceil_mode(pool.ceil_mode);
+            DynTensor::R3(pooled1d(input.r3(), options, kernels))
+        }
+        (true, _) => {
+            let options = MaxPoolOptions::new(pair(&pool.kernel_size))
+                .with_stride(pair(&pool.stride))
+                .with_padding_pairs([pads(0), pads(1)])
+                .with_dilation(pair(&pool.dilation))
+                .with_ceil_mode(pool.ceil_mode);
+            DynTensor::R4(pooled2d(input.r4(), options, kernels))
+        }
+        (false, 1) => {
+            let config = AvgPool1dConfig::new(pool.kernel_size[0])
+                .with_stride(pool.stride[0])
+                .with_padding(PaddingConfig1d::Explicit(pads(0).0, pads(0).1))
+                .with_count_include_pad(pool.count_include_pad)
+                .with_ceil_mode(pool.ceil_mode);
+            DynTensor::R3(config.init().forward(input.r3()))
+        }
+        (false, _) => {
+            let (rows, columns) = (pads(0), pads(1));
+            let padding = PaddingConfig2d::Explicit(rows.0, columns.0, rows.1, columns.1);
+            let config = AvgPool2dConfig::new(pair(&pool.kernel_size))
+                .with_strides(pair(&pool.stride))
+                .with_padding(padding)
+                .with_count_include_pad(pool.count_include_pad)
+                .with_ceil_mode(pool.ceil_mode);
+            DynTensor::R4(config.init().forward(input.r4()))
+        }
+    }
+}
+
+fn activated(function: &Activation, input: DynTensor) -> DynTensor {
+    map_rank!(input, t => activate(function, t))
+}
+
+/// Constants of Klambauer et al., 2017.
+const SELU_ALPHA: f64 = 1.673_263_242_354_377_2;
+const SELU_SCALE: f64 = 1.050_700_987_355_480_5;
+
+/// x, and `alpha (exp(x / width) - 1)` below zero. Burn's own take the exponential of large values too and
+/// drop it, which makes gradients of infinity times zero.
+fn exponential<const D: usize>(tensor: Tensor<D>, alpha: f64, width: f64) -> Tensor<D> {
+    let below = (tensor.clone().clamp_max(0.0) / width).exp() - 1.0;
+    activation::relu(tensor) + below * alpha
+}
+
+fn activate<const D: usize>(function: &Activation, tensor: Tensor<D>) -> Tensor<D> {
+    match *function {
+        Activation::Relu => activation::relu(tensor),
+        Activation::Relu6 => activation::relu6(tensor),
+        Activation::LeakyRelu { negative_slope } => activation::leaky_relu(tensor, negative_slope),
+        Activation::Rrelu { lower, upper } if lower == upper => {
+            activation::leaky_relu(tensor, lower)
+        }
+        Activation::Rrelu { lower, upper } => RReluConfig::new()
+            .with_lower(lower)
+            .with_upper(upper)
+            .init()
+            .forward(tensor),
+        Activation::ThresholdedRelu { alpha } => activation::thresholded_relu(tensor, alpha),
+        Activation::Gelu => activation::gelu(tensor),
+        Activation::GeluTanh => activation::gelu_approximate(tensor),
+        Activation::Silu => activation::silu(tensor),
+        Activation::Mish => activation::mish(tensor),
+        Activation::Elu { alpha } => exponential(tensor, alpha, 1.0),
+        Activation::Celu { alpha } => exponential(tensor, alpha, alpha),
+        Activation::Selu => exponential(tensor, SELU_ALPHA, 1.0) * SELU_SCALE,
+        Activation::Tanh => activation::tanh(tensor),
+        Activation::Sigmoid => activation::sigmoid(tensor),
+        Activation::LogSigmoid => activation::log_sigmoid(tensor),
+        Activation::Softplus { beta, threshold } => {
+            activation::softplus_with_threshold(tensor, beta, threshold)
+        }
+        Activation::Softsign => activation::softsign(tensor),
+        Activation::Tanhshrink => activation::tanhshrink(tensor),
+        Activation::HardSigmoid { alpha, beta } => activation::hard_sigmoid(tensor, alpha, beta),
+        Activation::HardSwish => activation::hard_swish(tensor),
+        Activation::Hardtanh { min, max } => activation::hardtanh(tensor, min, max),
+        Activation::HardShrink { lambda } => activation::hard_shrink(tensor, lambda),
+        Activation::SoftShrink { lambda } => activation::soft_shrink(tensor, lambda),
+        Activation::Shrink { lambda, bias } => activation::shrink(tensor, lambda, bias),
+        Activation::Threshold { threshold, value } => {
+            activation::threshold(tensor, threshold, value)
+        }
+        Activation::Softmax => activation::softmax(tensor, D - 1),
+        Activation::LogSoftmax => activation::log_softmax(tensor, D - 1),
+        Activation::Glu => activation::glu(tensor, D - 1),
+    }
+}
+
+#[cfg(test)]
+mod tests;

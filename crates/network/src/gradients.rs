@@ -1,0 +1,153 @@
+//! What happens to gradients between the backward pass and the update.
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::optim::GradientsParams;
+use burn::tensor::{DType, FloatDType, Tensor};
+
+use crate::network::Network;
+use crate::paths::Paths;
+
+/// Adds the gradients of a piece of a step, which counts with `weight`, to those of the pieces before.
+pub fn add(
+    network: &Network,
+    sum: Option<GradientsParams>,
+    piece: GradientsParams,
+    weight: f64,
+) -> GradientsParams {
+    if weight == 1.0 {
+        return piece;
+    }
+    let mut adder = Adder {
+        sum: sum.unwrap_or_default(),
+        piece,
+        weight,
+    };
+    network.visit(&mut adder);
+    adder.sum
+}
+
+struct Adder {
+    sum: GradientsParams,
+    piece: GradientsParams,
+    weight: f64,
+}
+
+impl ModuleVisitor for Adder {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let Some(piece) = self.piece.remove::<D>(param.id) else {
+            return;
+        };
+        let piece = piece.mul_scalar(self.weight);
+        let sum = match self.sum.remove::<D>(param.id) {
+            Some(sum) => sum + piece,
+            None => piece,
+        };
+        self.sum.register(param.id, sum);
+    }
+}
+
+/// Norms of gradients, as tensors that are still on the device.
+#[derive(Debug)]
+pub struct Norms {
+    /// Over all gradients.
+    pub global: Tensor<1>,
+    /// Of each parameter's gradient by its path, if paths were given.
+    pub parameters: Vec<(String, Tensor<1>)>,
+}
+
+/// Measures gradients. Without any, there are no norms.
+pub fn norms(
+    network: &Network,
+    gradients: &GradientsParams,
+    paths: Option<&Paths>,
+) -> Option<Norms> {
+    let mut measure = Measure {
+        gradients,
+        paths,
+        path: Vec::new(),
+        names: Vec::new(),
+        squares: Vec::new(),
+    };
+    network.visit(&mut measure);
+    let Measure { names, squares, .. } = measure;
+    if squares.is_empty() {
+        return None;
+    }
+    let parameters = names.into_iter().zip(&squares);
+    let parameters = parameters.map(|(name, squares)| (name, squares.clone().sqrt()));
+    let parameters = parameters.collect();
+    Some(Norms {
+        global: Tensor::cat(squares, 0).sum().sqrt(),
+        parameters,
+    })
+}
+
+struct Measure<'a> {
+    gradients: &'a GradientsParams,
+    paths: Option<&'a Paths>,
+    path: Vec<String>,
+    names: Vec<String>,
+    squares: Vec<Tensor<1>>,
+}
+
+impl ModuleVisitor for Measure<'_> {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        if self.paths.is_some() {
+            self.path.push(name.to_owned());
+        }
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let Some(gradient) = self.gradients.get::<D>(param.id) else {
+            return;
+        };
+        // Squares of half precision leave its range at once.
+        let gradient = match gradient.dtype() {
+            DType::F16 | DType::BF16 => gradient.cast(FloatDType::F32),
+            _ => gradient,
+        };
+        self.squares.push(gradient.square().sum());
+        self.names
+            .extend(self.paths.map(|paths| paths.of(&self.path.join("."))));
+    }
+}
+
+/// Scales all gradients down together if their norm is above `max_norm`, without waiting for the
+/// device.
+pub fn clip(
+    network: &Network,
+    gradients: GradientsParams,
+    norm: Tensor<1>,
+    max_norm: f64,
+) -> GradientsParams {
+    let scale = norm.add_scalar(1e-6).recip().mul_scalar(max_norm);
+    let mut scaler = Scaler {
+        gradients,
+        scale: scale.clamp_max(1.0),
+    };
+    network.visit(&mut scaler);
+    scaler.gradients
+}
+
+struct Scaler {
+    gradients: GradientsParams,
+    scale: Tensor<1>,
+}
+
+impl ModuleVisitor for Scaler {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if let Some(gradient) = self.gradients.remove::<D>(param.id) {
+            let dtype = gradient.dtype();
+            let scale = match dtype == self.scale.dtype() {
+                true => self.scale.clone(),
+                false => self.scale.clone().cast(FloatDType::from(dtype)),
+            };
+            let gradient = gradient.mul(scale.unsqueeze());
+            self.gradients.register(param.id, gradient);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The layers of a plan as one module: each takes outputs of earlier ones.
+
+use burn::module::Module;
+use burn::tensor::Device;
+
+use crate::initial::redraw;
+use crate::layer::Layer;
+use crate::tensor::DynTensor;
+use runner_core::check::network::{Layer as LayerPlan, Network as NetworkPlan};
+use runner_core::spec::backend::ConvKernels;
+
+/// A graph of layers in an order in which they can be computed.
+#[derive(Module, Debug)]
+pub struct Graph {
+    layers: Vec<Layer>,
+    #[module(skip)]
+    plan: NetworkPlan,
+    /// The last layer that takes each layer's output: after it the output is dropped.
+    #[module(skip)]
+    last_uses: Vec<usize>,
+}
+
+impl Graph {
+    /// The graph of a plan, convolutions computed by `kernels`, with weights still to be drawn.
+    pub fn new(plan: &NetworkPlan, kernels: ConvKernels, device: &Device) -> Self {
+        let layers = plan.layers.iter().map(|layer| {
+            let module = Layer::new(layer, kernels, device);
+            let module = match layer.kind.initializer() {
+                Some(initializer) => redraw(module, initializer, layer.kind.groups()),
+                None => module,
+            };
+            if layer.freeze {
+                module.no_grad()
+            } else {
+                module
+            }
+        });
+        Self {
+            layers: layers.collect(),
+            plan: plan.clone(),
+            last_uses: plan.last_uses(),
+        }
+    }
+
+    /// The layers with their plans, in order.
+    pub fn layers(&self) -> impl Iterator<Item = (&Layer, &LayerPlan)> {
+        self.layers.iter().zip(&self.plan.layers)
+    }
+
+    /// The name of a layer.
+    pub fn name(&self, at: usize) -> &str {
+        &self.plan.layers[at].name
+    }
+
+    /// \[batch, item shape\] to \[batch, output shape\].
+    pub fn forward(&self, items: DynTensor) -> DynTensor {
+        self.outputs(items, |_, _| {})
+    }
+
+    /// The same; `see` is shown every layer's place and output.
+    pub fn outputs(&self, items: DynTensor, mut see: impl FnMut(usize, &DynTensor)) -> DynTensor {
+        self.outputs_by(items, |at, layer, plan, inputs| {
+            let output = layer.forward(plan, inputs);
+            see(at, &output);
+            output
+        })
+    }
+
+    /// The same with each layer's output as `compute` gives it for the layer's place, the layer, its plan and its
+    /// inputs.
+    pub fn outputs_by(
+        &self,
+        items: DynTensor,
+        mut compute: impl FnMut(usize, &Layer, &LayerPlan, Vec<DynTensor>) -> DynTensor,
+    ) -> DynTensor {
+        let mut outputs: Vec<Option<DynTensor>> = vec![None; self.layers.len()];
+        for (at, (layer, plan)) in self.layers.iter().zip(&self.plan.layers).enumerate() {
+            let mut inputs = Vec::with_capacity(plan.inputs.len());
+            for (number, input) in plan.inputs.iter().enumerate() {
+                let Some(from) = input.layer else {
+                    inputs.push(items.clone());
+                    continue;
+                };
+                // The same output may be taken twice by one layer.
+                let again = plan.inputs[number + 1..]
+                    .iter()
+                    .any(|later| later.layer == Some(from));
+                let output = match self.last_uses[from] == at && !again {
+                    true => outputs[from].take(),
+                    false => outputs[from].clone(),
+                };
+                inputs.push(output.expect("a layer takes outputs of earlier ones"));
+            }
+            outputs[at] = Some(compute(at, layer, plan, inputs));
+        }
+        outputs.pop().flatten().unwrap_or(items)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use burn::module::{ModuleVisitor, Param};
+    use burn::tensor::{Tensor, TensorData};
+
+    use super::*;
+    use crate::testing::generator;
+    use runner_core::check::network::examples::{Example, examples};
+    use runner_core::spec::model::layer::LayerType;
+    use runner_core::spec::section::Choice;
+
+    /// Burn's own parameters: path below the layer's index, and how many numbers.
+    #[derive(Default)]
+    struct Found {
+        path: Vec<String>,
+        counts: BTreeMap<String, u64>,
+    }
+
+    impl ModuleVisitor for Found {
+        fn enter_module(&mut self, name: &str, _: &str) {
+            self.path.push(name.to_owned());
+        }
+        fn exit_module(&mut self, _: &str, _: &str) {
+            self.path.pop();
+        }
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            if param.is_require_grad() {
+                let count = param.shape().num_elements() as u64;
+                self.counts.insert(self.path.join("."), count);
+            }
+        }
+    }
+
+    /// Every kind of layer gives the planned shape, has the planned parameters, and passes gradients.
+    #[test]
+    fn plans_are_what_burn_does() {
+        let _generator = generator();
+        let device = Device::flex().autodiff();
+        let mut covered = BTreeSet::new();
+        for Example {
+            layers,
+            network: plan,
+        } in examples()
+        {
+            let graph = Graph::new(&plan, ConvKernels::Auto, &device).materialize();
+            let dims = &plan.items.dims;
+            let items = match plan.items.vocabulary {
+                Some(_) => DynTensor::Tokens(Tensor::from_data(
+                    TensorData::new((0..12i64).map(|at| at % 7).collect(), [2, 6]),
+                    &device,
+                )),
+                None => {
+                    let num = 2 * dims.iter().product::<usize>();
+                    let values = (0..num).map(|at| (at as f32 * 0.7).sin()).collect();
+                    DynTensor::from_values(values, &[&[2], dims.as_slice()].concat(), &device)
+                }
+            };
+            let output = graph.outputs(items, |at, output| {
+                let planned = [&[2], plan.layers[at].shape.as_slice()].concat();
+                assert_eq!(output.dims(), planned, "{layers}");
+            });
+            let mut found = Found::default();
+            graph.visit(&mut found);
+            let num_found = found.counts.values().sum::<u64>();
+            assert_eq!(
+                num_found, plan.num_parameters,
+                "{layers}: {:?}",
+                found.counts
+            );
+            let planned: BTreeSet<_> = plan.parameter_paths().into_iter().collect();
+            let shown = found
+                .counts
+                .keys()
+                .map(|path| plan.user_path(path).unwrap());
+            assert_eq!(shown.collect::<BTreeSet<_>>(), planned, "{layers}");
+            if plan.num_parameters > 0 {
+                let gradients = output.flatten().sum().backward();
+                let gradients = burn::optim::GradientsParams::from_grads(gradients, &graph);
+                assert_eq!(gradients.len(), found.counts.len(), "{layers}");
+            }
+            let types = layers.split("type = '").skip(1);
+            covered.extend(types.filter_map(|text| Some(text.split_once('\'')?.0.to_owned())));
+        }
+        let missing: Vec<_> = LayerType::ALL
+            .iter()
+            .filter(|(_, name, _)| !covered.contains(*name))
+            .collect();
+        assert!(missing.is_empty(), "no case for {missing:?}");
+    }
+}

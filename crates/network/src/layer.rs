@@ -1,0 +1,411 @@
+//! A planned layer as Burn's module.
+//!
+//! Layers with weights are modules of burn-nn; all others are functions, which need no state.
+
+use burn::module::Module;
+use burn::nn::activation::*;
+use burn::nn::attention::*;
+use burn::nn::conv::{
+    Conv1dConfig, Conv2dConfig, Conv3d, Conv3dConfig, ConvTranspose1d, ConvTranspose1dConfig,
+    ConvTranspose2d, ConvTranspose2dConfig, ConvTranspose3d, ConvTranspose3dConfig,
+};
+use burn::nn::transformer::*;
+use burn::nn::*;
+use burn::tensor::ops::ConvOptions;
+use burn::tensor::{Device, Tensor};
+
+use crate::convolution::{Conv1d, Conv2d};
+use crate::function;
+use crate::tensor::{DynTensor, map_rank};
+use runner_core::check::network::Layer as LayerPlan;
+use runner_core::check::network::windows::padding;
+use runner_core::spec::backend::ConvKernels;
+use runner_core::spec::model::layer::{self, Cell, FeedforwardActivation, LayerKind, Norm, Steps};
+
+/// One layer of a network. Which variant a kind of layer becomes stands in [`Layer::new`].
+#[derive(Module, Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a network has few layers, and each call would pay for a box"
+)]
+#[allow(missing_docs, reason = "each holds the module of its name")]
+pub enum Layer {
+    Linear(Linear),
+    Conv1d(Conv1d),
+    Conv2d(Conv2d),
+    Conv3d(Conv3d),
+    ConvTranspose1d(ConvTranspose1d),
+    ConvTranspose2d(ConvTranspose2d),
+    ConvTranspose3d(ConvTranspose3d),
+    BatchNorm(BatchNorm),
+    LayerNorm(LayerNorm),
+    GroupNorm(GroupNorm),
+    InstanceNorm(InstanceNorm),
+    RmsNorm(RmsNorm),
+    Embedding(Embedding),
+    Rnn(Rnn),
+    BiRnn(BiRnn),
+    Gru(Gru),
+    BiGru(BiGru),
+    Lstm(Lstm),
+    BiLstm(BiLstm),
+    Attention(MultiHeadAttention),
+    Encoder(TransformerEncoder),
+    Decoder(TransformerDecoder),
+    Positional(PositionalEncoding),
+    Rotary(RotaryEncoding),
+    Prelu(PRelu),
+    Swiglu(SwiGlu),
+    Function(Stateless),
+}
+
+/// A layer without weights.
+#[derive(Module, Debug)]
+pub struct Stateless {
+    #[module(skip)]
+    kind: LayerKind,
+    #[module(skip)]
+    kernels: ConvKernels,
+}
+
+impl Layer {
+    /// The layer of a plan, a convolution computed by `kernels`, with weights still to be drawn.
+    pub fn new(plan: &LayerPlan, kernels: ConvKernels, device: &Device) -> Self {
+        let input = &plan.inputs[0].shape.dims;
+        let width = input.last().copied().unwrap_or(1);
+        match &plan.kind {
+            LayerKind::Linear { bias, .. } => {
+                let config =
+                    LinearConfig::new(width, plan.shape[plan.shape.len() - 1]).with_bias(*bias);
+                Layer::Linear(config.init(device))
+            }
+            LayerKind::Conv(conv) => Self::conv(conv, input, plan.shape[0], kernels, device),
+            LayerKind::ConvTranspose(conv) => {
+                Self::conv_transpose(conv, input[0], plan.shape[0], device)
+            }
+            LayerKind::Norm(norm) => Self::norm(norm, plan, device),
+            LayerKind::Embedding { embedding_dim, .. } => {
+                let vocabulary = plan.inputs[0].shape.vocabulary.unwrap_or(1);
+                let config = EmbeddingConfig::new(vocabulary, *embedding_dim);
+                Layer::Embedding(config.init(device))
+            }
+            LayerKind::Recurrent(recurrent) => Self::recurrent(recurrent, width, device),
+            LayerKind::MultiHeadAttention {
+                num_heads, dropout, ..
+            } => {
+                let config =
+                    MultiHeadAttentionConfig::new(width, *num_heads).with_dropout(*dropout);
+                Layer::Attention(config.init(device))
+            }
+            LayerKind::TransformerEncoder(stack) => {
+                let config = TransformerEncoderConfig::new(
+                    width,
+                    stack.feedforward_size,
+                    stack.num_heads,
+                    stack.num_layers,
+                )
+                .with_dropout(stack.dropout)
+                .with_norm_first(stack.norm_first)
+                .with_activation(feedforward_activation(stack.activation));
+                Layer::Encoder(config.init(device))
+            }
+            LayerKind::TransformerDecoder(stack) => {
+                let config = TransformerDecoderConfig::new(
+                    width,
+                    stack.feedforward_size,
+                    stack.num_heads,
+                    stack.num_layers,
+                )
+                .with_dropout(stack.dropout)
+                .with_norm_first(stack.norm_first)
+                .with_activation(feedforward_activation(stack.activation));
+                Layer::Decoder(config.init(device))
+            }
+            LayerKind::PositionalEncoding { max_timescale } => Layer::Positional(
+                PositionalEncodingConfig::new(width)
+                    .with_max_sequence_size(input[0])
+                    .with_max_timescale(*max_timescale)
+                    .init(device),
+            ),
+            LayerKind::RotaryEncoding { theta } => {
+                let config = RotaryEncodingConfig::new(input[0], width);
+                Layer::Rotary(config.with_theta(*theta as f32).init(device))
+            }
+            LayerKind::Prelu {
+                per_channel,
+                initial,
+            } => {
+                let num = if *per_channel { input[0] } else { 1 };
+                let config = PReluConfig::new().with_num_parameters(num);
+                Layer::Prelu(config.with_alpha(*initial).init(device))
+            }
+            LayerKind::Swiglu {
+                out_features, bias, ..
+            } => {
+                let config = SwiGluConfig::new(width, *out_features).with_bias(*bias);
+                Layer::Swiglu(config.init(device))
+            }
+            kind => Layer::Function(Stateless {
+                kind: kind.clone(),
+                kernels,
+            }),
+        }
+    }
+
+    fn conv(
+        conv: &layer::Conv,
+        input: &[usize],
+        channels: usize,
+        kernels: ConvKernels,
+        device: &Device,
+    ) -> Self {
+        let pads: Vec<_> = (0..conv.dims)
+            .map(|at| {
+                let extent = conv.dilation[at] * (conv.kernel_size[at] - 1) + 1;
+                padding(&conv.padding, at, input[1 + at], extent, conv.stride[at])
+            })
+            .collect();
+        match conv.dims {
+            1 => {
+                let config = Conv1dConfig::new(input[0], channels, conv.kernel_size[0])
+                    .with_groups(conv.groups)
+                    .with_bias(conv.bias);
+                let options = ConvOptions::new_with_padding(
+                    array(&conv.stride),
+                    array(&pads),
+                    array(&conv.dilation),
+                    conv.groups,
+                );
+                Layer::Conv1d(Conv1d::new(&config, options, kernels, device))
+            }
+            2 => {
+                let config = Conv2dConfig::new([input[0], channels], array(&conv.kernel_size))
+                    .with_groups(conv.groups)
+                    .with_bias(conv.bias);
+                let options = ConvOptions::new_with_padding(
+                    array(&conv.stride),
+                    array(&pads),
+                    array(&conv.dilation),
+                    conv.groups,
+                );
+                Layer::Conv2d(Conv2d::new(&config, options, kernels, device))
+            }
+            _ => {
+                let config = Conv3dConfig::new([input[0], channels], array(&conv.kernel_size))
+                    .with_stride(array(&conv.stride))
+                    .with_dilation(array(&conv.dilation))
+                    .with_groups(conv.groups)
+                    .with_padding(PaddingConfig3d::Explicit(pads[0].0, pads[1].0, pads[2].0))
+                    .with_bias(conv.bias);
+                Layer::Conv3d(config.init(device))
+            }
+        }
+    }
+
+    fn conv_transpose(
+        conv: &layer::ConvTranspose,
+        inputs: usize,
+        outputs: usize,
+        device: &Device,
+    ) -> Self {
+        let channels = [inputs, outputs];
+        match conv.dims {
+            1 => {
+                let config = ConvTranspose1dConfig::new(channels, conv.kernel_size[0])
+                    .with_stride(conv.stride[0])
+                    .with_dilation(conv.dilation[0])
+                    .with_groups(conv.groups)
+                    .with_padding(conv.padding[0])
+                    .with_padding_out(conv.output_padding[0])
+                    .with_bias(conv.bias);
+                Layer::ConvTranspose1d(config.init(device))
+            }
+            2 => {
+                let config = ConvTranspose2dConfig::new(channels, array(&conv.kernel_size))
+                    .with_stride(array(&conv.stride))
+                    .with_dilation(array(&conv.dilation))
+                    .with_groups(conv.groups)
+                    .with_padding(array(&conv.padding))
+                    .with_padding_out(array(&conv.output_padding))
+                    .with_bias(conv.bias);
+                Layer::ConvTranspose2d(config.init(device))
+            }
+            _ => {
+                let config = ConvTranspose3dConfig::new(channels, array(&conv.kernel_size))
+                    .with_stride(array(&conv.stride))
+                    .with_dilation(array(&conv.dilation))
+                    .with_groups(conv.groups)
+                    .with_padding(array(&conv.padding))
+                    .with_padding_out(array(&conv.output_padding))
+                    .with_bias(conv.bias);
+                Layer::ConvTranspose3d(config.init(device))
+            }
+        }
+    }
+
+    fn norm(norm: &Norm, plan: &LayerPlan, device: &Device) -> Self {
+        let input = &plan.inputs[0].shape.dims;
+        let (channels, width) = (input[0], input[input.len() - 1]);
+        match *norm {
+            Norm::Batch { epsilon, momentum } => {
+                let config = BatchNormConfig::new(channels).with_epsilon(epsilon);
+                Layer::BatchNorm(config.with_momentum(momentum).init(device))
+            }
+            Norm::Layer { epsilon, bias } => {
+                let config = LayerNormConfig::new(width).with_epsilon(epsilon);
+                Layer::LayerNorm(config.with_bias(bias).init(device))
+            }
+            Norm::Group {
+                num_groups,
+                epsilon,
+                affine,
+            } => {
+                let config = GroupNormConfig::new(num_groups, channels).with_epsilon(epsilon);
+                Layer::GroupNorm(config.with_affine(affine).init(device))
+            }
+            Norm::Instance { epsilon, affine } => {
+                let config = InstanceNormConfig::new(channels).with_epsilon(epsilon);
+                Layer::InstanceNorm(config.with_affine(affine).init(device))
+            }
+            Norm::Rms { epsilon } => {
+                Layer::RmsNorm(RmsNormConfig::new(width).with_epsilon(epsilon).init(device))
+            }
+            Norm::LocalResponse { .. } => Layer::Function(Stateless {
+                kind: plan.kind.clone(),
+                kernels: ConvKernels::Auto,
+            }),
+        }
+    }
+
+    fn recurrent(recurrent: &layer::Recurrent, width: usize, device: &Device) -> Self {
+        let (hidden, bias) = (recurrent.hidden_size, recurrent.bias);
+        match (recurrent.cell, recurrent.bidirectional) {
+            (Cell::Rnn, false) => Layer::Rnn(RnnConfig::new(width, hidden, bias).init(device)),
+            (Cell::Rnn, true) => Layer::BiRnn(BiRnnConfig::new(width, hidden, bias).init(device)),
+            (Cell::Gru, false) => Layer::Gru(GruConfig::new(width, hidden, bias).init(device)),
+            (Cell::Gru, true) => Layer::BiGru(BiGruConfig::new(width, hidden, bias).init(device)),
+            (Cell::Lstm, false) => Layer::Lstm(LstmConfig::new(width, hidden, bias).init(device)),
+            (Cell::Lstm, true) => {
+                Layer::BiLstm(BiLstmConfig::new(width, hidden, bias).init(device))
+            }
+        }
+    }
+
+    /// The output for a batch of inputs, whose shapes the plan has checked.
+    pub fn forward(&self, plan: &LayerPlan, mut inputs: Vec<DynTensor>) -> DynTensor {
+        if let Layer::Function(function) = self {
+            return function::apply(plan, function.kernels, inputs);
+        }
+        let other = if inputs.len() > 1 { inputs.pop() } else { None };
+        let input = inputs.remove(0);
+        match self {
+            Layer::Linear(linear) => map_rank!(input, t => linear.forward(t)),
+            Layer::Conv1d(conv) => DynTensor::R3(conv.forward(input.r3())),
+            Layer::Conv2d(conv) => DynTensor::R4(conv.forward(input.r4())),
+            Layer::Conv3d(conv) => DynTensor::R5(conv.forward(input.r5())),
+            Layer::ConvTranspose1d(conv) => DynTensor::R3(conv.forward(input.r3())),
+            Layer::ConvTranspose2d(conv) => DynTensor::R4(conv.forward(input.r4())),
+            Layer::ConvTranspose3d(conv) => DynTensor::R5(conv.forward(input.r5())),
+            Layer::BatchNorm(norm) => map_rank!(input, t => norm.forward(t)),
+            Layer::LayerNorm(norm) => map_rank!(input, t => norm.forward(t)),
+            Layer::GroupNorm(norm) => map_rank!(input, t => norm.forward(t)),
+            Layer::InstanceNorm(norm) => map_rank!(input, t => norm.forward(t)),
+            Layer::RmsNorm(norm) => map_rank!(input, t => norm.forward(t)),
+            Layer::Embedding(embedding) => DynTensor::R3(embedding.forward(input.tokens())),
+            Layer::Rnn(rnn) => steps(plan, rnn.forward(input.r3(), None).0),
+            Layer::BiRnn(rnn) => steps(plan, rnn.forward(input.r3(), None).0),
+            Layer::Gru(gru) => steps(plan, gru.forward(input.r3(), None)),
+            Layer::BiGru(gru) => steps(plan, gru.forward(input.r3(), None).0),
+            Layer::Lstm(lstm) => steps(plan, lstm.forward(input.r3(), None).0),
+            Layer::BiLstm(lstm) => steps(plan, lstm.forward(input.r3(), None).0),
+            Layer::Attention(attention) => {
+                let query = input.r3();
+                let memory = other.map_or_else(|| query.clone(), DynTensor::r3);
+                let [batch, length, _] = query.dims();
+                let mut input = MhaInput::new(query, memory.clone(), memory.clone());
+                if matches!(
+                    plan.kind,
+                    LayerKind::MultiHeadAttention { causal: true, .. }
+                ) {
+                    input = input.mask_attn(causal_mask(
+                        batch,
+                        length,
+                        memory.dims()[1],
+                        &memory.device(),
+                    ));
+                }
+                DynTensor::R3(attention.forward(input).context)
+            }
+            Layer::Encoder(encoder) => {
+                let sequence = input.r3();
+                let ([batch, length, _], device) = (sequence.dims(), sequence.device());
+                let mut input = TransformerEncoderInput::new(sequence);
+                if matches!(&plan.kind, LayerKind::TransformerEncoder(stack) if stack.causal) {
+                    input = input.mask_attn(causal_mask(batch, length, length, &device));
+                }
+                DynTensor::R3(encoder.forward(input))
+            }
+            Layer::Decoder(decoder) => {
+                let sequence = input.r3();
+                let ([batch, length, _], device) = (sequence.dims(), sequence.device());
+                let memory = other.map_or_else(|| sequence.clone(), DynTensor::r3);
+                let mut input = TransformerDecoderInput::new(sequence, memory);
+                if matches!(&plan.kind, LayerKind::TransformerDecoder(stack) if stack.causal) {
+                    input = input.target_mask_attn(causal_mask(batch, length, length, &device));
+                }
+                DynTensor::R3(decoder.forward(input))
+            }
+            Layer::Positional(encoding) => DynTensor::R3(encoding.forward(input.r3())),
+            Layer::Rotary(encoding) => DynTensor::R3(encoding.forward(input.r3())),
+            Layer::Prelu(prelu) => map_rank!(input, t => prelu.forward(t)),
+            Layer::Swiglu(swiglu) => map_rank!(input, t => swiglu.forward(t)),
+            Layer::Function(_) => unreachable!("functions were applied above"),
+        }
+    }
+}
+
+fn feedforward_activation(activation: FeedforwardActivation) -> ActivationConfig {
+    match activation {
+        FeedforwardActivation::Gelu => ActivationConfig::Gelu,
+        FeedforwardActivation::Relu => ActivationConfig::Relu,
+    }
+}
+
+/// The planner has written as many sizes as there are dimensions.
+fn array<T: Copy, const N: usize>(sizes: &[T]) -> [T; N] {
+    std::array::from_fn(|at| sizes[at])
+}
+
+/// True where a position must not look: at later ones. \[batch, length, memory\].
+fn causal_mask(
+    batch: usize,
+    length: usize,
+    memory: usize,
+    device: &Device,
+) -> Tensor<3, burn::tensor::Bool> {
+    let mask = Tensor::<2, burn::tensor::Bool>::tril_mask([length, memory], 0, device);
+    mask.unsqueeze::<3>().expand([batch, length, memory])
+}
+
+/// All steps of a recurrent layer's output, or the last of each direction.
+fn steps(plan: &LayerPlan, outputs: Tensor<3>) -> DynTensor {
+    let LayerKind::Recurrent(recurrent) = &plan.kind else {
+        return DynTensor::R3(outputs);
+    };
+    if recurrent.output == Steps::Sequence {
+        return DynTensor::R3(outputs);
+    }
+    let [_, length, width] = outputs.dims();
+    let step = |at: usize, from: usize, to: usize| {
+        let step = outputs.clone().narrow(1, at, 1).narrow(2, from, to - from);
+        step.squeeze_dim::<2>(1)
+    };
+    DynTensor::R2(match recurrent.bidirectional {
+        false => step(length - 1, 0, width),
+        // The reversed network ends at the first step.
+        true => Tensor::cat(
+            vec![step(length - 1, 0, width / 2), step(0, width / 2, width)],
+            1,
+        ),
+    })
+}

@@ -1,0 +1,399 @@
+//! The loss of each item. A step minimizes their mean, so that items weigh the same in batches of any
+//! size, and pieces of a batch can be put together.
+
+use burn::nn::loss::{
+    GaussianNLLLossConfig, HuberLossConfig, LpLossConfig, MultiMarginLossConfig,
+    SmoothL1LossConfig, SoftMarginLoss,
+};
+use burn::tensor::activation::{log_sigmoid, log_softmax, softplus};
+use burn::tensor::{Device, Int, Tensor, TensorData};
+
+use crate::targets::Targets;
+use runner_core::spec::loss::{LossFunction, LossSpec, Reduction};
+
+/// The loss of each item, \[batch\]. For classes, `outputs` is \[batch * positions, classes\]; for values
+/// and labels \[batch, values\], or twice as many for a loss that needs a variance.
+pub fn item_losses(spec: &LossSpec, outputs: Tensor<2>, targets: &Targets) -> Tensor<1> {
+    match targets {
+        Targets::Classes(classes) => of_classes(spec, outputs, classes),
+        Targets::Values(values) => {
+            let losses = of_values(&spec.function, outputs, values.clone());
+            reduced(losses, spec.reduction).squeeze_dim(1)
+        }
+    }
+}
+
+/// \[batch, elements\] to \[batch, 1\].
+fn reduced(losses: Tensor<2>, reduction: Reduction) -> Tensor<2> {
+    match reduction {
+        Reduction::Mean => losses.mean_dim(1),
+        Reduction::Sum => losses.sum_dim(1),
+    }
+}
+
+fn of_classes(spec: &LossSpec, outputs: Tensor<2>, classes: &Tensor<2, Int>) -> Tensor<1> {
+    let [batch, positions] = classes.dims();
+    let [_, num_classes] = outputs.dims();
+    let flat = classes.clone().reshape([batch * positions]);
+    // A position that does not count takes part as class 0 with weight 0.
+    let counted = flat.clone().greater_equal_scalar(0).float();
+    let flat = flat.clamp_min(0);
+    let mut losses = match &spec.function {
+        LossFunction::MultiMargin { margin, p } => MultiMarginLossConfig::new()
+            .with_margin(*margin)
+            .with_p(*p as i32)
+            .init()
+            .forward_no_reduction(outputs, flat.clone()),
+        LossFunction::Mse => {
+            let wanted: Tensor<2> = flat.clone().one_hot(num_classes).float();
+            (outputs - wanted).square().mean_dim(1).squeeze_dim(1)
+        }
+        LossFunction::CrossEntropy {
+            label_smoothing, ..
+        } => {
+            let logs = log_softmax(outputs, 1);
+            let right = logs.clone().gather(1, flat.clone().unsqueeze_dim(1));
+            let right = right.squeeze_dim::<1>(1).neg();
+            match *label_smoothing > 0.0 {
+                true => {
+                    let even = logs.mean_dim(1).squeeze_dim::<1>(1).neg();
+                    right * (1.0 - label_smoothing) + even * *label_smoothing
+                }
+                false => right,
+            }
+        }
+        other => panic!("{other:?} was planned for classes"),
+    };
+    if let LossFunction::CrossEntropy { class_weights, .. } = &spec.function
+        && !class_weights.is_empty()
+    {
+        losses = losses * weights(class_weights, &flat.device()).gather(0, flat);
+    }
+    if positions == 1 {
+        return losses * counted;
+    }
+    let losses = (losses * counted.clone()).reshape([batch, positions]);
+    let counted = counted.reshape([batch, positions]);
+    let sums = losses.sum_dim(1);
+    let items = match spec.reduction {
+        Reduction::Sum => sums,
+        // An item without any position that counts has no loss.
+        Reduction::Mean => sums / counted.sum_dim(1).clamp_min(1.0),
+    };
+    items.squeeze_dim(1)
+}
+
+fn weights(values: &[f64], device: &Device) -> Tensor<1> {
+    let values: Vec<f32> = values.iter().map(|value| *value as f32).collect();
+    let num = values.len();
+    Tensor::from_data(TensorData::new(values, [num]), device)
+}
+
+fn of_values(function: &LossFunction, outputs: Tensor<2>, targets: Tensor<2>) -> Tensor<2> {
+    let [_, num_values] = targets.dims();
+    match function {
+        LossFunction::Mse => (outputs - targets).square(),
+        LossFunction::Mae => (outputs - targets).abs(),
+        LossFunction::Lp { p } => {
+            let loss = LpLossConfig::new(*p).init();
+            loss.forward_no_reduction(outputs, targets)
+        }
+        LossFunction::Huber { delta } => {
+            let loss = HuberLossConfig::new(*delta as f32).init();
+            loss.forward_no_reduction(outputs, targets)
+        }
+        LossFunction::SmoothL1 { beta } => {
+            let loss = SmoothL1LossConfig::new().with_beta(*beta as f32).init();
+            loss.forward(outputs, targets)
+        }
+        // Burn's own reads targets from the device to refuse those below zero, which the planner did.
+        LossFunction::PoissonNll { log_input, full } => {
+            let losses = match log_input {
+                true => outputs.clone().exp() - targets.clone() * outputs,
+                false => {
+                    // A rate cannot be negative, whatever the network gives.
+                    let rates = softplus(outputs, 1.0);
+                    rates.clone() - targets.clone() * (rates + 1e-8).log()
+                }
+            };
+            match full {
+                true => losses + stirling(targets),
+                false => losses,
+            }
+        }
+        LossFunction::GaussianNll => {
+            let means = outputs.clone().narrow(1, 0, num_values);
+            let variances = softplus(outputs.narrow(1, num_values, num_values), 1.0);
+            let loss = GaussianNLLLossConfig::new().init();
+            loss.forward_no_reduction(means, targets, variances)
+        }
+        LossFunction::SoftMargin => {
+            let signs = targets * 2.0 - 1.0;
+            SoftMarginLoss::new().forward_no_reduction(outputs, signs)
+        }
+        LossFunction::BinaryCrossEntropy {
+            label_smoothing,
+            label_weights,
+        } => {
+            let targets = match *label_smoothing > 0.0 {
+                true => targets * (1.0 - label_smoothing) + label_smoothing / num_values as f64,
+                false => targets,
+            };
+            let right = targets.clone() * log_sigmoid(outputs.clone());
+            let wrong = (targets.neg() + 1.0) * log_sigmoid(outputs.neg());
+            let losses = (right + wrong).neg();
+            match label_weights.is_empty() {
+                true => losses,
+                false => {
+                    let weights = weights(label_weights, &losses.device());
+                    losses * weights.unsqueeze::<2>()
+                }
+            }
+        }
+        other => panic!("{other:?} was planned for values"),
+    }
+}
+
+/// Stirling's approximation of the logarithm of a factorial, for counts above 1.
+fn stirling(counts: Tensor<2>) -> Tensor<2> {
+    let above = counts.clone().greater_scalar(1.0).float();
+    let counts = counts.clamp_min(1.0);
+    let roots = (counts.clone() * std::f64::consts::TAU).log() * 0.5;
+    (counts.clone() * counts.clone().log() - counts + roots) * above
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::nn::loss::{
+        BinaryCrossEntropyLossConfig, CrossEntropyLossConfig, HuberLossConfig, MseLoss,
+        Reduction as BurnReduction,
+    };
+
+    use super::*;
+
+    fn spec(function: LossFunction) -> LossSpec {
+        LossSpec {
+            reduction: Reduction::Mean,
+            function,
+        }
+    }
+
+    fn rows<const N: usize>(values: &[[f32; N]]) -> Tensor<2> {
+        let data = TensorData::new(values.concat(), [values.len(), N]);
+        Tensor::from_data(data, &Device::flex())
+    }
+
+    fn classes(values: &[&[i64]]) -> Targets {
+        let data = TensorData::new(values.concat(), [values.len(), values[0].len()]);
+        Targets::Classes(Tensor::from_data(data, &Device::flex()))
+    }
+
+    fn numbers(tensor: Tensor<1>) -> Vec<f32> {
+        tensor.into_data().iter::<f32>().collect()
+    }
+
+    fn assert_close(found: &[f32], expected: &[f32]) {
+        let close = |(a, b): (&f32, &f32)| (a - b).abs() < 1e-5 * (1.0 + b.abs());
+        assert_eq!(found.len(), expected.len());
+        assert!(
+            found.iter().zip(expected).all(close),
+            "{found:?} for {expected:?}"
+        );
+    }
+
+    fn cross_entropy(label_smoothing: f64, class_weights: &[f64]) -> LossSpec {
+        spec(LossFunction::CrossEntropy {
+            label_smoothing,
+            class_weights: class_weights.to_vec(),
+        })
+    }
+
+    const OUTPUTS: [[f32; 3]; 2] = [[1.0, 2.0, 0.5], [-1.0, 0.0, 3.0]];
+
+    /// -ln softmax, by hand.
+    fn nll(row: [f32; 3], class: usize) -> f32 {
+        let sum: f32 = row.iter().map(|x| x.exp()).sum();
+        -(row[class].exp() / sum).ln()
+    }
+
+    #[test]
+    fn cross_entropy_is_the_negative_log_likelihood() {
+        let [a, b] = OUTPUTS;
+        let found = item_losses(
+            &cross_entropy(0.0, &[]),
+            rows(&OUTPUTS),
+            &classes(&[&[1], &[0]]),
+        );
+        assert_close(&numbers(found), &[nll(a, 1), nll(b, 0)]);
+        let weighted = cross_entropy(0.0, &[2.0, 0.5, 1.0]);
+        let found = item_losses(&weighted, rows(&OUTPUTS), &classes(&[&[1], &[0]]));
+        assert_close(&numbers(found), &[0.5 * nll(a, 1), 2.0 * nll(b, 0)]);
+    }
+
+    #[test]
+    fn the_mean_of_cross_entropy_is_burns() {
+        for smoothing in [None, Some(0.1)] {
+            let device = Device::flex();
+            let burn = CrossEntropyLossConfig::new()
+                .with_smoothing(smoothing)
+                .init(&device);
+            let flat = Tensor::<1, Int>::from_ints([1, 0], &device);
+            let expected = numbers(burn.forward(rows(&OUTPUTS), flat));
+            let smoothing = smoothing.map_or(0.0, f64::from);
+            let ours = item_losses(
+                &cross_entropy(smoothing, &[]),
+                rows(&OUTPUTS),
+                &classes(&[&[1], &[0]]),
+            );
+            assert_close(&numbers(ours.mean()), &expected);
+        }
+    }
+
+    #[test]
+    fn positions_that_do_not_count_are_left_out() {
+        let [a, b] = OUTPUTS;
+        let outputs = rows(&[a, b, a, b]);
+        let targets = classes(&[&[1, -1], &[0, 2]]);
+        let found = item_losses(&cross_entropy(0.0, &[]), outputs.clone(), &targets);
+        assert_close(&numbers(found), &[nll(a, 1), (nll(a, 0) + nll(b, 2)) / 2.0]);
+        let summed = LossSpec {
+            reduction: Reduction::Sum,
+            ..cross_entropy(0.0, &[])
+        };
+        let found = item_losses(&summed, outputs, &targets);
+        assert_close(&numbers(found), &[nll(a, 1), nll(a, 0) + nll(b, 2)]);
+    }
+
+    #[test]
+    fn margins_are_those_of_the_definition() {
+        let margin = spec(LossFunction::MultiMargin { margin: 1.0, p: 1 });
+        let found = item_losses(&margin, rows(&OUTPUTS), &classes(&[&[1], &[0]]));
+        // (max(0, 1 - 2 + 1) + max(0, 1 - 2 + 0.5)) / 3 and (max(0, 1 + 1 + 0) + max(0, 1 + 1 + 3)) / 3
+        assert_close(&numbers(found), &[0.0, 7.0 / 3.0]);
+        let squares = spec(LossFunction::Mse);
+        let found = item_losses(&squares, rows(&OUTPUTS), &classes(&[&[1], &[0]]));
+        assert_close(&numbers(found), &[2.25 / 3.0, 13.0 / 3.0]);
+    }
+
+    #[test]
+    fn losses_of_values_are_those_of_the_definition() {
+        let outputs = [[1.0, -2.0], [0.5, 4.0]];
+        let targets = Targets::Values(rows(&[[0.0, 1.0], [0.5, 2.0]]));
+        let stirling = 2.0 * 2f32.ln() - 2.0 + 0.5 * (2.0 * std::f32::consts::TAU).ln();
+        let cases: [(LossFunction, [f32; 2]); 7] = [
+            (
+                LossFunction::PoissonNll {
+                    log_input: true,
+                    full: true,
+                },
+                [
+                    (1f32.exp() + (-2f32).exp() + 2.0) / 2.0,
+                    (0.5f32.exp() - 0.25 + 4f32.exp() - 8.0 + stirling) / 2.0,
+                ],
+            ),
+            (LossFunction::Mse, [5.0, 2.0]),
+            (LossFunction::Mae, [2.0, 1.0]),
+            (LossFunction::Lp { p: 3.0 }, [14.0, 4.0]),
+            (LossFunction::Huber { delta: 1.0 }, [1.5, 0.75]),
+            (
+                LossFunction::SmoothL1 { beta: 2.0 },
+                [(0.25 + 2.0) / 2.0, 0.5],
+            ),
+            (
+                LossFunction::PoissonNll {
+                    log_input: true,
+                    full: false,
+                },
+                [
+                    (1f32.exp() + (-2f32).exp() + 2.0) / 2.0,
+                    (0.5f32.exp() - 0.25 + 4f32.exp() - 8.0) / 2.0,
+                ],
+            ),
+        ];
+        for (function, expected) in cases {
+            let found = item_losses(&spec(function), rows(&outputs), &targets);
+            assert_close(&numbers(found), &expected);
+        }
+        let Targets::Values(values) = &targets else {
+            unreachable!()
+        };
+        let burn = HuberLossConfig::new(1.0).init();
+        let expected = burn.forward(rows(&outputs), values.clone(), BurnReduction::Mean);
+        let ours = item_losses(
+            &spec(LossFunction::Huber { delta: 1.0 }),
+            rows(&outputs),
+            &targets,
+        );
+        assert_close(&numbers(ours.mean()), &numbers(expected));
+        let expected = MseLoss::new().forward(rows(&outputs), values.clone(), BurnReduction::Mean);
+        let ours = item_losses(&spec(LossFunction::Mse), rows(&outputs), &targets);
+        assert_close(&numbers(ours.mean()), &numbers(expected));
+    }
+
+    #[test]
+    fn a_variance_is_the_softplus_of_the_second_half() {
+        let outputs = rows(&[[1.0, -2.0, 0.3, 1.5]]);
+        let targets = Targets::Values(rows(&[[0.0, 1.0]]));
+        let one = |x: f32, y: f32, raw: f32| {
+            let variance = (1.0 + raw.exp()).ln();
+            0.5 * (variance.ln() + (x - y) * (x - y) / variance)
+        };
+        let found = item_losses(&spec(LossFunction::GaussianNll), outputs, &targets);
+        assert_close(
+            &numbers(found),
+            &[(one(1.0, 0.0, 0.3) + one(-2.0, 1.0, 1.5)) / 2.0],
+        );
+    }
+
+    #[test]
+    fn losses_of_labels_are_those_of_the_definition() {
+        let outputs = [[1.0f32, -2.0], [0.5, 4.0]];
+        let labels = [[1.0f32, 0.0], [0.0, 1.0]];
+        let targets = Targets::Values(rows(&labels));
+        let sigmoid = |x: f32| 1.0 / (1.0 + (-x).exp());
+        let one = |x: f32, y: f32| -(y * sigmoid(x).ln() + (1.0 - y) * (1.0 - sigmoid(x)).ln());
+        let binary = |label_smoothing, label_weights: &[f64]| {
+            spec(LossFunction::BinaryCrossEntropy {
+                label_smoothing,
+                label_weights: label_weights.to_vec(),
+            })
+        };
+        let found = item_losses(&binary(0.0, &[]), rows(&outputs), &targets);
+        assert_close(
+            &numbers(found),
+            &[
+                (one(1.0, 1.0) + one(-2.0, 0.0)) / 2.0,
+                (one(0.5, 0.0) + one(4.0, 1.0)) / 2.0,
+            ],
+        );
+        let found = item_losses(&binary(0.0, &[3.0, 1.0]), rows(&outputs), &targets);
+        assert_close(
+            &numbers(found),
+            &[
+                (3.0 * one(1.0, 1.0) + one(-2.0, 0.0)) / 2.0,
+                (3.0 * one(0.5, 0.0) + one(4.0, 1.0)) / 2.0,
+            ],
+        );
+        let device = Device::flex();
+        let burn = BinaryCrossEntropyLossConfig::new()
+            .with_logits(true)
+            .with_smoothing(Some(0.2))
+            .init(&device);
+        let flat = Tensor::<2, Int>::from_ints([[1, 0], [0, 1]], &device);
+        let ours = item_losses(&binary(0.2, &[]), rows(&outputs), &targets);
+        assert_close(
+            &numbers(ours.mean()),
+            &numbers(burn.forward(rows(&outputs), flat)),
+        );
+        // ln(1 + exp(-y x)) with y of 1 and -1.
+        let soft = |x: f32, y: f32| (1.0 + (-y * x).exp()).ln();
+        let found = item_losses(&spec(LossFunction::SoftMargin), rows(&outputs), &targets);
+        assert_close(
+            &numbers(found),
+            &[
+                (soft(1.0, 1.0) + soft(-2.0, -1.0)) / 2.0,
+                (soft(0.5, -1.0) + soft(4.0, 1.0)) / 2.0,
+            ],
+        );
+    }
+}

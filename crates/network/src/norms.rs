@@ -1,0 +1,57 @@
+//! Norms of gradients: clipping by the global one, and the metrics that are made of them.
+
+use burn::optim::GradientsParams;
+
+use crate::gradients;
+use crate::network::Network;
+use crate::paths::Paths;
+use crate::scores::Measured;
+use runner_core::plan::RunPlan;
+use runner_core::spec::train::GradientNorms;
+
+/// Measures and clips the gradients of each step, without waiting for the device.
+pub struct NormLog {
+    log: GradientNorms,
+    max_norm: Option<f64>,
+    paths: Option<Paths>,
+}
+
+impl NormLog {
+    /// What a plan asks for.
+    pub fn new(plan: &RunPlan) -> Self {
+        let log = plan.train.log_gradient_norms;
+        let clip = plan.optimizer.clip.as_ref();
+        Self {
+            log,
+            max_norm: clip.and_then(|clip| clip.global_norm),
+            paths: (log == GradientNorms::Parameters).then(|| Paths::new(plan)),
+        }
+    }
+
+    /// The gradients of a step as the optimizer is to have them. Norms are taken before they are
+    /// clipped, and those that are to be metrics are added to what the step measured.
+    pub fn measure_and_clip(
+        &self,
+        network: &Network,
+        gradients: GradientsParams,
+        measured: Option<&mut Measured>,
+    ) -> GradientsParams {
+        if self.log == GradientNorms::None && self.max_norm.is_none() {
+            return gradients;
+        }
+        let Some(norms) = gradients::norms(network, &gradients, self.paths.as_ref()) else {
+            return gradients;
+        };
+        let gradients = match self.max_norm {
+            Some(max_norm) => gradients::clip(network, gradients, norms.global.clone(), max_norm),
+            None => gradients,
+        };
+        if let (Some(measured), true) = (measured, self.log != GradientNorms::None) {
+            measured.norm("gradient_norm".into(), norms.global);
+            for (path, norm) in norms.parameters {
+                measured.norm(format!("gradient_norm/{path}"), norm);
+            }
+        }
+        gradients
+    }
+}

@@ -1,0 +1,200 @@
+//! What a batch contributes to the metrics: computed on the device, and read from there for many steps at once.
+
+use burn::tensor::{Int, Tensor, TensorData, TensorReadError, Transaction};
+
+use crate::targets::Targets;
+
+/// What a batch contributes, on the device and not waited for.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    parts: Vec<(Part, Numbers)>,
+    /// What needs no device: its name and how much is added under it.
+    known: Vec<(&'static str, f64)>,
+    /// The outputs and targets themselves, for metrics that look at the order of all scores of a split.
+    pub ranked: Option<(Tensor<2>, Targets)>,
+    /// Whether more pieces of the same step follow.
+    pub goes_on: bool,
+}
+
+/// What numbers are, and so what is added up of them.
+#[derive(Clone, Debug)]
+enum Part {
+    /// The loss of each item.
+    Losses,
+    /// Added up under a name.
+    Sum(&'static str),
+    /// Counts of each class or label, added up under a name and its number.
+    Counts(&'static str),
+    /// The squared error of each item, with the square of what makes values pixels from 0 to 1.
+    Squared { unit: f64 },
+    /// Predictions and targets of so many values an item, all predictions first.
+    Pairs { num_values: usize },
+    /// The norm of gradients under the name of its metric.
+    Norm(String),
+}
+
+#[derive(Clone, Debug)]
+enum Numbers {
+    Floats(Tensor<1>),
+    Ints(Tensor<1, Int>),
+}
+
+impl Measured {
+    /// Begins with the loss of each item.
+    pub fn of_losses(losses: Tensor<1>) -> Self {
+        Self {
+            parts: vec![(Part::Losses, Numbers::Floats(losses))],
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn know(&mut self, name: &'static str, value: f64) {
+        self.known.push((name, value));
+    }
+
+    /// Numbers that are added up one after the other, in double precision.
+    pub(super) fn sum(&mut self, name: &'static str, each: Tensor<1>) {
+        self.parts.push((Part::Sum(name), Numbers::Floats(each)));
+    }
+
+    /// A count, \[1\].
+    pub(super) fn count(&mut self, name: &'static str, count: Tensor<1, Int>) {
+        self.parts.push((Part::Sum(name), Numbers::Ints(count)));
+    }
+
+    /// A count for each class or label.
+    pub(super) fn counts(&mut self, name: &'static str, counts: Tensor<1, Int>) {
+        self.parts.push((Part::Counts(name), Numbers::Ints(counts)));
+    }
+
+    pub(super) fn squared(&mut self, unit: f64, each: Tensor<1>) {
+        let part = Part::Squared { unit };
+        self.parts.push((part, Numbers::Floats(each)));
+    }
+
+    /// \[items, values\] each.
+    pub(super) fn pairs(&mut self, predicted: Tensor<2>, wanted: Tensor<2>) {
+        let [_, num_values] = wanted.dims();
+        let both = Tensor::cat(vec![predicted, wanted], 0).flatten(0, 1);
+        let part = Part::Pairs { num_values };
+        self.parts.push((part, Numbers::Floats(both)));
+    }
+
+    /// Adds a norm of the step's gradients, \[1\].
+    pub fn norm(&mut self, name: String, norm: Tensor<1>) {
+        self.parts.push((Part::Norm(name), Numbers::Floats(norm)));
+    }
+
+    /// Lets the device begin with what it has not begun with.
+    pub fn flush(&self) -> Result<(), burn::tensor::ExecutionError> {
+        match self.parts.first() {
+            Some((_, Numbers::Floats(numbers))) => numbers.device().flush(),
+            Some((_, Numbers::Ints(numbers))) => numbers.device().flush(),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What was read of a batch.
+#[derive(Debug, Default)]
+pub struct Read {
+    /// The loss of each item.
+    pub losses: Vec<f64>,
+    /// Norms of gradients by the names of their metrics.
+    pub norms: Vec<(String, f64)>,
+    /// As [`Measured::ranked`].
+    pub ranked: Option<(Tensor<2>, Targets)>,
+    /// As [`Measured::goes_on`].
+    pub goes_on: bool,
+    parts: Vec<(Part, TensorData)>,
+    known: Vec<(&'static str, f64)>,
+}
+
+/// Reads everything at once, which waits for the device once.
+pub fn read(all: Vec<Measured>) -> Result<Vec<Read>, TensorReadError> {
+    let mut transaction = Transaction::default();
+    let mut asked = Vec::new();
+    for measured in all {
+        let mut parts = Vec::new();
+        for (part, numbers) in measured.parts {
+            transaction = match numbers {
+                Numbers::Floats(tensor) => transaction.register(tensor),
+                Numbers::Ints(tensor) => transaction.register(tensor),
+            };
+            parts.push(part);
+        }
+        let read = Read {
+            ranked: measured.ranked,
+            goes_on: measured.goes_on,
+            known: measured.known,
+            ..Read::default()
+        };
+        asked.push((parts, read));
+    }
+    let mut data = transaction.try_execute()?.into_iter();
+    let take = |(parts, mut read): (Vec<Part>, Read)| {
+        for (part, data) in parts.into_iter().zip(&mut data) {
+            match part {
+                Part::Losses => read.losses.extend(data.iter::<f64>()),
+                Part::Norm(name) => {
+                    let norm = data.iter::<f64>().next().unwrap_or(f64::NAN);
+                    read.norms.push((name, norm));
+                }
+                _ => read.parts.push((part, data)),
+            }
+        }
+        read
+    };
+    Ok(asked.into_iter().map(take).collect())
+}
+
+impl Read {
+    /// Adds up what metrics are made of. `add` takes a name and what is added under it.
+    pub fn add(&self, add: &mut dyn FnMut(&str, f64)) {
+        for (name, value) in &self.known {
+            add(name, *value);
+        }
+        for (part, data) in &self.parts {
+            match part {
+                Part::Losses | Part::Norm(_) => {}
+                Part::Sum(name) => add(name, data.iter::<f64>().sum()),
+                Part::Counts(name) => {
+                    let counts = data.iter::<f64>().enumerate();
+                    for (at, count) in counts.filter(|(_, count)| *count > 0.0) {
+                        add(&format!("{name} {at}"), count);
+                    }
+                }
+                Part::Squared { unit } => {
+                    // An exact image would have no finite ratio: 100 dB stands for it. `min` alone would take it for
+                    // an error that is no number, too.
+                    let ratio = |error: f64| match (1.0 / (error * unit)).log10() {
+                        ratio if ratio.is_nan() => f64::NAN,
+                        ratio => 10.0 * ratio.min(10.0),
+                    };
+                    add("squared", data.iter::<f64>().sum());
+                    add("decibels", data.iter::<f64>().map(ratio).sum());
+                }
+                Part::Pairs { num_values } => add_pairs(data, *num_values, add),
+            }
+        }
+    }
+}
+
+/// The sum of the targets, of their squares and of the squared errors, for each value of an item.
+fn add_pairs(data: &TensorData, num_values: usize, add: &mut dyn FnMut(&str, f64)) {
+    let all: Vec<f64> = data.iter::<f64>().collect();
+    let (predicted, wanted) = all.split_at(all.len() / 2);
+    for value in 0..num_values {
+        let of = |all: &[f64]| -> Vec<f64> {
+            all[value..].iter().step_by(num_values).copied().collect()
+        };
+        let (predicted, wanted) = (of(predicted), of(wanted));
+        let errors = predicted.iter().zip(&wanted).map(|(a, b)| a - b);
+        add(&format!("sum {value}"), wanted.iter().sum());
+        add(
+            &format!("squares {value}"),
+            wanted.iter().map(|y| y * y).sum(),
+        );
+        add(&format!("errors {value}"), errors.map(|e| e * e).sum());
+    }
+}

@@ -1,0 +1,362 @@
+//! The metrics of a task, out of sums that can be added up in any order.
+//!
+//! Burn's metrics average the values of batches, which is wrong for all that is no mean over items: so
+//! what is summed up here are counts and errors, and values are computed from the sums of a whole split. What a batch
+//! contributes is reduced on the device: counts to a number, errors to a number an item, which are added up in double
+//! precision when they are read.
+
+mod measured;
+mod ranked;
+
+pub use measured::{Measured, Read, read};
+pub use ranked::Ranked;
+
+use burn::tensor::activation::{log_softmax, softplus};
+use burn::tensor::module::conv2d;
+use burn::tensor::ops::ConvOptions;
+use burn::tensor::{Bool, Int, Tensor, TensorData, TensorReadError};
+
+use crate::network::Output;
+use crate::targets::Targets;
+use runner_core::data::TargetPlan;
+use runner_core::plan::RunPlan;
+use runner_core::spec::loss::LossFunction;
+use runner_core::spec::metric::Metric;
+use runner_core::spec::section::Choice;
+use runner_core::spec::task::{Average, MetricSettings, TaskKind};
+
+/// Computes the metrics of a run.
+#[derive(Clone, Debug)]
+pub struct Scores {
+    /// What is measured.
+    pub metrics: Vec<Metric>,
+    /// How.
+    pub settings: MetricSettings,
+    /// The loss, which says what outputs mean.
+    pub loss: LossFunction,
+    /// \[channels, height, width\], where items are images that the network gives back.
+    pub image: Option<[usize; 3]>,
+    /// What values are multiplied by, and what is added then, for pixels from 0 to 1.
+    pub to_pixels: (f32, f32),
+    /// Number of classes or labels, where there are such.
+    pub num_classes: usize,
+}
+
+impl Scores {
+    /// The scores of a plan. `to_pixels` is what values are multiplied by and what is added then, for
+    /// pixels from 0 to 1.
+    pub fn new(plan: &RunPlan, to_pixels: (f32, f32)) -> Self {
+        let image = match (plan.task.kind, plan.data.input.shape.as_slice()) {
+            (TaskKind::Autoencoding, &[channels, height, width]) => Some([channels, height, width]),
+            _ => None,
+        };
+        Self {
+            metrics: {
+                // The loss is measured anyway.
+                let asked = plan.task.metrics.iter().copied();
+                asked.filter(|metric| *metric != Metric::Loss).collect()
+            },
+            settings: plan.task.settings,
+            loss: plan.loss.function.clone(),
+            image,
+            to_pixels,
+            num_classes: match plan.data.target {
+                TargetPlan::Class { num_classes } | TargetPlan::Classes { num_classes, .. } => {
+                    num_classes
+                }
+                TargetPlan::Labels { num_labels } => num_labels,
+                TargetPlan::Values { .. } | TargetPlan::None => 0,
+            },
+        }
+    }
+
+    /// Whether all scores of a split must be kept.
+    pub fn needs_ranks(&self) -> bool {
+        self.metrics.iter().any(|metric| metric.needs_scores())
+    }
+
+    fn wants(&self, any: &[Metric]) -> bool {
+        self.metrics.iter().any(|metric| any.contains(metric))
+    }
+
+    /// What a batch contributes. With `ranked`, its scores themselves too, if a metric needs them.
+    pub fn measure(&self, output: Output, ranked: bool) -> Measured {
+        let Output {
+            losses,
+            outputs,
+            targets,
+        } = output;
+        let mut measured = Measured::of_losses(losses);
+        if ranked && self.needs_ranks() {
+            measured.ranked = Some((outputs.clone(), targets.clone()));
+        }
+        match targets {
+            Targets::Classes(classes) => self.measure_classes(outputs, classes, &mut measured),
+            Targets::Values(labels) if self.is_of_labels() => {
+                self.measure_labels(outputs, labels, &mut measured);
+            }
+            Targets::Values(values) => self.measure_values(outputs, values, &mut measured),
+        }
+        measured
+    }
+
+    fn is_of_labels(&self) -> bool {
+        matches!(
+            self.loss,
+            LossFunction::BinaryCrossEntropy { .. } | LossFunction::SoftMargin
+        )
+    }
+
+    /// `outputs` is \[batch * positions, classes\].
+    fn measure_classes(&self, outputs: Tensor<2>, classes: Tensor<2, Int>, to: &mut Measured) {
+        use Metric::*;
+        let [num, num_classes] = outputs.dims();
+        let wanted: Tensor<2, Int> = classes.reshape([num, 1]);
+        let counts = wanted.clone().greater_equal_scalar(0);
+        to.count("counted", counts.clone().int().sum());
+        if self.wants(&[Accuracy, Precision, Recall, FBeta, Dice, MeanIou]) {
+            let chosen = outputs.clone().argmax(1);
+            // What does not count is no class, so it is never right.
+            let right = chosen.clone().equal(wanted.clone());
+            to.count("right", right.int().sum());
+            if self.wants(&[Precision, Recall, FBeta, Dice, MeanIou]) {
+                let each = Tensor::<1, Int>::arange(0..num_classes as i64, &outputs.device());
+                let each = each.unsqueeze_dim::<2>(0).expand([num, num_classes]);
+                let is = |of: Tensor<2, Int>| of.expand([num, num_classes]).equal(each.clone());
+                let counts = counts.clone().expand([num, num_classes]);
+                let (chosen, wanted) = (is(chosen).bool_and(counts), is(wanted.clone()));
+                let total = |of: Tensor<2, Bool>| of.int().sum_dim(0).flatten(0, 1);
+                to.counts("both", total(chosen.clone().bool_and(wanted.clone())));
+                to.counts("chosen", total(chosen));
+                to.counts("wanted", total(wanted));
+            }
+        }
+        if self.wants(&[TopKAccuracy, Perplexity]) {
+            let index = wanted.clamp_min(0);
+            if self.wants(&[TopKAccuracy]) {
+                let right = outputs.clone().gather(1, index.clone());
+                let better = outputs.clone().greater(right.expand([num, num_classes]));
+                let is_among = better
+                    .int()
+                    .sum_dim(1)
+                    .lower_scalar(self.settings.top_k as i64);
+                to.count("among", is_among.bool_and(counts.clone()).int().sum());
+            }
+            if self.wants(&[Perplexity]) {
+                let logs = log_softmax(outputs, 1).gather(1, index);
+                let logs = logs.mask_fill(counts.bool_not(), 0.0);
+                to.sum("log_likelihood", logs.flatten(0, 1));
+            }
+        }
+    }
+
+    /// \[batch, labels\] each.
+    fn measure_labels(&self, outputs: Tensor<2>, labels: Tensor<2>, to: &mut Measured) {
+        let [num_items, num_labels] = labels.dims();
+        let chosen = outputs.greater_scalar(0.0);
+        let wanted = labels.greater_scalar(0.5);
+        to.know("items", num_items as f64);
+        to.know("counted", (num_items * num_labels) as f64);
+        let right = chosen.clone().equal(wanted.clone()).int();
+        to.count("right", right.clone().sum());
+        let is_whole = right.sum_dim(1).equal_scalar(num_labels as i64);
+        to.count("whole", is_whole.int().sum());
+        if self.wants(&[Metric::Precision, Metric::Recall, Metric::FBeta]) {
+            let total = |of: Tensor<2, Bool>| of.int().sum_dim(0).flatten(0, 1);
+            to.counts("both", total(chosen.clone().bool_and(wanted.clone())));
+            to.counts("chosen", total(chosen));
+            to.counts("wanted", total(wanted));
+        }
+    }
+
+    /// `targets` is \[batch, values\].
+    fn measure_values(&self, outputs: Tensor<2>, targets: Tensor<2>, to: &mut Measured) {
+        let [num_items, num_values] = targets.dims();
+        to.know("items", num_items as f64);
+        let predicted = self.predicted(outputs, num_values);
+        if self.wants(&[Metric::R2, Metric::Rmse]) {
+            to.pairs(predicted.clone(), targets.clone());
+        }
+        let errors = predicted.clone() - targets.clone();
+        if self.wants(&[Metric::Mae]) {
+            to.sum("absolute", errors.clone().abs().mean_dim(1).flatten(0, 1));
+        }
+        if self.wants(&[Metric::Mse, Metric::Psnr]) {
+            let unit = f64::from(self.to_pixels.0).powi(2);
+            to.squared(unit, errors.square().mean_dim(1).flatten(0, 1));
+        }
+        if let (Some([channels, height, width]), true) = (self.image, self.wants(&[Metric::Ssim])) {
+            let (unit, zero) = self.to_pixels;
+            let images = |flat: Tensor<2>| {
+                (flat * unit + zero).reshape([num_items, channels, height, width])
+            };
+            to.sum(
+                "similarity",
+                similarities(images(predicted), images(targets)),
+            );
+        }
+    }
+
+    /// The values that outputs stand for.
+    pub fn predicted(&self, outputs: Tensor<2>, num_values: usize) -> Tensor<2> {
+        match self.loss {
+            LossFunction::GaussianNll => outputs.narrow(1, 0, num_values),
+            LossFunction::PoissonNll {
+                log_input: true, ..
+            } => outputs.exp(),
+            LossFunction::PoissonNll {
+                log_input: false, ..
+            } => softplus(outputs, 1.0),
+            _ => outputs,
+        }
+    }
+
+    /// The metrics, by name, of everything that was added up. `sum` gives what was added under a name.
+    /// Those that need all scores of a split are not among them.
+    pub fn values(&self, sum: &dyn Fn(&str) -> Option<f64>) -> Vec<(&'static str, f64)> {
+        let total = |name: &str| sum(name).unwrap_or(0.0);
+        let share = |name: &str, of: &str| total(name) / total(of).max(1.0);
+        let values = self.metrics.iter().filter(|metric| !metric.needs_scores());
+        let value = |metric: &Metric| match metric {
+            Metric::Accuracy | Metric::HammingScore => share("right", "counted"),
+            Metric::TopKAccuracy => share("among", "counted"),
+            Metric::SubsetAccuracy => share("whole", "items"),
+            Metric::Perplexity => (-share("log_likelihood", "counted")).exp(),
+            Metric::Precision => self.of_counts(sum, |c| ratio(c.both, c.chosen)),
+            Metric::Recall => self.of_counts(sum, |c| ratio(c.both, c.wanted)),
+            Metric::FBeta => {
+                let square = self.settings.beta.powi(2);
+                self.of_counts(sum, |c| {
+                    ratio((1.0 + square) * c.both, square * c.wanted + c.chosen)
+                })
+            }
+            Metric::Dice => macro_mean(sum, self.num_classes, |c| {
+                ratio(2.0 * c.both, c.wanted + c.chosen)
+            }),
+            Metric::MeanIou => macro_mean(sum, self.num_classes, |c| {
+                ratio(c.both, c.wanted + c.chosen - c.both)
+            }),
+            Metric::Mae => share("absolute", "items"),
+            Metric::Mse => share("squared", "items"),
+            Metric::Psnr => share("decibels", "items"),
+            Metric::Ssim => share("similarity", "items"),
+            Metric::Rmse => {
+                let errors: Vec<f64> = columns(sum).map(|(_, _, errors)| errors).collect();
+                let mean = errors.iter().sum::<f64>() / errors.len().max(1) as f64;
+                (mean / total("items").max(1.0)).sqrt()
+            }
+            Metric::R2 => {
+                let num = total("items").max(1.0);
+                // A target that does not vary has nothing to explain.
+                let each = columns(sum).map(|(sum, squares, errors)| {
+                    let varied = squares - sum * sum / num;
+                    if varied > 0.0 {
+                        1.0 - errors / varied
+                    } else {
+                        0.0
+                    }
+                });
+                let each: Vec<f64> = each.collect();
+                each.iter().sum::<f64>() / each.len().max(1) as f64
+            }
+            Metric::Auroc | Metric::AucPr | Metric::Loss => f64::NAN,
+        };
+        values
+            .map(|metric| (metric.name(), value(metric)))
+            .collect()
+    }
+
+    fn of_counts(&self, sum: &dyn Fn(&str) -> Option<f64>, value: impl Fn(&Count) -> f64) -> f64 {
+        let num = self.num_classes;
+        match self.settings.average {
+            Average::Macro => macro_mean(sum, num, value),
+            Average::Micro => {
+                let add = |a: Count, b: Count| Count {
+                    both: a.both + b.both,
+                    chosen: a.chosen + b.chosen,
+                    wanted: a.wanted + b.wanted,
+                };
+                counts(sum, num).reduce(add).map_or(0.0, |all| value(&all))
+            }
+        }
+    }
+}
+
+/// The structural similarity of each pair of images of pixels from 0 to 1, \[batch\], in Gaussian windows of 11x11 that lie inside
+/// the image (Wang et al., 2004).
+fn similarities(a: Tensor<4>, b: Tensor<4>) -> Tensor<1> {
+    const SIDE: usize = 11;
+    const DEVIATION: f64 = 1.5;
+    let channels = a.dims()[1];
+    let weight = |at: usize| (-(at as f64 - 5.0).powi(2) / (2.0 * DEVIATION * DEVIATION)).exp();
+    let total: f64 = (0..SIDE).map(weight).sum();
+    let window = (0..channels * SIDE * SIDE).map(|at| {
+        let at = at % (SIDE * SIDE);
+        (weight(at / SIDE) * weight(at % SIDE) / (total * total)) as f32
+    });
+    let window = TensorData::new(window.collect::<Vec<_>>(), [channels, 1, SIDE, SIDE]);
+    let window = Tensor::<4>::from_data(window, &a.device());
+    let options = ConvOptions::new([1, 1], [0, 0], [1, 1], channels);
+    let mean = |images: Tensor<4>| conv2d(images, window.clone(), None, options.clone());
+    let (mean_a, mean_b) = (mean(a.clone()), mean(b.clone()));
+    let (square_a, square_b) = (mean_a.clone().square(), mean_b.clone().square());
+    let product = mean_a * mean_b;
+    let variances =
+        mean(a.clone().square()) + mean(b.clone().square()) - square_a.clone() - square_b.clone();
+    let covariance = mean(a * b) - product.clone();
+    let (c1, c2) = (0.01f64.powi(2), 0.03f64.powi(2));
+    let above = (product * 2.0 + c1) * (covariance * 2.0 + c2);
+    let below = (square_a + square_b + c1) * (variances + c2);
+    let map: Tensor<2> = (above / below).flatten(1, 3);
+    map.mean_dim(1).squeeze_dim(1)
+}
+
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+/// The mean over the classes that occur, in the data or in the predictions.
+fn macro_mean(sum: &dyn Fn(&str) -> Option<f64>, num: usize, value: impl Fn(&Count) -> f64) -> f64 {
+    let occurring = counts(sum, num).filter(|count| count.chosen + count.wanted > 0.0);
+    let values: Vec<f64> = occurring.map(|count| value(&count)).collect();
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// Decisions about one class or label.
+struct Count {
+    both: f64,
+    chosen: f64,
+    wanted: f64,
+}
+
+fn counts(sum: &dyn Fn(&str) -> Option<f64>, num: usize) -> impl Iterator<Item = Count> {
+    (0..num).map(move |class| {
+        let of = |what: &str| sum(&format!("{what} {class}")).unwrap_or(0.0);
+        Count {
+            both: of("both"),
+            chosen: of("chosen"),
+            wanted: of("wanted"),
+        }
+    })
+}
+
+/// For each value of an item: the sum of the targets, of their squares, and of the squared errors.
+fn columns(sum: &dyn Fn(&str) -> Option<f64>) -> impl Iterator<Item = (f64, f64, f64)> {
+    (0..).map_while(move |value| {
+        let of = |what: &str| sum(&format!("{what} {value}"));
+        Some((of("sum")?, of("squares")?, of("errors")?))
+    })
+}
+
+/// The whole numbers of a tensor in order.
+pub fn whole_numbers(tensor: Tensor<1, Int>) -> Result<Vec<i64>, TensorReadError> {
+    Ok(tensor.try_into_data()?.iter::<i64>().collect())
+}
+
+/// The values of a tensor in order.
+pub fn numbers<const D: usize>(tensor: Tensor<D>) -> Result<Vec<f64>, TensorReadError> {
+    Ok(tensor.try_into_data()?.iter::<f64>().collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! Metrics that look at the order of all scores of a split.
+
+use burn::tensor::activation::log_softmax;
+use burn::tensor::{Int, Tensor, TensorReadError};
+
+use super::{numbers, whole_numbers};
+use crate::targets::Targets;
+use runner_core::spec::metric::Metric;
+
+/// The scores of a whole split, for the metrics that look at their order.
+#[derive(Clone, Debug, Default)]
+pub struct Ranked {
+    num_classes: usize,
+    /// \[items, classes\]
+    scores: Vec<f64>,
+    /// Whether the item is of the class.
+    truths: Vec<bool>,
+}
+
+impl Ranked {
+    /// Keeps the scores of a batch, as `Scores::add` takes it.
+    pub fn add(&mut self, outputs: Tensor<2>, targets: &Targets) -> Result<(), TensorReadError> {
+        let [_, num_classes] = outputs.dims();
+        self.num_classes = num_classes;
+        match targets {
+            Targets::Classes(classes) => {
+                self.scores.extend(numbers(log_softmax(outputs, 1))?);
+                let classes: Tensor<1, Int> = classes.clone().flatten(0, 1);
+                for class in whole_numbers(classes)? {
+                    self.truths
+                        .extend((0..num_classes).map(|at| at as i64 == class));
+                }
+            }
+            Targets::Values(labels) => {
+                self.scores.extend(numbers(outputs)?);
+                let labels = numbers(labels.clone())?;
+                self.truths
+                    .extend(labels.into_iter().map(|label| label > 0.5));
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of a metric: each class against the rest, mean over the classes of which there are both.
+    pub fn value(&self, metric: Metric) -> f64 {
+        let values = (0..self.num_classes).filter_map(|class| {
+            let of_class = (class..self.scores.len()).step_by(self.num_classes);
+            let mut pairs: Vec<(f64, bool)> = of_class
+                .map(|at| (self.scores[at], self.truths[at]))
+                .collect();
+            pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
+            match metric {
+                Metric::Auroc => auroc(&pairs),
+                _ => average_precision(&pairs),
+            }
+        });
+        let values: Vec<f64> = values.collect();
+        values.iter().sum::<f64>() / values.len().max(1) as f64
+    }
+}
+
+/// Groups of equal scores, highest first: how many are of the class, and how many not.
+fn groups(pairs: &[(f64, bool)]) -> impl Iterator<Item = (f64, f64)> {
+    pairs.chunk_by(|a, b| a.0 == b.0).map(|group| {
+        let positive = group.iter().filter(|(_, truth)| *truth).count();
+        (positive as f64, (group.len() - positive) as f64)
+    })
+}
+
+/// The share of pairs of an item of the class and another in which the first scores higher, ties for half
+/// (Mann and Whitney, 1947).
+fn auroc(pairs: &[(f64, bool)]) -> Option<f64> {
+    let (mut positives, mut negatives, mut won) = (0.0, 0.0, 0.0);
+    for (positive, negative) in groups(pairs) {
+        won += negative * (positives + positive / 2.0);
+        positives += positive;
+        negatives += negative;
+    }
+    (positives > 0.0 && negatives > 0.0).then(|| won / (positives * negatives))
+}
+
+/// The sum of precisions, each times the recall that its threshold adds.
+fn average_precision(pairs: &[(f64, bool)]) -> Option<f64> {
+    let total = pairs.iter().filter(|(_, truth)| *truth).count() as f64;
+    let (mut positives, mut seen, mut sum) = (0.0, 0.0, 0.0);
+    for (positive, negative) in groups(pairs) {
+        positives += positive;
+        seen += positive + negative;
+        sum += positive * positives / seen;
+    }
+    (total > 0.0).then(|| sum / total)
+}

@@ -1,0 +1,227 @@
+//! A tensor whose rank is known at run time, over Burn's tensors whose rank is a constant.
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+
+use crate::finite::is_finite;
+use crate::function::Combine;
+
+/// A float tensor of rank 1 to 5, or tokens.
+#[derive(Clone, Debug)]
+pub enum DynTensor {
+    /// Rank 1.
+    R1(Tensor<1>),
+    /// Rank 2.
+    R2(Tensor<2>),
+    /// Rank 3.
+    R3(Tensor<3>),
+    /// Rank 4.
+    R4(Tensor<4>),
+    /// Rank 5.
+    R5(Tensor<5>),
+    /// Tokens, \[batch, length\].
+    Tokens(Tensor<2, Int>),
+}
+
+/// Applies a function that keeps the rank to the tensor of numbers inside.
+#[macro_export]
+macro_rules! map_rank {
+    ($value:expr, $tensor:ident => $result:expr) => {
+        match $value {
+            $crate::tensor::DynTensor::R1($tensor) => $crate::tensor::DynTensor::R1($result),
+            $crate::tensor::DynTensor::R2($tensor) => $crate::tensor::DynTensor::R2($result),
+            $crate::tensor::DynTensor::R3($tensor) => $crate::tensor::DynTensor::R3($result),
+            $crate::tensor::DynTensor::R4($tensor) => $crate::tensor::DynTensor::R4($result),
+            $crate::tensor::DynTensor::R5($tensor) => $crate::tensor::DynTensor::R5($result),
+            $crate::tensor::DynTensor::Tokens(_) => panic!("tokens where numbers are needed"),
+        }
+    };
+}
+pub use map_rank;
+
+/// The planner has checked all shapes: another rank here is a mistake of the program.
+macro_rules! rank_getter {
+    ($name:ident, $variant:ident, $rank:literal) => {
+        #[doc = concat!("The tensor, which has rank ", $rank, ".")]
+        pub fn $name(self) -> Tensor<$rank> {
+            match self {
+                DynTensor::$variant(tensor) => tensor,
+                other => panic!(
+                    concat!("rank ", $rank, " was planned, found {:?}"),
+                    other.dims()
+                ),
+            }
+        }
+    };
+}
+
+impl DynTensor {
+    /// Whether all numbers are finite.
+    pub fn is_finite(&self) -> bool {
+        match self.clone() {
+            DynTensor::R1(tensor) => is_finite(tensor),
+            DynTensor::R2(tensor) => is_finite(tensor),
+            DynTensor::R3(tensor) => is_finite(tensor),
+            DynTensor::R4(tensor) => is_finite(tensor),
+            DynTensor::R5(tensor) => is_finite(tensor),
+            DynTensor::Tokens(_) => true,
+        }
+    }
+
+    /// A tensor of `values` with `shape` on `device`, in the device's own precision.
+    ///
+    /// # Panics
+    /// If the shape has no or more than 5 dimensions, or does not fit the number of values.
+    pub fn from_values(values: Vec<f32>, shape: &[usize], device: &Device) -> Self {
+        Self::from_data(TensorData::new(values, shape.to_vec()), device)
+    }
+
+    /// Data on a device: tokens of whole numbers, else numbers in the device's own precision.
+    ///
+    /// # Panics
+    /// If it has no or more than 5 dimensions, or if tokens have others than 2.
+    pub fn from_data(data: TensorData, device: &Device) -> Self {
+        if data.dtype().is_int() {
+            return DynTensor::Tokens(Tensor::from_data(data, device));
+        }
+        match data.shape().len() {
+            1 => DynTensor::R1(Tensor::from_data(data, device)),
+            2 => DynTensor::R2(Tensor::from_data(data, device)),
+            3 => DynTensor::R3(Tensor::from_data(data, device)),
+            4 => DynTensor::R4(Tensor::from_data(data, device)),
+            5 => DynTensor::R5(Tensor::from_data(data, device)),
+            rank => panic!("tensors have 1 to 5 dimensions, found {rank}"),
+        }
+    }
+
+    rank_getter!(r3, R3, 3);
+    rank_getter!(r4, R4, 4);
+    rank_getter!(r5, R5, 5);
+
+    /// The tokens.
+    pub fn tokens(self) -> Tensor<2, Int> {
+        match self {
+            DynTensor::Tokens(tensor) => tensor,
+            other => panic!("tokens were planned, found {:?}", other.dims()),
+        }
+    }
+
+    /// \[batch, ..\] to \[batch, product\].
+    pub fn flatten(self) -> Tensor<2> {
+        match self {
+            DynTensor::R1(t) => t.unsqueeze_dim(1),
+            DynTensor::R2(t) => t,
+            DynTensor::R3(t) => t.flatten(1, 2),
+            DynTensor::R4(t) => t.flatten(1, 3),
+            DynTensor::R5(t) => t.flatten(1, 4),
+            DynTensor::Tokens(t) => t.float(),
+        }
+    }
+
+    /// The sizes, the batch included.
+    pub fn dims(&self) -> Vec<usize> {
+        match self {
+            DynTensor::R1(t) => t.dims().to_vec(),
+            DynTensor::R2(t) => t.dims().to_vec(),
+            DynTensor::R3(t) => t.dims().to_vec(),
+            DynTensor::R4(t) => t.dims().to_vec(),
+            DynTensor::R5(t) => t.dims().to_vec(),
+            DynTensor::Tokens(t) => t.dims().to_vec(),
+        }
+    }
+
+    /// Where it is.
+    pub fn device(&self) -> Device {
+        match self {
+            DynTensor::R1(t) => t.device(),
+            DynTensor::R2(t) => t.device(),
+            DynTensor::R3(t) => t.device(),
+            DynTensor::R4(t) => t.device(),
+            DynTensor::R5(t) => t.device(),
+            DynTensor::Tokens(t) => t.device(),
+        }
+    }
+
+    /// The items at some places along the first axis, in their order.
+    pub fn select(self, places: Tensor<1, Int>) -> Self {
+        match self {
+            DynTensor::Tokens(t) => DynTensor::Tokens(t.select(0, places)),
+            numbers => map_rank!(numbers, t => t.select(0, places)),
+        }
+    }
+
+    /// Number of dimensions.
+    pub fn rank(&self) -> usize {
+        self.dims().len()
+    }
+
+    /// The same numbers in another shape.
+    ///
+    /// # Panics
+    /// If the shape has no or more than 5 dimensions, or does not fit the number of values.
+    pub fn reshape(self, shape: &[usize]) -> Self {
+        match self {
+            DynTensor::R1(t) => reshaped(t, shape),
+            DynTensor::R2(t) => reshaped(t, shape),
+            DynTensor::R3(t) => reshaped(t, shape),
+            DynTensor::R4(t) => reshaped(t, shape),
+            DynTensor::R5(t) => reshaped(t, shape),
+            DynTensor::Tokens(t) => reshaped(t.float(), shape),
+        }
+    }
+
+    /// Axes in another order: the old axis of each new one.
+    pub fn permute(self, axes: &[isize]) -> Self {
+        map_rank!(self, t => {
+            let order = std::array::from_fn(|at| axes[at]);
+            t.permute(order)
+        })
+    }
+
+    /// The sum or product with a tensor of the same rank, sizes of 1 stretched.
+    pub fn combine(self, other: Self, operation: Combine) -> Self {
+        macro_rules! with {
+            ($($variant:ident)+) => {
+                match (self, other) {
+                    $((DynTensor::$variant(a), DynTensor::$variant(b)) => {
+                        DynTensor::$variant(match operation {
+                            Combine::Add => a + b,
+                            Combine::Multiply => a * b,
+                        })
+                    })+
+                    (a, b) => panic!("equal ranks were planned, found {:?} and {:?}", a.dims(), b.dims()),
+                }
+            };
+        }
+        with!(R1 R2 R3 R4 R5)
+    }
+
+    /// Tensors of one rank, one after the other along an axis.
+    pub fn cat(tensors: Vec<Self>, axis: usize) -> Self {
+        macro_rules! with {
+            ($($variant:ident)+) => {
+                match &tensors[0] {
+                    $(DynTensor::$variant(_) => {
+                        let each = tensors.into_iter().map(|tensor| match tensor {
+                            DynTensor::$variant(tensor) => tensor,
+                            other => panic!("equal ranks were planned, found {:?}", other.dims()),
+                        });
+                        DynTensor::$variant(Tensor::cat(each.collect(), axis))
+                    })+
+                    DynTensor::Tokens(_) => panic!("tokens where numbers are needed"),
+                }
+            };
+        }
+        with!(R1 R2 R3 R4 R5)
+    }
+}
+
+fn reshaped<const D: usize>(tensor: Tensor<D>, shape: &[usize]) -> DynTensor {
+    match *shape {
+        [a] => DynTensor::R1(tensor.reshape([a])),
+        [a, b] => DynTensor::R2(tensor.reshape([a, b])),
+        [a, b, c] => DynTensor::R3(tensor.reshape([a, b, c])),
+        [a, b, c, d] => DynTensor::R4(tensor.reshape([a, b, c, d])),
+        [a, b, c, d, e] => DynTensor::R5(tensor.reshape([a, b, c, d, e])),
+        _ => panic!("tensors have 1 to 5 dimensions, found {}", shape.len()),
+    }
+}

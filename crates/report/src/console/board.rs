@@ -1,0 +1,264 @@
+//! What is known of the runs of an experiment while they are trained: events in, state out. Knows no clock, no
+//! terminal and no disk, so that a board made from `events.jsonl` is the one that was shown.
+
+use super::pace::{Pace, Rest, TimeLeft};
+use runner_core::event::{Event, Outcome};
+use runner_core::plan::RunPlan;
+use runner_core::record::RunRecord;
+use runner_core::spec::backend::DeviceName;
+use runner_core::spec::section::Choice;
+
+/// The runs of one experiment.
+#[derive(Clone, Debug)]
+pub struct Board {
+    /// The experiment.
+    pub experiment: String,
+    /// The metric that is shown.
+    pub objective: String,
+    /// The runs, in the order in which they start.
+    pub rows: Vec<Row>,
+    /// Runs at once, where that is known.
+    pub slots: Option<usize>,
+    /// No other run is started.
+    pub starts_no_more: bool,
+    /// Nobody works on the experiment; the command that goes on with it.
+    pub abandoned: Option<String>,
+    pub(super) pace: Pace,
+}
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The run's id.
+    pub id: String,
+    /// Where it is.
+    pub state: State,
+    /// Where it is computed.
+    pub device: DeviceName,
+    /// The epoch in progress, from 1; 0 before the first.
+    pub epoch: usize,
+    /// Epochs of the whole training.
+    pub epochs: usize,
+    /// Optimizer updates so far.
+    pub step: usize,
+    /// Optimizer updates of the whole training.
+    pub num_steps: usize,
+    /// Optimizer updates a second, of late.
+    pub steps_per_sec: Option<f64>,
+    /// The objective after each epoch.
+    pub curve: Vec<f64>,
+    /// What it held after the last epoch, once that was measured.
+    pub held_bytes: Option<u64>,
+    pub(super) steps_per_epoch: usize,
+    pub(super) may_stop_early: bool,
+    /// Seconds of the epochs since it was last started.
+    pub(super) epoch_secs: f64,
+}
+
+/// Where a run is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum State {
+    /// It has not begun.
+    Waiting,
+    /// It is trained.
+    Running,
+    /// It has begun, and goes on after a failure or a change; how, in words.
+    Again(String),
+    /// It was asked to stop and has not ended yet.
+    Stopping,
+    /// It was begun, and nobody trains it.
+    Incomplete,
+    /// Its folder is damaged.
+    Unreadable,
+    /// It has ended.
+    Ended(Outcome),
+}
+
+impl State {
+    /// Whether a slot is taken by it.
+    pub fn is_under_way(&self) -> bool {
+        matches!(self, State::Running | State::Again(_) | State::Stopping)
+    }
+}
+
+impl Board {
+    /// Runs that wait, of which `slots` are under way at once.
+    pub fn new(experiment: &str, plans: &[RunPlan], slots: Option<usize>) -> Self {
+        let mut names: Vec<String> = plans.iter().map(|plan| plan.objective.name()).collect();
+        names.dedup();
+        Self {
+            experiment: experiment.to_owned(),
+            objective: match &names[..] {
+                [name] => name.clone(),
+                // Where runs have several, each shows its own.
+                _ => "objective".into(),
+            },
+            rows: plans.iter().map(Row::new).collect(),
+            slots,
+            starts_no_more: false,
+            abandoned: None,
+            pace: Pace::default(),
+        }
+    }
+
+    /// Takes in an event of a run, after its record has.
+    pub fn observe(&mut self, run: usize, plan: &RunPlan, event: &Event, record: &RunRecord) {
+        let row = &mut self.rows[run];
+        match event {
+            Event::RunStarted(started) => {
+                if row.state != State::Stopping {
+                    row.state = State::Running;
+                }
+                row.device = plan.adjusted(&record.attempts.adjustments).device;
+                row.step = started.resumed_step;
+                row.epoch = started.resumed_step / plan.steps_per_epoch.max(1) + 1;
+                row.curve.clear();
+                row.epoch_secs = 0.0;
+                for epoch in &started.history {
+                    row.curve.push(value(plan, &epoch.metrics));
+                }
+            }
+            Event::Progressed(progress) => {
+                row.step = progress.step;
+                row.epoch = progress.epoch;
+                row.steps_per_sec = Some(progress.steps_per_sec);
+            }
+            Event::EpochFinished(epoch) => {
+                // The first epoch of a resumed run may be the rest of one.
+                let began = record.started.as_ref();
+                let began = began.map_or(0, |started| started.resumed_step);
+                let made = epoch.step.saturating_sub(began).min(plan.steps_per_epoch);
+                let secs = epoch.train_secs + epoch.valid_secs;
+                self.pace.epoch(run, row.device, secs, made);
+                row.epoch_secs += secs;
+                row.step = epoch.step;
+                row.epoch = epoch.epoch;
+                row.steps_per_sec = Some(made as f64 / epoch.train_secs.max(1e-9));
+                row.curve.push(value(plan, &epoch.metrics));
+                let held = epoch
+                    .pool
+                    .map_or(epoch.memory_bytes, |pool| pool.reserved_bytes);
+                row.held_bytes = Some(held).filter(|bytes| *bytes > 0);
+            }
+            Event::RunRetried { attempt, class, .. } => {
+                row.begin_again(format!("retry {attempt} after {}", class.name()));
+            }
+            Event::RunAdjusted { adjustment, .. } => {
+                row.begin_again(format!("goes on with {}", adjustment.in_words()));
+                row.device = plan.adjusted(&record.attempts.adjustments).device;
+            }
+            Event::RunFinished {
+                outcome, wall_secs, ..
+            } => {
+                if *outcome == Outcome::Completed {
+                    self.pace.beside(row.device, wall_secs - row.epoch_secs);
+                }
+                row.state = State::Ended(outcome.clone());
+                row.held_bytes = None;
+            }
+            _ => {}
+        }
+    }
+
+    /// Nothing is known of a run any more.
+    pub fn begin_anew(&mut self, run: usize, plan: &RunPlan) {
+        self.rows[run] = Row::new(plan);
+    }
+
+    /// Runs that have ended, and how many of those failed.
+    pub fn num_ended(&self) -> (usize, usize) {
+        let ended = self.rows.iter().filter_map(|row| match &row.state {
+            State::Ended(outcome) => Some(matches!(outcome, Outcome::Failed { .. })),
+            _ => None,
+        });
+        ended.fold((0, 0), |(num, failed), is_failed| {
+            (num + 1, failed + usize::from(is_failed))
+        })
+    }
+
+    /// How to go on, where nobody works on what is left.
+    pub fn go_on(&self) -> Option<String> {
+        let (num_ended, _) = self.num_ended();
+        let stopped = State::Ended(Outcome::Interrupted);
+        let is_left = num_ended < self.rows.len() || self.rows.iter().any(|r| r.state == stopped);
+        let command = self.abandoned.as_ref().filter(|_| is_left)?;
+        Some(format!("nobody works on it; go on with: {command}"))
+    }
+
+    /// The places of the runs under way.
+    pub fn under_way(&self) -> impl Iterator<Item = usize> {
+        let rows = self.rows.iter().enumerate();
+        rows.filter(|(_, row)| row.state.is_under_way())
+            .map(|(run, _)| run)
+    }
+
+    /// The time left, in words; empty when nothing is left.
+    pub fn time_left(&self) -> String {
+        let mut left = self.rows.iter().filter(|row| self.is_to_do(row));
+        let at_most = left.any(|row| row.may_stop_early);
+        let rest: Vec<Rest> = self
+            .rows
+            .iter()
+            .enumerate()
+            .filter(|(_, row)| self.is_to_do(row))
+            .map(|(run, row)| Rest {
+                run,
+                device: row.device,
+                steps: row.num_steps.saturating_sub(row.step),
+                steps_per_epoch: row.steps_per_epoch,
+                has_begun: row.state.is_under_way(),
+            })
+            .collect();
+        let slots = self.slots.unwrap_or_else(|| self.under_way().count());
+        match self.pace.left(&rest, slots) {
+            TimeLeft::Unknown if self.under_way().next().is_none() => String::new(),
+            left => left.in_words(at_most),
+        }
+    }
+
+    fn is_to_do(&self, row: &Row) -> bool {
+        match row.state {
+            State::Running | State::Again(_) => true,
+            State::Waiting => !self.starts_no_more && self.abandoned.is_none(),
+            State::Stopping | State::Incomplete | State::Unreadable | State::Ended(_) => false,
+        }
+    }
+}
+
+impl Row {
+    fn new(plan: &RunPlan) -> Self {
+        Self {
+            id: plan.id.clone(),
+            state: State::Waiting,
+            device: plan.device,
+            epoch: 0,
+            epochs: plan.train.epochs,
+            step: 0,
+            num_steps: plan.num_steps(),
+            steps_per_sec: None,
+            curve: Vec::new(),
+            held_bytes: None,
+            steps_per_epoch: plan.steps_per_epoch,
+            may_stop_early: plan.train.early_stopping.is_some(),
+            epoch_secs: 0.0,
+        }
+    }
+
+    fn begin_again(&mut self, how: String) {
+        if self.state != State::Stopping {
+            self.state = State::Again(how);
+        }
+        self.steps_per_sec = None;
+        self.held_bytes = None;
+    }
+
+    /// How much of the training is done, from 0 to 1.
+    pub fn done(&self) -> f64 {
+        (self.step as f64 / self.num_steps.max(1) as f64).min(1.0)
+    }
+}
+
+fn value(plan: &RunPlan, metrics: &runner_core::event::Metrics) -> f64 {
+    let value = metrics.get(&plan.objective.name());
+    value.copied().unwrap_or(f64::NAN)
+}

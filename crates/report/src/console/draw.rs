@@ -1,0 +1,430 @@
+//! A board as lines of a terminal. One pure function of what is known and of how much room there is.
+
+use super::board::{Board, Row, State};
+use super::text::{cut, cut_name, left, plain, right, sparkline, width};
+use crate::report::short_number;
+use runner_core::event::Outcome;
+use runner_core::spec::kind::show_bytes;
+use runner_core::spec::section::Choice;
+
+/// Columns of a run's name that are not given up for other columns.
+const MIN_NAME: usize = 14;
+/// Columns of a curve.
+const CURVE: usize = 12;
+/// Lines for runs that are not given up for what else could be shown.
+const MIN_RUNS: usize = 4;
+/// Failures that are shown; the report has all of them.
+const FAILURES: usize = 3;
+
+/// What a part of a line means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Nothing particular.
+    Plain,
+    /// What names the rest.
+    Bold,
+    /// What matters less.
+    Dim,
+    /// What went wrong.
+    Bad,
+    /// What keys act on.
+    Chosen,
+}
+
+/// A line in parts.
+pub type Line = Vec<(Style, String)>;
+
+/// How a board is looked at.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    /// Columns of the terminal.
+    pub width: usize,
+    /// Lines that may be used.
+    pub height: usize,
+    /// The run that keys act on, by its board and its place there.
+    pub chosen: Option<(usize, usize)>,
+    /// What keys do, or what was asked for; empty when there are no keys.
+    pub foot: String,
+    /// Bytes of the host's memory that are free, and all.
+    pub memory: Option<(u64, u64)>,
+}
+
+/// The lines of boards, none wider than the view, and no more than it has.
+pub fn draw(boards: &[Board], view: &View) -> Vec<Line> {
+    let mut foot = foot(view);
+    let mut memory = memory(boards, view);
+    let heads: Vec<Vec<Line>> = boards.iter().map(|board| head(board, view)).collect();
+    let num_heads: usize = heads.iter().map(Vec::len).sum();
+    // Every board's head comes before any board's runs, and some runs before what keys do and the memory.
+    if view.height < num_heads + foot.len() + MIN_RUNS {
+        foot.clear();
+    }
+    let room = view.height.saturating_sub(foot.len());
+    let mut lines = Vec::new();
+    let mut body = room.saturating_sub(num_heads);
+    if body < memory.len() + MIN_RUNS {
+        memory.clear();
+    }
+    body -= memory.len();
+    for (at, (board, head)) in boards.iter().zip(heads).enumerate() {
+        lines.extend(head);
+        let runs = runs(board, at, view, body);
+        body = body.saturating_sub(runs.len());
+        lines.extend(runs);
+    }
+    lines.extend(memory);
+    lines.truncate(room);
+    lines.extend(foot);
+    lines.truncate(view.height);
+    lines.iter().map(|line| fit(line, view.width)).collect()
+}
+
+/// The text of a line.
+#[cfg(test)]
+pub fn text(line: &Line) -> String {
+    let parts = line.iter().map(|(_, text)| text.as_str());
+    parts.collect::<String>().trim_end().to_owned()
+}
+
+/// What is said of an experiment as a whole.
+fn head(board: &Board, view: &View) -> Vec<Line> {
+    let (num_ended, num_failed) = board.num_ended();
+    let under_way = board.under_way().count();
+    let incomplete = num(board, |state| *state == State::Incomplete);
+    let mut parts = vec![
+        (Style::Bold, plain(&board.experiment)),
+        (
+            Style::Plain,
+            format!("{num_ended} of {} runs ended", board.rows.len()),
+        ),
+    ];
+    if num_failed > 0 {
+        parts.push((Style::Bad, format!("{num_failed} failed")));
+    }
+    let unreadable = num(board, |state| *state == State::Unreadable);
+    if unreadable > 0 {
+        parts.push((Style::Bad, format!("{unreadable} cannot be read")));
+    }
+    if incomplete > 0 {
+        parts.push((Style::Bad, format!("{incomplete} incomplete")));
+    }
+    match board.slots {
+        Some(slots) => parts.push((Style::Plain, format!("{under_way} of {slots} slots"))),
+        None if under_way > 0 => parts.push((Style::Plain, format!("{under_way} under way"))),
+        None => {}
+    }
+    let time_left = board.time_left();
+    if !time_left.is_empty() {
+        parts.push((Style::Plain, time_left));
+    }
+    let mut lines = flow(parts, view.width);
+    if let Some(go_on) = board.go_on() {
+        lines.push(vec![(Style::Plain, cut(&plain(&go_on), view.width))]);
+    }
+    lines
+}
+
+fn num(board: &Board, is_meant: impl Fn(&State) -> bool) -> usize {
+    board.rows.iter().filter(|row| is_meant(&row.state)).count()
+}
+
+/// Parts with two spaces between, on as many lines as they need.
+fn flow(parts: Vec<(Style, String)>, columns: usize) -> Vec<Line> {
+    let mut lines: Vec<Line> = vec![Vec::new()];
+    let mut used = 0;
+    for (style, part) in parts {
+        let wide = width(&part);
+        if used > 0 && used + 2 + wide > columns {
+            lines.push(Vec::new());
+            used = 0;
+        }
+        if let Some(line) = lines.last_mut() {
+            if used > 0 {
+                line.push((Style::Plain, "  ".into()));
+                used += 2;
+            }
+            line.push((style, part));
+            used += wide;
+        }
+    }
+    lines
+}
+
+/// What runs under way hold, where it was measured, and what the host has.
+fn memory(boards: &[Board], view: &View) -> Vec<Line> {
+    let rows = || {
+        let rows = boards.iter().flat_map(|board| &board.rows);
+        rows.filter(|row| row.state.is_under_way())
+    };
+    if rows().next().is_none() {
+        return Vec::new();
+    }
+    let mut by_device: Vec<(String, u64)> = Vec::new();
+    for row in rows() {
+        let Some(held) = row.held_bytes else { continue };
+        let device = row.device.to_string();
+        match by_device.iter_mut().find(|(known, _)| *known == device) {
+            Some((_, bytes)) => *bytes += held,
+            None => by_device.push((device, held)),
+        }
+    }
+    let mut parts = vec![(Style::Plain, "memory".to_owned())];
+    for (device, bytes) in by_device {
+        parts.push((
+            Style::Plain,
+            format!("{} held on {device}", show_bytes(bytes)),
+        ));
+    }
+    let unknown = rows().filter(|row| row.held_bytes.is_none()).count();
+    if unknown > 0 {
+        parts.push((Style::Dim, format!("{unknown} not measured yet")));
+    }
+    if let Some((free, all)) = view.memory {
+        let host = format!(
+            "{} of {} free on the host",
+            show_bytes(free),
+            show_bytes(all)
+        );
+        parts.push((Style::Dim, host));
+    }
+    flow(parts, view.width)
+}
+
+/// The runs under way, those that wait, and failures, in so many lines at most.
+fn runs(board: &Board, at: usize, view: &View, room: usize) -> Vec<Line> {
+    let under_way: Vec<usize> = board.under_way().collect();
+    let mut end = Vec::new();
+    let waiting: Vec<&Row> = board
+        .rows
+        .iter()
+        .filter(|row| row.state == State::Waiting)
+        .collect();
+    if !waiting.is_empty() {
+        let names: Vec<_> = waiting.iter().take(20).map(|row| plain(&row.id)).collect();
+        let how = match board.starts_no_more || board.abandoned.is_some() {
+            true => "not started",
+            false => "waiting",
+        };
+        let text = format!("{} {how}: {}", waiting.len(), names.join(", "));
+        end.push(vec![(Style::Dim, cut(&text, view.width))]);
+    }
+    let failed = board.rows.iter().rev().filter_map(|row| match &row.state {
+        State::Ended(Outcome::Failed { class, message, .. }) => {
+            let text = format!("failed  {}  {}: {}", row.id, class.name(), message);
+            Some(vec![(Style::Bad, cut(&plain(&text), view.width))])
+        }
+        _ => None,
+    });
+    end.extend(failed.take(FAILURES));
+    let for_runs = if under_way.is_empty() { 0 } else { 2 };
+    end.truncate((room / 2).min(room.saturating_sub(for_runs)));
+    let room = room - end.len();
+    let mut lines = Vec::new();
+    // A head, a run, and a line for those that do not fit.
+    if !under_way.is_empty() && room >= 2 {
+        let columns = Columns::new(board, &under_way, view.width);
+        let all_fit = under_way.len() < room;
+        let shown = if all_fit {
+            under_way.len()
+        } else {
+            (room - 2).max(1)
+        };
+        let chosen = view.chosen.filter(|(on, _)| *on == at);
+        let chosen = chosen.and_then(|(_, run)| under_way.iter().position(|r| *r == run));
+        // The chosen one is always among those that are shown.
+        let first = chosen.map_or(0, |at| (at + 1).saturating_sub(shown));
+        lines.push(columns.head(board));
+        for (place, run) in under_way.iter().enumerate().skip(first).take(shown) {
+            lines.push(columns.row(&board.rows[*run], Some(place) == chosen));
+        }
+        let hidden = under_way.len() - shown;
+        if hidden > 0 && lines.len() < room {
+            lines.push(vec![(Style::Dim, format!("  {hidden} more under way"))]);
+        }
+    }
+    lines.extend(end);
+    lines
+}
+
+/// The columns that a terminal has room for.
+struct Columns {
+    name: usize,
+    epoch: usize,
+    value: Option<usize>,
+    curve: usize,
+    rate: bool,
+    held: bool,
+    bar: usize,
+}
+
+const RATE: usize = 9;
+const HELD: usize = 10;
+const VALUE: usize = 9;
+
+impl Columns {
+    fn new(board: &Board, under_way: &[usize], columns: usize) -> Self {
+        let rows = || under_way.iter().map(|run| &board.rows[*run]);
+        let wanted = rows().map(|row| width(&row.id)).max().unwrap_or(0).max(3);
+        let epochs = rows().map(|row| row.epochs).max().unwrap_or(0);
+        let epoch = (2 * epochs.to_string().len() + 1).max(5);
+        // A mark, the name, and how much is done.
+        let fixed = 2 + 2 + epoch + 6;
+        let mut of = Self {
+            name: 0,
+            epoch,
+            value: None,
+            curve: 0,
+            rate: false,
+            held: false,
+            bar: 0,
+        };
+        let name = wanted.min(MIN_NAME.max(columns / 3));
+        let mut free = columns.saturating_sub(fixed + name);
+        let mut take = |wide: usize| {
+            let fits = free >= wide;
+            free -= if fits { wide } else { 0 };
+            fits
+        };
+        let metric = width(&board.objective).clamp(VALUE, VALUE + 1 + CURVE);
+        if take(VALUE + 2) {
+            of.value = Some(VALUE);
+        }
+        if of.value.is_some() && take(CURVE + 1) {
+            of.curve = CURVE;
+            of.value = Some(VALUE.max(metric.saturating_sub(CURVE + 1)));
+        }
+        of.rate = take(RATE + 2);
+        of.held = take(HELD + 2);
+        if take(12) {
+            of.bar = 12;
+        }
+        of.name = (name + free)
+            .min(wanted)
+            .max(columns.saturating_sub(fixed).min(3));
+        of
+    }
+
+    fn head(&self, board: &Board) -> Line {
+        let mut line = format!(
+            "  {}  {}",
+            left("run", self.name),
+            right("epoch", self.epoch)
+        );
+        if self.bar > 0 {
+            line += &" ".repeat(self.bar);
+        }
+        line += "  done";
+        if let Some(value) = self.value {
+            let columns = value + if self.curve > 0 { 1 + self.curve } else { 0 };
+            line += "  ";
+            line += &left(&board.objective, columns);
+        }
+        if self.rate {
+            line += "  ";
+            line += &right("steps/s", RATE);
+        }
+        if self.held {
+            line += "  ";
+            line += &right("memory", HELD);
+        }
+        vec![(Style::Dim, line)]
+    }
+
+    fn row(&self, row: &Row, is_chosen: bool) -> Line {
+        let style = if is_chosen {
+            Style::Chosen
+        } else {
+            Style::Plain
+        };
+        let mark = if is_chosen { "> " } else { "  " };
+        let mut line = vec![(
+            style,
+            format!(
+                "{mark}{}",
+                left(&cut_name(&plain(&row.id), self.name), self.name)
+            ),
+        )];
+        let note = match &row.state {
+            State::Again(how) => Some(how.clone()),
+            State::Stopping => Some("stopping".to_owned()),
+            _ => None,
+        };
+        let epoch = format!("{}/{}", row.epoch, row.epochs);
+        let mut rest = format!("  {}", right(&epoch, self.epoch));
+        if self.bar > 0 {
+            rest += "  ";
+            rest += &bar(row.done(), self.bar - 2);
+        }
+        rest += &right(&format!("{:.0} %", (row.done() * 100.0).floor()), 6);
+        line.push((Style::Plain, rest));
+        if let Some(note) = note {
+            line.push((Style::Bad, format!("  {}", plain(&note))));
+            return line;
+        }
+        let mut rest = String::new();
+        if let Some(columns) = self.value {
+            let newest = row.curve.last();
+            let newest = newest.map_or(String::new(), |value| short_number(*value));
+            rest += "  ";
+            rest += &left(&newest, columns);
+        }
+        if self.curve > 0 {
+            rest += " ";
+            rest += &left(&sparkline(&row.curve, self.curve), self.curve);
+        }
+        if self.rate {
+            let rate = row.steps_per_sec.filter(|rate| rate.is_finite());
+            let rate = rate.map_or(String::new(), short_number);
+            rest += "  ";
+            rest += &right(&rate, RATE);
+        }
+        if self.held {
+            rest += "  ";
+            rest += &right(&row.held_bytes.map_or(String::new(), show_bytes), HELD);
+        }
+        line.push((Style::Plain, rest));
+        line
+    }
+}
+
+fn bar(done: f64, columns: usize) -> String {
+    let full = (done * columns as f64) as usize;
+    let full = full.min(columns);
+    "━".repeat(full) + &"╌".repeat(columns - full)
+}
+
+fn foot(view: &View) -> Vec<Line> {
+    let parts = view.foot.split("  ").filter(|part| !part.is_empty());
+    let parts = parts.flat_map(|part| broken(&plain(part), view.width));
+    match view.foot.is_empty() {
+        true => Vec::new(),
+        false => flow(parts.map(|part| (Style::Dim, part)).collect(), view.width),
+    }
+}
+
+/// A text in pieces that are no wider than that, broken between words.
+fn broken(text: &str, columns: usize) -> Vec<String> {
+    let mut pieces: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match pieces.last_mut() {
+            Some(piece) if width(piece) + 1 + width(word) <= columns => {
+                piece.push(' ');
+                piece.push_str(word);
+            }
+            _ => pieces.push(word.to_owned()),
+        }
+    }
+    pieces
+}
+
+/// A line cut to a width.
+fn fit(line: &Line, columns: usize) -> Line {
+    let mut free = columns;
+    let mut kept = Vec::new();
+    for (style, part) in line {
+        let part = cut(part, free);
+        free -= width(&part);
+        kept.push((*style, part));
+    }
+    kept
+}

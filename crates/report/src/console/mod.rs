@@ -1,0 +1,307 @@
+//! Live progress: events in, words and a board out, all to standard error. On a terminal the board stands below the
+//! lines that scroll by; elsewhere there are the lines alone.
+//!
+//! `board` is what is known, `pace` how long the rest takes, `draw` the board as lines of text, `words` an event as a
+//! line, `keys` what keys mean. None of them knows a terminal; `screen` draws on one and `terminal` has its settings.
+
+mod board;
+mod draw;
+mod fetching;
+mod keys;
+mod pace;
+mod screen;
+mod terminal;
+#[cfg(test)]
+mod tests;
+mod text;
+mod words;
+
+use std::io::Stderr;
+use std::time::{Duration, Instant};
+
+pub use board::{Board, Row, State};
+use draw::{View, draw};
+pub use fetching::Fetching;
+pub use keys::Command;
+use keys::Keys;
+pub use pace::duration;
+use runner_core::event::Event;
+use runner_core::plan::RunPlan;
+use runner_core::record::{RunRecord, available_memory, total_memory};
+use runner_core::spec::{printable_in_color, printable_lines};
+use screen::Screen;
+use terminal::Terminal;
+
+/// How often a long run gets a line where there is no board.
+const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
+
+/// How often the board is drawn and keys are looked for.
+pub const TICK: Duration = Duration::from_millis(100);
+
+/// How often the host's memory is looked at.
+const MEMORY_INTERVAL: Duration = Duration::from_secs(2);
+
+/// The most lines of a board: more would push all else off the screen.
+const MAX_HEIGHT: usize = 30;
+
+/// How much is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// A board or lines.
+    Normal,
+    /// Nothing but failures.
+    Quiet,
+}
+
+/// What is shown, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// How much.
+    pub mode: Mode,
+    /// Whether there may be a board, if standard error is a terminal.
+    pub may_draw: bool,
+    /// Whether it may be coloured.
+    pub color: bool,
+    /// Whether keys may change what is trained, and not only what is seen.
+    pub may_change: bool,
+}
+
+/// Shows the runs of experiments.
+pub struct Console {
+    look: Look,
+    boards: Vec<Board>,
+    canvas: Option<Canvas>,
+    keys: Keys,
+    /// Nothing is done by keys any more.
+    is_over: bool,
+    last_tick: Option<Instant>,
+    started: Instant,
+    last_plain: Vec<Vec<Option<Instant>>>,
+}
+
+/// Where the board is drawn.
+struct Canvas {
+    terminal: Terminal,
+    screen: Screen<Stderr>,
+    /// Whether this process has the terminal; a board that is drawn from the background is in the way.
+    is_ours: bool,
+    memory: Option<(u64, u64)>,
+    memory_looked_at: Option<Instant>,
+}
+
+impl Console {
+    /// Shows boards.
+    pub fn new(boards: Vec<Board>, look: Look) -> Self {
+        let may_draw = look.mode == Mode::Normal && look.may_draw;
+        let terminal = may_draw.then(Terminal::open).flatten();
+        let canvas = terminal.map(|terminal| Canvas {
+            terminal,
+            screen: Screen::new(std::io::stderr(), look.color),
+            is_ours: false,
+            memory: None,
+            memory_looked_at: None,
+        });
+        let last_plain = boards.iter().map(|board| vec![None; board.rows.len()]);
+        let mut console = Self {
+            keys: Keys::new(look.may_change),
+            look,
+            last_plain: last_plain.collect(),
+            boards,
+            canvas,
+            is_over: false,
+            last_tick: None,
+            started: Instant::now(),
+        };
+        console.redraw();
+        console
+    }
+
+    /// What is known.
+    pub fn boards(&self) -> &[Board] {
+        &self.boards
+    }
+
+    /// What is known, to be changed.
+    pub fn boards_mut(&mut self) -> &mut [Board] {
+        &mut self.boards
+    }
+
+    /// Shows another board in the place of one.
+    pub fn replace(&mut self, at: usize, board: Board) {
+        self.last_plain[at] = vec![None; board.rows.len()];
+        self.boards[at] = board;
+    }
+
+    /// Shows an event of a run of a board, after its record has taken it in.
+    pub fn observe(
+        &mut self,
+        (at, run): (usize, usize),
+        plan: &RunPlan,
+        event: &Event,
+        record: &RunRecord,
+    ) {
+        let board = &mut self.boards[at];
+        board.observe(run, plan, event, record);
+        let counts = (board.num_ended().0, board.rows.len());
+        for said in words::of(event, plan, record, counts) {
+            match said.is_trouble {
+                true => self.tell(&said.text),
+                false => self.line(&said.text),
+            }
+        }
+        if matches!(event, Event::Progressed(_) | Event::EpochFinished(_)) {
+            self.plain_progress((at, run), plan, record);
+        }
+    }
+
+    /// A line about a long run from time to time, where there is no board.
+    fn plain_progress(&mut self, (at, run): (usize, usize), plan: &RunPlan, record: &RunRecord) {
+        if self.is_drawing() {
+            return;
+        }
+        let board = &self.boards[at];
+        let row = &board.rows[run];
+        let last = self.last_plain[at][run].unwrap_or(self.started);
+        if last.elapsed() > PLAIN_INTERVAL && row.step != row.num_steps {
+            self.last_plain[at][run] = Some(Instant::now());
+            let rate = row.steps_per_sec.unwrap_or(0.0);
+            let mut text = words::progress(plan, row.epoch, rate, record);
+            let left = board.time_left();
+            if !left.is_empty() {
+                text += &format!("; all runs: {left}");
+            }
+            self.line(&text);
+        }
+    }
+
+    /// Reads keys and draws the board again, when it is time for that. Returns what was asked for.
+    pub fn tick(&mut self) -> Vec<Command> {
+        let Some(canvas) = &mut self.canvas else {
+            return Vec::new();
+        };
+        if self.last_tick.is_some_and(|last| last.elapsed() < TICK) {
+            return Vec::new();
+        }
+        self.last_tick = Some(Instant::now());
+        let pressed = match canvas.is_ours {
+            true => canvas.terminal.keys(),
+            false => Vec::new(),
+        };
+        let commands = pressed.into_iter();
+        let commands: Vec<Command> = commands
+            .filter_map(|key| self.keys.press(key, &mut self.boards))
+            .collect();
+        self.redraw();
+        commands
+    }
+
+    fn redraw(&mut self) {
+        let Some(canvas) = &mut self.canvas else {
+            return;
+        };
+        let (is_ours, is_anew) = canvas.terminal.is_ours();
+        if canvas.is_ours && (!is_ours || is_anew) {
+            // The shell has written below the board.
+            let _ = canvas.screen.leave();
+        }
+        canvas.is_ours = is_ours;
+        if !is_ours {
+            return;
+        }
+        let looked = canvas.memory_looked_at;
+        if looked.is_none_or(|looked| looked.elapsed() > MEMORY_INTERVAL) {
+            canvas.memory_looked_at = Some(Instant::now());
+            canvas.memory = Some((available_memory(), total_memory())).filter(|(_, all)| *all > 0);
+        }
+        let size = terminal_size::terminal_size_of(std::io::stderr());
+        let (columns, lines) = size.map_or((80, 24), |(width, height)| (width.0, height.0));
+        self.keys.choose(&self.boards);
+        let view = View {
+            // Terminals differ in what happens after the last column.
+            width: usize::from(columns).saturating_sub(1),
+            // A line of what scrolls by stays in sight.
+            height: usize::from(lines).saturating_sub(1).min(MAX_HEIGHT),
+            chosen: self.keys.chosen,
+            foot: match canvas.terminal.has_keys() && !self.is_over {
+                true => self.keys.foot(),
+                false => String::new(),
+            },
+            memory: canvas.memory,
+        };
+        let _ = canvas.screen.draw(draw(&self.boards, &view));
+    }
+
+    fn is_drawing(&self) -> bool {
+        self.canvas.as_ref().is_some_and(|canvas| canvas.is_ours)
+    }
+
+    /// Writes a line above the board, unless quiet was asked for.
+    pub fn line(&mut self, text: &str) {
+        if self.look.mode == Mode::Normal {
+            self.tell(text);
+        }
+    }
+
+    /// Writes a line above the board.
+    pub fn tell(&mut self, text: &str) {
+        match &mut self.canvas {
+            Some(canvas) if canvas.is_ours => {
+                let _ = canvas.screen.insert(text);
+            }
+            _ => eprintln_lossy(text),
+        }
+    }
+
+    /// Makes way for words of others; the board is drawn again with the next tick.
+    pub fn make_way(&mut self) {
+        if let Some(canvas) = &mut self.canvas
+            && canvas.is_ours
+        {
+            let _ = canvas.screen.clear();
+        }
+    }
+
+    /// Takes the board away, and gives the terminal back.
+    pub fn close(&mut self) {
+        if let Some(mut canvas) = self.canvas.take()
+            && canvas.is_ours
+        {
+            let _ = canvas.screen.clear();
+        }
+    }
+
+    /// Leaves the board as it is, and gives the terminal back.
+    pub fn leave(&mut self) {
+        self.is_over = true;
+        self.redraw();
+        if let Some(mut canvas) = self.canvas.take()
+            && canvas.is_ours
+        {
+            let _ = canvas.screen.leave();
+        }
+    }
+
+    /// Whether there is a terminal for a board.
+    pub fn has_board(&self) -> bool {
+        self.canvas.is_some()
+    }
+
+    /// The boards as plain lines, with a line for each run.
+    pub fn plain(&self) -> String {
+        let boards: Vec<String> = self.boards.iter().map(words::board).collect();
+        boards.join("\n")
+    }
+}
+
+/// Writes lines to standard error without what a terminal would obey; when nobody reads them, nothing is lost that the
+/// record lacks.
+pub fn eprintln_lossy(text: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "{}", printable_lines(text));
+}
+
+/// As [`eprintln_lossy`], for what may be coloured.
+pub fn eprint_in_color(text: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "{}", printable_in_color(text));
+}

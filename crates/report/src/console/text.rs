@@ -1,0 +1,130 @@
+//! Texts in a terminal: how wide they are, cut to a width, and free of what would move the cursor.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use runner_core::spec::printable;
+
+/// The columns that a text takes.
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// A text on one line, without what a terminal would obey: names and messages come from files and from other programs.
+pub fn plain(text: &str) -> String {
+    let spaced = text.replace(['\n', '\r', '\t'], " ");
+    printable(&spaced).into_owned()
+}
+
+/// A text of several lines without other control characters.
+pub fn plain_lines(text: &str) -> String {
+    let lines: Vec<_> = text.lines().map(plain).collect();
+    lines.join("\n")
+}
+
+/// A text cut to so many columns, with `…` where something is missing.
+pub fn cut(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let mut kept = String::new();
+    let mut used = 0;
+    for c in text.chars() {
+        used += c.width().unwrap_or(0);
+        if used + 1 > columns {
+            break;
+        }
+        kept.push(c);
+    }
+    if columns > 0 {
+        kept.push('…');
+    }
+    kept
+}
+
+/// A name cut to so many columns in its middle: names of runs begin alike, and differ at their end.
+pub fn cut_name(name: &str, columns: usize) -> String {
+    let all = width(name);
+    if all <= columns || columns < 4 {
+        return cut(name, columns);
+    }
+    let start = cut(name, columns / 3);
+    let mut end = String::new();
+    let mut used = width(&start);
+    for c in name.chars().rev() {
+        used += c.width().unwrap_or(0);
+        if used > columns {
+            break;
+        }
+        end.insert(0, c);
+    }
+    start + &end
+}
+
+/// A text in exactly so many columns, on the left.
+pub fn left(text: &str, columns: usize) -> String {
+    let text = cut(text, columns);
+    let missing = columns.saturating_sub(width(&text));
+    text + &" ".repeat(missing)
+}
+
+/// A text in exactly so many columns, on the right.
+pub fn right(text: &str, columns: usize) -> String {
+    let text = cut(text, columns);
+    " ".repeat(columns.saturating_sub(width(&text))) + &text
+}
+
+/// A curve in so many columns at most: each is the last value of its stretch, from the lowest to the highest of
+/// all. Where a value is no number there is a gap.
+pub fn sparkline(values: &[f64], columns: usize) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let num = values.len().min(columns);
+    let finite = || values.iter().copied().filter(|v| v.is_finite());
+    let low = finite().fold(f64::INFINITY, f64::min);
+    let high = finite().fold(f64::NEG_INFINITY, f64::max);
+    let bar = |value: f64| {
+        if !value.is_finite() {
+            return ' ';
+        }
+        // Of halves, so that the span of two large numbers is one.
+        let span = high / 2.0 - low / 2.0;
+        let share = match span > 0.0 {
+            true => (value / 2.0 - low / 2.0) / span,
+            false => 0.5,
+        };
+        BARS[((share * 8.0) as usize).min(7)]
+    };
+    (1..=num)
+        .map(|n| bar(values[n * values.len() / num - 1]))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_is_as_wide_as_there_is_room() {
+        assert_eq!(sparkline(&[], 8), "");
+        assert_eq!(sparkline(&[3.0], 8), "▅");
+        assert_eq!(sparkline(&[0.0, 0.5, 1.0], 8), "▁▅█");
+        assert_eq!(sparkline(&[0.0, f64::NAN, 1.0], 8), "▁ █");
+        assert_eq!(sparkline(&[f64::MIN, f64::MAX], 2), "▁█");
+        let long: Vec<f64> = (0..1000).map(f64::from).collect();
+        assert_eq!(sparkline(&long, 8), "▁▂▃▄▅▆▇█");
+        assert_eq!(sparkline(&long, 0), "");
+    }
+
+    #[test]
+    fn texts_fit_and_move_no_cursor() {
+        assert_eq!(cut("hidden=64", 6), "hidde…");
+        assert_eq!(cut("日本語", 4), "日…");
+        assert_eq!(left("日本", 5), "日本 ");
+        assert_eq!(right("7", 3), "  7");
+        assert_eq!(cut("a", 0), "");
+        assert_eq!(cut_name("hidden=64,rate=0.01-s1", 12), "hid…=0.01-s1");
+        assert_eq!(cut_name("hidden=64-s1", 12), "hidden=64-s1");
+        assert_eq!(cut_name("hidden=64-s1", 3), "hi…");
+        assert_eq!(plain("a\u{1b}[2Jb\nc"), "a\\u001b[2Jb c");
+        assert_eq!(plain_lines("a\r\nb\u{7}"), "a\nb\\u0007");
+    }
+}

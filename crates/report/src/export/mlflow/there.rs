@@ -1,0 +1,140 @@
+//! What the server holds of a run, and sending what it lacks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value as Json, json};
+
+use super::values::{name, number, pairs, params, text};
+use super::{Server, ServerError, Unfinished};
+use crate::export::{Exported, Point};
+use runner_core::event::Outcome;
+
+/// How many of each the server takes in one request.
+const MAX_METRICS: usize = 1000;
+const MAX_PARAMS: usize = 100;
+
+/// A run on the server.
+#[derive(Clone, Debug, Default)]
+pub struct There {
+    id: String,
+    status: String,
+    end_time: Option<u64>,
+    params: BTreeSet<String>,
+    /// Values by key.
+    pub tags: BTreeMap<String, String>,
+    /// The newest step of each metric.
+    newest: BTreeMap<String, usize>,
+}
+
+impl There {
+    /// What an answer says of a run.
+    pub fn read(run: &Json) -> Self {
+        let (info, data) = (&run["info"], &run["data"]);
+        let each = |name: &str| {
+            let list = data[name].as_array().cloned().unwrap_or_default();
+            list.into_iter().map(|entry| (text(&entry["key"]), entry))
+        };
+        let newest = each("metrics").map(|(key, entry)| {
+            let step = text(&entry["step"]).parse().unwrap_or(0);
+            (key, step)
+        });
+        Self {
+            id: text(&info["run_id"]),
+            status: text(&info["status"]),
+            end_time: text(&info["end_time"]).parse().ok(),
+            params: each("params").map(|(key, _)| key).collect(),
+            tags: each("tags")
+                .map(|(key, e)| (key, text(&e["value"])))
+                .collect(),
+            newest: newest.collect(),
+        }
+    }
+
+    /// Parameters that are not there, and tags that are other.
+    pub fn send_settings(
+        &mut self,
+        server: &Server,
+        run: &Exported,
+        mut tags: BTreeMap<String, String>,
+    ) -> Result<bool, ServerError> {
+        let mut params = params(run);
+        params.retain(|key, _| !self.params.contains(key));
+        tags.retain(|key, value| self.tags.get(key) != Some(value));
+        let params: Vec<_> = params.into_iter().collect();
+        let is_any = !params.is_empty() || !tags.is_empty();
+        let mut batches: Vec<&[_]> = params.chunks(MAX_PARAMS).collect();
+        if batches.is_empty() && is_any {
+            batches.push(&[]);
+        }
+        for batch in batches {
+            let of_batch = batch
+                .iter()
+                .map(|(key, value)| json!({ "key": key, "value": value }));
+            let body = json!({
+                "run_id": self.id,
+                "params": of_batch.collect::<Vec<_>>(),
+                "tags": pairs(&tags),
+            });
+            server.post("runs/log-batch", &body)?;
+            self.params.extend(batch.iter().map(|(key, _)| key.clone()));
+            self.tags.append(&mut tags);
+        }
+        Ok(is_any)
+    }
+
+    /// The numbers behind the newest one of each metric, in the order of their steps; returns how many.
+    pub fn send_metrics(
+        &mut self,
+        server: &Server,
+        points: &[Point],
+    ) -> Result<usize, ServerError> {
+        let is_missing = |point: &&Point| {
+            let newest = self.newest.get(&name(&point.key));
+            newest.is_none_or(|newest| *newest < point.step)
+        };
+        let missing: Vec<&Point> = points.iter().filter(is_missing).collect();
+        for batch in missing.chunks(MAX_METRICS) {
+            let metrics = batch.iter().map(|point| {
+                json!({
+                    "key": name(&point.key),
+                    "value": number(point.value),
+                    "timestamp": point.time_ms,
+                    "step": point.step,
+                })
+            });
+            let body = json!({ "run_id": self.id, "metrics": metrics.collect::<Vec<_>>() });
+            server.post("runs/log-batch", &body)?;
+            let newest = batch.iter().map(|point| (name(&point.key), point.step));
+            self.newest.extend(newest);
+        }
+        Ok(missing.len())
+    }
+
+    /// How the run ended, or that it goes on.
+    pub fn send_status(
+        &mut self,
+        server: &Server,
+        run: &Exported,
+        unfinished: Unfinished,
+    ) -> Result<bool, ServerError> {
+        let status = match (&run.record.outcome, unfinished) {
+            (Some(Outcome::Completed), _) => "FINISHED",
+            (Some(Outcome::Failed { .. }), _) => "FAILED",
+            (Some(_), _) | (None, Unfinished::Abandoned) => "KILLED",
+            (None, Unfinished::Running) => "RUNNING",
+        };
+        let end_time = run.times.ended.filter(|_| run.record.outcome.is_some());
+        // An end that the server has and the record has not any more stays until there is a new one.
+        if self.status == status && (end_time.is_none() || self.end_time == end_time) {
+            return Ok(false);
+        }
+        let mut body = json!({ "run_id": self.id, "status": status });
+        if let Some(end_time) = end_time {
+            body["end_time"] = json!(end_time);
+        }
+        server.post("runs/update", &body)?;
+        self.status = status.to_owned();
+        self.end_time = end_time.or(self.end_time);
+        Ok(true)
+    }
+}

@@ -1,0 +1,414 @@
+//! What the runs of an experiment come down to: trials over seeds in rank order, with verdicts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rayon::prelude::*;
+use serde_json::Value as Json;
+
+use super::backends::by_backend;
+use super::curves::Curves;
+use super::folds::Folds;
+use super::mixture::{differing, mixed_data};
+use super::model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial};
+use super::numbers::{natural_order, value_text};
+use super::rank::{is_of_several_losses, ranked};
+use super::sample::{ALPHA, CONFIDENCE, COSTS, Repeat, Sample, keyed};
+use runner_core::plan::{FORMAT, Plan, Ties, quoted};
+use runner_core::record::{Index, MemoryUse, RunEntry, State};
+use runner_core::spec::failure::FailureClass;
+use runner_core::spec::metric::Objective;
+use runner_statistics::{Direction, Row, marginal_effect, verdicts};
+
+/// More values of an axis than this make no table of effects.
+const MAX_LEVELS: usize = 24;
+
+/// What a reader of numbers in half precision should know.
+const HALF_PRECISION: &str = "f16 and bf16 are pure half precision: weights, gradients and the optimizer's state have 16 bits, and no copy in 32 bits is kept, as mixed precision elsewhere does";
+
+/// Sums up an experiment. `command` goes on with it; `leftovers` are the runs in its folder that the plan does not have.
+pub fn aggregate(index: &Index, command: &str, leftovers: Vec<String>) -> Report {
+    sum_up(index, command, leftovers, false)
+}
+
+/// The trials with all that was measured, on test too, and what each seed cost, for those who compare them; nothing is
+/// compared yet.
+pub fn of_all_metrics(index: &Index) -> Report {
+    sum_up(index, &index.plan.command(), Vec::new(), true)
+}
+
+fn sum_up(index: &Index, command: &str, leftovers: Vec<String>, is_to_compare: bool) -> Report {
+    let plan = &index.plan;
+    let is_told = match is_to_compare {
+        true => |_: &str| true,
+        false => |name: &str| !name.starts_with("test"),
+    };
+    let name = plan.objective.name();
+    let direction = direction_of(plan.objective);
+    let folds = Folds::of(index);
+    let (mut trials, completed) = trials(index, &folds, is_told);
+    let axes = plan.axes.iter().filter(|key| folds.keeps(key));
+    let axes: Vec<String> = axes.cloned().collect();
+    let is_ranked = !is_of_several_losses(&name, &axes);
+    let order = match is_ranked {
+        true => rank(&mut trials, &name, direction),
+        false => with_values_first(&trials, &name),
+    };
+    let mut remarks: Vec<String> = index.runs.iter().flat_map(|r| r.remarks.clone()).collect();
+    for run in completed.iter().flatten() {
+        let not_finite = run.not_finite.iter();
+        remarks.extend(not_finite.map(|name| format!("`{name}` of `{}` is not finite", run.id)));
+    }
+    let mut baseline = None;
+    let mut effects = Vec::new();
+    let mut backends = Vec::new();
+    match is_ranked {
+        true if is_to_compare => {
+            baseline = plan.baseline.as_ref().and_then(|id| {
+                Some(Baseline {
+                    trial: trials[named(&trials, id)?].id.clone(),
+                    is_picked: false,
+                })
+            });
+        }
+        true => {
+            baseline = judge(plan, &mut trials, &order, direction);
+            effects = axis_effects(&trials, &axes, &name);
+            backends = by_backend(&trials, &name, direction);
+        }
+        false => remarks.push(format!(
+            "`{name}` is that of other functions in other trials, so no trial is ranked and there are no verdicts. Set `objective.metric` to what all have in common"
+        )),
+    }
+    if is_to_compare {
+        let averaged = trials.iter_mut().zip(&completed);
+        for (trial, runs) in averaged.filter(|(trial, _)| !trial.has_mixed_data()) {
+            trial.metrics.extend(costs(runs, &folds));
+        }
+    }
+    if index
+        .runs
+        .iter()
+        .any(|run| ["f16", "bf16"].contains(&run.precision.as_str()))
+    {
+        remarks.push(HALF_PRECISION.into());
+    }
+    let test = order.first().filter(|best| trials[**best].rank.is_some());
+    let test = test.map_or_else(BTreeMap::new, |best| {
+        let test = samples(&completed[*best], &folds, |name| name.starts_with("test"));
+        let test = test.into_iter();
+        test.map(|(name, sample)| (name, sample.with_bootstrap()))
+            .collect()
+    });
+    let commands = index.runs.iter();
+    let commands = commands.map(|run| (run.id.clone(), Json::String(reproduce(plan, &run.id))));
+    Report {
+        format: FORMAT,
+        experiment: plan.experiment.clone(),
+        question: plan.question.clone(),
+        objective: name.clone(),
+        ties: Ties::of(plan.format),
+        baseline,
+        notices: plan.notices.clone(),
+        axes,
+        folds: folds.num,
+        num_runs: index.runs.len(),
+        num_completed: completed.iter().map(Vec::len).sum(),
+        backends,
+        trials: order.iter().map(|at| trials[*at].clone()).collect(),
+        test,
+        effects,
+        curves: Curves::default(),
+        evaluation: None,
+        problems: index
+            .runs
+            .iter()
+            .filter_map(|run| problem(run, command))
+            .collect(),
+        remarks,
+        leftovers,
+        provenance: Provenance {
+            environments: index.environments.clone(),
+            data: index.data.clone(),
+        },
+        commands: commands.collect(),
+    }
+}
+
+/// The trials in the order of the file, and the completed runs of each.
+fn trials<'a>(
+    index: &'a Index,
+    folds: &Folds,
+    is_told: fn(&str) -> bool,
+) -> (Vec<Trial>, Vec<Vec<&'a RunEntry>>) {
+    let mut trials: Vec<Trial> = Vec::new();
+    let mut completed: Vec<Vec<&RunEntry>> = Vec::new();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    for run in &index.runs {
+        let at = *places.entry(folds.trial(run)).or_insert_with(|| {
+            trials.push(Trial::planned(run, folds));
+            completed.push(Vec::new());
+            trials.len() - 1
+        });
+        let trial = &mut trials[at];
+        trial.runs.push(run.id.clone());
+        // What a run held that failed of something else is not what it takes.
+        let counts =
+            run.state == State::Completed || run.failure == Some(FailureClass::OutOfMemory);
+        trial.memory = match (trial.memory, run.memory.filter(|_| counts)) {
+            (Some(before), Some(other)) => Some(MemoryUse::max(before, other)),
+            (before, other) => before.or(other),
+        };
+        if run.state == State::Completed {
+            completed[at].push(run);
+        }
+    }
+    let objective = index.plan.objective.name();
+    let pairs = trials.par_iter_mut().zip(&completed);
+    pairs.for_each(|(trial, runs)| {
+        trial.mixed_data = mixed_data(index, runs, folds);
+        trial.differing = differing(index, runs);
+        trial.sum_up(runs, folds, &objective, is_told);
+    });
+    (trials, completed)
+}
+
+/// The direction of an objective.
+pub fn direction_of(objective: Objective) -> Direction {
+    match objective.metric.higher_is_better() {
+        true => Direction::HigherIsBetter,
+        false => Direction::LowerIsBetter,
+    }
+}
+
+/// Gives the trials their ranks, and returns their places, best first.
+fn rank(trials: &mut [Trial], name: &str, direction: Direction) -> Vec<usize> {
+    let means = trials.iter().map(|trial| trial.metrics.get(name));
+    let means: Vec<Option<f64>> = means.map(|sample| sample.map(Sample::mean)).collect();
+    let mut order = Vec::new();
+    for (at, rank) in ranked(&means, direction) {
+        trials[at].rank = rank;
+        order.push(at);
+    }
+    order
+}
+
+/// The trials' places in the order of the file, those without a value last.
+fn with_values_first(trials: &[Trial], name: &str) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..trials.len()).collect();
+    order.sort_by_key(|at| !trials[*at].metrics.contains_key(name));
+    order
+}
+
+/// Gives each trial its verdict against the baseline, and says which that is.
+fn judge(
+    plan: &Plan,
+    trials: &mut [Trial],
+    order: &[usize],
+    direction: Direction,
+) -> Option<Baseline> {
+    let name = plan.objective.name();
+    if trials.len() < 2 {
+        return None;
+    }
+    let by_id = |id: &String| named(trials, id);
+    let (at, is_picked) = match plan.baseline.as_ref().and_then(by_id) {
+        Some(at) => (at, false),
+        None => (*order.first()?, true),
+    };
+    // What has no value is compared with nothing, and makes no claim about others harder.
+    let is_compared = |other: &usize| *other != at && !trials[*other].values(&name).is_empty();
+    let others: Vec<usize> = (0..trials.len()).filter(is_compared).collect();
+    let of = |at: &usize| trials[*at].values(&name);
+    let samples: Vec<&[(Repeat, f64)]> = [at].iter().chain(&others).map(of).collect();
+    let mut samples = keyed(&samples);
+    let baseline = samples.remove(0);
+    if baseline.is_empty() {
+        return None;
+    }
+    let num_comparisons = match is_picked {
+        true => (samples.len() + 1) * samples.len() / 2,
+        false => samples.len(),
+    };
+    let found = verdicts(&baseline, &samples, direction, ALPHA, num_comparisons).ok()?;
+    for (other, verdict) in others.into_iter().zip(found) {
+        trials[other].verdict = Some(verdict);
+    }
+    Some(Baseline {
+        trial: trials[at].id.clone(),
+        is_picked,
+    })
+}
+
+/// The trial of a name, also by that of one of its folds in the plan.
+fn named(trials: &[Trial], id: &str) -> Option<usize> {
+    let of_run = |run: &String| {
+        let seed = run
+            .strip_prefix(id)
+            .and_then(|rest| rest.strip_prefix("-s"));
+        seed.is_some_and(|seed| seed.chars().all(|c| c.is_ascii_digit()))
+    };
+    let by_id = trials.iter().position(|trial| trial.id == id);
+    by_id.or_else(|| {
+        trials
+            .iter()
+            .position(|trial| trial.runs.iter().any(of_run))
+    })
+}
+
+/// What each axis does to a value over those of the others, where there are others.
+pub fn axis_effects(trials: &[Trial], axes: &[String], value: &str) -> Vec<AxisEffect> {
+    if axes.len() < 2 {
+        return Vec::new();
+    }
+    let mut rows: Vec<Row> = Vec::new();
+    let values: Vec<&[(Repeat, f64)]> = trials.iter().map(|t| t.values(value)).collect();
+    for (trial, by_seed) in trials.iter().zip(keyed(&values)) {
+        let level = |key: &String| trial.axes.get(key).map_or("-".into(), value_text);
+        let levels: Vec<String> = axes.iter().map(level).collect();
+        rows.extend(by_seed.into_iter().map(|(seed, value)| Row {
+            levels: levels.clone(),
+            seed,
+            value,
+        }));
+    }
+    let mut effects = Vec::new();
+    for (at, key) in axes.iter().enumerate() {
+        let levels: BTreeSet<&String> = rows.iter().map(|row| &row.levels[at]).collect();
+        // Values that were drawn are all different, and one trial each says nothing over others.
+        let is_table = (2..=MAX_LEVELS).contains(&levels.len()) && levels.len() < trials.len();
+        if is_table && let Ok(mut marginal) = marginal_effect(&rows, at, CONFIDENCE) {
+            let levels = &mut marginal.levels;
+            levels.sort_by(|a, b| natural_order(&a.level, &b.level));
+            effects.push(AxisEffect {
+                key: key.clone(),
+                marginal,
+            });
+        }
+    }
+    effects
+}
+
+fn problem(run: &RunEntry, command: &str) -> Option<Problem> {
+    let again = || format!("`{command}` goes on with it");
+    (run.state != State::Completed).then(|| Problem {
+        run: run.id.clone(),
+        outcome: run.state,
+        message: match run.state {
+            State::NotStarted => again(),
+            State::Interrupted | State::Incomplete => format!("{}; {}", run.message, again()),
+            _ => run.message.clone(),
+        },
+    })
+}
+
+/// The metrics of completed runs that all of them have, over seeds.
+fn samples(
+    completed: &[&RunEntry],
+    folds: &Folds,
+    of: impl Fn(&str) -> bool,
+) -> BTreeMap<String, Sample> {
+    let Some(first) = completed.first() else {
+        return BTreeMap::new();
+    };
+    let names = first.metrics.keys().filter(|name| of(name));
+    let sample = |name: &String| {
+        let by_seed = completed
+            .iter()
+            .map(|run| Some((folds.repeat(run), *run.metrics.get(name)?)));
+        let sample = Sample::of(name, by_seed.collect::<Option<Vec<_>>>()?)?;
+        Some((name.clone(), sample))
+    };
+    names.filter_map(sample).collect()
+}
+
+/// What completed runs cost, by seed, where it was measured of all.
+fn costs(completed: &[&RunEntry], folds: &Folds) -> BTreeMap<String, Sample> {
+    let cost = |run: &RunEntry, name: &str| match name {
+        "epoch_secs" => run.epoch_secs,
+        "wall_secs" => Some(run.wall_secs),
+        _ => run.memory.map(|memory| memory.measured.bytes() as f64),
+    };
+    let sample = |name: &str| {
+        let by_seed = completed
+            .iter()
+            .map(|run| Some((folds.repeat(run), cost(run, name)?)));
+        let sample = Sample::of(name, by_seed.collect::<Option<Vec<_>>>()?)?;
+        Some((name.to_owned(), sample))
+    };
+    COSTS.into_iter().filter_map(sample).collect()
+}
+
+impl Trial {
+    /// The values of a metric by seed and fold.
+    pub fn values(&self, metric: &str) -> &[(Repeat, f64)] {
+        let sample = self.metrics.get(metric);
+        sample.map_or(&[], |sample| &sample.by_seed)
+    }
+
+    fn planned(run: &RunEntry, folds: &Folds) -> Self {
+        Self {
+            rank: None,
+            id: folds.trial(run),
+            axes: folds.axes(run),
+            device: run.device.clone(),
+            precision: run.precision.clone(),
+            num_epochs: run.num_epochs,
+            n: 0,
+            num_adjusted: 0,
+            num_moved: 0,
+            metrics: BTreeMap::new(),
+            verdict: None,
+            wall_secs: None,
+            epoch_secs: None,
+            memory: None,
+            runs: Vec::new(),
+            data: Vec::new(),
+            environments: Vec::new(),
+            mixed_data: Vec::new(),
+            differing: Vec::new(),
+        }
+    }
+
+    fn sum_up(
+        &mut self,
+        completed: &[&RunEntry],
+        folds: &Folds,
+        objective: &str,
+        is_told: fn(&str) -> bool,
+    ) {
+        self.n = completed.len();
+        self.num_adjusted = completed.iter().filter(|run| run.is_adjusted).count();
+        self.num_moved = completed
+            .iter()
+            .filter(|run| run.moved_to.is_some())
+            .count();
+        let data: BTreeSet<usize> = completed.iter().map(|run| run.data).collect();
+        self.data = data.into_iter().collect();
+        let environments = completed.iter().filter_map(|run| run.environment);
+        self.environments = environments.collect::<BTreeSet<_>>().into_iter().collect();
+        if self.has_mixed_data() {
+            return;
+        }
+        self.metrics = samples(completed, folds, is_told);
+        if let Some(sample) = self.metrics.remove(objective) {
+            let sample = sample.with_bootstrap();
+            self.metrics.insert(objective.to_owned(), sample);
+        }
+        self.wall_secs = mean(completed.iter().map(|run| run.wall_secs));
+        self.epoch_secs = mean(completed.iter().filter_map(|run| run.epoch_secs));
+    }
+}
+
+/// The mean of some values; none of none.
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (num, sum) = values.fold((0, 0.0), |(num, sum), value| (num + 1, sum + value));
+    (num > 0).then(|| sum / f64::from(num))
+}
+
+fn reproduce(plan: &Plan, run: &str) -> String {
+    format!(
+        "{} --only {} --results reproduced",
+        plan.command(),
+        quoted(run)
+    )
+}

@@ -1,0 +1,171 @@
+//! The answer in sentences, and what belongs to the ranked table.
+
+use super::mixture::{data_in_words, environments_in_words, other_items};
+use super::model::{Report, Trial};
+use super::numbers::{interval, mean_and_sd};
+use super::sample::{bounds, is_beyond};
+use super::table::{shows_last, verdict_of};
+use super::varied::varied;
+use super::verdict;
+
+/// The first sentences: which trial is ahead, and what may be claimed of it.
+pub fn answer(report: &Report) -> String {
+    let count = format!(
+        "{} of {} runs completed",
+        report.num_completed, report.num_runs
+    );
+    if report.trials.iter().all(|trial| trial.n == 0) {
+        return format!("No run is completed ({count}).");
+    }
+    let best = report.selected();
+    let Some((best, sample)) = best.and_then(|best| Some((best, report.objective_of(best)?)))
+    else {
+        return format!(
+            "No trial is ranked: `{}` {}; {count}.",
+            report.objective,
+            if report.is_of_several_losses(&report.objective) {
+                "is that of other functions in other trials"
+            } else if report.trials.iter().any(Trial::has_mixed_data) {
+                "is not averaged over runs that read different data"
+            } else {
+                "is not a number in any of them"
+            }
+        );
+    };
+    let student = sample.student.as_ref();
+    let student = student.map_or(String::new(), |student| {
+        format!(", 95 % interval {}", interval(student))
+    });
+    let ahead = format!(
+        "Highest ranked: `{}` with {} {} (n = {}{student}){}; {count}.",
+        best.id,
+        report.objective,
+        mean_and_sd(&sample.description),
+        best.n_in_words(),
+        tied(report),
+    );
+    match claim(report, best) {
+        Some(claim) => format!("{ahead} {claim}"),
+        None => ahead,
+    }
+}
+
+/// The trials that are exactly equal to the highest ranked one.
+fn tied(report: &Report) -> String {
+    match report.num_first() {
+        0 | 1 => String::new(),
+        2 => format!(
+            ", tied with `{}`, which stands later in the file",
+            report.trials[1].id
+        ),
+        num => format!(", the first in the file of {num} that are tied"),
+    }
+}
+
+/// What may be said of the highest ranked trial against the baseline, or of the others against it.
+fn claim(report: &Report, best: &Trial) -> Option<String> {
+    let baseline = report.baseline.as_ref()?;
+    if !baseline.is_picked {
+        return Some(match &best.verdict {
+            Some(verdict) => format!(
+                "Against the baseline `{}`: {}.",
+                baseline.trial,
+                verdict::in_words(verdict, report.folds)
+            ),
+            None => "It is the baseline.".into(),
+        });
+    }
+    let judged = report.trials.iter().filter(|trial| trial.n > 0);
+    let judged: Vec<&Trial> = judged.filter(|trial| trial.verdict.is_some()).collect();
+    let is_worse = |trial: &&&Trial| verdict_of(report, trial) == "worse";
+    let num_worse = judged.iter().filter(is_worse).count();
+    let next = judged.iter().find(|trial| !is_worse(trial));
+    Some(match (num_worse, next) {
+        (_, None) if judged.is_empty() => return None,
+        (1, None) => format!("The other, `{}`, is worse.", judged[0].id),
+        (_, None) => format!("All {num_worse} others are worse."),
+        (_, Some(next)) if judged.len() == 1 => {
+            format!(
+                "Against the other, `{}`: {}.",
+                next.id,
+                verdict_of(report, next)
+            )
+        }
+        (num, Some(next)) => format!(
+            "{} of the {} others {} shown to be worse; against the next, `{}`: {}.",
+            if num == 0 {
+                "None".into()
+            } else {
+                num.to_string()
+            },
+            judged.len(),
+            if num < 2 { "is" } else { "are" },
+            next.id,
+            verdict_of(report, next)
+        ),
+    })
+}
+
+/// What the numbers of the ranked table are.
+pub fn about_table(report: &Report) -> String {
+    let n = match report.folds {
+        Some(folds) => format!("n runs, the {folds} folds of a cross-validation by each seed"),
+        None => "n seeds".into(),
+    };
+    let mut text = format!(
+        "Mean ± standard deviation over {n}, of each run's best epoch by `{}`: {}. The interval for the mean is Student's. s/run is wall time.",
+        report.objective,
+        report.ties.in_words(&report.objective)
+    );
+    if shows_last(report) {
+        text.push_str(" The mean at the last epoch is beside it.");
+    }
+    if report.folds.is_some() {
+        text.push_str(" A fold counts as a seed does, and differences are paired by both. Folds share most of their training items, so intervals and verdicts over them claim more than they should (Nadeau and Bengio, 2003).");
+    }
+    let is_partial = |trial: &Trial| trial.n > 0 && trial.n < trial.runs.len();
+    if report.trials.iter().any(is_partial) {
+        text.push_str(" Where not all seeds are completed, as in \"2 of 3\", all numbers of a trial, also in plots, are over those that are.");
+    }
+    if report.trials.iter().any(|trial| {
+        let student = report.objective_of(trial).and_then(|s| s.student);
+        student.is_some_and(|student| is_beyond(&report.objective, &student))
+    }) {
+        text.push_str(&format!(" {}", about_bounds(&report.objective)));
+    }
+    text
+}
+
+/// What a reader has to know of the ranked table besides: what its spread says, and which runs do not belong together.
+pub fn about_runs(report: &Report) -> Vec<String> {
+    let warnings = data_in_words(report).into_iter();
+    let warnings = warnings.chain(other_items(report));
+    let warnings = warnings.chain(environments_in_words(report));
+    let warnings = warnings.map(|warning| format!("Warning: {warning}"));
+    varied(report).into_iter().chain(warnings).collect()
+}
+
+/// Why an interval goes beyond what its metric can be.
+pub fn about_bounds(metric: &str) -> String {
+    let (low, high) = bounds(metric);
+    let ends = match (low.is_finite(), high.is_finite()) {
+        (true, true) => format!("from {low} to {high}"),
+        (true, false) => format!("{low} at least"),
+        _ => format!("{high} at most"),
+    };
+    format!(
+        "`{metric}` is {ends}: Student's interval of few seeds knows nothing of that, and what it has beyond cannot be."
+    )
+}
+
+/// The trials with a mark in the ranked table.
+pub fn adjusted(report: &Report) -> Vec<String> {
+    let adjusted = report.trials.iter().filter(|trial| trial.num_adjusted > 0);
+    let lines = adjusted.map(|trial| {
+        format!(
+            "* In `{}`, {} of {} runs were not made as planned: see the remarks.",
+            trial.id, trial.num_adjusted, trial.n
+        )
+    });
+    lines.collect()
+}

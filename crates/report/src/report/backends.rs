@@ -1,0 +1,169 @@
+//! The same trials on several devices or in several precisions, side by side.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use super::model::Trial;
+use super::numbers::{mean_and_sd, short_number, value_text};
+use super::sample::{ALPHA, Sample, keyed};
+use super::table::Columns;
+use super::verdict;
+use runner_core::spec::kind::show_bytes;
+use runner_statistics::{Direction, Verdict, verdicts};
+
+/// The keys that say where and in what a trial is computed.
+const KEYS: [&str; 2] = ["backend.device", "backend.precision"];
+
+/// A trial on one device in one precision.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OnBackend {
+    /// The trial without its backend: the values of the other axes.
+    pub trial: String,
+    /// The device and the precision.
+    pub backend: String,
+    /// Completed runs.
+    pub n: usize,
+    /// The objective.
+    pub objective: Option<Sample>,
+    /// Seconds that an epoch's training takes.
+    pub epoch_secs: Option<f64>,
+    /// The most memory that a run held, in bytes.
+    pub memory_bytes: Option<u64>,
+    /// The same against the first backend of the trial in the order of the file, where both have runs.
+    pub against_first: Option<Against>,
+}
+
+/// A backend against another one.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Against {
+    /// What may be claimed of its objective against the other's; corrected for all comparisons of the table.
+    pub verdict: Option<Verdict>,
+    /// How many times faster an epoch is.
+    pub speed: Option<f64>,
+    /// How many times more memory it holds.
+    pub memory: Option<f64>,
+}
+
+/// Trials by backend, those together that differ in nothing else; none when there is one backend alone. The trials
+/// are in the order of the file.
+pub fn by_backend(trials: &[Trial], objective: &str, direction: Direction) -> Vec<OnBackend> {
+    let mut groups: Vec<(String, Vec<&Trial>)> = Vec::new();
+    for trial in trials {
+        let name = without_backend(trial);
+        match groups.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, members)) => members.push(trial),
+            None => groups.push((name, vec![trial])),
+        }
+    }
+    // What differs in its data or its experiment alone is no other backend.
+    groups.retain(|(_, members)| {
+        let backends = members
+            .iter()
+            .map(|trial| (&trial.device, &trial.precision));
+        backends.collect::<BTreeSet<_>>().len() > 1
+    });
+    let num_comparisons = groups.iter().map(|(_, members)| members.len() - 1).sum();
+    if num_comparisons == 0 {
+        return Vec::new();
+    }
+    let mut rows = Vec::new();
+    for (name, members) in &groups {
+        // What was computed elsewhere than its row says, or over different data, is compared with nothing.
+        let can_be = |trial: &Trial| trial.num_moved == 0 && !trial.has_mixed_data();
+        let first = members.iter().find(|trial| trial.n > 0 && can_be(trial));
+        let is_other =
+            |trial: &Trial| can_be(trial) && first.is_some_and(|first| first.id != trial.id);
+        let others: Vec<&&Trial> = members.iter().filter(|trial| is_other(trial)).collect();
+        let baseline = first.map_or::<&[_], _>(&[], |first| first.values(objective));
+        let samples = others.iter().map(|trial| trial.values(objective));
+        let mut samples = keyed(&[baseline].into_iter().chain(samples).collect::<Vec<_>>());
+        let baseline = samples.remove(0);
+        let found = verdicts(&baseline, &samples, direction, ALPHA, num_comparisons);
+        let mut found = found.unwrap_or_default().into_iter();
+        for trial in members {
+            let is_other = is_other(trial);
+            let verdict = if is_other { found.next() } else { None };
+            rows.push(OnBackend {
+                trial: name.clone(),
+                backend: match trial.num_moved {
+                    0 => format!("{} {}", trial.device, trial.precision),
+                    num => format!(
+                        "{} {} ({num} of {} moved to another device)",
+                        trial.device, trial.precision, trial.n
+                    ),
+                },
+                n: trial.n,
+                objective: trial.metrics.get(objective).cloned(),
+                epoch_secs: trial.epoch_secs,
+                memory_bytes: trial.memory.map(|memory| memory.measured.bytes()),
+                against_first: first
+                    .filter(|_| is_other && trial.n > 0)
+                    .map(|first| against(trial, first, verdict)),
+            });
+        }
+    }
+    rows
+}
+
+fn without_backend(trial: &Trial) -> String {
+    let others = trial.axes.iter();
+    let others = others.filter(|(key, _)| !KEYS.contains(&key.as_str()));
+    let others: Vec<String> = others
+        .map(|(key, value): (&String, &Json)| format!("{key}={}", value_text(value)))
+        .collect();
+    match others.is_empty() {
+        true => "all".into(),
+        false => others.join(", "),
+    }
+}
+
+fn against(trial: &Trial, first: &Trial, verdict: Option<Verdict>) -> Against {
+    let bytes = |trial: &Trial| trial.memory.map(|memory| memory.measured.bytes() as f64);
+    let secs = first.epoch_secs.zip(trial.epoch_secs);
+    Against {
+        verdict,
+        speed: secs.map(|(first, its)| first / its),
+        memory: bytes(trial).zip(bytes(first)).map(|(a, b)| a / b.max(1.0)),
+    }
+}
+
+/// The table: a row for each trial on each backend.
+pub fn rows(backends: &[OnBackend], value: &str, folds: Option<usize>) -> Columns {
+    let dash = || "-".to_owned();
+    let times = |factor: f64| format!("{} x", short_number(factor));
+    let row = |on: &OnBackend| {
+        let against = on.against_first.as_ref();
+        let found = against.and_then(|a| a.verdict.as_ref());
+        let objective = on.objective.as_ref();
+        vec![
+            on.trial.clone(),
+            on.backend.clone(),
+            on.n.to_string(),
+            objective.map_or_else(dash, |s| mean_and_sd(&s.description)),
+            found.map_or_else(dash, verdict::difference),
+            found.map_or_else(dash, |found| verdict::in_words(found, folds)),
+            on.epoch_secs.map_or_else(dash, short_number),
+            against.and_then(|a| a.speed).map_or_else(dash, times),
+            on.memory_bytes.map_or_else(dash, show_bytes),
+            against.and_then(|a| a.memory).map_or_else(dash, times),
+        ]
+    };
+    let head = [
+        "trial",
+        "backend",
+        "n",
+        value,
+        "difference",
+        "verdict",
+        "s/epoch",
+        "speed",
+        "memory",
+        "times",
+    ];
+    Columns {
+        head: head.map(str::to_owned).to_vec(),
+        rows: backends.iter().map(row).collect(),
+    }
+}

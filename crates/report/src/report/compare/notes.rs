@@ -1,0 +1,254 @@
+//! What makes trials hard to compare, each in a line.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Source, sample};
+use crate::report::model::{Baseline, Trial};
+use crate::report::varied::varied;
+use runner_core::record::{DataUsed, Environment};
+
+/// What a reader has to know before believing the table.
+pub fn notes(
+    sources: &[Source],
+    ranked: &[&Trial],
+    baseline: &Baseline,
+    value: &str,
+) -> Vec<String> {
+    let facts: BTreeMap<String, Facts> = all_facts(sources).collect();
+    let mut notes = Vec::new();
+    let mut tell = |what: &str, ids: Vec<&str>| {
+        if !ids.is_empty() {
+            notes.push(format!("{what}: {}", shown(&ids)));
+        }
+    };
+    let ids = |of: &dyn Fn(&Trial) -> bool| -> Vec<&str> {
+        let found = ranked.iter().filter(|trial| of(trial));
+        found.map(|trial| trial.id.as_str()).collect()
+    };
+    tell(
+        &format!("left out, as no completed run has `{value}`"),
+        ids(&|trial| !trial.has_mixed_data() && sample(trial, value).is_none()),
+    );
+    tell(
+        "left out, as their completed runs read different data, which `runner report` shows",
+        ids(&|trial| trial.has_mixed_data()),
+    );
+    tell(
+        "averaged over runs of different builds, processors, devices or kernels, which `runner report` shows",
+        ids(&|trial| !trial.differing.is_empty()),
+    );
+    tell(
+        "with runs that were adjusted, after a failure or to fit into memory",
+        ids(&|trial| trial.num_adjusted > 0),
+    );
+    if let Some(base) = facts.get(&baseline.trial) {
+        let differs = |of: &dyn Fn(&Facts) -> bool| {
+            ids(&|trial| trial.n > 0 && facts.get(&trial.id).is_some_and(of))
+        };
+        let split = value.split('/').next().unwrap_or_default().to_owned();
+        tell(
+            &format!(
+                "measured on other `{split}` items than the baseline, so that nothing is claimed"
+            ),
+            differs(&|other| !other.shares(base, &split)),
+        );
+        tell(
+            "trained on other items than the baseline",
+            differs(&|other| !other.shares(base, "train")),
+        );
+        tell(
+            &format!(
+                "planned for another number of epochs than the baseline's {}",
+                base.num_epochs
+            ),
+            differs(&|other| other.num_epochs != base.num_epochs),
+        );
+        tell(
+            "made by another build of runner than the baseline",
+            differs(&|other| other.has_other_builds(base)),
+        );
+        tell(
+            "computed on another machine than the baseline, so that times do not compare",
+            differs(&|other| other.machines() != base.machines()),
+        );
+        tell(
+            &format!(
+                "with the weights of epochs that were chosen by another objective than `{}`",
+                base.objective
+            ),
+            differs(&|other| other.objective != base.objective),
+        );
+    }
+    notes.extend(spreads(sources));
+    let twins = twins(sources, ranked, value);
+    if let Some(first) = twins.first() {
+        let more = match twins.len() {
+            1 => String::new(),
+            num => format!(" and {} more pairs", num - 1),
+        };
+        notes.push(format!(
+            "the values of {first}{more} are equal for every seed: the same runs named twice count as comparisons and make claims harder"
+        ));
+    }
+    let unfinished: usize = sources.iter().map(|s| s.report.problems.len()).sum();
+    if unfinished > 0 {
+        notes.push(format!(
+            "{} not completed and not counted; `runner list` says why",
+            match unfinished {
+                1 => "1 run is".to_owned(),
+                num => format!("{num} runs are"),
+            }
+        ));
+    }
+    if value.starts_with("test") {
+        let num = ranked
+            .iter()
+            .filter(|trial| sample(trial, value).is_some())
+            .count();
+        if num > 1 {
+            notes.push(format!(
+                "test was looked at for all {num} trials: what is picked by it is no estimate for new items"
+            ));
+        }
+    }
+    notes
+}
+
+/// What varied between the runs of trials: once where that is the same in all sources.
+fn spreads(sources: &[Source]) -> Vec<String> {
+    let varied = |source: &Source| {
+        let line = varied(&source.report)?;
+        Some((source.name.clone(), line.trim_end_matches('.').to_owned()))
+    };
+    let all: Vec<(String, String)> = sources.iter().filter_map(varied).collect();
+    match all.first() {
+        Some((_, first)) if all.iter().all(|(_, line)| line == first) => vec![first.clone()],
+        _ => all
+            .into_iter()
+            .map(|(name, line)| format!("of `{name}`: {line}"))
+            .collect(),
+    }
+}
+
+/// The trials whose value was measured on other items than the baseline's.
+pub fn on_other_items(sources: &[Source], baseline: &Baseline, value: &str) -> BTreeSet<String> {
+    let facts: BTreeMap<String, Facts> = all_facts(sources).collect();
+    let split = value.split('/').next().unwrap_or_default();
+    let Some(base) = facts.get(&baseline.trial) else {
+        return BTreeSet::new();
+    };
+    // A trial that no run of has read its data has nothing to compare either.
+    let differs = |facts: &Facts| !facts.data.is_empty() && !facts.shares(base, split);
+    let others = facts.iter().filter(|(_, facts)| differs(facts));
+    others.map(|(id, _)| id.clone()).collect()
+}
+
+/// Trials of several sources that have the same value for every seed, which chance does not do.
+fn twins(sources: &[Source], ranked: &[&Trial], value: &str) -> Vec<String> {
+    let mut twins = Vec::new();
+    if sources.len() < 2 {
+        return twins;
+    }
+    for (at, one) in ranked.iter().enumerate() {
+        let values = |trial: &Trial| sample(trial, value).map(|s| s.by_seed.clone());
+        let source = |trial: &Trial| trial.id.split('/').next().map(str::to_owned);
+        let twin = ranked[at + 1..].iter().find(|other| {
+            one.n > 1 && values(one) == values(other) && source(one) != source(other)
+        });
+        twins.extend(twin.map(|twin| format!("`{}` and `{}`", one.id, twin.id)));
+    }
+    twins
+}
+
+/// What a trial rests on.
+struct Facts<'a> {
+    num_epochs: usize,
+    objective: &'a str,
+    data: Vec<&'a DataUsed>,
+    environments: Vec<&'a Environment>,
+}
+
+impl Facts<'_> {
+    /// Whether a split has the same items, in each fold that both have where there are several.
+    fn shares(&self, other: &Self, split: &str) -> bool {
+        let (own, others) = (self.digest(split), other.digest(split));
+        let is_part = |of: &[_], all: &[_]| of.iter().all(|digest| all.contains(digest));
+        match own.len() < others.len() {
+            true => !own.is_empty() && is_part(&own, &others),
+            false => own.is_empty() || (!others.is_empty() && is_part(&others, &own)),
+        }
+    }
+
+    fn digest(&self, split: &str) -> Vec<Option<&String>> {
+        // The averaged weights are measured on the same items.
+        let split = split.trim_end_matches("_ema");
+        self.data
+            .iter()
+            .map(|data| data.digests.get(split))
+            .collect()
+    }
+
+    /// Whether it was made by other builds. Records of earlier versions do not have the build, and are told apart by
+    /// versions alone.
+    fn has_other_builds(&self, other: &Self) -> bool {
+        let (own, others) = (self.builds(), other.builds());
+        let is_known = !own.is_empty() && !others.is_empty();
+        self.versions() != other.versions() || is_known && own != others
+    }
+
+    fn builds(&self) -> BTreeSet<&str> {
+        let builds = self.environments.iter().filter_map(|e| e.build.as_ref());
+        builds.map(|build| build.sha256.as_str()).collect()
+    }
+
+    fn versions(&self) -> BTreeSet<(&str, &str)> {
+        let environments = self.environments.iter();
+        environments
+            .map(|e| (e.runner_version.as_str(), e.burn_version.as_str()))
+            .collect()
+    }
+
+    fn machines(&self) -> Vec<(&str, &str)> {
+        let machines = self.environments.iter();
+        let mut machines: Vec<_> = machines
+            .map(|e| (e.host.as_str(), e.cpu.as_str()))
+            .collect();
+        machines.sort_unstable();
+        machines.dedup();
+        machines
+    }
+}
+
+fn all_facts(sources: &[Source]) -> impl Iterator<Item = (String, Facts<'_>)> {
+    sources.iter().flat_map(move |source| {
+        let report = &source.report;
+        report.trials.iter().map(move |trial| {
+            let id = match sources.len() {
+                1 => trial.id.clone(),
+                _ => format!("{}/{}", source.name, trial.id),
+            };
+            let data = trial.data.iter();
+            let environments = trial.environments.iter();
+            let facts = Facts {
+                num_epochs: trial.num_epochs,
+                objective: &report.objective,
+                data: data
+                    .filter_map(|at| report.provenance.data.get(*at))
+                    .collect(),
+                environments: environments
+                    .filter_map(|at| report.provenance.environments.get(*at))
+                    .collect(),
+            };
+            (id, facts)
+        })
+    })
+}
+
+fn shown(ids: &[&str]) -> String {
+    const SHOWN: usize = 5;
+    let names: Vec<String> = ids.iter().take(SHOWN).map(|id| format!("`{id}`")).collect();
+    match ids.len() {
+        num if num > SHOWN => format!("{} and {} more", names.join(", "), num - SHOWN),
+        _ => names.join(", "),
+    }
+}

@@ -1,0 +1,85 @@
+//! The best trade-offs of two numbers.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Wrong, list, nearest_first, sample};
+use crate::report::model::Trial;
+use crate::report::sample::{COSTS, Sample, direction};
+use runner_statistics::{Direction, pareto_front};
+
+/// The trials that no other one is better than in both of two numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Front {
+    /// The two numbers.
+    pub values: [String; 2],
+    /// The trials by name with their means, the best in the first number first.
+    pub trials: Vec<(String, [f64; 2])>,
+    /// How many trials have both numbers.
+    pub num_compared: usize,
+}
+
+/// Finds them among the trials that have both numbers.
+pub fn front(ranked: &[&Trial], measured: &[String], a: &str, b: &str) -> Result<Front, Wrong> {
+    if a == b {
+        return Err((
+            format!("both numbers are `{a}`"),
+            "give two: a trade-off is between them".into(),
+        ));
+    }
+    let directions = [a, b].map(direction);
+    let [Some(first), Some(second)] = directions else {
+        let wrong = if directions[0].is_none() { a } else { b };
+        return Err(unknown(wrong, measured));
+    };
+    let mut points = Vec::new();
+    let mut names = Vec::new();
+    for trial in ranked {
+        if let (Some(x), Some(y)) = (number(trial, a), number(trial, b)) {
+            points.push([x, y]);
+            names.push(trial.id.clone());
+        }
+    }
+    if points.is_empty() {
+        let wrong = match ranked.iter().any(|trial| number(trial, a).is_some()) {
+            true => b,
+            false => a,
+        };
+        return Err(unknown(wrong, measured));
+    }
+    let on_front = pareto_front(&points, [first, second])
+        .map_err(|refusal| (format!("there is no front: {refusal}"), String::new()))?;
+    let mut trials: Vec<(String, [f64; 2])> = on_front
+        .into_iter()
+        .map(|at| (names[at].clone(), points[at]))
+        .collect();
+    trials.sort_by(|(_, x), (_, y)| match first {
+        Direction::HigherIsBetter => y[0].total_cmp(&x[0]),
+        Direction::LowerIsBetter => x[0].total_cmp(&y[0]),
+    });
+    Ok(Front {
+        values: [a.to_owned(), b.to_owned()],
+        trials,
+        num_compared: points.len(),
+    })
+}
+
+fn unknown(name: &str, measured: &[String]) -> Wrong {
+    let mut known = measured.to_vec();
+    known.extend(COSTS.map(str::to_owned));
+    known.sort();
+    known.dedup();
+    let what = format!("what can be traded: {}", list(&known));
+    (
+        format!("no trial has `{name}`"),
+        nearest_first(name, &known, what),
+    )
+}
+
+fn number(trial: &Trial, name: &str) -> Option<f64> {
+    match name {
+        "epoch_secs" => trial.epoch_secs,
+        "wall_secs" => trial.wall_secs,
+        "memory_bytes" => trial.memory.map(|memory| memory.measured.bytes() as f64),
+        _ => sample(trial, name).map(Sample::mean),
+    }
+}

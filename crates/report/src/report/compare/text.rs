@@ -1,0 +1,353 @@
+//! A comparison as text: for a terminal, as Markdown and as CSV.
+
+use std::collections::BTreeSet;
+
+use comfy_table::{TableStyle, presets};
+
+use super::{Compared, Comparison, Front, Pivot};
+use crate::report::answer::about_bounds;
+use crate::report::backends::rows as backend_rows;
+use crate::report::escaped::prose;
+use crate::report::numbers::{interval, mean_and_sd, percent, short_number, value_text};
+use crate::report::sample::is_beyond;
+use crate::report::sections::{effect_columns, effect_note};
+use crate::report::table::Columns;
+use crate::report::{csv::line, verdict};
+use runner_core::spec::kind::show_bytes;
+
+/// The columns that are left out where there is no room.
+const COST_COLUMNS: [&str; 4] = ["s/epoch", "speed", "memory", "times"];
+
+/// For a terminal of `width` columns.
+pub fn plain(comparison: &Comparison, width: u16) -> String {
+    Text {
+        style: presets::NOTHING,
+        heading: "",
+        width: Some(width),
+    }
+    .write(comparison)
+}
+
+/// As Markdown.
+pub fn markdown(comparison: &Comparison) -> String {
+    Text {
+        style: presets::ASCII_MARKDOWN,
+        heading: "## ",
+        width: None,
+    }
+    .write(comparison)
+}
+
+struct Text {
+    style: TableStyle,
+    heading: &'static str,
+    width: Option<u16>,
+}
+
+impl Text {
+    fn write(&self, comparison: &Comparison) -> String {
+        let mut text = self.ranked(comparison);
+        text.push_str(&format!("\n{}\n", self.prose(&basis(comparison))));
+        let is_beyond = |trial: &Compared| {
+            let student = trial.sample.as_ref().and_then(|s| s.student.as_ref());
+            student.is_some_and(|student| is_beyond(&comparison.value, student))
+        };
+        if comparison.trials.iter().any(is_beyond) {
+            text.push_str(&format!(
+                "\n{}\n",
+                self.prose(&about_bounds(&comparison.value))
+            ));
+        }
+        for note in &comparison.notes {
+            text.push_str(&format!("\nNote: {}.\n", self.prose(note)));
+        }
+        let mut section = |title: &str, columns: Columns, after: &str| {
+            text.push_str(&format!("\n{}{}\n\n", self.heading, self.prose(title)));
+            text.push_str(&columns.lay_out(self.style));
+            text.push('\n');
+            if !after.is_empty() {
+                text.push_str(&format!("\n{}\n", self.prose(after)));
+            }
+        };
+        if let Some(pivot) = &comparison.pivot {
+            let title = format!(
+                "`{}` by `{}` and `{}`",
+                comparison.value, pivot.row_key, pivot.column_key
+            );
+            section(
+                &title,
+                pivot_columns(pivot),
+                "Mean ± standard deviation over seeds, of each seed's mean over all other settings, with the number of seeds.",
+            );
+        }
+        if let Some(front) = &comparison.pareto {
+            let [a, b] = &front.values;
+            let title = format!("Best trade-offs of `{a}` and `{b}`");
+            let after = format!(
+                "{} of {} trials; no other is at least as good in both means and better in one. Means of few seeds move, and so does the front.",
+                front.trials.len(),
+                front.num_compared
+            );
+            section(&title, front_columns(front), &after);
+        }
+        if !comparison.backends.is_empty() {
+            section(
+                "By backend",
+                backend_rows(&comparison.backends, &comparison.value, folds(comparison)),
+                "Each trial against the same on its first backend; speed and memory as factors.",
+            );
+        }
+        for effect in &comparison.effects {
+            let title = format!("Effect of `{}`", effect.key);
+            section(
+                &title,
+                effect_columns(effect, &comparison.value),
+                &effect_note(effect),
+            );
+        }
+        text
+    }
+
+    /// A paragraph: in Markdown without anything that a renderer would act on.
+    fn prose(&self, text: &str) -> String {
+        if self.width.is_some() {
+            text.to_owned()
+        } else {
+            prose(text)
+        }
+    }
+
+    /// All columns where they fit, else without costs.
+    fn ranked(&self, comparison: &Comparison) -> String {
+        let text = ranked_columns(comparison, true).lay_out(self.style);
+        let num_columns = text.lines().map(|line| line.chars().count()).max();
+        if self
+            .width
+            .is_none_or(|width| num_columns <= Some(width.into()))
+        {
+            return text + "\n";
+        }
+        let text = ranked_columns(comparison, false).lay_out(self.style);
+        format!(
+            "{text}\n\nLeft out, as there is no room: {}; `--csv` and `--json` have them.\n",
+            COST_COLUMNS.join(", ")
+        )
+    }
+}
+
+fn ranked_columns(comparison: &Comparison, with_costs: bool) -> Columns {
+    let dash = || "-".to_owned();
+    let times = |factor: f64| format!("{} x", short_number(factor));
+    let mut head = vec![
+        "#".to_owned(),
+        "trial".into(),
+        "n".into(),
+        match comparison.is_common {
+            true => comparison.value.clone(),
+            false => format!("{} †", comparison.value),
+        },
+    ];
+    head.extend(["95 % interval", "difference", "verdict"].map(str::to_owned));
+    if with_costs {
+        head.extend(COST_COLUMNS.map(str::to_owned));
+    }
+    let is_baseline = |trial: &Compared| {
+        let baseline = comparison.baseline.as_ref();
+        baseline.is_some_and(|baseline| baseline.trial == trial.id)
+    };
+    let folds = folds(comparison);
+    let ranks: Vec<usize> = comparison.trials.iter().filter_map(|t| t.rank).collect();
+    let row = |trial: &Compared| {
+        let sample = trial.sample.as_ref();
+        let found = trial.verdict.as_ref();
+        let mark = if trial.num_adjusted > 0 { "*" } else { "" };
+        let mut row = vec![
+            match trial.rank {
+                Some(rank) if ranks.iter().filter(|other| **other == rank).count() > 1 => {
+                    format!("{rank} tied")
+                }
+                Some(rank) => rank.to_string(),
+                None => dash(),
+            },
+            trial.id.clone(),
+            match sample.map_or(0, |s| s.description.n) {
+                n if n == trial.num_runs => format!("{n}{mark}"),
+                n => format!("{n} of {}{mark}", trial.num_runs),
+            },
+            sample.map_or_else(dash, |s| mean_and_sd(&s.description)),
+            sample
+                .and_then(|s| s.student.as_ref())
+                .map_or_else(dash, interval),
+            found.map_or_else(dash, verdict::difference),
+            match found {
+                _ if is_baseline(trial) => "baseline".into(),
+                _ if trial.has_other_items => "other items".into(),
+                Some(found) if sample.is_some() => verdict::in_words(found, folds),
+                _ => dash(),
+            },
+        ];
+        if with_costs {
+            row.extend([
+                trial.epoch_secs.map_or_else(dash, short_number),
+                trial.speed.map_or_else(dash, times),
+                trial.memory_bytes.map_or_else(dash, show_bytes),
+                trial.memory.map_or_else(dash, times),
+            ]);
+        }
+        row
+    };
+    Columns {
+        head,
+        rows: comparison.trials.iter().map(row).collect(),
+    }
+}
+
+/// How many folds count as seeds do, if they do.
+fn folds(comparison: &Comparison) -> Option<usize> {
+    let samples = comparison.trials.iter().filter_map(|t| t.sample.as_ref());
+    let repeats = samples.flat_map(|sample| &sample.by_seed);
+    let folds: BTreeSet<u64> = repeats.filter_map(|(repeat, _)| repeat.fold).collect();
+    (!folds.is_empty()).then_some(folds.len())
+}
+
+/// What the verdicts are against, and how sure they are.
+fn basis(comparison: &Comparison) -> String {
+    let Some(baseline) = &comparison.baseline else {
+        return match comparison.is_common {
+            true => "There is one trial alone, so nothing is compared.".into(),
+            false => "† The losses of trials are those of different functions.".into(),
+        };
+    };
+    let verdict = comparison
+        .trials
+        .iter()
+        .find_map(|trial| trial.verdict.as_ref());
+    let num = verdict.map_or(0, |verdict| verdict.num_comparisons);
+    let picked = match baseline.is_picked {
+        true => {
+            ", the highest ranked: it was picked for its values, so all pairs of trials count; `--baseline` names another"
+        }
+        false => "",
+    };
+    let num = match num {
+        1 => "1 comparison".to_owned(),
+        num => format!("all {num} comparisons"),
+    };
+    let samples = comparison
+        .trials
+        .iter()
+        .filter_map(|trial| trial.sample.as_ref());
+    let mut repeats = samples.flat_map(|sample| &sample.by_seed);
+    let (by, caution) = match repeats.any(|(repeat, _)| repeat.fold.is_some()) {
+        true => (
+            "by seed and fold where these are",
+            " Folds share most of their training items, so verdicts over them claim more than they should (Nadeau and Bengio, 2003).",
+        ),
+        false => ("by seed where seeds are", ""),
+    };
+    format!(
+        "Verdicts are against `{}`{picked}. Differences are paired {by} common; exact tests; claims are wrong with a probability of at most {} for {num} together (Holm). \"No difference shown\" is no claim that there is none.{caution}",
+        baseline.trial,
+        percent(comparison.alpha),
+    )
+}
+
+fn pivot_columns(pivot: &Pivot) -> Columns {
+    let mut head = vec![pivot.row_key.clone()];
+    head.extend(pivot.columns.iter().cloned());
+    let rows = pivot.rows.iter().zip(&pivot.cells).map(|(name, cells)| {
+        let mut row = vec![name.clone()];
+        row.extend(cells.iter().map(|cell| match cell {
+            Some(cell) => format!("{} ({})", mean_and_sd(&cell.over_seeds), cell.over_seeds.n),
+            None => "-".into(),
+        }));
+        row
+    });
+    let rows = rows.collect();
+    Columns { head, rows }
+}
+
+fn front_columns(front: &Front) -> Columns {
+    let show = |name: &str, value: f64| match name {
+        "memory_bytes" => show_bytes(value as u64),
+        _ => short_number(value),
+    };
+    let [a, b] = &front.values;
+    let rows = front
+        .trials
+        .iter()
+        .map(|(id, [x, y])| vec![id.clone(), show(a, *x), show(b, *y)]);
+    Columns {
+        head: vec!["trial".into(), a.clone(), b.clone()],
+        rows: rows.collect(),
+    }
+}
+
+/// One line for each trial. Numbers have all their digits.
+pub fn csv(comparison: &Comparison) -> String {
+    let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+    let mut head = vec!["rank".to_owned(), "trial".into()];
+    head.extend(comparison.axes.iter().cloned());
+    head.extend(
+        [
+            "backend",
+            "n",
+            "mean",
+            "sd",
+            "low",
+            "high",
+            "best",
+            "worst",
+            "difference",
+            "p",
+            "p_corrected",
+            "verdict",
+            "epoch_secs",
+            "speed",
+            "memory_bytes",
+            "memory",
+            "num_adjusted",
+        ]
+        .map(str::to_owned),
+    );
+    let mut text = line(&head);
+    let folds = folds(comparison);
+    for trial in &comparison.trials {
+        let sample = trial.sample.as_ref();
+        let described = sample.map(|sample| &sample.description);
+        let student = sample.and_then(|sample| sample.student);
+        let compared = trial.verdict.as_ref().and_then(|v| v.comparison);
+        let mut row = vec![
+            trial.rank.map_or(String::new(), |rank| rank.to_string()),
+            trial.id.clone(),
+        ];
+        let value = |key: &String| trial.axes.get(key).map_or(String::new(), value_text);
+        row.extend(comparison.axes.iter().map(value));
+        row.extend([
+            trial.backend.clone(),
+            described.map_or(0, |d| d.n).to_string(),
+            number(described.map(|d| d.mean)),
+            number(described.and_then(|d| d.sd)),
+            number(student.map(|interval| interval.low)),
+            number(student.map(|interval| interval.high)),
+            number(sample.and_then(|s| s.best)),
+            number(sample.and_then(|s| s.worst)),
+            number(compared.map(|c| c.mean_difference)),
+            number(compared.map(|c| c.test.p)),
+            number(trial.verdict.as_ref().and_then(|v| v.p_corrected)),
+            trial
+                .verdict
+                .as_ref()
+                .map_or(String::new(), |found| verdict::in_words(found, folds)),
+            number(trial.epoch_secs),
+            number(trial.speed),
+            trial
+                .memory_bytes
+                .map_or(String::new(), |bytes| bytes.to_string()),
+            number(trial.memory),
+            trial.num_adjusted.to_string(),
+        ]);
+        text.push_str(&line(&row));
+    }
+    text
+}

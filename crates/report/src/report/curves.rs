@@ -1,0 +1,340 @@
+//! Learning curves of the trials that are shown: a mean over seeds for each epoch, with a band.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::folds::Folds;
+use super::mixture::mixed_data;
+use super::model::{Report, Trial};
+use super::sample::CONFIDENCE;
+use runner_core::event::Epoch;
+use runner_core::record::{ExperimentFolder, Index, RunEntry, RunRecord, State};
+use runner_statistics::Interval;
+
+/// Trials with curves, so that they can be told apart.
+pub const MAX_TRIALS: usize = 8;
+/// Points of a curve: more cannot be seen.
+const MAX_POINTS: usize = 400;
+/// Metrics with curves.
+const MAX_METRICS: usize = 6;
+/// With fewer seeds the band is from the smallest to the largest value.
+const LEAST_FOR_INTERVAL: usize = 5;
+
+/// Learning curves.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Curves {
+    /// The metrics without their split, the objective's first.
+    pub metrics: Vec<String>,
+    /// The trials, in the order of the report.
+    pub trials: Vec<TrialCurves>,
+    /// Trials that have curves and are left out.
+    pub num_more_trials: usize,
+    /// Metrics that have curves and are left out.
+    pub num_more_metrics: usize,
+}
+
+/// The curves of a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrialCurves {
+    /// The trial's name.
+    pub trial: String,
+    /// Its runs that have finished an epoch, completed or not.
+    pub n: usize,
+    /// A curve for each metric and split.
+    pub curves: Vec<Curve>,
+}
+
+/// One metric over epochs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Curve {
+    /// The metric with its split, such as `valid/loss`.
+    pub metric: String,
+    /// What the band is; none where no epoch has two values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub band: Option<Band>,
+    /// By ascending epoch, at most 400.
+    pub points: Vec<CurvePoint>,
+}
+
+/// What a band around a mean is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Band {
+    /// From the smallest to the largest value.
+    Range,
+    /// Student's 95 % interval for the mean.
+    StudentT,
+}
+
+/// An epoch of a curve.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CurvePoint {
+    /// The epoch, from 1.
+    pub epoch: usize,
+    /// Runs with a finite value.
+    pub n: usize,
+    /// Their mean.
+    pub mean: f64,
+    /// The ends of the band, with two runs or more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub band: Option<(f64, f64)>,
+}
+
+impl Curves {
+    /// Whether there is nothing to show.
+    pub fn is_empty(&self) -> bool {
+        self.trials.is_empty()
+    }
+
+    /// Reads the curves of the best trials and of the baseline. A run whose events cannot be read has none; that is
+    /// told where its numbers are.
+    pub fn read(report: &Report, index: &Index, folder: &ExperimentFolder) -> Self {
+        let folds = Folds::of(index);
+        let trials = report.trials.iter();
+        let pairs = trials.flat_map(|trial| trial.runs.iter().map(|run| (run, &trial.id)));
+        let trial_of: BTreeMap<&String, &String> = pairs.collect();
+        let mut by_trial: BTreeMap<&str, Vec<&RunEntry>> = BTreeMap::new();
+        for run in index.runs.iter().filter(|run| run.epochs > 0) {
+            if let Some(trial) = trial_of.get(&run.id) {
+                by_trial.entry(trial).or_default().push(run);
+            }
+        }
+        let trials = report.trials.iter();
+        let have = trials.filter(|trial| !trial.has_mixed_data());
+        let have = have.filter_map(|trial| Some((trial, by_trial.get(trial.id.as_str())?)));
+        let have: Vec<(&Trial, &Vec<&RunEntry>)> = have.collect();
+        let baseline = have.iter().position(|(trial, _)| report.is_baseline(trial));
+        let mut chosen: Vec<usize> = (0..have.len().min(MAX_TRIALS)).collect();
+        if let (Some(at), Some(last)) = (baseline.filter(|at| *at >= MAX_TRIALS), chosen.last_mut())
+        {
+            *last = at;
+        }
+        let num_more_trials = have.len() - chosen.len();
+        let read = chosen.iter().map(|at| {
+            let (trial, runs) = have[*at];
+            let runs = over_same_data(index, &folds, runs);
+            let epochs = runs.iter().filter_map(|run| epochs(run, folder));
+            (trial.id.clone(), epochs.collect::<Vec<_>>())
+        });
+        let read: Vec<(String, Vec<Vec<Epoch>>)> = read.collect();
+        let all = read.iter().flat_map(|(_, runs)| runs.iter().flatten());
+        let mut metrics = names(all, &report.objective);
+        let num_more_metrics = metrics.len().saturating_sub(MAX_METRICS);
+        metrics.truncate(MAX_METRICS);
+        let trials = read.iter().map(|(trial, runs)| TrialCurves {
+            trial: trial.clone(),
+            n: runs.len(),
+            curves: curves(runs, &metrics),
+        });
+        Self {
+            trials: trials.filter(|trial| !trial.curves.is_empty()).collect(),
+            metrics,
+            num_more_trials,
+            num_more_metrics,
+        }
+    }
+}
+
+/// The runs of a trial that a mean may be taken over: without those that are not completed, if they read other data.
+fn over_same_data<'a>(index: &Index, folds: &Folds, runs: &[&'a RunEntry]) -> Vec<&'a RunEntry> {
+    let mut runs = runs.to_vec();
+    if !mixed_data(index, &runs, folds).is_empty() {
+        runs.retain(|run| run.state == State::Completed);
+    }
+    runs
+}
+
+/// The epochs of a run, if they are those of its plan.
+fn epochs(run: &RunEntry, folder: &ExperimentFolder) -> Option<Vec<Epoch>> {
+    let folder = folder.run(&run.id);
+    let plan = folder.read_plan().ok().flatten()?;
+    let is_planned = plan.fingerprint == run.fingerprint;
+    let record = is_planned.then(|| RunRecord::read_for(&folder, &plan).ok())??;
+    Some(record.epochs)
+}
+
+/// Splits, in the order of their curves.
+const SPLITS: [&str; 3] = ["train/", "valid/", "valid_ema/"];
+
+/// The metrics of a split without the split: the objective's first, then the loss, then by name. Those with a name of
+/// several parts, such as the norm of each gradient, are too many to show.
+fn names<'a>(epochs: impl Iterator<Item = &'a Epoch>, objective: &str) -> Vec<String> {
+    let mut names: Vec<&str> = epochs
+        .flat_map(|epoch| epoch.metrics.keys())
+        .filter_map(|name| SPLITS.iter().find_map(|split| name.strip_prefix(split)))
+        .filter(|name| !name.contains('/'))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    let (_, of_objective) = objective.split_once('/').unwrap_or(("", objective));
+    names.sort_by_key(|name| (*name != of_objective, *name != "loss"));
+    names.into_iter().map(str::to_owned).collect()
+}
+
+fn curves(runs: &[Vec<Epoch>], metrics: &[String]) -> Vec<Curve> {
+    let splits = |metric: &String| SPLITS.map(|split| format!("{split}{metric}"));
+    let names = metrics.iter().flat_map(splits);
+    let curves = names.map(|metric| Curve::of(metric, runs));
+    curves.filter(|curve| !curve.points.is_empty()).collect()
+}
+
+impl Curve {
+    /// The curve of a metric over the runs of a trial. Values that are not finite are left out.
+    fn of(metric: String, runs: &[Vec<Epoch>]) -> Self {
+        let band = match runs.len() {
+            0 | 1 => None,
+            2..LEAST_FOR_INTERVAL => Some(Band::Range),
+            _ => Some(Band::StudentT),
+        };
+        let last = runs.iter().flatten().map(|epoch| epoch.epoch).max();
+        let mut values: Vec<Vec<f64>> = vec![Vec::new(); last.unwrap_or(0)];
+        for epoch in runs.iter().flatten() {
+            let value = epoch.metrics.get(&metric).filter(|value| value.is_finite());
+            let place = epoch.epoch.checked_sub(1).and_then(|at| values.get_mut(at));
+            if let (Some(value), Some(place)) = (value, place) {
+                place.push(*value);
+            }
+        }
+        let points = values.iter().enumerate();
+        let points = points.filter_map(|(at, values)| point(at + 1, values, band));
+        let points = thin(points.collect());
+        Self {
+            band: band.filter(|_| points.iter().any(|point| point.band.is_some())),
+            metric,
+            points,
+        }
+    }
+}
+
+fn point(epoch: usize, values: &[f64], band: Option<Band>) -> Option<CurvePoint> {
+    let low = values.iter().copied().reduce(f64::min)?;
+    let high = values.iter().copied().reduce(f64::max)?;
+    // Divided first: a sum of the largest numbers is none.
+    let mean = values.iter().map(|v| v / values.len() as f64).sum();
+    let band = match (band, values.len()) {
+        (None, _) | (_, 1) => None,
+        (Some(Band::Range), _) => Some((low, high)),
+        (Some(Band::StudentT), _) => match Interval::student(values, CONFIDENCE) {
+            Ok(interval) => Some((interval.low, interval.high)),
+            // All are equal.
+            Err(_) => Some((low, high)),
+        },
+    };
+    Some(CurvePoint {
+        epoch,
+        n: values.len(),
+        mean,
+        band,
+    })
+}
+
+/// At most [`MAX_POINTS`] of the points, among them the first, the last, and the extremes of mean and band in each of
+/// as many stretches of equal length as that allows.
+fn thin(points: Vec<CurvePoint>) -> Vec<CurvePoint> {
+    if points.len() <= MAX_POINTS {
+        return points;
+    }
+    let stretch = points.len().div_ceil((MAX_POINTS - 2) / 4);
+    let mut kept = vec![0, points.len() - 1];
+    for start in (0..points.len()).step_by(stretch) {
+        let range = start..(start + stretch).min(points.len());
+        let low = |at: &usize| points[*at].band.map_or(points[*at].mean, |band| band.0);
+        let high = |at: &usize| points[*at].band.map_or(points[*at].mean, |band| band.1);
+        let mean = |at: &usize| points[*at].mean;
+        let by =
+            |value: &dyn Fn(&usize) -> f64, a: &usize, b: &usize| value(a).total_cmp(&value(b));
+        kept.extend(range.clone().min_by(|a, b| by(&mean, a, b)));
+        kept.extend(range.clone().max_by(|a, b| by(&mean, a, b)));
+        kept.extend(range.clone().min_by(|a, b| by(&low, a, b)));
+        kept.extend(range.max_by(|a, b| by(&high, a, b)));
+    }
+    kept.sort_unstable();
+    kept.dedup();
+    kept.into_iter().map(|at| points[at]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(values: &[f64]) -> Vec<Epoch> {
+        let epochs = values.iter().enumerate().map(|(at, value)| Epoch {
+            epoch: at + 1,
+            step: at,
+            metrics: BTreeMap::from([
+                ("valid/loss".to_owned(), *value),
+                ("train/accuracy".to_owned(), 1.0),
+                ("train/gradient_norm/linear.weight".to_owned(), 1.0),
+            ]),
+            train_secs: 0.0,
+            valid_secs: 0.0,
+            memory_bytes: 0,
+            pool: None,
+        });
+        epochs.collect()
+    }
+
+    fn loss(runs: &[Vec<Epoch>]) -> Curve {
+        Curve::of("valid/loss".into(), runs)
+    }
+
+    #[test]
+    fn few_seeds_have_their_range_and_five_an_interval() {
+        let one = loss(&[run(&[1.0, 2.0])]);
+        assert_eq!((one.band, one.points.len()), (None, 2));
+        let three = loss(&[run(&[1.0, 2.0]), run(&[3.0]), run(&[5.0])]);
+        assert_eq!(three.band, Some(Band::Range));
+        assert_eq!(
+            (three.points[0].mean, three.points[0].band),
+            (3.0, Some((1.0, 5.0)))
+        );
+        assert_eq!((three.points[1].n, three.points[1].band), (1, None));
+        let five: Vec<_> = [1.0, 2.0, 3.0, 4.0, 5.0]
+            .iter()
+            .map(|v| run(&[*v, 7.0]))
+            .collect();
+        let five = loss(&five);
+        let student = Interval::student(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.95).unwrap();
+        assert_eq!(five.points[0].band, Some((student.low, student.high)));
+        assert_eq!(five.points[1].band, Some((7.0, 7.0)));
+    }
+
+    #[test]
+    fn what_is_not_finite_is_no_point() {
+        let curve = loss(&[
+            run(&[1.0, f64::NAN, f64::INFINITY, 1e308]),
+            run(&[2.0, 4.0, f64::NAN, 1e308]),
+        ]);
+        let shown: Vec<_> = curve
+            .points
+            .iter()
+            .map(|p| (p.epoch, p.n, p.mean))
+            .collect();
+        assert_eq!(shown, [(1, 2, 1.5), (2, 1, 4.0), (4, 2, 1e308)]);
+        assert!(loss(&[run(&[f64::NAN])]).points.is_empty());
+        assert!(loss(&[]).points.is_empty());
+    }
+
+    #[test]
+    fn long_curves_keep_their_extremes() {
+        let mut values: Vec<f64> = (0..10_000).map(|at| (f64::from(at) * 0.01).sin()).collect();
+        values[7_777] = 50.0;
+        values[3_333] = -50.0;
+        let curve = loss(&[run(&values)]);
+        let epochs: Vec<usize> = curve.points.iter().map(|point| point.epoch).collect();
+        assert!(epochs.len() <= MAX_POINTS, "{}", epochs.len());
+        assert!(epochs.is_sorted());
+        for epoch in [1, 3_334, 7_778, 10_000] {
+            assert!(epochs.contains(&epoch), "{epoch}");
+        }
+        assert_eq!(loss(&[run(&values[..400])]).points.len(), 400);
+    }
+
+    #[test]
+    fn metrics_of_several_parts_are_left_out_and_the_objective_is_first() {
+        let epochs = run(&[1.0]);
+        assert_eq!(names(epochs.iter(), "valid/loss"), ["loss", "accuracy"]);
+        assert_eq!(names(epochs.iter(), "valid/accuracy"), ["accuracy", "loss"]);
+    }
+}

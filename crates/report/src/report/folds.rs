@@ -1,0 +1,119 @@
+//! Folds of a cross-validation: trials of a plan that differ in their fold alone are one trial of a report, and each
+//! fold counts as a seed does.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value as Json};
+
+use super::sample::Repeat;
+use runner_core::record::{Index, RunEntry};
+
+/// The key that says which fold is the valid split.
+const FOLD: &str = "data.split.fold";
+
+/// Which runs are those of one trial.
+pub struct Folds {
+    /// How many folds there are; none where trials are those of the plan.
+    pub num: Option<usize>,
+}
+
+impl Folds {
+    /// Folds are put together where some trials differ in them alone.
+    pub fn of(index: &Index) -> Self {
+        let mut settings: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
+        let mut all = BTreeSet::new();
+        for run in &index.runs {
+            if let Some(fold) = fold(run) {
+                let axes = Json::Object(without(run));
+                settings.entry(axes.to_string()).or_default().insert(fold);
+                all.insert(fold);
+            }
+        }
+        let is_repeated = settings.values().any(|folds| folds.len() > 1);
+        Self {
+            num: is_repeated.then_some(all.len()),
+        }
+    }
+
+    /// What tells a run from the others of its trial.
+    pub fn repeat(&self, run: &RunEntry) -> Repeat {
+        Repeat {
+            seed: run.seed,
+            fold: self.num.and_then(|_| fold(run)),
+        }
+    }
+
+    /// The name of a run's trial.
+    pub fn trial(&self, run: &RunEntry) -> String {
+        match self.num.and_then(|_| fold(run)) {
+            Some(fold) => without_part(&run.trial, fold),
+            None => run.trial.clone(),
+        }
+    }
+
+    /// The values of the varied keys of a run's trial.
+    pub fn axes(&self, run: &RunEntry) -> Map<String, Json> {
+        match self.num {
+            Some(_) => without(run),
+            None => run.axes.clone(),
+        }
+    }
+
+    /// Whether a varied key is one of the trials.
+    pub fn keeps(&self, key: &str) -> bool {
+        self.num.is_none() || key != FOLD
+    }
+}
+
+fn fold(run: &RunEntry) -> Option<u64> {
+    run.axes.get(FOLD)?.as_u64()
+}
+
+fn without(run: &RunEntry) -> Map<String, Json> {
+    let mut axes = run.axes.clone();
+    axes.remove(FOLD);
+    axes
+}
+
+/// The name of a trial without its fold, such as `hidden=64` of `hidden=64,fold=0`. A name that was cut stays as it is,
+/// without the end that is a digest.
+fn without_part(trial: &str, fold: u64) -> String {
+    for label in ["fold", "split.fold", FOLD] {
+        let part = format!("{label}={fold}");
+        for (at, _) in trial.match_indices(&part) {
+            let (before, after) = (&trial[..at], &trial[at + part.len()..]);
+            let is_part = (before.is_empty() || before.ends_with(','))
+                && (after.is_empty() || after.starts_with(','));
+            if is_part {
+                let rest = match before.is_empty() {
+                    true => after.trim_start_matches(',').to_owned(),
+                    false => format!("{}{after}", &before[..before.len() - 1]),
+                };
+                return if rest.is_empty() { "base".into() } else { rest };
+            }
+        }
+    }
+    trial.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_part;
+
+    #[test]
+    fn a_trial_is_named_without_its_fold() {
+        let names = [
+            "fold=1",
+            "fold=1,hidden=[8,8]",
+            "hidden=8,fold=1",
+            "a=1,split.fold=1,b=2",
+            "manifold=1",
+        ];
+        let named = names.map(|name| without_part(name, 1));
+        assert_eq!(
+            named,
+            ["base", "hidden=[8,8]", "hidden=8", "a=1,b=2", "manifold=1"]
+        );
+        assert_eq!(without_part("fold=10", 1), "fold=10");
+    }
+}

@@ -1,0 +1,129 @@
+//! Plots of time and memory.
+
+use super::figures::{Figure, MAX_POINTS, better_is, which};
+use crate::report::model::{Report, Trial};
+use crate::report::numbers::{mean_and_sd, short_number};
+use crate::report::plot::*;
+use crate::report::sample::direction;
+use runner_core::spec::kind::show_bytes;
+use runner_statistics::{Direction, pareto_front};
+
+/// Bars of a plot.
+const MAX_BARS: usize = 12;
+
+/// What time buys, and how much of it each trial takes.
+pub fn cost(report: &Report) -> Vec<Figure> {
+    let timed = report.trials.iter();
+    let timed = timed.filter_map(|trial| {
+        let sample = report.objective_of(trial)?;
+        Some((trial, trial.wall_secs?, sample))
+    });
+    let timed: Vec<_> = timed.take(MAX_POINTS).collect();
+    let mut figures = Vec::new();
+    if timed.len() > 1 && report.selected().is_some() {
+        let direction = direction(&report.objective).unwrap_or(Direction::HigherIsBetter);
+        let pairs: Vec<[f64; 2]> = timed
+            .iter()
+            .map(|(_, secs, sample)| [*secs, sample.mean()])
+            .collect();
+        let front = pareto_front(&pairs, [Direction::LowerIsBetter, direction]).unwrap_or_default();
+        let dots = timed
+            .iter()
+            .enumerate()
+            .map(|(at, (trial, secs, sample))| Dot {
+                x: *secs,
+                y: sample.mean(),
+                series: usize::from(front.contains(&at)),
+                title: format!(
+                    "{}: {} {}, {} s/run",
+                    trial.id,
+                    report.objective,
+                    mean_and_sd(&sample.description),
+                    short_number(*secs)
+                ),
+            });
+        let svg = scatter(&Scatter {
+            description: &format!(
+                "{} by seconds of a run, of {} trials",
+                report.objective,
+                timed.len()
+            ),
+            x_label: "seconds of a run",
+            y_label: &report.objective,
+            is_log: is_log_apt(timed.iter().map(|(_, secs, _)| *secs)),
+            points: &dots.collect::<Vec<_>>(),
+            line: Reference::None,
+        });
+        figures.push(Figure::new(
+            svg,
+            format!(
+                "What the time buys ({}). Squares: no other trial is both as good and as fast.{}",
+                better_is(report),
+                which(report)
+            ),
+        ));
+    }
+    let bars_of = report.trials.iter().filter_map(|trial| {
+        let secs = trial.wall_secs?;
+        Some(bar(trial, secs, format!("{} s", short_number(secs)), None))
+    });
+    figures.extend(bar_plot("seconds of a run", bars_of));
+    figures
+}
+
+fn bar(trial: &Trial, value: f64, text: String, mark: Option<f64>) -> Bar {
+    Bar {
+        name: match trial.rank {
+            Some(rank) => format!("#{rank} {}", trial.id),
+            None => trial.id.clone(),
+        },
+        title: format!("{}: {text}", trial.id),
+        value,
+        text,
+        mark,
+    }
+}
+
+fn bar_plot(label: &str, all: impl Iterator<Item = Bar>) -> Option<Figure> {
+    let all: Vec<Bar> = all.collect();
+    let shown = &all[..all.len().min(MAX_BARS)];
+    let which = match all.len() > MAX_BARS {
+        true => format!(", of the {MAX_BARS} highest ranked trials"),
+        false => String::new(),
+    };
+    let svg = bars(&Bars {
+        description: &format!("{label}, of {} trials", shown.len()),
+        label,
+        bars: shown,
+    });
+    (!shown.is_empty()).then(|| Figure::new(svg, format!("{}{which}.", capitalized(label))))
+}
+
+/// With a capital letter in front.
+fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|c| c.to_uppercase().collect::<String>());
+    first.unwrap_or_default() + chars.as_str()
+}
+
+/// What each trial held of memory.
+pub fn memory(report: &Report) -> Option<Figure> {
+    const MIB: f64 = (1 << 20) as f64;
+    let bars_of = report.trials.iter().filter_map(|trial| {
+        let memory = trial.memory?;
+        let forecast = memory.calibrated_bytes.unwrap_or(memory.forecast_bytes);
+        let held = memory.measured.bytes();
+        let mut bar = bar(
+            trial,
+            held as f64 / MIB,
+            show_bytes(held),
+            Some(forecast as f64 / MIB),
+        );
+        bar.title
+            .push_str(&format!(", forecast {}", show_bytes(forecast)));
+        Some(bar)
+    });
+    let mut figure = bar_plot("memory held at the peak", bars_of)?;
+    figure.caption.push_str(" The line across is the forecast.");
+    Some(figure)
+}

@@ -1,0 +1,88 @@
+//! Plots of learning curves.
+
+use super::figures::{Figure, Key};
+use crate::report::curves::Curve;
+use crate::report::model::Report;
+use crate::report::plot::*;
+use crate::report::sample::direction;
+use crate::report::sections::about_bands;
+use runner_statistics::Direction;
+
+/// A plot for each metric.
+pub fn curves(report: &Report) -> Vec<Figure> {
+    let curves = &report.curves;
+    let figures = curves.metrics.iter().map(|metric| {
+        let mut lines_of = Vec::new();
+        // The best trial is drawn last, over all others.
+        for (series, trial) in curves.trials.iter().enumerate().rev() {
+            let of_metric = |curve: &&Curve| {
+                let split = curve.metric.split_once('/');
+                split.is_some_and(|(_, name)| name == metric)
+            };
+            let found = trial.curves.iter().filter(of_metric);
+            lines_of.extend(found.map(|curve| line(series, &trial.trial, curve)));
+        }
+        let values = || {
+            lines_of
+                .iter()
+                .flat_map(|line| line.points.iter().map(|point| point.y))
+        };
+        let is_share = direction(metric) == Some(Direction::HigherIsBetter);
+        let is_log = !is_share && is_log_apt(values());
+        let svg = lines(&Lines {
+            description: &format!("{metric} by epoch, of {} trials", curves.trials.len()),
+            x_label: "epoch",
+            y_label: metric,
+            is_log,
+            lines: &lines_of,
+        });
+        Figure::new(
+            svg,
+            format!(
+                "`{metric}`: solid on valid, dashed on train{}. {}",
+                ema(&lines_of),
+                about_bands(report)
+            ),
+        )
+    });
+    let mut figures: Vec<Figure> = figures.collect();
+    if let Some(first) = figures.first_mut() {
+        let keys = curves.trials.iter().enumerate();
+        let keys = keys.map(|(series, trial)| Key {
+            series,
+            mark: legend_mark(series),
+            name: trial.trial.clone(),
+        });
+        first.legend = keys.collect();
+    }
+    figures
+}
+
+fn ema(lines: &[Line]) -> &'static str {
+    match lines.iter().any(|line| line.stroke == Stroke::Dotted) {
+        true => ", dotted on valid by the averaged weights",
+        false => "",
+    }
+}
+
+fn line(series: usize, trial: &str, curve: &Curve) -> Line {
+    let split = curve.metric.split('/').next().unwrap_or_default();
+    let stroke = match split {
+        "train" => Stroke::Dashed,
+        "valid_ema" => Stroke::Dotted,
+        _ => Stroke::Solid,
+    };
+    // Bands of both splits would hide each other.
+    let has_band = stroke == Stroke::Solid && curve.band.is_some();
+    let points = curve.points.iter().map(|point| Point {
+        x: point.epoch as f64,
+        y: point.mean,
+        band: point.band.filter(|_| has_band),
+    });
+    Line {
+        series,
+        name: format!("{trial}, {split}"),
+        stroke,
+        points: points.collect(),
+    }
+}

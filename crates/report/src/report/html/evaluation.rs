@@ -1,0 +1,164 @@
+//! Plots and pictures of what the selected trial gets wrong.
+
+use super::figures::{Figure, MAX_POINTS, Picture};
+use crate::report::evaluation::pair;
+use crate::report::model::Report;
+use crate::report::numbers::short_number;
+use crate::report::plot::*;
+use runner_core::record::evaluation::Evaluated;
+
+/// Targets of a regression with plots.
+const MAX_TARGETS: usize = 4;
+
+/// The confusion of classes as a map.
+pub fn confusion(report: &Report) -> Option<Figure> {
+    let found = &report.evaluation.as_ref()?.evaluation.found;
+    let (Evaluated::Classification { confusion, .. } | Evaluated::Segmentation { confusion, .. }) =
+        found
+    else {
+        return None;
+    };
+    if confusion.confusion.is_empty() {
+        return None;
+    }
+    let classes = &confusion.classes;
+    let rows = confusion.confusion.iter().enumerate();
+    let cells = rows.map(|(at, row)| {
+        let total = row
+            .iter()
+            .fold(0, |sum: u64, count| sum.saturating_add(*count))
+            .max(1);
+        let cells = row.iter().enumerate().map(|(to, count)| {
+            let share = *count as f64 / total as f64;
+            Cell {
+                value: Some(share),
+                text: if *count == 0 {
+                    String::new()
+                } else {
+                    count.to_string()
+                },
+                title: format!(
+                    "{} predicted as {}: {count} of {total} ({} %)",
+                    classes[at],
+                    classes[to],
+                    short_number(100.0 * share)
+                ),
+            }
+        });
+        cells.collect()
+    });
+    let cells: Vec<Vec<Cell>> = cells.collect();
+    let svg = heat(&Heat {
+        description: &format!("confusion of {} classes", classes.len()),
+        x_label: "predicted",
+        y_label: "class",
+        columns: classes,
+        rows: classes,
+        cells: &cells,
+        is_low_dark: false,
+    });
+    let caption = "How many items of a class (a row) are predicted as which; the stronger the colour, the larger a share of the class.";
+    Some(Figure {
+        is_wide: classes.len() > 12,
+        ..Figure::new(svg, caption)
+    })
+}
+
+/// Predictions and residuals of each target.
+pub fn residuals(report: &Report) -> Vec<Figure> {
+    let Some(of) = &report.evaluation else {
+        return Vec::new();
+    };
+    let Evaluated::Regression {
+        targets,
+        points,
+        num_items,
+        ..
+    } = &of.evaluation.found
+    else {
+        return Vec::new();
+    };
+    let which = match points.len() as u64 == *num_items {
+        true => String::new(),
+        false => format!(
+            " {} of {num_items} items: spread over the targets, with the worst.",
+            points.len()
+        ),
+    };
+    let mut figures = Vec::new();
+    for (at, target) in targets.iter().enumerate().take(MAX_TARGETS) {
+        let pairs = points
+            .iter()
+            .filter_map(|point| Some((point, pair(point, at)?)));
+        let pairs: Vec<_> = pairs.take(MAX_POINTS).collect();
+        let dots = |residual: bool| -> Vec<Dot> {
+            let dots = pairs.iter().map(|(point, (wanted, predicted))| Dot {
+                x: if residual { *predicted } else { *wanted },
+                y: if residual {
+                    predicted - wanted
+                } else {
+                    *predicted
+                },
+                series: 0,
+                title: format!(
+                    "{}: target {}, predicted {}",
+                    point.place,
+                    short_number(*wanted),
+                    short_number(*predicted)
+                ),
+            });
+            dots.collect()
+        };
+        let plots = [
+            (
+                "target",
+                "predicted",
+                false,
+                Reference::Diagonal,
+                "on the line, they are equal",
+            ),
+            (
+                "predicted",
+                "predicted less target",
+                true,
+                Reference::Zero,
+                "on the line, there is no error",
+            ),
+        ];
+        for (x_label, y_label, residual, line, meaning) in plots {
+            let svg = scatter(&Scatter {
+                description: &format!("{y_label} by {x_label}, of {} items", pairs.len()),
+                x_label,
+                y_label,
+                is_log: false,
+                points: &dots(residual),
+                line,
+            });
+            figures.push(Figure::new(
+                svg,
+                format!("`{target}`: {y_label} by {x_label}; {meaning}.{which}"),
+            ));
+        }
+    }
+    figures
+}
+
+/// The pictures of a section.
+pub fn pictures(report: &Report, id: &str) -> Vec<Picture> {
+    let Some(of) = report.evaluation.as_ref().filter(|_| id == "mistakes") else {
+        return Vec::new();
+    };
+    let Evaluated::Classification { mistakes, .. } = &of.evaluation.found else {
+        return Vec::new();
+    };
+    let pictures = mistakes.iter().filter_map(|mistake| {
+        Some(Picture {
+            source: mistake.picture.clone()?,
+            caption: format!(
+                "`{}`, predicted `{}`: {}",
+                mistake.target, mistake.predicted, mistake.place
+            ),
+        })
+    });
+    pictures.collect()
+}

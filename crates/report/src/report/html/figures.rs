@@ -1,0 +1,91 @@
+//! The plots of each section.
+
+use serde::Serialize;
+
+use super::{axes, cost, curves, evaluation};
+use crate::report::model::Report;
+use crate::report::sample::direction;
+use crate::report::sections::Section;
+use runner_statistics::Direction;
+
+/// Points of a plot.
+pub const MAX_POINTS: usize = 1000;
+
+/// A plot.
+#[derive(Serialize)]
+pub struct Figure {
+    /// The drawing, which is HTML already.
+    pub svg: String,
+    /// What it is, and how to read it.
+    pub caption: String,
+    /// What its series are called; empty where it has one alone.
+    pub legend: Vec<Key>,
+    /// Whether it wants the width of the page.
+    pub is_wide: bool,
+}
+
+/// A series of a plot.
+#[derive(Serialize)]
+pub struct Key {
+    /// Its number.
+    pub series: usize,
+    /// Its mark, which is HTML already.
+    pub mark: String,
+    /// What it is called.
+    pub name: String,
+}
+
+/// A picture of an item.
+#[derive(Serialize)]
+pub struct Picture {
+    /// Its `data:` address.
+    pub source: String,
+    /// What it shows.
+    pub caption: String,
+}
+
+impl Figure {
+    /// A plot of one series.
+    pub fn new(svg: String, caption: impl Into<String>) -> Self {
+        Self {
+            svg,
+            caption: caption.into(),
+            legend: Vec::new(),
+            is_wide: false,
+        }
+    }
+}
+
+/// The plots of a section.
+pub fn figures(report: &Report, section: &Section) -> Vec<Figure> {
+    match (section.id, &section.axis) {
+        ("curves", _) => curves::curves(report),
+        ("effect", Some(key)) => axes::effect(report, key).into_iter().collect(),
+        ("together", _) => axes::together(report).into_iter().collect(),
+        ("cost", _) => cost::cost(report),
+        ("memory", _) => cost::memory(report).into_iter().collect(),
+        ("confusion", _) => evaluation::confusion(report).into_iter().collect(),
+        ("residuals", _) => evaluation::residuals(report),
+        _ => Vec::new(),
+    }
+}
+
+/// The direction of the objective in words for a caption.
+pub fn better_is(report: &Report) -> &'static str {
+    match direction(&report.objective) {
+        Some(Direction::LowerIsBetter) => "lower is better",
+        _ => "higher is better",
+    }
+}
+
+/// Which trials a plot is of, where there are more than it shows.
+pub fn which(report: &Report) -> String {
+    let trials = report.trials.iter();
+    let num = trials
+        .filter(|trial| report.objective_of(trial).is_some())
+        .count();
+    match num > MAX_POINTS {
+        true => format!(" Of the {MAX_POINTS} highest ranked of {num} trials."),
+        false => String::new(),
+    }
+}

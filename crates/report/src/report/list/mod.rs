@@ -1,0 +1,266 @@
+//! Runs of experiments searched, sorted, grouped and laid out.
+
+mod cells;
+mod filter;
+mod group;
+mod mixed;
+mod names;
+mod table;
+
+use std::cmp::Ordering;
+
+use serde_json::{Map, Value as Json};
+
+use super::compare::Wrong;
+use super::csv::line;
+use super::numbers::natural_order;
+use super::rank::is_of_several_losses;
+pub use cells::age;
+use cells::cell;
+use filter::Filter;
+use mixed::Trials;
+use names::Known;
+pub use names::nearest_last;
+use runner_core::record::{Index, RunEntry};
+pub use table::fit;
+
+use super::table::Columns;
+
+/// What is asked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Query {
+    /// A condition over the names of `names.rs`; all runs without one.
+    pub filter: Option<String>,
+    /// The name that runs are sorted by; their order in the plans without one. A `-` before it turns the order.
+    pub sort: Option<String>,
+    /// Whether the order is turned.
+    pub is_reversed: bool,
+    /// The names that are shown; some usual ones when there are none.
+    pub columns: Vec<String>,
+    /// The name that runs are put together by.
+    pub group: Option<String>,
+    /// The most rows.
+    pub limit: Option<usize>,
+}
+
+/// How it is to be said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A table for people.
+    Table {
+        /// Columns of the terminal, if it is one.
+        width: Option<u16>,
+    },
+    /// A JSON object a line.
+    Json,
+    /// CSV with all digits.
+    Csv,
+}
+
+/// What is shown of each run when nothing is said.
+const USUAL: [&str; 7] = [
+    "experiment",
+    "run",
+    "outcome",
+    "objective",
+    "epochs",
+    "wall_secs",
+    "age",
+];
+
+/// The column of a table that says in a few words why a run failed or was skipped.
+const REASON: &str = "reason";
+
+/// A run with what is said of it once for all of its experiment.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    index: &'a Index,
+    entry: &'a RunEntry,
+    /// Now, in milliseconds since 1970.
+    now_ms: u64,
+}
+
+/// The runs that were asked for.
+pub struct Listed {
+    /// The text; empty where there is nothing to show in a table.
+    pub text: String,
+    /// What the reader has to know besides.
+    pub notes: Vec<String>,
+}
+
+/// Says of which trials something was measured on test.
+const TEST_NOTE: &str = "note: this shows what was measured on test, of several trials: whatever is chosen by it is chosen on test, and its value there is too good";
+
+/// Says that an order means nothing.
+const LOSSES_NOTE: &str = "note: the loss is that of other functions in other trials, so that their order by it says nothing";
+
+/// Lists runs of some experiments. The error is a phrase with a remedy.
+pub fn list(indexes: &[Index], query: &Query, form: Form, now_ms: u64) -> Result<Listed, Wrong> {
+    let known = Known::of(indexes);
+    let runs = indexes.iter().flat_map(|index| {
+        let readable = index.runs.iter().filter(|run| !run.state.is_unreadable());
+        readable.map(move |entry| Run {
+            index,
+            entry,
+            now_ms,
+        })
+    });
+    let mut runs: Vec<Run<'_>> = runs.collect();
+    let mut looked_at: Vec<String> = Vec::new();
+    if let Some(text) = &query.filter {
+        let mut filter = Filter::new(text, &known)?;
+        looked_at.extend(filter.names.keys().cloned());
+        runs = filter.keep(runs)?;
+    }
+    let order = query
+        .sort
+        .as_deref()
+        .map(|key| match key.strip_prefix('-') {
+            Some(name) => (name, !query.is_reversed),
+            None => (key, query.is_reversed),
+        });
+    match order.filter(|_| query.group.is_none()) {
+        Some((name, is_turned)) => {
+            known.check(name)?;
+            looked_at.push(name.to_owned());
+            sort(&mut runs, name, is_turned);
+        }
+        None if query.is_reversed => runs.reverse(),
+        None => {}
+    }
+    for name in query.columns.iter().chain(&query.group) {
+        known.check(name)?;
+    }
+    let limit = query.limit.unwrap_or(usize::MAX);
+    let by_trial = Trials::of(indexes);
+    let (text, shown) = match &query.group {
+        Some(key) => {
+            let mut groups = group::groups(&runs, key, &by_trial);
+            match order {
+                Some((name, is_turned)) => group::sort(&mut groups, key, name, is_turned)?,
+                None if query.is_reversed => groups.reverse(),
+                None => {}
+            }
+            groups.truncate(limit);
+            (group::text(&groups, key, form), vec![key.clone()])
+        }
+        None => {
+            runs.truncate(limit);
+            let shown = match (query.columns.as_slice(), form) {
+                ([], Form::Table { .. }) => {
+                    // Why a run is not to be had stands beside it.
+                    let has_reason = |run: &Run<'_>| cells::reason(run.entry).is_some();
+                    let reason = runs.iter().any(has_reason).then_some(REASON);
+                    let usual = USUAL.into_iter().chain(reason);
+                    usual.map(str::to_owned).collect()
+                }
+                ([], _) => known.all(),
+                (columns, _) => columns.to_vec(),
+            };
+            let is_all = query.columns.is_empty();
+            (text(&runs, &shown, is_all, form), shown)
+        }
+    };
+    looked_at.extend(shown);
+    let shows_test = looked_at.iter().any(|name| is_of_test(name));
+    let mut trials = runs
+        .iter()
+        .map(|run| (&run.index.plan.experiment, &run.entry.trial));
+    let first = trials.next();
+    let is_order_of_losses = order.is_some_and(|(name, _)| {
+        indexes.iter().any(|index| {
+            let objective = index.plan.objective.name();
+            let metric = if name == "objective" {
+                &objective
+            } else {
+                name
+            };
+            is_of_several_losses(metric, &index.plan.axes)
+        })
+    });
+    let note = match shows_test && trials.any(|trial| Some(trial) != first) {
+        true => Some(TEST_NOTE),
+        false => is_order_of_losses.then_some(LOSSES_NOTE),
+    };
+    let mut notes: Vec<String> = note.map(str::to_owned).into_iter().collect();
+    notes.extend(by_trial.warnings(&runs));
+    Ok(Listed { text, notes })
+}
+
+fn is_of_test(name: &str) -> bool {
+    name.starts_with("test") && name.contains('/')
+}
+
+fn text(runs: &[Run<'_>], shown: &[String], is_all: bool, form: Form) -> String {
+    match form {
+        Form::Json if is_all => lines(runs.iter().map(|run| Json::Object(run.everything()))),
+        Form::Json => lines(runs.iter().map(|run| {
+            let value = |name: &String| (name.clone(), run.value(name).unwrap_or(Json::Null));
+            Json::Object(shown.iter().map(value).collect::<Map<_, _>>())
+        })),
+        Form::Csv => {
+            let mut text = line(shown);
+            for run in runs {
+                let fields = shown.iter().map(|name| cells::raw(run.value(name)));
+                text.push_str(&line(&fields.collect::<Vec<_>>()));
+            }
+            text
+        }
+        Form::Table { .. } if runs.is_empty() => String::new(),
+        Form::Table { width } => {
+            let columns = Columns {
+                head: shown.iter().map(|name| cells::title(name)).collect(),
+                rows: runs
+                    .iter()
+                    .map(|run| shown.iter().map(|name| cell(run, name)).collect())
+                    .collect(),
+            };
+            fit(columns, width)
+        }
+    }
+}
+
+/// A JSON object a line.
+fn lines(objects: impl Iterator<Item = Json>) -> String {
+    objects.map(|object| format!("{object}\n")).collect()
+}
+
+/// Sorts by the values of a name, the smallest first; by the objective, the best first. Runs without a value come last
+/// in either order, and equals stay in the order of their plans.
+fn sort(runs: &mut Vec<Run<'_>>, name: &str, is_turned: bool) {
+    let mut keyed: Vec<(Option<Json>, Run<'_>)> =
+        runs.drain(..).map(|run| (run.value(name), run)).collect();
+    keyed.sort_by(|(a, run), (b, other)| {
+        let order = match (a, b) {
+            (Some(a), Some(b)) if name == "objective" => better_first(run, a, other, b),
+            (Some(a), Some(b)) => compare(a, b),
+            (a, b) => return a.is_none().cmp(&b.is_none()),
+        };
+        if is_turned { order.reverse() } else { order }
+    });
+    runs.extend(keyed.into_iter().map(|(_, run)| run));
+}
+
+/// Values of one objective by what is better; others have nothing in common but the names of their objectives.
+fn better_first(run: &Run<'_>, a: &Json, other: &Run<'_>, b: &Json) -> Ordering {
+    let (objective, others) = (run.index.plan.objective, other.index.plan.objective);
+    let (Some(a), Some(b)) = (a.as_f64(), b.as_f64()) else {
+        return Ordering::Equal;
+    };
+    let is_better = objective.is_better(a, b);
+    objective.name().cmp(&others.name()).then(match is_better {
+        true => Ordering::Less,
+        false if objective.is_better(b, a) => Ordering::Greater,
+        false => Ordering::Equal,
+    })
+}
+
+/// Numbers by size, before texts in the order in which a reader looks for them.
+fn compare(a: &Json, b: &Json) -> Ordering {
+    match (a.as_f64(), b.as_f64()) {
+        (Some(a), Some(b)) => a.total_cmp(&b),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => natural_order(&cells::raw_text(a), &cells::raw_text(b)),
+    }
+}

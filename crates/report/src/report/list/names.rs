@@ -1,0 +1,208 @@
+//! What runs are searched, sorted and shown by: names of their own, metrics, and settings as an experiment file has them.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value as Json, json};
+
+use super::Run;
+use crate::report::compare::Wrong;
+use runner_core::record::{Index, State};
+use runner_core::spec::nearest_path;
+
+/// The names that every run has, with what they stand for in the order of columns.
+const OWN: [&str; 19] = [
+    "experiment",
+    "run",
+    "trial",
+    "seed",
+    "outcome",
+    // The value of the experiment's objective, by the best epoch.
+    "objective",
+    "best_epoch",
+    "epochs",
+    "num_epochs",
+    "wall_secs",
+    "epoch_secs",
+    "memory_bytes",
+    // Whether it is not what was planned.
+    "adjusted",
+    // The class of the failure.
+    "failure",
+    "message",
+    // Seconds since its last event.
+    "age",
+    "last_event_ms",
+    "fingerprint",
+    "weights_digest",
+];
+
+impl Run<'_> {
+    /// What a name stands for; `None` where this run has nothing of the name.
+    pub fn value(&self, name: &str) -> Option<Json> {
+        let run = self.entry;
+        let text = |text: &str| (!text.is_empty()).then(|| json!(text));
+        match name {
+            "experiment" => Some(json!(self.index.plan.experiment)),
+            "run" => Some(json!(run.id)),
+            "trial" => Some(json!(run.trial)),
+            "seed" => Some(json!(run.seed)),
+            "outcome" => Some(json!(run.state.word())),
+            "objective" => self.metric(&self.index.plan.objective.name()),
+            "best_epoch" => run.best_epoch.map(|epoch| json!(epoch)),
+            "epochs" => Some(json!(run.epochs)),
+            "num_epochs" => Some(json!(run.num_epochs)),
+            "wall_secs" => Some(json!(match run.state {
+                State::Running => run.wall_secs + self.age_secs().unwrap_or(0.0),
+                _ => run.wall_secs,
+            })),
+            "epoch_secs" => run.epoch_secs.map(|secs| json!(secs)),
+            "memory_bytes" => run.memory.map(|memory| json!(memory.measured.bytes())),
+            "adjusted" => Some(json!(run.is_adjusted)),
+            "failure" => run.failure.map(|class| json!(class)),
+            "message" => text(&run.message),
+            "age" => self.age_secs().map(|secs| json!(secs)),
+            "last_event_ms" => run.last_event_ms.map(|time| json!(time)),
+            "fingerprint" => text(&run.fingerprint),
+            "weights_digest" => text(&run.weights_digest),
+            _ => self.metric(name).or_else(|| self.setting(name).cloned()),
+        }
+    }
+
+    fn metric(&self, name: &str) -> Option<Json> {
+        self.entry.metrics.get(name).map(|value| json!(value))
+    }
+
+    fn setting(&self, name: &str) -> Option<&Json> {
+        let own = self.entry.settings.get(name);
+        own.or_else(|| self.index.settings.get(name))
+    }
+
+    /// Seconds since its last event; 0 where clocks disagree.
+    pub fn age_secs(&self) -> Option<f64> {
+        let last = self.entry.last_event_ms?;
+        Some(self.now_ms.saturating_sub(last) as f64 / 1e3)
+    }
+
+    /// All that is known of it.
+    pub fn everything(&self) -> Map<String, Json> {
+        let mut all = Map::new();
+        for name in OWN {
+            match name {
+                "objective" => {
+                    all.insert(name.into(), json!(self.index.plan.objective.name()));
+                    all.insert("value".into(), json!(self.value(name)));
+                }
+                "age" => drop(all.insert("age_secs".into(), json!(self.age_secs()))),
+                _ => drop(all.insert(name.into(), json!(self.value(name)))),
+            }
+        }
+        let mut settings = self.index.settings.clone();
+        settings.extend(self.entry.settings.clone());
+        all.insert("metrics".into(), json!(self.entry.metrics));
+        all.insert("axes".into(), json!(self.entry.axes));
+        all.insert("settings".into(), json!(settings));
+        all
+    }
+}
+
+/// The name whose last part is most like another, of metrics that on valid.
+pub fn nearest_last<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let mut all: Vec<(&str, &str)> = names
+        .filter_map(|full| Some((full.rsplit(['.', '/']).next()?, full)))
+        .collect();
+    all.sort_by_key(|(_, full)| !full.starts_with("valid/"));
+    let near = nearest_path(name, all.iter().map(|(last, _)| *last))?;
+    all.iter()
+        .find(|(last, _)| *last == near)
+        .map(|(_, full)| *full)
+}
+
+/// Words for how far a run is that are most likely meant where they stand without quotes.
+const STATES: [&str; 6] = [
+    "completed",
+    "failed",
+    "interrupted",
+    "skipped",
+    "running",
+    "incomplete",
+];
+
+/// The names that some run has.
+pub struct Known {
+    metrics: BTreeSet<String>,
+    /// Those that differ between runs.
+    varied: BTreeSet<String>,
+    /// All other settings.
+    shared: BTreeSet<String>,
+}
+
+impl Known {
+    /// Those of all runs of some experiments.
+    pub fn of(indexes: &[Index]) -> Self {
+        let (mut metrics, mut varied) = (BTreeSet::new(), BTreeSet::new());
+        let mut shared: BTreeSet<String> = BTreeSet::new();
+        let add = |all: &mut BTreeSet<String>, name: &String| {
+            if !all.contains(name) {
+                all.insert(name.clone());
+            }
+        };
+        for index in indexes {
+            for run in &index.runs {
+                run.metrics.keys().for_each(|name| add(&mut metrics, name));
+                run.settings.keys().for_each(|name| add(&mut varied, name));
+            }
+            for (key, value) in &index.settings {
+                let is_same = |other: &Index| other.settings.get(key) == Some(value);
+                match indexes.iter().all(is_same) {
+                    true => add(&mut shared, key),
+                    false => add(&mut varied, key),
+                }
+            }
+        }
+        Self {
+            metrics,
+            varied,
+            shared,
+        }
+    }
+
+    /// What every run has, what differs between runs, and what was measured: the columns of a table of everything.
+    pub fn all(&self) -> Vec<String> {
+        let own = OWN.map(str::to_owned).into_iter();
+        let varied = self.varied.iter().cloned();
+        own.chain(varied)
+            .chain(self.metrics.iter().cloned())
+            .collect()
+    }
+
+    /// Refuses a name that no run has.
+    pub fn check(&self, name: &str) -> Result<(), Wrong> {
+        let sets = [&self.metrics, &self.varied, &self.shared];
+        if OWN.contains(&name) || sets.iter().any(|set| set.contains(name)) {
+            return Ok(());
+        }
+        let names = sets.into_iter().flatten().map(String::as_str);
+        let names = OWN.into_iter().chain(names);
+        // A name is most likely meant where its last part is written alone, and of metrics that on valid.
+        let is_end = |key: &&str| {
+            let before = key.strip_suffix(name);
+            before.is_some_and(|before| before.ends_with(['.', '/']))
+        };
+        let mut ends: Vec<&str> = names.clone().filter(is_end).collect();
+        ends.sort_by_key(|key| !key.starts_with("valid/"));
+        let near = ends.first().copied();
+        let near = near.or_else(|| nearest_path(name, names.clone()));
+        let near = near.or_else(|| nearest_last(name, names));
+        let help = match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if STATES.contains(&name) => {
+                format!("text stands in quotes: write `outcome == '{name}'`")
+            }
+            None if name.contains('/') => {
+                "names of metrics are such as `valid/loss` and `last/train/loss`; to divide, write spaces around `/`".into()
+            }
+            None => "there are metrics such as `valid/loss`, keys of the experiment file such as `optimizer.type`, and names such as `outcome`, `age` and `wall_secs`; text stands in quotes".into(),
+        };
+        Err((format!("no run has anything called `{name}`"), help))
+    }
+}

@@ -1,0 +1,168 @@
+//! Runs of one trial that do not belong together: those that read different data are not averaged, and those that were
+//! computed by different builds or on different machines are averaged with a warning.
+
+mod words;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::folds::Folds;
+use runner_core::event::Kernels;
+use runner_core::record::{Environment, Index, KERNELS, RunEntry, State};
+pub use words::{DATA_REMEDY, data_in_words, environments_in_words, groups, other_items};
+
+/// Completed runs of a trial that read the same data, where others of the trial read different data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SameData {
+    /// sha256 of each split's items.
+    pub digests: BTreeMap<String, String>,
+    /// The ids of the runs.
+    pub runs: Vec<String>,
+}
+
+/// Something that numbers may depend on and that is not the same for all completed runs of a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Differing {
+    /// What differs, as environments call it.
+    pub what: String,
+    /// Each value with its runs. A run that was resumed elsewhere has several.
+    pub values: Vec<Having>,
+}
+
+/// A value with the runs that have it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Having {
+    /// The value.
+    pub value: String,
+    /// The ids of the runs.
+    pub runs: Vec<String>,
+}
+
+/// Runs by the digests of what they read.
+type ByDigests<'a> = BTreeMap<&'a BTreeMap<String, String>, Vec<String>>;
+
+/// The runs of a trial by their data, if they differ in it; nothing otherwise. Folds have different train and valid
+/// splits, so runs are compared with those of the same fold, and all of them in their test split. What a run read is
+/// not known of the records of some earlier versions, and is then compared with nothing.
+pub fn mixed_data(index: &Index, runs: &[&RunEntry], folds: &Folds) -> Vec<SameData> {
+    let mut by_fold: BTreeMap<Option<u64>, ByDigests<'_>> = BTreeMap::new();
+    let mut tests: BTreeSet<Option<&String>> = BTreeSet::new();
+    for run in runs {
+        let Some(digests) = index.data.get(run.data).map(|data| &data.digests) else {
+            continue;
+        };
+        if digests.is_empty() {
+            continue;
+        }
+        tests.insert(digests.get("test"));
+        let of_fold = by_fold.entry(folds.repeat(run).fold).or_default();
+        of_fold.entry(digests).or_default().push(run.id.clone());
+    }
+    let has_one_test = tests.len() < 2;
+    by_fold.retain(|_, of_fold| of_fold.len() > 1 || !has_one_test);
+    let all = by_fold.into_values().flatten();
+    all.map(|(digests, runs)| SameData {
+        digests: digests.clone(),
+        runs,
+    })
+    .collect()
+}
+
+/// The trials of an index whose completed runs read different data.
+pub fn mixed_trials(index: &Index) -> BTreeMap<String, Vec<SameData>> {
+    let folds = Folds::of(index);
+    let mut trials: BTreeMap<String, Vec<&RunEntry>> = BTreeMap::new();
+    let completed = index
+        .runs
+        .iter()
+        .filter(|run| run.state == State::Completed);
+    for run in completed {
+        trials.entry(folds.trial(run)).or_default().push(run);
+    }
+    let mixed = trials
+        .into_iter()
+        .map(|(trial, runs)| (trial, mixed_data(index, &runs, &folds)));
+    mixed.filter(|(_, mixed)| !mixed.is_empty()).collect()
+}
+
+/// What differs between the environments that the runs of a trial were computed in.
+pub fn differing(index: &Index, runs: &[&RunEntry]) -> Vec<Differing> {
+    let mut by_place: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+    for run in runs {
+        if let Some(at) = run.environment {
+            by_place.entry(at).or_default().push(&run.id);
+        }
+    }
+    let places = by_place
+        .iter()
+        .filter_map(|(at, runs)| Some((index.environments.get(*at)?, runs)));
+    let places: Vec<(&Environment, &Vec<&str>)> = places.collect();
+    let is_one = places.len() < 2 && places.iter().all(|(place, _)| place.earlier.is_empty());
+    if is_one {
+        return Vec::new();
+    }
+    let mut facts: Vec<(&str, BTreeMap<String, Vec<String>>)> = Vec::new();
+    for (place, runs) in &places {
+        for place in place.earlier.iter().chain([*place]) {
+            for (at, (what, value)) in place.facts().into_iter().enumerate() {
+                if facts.len() == at {
+                    facts.push((what, BTreeMap::new()));
+                }
+                if let Some(value) = value {
+                    add(facts[at].1.entry(value).or_default(), runs);
+                }
+            }
+        }
+    }
+    facts.push((KERNELS, by_kernels(&places)));
+    facts.retain(|(_, values)| values.len() > 1);
+    // Another build may have another version of Burn and other backends, and that is said by its digest.
+    if facts.iter().any(|(what, _)| *what == "runner") {
+        facts.retain(|(what, _)| !["burn", "backends"].contains(what));
+    }
+    let differing = facts.into_iter().map(|(what, values)| Differing {
+        what: what.to_owned(),
+        values: values
+            .into_iter()
+            .map(|(value, runs)| Having { value, runs })
+            .collect(),
+    });
+    differing.collect()
+}
+
+fn add(all: &mut Vec<String>, runs: &[&str]) {
+    for run in runs {
+        if !all.iter().any(|known| known == run) {
+            all.push((*run).to_owned());
+        }
+    }
+}
+
+/// Runs by kernels that go together: a run chooses some itself and takes over others, so what counts is whether one
+/// place got two different ones.
+fn by_kernels(places: &[(&Environment, &Vec<&str>)]) -> BTreeMap<String, Vec<String>> {
+    let mut groups: Vec<(Kernels, Vec<String>)> = Vec::new();
+    for (place, runs) in places {
+        let Some(kernels) = place.kernels() else {
+            continue;
+        };
+        let goes_with = |(other, _): &&mut (Kernels, Vec<String>)| kernels.differing(other).0 == 0;
+        match groups.iter_mut().find(goes_with) {
+            Some((known, all)) => {
+                known.choices.extend(kernels.choices.clone());
+                add(all, runs);
+            }
+            None => {
+                let mut all = Vec::new();
+                add(&mut all, runs);
+                groups.push((kernels.clone(), all));
+            }
+        }
+    }
+    let shown = |digest: &str| digest.chars().take(12).collect();
+    groups
+        .into_iter()
+        .map(|(kernels, runs)| (shown(&kernels.digest), runs))
+        .collect()
+}

@@ -1,0 +1,101 @@
+//! Reports: records in, text out. Rebuilt from disk at any time, without a backend.
+
+mod aggregate;
+mod answer;
+mod backends;
+mod brief;
+pub mod compare;
+mod csv;
+mod curves;
+mod escaped;
+mod evaluation;
+mod folds;
+mod html;
+pub mod list;
+mod markdown;
+mod memory;
+mod mixture;
+mod model;
+mod numbers;
+pub mod plot;
+mod rank;
+mod sample;
+mod sections;
+mod table;
+mod varied;
+mod verdict;
+
+pub use aggregate::{aggregate, of_all_metrics};
+pub use backends::{Against, OnBackend};
+pub use brief::Brief;
+pub use csv::csv;
+pub use curves::{Band, Curve, CurvePoint, Curves, TrialCurves};
+pub use evaluation::Selected;
+pub use html::{TEMPLATE, TemplateError, html};
+pub use markdown::markdown;
+pub use mixture::{Differing, Having, SameData};
+pub use model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial};
+pub use numbers::{short_number, value_text};
+pub use sample::{ALPHA, CONFIDENCE, Sample, direction};
+pub use table::{footnotes, table};
+
+use std::io;
+
+use runner_core::record::{
+    ExperimentFolder, Index, State, leftovers, unwritable, write_json, write_whole,
+};
+
+/// Reads an experiment's folder, and writes nothing there but the index that it keeps. `None` when the folder has no plan.
+pub fn read(folder: &ExperimentFolder) -> io::Result<Option<Report>> {
+    let index = Index::read(folder)?;
+    let mut report = index.map(|index| sum_up(&index, folder));
+    // What waits for its turn need not be asked for again.
+    if let Some(report) = report.as_mut().filter(|_| folder.is_in_use()) {
+        let problems = report.problems.iter_mut();
+        for problem in problems.filter(|problem| problem.outcome == State::NotStarted) {
+            problem.message = "a `runner run` is at work, and has not come to it yet".into();
+        }
+    }
+    Ok(report)
+}
+
+/// Reads an experiment's folder and writes `report.json`, `report.csv`, `report.md` and `report.html` into it. `None`
+/// when the folder has no plan.
+pub fn write(folder: &ExperimentFolder) -> io::Result<Option<Report>> {
+    let Some(index) = Index::mend(folder)? else {
+        return Ok(None);
+    };
+    let report = sum_up(&index, folder);
+    let named = |extension: &str, written: io::Result<()>| {
+        written.map_err(|e| unwritable(&folder.report(extension), e))
+    };
+    named("json", write_json(&folder.report("json"), &report))?;
+    let page = html(&report, None).map_err(io::Error::other)?;
+    let texts = [
+        ("csv", csv(&report)),
+        ("md", markdown(&report)),
+        ("html", page),
+    ];
+    for (extension, text) in texts {
+        named(
+            extension,
+            write_whole(&folder.report(extension), text.as_bytes()),
+        )?;
+    }
+    Ok(Some(report))
+}
+
+/// The report of an index, with what is not in it: curves, and what the selected trial gets wrong.
+fn sum_up(index: &Index, folder: &ExperimentFolder) -> Report {
+    let planned = index.runs.iter().map(|run| run.id.as_str());
+    let mut report = aggregate(
+        index,
+        &folder.command(&index.plan),
+        leftovers(planned, folder),
+    );
+    report.curves = Curves::read(&report, index, folder);
+    let mut remarks = index.mended.clone();
+    report.evaluation = Selected::read(&report, index, folder, &mut remarks);
+    report.remarks.extend(remarks);
+    report
+}

@@ -1,0 +1,156 @@
+//! Numbers and values as a reader wants to see them.
+
+use std::cmp::Ordering;
+
+use serde_json::Value as Json;
+
+use runner_statistics::{Description, Interval};
+
+/// A number with the digits that a reader wants: 4 significant ones, no exponent where avoidable.
+pub fn short_number(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".into(),
+        v if !(1e-4..1e6).contains(&v) => format!("{value:.3e}"),
+        v => {
+            let digits = (3 - v.log10().floor() as i32).clamp(0, 6) as usize;
+            format!("{value:.digits$}")
+        }
+    }
+}
+
+/// `0.9713 ± 0.0021`: to two digits of the standard deviation, which is all that the spread justifies.
+pub fn mean_and_sd(sample: &Description) -> String {
+    match sample.sd {
+        Some(sd) if sd > 0.0 && sd < 1e6 => {
+            let digits = digits_of(sd);
+            format!("{:.digits$} ± {sd:.digits$}", sample.mean)
+        }
+        Some(_) => format!("{} ± 0", short_number(sample.mean)),
+        None => short_number(sample.mean),
+    }
+}
+
+/// `0.9661 to 0.9765`, to two digits of half its width.
+pub fn interval(interval: &Interval) -> String {
+    // Narrower is what rounding makes of equal values.
+    let least = 1e-9 * interval.low.abs().max(interval.high.abs());
+    match (interval.high - interval.low) / 2.0 {
+        half if half > least && half < 1e6 => {
+            let digits = digits_of(half);
+            format!("{:.digits$} to {:.digits$}", interval.low, interval.high)
+        }
+        _ => format!(
+            "{} to {}",
+            short_number(interval.low),
+            short_number(interval.high)
+        ),
+    }
+}
+
+/// A share as a percentage, such as `5 %`.
+pub fn percent(share: f64) -> String {
+    let share = 100.0 * share;
+    let trimmed = |digits: &str| {
+        digits
+            .trim_end_matches('0')
+            .trim_end_matches('.')
+            .to_owned()
+    };
+    match share.abs() {
+        small if small > 0.0 && small < 1e-3 => {
+            let text = format!("{share:.3e}");
+            let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
+            format!("{}e{power} %", trimmed(digits))
+        }
+        _ => format!("{} %", trimmed(&format!("{share:.4}"))),
+    }
+}
+
+/// The decimals that show two digits of a spread, at most 6.
+fn digits_of(spread: f64) -> usize {
+    (1 - spread.log10().floor() as i32).clamp(0, 6) as usize
+}
+
+/// The value of a key as text. A table is called by its type, with what else is written.
+pub fn value_text(value: &Json) -> String {
+    match value {
+        Json::String(text) => text.clone(),
+        Json::Object(table) => {
+            let more = table.iter().filter(|(key, _)| *key != "type");
+            let more = more.map(|(key, value)| format!("{key}={}", value_text(value)));
+            let kind = table.get("type").map(value_text);
+            kind.into_iter().chain(more).collect::<Vec<_>>().join(" ")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// The order in which a reader looks for values: numbers in texts by their size, the rest as text.
+pub fn natural_order(a: &str, b: &str) -> Ordering {
+    let (mut a, mut b) = (a, b);
+    loop {
+        let ((word_a, number_a, rest_a), (word_b, number_b, rest_b)) = (split(a), split(b));
+        let order = word_a.cmp(word_b).then(match (number_a, number_b) {
+            (Some(a), Some(b)) => a.total_cmp(&b),
+            (a, b) => a.is_some().cmp(&b.is_some()),
+        });
+        if order != Ordering::Equal || (number_a.is_none() && number_b.is_none()) {
+            return order;
+        }
+        (a, b) = (rest_a, rest_b);
+    }
+}
+
+/// What stands before the first number, the number, and what follows it.
+fn split(text: &str) -> (&str, Option<f64>, &str) {
+    let Some(start) = text.find(|c: char| c.is_ascii_digit()) else {
+        return (text, None, "");
+    };
+    let number = |c: char| c.is_ascii_digit() || ".eE-".contains(c);
+    let end = text[start..]
+        .find(|c| !number(c))
+        .map_or(text.len(), |end| start + end);
+    // The longest beginning of it that is one, since a dash or a point may also follow a number.
+    let parsed = (start + 1..=end)
+        .rev()
+        .find_map(|end| Some((text[start..end].parse().ok()?, end)));
+    match parsed {
+        Some((number, end)) => (&text[..start], Some(number), &text[end..]),
+        None => (text, None, ""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use runner_statistics::Description;
+
+    #[test]
+    fn values_are_in_the_order_of_their_numbers() {
+        let mut values = [
+            "[16]", "[8, 8]", "[8]", "adam", "1e-3", "0.1", "-", "0.02", "1-s10", "1-s9",
+        ];
+        values.sort_by(|a, b| natural_order(a, b));
+        assert_eq!(
+            values,
+            [
+                "1e-3", "0.02", "0.1", "1-s9", "1-s10", "-", "[8, 8]", "[8]", "[16]", "adam"
+            ]
+        );
+    }
+
+    #[test]
+    fn numbers_have_the_digits_that_the_spread_justifies() {
+        let shown = |values: &[f64]| mean_and_sd(&Description::of(values).unwrap());
+        assert_eq!(shown(&[0.969_2, 0.971_3, 0.973_5]), "0.9713 ± 0.0022");
+        assert_eq!(shown(&[10.8, 12.3, 13.9]), "12.3 ± 1.6");
+        assert_eq!(shown(&[0.971_312]), "0.9713");
+        assert_eq!(shown(&[0.5, 0.5]), "0.5000 ± 0");
+        assert_eq!(short_number(0.000_012_3), "1.230e-5");
+        let values = [0.969_2, 0.971_3, 0.973_5];
+        let student = Interval::student(&values, 0.95).unwrap();
+        assert_eq!(interval(&student), "0.9660 to 0.9767");
+        let shares = [0.05, 0.001, 1e-7, 0.0, 1.0].map(percent);
+        assert_eq!(shares, ["5 %", "0.1 %", "1e-5 %", "0 %", "100 %"]);
+    }
+}

@@ -1,0 +1,68 @@
+//! In which order a value puts trials, and where it puts them in none.
+
+use std::cmp::Ordering;
+
+use runner_statistics::Direction;
+
+/// Whether a metric is that of other functions in other trials, so that its values are not to be compared: a loss, where
+/// the axes vary which.
+pub fn is_of_several_losses(metric: &str, axes: &[String]) -> bool {
+    let is_of_loss = |key: &String| key.as_str() == "loss" || key.starts_with("loss.");
+    is_loss(metric) && axes.iter().any(is_of_loss)
+}
+
+/// Whether a metric is the loss of a split.
+pub fn is_loss(metric: &str) -> bool {
+    metric.rsplit('/').next() == Some("loss")
+}
+
+/// The places of means, best first, each with its rank from 1. Equals have one rank and keep their order; those without
+/// a mean have no rank and come last.
+pub fn ranked(means: &[Option<f64>], direction: Direction) -> Vec<(usize, Option<usize>)> {
+    let mut order: Vec<usize> = (0..means.len()).collect();
+    order.sort_by(|a, b| match (means[*a], means[*b]) {
+        (Some(a), Some(b)) if direction.is_better(a, b) => Ordering::Less,
+        (Some(a), Some(b)) if direction.is_better(b, a) => Ordering::Greater,
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        _ => Ordering::Equal,
+    });
+    let mut rank = 0;
+    let mut before = None;
+    let places = order.into_iter().enumerate().map(|(place, at)| {
+        if place == 0 || means[at] != before {
+            rank = place + 1;
+        }
+        before = means[at];
+        (at, means[at].map(|_| rank))
+    });
+    places.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equals_have_one_rank_and_keep_their_order() {
+        let means = [None, Some(0.5), Some(0.9), Some(0.5), Some(0.1)];
+        let highest = ranked(&means, Direction::HigherIsBetter);
+        let expected = [
+            (2, Some(1)),
+            (1, Some(2)),
+            (3, Some(2)),
+            (4, Some(4)),
+            (0, None),
+        ];
+        assert_eq!(highest, expected);
+        let lowest = ranked(&means, Direction::LowerIsBetter);
+        let expected = [
+            (4, Some(1)),
+            (1, Some(2)),
+            (3, Some(2)),
+            (2, Some(4)),
+            (0, None),
+        ];
+        assert_eq!(lowest, expected);
+    }
+}

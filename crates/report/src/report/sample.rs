@@ -1,0 +1,169 @@
+//! A metric over the seeds of a trial.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use runner_core::spec::metric::Metric;
+use runner_core::spec::section::by_name;
+use runner_statistics::{Description, Direction, Interval};
+
+/// The level of confidence of every interval in a report.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// The level of significance of every verdict in a report, for all of its comparisons together.
+pub const ALPHA: f64 = 0.05;
+
+/// What runs cost, by the names under which trials are compared by it. Less is better.
+pub const COSTS: [&str; 3] = ["epoch_secs", "wall_secs", "memory_bytes"];
+
+/// What tells the runs of a trial apart: the seed, and in a cross-validation the fold. Written as the seed, or as seed and
+/// fold in brackets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "Written", into = "Written")]
+pub struct Repeat {
+    /// The seed.
+    pub seed: u64,
+    /// The fold that is the valid split, where the folds of a trial are its runs.
+    pub fold: Option<u64>,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Seed(u64),
+    Fold([u64; 2]),
+}
+
+impl From<Written> for Repeat {
+    fn from(written: Written) -> Self {
+        match written {
+            Written::Seed(seed) => Self { seed, fold: None },
+            Written::Fold([seed, fold]) => Self {
+                seed,
+                fold: Some(fold),
+            },
+        }
+    }
+}
+
+impl From<Repeat> for Written {
+    fn from(repeat: Repeat) -> Self {
+        match repeat.fold {
+            None => Written::Seed(repeat.seed),
+            Some(fold) => Written::Fold([repeat.seed, fold]),
+        }
+    }
+}
+
+impl fmt::Display for Repeat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.fold {
+            None => write!(f, "{}", self.seed),
+            Some(fold) => write!(f, "{} fold {fold}", self.seed),
+        }
+    }
+}
+
+/// Samples with a number for each repeat, the same in all of them: the seed, where there are no folds.
+pub fn keyed(samples: &[&[(Repeat, f64)]]) -> Vec<Vec<(u64, f64)>> {
+    let all = samples.iter().flat_map(|sample| sample.iter());
+    let all: BTreeSet<Repeat> = all.map(|(repeat, _)| *repeat).collect();
+    let has_folds = all.iter().any(|repeat| repeat.fold.is_some());
+    let number = |(at, repeat): (usize, &Repeat)| {
+        let number = if has_folds { at as u64 } else { repeat.seed };
+        (*repeat, number)
+    };
+    let numbers: BTreeMap<Repeat, u64> = all.iter().enumerate().map(number).collect();
+    let keyed = |sample: &&[(Repeat, f64)]| {
+        let keyed = sample.iter();
+        keyed
+            .map(|(repeat, value)| (numbers[repeat], *value))
+            .collect()
+    };
+    samples.iter().map(keyed).collect()
+}
+
+/// A metric over seeds, in its own unit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// n, mean, standard deviation, median, and the extremes.
+    #[serde(flatten)]
+    pub description: Description,
+    /// The best value, where the metric has a direction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best: Option<f64>,
+    /// The worst.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst: Option<f64>,
+    /// Student's interval for the mean; none for a single value, and where all are equal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub student: Option<Interval>,
+    /// The bootstrap's (BCa); of the objective and of test alone, as it takes its time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bca: Option<Interval>,
+    /// The value of each seed, or of each seed in each fold.
+    pub by_seed: Vec<(Repeat, f64)>,
+}
+
+impl Sample {
+    /// Describes the values of a metric; none where there are none, or where they are too large to add up.
+    pub fn of(name: &str, by_seed: Vec<(Repeat, f64)>) -> Option<Self> {
+        let values: Vec<f64> = by_seed.iter().map(|(_, value)| *value).collect();
+        let description = Description::of(&values).ok()?;
+        let (low, high) = (description.minimum, description.maximum);
+        let (best, worst) = match direction(name) {
+            Some(Direction::HigherIsBetter) => (Some(high), Some(low)),
+            Some(Direction::LowerIsBetter) => (Some(low), Some(high)),
+            None => (None, None),
+        };
+        Some(Self {
+            description,
+            best,
+            worst,
+            student: Interval::student(&values, CONFIDENCE).ok(),
+            bca: None,
+            by_seed,
+        })
+    }
+
+    /// The same with the interval of the bootstrap.
+    pub fn with_bootstrap(mut self) -> Self {
+        let values: Vec<f64> = self.by_seed.iter().map(|(_, value)| *value).collect();
+        self.bca = Interval::bca(&values, CONFIDENCE).ok();
+        self
+    }
+
+    /// The mean.
+    pub fn mean(&self) -> f64 {
+        self.description.mean
+    }
+}
+
+/// The least and the largest that a metric can be, by its name.
+pub fn bounds(name: &str) -> (f64, f64) {
+    if COSTS.contains(&name) {
+        return (0.0, f64::INFINITY);
+    }
+    let metric = name.rsplit('/').next().and_then(by_name::<Metric>);
+    metric.map_or((f64::NEG_INFINITY, f64::INFINITY), Metric::bounds)
+}
+
+/// Whether an interval goes beyond what its metric can be.
+pub fn is_beyond(name: &str, interval: &Interval) -> bool {
+    let (low, high) = bounds(name);
+    interval.low < low || interval.high > high
+}
+
+/// Which values of a metric or a cost are better, by its name; none for what is neither, such as a norm of gradients.
+pub fn direction(name: &str) -> Option<Direction> {
+    if COSTS.contains(&name) {
+        return Some(Direction::LowerIsBetter);
+    }
+    let metric = by_name::<Metric>(name.rsplit('/').next()?)?;
+    Some(match metric.higher_is_better() {
+        true => Direction::HigherIsBetter,
+        false => Direction::LowerIsBetter,
+    })
+}

@@ -1,0 +1,85 @@
+//! What the axes do to the objective.
+
+use super::Section;
+use crate::report::model::{AxisEffect, Report};
+use crate::report::numbers::{interval, short_number};
+use crate::report::table::Columns;
+use crate::report::varied::varied_briefly;
+use runner_statistics::Balance;
+
+/// What each axis does over all other settings.
+pub fn effects(report: &Report) -> Vec<Section> {
+    let effects = report.effects.iter();
+    let mut sections: Vec<Section> = effects.map(|effect| of_axis(report, effect)).collect();
+    if report.is_of_several_losses(&report.objective) {
+        return sections;
+    }
+    // An axis without a table still has a plot: its values are the trials of the ranked table, or all different.
+    let is_shown = |key: &String| report.effects.iter().any(|effect| effect.key == *key);
+    let others = report.axes.iter().filter(|key| !is_shown(key));
+    let has_values = report.trials.iter().any(|trial| trial.n > 0);
+    for key in others.filter(|_| has_values) {
+        sections.push(about(key));
+    }
+    sections
+}
+
+fn about(key: &str) -> Section {
+    Section {
+        axis: Some(key.to_owned()),
+        ..Section::new("effect", format!("Effect of `{key}`"))
+    }
+}
+
+fn of_axis(report: &Report, effect: &AxisEffect) -> Section {
+    let table = effect_columns(effect, &report.objective);
+    about(&effect.key)
+        .columns(table)
+        .note(with_spread(report, effect_note(effect)))
+}
+
+/// A row for each value of an axis.
+pub fn effect_columns(effect: &AxisEffect, value: &str) -> Columns {
+    let rows = effect.marginal.levels.iter().map(|level| {
+        vec![
+            level.level.clone(),
+            level.num_rows.to_string(),
+            level.n.to_string(),
+            short_number(level.mean),
+            level.interval.as_ref().map_or("-".into(), interval),
+        ]
+    });
+    let head = [effect.key.as_str(), "runs", "seeds", value, "95 % interval"];
+    Columns {
+        head: head.map(str::to_owned).to_vec(),
+        rows: rows.collect(),
+    }
+}
+
+/// A note with what the spread is over.
+fn with_spread(report: &Report, note: String) -> String {
+    match varied_briefly(report) {
+        Some(varied) => format!("{note} {varied}"),
+        None => note,
+    }
+}
+
+/// How the rows are to be read.
+pub fn effect_note(effect: &AxisEffect) -> String {
+    let note =
+        "The mean over all other settings for each seed, and Student's interval over the seeds.";
+    match effect.marginal.balance {
+        Balance::Balanced => note.into(),
+        Balance::Unbalanced { missing, repeated } => format!(
+            "{note} Not every value was tried with the same others ({missing} combinations are missing, {repeated} are there more than once), so a difference may be that of the others."
+        ),
+    }
+}
+
+/// The axes together. In a text that is the ranked table, so this has plots alone.
+pub fn together(report: &Report) -> Option<Section> {
+    let has_values = report.trials.iter().filter(|trial| trial.n > 0).count() > 1;
+    let is_ranked = report.selected().is_some();
+    (report.axes.len() > 1 && has_values && is_ranked)
+        .then(|| Section::new("together", "The axes together"))
+}

@@ -1,0 +1,197 @@
+//! What the selected trial gets wrong.
+
+use super::{Section, dash, head};
+use crate::report::evaluation::{Selected, most_confused};
+use crate::report::model::Report;
+use crate::report::numbers::short_number;
+use runner_core::record::evaluation::{Confusion, Evaluated, LabelCounts, Mistake, Residuals};
+
+/// Pairs of classes or tokens in a table.
+const MAX_PAIRS: usize = 10;
+
+/// Confusion, mistakes and residuals of the highest ranked trial.
+pub fn evaluation(report: &Report) -> Vec<Section> {
+    let Some(of) = &report.evaluation else {
+        return Vec::new();
+    };
+    let sections = match &of.evaluation.found {
+        Evaluated::Classification {
+            confusion: found,
+            mistakes: worst,
+            ..
+        } => vec![confusion(of, found, "items"), mistakes(of, worst)],
+        Evaluated::Segmentation {
+            confusion: found, ..
+        } => vec![confusion(of, found, "pixels")],
+        Evaluated::NextToken { confused, .. } => {
+            let rows = confused.iter().take(MAX_PAIRS);
+            let rows = rows.map(|pair| {
+                let token = |text: &str| format!("{text:?}");
+                vec![
+                    token(&pair.target),
+                    token(&pair.predicted),
+                    pair.count.to_string(),
+                ]
+            });
+            let names = head(["token", "taken for", "times"]);
+            let intro = "the tokens that are most often taken for others";
+            vec![table(
+                "confusion",
+                "Confusion",
+                of,
+                intro,
+                names,
+                rows.collect(),
+            )]
+        }
+        Evaluated::MultiLabel { labels, .. } => {
+            let names = head([
+                "label",
+                "right",
+                "missed",
+                "wrongly given",
+                "rightly not given",
+            ]);
+            let rows = labels.iter().map(counts).collect();
+            let intro = "how often each label was given and held";
+            vec![table("labels", "Labels", of, intro, names, rows)]
+        }
+        Evaluated::Regression {
+            targets,
+            residuals: found,
+            left_out,
+            ..
+        } => vec![residuals(of, targets, found, left_out.as_deref())],
+    };
+    sections.into_iter().flatten().collect()
+}
+
+/// What an evaluation is of, in words.
+fn of_run(of: &Selected) -> String {
+    format!(
+        "Of `{}` on {} with the weights of epoch {}",
+        of.run, of.evaluation.split, of.evaluation.epoch
+    )
+}
+
+fn table(
+    id: &'static str,
+    title: &str,
+    of: &Selected,
+    intro: &str,
+    names: Vec<String>,
+    rows: Vec<Vec<String>>,
+) -> Option<Section> {
+    let section = Section::new(id, title).intro(format!("{}: {intro}.", of_run(of)));
+    (!rows.is_empty()).then(|| section.table(names, rows))
+}
+
+fn share(part: f64) -> String {
+    format!("{} %", short_number(100.0 * part))
+}
+
+fn confusion(of: &Selected, found: &Confusion, what: &str) -> Option<Section> {
+    let runs = match of.n {
+        1 => format!("`{}`", of.run),
+        num => format!("`{}`, summed over {num} runs", of.trial),
+    };
+    let section = Section::new("confusion", "Confusion");
+    if let Some(reason) = &found.left_out {
+        return Some(section.note(format!("There is none: {reason}.")));
+    }
+    if found.confusion.is_empty() {
+        return None;
+    }
+    let split = &of.evaluation.split;
+    let section = section.intro(format!(
+        "Of {runs}, on {split}, with the weights of the best epoch."
+    ));
+    let pairs = most_confused(found);
+    let rows = pairs.iter().take(MAX_PAIRS).map(|pair| {
+        vec![
+            pair.class.to_owned(),
+            pair.taken_for.to_owned(),
+            pair.count.to_string(),
+            share(pair.count as f64 / pair.of as f64),
+        ]
+    });
+    Some(match pairs.is_empty() {
+        true => section.note("No class is taken for another."),
+        false => section.table(
+            head(["class", "taken for", what, "of the class"]),
+            rows.collect(),
+        ),
+    })
+}
+
+fn mistakes(of: &Selected, worst: &[Mistake]) -> Option<Section> {
+    let row = |mistake: &Mistake| {
+        vec![
+            mistake.place.clone(),
+            mistake.target.clone(),
+            mistake.predicted.clone(),
+            mistake.probability.map_or_else(dash, share),
+            short_number(mistake.loss),
+        ]
+    };
+    let names = head(["item", "class", "predicted", "probability", "loss"]);
+    let intro = "what was taken for another class with the largest losses, and the probability of that class";
+    table(
+        "mistakes",
+        "Worst mistakes",
+        of,
+        intro,
+        names,
+        worst.iter().map(row).collect(),
+    )
+}
+
+fn counts(label: &LabelCounts) -> Vec<String> {
+    vec![
+        label.label.clone(),
+        label.true_positives.to_string(),
+        label.false_negatives.to_string(),
+        label.false_positives.to_string(),
+        label.true_negatives.to_string(),
+    ]
+}
+
+fn residuals(
+    of: &Selected,
+    targets: &[String],
+    found: &[Residuals],
+    left_out: Option<&str>,
+) -> Option<Section> {
+    if let Some(reason) = left_out {
+        let section = Section::new("residuals", "Residuals");
+        return Some(section.note(format!("There are none: {reason}.")));
+    }
+    let rows = targets.iter().zip(found).map(|(target, found)| {
+        let quantile = |name: &str| {
+            found
+                .quantiles
+                .get(name)
+                .map_or_else(dash, |q| short_number(*q))
+        };
+        vec![
+            target.clone(),
+            short_number(found.mean),
+            short_number(found.sd),
+            short_number(found.rmse),
+            quantile("0"),
+            quantile("0.5"),
+            quantile("1"),
+        ]
+    });
+    let names = head([
+        "target",
+        "mean",
+        "sd",
+        "root of the mean square",
+        "least",
+        "median",
+        "most",
+    ]);
+    let intro = "predicted less target, in the units of the data";
+    table("residuals", "Residuals", of, intro, names, rows.collect())
+}

@@ -1,0 +1,142 @@
+//! Test, verdicts in detail, and the value of each seed.
+
+use super::{Section, head};
+use crate::report::model::{Report, Trial};
+use crate::report::numbers::{interval, mean_and_sd, percent, short_number};
+use crate::report::sample::{Repeat, Sample};
+use crate::report::table::all_metrics;
+use crate::report::varied::varied_briefly;
+use crate::report::verdict;
+use runner_statistics::EffectMeasure;
+
+/// What was measured on test, of the highest ranked trial alone.
+pub fn test(report: &Report) -> Option<Section> {
+    let best = report.selected().filter(|_| !report.test.is_empty())?;
+    let mut section = Section::new("test", "Test").intro(format!(
+        "Of `{}` alone, which was selected by `{}`, evaluated once with the weights of the best epoch:",
+        best.id, report.objective
+    ));
+    let measured = report.test.iter();
+    let lines = measured.map(|(name, sample)| format!("`{name}` {}", in_full(sample, best)));
+    section.list = lines.collect();
+    section.notes.extend(varied_briefly(report));
+    Some(section)
+}
+
+/// `0.9713 ± 0.0021 (n = 3, 95 % interval 0.966 to 0.977)`.
+fn in_full(sample: &Sample, trial: &Trial) -> String {
+    let student = sample.student.as_ref();
+    let student = student.map_or(String::new(), |student| {
+        format!(", 95 % interval {}", interval(student))
+    });
+    let n = trial.n_in_words();
+    format!("{} (n = {n}{student})", mean_and_sd(&sample.description))
+}
+
+/// What each verdict rests on.
+pub fn verdicts(report: &Report) -> Option<Section> {
+    let baseline = report.baseline.as_ref()?;
+    let judged = report.trials.iter();
+    let judged = judged.filter_map(|trial| Some((trial, trial.verdict.as_ref()?)));
+    let judged: Vec<_> = judged
+        .filter(|(_, verdict)| verdict.comparison.is_some())
+        .collect();
+    let (_, first) = judged.first()?;
+    let why = match (baseline.is_picked, first.num_comparisons) {
+        (true, 1) => format!(
+            "`{}`, the highest ranked; `objective.baseline` names another trial",
+            baseline.trial
+        ),
+        (false, 1) => format!("`{}`, the baseline of the file", baseline.trial),
+        (true, num) => format!(
+            "`{}`, the highest ranked. It was picked for its values, so they are corrected for the {num} comparisons of all trials with each other; `objective.baseline` names another trial",
+            baseline.trial
+        ),
+        (false, num) => format!(
+            "`{}`, the baseline of the file, corrected for {num} comparisons",
+            baseline.trial
+        ),
+    };
+    let rows = judged.iter().map(|(trial, found)| {
+        let compared = found.comparison.as_ref();
+        let number = |value: Option<f64>| value.map_or_else(super::dash, short_number);
+        let effect = compared.and_then(|c| c.effect).map(|effect| {
+            let name = match effect.measure {
+                EffectMeasure::CohensDz => "d_z",
+                EffectMeasure::HedgesG => "g",
+            };
+            format!("{name} {:.1}", effect.value)
+        });
+        let between = compared.and_then(|c| c.interval.as_ref());
+        vec![
+            trial.id.clone(),
+            verdict::difference(found),
+            between.map_or_else(super::dash, interval),
+            effect.unwrap_or_else(super::dash),
+            number(compared.map(|c| c.test.p)),
+            number(found.p_corrected),
+            verdict::in_words(found, report.folds),
+        ]
+    });
+    let names = head([
+        "trial",
+        "difference",
+        "95 % interval",
+        "effect",
+        "p",
+        "p corrected",
+        "verdict",
+    ]);
+    Some(Section::new("verdicts", "Verdicts").intro(format!(
+        "By `{}` against {why}. Differences are paired by {} and tested with the exact sign-flip test, or with the exact Mann-Whitney test where no seed is common; all claims together are wrong with a probability of at most {} (Holm). \"No difference shown\" is no claim that there is none.",
+        report.objective,
+        report.repeats(),
+        percent(first.alpha),
+    )).table(names, rows.collect()).notes(varied_briefly(report)))
+}
+
+/// What else was measured, where the ranked table has no room for it.
+pub fn metrics(report: &Report) -> Option<Section> {
+    let section = Section::new("metrics", "All metrics").intro(format!(
+        "Mean ± standard deviation over the runs of a trial, of each run's best epoch by `{}`.",
+        report.objective
+    ));
+    let section = section.columns(all_metrics(report)?);
+    Some(section.notes(varied_briefly(report)))
+}
+
+/// The objective of each seed.
+pub fn seeds(report: &Report) -> Option<Section> {
+    let sampled = report.trials.iter();
+    let sampled = sampled.filter_map(|trial| Some((trial, report.objective_of(trial)?)));
+    let sampled: Vec<(&Trial, &Sample)> = sampled.collect();
+    let all = sampled.iter().flat_map(|(_, sample)| &sample.by_seed);
+    let mut seeds: Vec<Repeat> = all.map(|(seed, _)| *seed).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    // Of more seeds than fit into a line nobody reads the values.
+    if !(2..=10).contains(&seeds.len()) {
+        return None;
+    }
+    let mut names = head(["trial"]);
+    names.extend(seeds.iter().map(Repeat::to_string));
+    names.extend(["best", "worst"].map(str::to_owned));
+    let rows = sampled.iter().map(|(trial, sample)| {
+        let number = |value: Option<f64>| value.map_or_else(super::dash, short_number);
+        let of_seed = |seed: &Repeat| {
+            let found = sample.by_seed.iter().find(|(s, _)| s == seed);
+            found.map(|(_, value)| *value)
+        };
+        let mut row = vec![trial.id.clone()];
+        row.extend(seeds.iter().map(|seed| number(of_seed(seed))));
+        row.extend([number(sample.best), number(sample.worst)]);
+        row
+    });
+    let rows = rows.collect();
+    let section = Section::new("seeds", "Each seed");
+    Some(
+        section
+            .intro(format!("`{}` by {}.", report.objective, report.repeats()))
+            .table(names, rows),
+    )
+}

@@ -1,0 +1,270 @@
+//! The ranked trials as rows, and as a table for a terminal.
+
+use std::collections::BTreeSet;
+
+use comfy_table::{ContentArrangement, Table, TableStyle, presets};
+
+use super::answer::about_runs;
+use super::escaped::cell;
+use super::model::{Report, Trial};
+use super::numbers::{interval, mean_and_sd, short_number, value_text};
+use super::verdict;
+use runner_core::spec::printable_lines;
+
+/// Columns of text with their names.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Columns {
+    /// The names.
+    pub head: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Columns {
+    fn new() -> Self {
+        Self {
+            head: Vec::new(),
+            rows: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, report: &Report, name: impl Into<String>, cell: impl Fn(&Trial) -> String) {
+        self.head.push(name.into());
+        self.rows.resize(report.trials.len(), Vec::new());
+        for (row, trial) in self.rows.iter_mut().zip(&report.trials) {
+            row.push(cell(trial));
+        }
+    }
+
+    /// Laid out in a style of the table library, with no text that a terminal or a renderer of Markdown would act on.
+    pub fn lay_out(mut self, style: TableStyle) -> String {
+        let is_markdown = style == presets::ASCII_MARKDOWN;
+        let cells = self.rows.iter_mut().flatten().chain(&mut self.head);
+        for text in cells {
+            *text = if is_markdown {
+                cell(text)
+            } else {
+                printable_lines(text).into_owned()
+            };
+        }
+        let mut table = Table::new();
+        table.load_style(style);
+        table.set_content_arrangement(ContentArrangement::Disabled);
+        table.set_header(self.head);
+        table.add_rows(self.rows);
+        table.trim_fmt()
+    }
+}
+
+/// More metrics than this have a table of their own, and the ranked one has but their loss.
+pub const MOST_METRICS: usize = 3;
+
+/// The columns besides the objective that a reader wants to see: what was measured on valid, the loss last.
+pub fn more_metrics(report: &Report) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for split in ["valid/", "valid_ema/"] {
+        let measured = report.trials.iter().flat_map(|trial| trial.metrics.keys());
+        let of_split =
+            measured.filter(|name| name.starts_with(split) && **name != report.objective);
+        let mut of_split: Vec<&str> = of_split.map(String::as_str).collect();
+        of_split.sort_by_key(|name| (name.ends_with("/loss"), *name));
+        of_split.dedup();
+        names.extend(of_split);
+    }
+    names
+}
+
+/// The ranked trials: by the values of the axes, with the objective, its interval and the verdict, and with `more`
+/// of other metrics and times.
+pub fn ranked(report: &Report, with_more: bool) -> Columns {
+    let mut columns = Columns::new();
+    columns.push(report, "#", rank(report));
+    if report.axes.is_empty() {
+        columns.push(report, "trial", |trial| trial.id.clone());
+    }
+    for key in &report.axes {
+        columns.push(report, key, |trial| {
+            trial.axes.get(key).map_or("-".into(), value_text)
+        });
+    }
+    push_objective(&mut columns, report, true, with_more);
+    if with_more {
+        let names = more_metrics(report);
+        let is_narrow = names.len() > MOST_METRICS;
+        for name in names
+            .into_iter()
+            .filter(|name| !is_narrow || name.ends_with("/loss"))
+        {
+            columns.push(report, head_of(report, name), |trial| metric(trial, name));
+        }
+        columns.push(report, "s/run", |trial| {
+            let secs = trial.wall_secs;
+            secs.map_or("-".into(), |secs| format!("{secs:.2}"))
+        });
+    }
+    columns
+}
+
+/// All metrics of the trials, where the ranked table has not all of them.
+pub fn all_metrics(report: &Report) -> Option<Columns> {
+    let names = more_metrics(report);
+    if names.len() <= MOST_METRICS {
+        return None;
+    }
+    let mut columns = Columns::new();
+    columns.push(report, "trial", |trial| trial.id.clone());
+    columns.push(report, "n", |trial| trial.n_in_words() + mark(trial));
+    for name in [report.objective.as_str()].into_iter().chain(names) {
+        columns.push(report, head_of(report, name), |trial| metric(trial, name));
+    }
+    Some(columns)
+}
+
+fn push_objective(columns: &mut Columns, report: &Report, with_interval: bool, with_last: bool) {
+    columns.push(report, "n", |trial| trial.n_in_words() + mark(trial));
+    columns.push(report, head_of(report, &report.objective), |trial| {
+        if trial.has_mixed_data() {
+            "mixed data".to_owned()
+        } else {
+            metric(trial, &report.objective)
+        }
+    });
+    if with_last && shows_last(report) {
+        columns.push(report, "last epoch", |trial| last(report, trial));
+    }
+    if with_interval && report.trials.iter().any(|trial| trial.n > 1) {
+        columns.push(report, "95 % interval", |trial| {
+            let sample = report.objective_of(trial);
+            let student = sample.and_then(|sample| sample.student.as_ref());
+            student.map_or("-".into(), interval)
+        });
+    }
+    if let Some(baseline) = &report.baseline {
+        let name = match baseline.is_picked {
+            true => "against #1",
+            false => "against the baseline",
+        };
+        columns.push(report, name, |trial| verdict_of(report, trial));
+    }
+}
+
+/// The verdict of a trial in a few words.
+pub fn verdict_of(report: &Report, trial: &Trial) -> String {
+    match (&trial.verdict, &report.baseline) {
+        _ if trial.n == 0 => "-".into(),
+        (Some(verdict), _) => verdict::in_words(verdict, report.folds),
+        (None, Some(baseline)) if !baseline.is_picked => "baseline".into(),
+        _ => "-".into(),
+    }
+}
+
+/// The name of a metric over a column; marked where its values are not to be compared.
+pub fn head_of(report: &Report, metric: &str) -> String {
+    match report.is_of_several_losses(metric) {
+        true => format!("{metric} †"),
+        false => metric.to_owned(),
+    }
+}
+
+/// What the mark over a column means, if one has it.
+pub fn about_losses(report: &Report) -> Option<&'static str> {
+    let mut measured = report.trials.iter().flat_map(|trial| trial.metrics.keys());
+    let is_marked = measured.any(|name| report.is_of_several_losses(name));
+    is_marked.then_some("† The losses of trials are those of different functions: no loss of one is better or worse than that of another.")
+}
+
+/// Gives the rank of a trial, and whether it is that of others too.
+fn rank(report: &Report) -> impl Fn(&Trial) -> String + use<> {
+    let ranks: Vec<usize> = report
+        .trials
+        .iter()
+        .filter_map(|trial| trial.rank)
+        .collect();
+    let pairs = ranks.windows(2).filter(|pair| pair[0] == pair[1]);
+    let tied: BTreeSet<usize> = pairs.map(|pair| pair[0]).collect();
+    move |trial| match trial.rank {
+        Some(rank) if tied.contains(&rank) => format!("{rank} tied"),
+        Some(rank) => rank.to_string(),
+        None => "-".into(),
+    }
+}
+
+/// A metric of a trial: mean and standard deviation.
+pub fn metric(trial: &Trial, name: &str) -> String {
+    let sample = trial.metrics.get(name);
+    sample.map_or("-".into(), |sample| mean_and_sd(&sample.description))
+}
+
+/// The mean of the objective after the last epochs of a trial's runs. It was not selected by its value, as the best
+/// epoch's was.
+fn last(report: &Report, trial: &Trial) -> String {
+    let sample = trial.metrics.get(&format!("last/{}", report.objective));
+    sample.map_or("-".into(), |sample| short_number(sample.mean()))
+}
+
+/// Whether the last epochs stand beside the best ones: where a reader would see other digits.
+pub fn shows_last(report: &Report) -> bool {
+    report.trials.iter().any(|trial| {
+        let best = report.objective_of(trial);
+        let best = best.map(|sample| short_number(sample.mean()));
+        best.is_some_and(|best| ![best.as_str(), "-"].contains(&last(report, trial).as_str()))
+    })
+}
+
+/// Marks a trial with runs that are not what was planned.
+fn mark(trial: &Trial) -> &'static str {
+    match trial.num_adjusted {
+        0 => "",
+        _ => "*",
+    }
+}
+
+/// What the marks in a table mean, what its spread says, and which runs do not belong together.
+pub fn footnotes(report: &Report) -> Vec<String> {
+    let mut trials = report.trials.iter();
+    let marked = trials.any(|trial| trial.num_adjusted > 0);
+    let adjusted = marked.then_some(
+        "* with runs that were adjusted, after a failure or to fit into memory: see the remarks of report.md",
+    );
+    let marks = adjusted.into_iter().chain(about_losses(report));
+    let marks = marks.map(str::to_owned);
+    marks.chain(about_runs(report)).collect()
+}
+
+/// The ranked trials for a terminal of `width` columns: the widest of some tables that fits, else a line or two for
+/// each trial.
+pub fn table(report: &Report, width: u16) -> String {
+    let by_id = |with_verdict: bool| {
+        let mut columns = Columns::new();
+        columns.push(report, "#", rank(report));
+        columns.push(report, "trial", |trial| trial.id.clone());
+        push_objective(&mut columns, report, false, false);
+        if !with_verdict && report.baseline.is_some() {
+            columns.head.pop();
+            columns.rows.iter_mut().for_each(|row| drop(row.pop()));
+        }
+        columns
+    };
+    let candidates = [
+        ranked(report, true),
+        ranked(report, false),
+        by_id(true),
+        by_id(false),
+    ];
+    for columns in candidates {
+        let text = columns.lay_out(presets::NOTHING);
+        let fits = |line: &str| line.chars().count() <= width as usize;
+        if text.lines().all(fits) {
+            return text;
+        }
+    }
+    let rank = rank(report);
+    let line = |trial: &Trial| {
+        let (rank, id, mark) = (rank(trial), &trial.id, mark(trial));
+        format!(
+            "{rank}. {id}{mark}\n   {}\n",
+            metric(trial, &report.objective)
+        )
+    };
+    report.trials.iter().map(line).collect()
+}

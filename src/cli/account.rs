@@ -1,0 +1,87 @@
+//! `runner plan --explain`: what became of every point of the sweep.
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+
+use super::experiment::plan as plan_experiment;
+use super::output::Output;
+use super::{OK, SpecArgs};
+use runner_core::diagnostic::Sources;
+use runner_core::plan::{account, sweep::Account};
+
+/// `runner plan --explain`
+pub fn explain(args: &SpecArgs, json: bool, output: &mut Output) -> u8 {
+    let document = match plan_experiment(args, None, output) {
+        Ok((document, _)) => document,
+        Err(code) => return code,
+    };
+    // There is one wherever there is a plan.
+    let account = account(&document).unwrap_or_default();
+    output.print(&match json {
+        true => serde_json::to_string_pretty(&account).unwrap_or_default(),
+        false => table(&account, &document.sources),
+    });
+    OK
+}
+
+fn table(account: &Account, sources: &Sources) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(["", "number", "where", "why", "the first of them"]);
+    let factors = account.factors.iter();
+    let factors: Vec<_> = factors
+        .map(|(name, num)| format!("{name} ({num})"))
+        .collect();
+    let product = match factors.is_empty() {
+        true => "no axes".to_owned(),
+        false => factors.join(" x "),
+    };
+    let number = |num: usize, sign: &str| format!("{sign}{num}");
+    let plain = |what: &str, num: usize, why: String| {
+        [
+            what.to_owned(),
+            number(num, ""),
+            String::new(),
+            why,
+            String::new(),
+        ]
+    };
+    table.add_row(plain("points", account.num_points, product));
+    let rules = [
+        ("excluded", &account.excluded),
+        ("merged", &account.merged),
+        ("cut off", &account.cut),
+    ];
+    for (what, dropped) in rules {
+        for rule in dropped {
+            table.add_row([
+                what.to_owned(),
+                number(rule.num, "-"),
+                rule.span.map_or(String::new(), |span| sources.line(span)),
+                rule.rule.clone(),
+                rule.first.clone(),
+            ]);
+        }
+    }
+    table.add_row(plain("trials", account.num_trials, String::new()));
+    for narrowed in &account.narrowed {
+        table.add_row([
+            "of these".to_owned(),
+            number(narrowed.num, ""),
+            narrowed
+                .span
+                .map_or(String::new(), |span| sources.line(span)),
+            narrowed.rule.clone(),
+            narrowed.first.clone(),
+        ]);
+    }
+    let seeds = match account.num_seeds {
+        1 => "1 seed".to_owned(),
+        num => format!("{num} seeds each"),
+    };
+    table.add_row(plain("runs", account.num_runs, seeds));
+    if let Some(column) = table.column_mut(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.trim_fmt()
+}
