@@ -11,6 +11,7 @@ pub mod check;
 pub mod data;
 pub mod diagnostic;
 pub mod event;
+pub mod hash;
 pub mod init;
 pub mod parity;
 pub mod plan;

@@ -31,17 +31,16 @@ pub mod suspects;
 pub mod time;
 pub mod uses;
 
+pub use crate::hash::{hex, sha256_hex, sha256_of};
 pub use item::{Pictures, Places};
 pub use known::Trust;
 pub use load::{Loaded, load, load_by};
 pub use noticed::{ClassCounts, Noticed};
 pub use serve::{Moment, Served, Split, Values};
 
-use std::io::{self, Read};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::diagnostic::{Diagnostic, counted};
 use crate::spec::data::{
@@ -712,28 +711,4 @@ fn plan(
         num_valid: sizes.valid,
         num_test: sizes.test + num_official_test,
     }
-}
-
-/// Lowercase hexadecimal digits of bytes.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
-}
-
-/// The sha256 sum of all that can be read, in hexadecimal digits; a large file takes little memory.
-pub fn sha256_of(mut source: impl Read) -> io::Result<String> {
-    let mut sum = Sha256::new();
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        match source.read(&mut buffer) {
-            Ok(0) => return Ok(hex(&sum.finalize())),
-            Ok(read) => sum.update(&buffer[..read]),
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
-}
-
-/// The sha256 sum of bytes in hexadecimal digits.
-pub fn sha256_hex(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
 }

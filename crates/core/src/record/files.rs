@@ -7,8 +7,8 @@ use std::io;
 use std::path::Path;
 
 use super::damage::damaged;
-use super::hash::sha256_of;
 use super::{RunFolder, RunRecord, special, sync_files, sync_folder};
+use crate::hash::sha256_of;
 
 /// The files in the run's folder itself that have a digest.
 const FILES: [&str; 2] = ["transforms.json", "evaluation.json"];

@@ -17,9 +17,9 @@ use sha2::{Digest, Sha256};
 
 use super::damage::damaged;
 use super::format::{self, of_another_version};
-use super::hash::hex;
 use super::{RunFolder, special, unix_millis};
 use crate::event::Event;
+use crate::hash::hex;
 use crate::plan::RunPlan;
 
 /// Digits of a sum.

@@ -45,7 +45,6 @@ mod files;
 mod fold;
 mod format;
 mod git;
-mod hash;
 mod index;
 mod links;
 mod lock;

@@ -10,7 +10,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use super::damage::damaged;
-use super::hash::hex;
+use crate::hash::hex;
 
 /// The first format whose files are sealed and whose events are chained.
 pub const FIRST_SEALED: u32 = 3;

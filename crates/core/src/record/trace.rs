@@ -13,8 +13,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::hash::hex;
 use super::{RunFolder, RunRecord, special, write_whole};
+use crate::hash::hex;
 
 /// What the paths of an optimizer's state begin with.
 pub const OPTIMIZER: &str = "optimizer/";
@@ -120,7 +120,7 @@ impl TraceWriter {
         bytes.truncate(bytes.len() / 8 * 8);
         // Losses that somebody took away are not made up, and those that somebody changed are not kept.
         lost.0 = step - bytes.len() / 8;
-        if sums.is_some_and(|sums| sums.losses != hex(Sha256::digest(&bytes))) {
+        if sums.is_some_and(|sums| sums.losses != hex(&Sha256::digest(&bytes))) {
             bytes.clear();
             lost.0 = step;
         }
@@ -136,7 +136,7 @@ impl TraceWriter {
                 digests.parameters.retain(is_kept);
                 text += &lines(&digests);
             }
-            if sums.is_some_and(|sums| sums.digests != hex(Sha256::digest(&text))) {
+            if sums.is_some_and(|sums| sums.digests != hex(&Sha256::digest(&text))) {
                 HEAD.clone_into(&mut text);
                 lost.1 = true;
             }
@@ -167,8 +167,8 @@ impl TraceWriter {
     /// Digests of the trace as it is after so many updates; `None` when it is of another number.
     pub fn sums(&self, step: usize) -> Option<TraceSums> {
         (self.num_losses == step).then(|| TraceSums {
-            losses: hex(self.losses_sum.clone().finalize()),
-            digests: hex(self.digests_sum.clone().finalize()),
+            losses: hex(&self.losses_sum.clone().finalize()),
+            digests: hex(&self.digests_sum.clone().finalize()),
         })
     }
 

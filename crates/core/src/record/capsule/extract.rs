@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 use super::super::name::{shown, wrong};
 use super::manifest::{DAMAGED, FileSum, HOSTILE, Manifest};
 use super::room;
-use super::write::hex;
 use super::{CapsuleError, MANIFEST, MAX_MANIFEST};
+use crate::hash::hex;
 use crate::spec::document::plain_io_error;
 use crate::spec::kind::show_bytes;
 

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use super::super::write::readable_file;
 use super::manifest::FileSum;
 use super::{CapsuleError, MANIFEST};
+use crate::hash::hex;
 use crate::spec::document::plain_io_error;
 
 /// How hard zstd tries; part of what makes the bytes the same.
@@ -143,11 +144,6 @@ pub(super) fn measure(path: &Path) -> Result<(u64, String), CapsuleError> {
     let mut reader = Summed::open(path, u64::MAX)?;
     io::copy(&mut reader, &mut io::sink()).map_err(|e| unreadable(path, &e))?;
     Ok((reader.bytes, hex(&reader.hasher.finalize())))
-}
-
-/// Lowercase hexadecimal digits of bytes.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A file that cannot be read.
