@@ -129,11 +129,10 @@ pub fn by_runner(run: &RunPlan) -> Vec<f64> {
 /// size otherwise.
 pub fn planned(model: &str, data: &str, num_epochs: usize, device: &str) -> RunPlan {
     let mnist = Path::new("../shared/data/mnist");
-    let data = match data == "mnist" && mnist.exists() {
-        true => {
-            "type = \"mnist\"\nroot = \"../shared/data/mnist\"\npart = \"test\"\ndownload = false"
-        }
-        false => "type = \"digits\"\nimage_size = \"28x28\"",
+    let data = if data == "mnist" && mnist.exists() {
+        "type = \"mnist\"\nroot = \"../shared/data/mnist\"\npart = \"test\"\ndownload = false"
+    } else {
+        "type = \"digits\"\nimage_size = \"28x28\""
     };
     let text = format!(
         "[data]\n{data}\n[model]\ntype = \"{model}\"\n[optimizer]\ntype = \"adam\"\nlearning_rate = 1e-3\n\

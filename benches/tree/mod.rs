@@ -122,9 +122,12 @@ fn metrics(run: &RunPlan, at: usize, epoch: usize, splits: &[&str]) -> Metrics {
     let mut metrics = Metrics::new();
     let trial = run.trial.bytes().map(f64::from).sum::<f64>() % 17.0;
     for (number, split) in splits.iter().enumerate() {
-        let name = |metric: &str| match split.is_empty() {
-            true => metric.to_owned(),
-            false => format!("{split}/{metric}"),
+        let name = |metric: &str| {
+            if split.is_empty() {
+                metric.to_owned()
+            } else {
+                format!("{split}/{metric}")
+            }
         };
         let accuracy =
             0.9 - 0.5 / epoch as f64 + 0.004 * trial + 0.02 * noise(at, epoch + 100 * number);

@@ -16,9 +16,10 @@ pub fn explain(args: &SpecArgs, json: bool, output: &mut Output) -> u8 {
     };
     // There is one wherever there is a plan.
     let account = account(&document).unwrap_or_default();
-    output.print(&match json {
-        true => serde_json::to_string_pretty(&account).unwrap_or_default(),
-        false => table(&account, &document.sources),
+    output.print(&if json {
+        serde_json::to_string_pretty(&account).unwrap_or_default()
+    } else {
+        table(&account, &document.sources)
     });
     OK
 }
@@ -32,9 +33,10 @@ fn table(account: &Account, sources: &Sources) -> String {
     let factors: Vec<_> = factors
         .map(|(name, num)| format!("{name} ({num})"))
         .collect();
-    let product = match factors.is_empty() {
-        true => "no axes".to_owned(),
-        false => factors.join(" x "),
+    let product = if factors.is_empty() {
+        "no axes".to_owned()
+    } else {
+        factors.join(" x ")
     };
     let number = |num: usize, sign: &str| format!("{sign}{num}");
     let plain = |what: &str, num: usize, why: String| {

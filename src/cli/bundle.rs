@@ -49,9 +49,10 @@ fn pack(args: &BundleArgs, output: &mut Output) -> Result<(), Box<Diagnostic>> {
     let results = |e: std::io::Error| {
         Box::new(Diagnostic::error("results", plain_io_error(&e)).help(remedy(&e)))
     };
-    let plan = match args.run.is_dir() {
-        true => folder.read_plan().map_err(results)?,
-        false => None,
+    let plan = if args.run.is_dir() {
+        folder.read_plan().map_err(results)?
+    } else {
+        None
     };
     let Some(plan) = plan else {
         return Err(Box::new(no_run(&args.run)));
@@ -128,9 +129,10 @@ fn no_run(folder: &Path) -> Diagnostic {
         .filter(|f| f.ends_with("runs"));
     let around = around.as_deref().and_then(Path::parent);
     if is_experiment(folder) || around.is_some_and(is_experiment) {
-        let (experiment, runs) = match is_experiment(folder) {
-            true => (folder, folder.join("runs")),
-            false => (around.unwrap_or(folder), folder.to_owned()),
+        let (experiment, runs) = if is_experiment(folder) {
+            (folder, folder.join("runs"))
+        } else {
+            (around.unwrap_or(folder), folder.to_owned())
         };
         let ids = ExperimentFolder(experiment.to_owned()).run_ids();
         let mut error = error("the folder of an experiment, and a capsule holds one run");

@@ -69,9 +69,10 @@ impl Prober<'_> {
         }
         let items = run.train.micro_batch_size;
         let other = if items > 1 { items / 2 } else { 2 };
-        let repeats = match run.device.backend.is_host() {
-            true => REPEATS_ON_HOST,
-            false => 1,
+        let repeats = if run.device.backend.is_host() {
+            REPEATS_ON_HOST
+        } else {
+            1
         };
         let mut probes = Vec::new();
         for items in [items, other] {

@@ -49,9 +49,10 @@ pub fn data(args: &DataArgs, output: &mut Output) -> u8 {
             output.print(&format!("trial {}{more}", trials[0]));
         }
         output.print(&Profile::of(data, &loaded).show(Output::width()));
-        let of = match several {
-            true => format!(", trial {}", trials[0]),
-            false => String::new(),
+        let of = if several {
+            format!(", trial {}", trials[0])
+        } else {
+            String::new()
         };
         if args.html.is_some() {
             sections.extend(sections_of(&loaded, *seed, &of));
@@ -90,9 +91,10 @@ fn sections_of(loaded: &Loaded, seed: u64, of: &str) -> Vec<Section> {
     ];
     let section = |(name, split): (&str, Option<&Split>)| {
         let split = split?;
-        let changed = match split.is_augmented() {
-            true => format!(", as changed in epoch 1 of seed {seed}"),
-            false => String::new(),
+        let changed = if split.is_augmented() {
+            format!(", as changed in epoch 1 of seed {seed}")
+        } else {
+            String::new()
         };
         Some(Section {
             heading: format!("{name}{changed}{of}"),

@@ -43,9 +43,10 @@ pub fn describe(args: &DescribeArgs, output: &mut Output) -> u8 {
             let gap = if at > 0 { "\n" } else { "" };
             output.print(&format!("{gap}{}", heading(&trials)));
         }
-        output.print(&match args.dot {
-            true => dot(&run.id, &run.network),
-            false => table(run),
+        output.print(&if args.dot {
+            dot(&run.id, &run.network)
+        } else {
+            table(run)
         });
     }
     OK

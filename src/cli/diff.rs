@@ -47,9 +47,10 @@ pub fn diff(args: &DiffArgs, output: &mut Output) -> u8 {
             if let Some(range) = commits(&a, &b) {
                 diff.code_note = Some(range);
             }
-            match args.json {
-                true => output.print(&serde_json::to_string_pretty(&diff).unwrap_or_default()),
-                false => output.print(&show(&diff)),
+            if args.json {
+                output.print(&serde_json::to_string_pretty(&diff).unwrap_or_default())
+            } else {
+                output.print(&show(&diff))
             }
             if diff.is_equal { OK } else { FAILED }
         }
@@ -155,18 +156,20 @@ fn experiments(a: &ExperimentFolder, b: &ExperimentFolder, json: bool, output: &
             _ => Some(("b", &b.0)),
         };
         if let Some((which, folder)) = only {
-            match json {
-                true => output.print(&json!({ "run": id, "only_in": which }).to_string()),
-                false => output.print(&format!("{id}: only in {}", folder.display())),
+            if json {
+                output.print(&json!({ "run": id, "only_in": which }).to_string())
+            } else {
+                output.print(&format!("{id}: only in {}", folder.display()))
             }
             continue;
         }
         let (a, b) = (side(a), side(b));
         let diff = Diff::of(&a, &b, || Ok(Vec::new()));
         num_equal += usize::from(diff.is_equal);
-        match json {
-            true => output.print(&json!({ "run": id, "diff": diff }).to_string()),
-            false => output.print(&format!("{id}: {}", brief(&diff))),
+        if json {
+            output.print(&json!({ "run": id, "diff": diff }).to_string())
+        } else {
+            output.print(&format!("{id}: {}", brief(&diff)))
         }
     }
     output.say(&format!(

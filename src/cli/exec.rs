@@ -89,16 +89,17 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
     let interrupter = leash.interrupter();
     let planned = plan;
     let plan = planned.adjusted(&args.adjust);
-    let room = match args.probe {
-        true => args.probe_limit.and_then(|free| {
+    let room = if args.probe {
+        args.probe_limit.and_then(|free| {
             let unlimited = RunPlan {
                 memory_limit_bytes: None,
                 memory_reserve_bytes: 0,
                 ..plan.clone()
             };
             unlimited.room(Some(free))
-        }),
-        false => plan.room(None),
+        })
+    } else {
+        plan.room(None)
     };
     let meter = Arc::new(Meter::new(&plan, room));
     let (watched, to) = (meter.clone(), channel.clone());

@@ -106,9 +106,10 @@ pub fn read(args: &SpecArgs) -> Result<Document, (Sources, Diagnostics)> {
         }
     }
     document.look_up(&|name| std::env::var(name).ok());
-    match diagnostics.has_errors() {
-        true => Err((document.sources, diagnostics)),
-        false => Ok(document),
+    if diagnostics.has_errors() {
+        Err((document.sources, diagnostics))
+    } else {
+        Ok(document)
     }
 }
 

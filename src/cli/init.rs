@@ -38,9 +38,10 @@ pub fn init(args: &InitArgs, output: &mut Output) -> u8 {
     if !is_printed && !args.force && out.exists() {
         return taken(output);
     }
-    let folder = match is_printed {
-        true => Path::new(""),
-        false => out.parent().unwrap_or(Path::new("")),
+    let folder = if is_printed {
+        Path::new("")
+    } else {
+        out.parent().unwrap_or(Path::new(""))
     };
     if !folder.as_os_str().is_empty() && !folder.is_dir() {
         let message = format!("there is no folder `{}`", folder.display());
@@ -49,9 +50,10 @@ pub fn init(args: &InitArgs, output: &mut Output) -> u8 {
             output,
         );
     }
-    let file = match is_printed {
-        true => "FILE".to_owned(),
-        false => shell_word(&out.display().to_string()),
+    let file = if is_printed {
+        "FILE".to_owned()
+    } else {
+        shell_word(&out.display().to_string())
     };
     let wishes = Wishes {
         task: args.task,
@@ -111,9 +113,10 @@ fn default_out(args: &InitArgs) -> PathBuf {
 fn write(path: &Path, text: &str, force: bool) -> std::io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.write(true);
-    match force {
-        true => options.create(true).truncate(true),
-        false => options.create_new(true),
+    if force {
+        options.create(true).truncate(true)
+    } else {
+        options.create_new(true)
     };
     options.open(path)?.write_all(text.as_bytes())
 }
@@ -134,8 +137,9 @@ fn schema_near(folder: &Path) -> Option<String> {
 /// A path as a shell takes it.
 fn shell_word(path: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-=+,@".contains(c);
-    match path.chars().all(is_plain) {
-        true => path.to_owned(),
-        false => format!("'{}'", path.replace('\'', "'\\''")),
+    if path.chars().all(is_plain) {
+        path.to_owned()
+    } else {
+        format!("'{}'", path.replace('\'', "'\\''"))
     }
 }

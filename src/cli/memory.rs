@@ -26,9 +26,10 @@ use runner_report::console::Mode;
 /// `runner memory`
 pub fn memory(args: &MemoryArgs, output: &mut Output) -> u8 {
     let Some(spec) = &args.spec else {
-        output.print(&match args.json {
-            true => reference_json(),
-            false => reference(),
+        output.print(&if args.json {
+            reference_json()
+        } else {
+            reference()
         });
         return OK;
     };
@@ -46,9 +47,10 @@ pub fn memory(args: &MemoryArgs, output: &mut Output) -> u8 {
         Err(code) => return code,
     };
     let inventory = devices_of(run.device.backend);
-    let precisions = match args.precisions.is_empty() {
-        false => args.precisions.clone(),
-        true => precisions(run, &inventory),
+    let precisions = if !args.precisions.is_empty() {
+        args.precisions.clone()
+    } else {
+        precisions(run, &inventory)
     };
     let precisions: Vec<(Precision, Option<String>)> = precisions
         .into_iter()
@@ -92,9 +94,10 @@ pub fn memory(args: &MemoryArgs, output: &mut Output) -> u8 {
         &calibrations,
         &inventory,
     );
-    output.print(&match args.json {
-        true => sheet.json(),
-        false => sheet.text(),
+    output.print(&if args.json {
+        sheet.json()
+    } else {
+        sheet.text()
     });
     OK
 }
@@ -154,9 +157,10 @@ impl<'a> Sheet<'a> {
         inventory: &Inventory,
     ) -> Self {
         let items = run.train.micro_batch_size;
-        let mut sizes = match batch_sizes.is_empty() {
-            false => batch_sizes.to_vec(),
-            true => vec![items / 4, items / 2, items, items * 2, items * 4],
+        let mut sizes = if !batch_sizes.is_empty() {
+            batch_sizes.to_vec()
+        } else {
+            vec![items / 4, items / 2, items, items * 2, items * 4]
         };
         sizes.retain(|items| *items > 0);
         sizes.sort_unstable();
@@ -172,9 +176,10 @@ impl<'a> Sheet<'a> {
                 precision,
                 bytes: expected.bytes,
                 basis: expected.basis,
-                verdict: match refused {
-                    true => Some(Verdict::Refused),
-                    false => verdict,
+                verdict: if refused {
+                    Some(Verdict::Refused)
+                } else {
+                    verdict
                 },
             }
         };
@@ -268,9 +273,10 @@ impl<'a> Sheet<'a> {
                 }
             });
             let items = row.first().map_or(0, |cell| cell.items);
-            let items = match items == self.own.items {
-                true => format!("{items} *"),
-                false => items.to_string(),
+            let items = if items == self.own.items {
+                format!("{items} *")
+            } else {
+                items.to_string()
             };
             table.add_row([items].into_iter().chain(cells));
         }

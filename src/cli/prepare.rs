@@ -86,13 +86,14 @@ fn refuse_at(
 
 /// Refuses a file that cannot be written.
 pub fn disk(path: &Path, error: &std::io::Error, output: &mut Output) -> u8 {
-    let message = match is_unwritable(error) {
-        true => error.to_string(),
-        false => format!(
+    let message = if is_unwritable(error) {
+        error.to_string()
+    } else {
+        format!(
             "cannot write `{}`: {}",
             path.display(),
             plain_io_error(error)
-        ),
+        )
     };
     let diagnostic = Diagnostic::error("results", message);
     refuse(
@@ -105,11 +106,12 @@ pub fn disk(path: &Path, error: &std::io::Error, output: &mut Output) -> u8 {
 pub fn unreadable(error: &std::io::Error, folder: &RunFolder, output: &mut Output) -> u8 {
     let diagnostic = Diagnostic::error("results", plain_io_error(error));
     let place = folder.0.display();
-    let diagnostic = match is_other_format(error) {
-        true => diagnostic
-            .help("keep both: choose another folder with `--results DIR`, or another `experiment.name`")
-            .help(format!("or move that run away to train it again: mv '{place}' ELSEWHERE")),
-        false => diagnostic.help(remedy(error)),
+    let diagnostic = if is_other_format(error) {
+        diagnostic
+    .help("keep both: choose another folder with `--results DIR`, or another `experiment.name`")
+    .help(format!("or move that run away to train it again: mv '{place}' ELSEWHERE"))
+    } else {
+        diagnostic.help(remedy(error))
     };
     refuse(diagnostic, output)
 }

@@ -90,9 +90,10 @@ fn try_run(args: &RunArgs, logging: &Logging, output: &mut Output) -> Result<u8,
         mode,
         cancel,
     };
-    let outcome = match todo.is_empty() {
-        true => Ok(None),
-        false => launch.train(todo, output),
+    let outcome = if todo.is_empty() {
+        Ok(None)
+    } else {
+        launch.train(todo, output)
     };
     let report = report::write(&folder).map_err(|e| disk(&folder.report("md"), &e, output))?;
     if let Some(report) = report {
@@ -174,19 +175,18 @@ fn select<'a>(
     let matches =
         |run: &&RunPlan| globs.is_empty() || globs.iter().any(|glob| glob.matches(&run.id));
     let selected: Vec<_> = plan.runs.iter().filter(matches).collect();
-    match selected.is_empty() {
-        false => Ok(selected),
-        true => {
-            let message = format!("no run matches `--only {}`", only.join(" --only "));
-            let example = plan.runs.first().map_or("", |run| run.id.as_str());
-            let diagnostic = Diagnostic::error("usage", message);
-            Err(refuse(
-                diagnostic.help(format!(
-                    "ids look like `{example}`; `runner plan` shows them all"
-                )),
-                output,
-            ))
-        }
+    if !selected.is_empty() {
+        Ok(selected)
+    } else {
+        let message = format!("no run matches `--only {}`", only.join(" --only "));
+        let example = plan.runs.first().map_or("", |run| run.id.as_str());
+        let diagnostic = Diagnostic::error("usage", message);
+        Err(refuse(
+            diagnostic.help(format!(
+                "ids look like `{example}`; `runner plan` shows them all"
+            )),
+            output,
+        ))
     }
 }
 
@@ -415,9 +415,10 @@ fn hardware(todo: &[(RunPlan, RunFolder)]) -> Hardware {
         let mut devices = run.on_exceed.devices.iter().chain([&run.device]);
         devices.any(|device| !device.backend.is_host())
     };
-    match todo.iter().any(|(run, _)| needs(run)) {
-        true => hardware_of(inventory()),
-        false => hardware_of(Inventory::default()),
+    if todo.iter().any(|(run, _)| needs(run)) {
+        hardware_of(inventory())
+    } else {
+        hardware_of(Inventory::default())
     }
 }
 

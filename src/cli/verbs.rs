@@ -52,9 +52,10 @@ pub fn plan(args: &SpecArgs, json: bool, results: &Path, output: &mut Output) ->
         Ok((_, plan)) => plan,
         Err(code) => return code,
     };
-    match json {
-        true => output.print(&serde_json::to_string_pretty(&plan).unwrap_or_default()),
-        false => match to_do(&plan, &ExperimentFolder(results.join(&plan.experiment))) {
+    if json {
+        output.print(&serde_json::to_string_pretty(&plan).unwrap_or_default())
+    } else {
+        match to_do(&plan, &ExperimentFolder(results.join(&plan.experiment))) {
             Ok((to_do, notes)) => {
                 let calibrations = calibrations();
                 let folder = ExperimentFolder(results.join(&plan.experiment));
@@ -77,7 +78,7 @@ pub fn plan(args: &SpecArgs, json: bool, results: &Path, output: &mut Output) ->
                 };
                 return refuse(diagnostic.help(help), output);
             }
-        },
+        }
     }
     output.say(&counted(plan.runs.len(), "run"));
     OK
@@ -198,9 +199,10 @@ fn plan_table(plan: &Plan, expected: &[(RunPlan, Expected)], to_do: Option<Vec<S
         row.extend(to_do.next());
         table.add_row(row);
     }
-    match any_calibrated {
-        true => format!("{}\n* as measured on this machine", table.trim_fmt()),
-        false => table.trim_fmt(),
+    if any_calibrated {
+        format!("{}\n* as measured on this machine", table.trim_fmt())
+    } else {
+        table.trim_fmt()
     }
 }
 

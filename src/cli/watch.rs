@@ -163,9 +163,10 @@ impl Watched {
             }
             for event in &news.events {
                 run.record.apply(event);
-                match is_first {
-                    true => console.boards_mut()[at].observe(number, plan, event, &run.record),
-                    false => console.observe((at, number), plan, event, &run.record),
+                if is_first {
+                    console.boards_mut()[at].observe(number, plan, event, &run.record)
+                } else {
+                    console.observe((at, number), plan, event, &run.record)
                 }
             }
             let state = &mut console.boards_mut()[at].rows[number].state;

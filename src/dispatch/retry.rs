@@ -223,9 +223,10 @@ fn next(
         return None;
     }
     // A failure of an earlier command is long past: nothing is waited for.
-    let wait = match is_first {
-        true => Duration::ZERO,
-        false => policy.wait(num_before),
+    let wait = if is_first {
+        Duration::ZERO
+    } else {
+        policy.wait(num_before)
     };
     let factor = policy.learning_rate_factor;
     let retry = Event::RunRetried {

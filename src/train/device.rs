@@ -102,9 +102,10 @@ pub fn open(name: DeviceName, precision: Precision) -> Result<Device, String> {
 
 /// The device that first weights are drawn on for runs of `name`, where that is another one than `name` itself.
 pub fn canonical(name: DeviceName, precision: Precision) -> Result<Option<Device>, String> {
-    match FLEX.backend.is_compiled() && name != FLEX {
-        true => open(FLEX, precision).map(Some),
-        false => Ok(None),
+    if FLEX.backend.is_compiled() && name != FLEX {
+        open(FLEX, precision).map(Some)
+    } else {
+        Ok(None)
     }
 }
 

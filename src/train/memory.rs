@@ -114,13 +114,12 @@ impl Meter {
 
     /// What is held now: by the process, and by the pool if one counts.
     pub fn look(&self, at_pool: bool) -> MemoryPeak {
-        let (device, card) = match at_pool {
-            true => {
-                // One guard: a second one would wait for the first for ever.
-                let seen = self.seen();
-                (seen.device.clone(), seen.card.clone())
-            }
-            false => (None, None),
+        let (device, card) = if at_pool {
+            // One guard: a second one would wait for the first for ever.
+            let seen = self.seen();
+            (seen.device.clone(), seen.card.clone())
+        } else {
+            (None, None)
         };
         let usage = device.and_then(|device| device.memory_pool_usage());
         let mut process_bytes = held_bytes();
@@ -129,17 +128,18 @@ impl Meter {
             give_back();
             process_bytes = held_bytes();
         }
-        let pool = match self.on_host {
-            true => living().map(|living| PoolUsage {
+        let pool = if self.on_host {
+            living().map(|living| PoolUsage {
                 in_use_bytes: living.bytes,
                 reserved_bytes: process_bytes,
                 num_allocations: living.blocks,
-            }),
-            false => usage.map(|usage| PoolUsage {
+            })
+        } else {
+            usage.map(|usage| PoolUsage {
                 in_use_bytes: usage.bytes_in_use,
                 reserved_bytes: usage.bytes_reserved,
                 num_allocations: usage.number_allocs,
-            }),
+            })
         };
         let now = MemoryPeak {
             process_bytes,
@@ -148,9 +148,10 @@ impl Meter {
         };
         let mut seen = self.seen();
         seen.peak = seen.peak.max(now);
-        let counts = match self.on_host {
-            true => Some(now.process_bytes),
-            false => now.pool.map(|pool| pool.reserved_bytes),
+        let counts = if self.on_host {
+            Some(now.process_bytes)
+        } else {
+            now.pool.map(|pool| pool.reserved_bytes)
         };
         if let (Some(room), Some(held)) = (self.room, counts)
             && held > room.bytes
@@ -184,9 +185,10 @@ impl Meter {
     /// The outcome of a run that passed its limit.
     pub fn outcome(&self) -> Option<Outcome> {
         let (held, room) = (self.over_limit()?, self.room?);
-        let what = match self.on_host {
-            true => "the process held",
-            false => "the device's pool reserved",
+        let what = if self.on_host {
+            "the process held"
+        } else {
+            "the device's pool reserved"
         };
         let message = format!(
             "{what} {}, and {}{}",

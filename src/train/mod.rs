@@ -208,9 +208,10 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
 /// The device with autodiff, as the plan asks for it.
 fn training_device(plan: &RunPlan, device: &Device) -> Device {
     let device = device.clone().autodiff();
-    match plan.train.gradient_checkpointing {
-        true => device.gradient_checkpointing(),
-        false => device,
+    if plan.train.gradient_checkpointing {
+        device.gradient_checkpointing()
+    } else {
+        device
     }
 }
 

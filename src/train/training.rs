@@ -63,14 +63,18 @@ impl Splits {
         let loader = |name: &'static str, split: Split, device: &Device| {
             let loader = Loader::in_order(name, Arc::new(split), plan, device);
             let loader = loader.in_pieces(sizes.clone()).failing(job.fault.as_ref());
-            match kept.contains_key(name) {
-                true => loader.keeping(),
-                false => loader,
+            if kept.contains_key(name) {
+                loader.keeping()
+            } else {
+                loader
             }
         };
-        let short = |loader: Loader| match job.is_probe {
-            true => loader.first(PROBED_BATCHES * plan.train.batch_size),
-            false => loader,
+        let short = |loader: Loader| {
+            if job.is_probe {
+                loader.first(PROBED_BATCHES * plan.train.batch_size)
+            } else {
+                loader
+            }
         };
         Self {
             train: loader("train", train, &training_device(plan, device)),
@@ -141,9 +145,10 @@ impl Training<'_> {
             watch: watch.clone(),
             last_step: job.last_step,
             last_epoch_after: job.is_probe.then_some(PROBE_TIME),
-            emit: match is_watched {
-                true => Arc::new(|_| {}),
-                false => job.emit.clone(),
+            emit: if is_watched {
+                Arc::new(|_| {})
+            } else {
+                job.emit.clone()
             },
             meter: job.meter.clone(),
             has_stopped: job.has_stopped.clone(),

@@ -182,9 +182,10 @@ fn arrays_and_their_targets_go_along() {
 fn pictures(folder: &Path, masks: bool) {
     for at in 0..24_u8 {
         let class = if at % 2 == 0 { "dark sky" } else { "über" };
-        let (inner, light) = match masks {
-            true => ("pictures".to_owned(), at),
-            false => (format!("pictures/{class}"), 100 * (at % 2) + at),
+        let (inner, light) = if masks {
+            ("pictures".to_owned(), at)
+        } else {
+            (format!("pictures/{class}"), 100 * (at % 2) + at)
         };
         fs::create_dir_all(folder.join(&inner)).unwrap();
         let picture =

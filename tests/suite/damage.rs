@@ -51,9 +51,10 @@ fn tear(path: &Path) {
 }
 
 fn in_the_way(path: &Path) {
-    match path.is_dir() {
-        true => fs::remove_dir_all(path).unwrap(),
-        false => drop(fs::remove_file(path)),
+    if path.is_dir() {
+        fs::remove_dir_all(path).unwrap()
+    } else {
+        drop(fs::remove_file(path))
     }
 }
 

@@ -228,9 +228,10 @@ fn of_groups(layers: &str, optimizer: &str) -> String {
     let text = format!(
         "data.type = 'iris'\ntrain = {{ epochs = 1, batch_size = 30 }}\n[model]\n{layers}\n\
          [optimizer]\n{}{optimizer}",
-        match optimizer.contains("type = ") {
-            true => "",
-            false => "type = 'adamw'\nlearning_rate = 0.1\nweight_decay = 0.1\n",
+        if optimizer.contains("type = ") {
+            ""
+        } else {
+            "type = 'adamw'\nlearning_rate = 0.1\nweight_decay = 0.1\n"
         }
     );
     let (plan, _) = plan("spec.toml", &text).unwrap_or_else(|refused| panic!("{refused}"));

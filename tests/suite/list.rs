@@ -204,9 +204,12 @@ fn runs_are_sorted_and_those_without_a_value_come_last() {
             .collect();
         let (there, missing) = values.split_at(30);
         assert!(missing.iter().all(Option::is_none), "{key}: {values:?}");
-        let pairs = there.windows(2).all(|pair| match ascending {
-            true => pair[0] <= pair[1],
-            false => pair[0] >= pair[1],
+        let pairs = there.windows(2).all(|pair| {
+            if ascending {
+                pair[0] <= pair[1]
+            } else {
+                pair[0] >= pair[1]
+            }
         });
         assert!(pairs, "{key} {reverse}: {values:?}");
     }

@@ -120,9 +120,10 @@ fn calibrated_error(spec: &str) -> f64 {
         .unwrap();
     eprintln!("calibrated {forecast}, measured {measured}");
     // Pages of a process of 2 MiB come and go by some of these.
-    match (forecast - measured).abs() < f64::from(512 << 10) {
-        true => 0.0,
-        false => forecast / measured - 1.0,
+    if (forecast - measured).abs() < f64::from(512 << 10) {
+        0.0
+    } else {
+        forecast / measured - 1.0
     }
 }
 

@@ -206,9 +206,10 @@ fn redact_line(line: &str) -> String {
         let (number, after) = from.split_at(end);
         redacted.push_str(before);
         let part_of_word = before.ends_with(|c: char| c.is_ascii_alphanumeric());
-        match number.contains('.') && !part_of_word {
-            true => redacted.extend(number.chars().map(|c| if c == '.' { '.' } else { '0' })),
-            false => redacted.push_str(number),
+        if number.contains('.') && !part_of_word {
+            redacted.extend(number.chars().map(|c| if c == '.' { '.' } else { '0' }))
+        } else {
+            redacted.push_str(number)
         }
         rest = after;
     }
@@ -225,14 +226,15 @@ pub fn tree(folder: &Path) -> Vec<String> {
             .flatten()
         {
             let path = entry.path();
-            match path.is_dir() {
-                true => queue.push(path),
-                false => paths.push(
+            if path.is_dir() {
+                queue.push(path)
+            } else {
+                paths.push(
                     path.strip_prefix(folder)
                         .expect("it is below")
                         .display()
                         .to_string(),
-                ),
+                )
             }
         }
     }

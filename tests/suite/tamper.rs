@@ -542,15 +542,14 @@ fn of_format_2(folder: &Path) {
             continue;
         }
         let text = fs::read_to_string(&path).unwrap();
-        let text = match path.ends_with("events.jsonl") {
-            true => {
-                let lines = text.lines().filter(|line| {
-                    !line.contains("log_started") && !line.contains("files_recorded")
-                });
-                let lines = lines.map(|line| sum.replace(line, "}").into_owned() + "\n");
-                lines.collect()
-            }
-            false => text,
+        let text = if path.ends_with("events.jsonl") {
+            let lines = text
+                .lines()
+                .filter(|line| !line.contains("log_started") && !line.contains("files_recorded"));
+            let lines = lines.map(|line| sum.replace(line, "}").into_owned() + "\n");
+            lines.collect()
+        } else {
+            text
         };
         let text = seal.replace_all(&text, "");
         let text = format.replace_all(&text, "${1}2");

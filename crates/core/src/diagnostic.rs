@@ -103,9 +103,10 @@ impl Sources {
             return String::new();
         };
         let before = &source.text[..range(span, &source.text).start];
-        match source.name.starts_with("--") {
-            true => source.name.clone(),
-            false => format!("{}:{}", source.name, 1 + before.matches('\n').count()),
+        if source.name.starts_with("--") {
+            source.name.clone()
+        } else {
+            format!("{}:{}", source.name, 1 + before.matches('\n').count())
         }
     }
 
@@ -361,9 +362,10 @@ impl Diagnostic {
             Severity::Error => ("error", "\u{1b}[1m\u{1b}[91m"),
             Severity::Warning => ("warning", "\u{1b}[1m\u{1b}[33m"),
         };
-        let mut text = match color {
-            true => format!("{style}{name}\u{1b}[0m\u{1b}[1m: {}\u{1b}[0m", self.message),
-            false => format!("{name}: {}", self.message),
+        let mut text = if color {
+            format!("{style}{name}\u{1b}[0m\u{1b}[1m: {}\u{1b}[0m", self.message)
+        } else {
+            format!("{name}: {}", self.message)
         };
         let rest = self.rest();
         for note in self.notes.iter().chain(&rest) {

@@ -243,9 +243,10 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
         // [tap of an input, output]
         let mut sums = vec![0.0; channels * taps * wide];
         let pitch = cut.positions;
-        let panel = match geometry.is_pointwise() {
-            true => 0,
-            false => channels * taps * pitch,
+        let panel = if geometry.is_pointwise() {
+            0
+        } else {
+            channels * taps * pitch
         };
         scratch::with(wide * pitch + panel, |scratch| {
             let (turned, panel) = scratch.split_at_mut(wide * pitch);

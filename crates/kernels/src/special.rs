@@ -103,9 +103,10 @@ impl Case {
 /// The same infinity, both NaN, or numbers that are near.
 fn is_same(ours: f32, plain: f64) -> bool {
     let ours = f64::from(ours);
-    match plain.is_finite() {
-        true => (ours - plain).abs() < 1e-4,
-        false => ours == plain || ours.is_nan() && plain.is_nan(),
+    if plain.is_finite() {
+        (ours - plain).abs() < 1e-4
+    } else {
+        ours == plain || ours.is_nan() && plain.is_nan()
     }
 }
 
@@ -189,10 +190,7 @@ proptest! {
                     for (ours, plain) in ours.chunks(size).zip(plain.chunks(size)) {
                         let is_spoilt = plain.iter().any(|value| !value.is_finite());
                         for (ours, plain) in ours.iter().zip(plain) {
-                            match plain.is_finite() {
-                                true => prop_assert!(is_spoilt || is_same(*ours, *plain), "{} and {}", ours, plain),
-                                false => prop_assert!(!ours.is_finite(), "{} and {}", ours, plain),
-                            }
+                            if plain.is_finite() { prop_assert!(is_spoilt || is_same(*ours, *plain), "{} and {}", ours, plain) } else { prop_assert!(!ours.is_finite(), "{} and {}", ours, plain) }
                         }
                     }
                 }

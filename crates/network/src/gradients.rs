@@ -142,9 +142,10 @@ impl ModuleVisitor for Scaler {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         if let Some(gradient) = self.gradients.remove::<D>(param.id) {
             let dtype = gradient.dtype();
-            let scale = match dtype == self.scale.dtype() {
-                true => self.scale.clone(),
-                false => self.scale.clone().cast(FloatDType::from(dtype)),
+            let scale = if dtype == self.scale.dtype() {
+                self.scale.clone()
+            } else {
+                self.scale.clone().cast(FloatDType::from(dtype))
             };
             let gradient = gradient.mul(scale.unsqueeze());
             self.gradients.register(param.id, gradient);

@@ -85,9 +85,10 @@ impl Graph {
                 let again = plan.inputs[number + 1..]
                     .iter()
                     .any(|later| later.layer == Some(from));
-                let output = match self.last_uses[from] == at && !again {
-                    true => outputs[from].take(),
-                    false => outputs[from].clone(),
+                let output = if self.last_uses[from] == at && !again {
+                    outputs[from].take()
+                } else {
+                    outputs[from].clone()
                 };
                 inputs.push(output.expect("a layer takes outputs of earlier ones"));
             }

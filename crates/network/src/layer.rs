@@ -400,12 +400,12 @@ fn steps(plan: &LayerPlan, outputs: Tensor<3>) -> DynTensor {
         let step = outputs.clone().narrow(1, at, 1).narrow(2, from, to - from);
         step.squeeze_dim::<2>(1)
     };
-    DynTensor::R2(match recurrent.bidirectional {
-        false => step(length - 1, 0, width),
-        // The reversed network ends at the first step.
-        true => Tensor::cat(
+    DynTensor::R2(if !recurrent.bidirectional {
+        step(length - 1, 0, width)
+    } else {
+        Tensor::cat(
             vec![step(length - 1, 0, width / 2), step(0, width / 2, width)],
             1,
-        ),
+        )
     })
 }

@@ -54,12 +54,11 @@ fn of_classes(spec: &LossSpec, outputs: Tensor<2>, classes: &Tensor<2, Int>) -> 
             let logs = log_softmax(outputs, 1);
             let right = logs.clone().gather(1, flat.clone().unsqueeze_dim(1));
             let right = right.squeeze_dim::<1>(1).neg();
-            match *label_smoothing > 0.0 {
-                true => {
-                    let even = logs.mean_dim(1).squeeze_dim::<1>(1).neg();
-                    right * (1.0 - label_smoothing) + even * *label_smoothing
-                }
-                false => right,
+            if *label_smoothing > 0.0 {
+                let even = logs.mean_dim(1).squeeze_dim::<1>(1).neg();
+                right * (1.0 - label_smoothing) + even * *label_smoothing
+            } else {
+                right
             }
         }
         other => panic!("{other:?} was planned for classes"),
@@ -135,19 +134,19 @@ fn of_values(function: &LossFunction, outputs: Tensor<2>, targets: Tensor<2>) ->
             label_smoothing,
             label_weights,
         } => {
-            let targets = match *label_smoothing > 0.0 {
-                true => targets * (1.0 - label_smoothing) + label_smoothing / num_values as f64,
-                false => targets,
+            let targets = if *label_smoothing > 0.0 {
+                targets * (1.0 - label_smoothing) + label_smoothing / num_values as f64
+            } else {
+                targets
             };
             let right = targets.clone() * log_sigmoid(outputs.clone());
             let wrong = (targets.neg() + 1.0) * log_sigmoid(outputs.neg());
             let losses = (right + wrong).neg();
-            match label_weights.is_empty() {
-                true => losses,
-                false => {
-                    let weights = weights(label_weights, &losses.device());
-                    losses * weights.unsqueeze::<2>()
-                }
+            if label_weights.is_empty() {
+                losses
+            } else {
+                let weights = weights(label_weights, &losses.device());
+                losses * weights.unsqueeze::<2>()
             }
         }
         other => panic!("{other:?} was planned for values"),

@@ -107,9 +107,10 @@ fn quantile(sorted: &[f64], share: f64) -> f64 {
     let (below, part) = (place.floor() as usize, place.fract());
     let above = (below + 1).min(sorted.len() - 1);
     let (low, high) = (sorted[below], sorted[above]);
-    match low == high {
-        true => low,
-        false => low * (1.0 - part) + high * part,
+    if low == high {
+        low
+    } else {
+        low * (1.0 - part) + high * part
     }
 }
 

@@ -69,13 +69,14 @@ impl Design {
     /// empty, independent otherwise. It looks at keys alone, since a test that is chosen by the values is none.
     fn of(pairs: &Pairs) -> Self {
         let (first, second) = (pairs.only_first, pairs.only_second);
-        match pairs.n() == 0 && first > 0 && second > 0 {
-            true => Self::Independent { first, second },
-            false => Self::Paired {
+        if pairs.n() == 0 && first > 0 && second > 0 {
+            Self::Independent { first, second }
+        } else {
+            Self::Paired {
                 pairs: pairs.n(),
                 only_first: first,
                 only_second: second,
-            },
+            }
         }
     }
 

@@ -59,9 +59,10 @@ pub fn student_critical(tail: f64, df: f64) -> f64 {
         if middle <= low || middle >= high {
             return middle;
         }
-        match exceeds(middle) {
-            true => low = middle,
-            false => high = middle,
+        if exceeds(middle) {
+            low = middle
+        } else {
+            high = middle
         }
     }
 }

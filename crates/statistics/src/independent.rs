@@ -78,9 +78,10 @@ pub fn hedges_g(first: &[f64], second: &[f64]) -> Result<f64, Refusal> {
 
 fn check_both(first: &[f64], second: &[f64]) -> Result<(), Refusal> {
     // The smaller one last, so that a refusal tells of it.
-    let (small, large) = match first.len() < second.len() {
-        true => (first, second),
-        false => (second, first),
+    let (small, large) = if first.len() < second.len() {
+        (first, second)
+    } else {
+        (second, first)
     };
     check_values(large, 0)?;
     check_values(small, 2)

@@ -160,9 +160,10 @@ impl std::error::Error for Refusal {}
 
 /// Refuses a level that is not strictly between 0 and 1.
 fn check_level(level: f64) -> Result<(), Refusal> {
-    match level > 0.0 && level < 1.0 {
-        true => Ok(()),
-        false => Err(Refusal::BadLevel),
+    if level > 0.0 && level < 1.0 {
+        Ok(())
+    } else {
+        Err(Refusal::BadLevel)
     }
 }
 
@@ -179,8 +180,9 @@ fn check_values(values: &[f64], needed: usize) -> Result<(), Refusal> {
 
 /// Refuses a result that is not finite: finite values can be too large for their sum.
 fn finite(value: f64) -> Result<f64, Refusal> {
-    match value.is_finite() {
-        true => Ok(value),
-        false => Err(Refusal::NotFinite),
+    if value.is_finite() {
+        Ok(value)
+    } else {
+        Err(Refusal::NotFinite)
     }
 }

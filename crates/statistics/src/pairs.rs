@@ -43,9 +43,10 @@ impl Pairs {
             pairs.keys.push(*key);
             pairs
                 .differences
-                .push(match difference.abs() <= ROUNDING * size {
-                    true => 0.0,
-                    false => difference,
+                .push(if difference.abs() <= ROUNDING * size {
+                    0.0
+                } else {
+                    difference
                 });
             largest = largest.max(size);
         }

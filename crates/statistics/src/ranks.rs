@@ -28,9 +28,10 @@ pub fn mann_whitney(first: &[f64], second: &[f64]) -> Result<TestResult, Refusal
     let ranks = doubled_midranks(first, second);
     let sum: usize = ranks[..n].iter().sum();
     // Of both samples' rank sums, which are equally far from their means, the one with fewer terms.
-    let (chosen, observed) = match n <= m {
-        true => (n, sum),
-        false => (m, ranks[n..].iter().sum()),
+    let (chosen, observed) = if n <= m {
+        (n, sum)
+    } else {
+        (m, ranks[n..].iter().sum())
     };
     let mean = chosen * (n + m + 1);
     let far = observed.abs_diff(mean);

@@ -49,9 +49,10 @@ pub fn sign_flip(differences: &[f64]) -> Result<TestResult, Refusal> {
     Ok(TestResult {
         test,
         // What rounding alone can make of differences that cancel is no mean.
-        statistic: match least <= 0.0 {
-            true => 0.0,
-            false => mean(differences)?,
+        statistic: if least <= 0.0 {
+            0.0
+        } else {
+            mean(differences)?
         },
         df: None,
         p: p.min(1.0),

@@ -108,9 +108,12 @@ fn refuse_changed(
         return Ok(());
     }
     let paths = roots.iter().flat_map(|root| {
-        root.files.iter().map(|file| match root.is_folder {
-            true => root.path.join(&file.name),
-            false => root.path.clone(),
+        root.files.iter().map(|file| {
+            if root.is_folder {
+                root.path.join(&file.name)
+            } else {
+                root.path.clone()
+            }
         })
     });
     let mut paths: Vec<PathBuf> = paths.collect();
@@ -132,9 +135,10 @@ fn refuse_changed(
         error = error.note(format!("`{}` is newer than the run", path.display()));
     }
     let first = roots.first().map(|root| root.path.display().to_string());
-    match paths.is_empty() || paths.len() == num {
-        true => Err(error.note(format!("they are those of `{}`", first.unwrap_or_default()))),
-        false => Err(error),
+    if paths.is_empty() || paths.len() == num {
+        Err(error.note(format!("they are those of `{}`", first.unwrap_or_default())))
+    } else {
+        Err(error)
     }
 }
 

@@ -149,29 +149,32 @@ fn expand(text: &str) -> Result<Vec<PathBuf>, Wrong> {
             continue;
         };
         let name = name.to_string_lossy();
-        found = match name.contains(['*', '?']) {
-            false => found.into_iter().map(|path| path.join(&*name)).collect(),
-            true => found
+        found = if !name.contains(['*', '?']) {
+            found.into_iter().map(|path| path.join(&*name)).collect()
+        } else {
+            found
                 .iter()
                 .flat_map(|path| matching(path, &name))
-                .collect(),
+                .collect()
         };
     }
     found.retain(|path| path.exists());
-    match found.is_empty() {
-        false => Ok(found),
-        true => Err((
+    if !found.is_empty() {
+        Ok(found)
+    } else {
+        Err((
             format!("nothing matches `{text}`"),
             "`*` stands for any part of one name; `runner list` shows what there is".into(),
-        )),
+        ))
     }
 }
 
 fn matching(folder: &Path, pattern: &str) -> Vec<PathBuf> {
     let pattern = WildMatch::new(pattern);
-    let listed = match folder.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => folder,
+    let listed = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
     };
     let entries = fs::read_dir(listed).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -189,9 +192,10 @@ fn of_folder(folder: &Path, ids: &[String]) -> Result<Report, Wrong> {
     let read = Index::read(&ExperimentFolder(folder.to_owned()));
     let mut index = read
         .map_err(|e| {
-            let help = match is_other_format(&e) {
-                true => OTHER_FORMAT_REMEDY,
-                false => PLAN_REMEDY,
+            let help = if is_other_format(&e) {
+                OTHER_FORMAT_REMEDY
+            } else {
+                PLAN_REMEDY
             };
             unreadable(plain_io_error(&e), help)
         })?

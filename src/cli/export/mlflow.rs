@@ -118,9 +118,10 @@ fn send_runs(
     sent: &mut Sent,
     output: &mut Output,
 ) -> Result<(), ServerError> {
-    let unfinished = match experiment.is_in_use() {
-        true => Unfinished::Running,
-        false => Unfinished::Abandoned,
+    let unfinished = if experiment.is_in_use() {
+        Unfinished::Running
+    } else {
+        Unfinished::Abandoned
     };
     pass.each(experiment, plan, output, |run| match run.record.started {
         Some(_) => there.export(run, unfinished, sent),

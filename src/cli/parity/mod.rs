@@ -184,9 +184,10 @@ fn refuse_devices(devices: &[DeviceName], output: &mut Output) -> Result<(), u8>
     };
     if let [only] = devices {
         let message = format!("`--devices {only}` is one device, and two are compared");
-        let both = match *only == FLEX {
-            true => "flex,wgpu".to_owned(),
-            false => format!("flex,{only}"),
+        let both = if *only == FLEX {
+            "flex,wgpu".to_owned()
+        } else {
+            format!("flex,{only}")
         };
         let help = format!("write `--devices {both}`; `runner devices` lists what is there");
         return wrong(message, help, output);
@@ -275,9 +276,10 @@ fn trainings(spec: &Path, comparing: &Comparing<'_>, output: &mut Output) -> Res
             steps,
             verdict,
         };
-        match args.json {
-            true => output.print(&serde_json::to_string(&training).unwrap_or_default()),
-            false => show_training(&training, style(args), output),
+        if args.json {
+            output.print(&serde_json::to_string(&training).unwrap_or_default())
+        } else {
+            show_training(&training, style(args), output)
         }
     }
     Ok(all_agree)
@@ -366,16 +368,15 @@ fn layers(comparing: &Comparing<'_>, output: &mut Output) -> Result<bool, u8> {
         let devices = Devices::new(args.devices[0], *device, names);
         let types = by_kind(&done);
         is_good &= types.iter().all(KindRow::is_good);
-        match args.json {
-            true => {
-                let layers = Layers {
-                    devices,
-                    types,
-                    examples: done,
-                };
-                output.print(&serde_json::to_string(&layers).unwrap_or_default());
-            }
-            false => show_layers(&devices, &types, style(args), output),
+        if args.json {
+            let layers = Layers {
+                devices,
+                types,
+                examples: done,
+            };
+            output.print(&serde_json::to_string(&layers).unwrap_or_default());
+        } else {
+            show_layers(&devices, &types, style(args), output)
         }
     }
     Ok(is_good)
@@ -401,9 +402,10 @@ fn show_layers(devices: &Devices, types: &[KindRow], style: Style, output: &mut 
 }
 
 fn style(args: &ParityArgs) -> Style {
-    match args.md {
-        true => Style::Markdown,
-        false => Style::Text,
+    if args.md {
+        Style::Markdown
+    } else {
+        Style::Text
     }
 }
 

@@ -80,9 +80,10 @@ fn try_reproduce(args: &ReproduceArgs, logging: &Logging, output: &mut Output) -
             counted(verdicts.len(), "run")
         ));
     }
-    Ok(match verdicts.iter().all(|(_, grade)| is_good(grade)) {
-        true => OK,
-        false => FAILED,
+    Ok(if verdicts.iter().all(|(_, grade)| is_good(grade)) {
+        OK
+    } else {
+        FAILED
     })
 }
 
@@ -189,9 +190,10 @@ fn one(
     };
     let path = place.join("reproduction.json");
     write_json(&path, &reproduction).map_err(|e| disk(&path, &e, output))?;
-    match args.json {
-        true => output.print(&serde_json::to_string(&reproduction).unwrap_or_default()),
-        false => show(&reproduction, args.steps, output),
+    if args.json {
+        output.print(&serde_json::to_string(&reproduction).unwrap_or_default())
+    } else {
+        show(&reproduction, args.steps, output)
     }
     Ok(Some(reproduction.grade))
 }
@@ -239,14 +241,13 @@ fn distances(
 /// Where the run is made now. A driver is asked for only when one is needed.
 fn here(plan: &RunPlan) -> Environment {
     let here = Environment::here(Path::new("."), None);
-    match plan.device.backend.is_host() {
-        true => here,
-        false => {
-            let mut here = here.with_drivers(&devices_of(plan.device.backend));
-            let name = plan.device.to_string();
-            here.drivers.retain(|device, _| *device == name);
-            here
-        }
+    if plan.device.backend.is_host() {
+        here
+    } else {
+        let mut here = here.with_drivers(&devices_of(plan.device.backend));
+        let name = plan.device.to_string();
+        here.drivers.retain(|device, _| *device == name);
+        here
     }
 }
 

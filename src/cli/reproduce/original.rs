@@ -26,9 +26,10 @@ pub fn originals(args: &ReproduceArgs, output: &mut Output) -> Result<Vec<Origin
     };
     let run = RunFolder(path.to_owned());
     if run.run_toml().exists() || path.is_file() {
-        let original = match path.is_file() {
-            true => Original::unpack(path, args, output)?,
-            false => Original::read(run, output)?,
+        let original = if path.is_file() {
+            Original::unpack(path, args, output)?
+        } else {
+            Original::read(run, output)?
         };
         let end = original.record.outcome.as_ref();
         if end != Some(&Outcome::Completed) && steps.is_none() {
@@ -57,12 +58,11 @@ pub fn originals(args: &ReproduceArgs, output: &mut Output) -> Result<Vec<Origin
             _ => output.say(&format!("`{id}` is passed over: it is not completed")),
         }
     }
-    match originals.is_empty() {
-        false => Ok(originals),
-        true => {
-            let message = format!("no run of `{}` is completed", path.display());
-            Err(wrong(message, "complete them with `runner run`", output))
-        }
+    if !originals.is_empty() {
+        Ok(originals)
+    } else {
+        let message = format!("no run of `{}` is completed", path.display());
+        Err(wrong(message, "complete them with `runner run`", output))
     }
 }
 

@@ -58,9 +58,10 @@ impl Classes {
         Some(Self {
             task,
             num_classes,
-            counts: match has_room {
-                true => vec![0; num_classes * num_classes],
-                false => Vec::new(),
+            counts: if has_room {
+                vec![0; num_classes * num_classes]
+            } else {
+                Vec::new()
             },
             num_items: 0,
             num_counted: 0,
@@ -98,9 +99,10 @@ impl Classes {
             }
         }
         if !wrong.is_empty() {
-            let probabilities = match self.has_probabilities {
-                true => numbers::<1>(softmax(outputs, 1).max_dim(1).flatten(0, 1))?,
-                false => Vec::new(),
+            let probabilities = if self.has_probabilities {
+                numbers::<1>(softmax(outputs, 1).max_dim(1).flatten(0, 1))?
+            } else {
+                Vec::new()
             };
             for (at, target, predicted) in wrong {
                 let known = || Wrong {

@@ -105,9 +105,10 @@ pub fn of(
 /// A number as it is written: one of single precision as short as it is there.
 fn plain(value: f64) -> f64 {
     let single = value as f32;
-    match f64::from(single) == value {
-        true => single.to_string().parse().unwrap_or(value),
-        false => value,
+    if f64::from(single) == value {
+        single.to_string().parse().unwrap_or(value)
+    } else {
+        value
     }
 }
 

@@ -74,9 +74,10 @@ impl Moments {
 impl Values {
     /// Counts nothing yet.
     pub fn new(split: &Split, num_values: usize) -> Self {
-        let num_moments = match num_values > MOST_TARGETS {
-            true => 0,
-            false => num_values,
+        let num_moments = if num_values > MOST_TARGETS {
+            0
+        } else {
+            num_values
         };
         Self {
             split: split.clone(),
@@ -188,9 +189,10 @@ impl Values {
         self.kept
             .sort_by(|(_, (a, _)), (_, (b, _))| a[0].total_cmp(&b[0]));
         let last = self.kept.len().saturating_sub(1);
-        let picked: Vec<usize> = match self.kept.len() <= num {
-            true => (0..self.kept.len()).collect(),
-            false => (0..num).map(|at| at * last / (num - 1)).collect(),
+        let picked: Vec<usize> = if self.kept.len() <= num {
+            (0..self.kept.len()).collect()
+        } else {
+            (0..num).map(|at| at * last / (num - 1)).collect()
         };
         for at in picked {
             let (item, pair) = &self.kept[at];

@@ -37,9 +37,10 @@ pub fn try_examples(examples: &[(usize, Small)], pair: &Pair, say: Say<'_>) {
             number: *number,
             what: format!("`{kind}`"),
         });
-        let outcome = match draws(&small.network) {
-            true => Outcome::Random,
-            false => compare(*number, &small.network, pair, &devices),
+        let outcome = if draws(&small.network) {
+            Outcome::Random
+        } else {
+            compare(*number, &small.network, pair, &devices)
         };
         say(Said::Tried(Example {
             number: *number,
@@ -101,9 +102,10 @@ fn compare(
         let right = on_reference(Manner::Plain);
         let noises: Vec<Answers> = pair.noises().map(on_reference).collect();
         // Only the layer that the example is for may be made wrong.
-        let mut manner = match at + 1 == network.layers.len() {
-            true => pair.manner(),
-            false => Manner::Plain,
+        let mut manner = if at + 1 == network.layers.len() {
+            pair.manner()
+        } else {
+            Manner::Plain
         };
         let other = answers(on_device, plan, &given, device, &mut manner, 1);
         let kind = plan.kind.type_name();

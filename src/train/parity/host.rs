@@ -73,9 +73,10 @@ impl HostTargets {
     /// The targets on a device, items in the given order.
     pub fn put(&self, order: &Order, device: &Device) -> Targets {
         let data = order.apply(&self.data);
-        match self.is_classes {
-            true => Targets::Classes(Tensor::<2, Int>::from_data(data, device)),
-            false => Targets::Values(Tensor::from_data(data, device)),
+        if self.is_classes {
+            Targets::Classes(Tensor::<2, Int>::from_data(data, device))
+        } else {
+            Targets::Values(Tensor::from_data(data, device))
         }
     }
 }

@@ -35,12 +35,13 @@ pub fn determinate(mut plan: RunPlan) -> (RunPlan, Vec<String>) {
             quiet.push(format!("`{}`", layer.name));
         }
     }
-    let mut notes = match quiet.is_empty() {
-        true => Vec::new(),
-        false => vec![format!(
+    let mut notes = if quiet.is_empty() {
+        Vec::new()
+    } else {
+        vec![format!(
             "nothing is drawn in {}: devices draw different numbers",
             quiet.join(", ")
-        )],
+        )]
     };
     if plan.train.micro_batch_size < plan.train.batch_size {
         plan.train.micro_batch_size = plan.train.batch_size;

@@ -200,9 +200,12 @@ impl Forecast {
 fn trained_parameters(network: &Network, optimizer: &OptimizerSpec) -> Vec<u64> {
     let layers = network.layers.iter();
     if optimizer.groups.iter().all(|group| !group.freeze) {
-        let trained = layers.map(|layer| match layer.freeze {
-            true => 0,
-            false => layer.num_parameters,
+        let trained = layers.map(|layer| {
+            if layer.freeze {
+                0
+            } else {
+                layer.num_parameters
+            }
         });
         return trained.collect();
     }

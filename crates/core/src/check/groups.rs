@@ -76,10 +76,7 @@ pub fn groups_change_something(point: &Point<'_>) -> Option<Diagnostic> {
         };
         let has_factor = group.learning_rate_factor != 1.0;
         if group.freeze && (group.weight_decay.is_some() || has_factor) {
-            let other = match has_factor {
-                true => "learning_rate_factor",
-                false => "weight_decay",
-            };
+            let other = if has_factor { "learning_rate_factor" } else { "weight_decay" };
             let message =
                 format!("`{path}` has both `freeze` and `{other}`: what is frozen is not updated");
             return Some(refuse(other, message).help(format!("remove `{other}`, or `freeze`")));

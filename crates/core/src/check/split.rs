@@ -219,9 +219,10 @@ pub fn folds_are_not_in_time(point: &Point<'_>) -> Option<Diagnostic> {
         .at(point.span("data.split.folds"))
         .note("all folds but the last would be trained on what comes behind what they are measured on")
         .help("hold out the last items: write `valid`, such as `valid = 0.2`, in place of `folds` and `fold`");
-    Some(match has_windows {
-        true => error.help("or name what several series are told apart by in `group_by`, without `order_by`, to fold whole series"),
-        false => error.help("or, where the order does not matter, remove it"),
+    Some(if has_windows {
+        error.help("or name what several series are told apart by in `group_by`, without `order_by`, to fold whole series")
+    } else {
+        error.help("or, where the order does not matter, remove it")
     })
 }
 

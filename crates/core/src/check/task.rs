@@ -76,9 +76,10 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
     .into_iter()
     .flatten()
     .collect();
-    match wrong.is_empty() {
-        true => Ok(goal),
-        false => Err(wrong),
+    if wrong.is_empty() {
+        Ok(goal)
+    } else {
+        Err(wrong)
     }
 }
 

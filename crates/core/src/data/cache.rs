@@ -110,14 +110,16 @@ fn expand(path: &Path, written: &str, key: &str, folders: bool) -> Result<Vec<St
             return Err(DataError::new(message).help("name a file with the data in it"));
         }
         if metadata.is_dir() != folders {
-            let (is, wanted) = match folders {
-                true => ("a file", "a folder of pictures"),
-                false => ("a folder", "a file"),
+            let (is, wanted) = if folders {
+                ("a file", "a folder of pictures")
+            } else {
+                ("a folder", "a file")
             };
             let message = format!("`{written}` is {is}, and `{key}` takes {wanted}");
-            return Err(DataError::new(message).help(match folders {
-                true => "name the folder that holds the pictures",
-                false => "name a file in it, or all of a kind with a pattern such as `*.csv`",
+            return Err(DataError::new(message).help(if folders {
+                "name the folder that holds the pictures"
+            } else {
+                "name a file in it, or all of a kind with a pattern such as `*.csv`"
             }));
         }
         let whole = fs::canonicalize(&place).map_err(|e| unreadable(&place, &e))?;
@@ -154,12 +156,13 @@ pub fn refuse_twice(files: &FilesSpec, cache: &Path) -> Result<(), DataError> {
                 (true, false) => format!("`{other_key}` and `{key}` both name `{path}`"),
                 (false, _) => format!("`{path}` holds the same as `{other}`"),
             };
-            let (reason, help) = match *other_key == key {
-                true => ("its items would count twice", "name it once"),
-                false => (
+            let (reason, help) = if *other_key == key {
+                ("its items would count twice", "name it once")
+            } else {
+                (
                     "what is learned by heart would count as learned",
                     "give each split files of its own, or let the fractions of `[data.split]` split one",
-                ),
+                )
             };
             let error = DataError::new(message).key(format!("data.{key}"));
             return Err(error.note(reason).help(help));

@@ -47,12 +47,13 @@ pub fn digits(size: ImageSize) -> Result<Items, DataError> {
 }
 
 fn verify(name: &str, bytes: &[u8], expected: &str) -> Result<(), DataError> {
-    match super::sha256_hex(bytes) == expected {
-        true => Ok(()),
-        false => Err(DataError::new(format!(
+    if super::sha256_hex(bytes) == expected {
+        Ok(())
+    } else {
+        Err(DataError::new(format!(
             "the data set `{name}` inside the binary is damaged"
         ))
-        .help("build or install runner again")),
+        .help("build or install runner again"))
     }
 }
 

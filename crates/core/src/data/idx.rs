@@ -210,12 +210,13 @@ fn open(path: &Path) -> Result<Box<dyn Read>, DataError> {
         .help("check that the file exists and that you may read it")
     };
     let reader = BufReader::with_capacity(1 << 16, plain_file::open(path).map_err(unreadable)?);
-    match path.extension().is_some_and(|e| e == "gz") {
-        true => Ok(Box::new(Bounded::new(
+    if path.extension().is_some_and(|e| e == "gz") {
+        Ok(Box::new(Bounded::new(
             flate2::bufread::GzDecoder::new(reader),
             path,
-        ))),
-        false => Ok(Box::new(reader)),
+        )))
+    } else {
+        Ok(Box::new(reader))
     }
 }
 

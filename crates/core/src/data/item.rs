@@ -39,9 +39,10 @@ impl<'a> Places<'a> {
         let Dataset::Files { files, .. } = &self.plan.dataset else {
             return format!("item {row} of {}", self.plan.dataset.name());
         };
-        let found = match is_of_pictures(files) {
-            true => self.picture(files, row),
-            false => self.in_file(files, row),
+        let found = if is_of_pictures(files) {
+            self.picture(files, row)
+        } else {
+            self.in_file(files, row)
         };
         found.unwrap_or_else(|| format!("item {row} of the data"))
     }
@@ -53,9 +54,10 @@ impl<'a> Places<'a> {
             let names = images::names(files, &records.header.skipped);
             let names = names.unwrap_or_default();
             // Otherwise something came or went since they were read.
-            match names.len() == records.len() {
-                true => names,
-                false => Vec::new(),
+            if names.len() == records.len() {
+                names
+            } else {
+                Vec::new()
             }
         });
         listed.get(row).cloned()
@@ -78,9 +80,10 @@ impl<'a> Places<'a> {
             }
             _ => format!("item {within}"),
         };
-        Some(match header.skipped.is_empty() {
-            true => format!("{what} of {name}"),
-            false => format!("{what} of {name}, not counting what was left out"),
+        Some(if header.skipped.is_empty() {
+            format!("{what} of {name}")
+        } else {
+            format!("{what} of {name}, not counting what was left out")
         })
     }
 }

@@ -98,21 +98,20 @@ fn missing_place(files: &FilesSpec, records: &Records, column: usize) -> Option<
     }
     let row = (0..records.len()).find(|row| records.lacks(*row, column))?;
     // Counted from the beginning of its file, unless items were left out.
-    match records.header.skipped.is_empty() {
-        true => {
-            let start = records.header.files.iter().rfind(|start| **start <= row);
-            let number = row - start.copied().unwrap_or(0);
-            let path = super::read::parts(files)
-                .flat_map(|(_, paths)| paths)
-                .nth(records.file_of(row).saturating_sub(1));
-            match (path, &files.format) {
-                (Some(path), Format::Npz | Format::Safetensors) => {
-                    Some(format!("`{path}`, item {number}"))
-                }
-                _ => Some(format!("item {number}")),
+    if records.header.skipped.is_empty() {
+        let start = records.header.files.iter().rfind(|start| **start <= row);
+        let number = row - start.copied().unwrap_or(0);
+        let path = super::read::parts(files)
+            .flat_map(|(_, paths)| paths)
+            .nth(records.file_of(row).saturating_sub(1));
+        match (path, &files.format) {
+            (Some(path), Format::Npz | Format::Safetensors) => {
+                Some(format!("`{path}`, item {number}"))
             }
+            _ => Some(format!("item {number}")),
         }
-        false => Some(format!("item {row}")),
+    } else {
+        Some(format!("item {row}"))
     }
 }
 
@@ -168,27 +167,22 @@ pub(super) fn dropped(
         let has_names = has_names(files);
         // Without names of columns, what is said holds for the targets too.
         if refused.iter().any(is_filled) && (has_names || refused.iter().all(is_filled)) {
-            let some = match refused.iter().any(is_array) {
-                true => "`missing = \"zero\"` or `\"drop\"`",
-                false => {
-                    "`missing = \"mean\"`, `\"median\"`, `\"most_common\"`, `\"zero\"` or `\"drop\"`"
-                }
+            let some = if refused.iter().any(is_array) {
+                "`missing = \"zero\"` or `\"drop\"`"
+            } else {
+                "`missing = \"mean\"`, `\"median\"`, `\"most_common\"`, `\"zero\"` or `\"drop\"`"
             };
-            error = error.help(match has_names {
-                true => {
-                    format!("write {some} under `[data]`, or in `[[data.columns]]` for one column")
-                }
-                false => format!("write {some} under `[data]`"),
+            error = error.help(if has_names {
+                format!("write {some} under `[data]`, or in `[[data.columns]]` for one column")
+            } else {
+                format!("write {some} under `[data]`")
             });
         }
         if let Some(at) = refused.iter().find(|at| !is_filled(at)) {
             let name = &records.columns()[*at].name;
-            error = error.help(match has_names {
-                true => format!(
-                    "what is to be learned or ordered by cannot be filled in: write `[[data.columns]]` with `name = \"{name}\"` and `missing = \"drop\"` to leave such items out"
-                ),
-                false => "targets cannot be filled in: write `missing = \"drop\"` under `[data]` to leave such items out".into(),
-            });
+            error = error.help(if has_names { format!(
+                "what is to be learned or ordered by cannot be filled in: write `[[data.columns]]` with `name = \"{name}\"` and `missing = \"drop\"` to leave such items out"
+            ) } else { "targets cannot be filled in: write `missing = \"drop\"` under `[data]` to leave such items out".into() });
         }
         return Err(error);
     }

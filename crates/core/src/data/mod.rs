@@ -83,9 +83,10 @@ impl DataError {
 
     /// Says which key it comes from, unless that is known already.
     pub fn or_key(self, key: &str) -> Self {
-        match self.key.is_empty() {
-            true => self.key(key),
-            false => self,
+        if self.key.is_empty() {
+            self.key(key)
+        } else {
+            self
         }
     }
 

@@ -115,9 +115,10 @@ pub fn measure(plan: &DataPlan, watch: Watch<'_>) -> Result<Vec<Root>, DataError
     for (root, paths) in roots.iter_mut().zip(&listed) {
         for path in paths {
             let (bytes, sha256) = cache::file_sum(path)?;
-            let folder = match root.is_folder {
-                true => root.path.as_path(),
-                false => path.parent().unwrap_or(Path::new("")),
+            let folder = if root.is_folder {
+                root.path.as_path()
+            } else {
+                path.parent().unwrap_or(Path::new(""))
             };
             let name = known::name_in(folder, path);
             root.files.push(FileSum {

@@ -154,12 +154,13 @@ impl Skipped {
     /// Place and reason as one sentence.
     pub fn show(&self) -> String {
         let Self { place, reason } = self;
-        match ["is ", "has ", "takes ", "cannot "]
+        if ["is ", "has ", "takes ", "cannot "]
             .iter()
             .any(|verb| reason.starts_with(verb))
         {
-            true => format!("{place} {reason}"),
-            false => format!("{place}: {reason}"),
+            format!("{place} {reason}")
+        } else {
+            format!("{place}: {reason}")
         }
     }
 }

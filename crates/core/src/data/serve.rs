@@ -206,13 +206,15 @@ impl Split {
             }
         }
         Served {
-            values: match encoder.input.is_tokens() {
-                true => Values::Tokens(tokens),
-                false => Values::Floats(floats),
+            values: if encoder.input.is_tokens() {
+                Values::Tokens(tokens)
+            } else {
+                Values::Floats(floats)
             },
-            targets: match encoder.target.is_classes() {
-                true => TargetValues::Classes(classes),
-                false => TargetValues::Floats(numbers),
+            targets: if encoder.target.is_classes() {
+                TargetValues::Classes(classes)
+            } else {
+                TargetValues::Floats(numbers)
             },
             num_items: places.len(),
         }

@@ -124,9 +124,10 @@ fn at_random(num_items: usize, classes: Option<&[i32]>, split: &SplitSpec) -> As
         let test = take(sizes.test, 1);
         let (mut train, mut valid) = (Vec::new(), Vec::new());
         for (at, item) in groups.into_iter().flatten().enumerate() {
-            match at % folds == split.fold {
-                true => valid.push(item),
-                false => train.push(item),
+            if at % folds == split.fold {
+                valid.push(item)
+            } else {
+                train.push(item)
             }
         }
         train.sort_unstable();

@@ -70,12 +70,11 @@ impl Uses {
                 | Format::Npz
                 | Format::Safetensors
         );
-        let targets = match named {
-            true => all(&roles.target, "data.target")?,
-            false => {
-                let found = TARGETS.iter().filter_map(|name| records.column(name));
-                found.collect()
-            }
+        let targets = if named {
+            all(&roles.target, "data.target")?
+        } else {
+            let found = TARGETS.iter().filter_map(|name| records.column(name));
+            found.collect()
         };
         let ignored = all(&roles.ignore, "data.ignore")?;
         let by = |name: &Option<String>, key: &str| {

@@ -258,9 +258,10 @@ fn targets_beside(inputs: &Path) -> Option<PathBuf> {
 /// A path from a folder, or the whole path where there is none.
 pub(super) fn relative(path: &Path, base: &Path) -> Result<String, DataError> {
     let whole = |path: &Path| {
-        let path = match path.as_os_str().is_empty() {
-            true => Path::new("."),
-            false => path,
+        let path = if path.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            path
         };
         fs::canonicalize(path).map_err(|e| unreadable(path, &e))
     };
@@ -275,9 +276,10 @@ pub(super) fn relative(path: &Path, base: &Path) -> Result<String, DataError> {
     let mut parts = vec!["..".to_owned(); up];
     let down = path.components().skip(shared);
     parts.extend(down.map(|part| part.as_os_str().to_string_lossy().into_owned()));
-    match parts.is_empty() {
-        true => Ok(".".into()),
-        false => Ok(parts.join("/")),
+    if parts.is_empty() {
+        Ok(".".into())
+    } else {
+        Ok(parts.join("/"))
     }
 }
 

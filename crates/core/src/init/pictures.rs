@@ -173,13 +173,12 @@ fn shape(pictures: &[PathBuf], keys: &mut Vec<Line>) -> Vec<usize> {
     let mut sizes: Vec<_> = heads.iter().map(|(size, _)| *size).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    let channels = match has_color {
-        true => 3,
-        false => {
-            let meaning = "the pictures have no colours";
-            keys.push(Line::text("channels", "gray", meaning));
-            1
-        }
+    let channels = if has_color {
+        3
+    } else {
+        let meaning = "the pictures have no colours";
+        keys.push(Line::text("channels", "gray", meaning));
+        1
     };
     let side = |side: u32| side as usize;
     let meaning = match sizes[..] {

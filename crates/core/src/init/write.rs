@@ -366,15 +366,14 @@ impl Found {
             "weighted sums",
         );
         layer(out, "gelu", &[], "what makes it more than one linear layer");
-        match shape.is_empty() {
-            true => layer(out, "linear", &[], "as wide as the item"),
-            false => {
-                let num: usize = shape.iter().product();
-                let num = Line::new("out_features", num.to_string(), "the numbers of an item");
-                layer(out, "linear", &[num], "weighted sums");
-                let shape = Line::new("shape", format!("{shape:?}"), "the item's shape");
-                layer(out, "reshape", &[shape], "the row as an item again");
-            }
+        if shape.is_empty() {
+            layer(out, "linear", &[], "as wide as the item")
+        } else {
+            let num: usize = shape.iter().product();
+            let num = Line::new("out_features", num.to_string(), "the numbers of an item");
+            layer(out, "linear", &[num], "weighted sums");
+            let shape = Line::new("shape", format!("{shape:?}"), "the item's shape");
+            layer(out, "reshape", &[shape], "the row as an item again");
         }
         Some(Line::new(
             "\"model.layers.code.out_features\"",
@@ -596,9 +595,10 @@ impl Text {
             let written = format!("{} = {}", line.key, line.value);
             let meaning = one_line(&line.meaning);
             let is_long = written.chars().count() > COMMENTS_AT || meaning.chars().count() > 76;
-            self.raw.push_str(&match is_long {
-                true => format!("# {meaning}\n{written}\n"),
-                false => format!("{written:COMMENTS_AT$}  # {meaning}\n"),
+            self.raw.push_str(&if is_long {
+                format!("# {meaning}\n{written}\n")
+            } else {
+                format!("{written:COMMENTS_AT$}  # {meaning}\n")
             });
         }
     }

@@ -58,13 +58,15 @@ impl Error {
         let (mut maximum, mut largest) = (0.0_f64, 0.0_f64);
         let (mut distances, mut squares) = (0.0, 0.0);
         for (a, b) in pairs {
-            let distance = match a == b || (a.is_nan() && b.is_nan()) {
-                true => 0.0,
-                false => (a - b).abs(),
+            let distance = if a == b || (a.is_nan() && b.is_nan()) {
+                0.0
+            } else {
+                (a - b).abs()
             };
-            let distance = match distance.is_nan() {
-                true => f64::INFINITY,
-                false => distance,
+            let distance = if distance.is_nan() {
+                f64::INFINITY
+            } else {
+                distance
             };
             maximum = maximum.max(distance);
             distances += distance * distance;
@@ -140,9 +142,10 @@ impl Compared {
 
     /// How much of the tolerance is used up: above 1 beyond it.
     pub fn used(&self) -> f64 {
-        match self.is_lost() {
-            true => f64::INFINITY,
-            false => self.error.ulps / tolerance(self.floor),
+        if self.is_lost() {
+            f64::INFINITY
+        } else {
+            self.error.ulps / tolerance(self.floor)
         }
     }
 

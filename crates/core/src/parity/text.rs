@@ -68,9 +68,12 @@ pub fn tensor_table(steps: &[Step], style: Style) -> String {
             });
             let tensors = tensors.filter(|(_, tensor)| group_of(tensor) == group);
             // The first of equal ones.
-            let worst = tensors.reduce(|worst, next| match next.1.used() > worst.1.used() {
-                true => next,
-                false => worst,
+            let worst = tensors.reduce(|worst, next| {
+                if next.1.used() > worst.1.used() {
+                    next
+                } else {
+                    worst
+                }
             });
             let Some((step, tensor)) = worst else {
                 continue;

@@ -106,16 +106,17 @@ pub fn advice(run: &RunPlan, correction: Option<f64>, capacity: u64) -> Vec<Stri
     }
     if smaller.is_none() {
         let states = run.forecast.states();
-        advice.push(match states > capacity {
-            true => format!(
+        advice.push(if states > capacity {
+            format!(
                 "a smaller model: {} parameters with their states alone take {}",
                 run.network.num_parameters,
                 show_bytes(states)
-            ),
-            false => format!(
+            )
+        } else {
+            format!(
                 "a smaller model, or more room: with one item at a time it would still hold {}",
                 show_bytes(bytes(&in_pieces(1)))
-            ),
+            )
         });
     }
     advice

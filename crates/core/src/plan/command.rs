@@ -8,9 +8,10 @@ impl Plan {
         let sets = self.overrides.iter();
         let sets: String = sets.map(|set| format!(" --set {}", quoted(set))).collect();
         // A leading dash would be read as an option.
-        let source = match self.source.starts_with('-') {
-            true => format!("./{}", self.source),
-            false => self.source.clone(),
+        let source = if self.source.starts_with('-') {
+            format!("./{}", self.source)
+        } else {
+            self.source.clone()
         };
         format!("runner run {}{sets}", quoted(&source))
     }
@@ -19,9 +20,10 @@ impl Plan {
 /// The text as one word of a POSIX shell.
 pub fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,+:@".contains(c);
-    match !text.is_empty() && text.chars().all(plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
     }
 }
 

@@ -408,9 +408,10 @@ fn in_trial(
         return Some(diagnostic.note(in_trial));
     };
     let known = |d: &Diagnostic| d.span == diagnostic.span && d.code == diagnostic.code;
-    match earlier.0.iter().any(known) {
-        true => None,
-        false => Some(diagnostic.note(drawn).note(in_trial)),
+    if earlier.0.iter().any(known) {
+        None
+    } else {
+        Some(diagnostic.note(drawn).note(in_trial))
     }
 }
 
@@ -679,9 +680,10 @@ impl<'a> Planner<'a> {
         spec: ExperimentSpec,
         findings: &mut Findings,
     ) -> Option<Trial> {
-        let data = match findings.is_poisoned("data") {
-            true => None,
-            false => match self.data_of(&spec.data) {
+        let data = if findings.is_poisoned("data") {
+            None
+        } else {
+            match self.data_of(&spec.data) {
                 Ok(data) => Some(data),
                 Err(error) => {
                     let usual = match root.at("data.path") {
@@ -697,7 +699,7 @@ impl<'a> Planner<'a> {
                     findings.diagnostics.push(error.to_diagnostic().at(at));
                     None
                 }
-            },
+            }
         };
         let spec = match &data {
             Some(data) => self.with_batch_that_fits(spec, root, data, findings),
@@ -736,9 +738,10 @@ impl<'a> Planner<'a> {
         }
         let network = laid_out.as_deref().map(|laid_out| &laid_out.network);
         check::check(&point(data.as_ref(), network), findings);
-        let place = match findings.is_poisoned("backend") {
-            true => Place::default(),
-            false => self.machine.place(&point(None, None), findings),
+        let place = if findings.is_poisoned("backend") {
+            Place::default()
+        } else {
+            self.machine.place(&point(None, None), findings)
         };
         if findings.diagnostics.has_errors() {
             return None;

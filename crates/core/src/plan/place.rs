@@ -84,15 +84,16 @@ impl<'a> Machine<'a> {
             return (device, None);
         };
         let reason = format!("the device `{device}` cannot be used: {reason}");
-        let (diagnostic, note) = match backend.required {
-            true => (
+        let (diagnostic, note) = if backend.required {
+            (
                 Diagnostic::error("device", reason.clone()),
                 "`backend.required` is true",
-            ),
-            false => (
+            )
+        } else {
+            (
                 Diagnostic::warning("device", reason.clone()),
                 "its runs are skipped; `backend.required = true` makes this an error",
-            ),
+            )
         };
         let diagnostic = diagnostic.at(point.span("backend.device")).note(note);
         findings.diagnostics.push(diagnostic.help(remedy.clone()));

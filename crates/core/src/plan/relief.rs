@@ -27,9 +27,10 @@ impl Relief {
         (device, precision): (DeviceName, Precision),
         inventory: impl FnOnce() -> &'a Inventory,
     ) -> Self {
-        let devices = match rungs.contains(&OnExceed::NextDevice) {
-            true => after(device, precision, inventory()),
-            false => Vec::new(),
+        let devices = if rungs.contains(&OnExceed::NextDevice) {
+            after(device, precision, inventory())
+        } else {
+            Vec::new()
         };
         Self {
             rungs: rungs.to_vec(),
@@ -104,16 +105,18 @@ impl RunPlan {
         let ways = format!("{}, or {last}", ways.join(", "));
         let has_no_device =
             rungs.contains(&OnExceed::NextDevice) && self.on_exceed.devices.is_empty();
-        let tried = match rungs.is_empty() {
-            true => "",
-            false => "all that `memory.on_exceed` names was tried: ",
+        let tried = if rungs.is_empty() {
+            ""
+        } else {
+            "all that `memory.on_exceed` names was tried: "
         };
-        match has_no_device {
-            true => format!(
+        if has_no_device {
+            format!(
                 "this machine has no other device to go on on in {}; {tried}{ways}",
                 self.precision.name()
-            ),
-            false => format!("{tried}{ways}"),
+            )
+        } else {
+            format!("{tried}{ways}")
         }
     }
 

@@ -230,12 +230,13 @@ impl Read {
             }
             Err(e) => {
                 read.is_sure = false;
-                (read.entry.state, read.entry.message) = match is_other_format(&e) {
-                    true => (State::OtherFormat, plain_io_error(&e)),
-                    false => (
+                (read.entry.state, read.entry.message) = if is_other_format(&e) {
+                    (State::OtherFormat, plain_io_error(&e))
+                } else {
+                    (
                         State::Unreadable,
                         format!("{}; {}", plain_io_error(&e), remedy(&e)),
-                    ),
+                    )
                 };
                 return read;
             }

@@ -117,9 +117,10 @@ pub fn plain(text: &str, max_chars: usize) -> String {
     let end = if short.len() < text.len() { "…" } else { "" };
     let mut plain = String::new();
     for c in short.chars() {
-        match is_odd(c) && c != '\\' && c != ':' {
-            true => plain.extend(c.escape_unicode()),
-            false => plain.push(c),
+        if is_odd(c) && c != '\\' && c != ':' {
+            plain.extend(c.escape_unicode())
+        } else {
+            plain.push(c)
         }
     }
     plain + end

@@ -105,9 +105,10 @@ pub(super) fn flatten(value: Json, path: String, leaves: &mut Settings) {
     match value {
         Json::Object(map) => {
             for (key, value) in map {
-                let inner = match path.is_empty() {
-                    true => key,
-                    false => format!("{path}.{key}"),
+                let inner = if path.is_empty() {
+                    key
+                } else {
+                    format!("{path}.{key}")
                 };
                 flatten(value, inner, leaves);
             }

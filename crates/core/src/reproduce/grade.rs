@@ -97,9 +97,10 @@ impl Grade {
         };
         let distance = comparison.distance();
         // Of first steps no weights are there to be measured.
-        let is_measured = match comparison.is_partial {
-            true => comparison.first_parameters.is_none(),
-            false => comparison.weight_distance.is_some(),
+        let is_measured = if comparison.is_partial {
+            comparison.first_parameters.is_none()
+        } else {
+            comparison.weight_distance.is_some()
         };
         if is_measured && distance.ulps <= max_ulps && comparison.begins_alike() {
             return Grade::Within {

@@ -160,9 +160,10 @@ impl ConvKernels {
 
     /// Whose kernels they are on a device, in a word.
     pub fn on(self, backend: Backend, precision: Precision) -> &'static str {
-        match self.are_own(backend, precision) {
-            true => "runner",
-            false => "burn",
+        if self.are_own(backend, precision) {
+            "runner"
+        } else {
+            "burn"
         }
     }
 }

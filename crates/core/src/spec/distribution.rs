@@ -188,8 +188,9 @@ fn refuse_no_range(s: &mut Section<'_>, min: f64, max: f64, step: Option<f64>) {
 
 /// Small numbers with an exponent, as they are written.
 fn show(number: f64) -> String {
-    match number.fract() == 0.0 {
-        true => format!("{number}"),
-        false => format!("{number:?}"),
+    if number.fract() == 0.0 {
+        format!("{number}")
+    } else {
+        format!("{number:?}")
     }
 }

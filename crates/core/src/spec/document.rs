@@ -127,9 +127,10 @@ impl Entry {
 /// A key as TOML: in quotes where it must be.
 pub fn key_to_toml(key: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
-    match !key.is_empty() && key.chars().all(is_bare) {
-        true => key.to_owned(),
-        false => quoted(key),
+    if !key.is_empty() && key.chars().all(is_bare) {
+        key.to_owned()
+    } else {
+        quoted(key)
     }
 }
 
@@ -165,9 +166,10 @@ impl Table {
         }
         let mut lines = Vec::new();
         collect(self, "", &mut lines);
-        match lines.is_empty() {
-            true => "{}".into(),
-            false => format!("{{ {} }}", lines.join(", ")),
+        if lines.is_empty() {
+            "{}".into()
+        } else {
+            format!("{{ {} }}", lines.join(", "))
         }
     }
 
@@ -506,9 +508,10 @@ impl Document {
                 Diagnostic::error("bad-override", message).help(help),
             ));
         }
-        let value = match parses(value) {
-            true => value.to_owned(),
-            false => quoted(value),
+        let value = if parses(value) {
+            value.to_owned()
+        } else {
+            quoted(value)
         };
         if !parses(&value) {
             let message = format!("the value of `--set {assignment}` is not a TOML value");

@@ -29,16 +29,18 @@ pub(super) fn compose(
     let mut reader = Reader::default();
     let source = reader.sources.add(name, text);
     let file = folder.map(|folder| {
-        let folder = match folder.as_os_str().is_empty() {
-            true => Path::new("."),
-            false => folder,
+        let folder = if folder.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            folder
         };
         folder.join(Path::new(name).file_name().unwrap_or_default())
     });
     let root = reader.layer(source, file);
-    match reader.diagnostics.has_errors() {
-        true => Err((reader.sources, reader.diagnostics)),
-        false => Ok((reader.sources, root)),
+    if reader.diagnostics.has_errors() {
+        Err((reader.sources, reader.diagnostics))
+    } else {
+        Ok((reader.sources, root))
     }
 }
 

@@ -97,21 +97,23 @@ fn wrong_number(name: &str, wanted: &str, found: usize) -> Wrong {
 
 /// A float that is whole as an integer.
 fn whole(name: &str, value: f64) -> Result<Value, Wrong> {
-    match value.abs() < 2f64.powi(63) {
-        true => Ok(Value::Int(value as i64)),
-        false => Err((
+    if value.abs() < 2f64.powi(63) {
+        Ok(Value::Int(value as i64))
+    } else {
+        Err((
             format!("`{name}` of {value:?} is no 64-bit integer"),
             "give it a smaller number".into(),
-        )),
+        ))
     }
 }
 
 /// A whole result of integers as an integer.
 fn like(operands: &[&Value], result: f64) -> Value {
     let are_whole = operands.iter().all(|value| matches!(value, Value::Int(_)));
-    match are_whole && result.fract() == 0.0 && result.abs() < 2f64.powi(53) {
-        true => Value::Int(result as i64),
-        false => Value::Float(result),
+    if are_whole && result.fract() == 0.0 && result.abs() < 2f64.powi(53) {
+        Value::Int(result as i64)
+    } else {
+        Value::Float(result)
     }
 }
 
@@ -148,9 +150,10 @@ pub(super) fn power(base: &Value, exponent: &Value) -> Result<Value, Wrong> {
     for _ in 0..b.abs() as usize {
         result = arithmetic(&result, "*", base)?;
     }
-    match b < 0.0 {
-        true => arithmetic(&Value::Int(1), "/", &result),
-        false => Ok(result),
+    if b < 0.0 {
+        arithmetic(&Value::Int(1), "/", &result)
+    } else {
+        Ok(result)
     }
 }
 

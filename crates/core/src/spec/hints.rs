@@ -62,9 +62,10 @@ pub fn home_of(key: &str) -> Option<String> {
             if doc.key == wanted && wanted != "type" {
                 return Some(path.to_owned());
             }
-            let inner = match path.is_empty() {
-                true => doc.key.to_owned(),
-                false => format!("{path}.{}", doc.key),
+            let inner = if path.is_empty() {
+                doc.key.to_owned()
+            } else {
+                format!("{path}.{}", doc.key)
             };
             let found = match &doc.shape {
                 Shape::Table(keys) => find(keys, &inner, wanted),
@@ -93,9 +94,10 @@ pub fn home_of(key: &str) -> Option<String> {
 pub fn key_paths() -> Vec<String> {
     fn collect(keys: &[KeyDoc], prefix: &str, paths: &mut Vec<String>) {
         for doc in keys {
-            let path = match prefix.is_empty() {
-                true => doc.key.to_owned(),
-                false => format!("{prefix}.{}", doc.key),
+            let path = if prefix.is_empty() {
+                doc.key.to_owned()
+            } else {
+                format!("{prefix}.{}", doc.key)
             };
             match &doc.shape {
                 Shape::Table(keys) => collect(keys, &path, paths),

@@ -163,9 +163,10 @@ impl Objective {
 
     /// Whether `a` is better than `b`; `nan` is never better.
     pub fn is_better(self, a: f64, b: f64) -> bool {
-        let better = match self.metric.higher_is_better() {
-            true => a > b,
-            false => a < b,
+        let better = if self.metric.higher_is_better() {
+            a > b
+        } else {
+            a < b
         };
         better || (b.is_nan() && !a.is_nan())
     }

@@ -389,20 +389,17 @@ impl<'a> Section<'a> {
         doc: &'static str,
         decode: impl Fn(&mut Section<'_>) -> T,
     ) -> Option<T> {
-        match self.is_written(key) {
-            true => {
-                let value = self.table(key, doc, false, decode);
-                if let Mode::Describe(keys) = &mut self.mode
-                    && let Some(doc) = keys.last_mut()
-                {
-                    doc.is_optional = true;
-                }
-                Some(value)
+        if self.is_written(key) {
+            let value = self.table(key, doc, false, decode);
+            if let Mode::Describe(keys) = &mut self.mode
+                && let Some(doc) = keys.last_mut()
+            {
+                doc.is_optional = true;
             }
-            false => {
-                self.known.push(key);
-                None
-            }
+            Some(value)
+        } else {
+            self.known.push(key);
+            None
         }
     }
 
@@ -617,16 +614,18 @@ impl<'a> Section<'a> {
     }
 
     fn path_of(&self, key: &str) -> String {
-        match self.path.is_empty() {
-            true => key.to_owned(),
-            false => format!("{}.{key}", self.path),
+        if self.path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.path)
         }
     }
 
     fn place(&self) -> String {
-        match self.path.is_empty() {
-            true => "the experiment file".into(),
-            false => format!("`{}`{}", self.path, self.remark),
+        if self.path.is_empty() {
+            "the experiment file".into()
+        } else {
+            format!("`{}`{}", self.path, self.remark)
         }
     }
 
@@ -716,9 +715,10 @@ fn collect_axes(
     axes: &mut Vec<(String, Entry)>,
 ) {
     for entry in &table.entries {
-        let path = match prefix.is_empty() {
-            true => entry.key.clone(),
-            false => format!("{prefix}.{}", entry.key),
+        let path = if prefix.is_empty() {
+            entry.key.clone()
+        } else {
+            format!("{prefix}.{}", entry.key)
         };
         match &entry.node.value {
             Value::Table(inner) if !is_axis(entry, inner) => {

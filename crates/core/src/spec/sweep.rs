@@ -246,9 +246,10 @@ fn list(s: &mut Section<'_>) -> Vec<Vec<(String, Entry)>> {
 
 fn collect(table: &Table, prefix: &str, keys: &mut Vec<(String, Entry)>) {
     for entry in &table.entries {
-        let path = match prefix.is_empty() {
-            true => entry.key.clone(),
-            false => format!("{prefix}.{}", entry.key),
+        let path = if prefix.is_empty() {
+            entry.key.clone()
+        } else {
+            format!("{prefix}.{}", entry.key)
         };
         match &entry.node.value {
             Value::Table(inner) if !entry.is_inline() => collect(inner, &path, keys),
@@ -353,9 +354,10 @@ impl RandomAxisSpec {
         Self {
             key,
             key_span: entry.key_span,
-            span: match entry.is_inline() {
-                true => entry.node.span,
-                false => entry.key_span,
+            span: if entry.is_inline() {
+                entry.node.span
+            } else {
+                entry.key_span
             },
             distribution,
             when,

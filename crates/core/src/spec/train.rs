@@ -157,9 +157,10 @@ impl EarlyStoppingSpec {
         let mut best = f64::NAN;
         let mut waited = 0;
         for value in values {
-            let wanted = match higher_is_better {
-                true => best + self.min_delta,
-                false => best - self.min_delta,
+            let wanted = if higher_is_better {
+                best + self.min_delta
+            } else {
+                best - self.min_delta
             };
             if metric.is_better(value, wanted) {
                 (best, waited) = (value, 0);

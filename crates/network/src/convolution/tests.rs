@@ -108,16 +108,13 @@ proptest! {
         let weight = random([groups * outputs, inputs, y.1, x.1], 2, &device);
         let bias = random([groups * outputs], 3, &device);
         let options = ConvOptions::new_with_padding([y.2, x.2], [(y.3, y.4), (x.3, x.4)], [y.5, x.5], groups);
-        let (ours, theirs) = match has_bias {
-            true => (
-                traced!(|(x, w, b): &(Tensor<4>, Tensor<4>, Tensor<1>)| convolution(x, w, Some(b), &options).expect("ours"), image, weight, bias),
-                traced!(|(x, w, b): &(Tensor<4>, Tensor<4>, Tensor<1>)| conv2d(x.clone(), w.clone(), Some(b.clone()), options.clone()), image, weight, bias),
-            ),
-            false => (
-                traced!(|(x, w): &(Tensor<4>, Tensor<4>)| convolution(x, w, None, &options).expect("ours"), image, weight),
-                traced!(|(x, w): &(Tensor<4>, Tensor<4>)| conv2d(x.clone(), w.clone(), None, options.clone()), image, weight),
-            ),
-        };
+        let (ours, theirs) = if has_bias { (
+            traced!(|(x, w, b): &(Tensor<4>, Tensor<4>, Tensor<1>)| convolution(x, w, Some(b), &options).expect("ours"), image, weight, bias),
+            traced!(|(x, w, b): &(Tensor<4>, Tensor<4>, Tensor<1>)| conv2d(x.clone(), w.clone(), Some(b.clone()), options.clone()), image, weight, bias),
+        ) } else { (
+            traced!(|(x, w): &(Tensor<4>, Tensor<4>)| convolution(x, w, None, &options).expect("ours"), image, weight),
+            traced!(|(x, w): &(Tensor<4>, Tensor<4>)| conv2d(x.clone(), w.clone(), None, options.clone()), image, weight),
+        ) };
         assert_near("output", &ours.0, &theirs.0);
         for (at, (ours, theirs)) in ours.1.iter().zip(&theirs.1).enumerate() {
             assert_near(&format!("gradient {at}"), ours, theirs);

@@ -201,9 +201,10 @@ fn runs(board: &Board, at: usize, view: &View, room: usize) -> Vec<Line> {
         .collect();
     if !waiting.is_empty() {
         let names: Vec<_> = waiting.iter().take(20).map(|row| plain(&row.id)).collect();
-        let how = match board.starts_no_more || board.abandoned.is_some() {
-            true => "not started",
-            false => "waiting",
+        let how = if board.starts_no_more || board.abandoned.is_some() {
+            "not started"
+        } else {
+            "waiting"
         };
         let text = format!("{} {how}: {}", waiting.len(), names.join(", "));
         end.push(vec![(Style::Dim, cut(&text, view.width))]);
@@ -396,9 +397,10 @@ fn bar(done: f64, columns: usize) -> String {
 fn foot(view: &View) -> Vec<Line> {
     let parts = view.foot.split("  ").filter(|part| !part.is_empty());
     let parts = parts.flat_map(|part| broken(&plain(part), view.width));
-    match view.foot.is_empty() {
-        true => Vec::new(),
-        false => flow(parts.map(|part| (Style::Dim, part)).collect(), view.width),
+    if view.foot.is_empty() {
+        Vec::new()
+    } else {
+        flow(parts.map(|part| (Style::Dim, part)).collect(), view.width)
     }
 }
 

@@ -144,9 +144,10 @@ impl Console {
         board.observe(run, plan, event, record);
         let counts = (board.num_ended().0, board.rows.len());
         for said in words::of(event, plan, record, counts) {
-            match said.is_trouble {
-                true => self.tell(&said.text),
-                false => self.line(&said.text),
+            if said.is_trouble {
+                self.tell(&said.text)
+            } else {
+                self.line(&said.text)
             }
         }
         if matches!(event, Event::Progressed(_) | Event::EpochFinished(_)) {
@@ -183,9 +184,10 @@ impl Console {
             return Vec::new();
         }
         self.last_tick = Some(Instant::now());
-        let pressed = match canvas.is_ours {
-            true => canvas.terminal.keys(),
-            false => Vec::new(),
+        let pressed = if canvas.is_ours {
+            canvas.terminal.keys()
+        } else {
+            Vec::new()
         };
         let commands = pressed.into_iter();
         let commands: Vec<Command> = commands
@@ -222,9 +224,10 @@ impl Console {
             // A line of what scrolls by stays in sight.
             height: usize::from(lines).saturating_sub(1).min(MAX_HEIGHT),
             chosen: self.keys.chosen,
-            foot: match canvas.terminal.has_keys() && !self.is_over {
-                true => self.keys.foot(),
-                false => String::new(),
+            foot: if canvas.terminal.has_keys() && !self.is_over {
+                self.keys.foot()
+            } else {
+                String::new()
             },
             memory: canvas.memory,
         };

@@ -55,9 +55,10 @@ impl<W: Write> Screen<W> {
 
     /// Leaves the lines as they are, and goes on below them.
     pub fn leave(&mut self) -> io::Result<()> {
-        match std::mem::take(&mut self.drawn).is_empty() {
-            true => Ok(()),
-            false => self.write("\n"),
+        if std::mem::take(&mut self.drawn).is_empty() {
+            Ok(())
+        } else {
+            self.write("\n")
         }
     }
 
@@ -85,9 +86,10 @@ impl<W: Write> Screen<W> {
                 Style::Plain => "",
             };
             let text = plain(text);
-            match self.color && !code.is_empty() {
-                true => format!("\x1b[{code}m{text}\x1b[0m"),
-                false => text,
+            if self.color && !code.is_empty() {
+                format!("\x1b[{code}m{text}\x1b[0m")
+            } else {
+                text
             }
         });
         parts.collect()

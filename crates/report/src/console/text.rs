@@ -87,9 +87,10 @@ pub fn sparkline(values: &[f64], columns: usize) -> String {
         }
         // Of halves, so that the span of two large numbers is one.
         let span = high / 2.0 - low / 2.0;
-        let share = match span > 0.0 {
-            true => (value / 2.0 - low / 2.0) / span,
-            false => 0.5,
+        let share = if span > 0.0 {
+            (value / 2.0 - low / 2.0) / span
+        } else {
+            0.5
         };
         BARS[((share * 8.0) as usize).min(7)]
     };

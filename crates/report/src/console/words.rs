@@ -136,9 +136,10 @@ fn retried(
     let granted = plan.on_failure.get(&class);
     let granted = granted.map_or(attempt, |policy| policy.retries);
     let wait = Duration::try_from_secs_f64(after_secs).unwrap_or_default();
-    let when = match wait.is_zero() {
-        true => "now".to_owned(),
-        false => format!("in {}", show_duration(wait)),
+    let when = if wait.is_zero() {
+        "now".to_owned()
+    } else {
+        format!("in {}", show_duration(wait))
     };
     let adjusted = adjustment.map_or(String::new(), |adjustment| {
         format!(", with {}", adjustment.in_words())

@@ -31,9 +31,10 @@ pub fn show(diff: &Diff) -> String {
         subject(&mut text, "data", data, "split");
     }
     if let Some(code) = &diff.code {
-        match code.differences.is_empty() {
-            true => line(&mut text, "code", "equal"),
-            false => subject(&mut text, "code", code, "fact"),
+        if code.differences.is_empty() {
+            line(&mut text, "code", "equal")
+        } else {
+            subject(&mut text, "code", code, "fact")
         }
         if let Some(note) = &diff.code_note {
             text.push_str(&format!("  {note}\n"));
@@ -122,12 +123,11 @@ fn weights(text: &mut String, weights: &Weights) {
     }
     let all = &weights.parameters;
     let differing: Vec<_> = all.iter().filter(|w| w.ulps > 0.0).collect();
-    match all.is_empty() {
-        true => line(text, "weights", "differ by their digests"),
-        false => {
-            let what = format!("differ in {} of {} parameters", differing.len(), all.len());
-            line(text, "weights", &what);
-        }
+    if all.is_empty() {
+        line(text, "weights", "differ by their digests")
+    } else {
+        let what = format!("differ in {} of {} parameters", differing.len(), all.len());
+        line(text, "weights", &what);
     }
     let shape = |shape: &Option<Vec<usize>>| match shape {
         Some(shape) => format!("{shape:?}"),

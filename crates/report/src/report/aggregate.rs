@@ -38,9 +38,10 @@ pub fn of_all_metrics(index: &Index) -> Report {
 
 fn sum_up(index: &Index, command: &str, leftovers: Vec<String>, is_to_compare: bool) -> Report {
     let plan = &index.plan;
-    let is_told = match is_to_compare {
-        true => |_: &str| true,
-        false => |name: &str| !name.starts_with("test"),
+    let is_told = if is_to_compare {
+        |_: &str| true
+    } else {
+        |name: &str| !name.starts_with("test")
     };
     let name = plan.objective.name();
     let direction = direction_of(plan.objective);
@@ -49,9 +50,10 @@ fn sum_up(index: &Index, command: &str, leftovers: Vec<String>, is_to_compare: b
     let axes = plan.axes.iter().filter(|key| folds.keeps(key));
     let axes: Vec<String> = axes.cloned().collect();
     let is_ranked = !is_of_several_losses(&name, &axes);
-    let order = match is_ranked {
-        true => rank(&mut trials, &name, direction),
-        false => with_values_first(&trials, &name),
+    let order = if is_ranked {
+        rank(&mut trials, &name, direction)
+    } else {
+        with_values_first(&trials, &name)
     };
     let mut remarks: Vec<String> = index.runs.iter().flat_map(|r| r.remarks.clone()).collect();
     for run in completed.iter().flatten() {
@@ -174,9 +176,10 @@ fn trials<'a>(
 
 /// The direction of an objective.
 pub fn direction_of(objective: Objective) -> Direction {
-    match objective.metric.higher_is_better() {
-        true => Direction::HigherIsBetter,
-        false => Direction::LowerIsBetter,
+    if objective.metric.higher_is_better() {
+        Direction::HigherIsBetter
+    } else {
+        Direction::LowerIsBetter
     }
 }
 
@@ -225,9 +228,10 @@ fn judge(
     if baseline.is_empty() {
         return None;
     }
-    let num_comparisons = match is_picked {
-        true => (samples.len() + 1) * samples.len() / 2,
-        false => samples.len(),
+    let num_comparisons = if is_picked {
+        (samples.len() + 1) * samples.len() / 2
+    } else {
+        samples.len()
     };
     let found = verdicts(&baseline, &samples, direction, ALPHA, num_comparisons).ok()?;
     for (other, verdict) in others.into_iter().zip(found) {

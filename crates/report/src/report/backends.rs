@@ -113,9 +113,10 @@ fn without_backend(trial: &Trial) -> String {
     let others: Vec<String> = others
         .map(|(key, value): (&String, &Json)| format!("{key}={}", value_text(value)))
         .collect();
-    match others.is_empty() {
-        true => "all".into(),
-        false => others.join(", "),
+    if others.is_empty() {
+        "all".into()
+    } else {
+        others.join(", ")
     }
 }
 

@@ -92,11 +92,13 @@ fn best(index: &Index) -> Option<String> {
         let n = values.len();
         (trial, n, values.iter().sum::<f64>() / n as f64)
     });
-    let (trial, n, mean) =
-        means.reduce(|best, other| match objective.is_better(other.2, best.2) {
-            true => other,
-            false => best,
-        })?;
+    let (trial, n, mean) = means.reduce(|best, other| {
+        if objective.is_better(other.2, best.2) {
+            other
+        } else {
+            best
+        }
+    })?;
     let mean = short_number(mean);
     Some(match trials.len() {
         1 => format!("{name} {mean} (n = {n})"),

@@ -87,9 +87,10 @@ fn inline(text: &str) -> String {
     while let Some(c) = rest.chars().next() {
         if c == '`' {
             let (span, is_code) = code_span(rest);
-            match is_code {
-                true => shown.push_str(span),
-                false => shown.push_str(&"\\`".repeat(span.len())),
+            if is_code {
+                shown.push_str(span)
+            } else {
+                shown.push_str(&"\\`".repeat(span.len()))
             }
             rest = &rest[span.len()..];
             before = '`';

@@ -85,9 +85,10 @@ fn without_part(trial: &str, fold: u64) -> String {
             let is_part = (before.is_empty() || before.ends_with(','))
                 && (after.is_empty() || after.starts_with(','));
             if is_part {
-                let rest = match before.is_empty() {
-                    true => after.trim_start_matches(',').to_owned(),
-                    false => format!("{}{after}", &before[..before.len() - 1]),
+                let rest = if before.is_empty() {
+                    after.trim_start_matches(',').to_owned()
+                } else {
+                    format!("{}{after}", &before[..before.len() - 1])
                 };
                 return if rest.is_empty() { "base".into() } else { rest };
             }

@@ -220,9 +220,10 @@ impl Trial {
 
     /// Over how many runs its numbers are: `2`, or `2 of 3` where not all that are planned are completed.
     pub fn n_in_words(&self) -> String {
-        match self.n == self.runs.len() {
-            true => self.n.to_string(),
-            false => format!("{} of {}", self.n, self.runs.len()),
+        if self.n == self.runs.len() {
+            self.n.to_string()
+        } else {
+            format!("{} of {}", self.n, self.runs.len())
         }
     }
 }

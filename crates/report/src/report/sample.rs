@@ -162,8 +162,9 @@ pub fn direction(name: &str) -> Option<Direction> {
         return Some(Direction::LowerIsBetter);
     }
     let metric = by_name::<Metric>(name.rsplit('/').next()?)?;
-    Some(match metric.higher_is_better() {
-        true => Direction::HigherIsBetter,
-        false => Direction::LowerIsBetter,
+    Some(if metric.higher_is_better() {
+        Direction::HigherIsBetter
+    } else {
+        Direction::LowerIsBetter
     })
 }

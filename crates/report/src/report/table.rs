@@ -140,9 +140,10 @@ fn push_objective(columns: &mut Columns, report: &Report, with_interval: bool, w
         });
     }
     if let Some(baseline) = &report.baseline {
-        let name = match baseline.is_picked {
-            true => "against #1",
-            false => "against the baseline",
+        let name = if baseline.is_picked {
+            "against #1"
+        } else {
+            "against the baseline"
         };
         columns.push(report, name, |trial| verdict_of(report, trial));
     }
@@ -160,9 +161,10 @@ pub fn verdict_of(report: &Report, trial: &Trial) -> String {
 
 /// The name of a metric over a column; marked where its values are not to be compared.
 pub fn head_of(report: &Report, metric: &str) -> String {
-    match report.is_of_several_losses(metric) {
-        true => format!("{metric} †"),
-        false => metric.to_owned(),
+    if report.is_of_several_losses(metric) {
+        format!("{metric} †")
+    } else {
+        metric.to_owned()
     }
 }
 

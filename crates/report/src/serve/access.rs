@@ -26,9 +26,10 @@ pub fn check_token(token: &str) -> Result<(), String> {
             "a token has letters, digits and `-._~` alone, as it stands in addresses".into(),
         );
     }
-    match token.len() < MIN_TOKEN {
-        true => Err(format!("a token has at least {MIN_TOKEN} characters")),
-        false => Ok(()),
+    if token.len() < MIN_TOKEN {
+        Err(format!("a token has at least {MIN_TOKEN} characters"))
+    } else {
+        Ok(())
     }
 }
 
@@ -59,31 +60,34 @@ impl Access {
         }
         let Some(token) = &self.token else {
             // Others could reach it: never without a token.
-            return match self.is_loopback {
-                true => Ok(None),
-                false => Err((401, "there is no token")),
+            return if self.is_loopback {
+                Ok(None)
+            } else {
+                Err((401, "there is no token"))
             };
         };
         let cookie = self.cookie.as_deref().unwrap_or_default();
         let is_right = |given: &str| are_equal(&sha256(given), token);
         if let Some(given) = &request.token {
-            return match is_right(given) {
-                true => Ok(Some(format!("{cookie}; HttpOnly; SameSite=Lax; Path=/"))),
-                false => Err((401, "this is not the token")),
+            return if is_right(given) {
+                Ok(Some(format!("{cookie}; HttpOnly; SameSite=Lax; Path=/")))
+            } else {
+                Err((401, "this is not the token"))
             };
         }
         let bearer = request.authorization.as_deref();
         let bearer = bearer.and_then(|text| text.split_once(' '));
         let bearer = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
         let mut cookies = request.cookies.split(';').map(str::trim);
-        match bearer.is_some_and(|(_, given)| is_right(given.trim()))
+        if bearer.is_some_and(|(_, given)| is_right(given.trim()))
             || cookies.any(|given| are_equal(&sha256(given), &sha256(cookie)))
         {
-            true => Ok(None),
-            false => Err((
+            Ok(None)
+        } else {
+            Err((
                 401,
                 "a token is needed: add ?token=… to the address once, or send `Authorization: Bearer …`",
-            )),
+            ))
         }
     }
 }

@@ -45,11 +45,12 @@ pub fn list<'a>(
         format!("<tr><td><a href=\"/{path}/\">{name}</a></td><td>{state}</td><td>{runs}</td><td>{best}</td><td>{age}</td></tr>\n")
     });
     let rows: String = rows.collect();
-    let what = match rows.is_empty() {
-        true => "<p>There are no experiments yet.</p>".to_owned(),
-        false => format!(
+    let what = if rows.is_empty() {
+        "<p>There are no experiments yet.</p>".to_owned()
+    } else {
+        format!(
             "<div class=\"wrap\"><table>\n<thead><tr><th>experiment</th><th>state</th><th>completed</th><th>best mean</th><th>last event</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>"
-        ),
+        )
     };
     live(&page(
         "Experiments",

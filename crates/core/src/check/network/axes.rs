@@ -29,11 +29,10 @@ pub fn squeezed(axis: i64, input: &[usize]) -> Result<Dims, Mismatch> {
         return wrong(
             "axis",
             format!("takes away axis {at}, which has {} values", input[at]),
-            match ones.is_empty() {
-                true => {
-                    "no axis has size 1: remove the layer, or use `flatten` or `mean`".to_owned()
-                }
-                false => format!("axes of size 1 here: {}", ones.join(", ")),
+            if ones.is_empty() {
+                "no axis has size 1: remove the layer, or use `flatten` or `mean`".to_owned()
+            } else {
+                format!("axes of size 1 here: {}", ones.join(", "))
             },
         );
     }
@@ -164,9 +163,10 @@ pub fn permuted(axes: &[i64], input: &[usize]) -> Result<Dims, Mismatch> {
         seen[at] = true;
         shape.push(input[at]);
     }
-    match shape.len() == input.len() && seen.iter().all(|seen| *seen) {
-        true => Ok(shape),
-        false => wrong(
+    if shape.len() == input.len() && seen.iter().all(|seen| *seen) {
+        Ok(shape)
+    } else {
+        wrong(
             "axes",
             format!(
                 "must name each of the {} axes once, found {axes:?}",
@@ -176,6 +176,6 @@ pub fn permuted(axes: &[i64], input: &[usize]) -> Result<Dims, Mismatch> {
                 "for example: `axes = {:?}`",
                 (0..input.len()).rev().collect::<Vec<_>>()
             ),
-        ),
+        )
     }
 }

@@ -86,9 +86,10 @@ impl Parameters {
             Cell::Gru => &["update_gate", "reset_gate", "new_gate"],
             Cell::Lstm => &["input_gate", "forget_gate", "output_gate", "cell_gate"],
         };
-        let directions: &[&str] = match recurrent.bidirectional {
-            true => &["forward.", "reverse."],
-            false => &[""],
+        let directions: &[&str] = if recurrent.bidirectional {
+            &["forward.", "reverse."]
+        } else {
+            &[""]
         };
         let hidden = recurrent.hidden_size;
         for direction in directions {
@@ -119,12 +120,13 @@ impl Parameters {
     fn transformer(&mut self, stack: &Transformer, width: usize, is_decoder: bool) {
         for layer in 0..stack.num_layers {
             let prefix = format!("layers.{layer}");
-            let (attentions, norms): (&[&str], &[&str]) = match is_decoder {
-                true => (
+            let (attentions, norms): (&[&str], &[&str]) = if is_decoder {
+                (
                     &["cross_attn", "self_attn"],
                     &["norm_1", "norm_2", "norm_3"],
-                ),
-                false => (&["mha"], &["norm_1", "norm_2"]),
+                )
+            } else {
+                (&["mha"], &["norm_1", "norm_2"])
             };
             for attention in attentions {
                 self.attention(&format!("{prefix}.{attention}."), width);
@@ -243,15 +245,14 @@ fn wide_activations(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u128
         LayerKind::TransformerEncoder(stack) | LayerKind::TransformerDecoder(stack) => {
             let length = input[0] as u128;
             let is_decoder = matches!(kind, LayerKind::TransformerDecoder(_));
-            let cross = match is_decoder {
-                true => {
-                    attention(
-                        length,
-                        inputs[inputs.len() - 1].shape.dims[0] as u128,
-                        stack.num_heads,
-                    ) + 2 * length * width
-                }
-                false => 0,
+            let cross = if is_decoder {
+                attention(
+                    length,
+                    inputs[inputs.len() - 1].shape.dims[0] as u128,
+                    stack.num_heads,
+                ) + 2 * length * width
+            } else {
+                0
             };
             let feedforward = 2 * length * stack.feedforward_size as u128 + 5 * length * width;
             stack.num_layers as u128

@@ -239,12 +239,13 @@ fn network(items: &[usize], layers: &str) -> Network {
     let layers = expand(&document.root, Vec::new(), None, &mut findings);
     let messages = findings.diagnostics.render(&document.sources, false);
     assert!(messages.is_empty(), "{messages}");
-    let items = match items.is_empty() {
-        true => Shape {
+    let items = if items.is_empty() {
+        Shape {
             dims: vec![6],
             vocabulary: Some(7),
-        },
-        false => Shape::numbers(items),
+        }
+    } else {
+        Shape::numbers(items)
     };
     infer(&layers, &items, &[]).unwrap_or_else(|d| panic!("{}", d.render(&document.sources, false)))
 }

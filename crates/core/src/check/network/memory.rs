@@ -38,9 +38,10 @@ impl Network {
             let output = values(&layer.shape);
             if !is_tracked[at] {
                 // A trained layer asks for its input, which is no memory of its own where it is a view.
-                let values = match self.readers(at).any(|reader| trained[reader] > 0) {
-                    true => output.min(layer.activations_per_item),
-                    false => 0,
+                let values = if self.readers(at).any(|reader| trained[reader] > 0) {
+                    output.min(layer.activations_per_item)
+                } else {
+                    0
                 };
                 return values.saturating_mul(float);
             }

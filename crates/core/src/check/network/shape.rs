@@ -166,13 +166,16 @@ pub fn wrong_output(kind: &LayerKind, shape: &[usize], wanted: &[usize]) -> Mism
 
 /// Numbers that Burn panics on, or that make no function.
 fn check_settings(kind: &LayerKind, inputs: &[Input]) -> Result<(), Mismatch> {
-    let ordered = |key, (lower, low): (&str, f64), (upper, high): (&str, f64)| match low <= high {
-        true => Ok(()),
-        false => wrong(
-            key,
-            format!("has a `{lower}` of {low} above its `{upper}` of {high}"),
-            format!("write a `{upper}` of at least {low}"),
-        ),
+    let ordered = |key, (lower, low): (&str, f64), (upper, high): (&str, f64)| {
+        if low <= high {
+            Ok(())
+        } else {
+            wrong(
+                key,
+                format!("has a `{lower}` of {low} above its `{upper}` of {high}"),
+                format!("write a `{upper}` of at least {low}"),
+            )
+        }
     };
     match kind {
         LayerKind::Activation(Activation::Hardtanh { min, max }) => {
@@ -253,31 +256,34 @@ pub fn rank(
     ranks: std::ops::RangeInclusive<usize>,
     pattern: &str,
 ) -> Result<(), Mismatch> {
-    match ranks.contains(&input.len()) {
-        true => Ok(()),
-        false => wrong(
+    if ranks.contains(&input.len()) {
+        Ok(())
+    } else {
+        wrong(
             "type",
             format!("takes {pattern}, and {input:?} reaches it"),
-            match input.len() < *ranks.start() {
-                true => format!(
+            if input.len() < *ranks.start() {
+                format!(
                     "bring it into that shape before, for example with {}",
                     reshape_hint(input, *ranks.start())
-                ),
-                false => match input.iter().position(|size| *size == 1) {
+                )
+            } else {
+                match input.iter().position(|size| *size == 1) {
                     Some(axis) => format!(
                         "axis {axis} has size 1: put `{{ type = \"squeeze\", axis = {axis} }}` before it"
                     ),
                     None => "put a `flatten`, `reshape`, `mean` or `slice` before it".to_owned(),
-                },
+                }
             },
-        ),
+        )
     }
 }
 
 fn reshape_hint(input: &[usize], rank: usize) -> String {
-    match rank == input.len() + 1 {
-        true => "`{ type = \"unsqueeze\" }`, which adds an axis of size 1 in front".into(),
-        false => "`{ type = \"reshape\", shape = […] }`".into(),
+    if rank == input.len() + 1 {
+        "`{ type = \"unsqueeze\" }`, which adds an axis of size 1 in front".into()
+    } else {
+        "`{ type = \"reshape\", shape = […] }`".into()
     }
 }
 
@@ -312,16 +318,17 @@ fn check_norm(norm: &Norm, input: &[usize]) -> Result<(), Mismatch> {
                     "write fewer groups",
                 );
             }
-            match input[0].is_multiple_of(*num_groups) {
-                true => Ok(()),
-                false => wrong(
+            if input[0].is_multiple_of(*num_groups) {
+                Ok(())
+            } else {
+                wrong(
                     "num_groups",
                     format!(
                         "cannot split {} channels into {num_groups} groups",
                         input[0]
                     ),
                     "write a number that divides the channels",
-                ),
+                )
             }
         }
         Norm::Instance { .. } => {
@@ -350,19 +357,18 @@ fn recurrent_shape(recurrent: &Recurrent, input: &[usize]) -> Result<Dims, Misma
 }
 
 fn heads(width: usize, num_heads: usize) -> Result<(), Mismatch> {
-    match width.is_multiple_of(num_heads) {
-        true => Ok(()),
-        false => {
-            let dividing: Vec<_> = (1..=width.min(64))
-                .filter(|heads| width.is_multiple_of(*heads))
-                .map(|heads| heads.to_string())
-                .collect();
-            wrong(
-                "num_heads",
-                format!("cannot share {width} features evenly between {num_heads} heads"),
-                format!("write one of {}", dividing.join(", ")),
-            )
-        }
+    if width.is_multiple_of(num_heads) {
+        Ok(())
+    } else {
+        let dividing: Vec<_> = (1..=width.min(64))
+            .filter(|heads| width.is_multiple_of(*heads))
+            .map(|heads| heads.to_string())
+            .collect();
+        wrong(
+            "num_heads",
+            format!("cannot share {width} features evenly between {num_heads} heads"),
+            format!("write one of {}", dividing.join(", ")),
+        )
     }
 }
 

@@ -191,19 +191,18 @@ pub fn images(input: &[usize], dims: usize) -> Result<usize, Mismatch> {
 }
 
 fn grouped(side: &str, channels: usize, groups: usize) -> Result<(), Mismatch> {
-    match channels.is_multiple_of(groups) {
-        true => Ok(()),
-        false => {
-            let dividing: Vec<_> = (1..=channels)
-                .filter(|groups| channels.is_multiple_of(*groups))
-                .map(|groups| groups.to_string())
-                .collect();
-            wrong(
-                "groups",
-                format!("cannot split {channels} {side} channels into {groups} groups"),
-                format!("write one of {}", dividing.join(", ")),
-            )
-        }
+    if channels.is_multiple_of(groups) {
+        Ok(())
+    } else {
+        let dividing: Vec<_> = (1..=channels)
+            .filter(|groups| channels.is_multiple_of(*groups))
+            .map(|groups| groups.to_string())
+            .collect();
+        wrong(
+            "groups",
+            format!("cannot split {channels} {side} channels into {groups} groups"),
+            format!("write one of {}", dividing.join(", ")),
+        )
     }
 }
 

@@ -247,9 +247,10 @@ fn rotate_mask(turned: &Turned, mask: &mut [i32], size: [usize; 2]) {
     turned.each(size, |at, place| {
         let [row, column] = place.map(|place| (place + (1 << (POINT - 1))) >> POINT);
         let is_inside = (0..height as i64).contains(&row) && (0..width as i64).contains(&column);
-        mask[at] = match is_inside {
-            true => from[row as usize * width + column as usize],
-            false => NO_CLASS,
+        mask[at] = if is_inside {
+            from[row as usize * width + column as usize]
+        } else {
+            NO_CLASS
         };
     });
 }

@@ -348,9 +348,10 @@ impl Fitting<'_> {
             shown.join(", ")
         ))
         .note("whole numbers are classes, which count from 0")
-        .key(match self.roles.target.is_empty() {
-            true => "data.target_path",
-            false => "data.target",
+        .key(if self.roles.target.is_empty() {
+            "data.target_path"
+        } else {
+            "data.target"
         });
         Err(error.help(
             "number the classes 0, 1, 2, …, or save amounts as numbers with a point, such as with `y.astype(np.float32)`",
@@ -432,14 +433,15 @@ impl Fitting<'_> {
         let mut columns = Vec::new();
         for at in targets {
             let width = self.column(*at).len();
-            let scaling = match self.measure && needs_moments(self.roles.target_scale) {
-                false => vec![Scaling::NONE],
-                true => moments(self.train, width, |row, out| {
+            let scaling = if !(self.measure && needs_moments(self.roles.target_scale)) {
+                vec![Scaling::NONE]
+            } else {
+                moments(self.train, width, |row, out| {
                     self.records.numbers(row, *at, |value| out.push(value));
                 })
                 .iter()
                 .map(|found| found.scaling(self.roles.target_scale, 1.0))
-                .collect(),
+                .collect()
             };
             columns.push((*at, scaling));
         }

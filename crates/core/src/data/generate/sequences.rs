@@ -84,15 +84,12 @@ fn spoil(item: &mut Item<'_>, tokens: &mut [usize], kinds: usize) {
         .into_iter()
         .filter(|at| tokens[*at] != tokens[first]);
     let others: Vec<usize> = others.collect();
-    match others.is_empty() {
-        false => {
-            let second = others[below(&mut item.rng, others.len())];
-            tokens.swap(first, second);
-        }
-        true => {
-            let other = 1 + below(&mut item.rng, kinds - 1);
-            let kind = (tokens[first] / 2 - 1 + other) % kinds;
-            tokens[first] = 2 + 2 * kind;
-        }
+    if !others.is_empty() {
+        let second = others[below(&mut item.rng, others.len())];
+        tokens.swap(first, second);
+    } else {
+        let other = 1 + below(&mut item.rng, kinds - 1);
+        let kind = (tokens[first] / 2 - 1 + other) % kinds;
+        tokens[first] = 2 + 2 * kind;
     }
 }

@@ -305,9 +305,10 @@ impl Sums {
                     .map(|(code, num)| (name(code), num))
                     .collect();
                 counts.sort_by_key(|(_, num)| std::cmp::Reverse(*num));
-                match counts.is_empty() {
-                    true => ValueProfile::Nothing,
-                    false => ValueProfile::Categories(counts),
+                if counts.is_empty() {
+                    ValueProfile::Nothing
+                } else {
+                    ValueProfile::Categories(counts)
                 }
             }
             ColumnKind::Text => match self.lengths {

@@ -85,10 +85,13 @@ fn source(plan: &DataPlan, loaded: &Loaded) -> Vec<String> {
     let set = loaded.train.set();
     // The records of a running text are its files.
     let what = match set.encoder.input {
-        InputEncoder::Stream { .. } => match set.records.columns()[0].name == text::COLUMN {
-            true => "file",
-            false => "text",
-        },
+        InputEncoder::Stream { .. } => {
+            if set.records.columns()[0].name == text::COLUMN {
+                "file"
+            } else {
+                "text"
+            }
+        }
         _ => "item",
     };
     let split = match set.encoder.input {
@@ -171,9 +174,10 @@ fn taken_as(plan: &DataPlan, loaded: &Loaded) -> Option<String> {
             return None;
         }
     }
-    let (are, other, kind) = match is_class {
-        true => ("classes", "for the number itself", ColumnType::Number),
-        false => ("amounts", "for classes", ColumnType::Category),
+    let (are, other, kind) = if is_class {
+        ("classes", "for the number itself", ColumnType::Number)
+    } else {
+        ("amounts", "for classes", ColumnType::Category)
     };
     let how = match (files.kind(), is_class) {
         (DataKind::Csv | DataKind::JsonLines | DataKind::Parquet, _) => format!(
@@ -247,9 +251,10 @@ fn item(split: &Split, at: u32) -> String {
 
 fn short(value: f32) -> String {
     let text = format!("{value:.4}");
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
     }
 }
 

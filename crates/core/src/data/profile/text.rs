@@ -58,9 +58,10 @@ impl ColumnProfile {
     /// Kind and shape: `number`, `byte [1, 28, 28]`.
     pub fn show_kind(&self) -> String {
         let kind = self.column.kind.word();
-        match self.column.shape.is_empty() {
-            true => kind.to_owned(),
-            false => format!("{kind} {:?}", self.column.shape),
+        if self.column.shape.is_empty() {
+            kind.to_owned()
+        } else {
+            format!("{kind} {:?}", self.column.shape)
         }
     }
 }
@@ -71,15 +72,16 @@ impl ValueProfile {
         match self {
             ValueProfile::Nothing => String::new(),
             ValueProfile::Numbers(numbers) => {
-                let range = match numbers.min == numbers.max {
-                    true => short(numbers.min),
-                    false => format!(
+                let range = if numbers.min == numbers.max {
+                    short(numbers.min)
+                } else {
+                    format!(
                         "{} to {}, mean {}, deviation {}",
                         short(numbers.min),
                         short(numbers.max),
                         short(numbers.mean),
                         short(numbers.deviation)
-                    ),
+                    )
                 };
                 match &numbers.different {
                     Some(all) if numbers.is_whole && all.len() > 1 && all.len() <= NAMED => {
@@ -115,9 +117,10 @@ fn counted(counts: impl Iterator<Item = (String, u64)>, num: usize) -> String {
         .take(NAMED)
         .map(|(name, num)| format!("{name} {num}"))
         .collect();
-    match num > NAMED {
-        true => format!("{} and {} more", named.join(", "), num - NAMED),
-        false => named.join(", "),
+    if num > NAMED {
+        format!("{} and {} more", named.join(", "), num - NAMED)
+    } else {
+        named.join(", ")
     }
 }
 
@@ -197,8 +200,9 @@ pub(crate) fn short(value: f64) -> String {
     }
     let digits = (3.0 - magnitude).clamp(0.0, 7.0) as usize;
     let text = format!("{value:.digits$}");
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
     }
 }

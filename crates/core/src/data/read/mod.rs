@@ -110,12 +110,13 @@ pub fn unwritable(error: &io::Error) -> DataError {
 pub fn open(path: &Path) -> Result<Box<dyn Read>, DataError> {
     let file = plain_file::open(path).map_err(|e| unreadable(path, &e))?;
     let reader = BufReader::with_capacity(1 << 18, file);
-    match path.extension().is_some_and(|e| e == "gz") {
-        true => Ok(Box::new(BufReader::with_capacity(
+    if path.extension().is_some_and(|e| e == "gz") {
+        Ok(Box::new(BufReader::with_capacity(
             1 << 18,
             Bounded::new(flate2::bufread::MultiGzDecoder::new(reader), path),
-        ))),
-        false => Ok(Box::new(reader)),
+        )))
+    } else {
+        Ok(Box::new(reader))
     }
 }
 

@@ -140,18 +140,20 @@ fn decode(bytes: Vec<u8>) -> Result<String, Bad> {
         }
     })?;
     if text.trim().is_empty() {
-        let reason = match text.is_empty() {
-            true => "it is empty",
-            false => "there is nothing but white space in it",
+        let reason = if text.is_empty() {
+            "it is empty"
+        } else {
+            "there is nothing but white space in it"
         };
         return Err(Bad {
             place: String::new(),
             reason: reason.into(),
         });
     }
-    Ok(match text.contains('\r') {
-        true => text.replace("\r\n", "\n"),
-        false => text,
+    Ok(if text.contains('\r') {
+        text.replace("\r\n", "\n")
+    } else {
+        text
     })
 }
 
@@ -178,9 +180,10 @@ fn broken(path: &Path, error: &std::io::Error) -> DataError {
         _ => return unreadable(path, error),
     };
     let message = format!("`{}` cannot be unpacked: {reason}", path.display());
-    match is_packed {
-        true => DataError::new(message).help("fetch or make the file again; `gzip -t` tests it"),
-        false => unreadable(path, error),
+    if is_packed {
+        DataError::new(message).help("fetch or make the file again; `gzip -t` tests it")
+    } else {
+        unreadable(path, error)
     }
 }
 

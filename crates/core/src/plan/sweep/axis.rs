@@ -200,9 +200,12 @@ fn value_label(value: &Value) -> String {
 
 /// Keeps what is safe in a folder's name on every system.
 fn sanitize(text: &str) -> String {
-    let keep = |c: char| match c.is_ascii_alphanumeric() || "._+-".contains(c) {
-        true => c,
-        false => '-',
+    let keep = |c: char| {
+        if c.is_ascii_alphanumeric() || "._+-".contains(c) {
+            c
+        } else {
+            '-'
+        }
     };
     text.chars().map(keep).collect()
 }

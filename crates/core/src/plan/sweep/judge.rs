@@ -59,9 +59,10 @@ impl<'a> Judge<'a> {
                 holds
             }
         };
-        match holds {
-            true => verdicts.num_true += 1,
-            false => verdicts.num_false += 1,
+        if holds {
+            verdicts.num_true += 1
+        } else {
+            verdicts.num_false += 1
         }
         holds
     }

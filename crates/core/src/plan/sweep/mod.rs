@@ -463,18 +463,19 @@ impl Sweep {
         let axes = self.axes.iter().zip(set);
         let parts = axes.filter_map(|(axis, option)| axis.show((*option)? as usize));
         let parts: Vec<_> = parts.collect();
-        let id = match parts.is_empty() {
-            true => "base".to_owned(),
-            false => parts.join(","),
+        let id = if parts.is_empty() {
+            "base".to_owned()
+        } else {
+            parts.join(",")
         };
-        match id.len() <= MAX_LEN {
-            true => id,
-            // Ids are folders' names: a long one keeps its head and is made unique by its hash.
-            false => format!(
+        if id.len() <= MAX_LEN {
+            id
+        } else {
+            format!(
                 "{}~{}",
                 &id[..MAX_LEN - 9],
                 &crate::data::sha256_hex(id.as_bytes())[..8]
-            ),
+            )
         }
     }
 }

@@ -383,9 +383,10 @@ fn refuse_twin(
             Diagnostic::error("sweep", message)
                 .at(span)
                 .related(other.key_span, "first written here")
-                .help(match other.form == form {
-                    true => "put all values into one list",
-                    false => "keep one of the two",
+                .help(if other.form == form {
+                    "put all values into one list"
+                } else {
+                    "keep one of the two"
                 }),
         );
     }
@@ -393,18 +394,21 @@ fn refuse_twin(
 }
 
 fn overlap(other: &str, other_span: Span, key: &str, span: Span) -> Diagnostic {
-    let message = match other == key {
-        true => format!("`{key}` is set twice"),
-        false => format!("the axes `{other}` and `{key}` set the same key"),
+    let message = if other == key {
+        format!("`{key}` is set twice")
+    } else {
+        format!("the axes `{other}` and `{key}` set the same key")
     };
     let diagnostic = Diagnostic::error("sweep", message).at(span);
-    let diagnostic = match other_span == span {
-        true => diagnostic,
-        false => diagnostic.related(other_span, "the other axis"),
+    let diagnostic = if other_span == span {
+        diagnostic
+    } else {
+        diagnostic.related(other_span, "the other axis")
     };
-    diagnostic.help(match is_inside(other, key) || is_inside(key, other) {
-        true => "sweep the table or the key in it, not both",
-        false => "put all values into one list",
+    diagnostic.help(if is_inside(other, key) || is_inside(key, other) {
+        "sweep the table or the key in it, not both"
+    } else {
+        "put all values into one list"
     })
 }
 

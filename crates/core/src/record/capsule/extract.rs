@@ -58,12 +58,13 @@ pub(super) fn extract(
     read.map_err(|e| damaged(&e))?;
     let is_filled_up = tail.len() as u64 <= MAX_TAIL && tail.iter().all(|byte| *byte == 0);
     let is_at_end = decoder.finish().fill_buf().is_ok_and(<[u8]>::is_empty);
-    match is_filled_up && is_at_end {
-        true => Ok(manifest),
-        false => Err(CapsuleError::new(
+    if is_filled_up && is_at_end {
+        Ok(manifest)
+    } else {
+        Err(CapsuleError::new(
             "something stands behind its last file",
             HOSTILE,
-        )),
+        ))
     }
 }
 

@@ -259,13 +259,12 @@ fn check_root(root: &DataRoot, paths: &BTreeSet<&str>) -> Result<(), CapsuleErro
     let Some(packed) = &root.packed else {
         return Ok(());
     };
-    let is_there = match root.is_folder {
-        true => {
-            let start = format!("{packed}/");
-            let mut from = paths.range(start.as_str()..);
-            from.next().is_some_and(|path| path.starts_with(&start))
-        }
-        false => paths.contains(packed.as_str()),
+    let is_there = if root.is_folder {
+        let start = format!("{packed}/");
+        let mut from = paths.range(start.as_str()..);
+        from.next().is_some_and(|path| path.starts_with(&start))
+    } else {
+        paths.contains(packed.as_str())
     };
     if is_there && packed.starts_with("data/") && wrong(packed).is_none() {
         return Ok(());

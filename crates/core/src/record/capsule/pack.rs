@@ -246,9 +246,10 @@ fn add_data(
     for (root, place) in roots.iter_mut().zip(places) {
         for file in std::mem::take(&mut root.files) {
             let original = Path::new(&root.original);
-            let (path, source) = match root.is_folder {
-                true => (format!("{place}/{}", file.path), original.join(&file.path)),
-                false => (place.clone(), original.to_owned()),
+            let (path, source) = if root.is_folder {
+                (format!("{place}/{}", file.path), original.join(&file.path))
+            } else {
+                (place.clone(), original.to_owned())
             };
             if let Some(why) = wrong(&path) {
                 return Err(odd_name(&source, &why));
@@ -266,16 +267,20 @@ fn add_data(
 
 fn place(root: &DataRoot, roots: &[DataRoot]) -> String {
     let path = Path::new(&root.original);
-    let around = roots.iter().filter(|other| match other.is_folder {
-        true => path.starts_with(&other.original),
-        false => other.original == root.original,
+    let around = roots.iter().filter(|other| {
+        if other.is_folder {
+            path.starts_with(&other.original)
+        } else {
+            other.original == root.original
+        }
     });
     let outermost = around.min_by_key(|other| Path::new(&other.original).components().count());
     let outermost = outermost.unwrap_or(root);
     let mut place = format!("data/{}/{}", outermost.key, outermost.number);
-    let inner = match outermost.is_folder {
-        true => path.strip_prefix(&outermost.original).unwrap_or(path),
-        false => Path::new(path.file_name().unwrap_or_default()),
+    let inner = if outermost.is_folder {
+        path.strip_prefix(&outermost.original).unwrap_or(path)
+    } else {
+        Path::new(path.file_name().unwrap_or_default())
     };
     for part in inner {
         place.push('/');

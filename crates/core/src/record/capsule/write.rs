@@ -70,9 +70,10 @@ pub(super) fn write(
     let finish = || archive.into_inner()?.finish()?.flush();
     finish().map_err(|e| unwritable(&e))?;
     let bytes = file.as_file().metadata().map_err(|e| unwritable(&e))?.len();
-    let persisted = match force {
-        true => file.persist(out),
-        false => file.persist_noclobber(out),
+    let persisted = if force {
+        file.persist(out)
+    } else {
+        file.persist_noclobber(out)
     };
     persisted.map_err(|e| unwritable(&e.error))?;
     Ok(bytes)

@@ -158,24 +158,21 @@ impl Saved {
         let mut is_worth = false;
         let entries = self.index.runs.iter_mut().zip(&mut self.stamps);
         for ((entry, stamps), is_same) in entries.zip(are_same) {
-            match is_same {
-                true => {
-                    entry.data = data.renumber(entry.data, &self.index.data);
-                    entry.environment = entry
-                        .environment
-                        .map(|it| environments.renumber(it, &self.index.environments));
-                }
-                false => {
-                    let Some(row) = rows.next() else { continue };
-                    self.index.mended.extend(row.read.mended);
-                    let settings = std::mem::take(&mut entry.settings);
-                    *entry = row.read.entry;
-                    entry.settings = settings;
-                    entry.data = data.number(row.read.data);
-                    entry.environment = row.read.environment.map(|it| environments.number(it));
-                    is_worth |= row.stamps.is_some_and(|it| it.are_settled_at(time_ns));
-                    *stamps = row.stamps;
-                }
+            if is_same {
+                entry.data = data.renumber(entry.data, &self.index.data);
+                entry.environment = entry
+                    .environment
+                    .map(|it| environments.renumber(it, &self.index.environments));
+            } else {
+                let Some(row) = rows.next() else { continue };
+                self.index.mended.extend(row.read.mended);
+                let settings = std::mem::take(&mut entry.settings);
+                *entry = row.read.entry;
+                entry.settings = settings;
+                entry.data = data.number(row.read.data);
+                entry.environment = row.read.environment.map(|it| environments.number(it));
+                is_worth |= row.stamps.is_some_and(|it| it.are_settled_at(time_ns));
+                *stamps = row.stamps;
             }
         }
         self.index.data = data.all;

@@ -171,13 +171,11 @@ impl Stamps {
             digests,
         ];
         let [a, b, c, d, e] = read.map(|path| Stamp::of(&path));
-        let derived = match with_derived {
-            true => {
-                let [a, b] =
-                    [folder.summary_json(), folder.metrics_csv()].map(|path| Stamp::of(&path));
-                Some([a?, b?])
-            }
-            false => None,
+        let derived = if with_derived {
+            let [a, b] = [folder.summary_json(), folder.metrics_csv()].map(|path| Stamp::of(&path));
+            Some([a?, b?])
+        } else {
+            None
         };
         Ok(Self {
             read: [a?, b?, c?, d?, e?],

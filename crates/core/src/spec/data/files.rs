@@ -108,9 +108,10 @@ choices! {
 
 fn paths(s: &mut Section<'_>, key: &'static str, doc: &'static str, required: bool) -> Vec<String> {
     let kind = Kind::one_or_many(Kind::Path);
-    match required {
-        true => s.field(key, kind, doc).required(),
-        false => s.field(key, kind, doc).optional().unwrap_or_default(),
+    if required {
+        s.field(key, kind, doc).required()
+    } else {
+        s.field(key, kind, doc).optional().unwrap_or_default()
     }
 }
 
@@ -203,14 +204,15 @@ impl FilesSpec {
                 },
                 (false, _) => RolesSpec::default(),
             },
-            tokens: match has_texts {
-                true => s.table(
+            tokens: if has_texts {
+                s.table(
                     "tokens",
                     "How texts become tokens.",
                     false,
                     TokensSpec::decode,
-                ),
-                false => TokensSpec::default(),
+                )
+            } else {
+                TokensSpec::default()
             },
             format,
             path,

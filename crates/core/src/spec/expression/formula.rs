@@ -63,12 +63,13 @@ impl Formula {
         if let Some(asked) = asked.filter(|rest| rest.starts_with('(')) {
             let name = in_parentheses(asked).unwrap_or_default().trim();
             let is_key = !name.is_empty() && name.chars().all(|c| is_word(c) || "-/".contains(c));
-            return match is_key {
-                true => Ok(Self::IsSet(name.to_owned())),
-                false => Err((
+            return if is_key {
+                Ok(Self::IsSet(name.to_owned()))
+            } else {
+                Err((
                     format!("`{source}` does not name one key"),
                     "write it as in `is_set(optimizer.momentum)`".into(),
-                )),
+                ))
             };
         }
         Ok(Self::Leaf(source.to_owned()))

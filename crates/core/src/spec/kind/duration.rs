@@ -26,9 +26,10 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         return Err(units.into());
     }
     let duration = humantime::parse_duration(text).map_err(|_| units.to_owned())?;
-    match duration <= LONGEST {
-        true => Ok(duration),
-        false => Err(format!("write at most \"365d\"; {units}")),
+    if duration <= LONGEST {
+        Ok(duration)
+    } else {
+        Err(format!("write at most \"365d\"; {units}"))
     }
 }
 

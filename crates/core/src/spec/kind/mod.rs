@@ -359,10 +359,13 @@ impl Kind {
             (Kind::Bool, Value::Str(s)) if s == "true" || s == "false" => Err(Box::new(
                 wrong_type().help(format!("write {s} without quotes")),
             )),
-            (Kind::Int(min, max), Value::Int(v)) => match (min..=max).contains(&v) {
-                true => Ok(()),
-                false => Err(Box::new(out_of_range())),
-            },
+            (Kind::Int(min, max), Value::Int(v)) => {
+                if (min..=max).contains(&v) {
+                    Ok(())
+                } else {
+                    Err(Box::new(out_of_range()))
+                }
+            }
             (Kind::Int(min, max), Value::Float(v))
                 if v.fract() == 0.0 && v.abs() < 1e15 && (min..=max).contains(&&(*v as i64)) =>
             {
@@ -370,9 +373,10 @@ impl Kind {
             }
             (Kind::Float { .. }, Value::Int(_) | Value::Float(_)) => {
                 let v: f64 = Scalar::from_value(&node.value);
-                match self.allows(v) {
-                    true => Ok(()),
-                    false => Err(Box::new(out_of_range())),
+                if self.allows(v) {
+                    Ok(())
+                } else {
+                    Err(Box::new(out_of_range()))
                 }
             }
             (Kind::Int(..) | Kind::Float { .. }, Value::Str(s)) if self.takes_text(s) => Err(
@@ -416,9 +420,10 @@ impl Kind {
             (Kind::Objective, Value::Str(s)) => match Objective::parse(s) {
                 Ok(_) => Ok(()),
                 Err(help) => {
-                    let message = match s.starts_with("test/") {
-                        true => format!("`{path}` is `{s}`, and the test split decides nothing"),
-                        false => format!("unknown value `{s}` for `{path}`"),
+                    let message = if s.starts_with("test/") {
+                        format!("`{path}` is `{s}`, and the test split decides nothing")
+                    } else {
+                        format!("unknown value `{s}` for `{path}`")
                     };
                     let diagnostic = Diagnostic::error("unknown-value", message).at(node.span);
                     Err(Box::new(diagnostic.help(help)))
@@ -479,16 +484,17 @@ impl Kind {
                 }
                 Ok(())
             }
-            (Kind::Tuple { len, .. }, Value::Array(items)) => match items.len() == *len {
-                true => Ok(()),
-                false => {
+            (Kind::Tuple { len, .. }, Value::Array(items)) => {
+                if items.len() == *len {
+                    Ok(())
+                } else {
                     let num = items.len();
                     let message = format!("`{path}` must have {len} items, found {num}");
                     Err(Box::new(
                         Diagnostic::error("out-of-range", message).at(node.span),
                     ))
                 }
-            },
+            }
             (Kind::List { .. }, Value::Int(num)) if path == "experiment.seeds" && *num > 1 => {
                 let shown = |last: i64| (1..=last).map(|seed| seed.to_string()).collect::<Vec<_>>();
                 let several = match *num {

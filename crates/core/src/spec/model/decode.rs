@@ -352,20 +352,20 @@ impl Pool {
             stride: stride.map_or_else(|| kernel_size.clone(), |sizes| each(sizes, dims)),
             kernel_size,
             padding: padding(s, dims),
-            dilation: match max {
-                true => sizes(s, "dilation", "Step inside a window.", dims),
-                false => vec![1; dims],
+            dilation: if max {
+                sizes(s, "dilation", "Step inside a window.", dims)
+            } else {
+                vec![1; dims]
             },
             ceil_mode: {
                 let doc = "Whether a last window that is not full counts.";
                 s.field("ceil_mode", Kind::Bool, doc).or(false)
             },
-            count_include_pad: match max {
-                true => true,
-                false => {
-                    let doc = "Whether the zeros around count in a mean.";
-                    s.field("count_include_pad", Kind::Bool, doc).or(true)
-                }
+            count_include_pad: if max {
+                true
+            } else {
+                let doc = "Whether the zeros around count in a mean.";
+                s.field("count_include_pad", Kind::Bool, doc).or(true)
             },
         }
     }

@@ -419,12 +419,11 @@ impl Expander<'_> {
         let first_new = self.findings.diagnostics.0.len();
         let decode = |s: &mut Section<'_>| {
             let common = Common::decode(s);
-            let kind = match is_group {
-                true => {
-                    let _: String = s.field("type", Kind::Text, "").required();
-                    None
-                }
-                false => Some(LayerKind::decode(s)),
+            let kind = if is_group {
+                let _: String = s.field("type", Kind::Text, "").required();
+                None
+            } else {
+                Some(LayerKind::decode(s))
             };
             (common, kind)
         };
@@ -454,9 +453,10 @@ impl Expander<'_> {
                     span: match (is_in_preset(span), self.preset) {
                         (true, Some((_, place))) => place,
                         _ => table.get("type").map_or(span, |entry| {
-                            match is_in_preset(entry.node.span) {
-                                true => span,
-                                false => entry.node.span,
+                            if is_in_preset(entry.node.span) {
+                                span
+                            } else {
+                                entry.node.span
                             }
                         }),
                     },

@@ -21,9 +21,10 @@ impl Resolver<'_> {
             Diagnostic::error("environment", message).at(span)
         };
         if !self.references.is_path(path) {
-            let set = match path.contains('[') {
-                true => String::new(),
-                false => format!(", or give it with `--set {path}=…`"),
+            let set = if path.contains('[') {
+                String::new()
+            } else {
+                format!(", or give it with `--set {path}=…`")
             };
             let keys = self
                 .references

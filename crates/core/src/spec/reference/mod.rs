@@ -193,9 +193,10 @@ impl<'a> References<'a> {
 }
 
 fn joined(above: &str, key: &str) -> String {
-    match above.is_empty() {
-        true => key.to_owned(),
-        false => format!("{above}.{key}"),
+    if above.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{above}.{key}")
     }
 }
 

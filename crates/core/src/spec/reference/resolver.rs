@@ -190,9 +190,10 @@ impl Resolver<'_> {
     fn resolved(&self, path: &str, text: &str, node: &Node) -> Result<(Node, Fate), Failure> {
         let in_layers = is_in_layers(path);
         let Some(parts) = parts(text) else {
-            return match in_layers {
-                true => Ok((node.clone(), Fate::default())),
-                false => Err(Some(Box::new(unclosed(text, node.span)))),
+            return if in_layers {
+                Ok((node.clone(), Fate::default()))
+            } else {
+                Err(Some(Box::new(unclosed(text, node.span))))
             };
         };
         let names = Scope {
@@ -233,10 +234,7 @@ impl Resolver<'_> {
         };
         // In layers the text is taken apart once more.
         let is_read_again = in_layers || self.as_text;
-        let again = |node: Node| match is_read_again {
-            true => escape(node),
-            false => node,
-        };
+        let again = |node: Node| if is_read_again { escape(node) } else { node };
         if let [Part::Expression(inner)] = parts
             && is_ours(inner)
         {
@@ -311,9 +309,12 @@ impl Resolver<'_> {
                 return Err(refuse(inner, span, (message, help)));
             }
         }
-        Ok(written_out(inner, &|name| match name.contains('.') {
-            true => literal(&names.value(name).ok()?.value),
-            false => None,
+        Ok(written_out(inner, &|name| {
+            if name.contains('.') {
+                literal(&names.value(name).ok()?.value)
+            } else {
+                None
+            }
         }))
     }
 }
@@ -341,10 +342,10 @@ impl Names for Scope<'_> {
         }
         let (node, fate) = self.resolver.find(name)?;
         self.fate.set(self.fate.get().and(fate));
-        match fate == Fate::default() {
-            true => Ok(node),
-            // What this comes to is not looked at.
-            false => Err((String::new(), String::new())),
+        if fate == Fate::default() {
+            Ok(node)
+        } else {
+            Err((String::new(), String::new()))
         }
     }
 }

@@ -185,9 +185,10 @@ impl Renderer<'_> {
 
     /// What is said of a key that an axis sets.
     fn mark(&self, path: &str) -> String {
-        match self.axes.iter().any(|axis| axis == path) {
-            true => ", an axis".into(),
-            false => String::new(),
+        if self.axes.iter().any(|axis| axis == path) {
+            ", an axis".into()
+        } else {
+            String::new()
         }
     }
 
@@ -260,9 +261,10 @@ impl Renderer<'_> {
                 continue;
             };
             let is_here = leaf.span == own || leaf.span.source == own.source;
-            words.push(match is_here {
-                true => more,
-                false => format!("{key}{} {more}", self.line(leaf.span)),
+            words.push(if is_here {
+                more
+            } else {
+                format!("{key}{} {more}", self.line(leaf.span))
             });
         }
         let mut seen: Vec<String> = Vec::new();
@@ -378,8 +380,9 @@ fn aligned(lines: &[Line]) -> String {
 }
 
 fn joined(above: &str, key: &str) -> String {
-    match above.is_empty() {
-        true => key.to_owned(),
-        false => format!("{above}.{key}"),
+    if above.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{above}.{key}")
     }
 }

@@ -146,15 +146,14 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
     }
     if trials.iter().all(|trial| sample(trial, &value).is_none()) {
         let known = measured(sources);
-        let what = match COSTS.contains(&value.as_str()) {
-            true => {
-                "a saved report does not have it for each seed; name the experiment's folder".into()
-            }
-            false => nearest_first(
+        let what = if COSTS.contains(&value.as_str()) {
+            "a saved report does not have it for each seed; name the experiment's folder".into()
+        } else {
+            nearest_first(
                 &value,
                 &known,
                 format!("what was measured: {}", list(&known)),
-            ),
+            )
         };
         if let Some(mixed) = trials.iter().find(|trial| trial.has_mixed_data()) {
             return Err((
@@ -207,13 +206,15 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
             Some((a, b)) => Some(pareto::front(&ranked, &measured(sources), a, b)?),
             None => None,
         },
-        backends: match is_common {
-            true => backends(sources, &value, direction),
-            false => Vec::new(),
+        backends: if is_common {
+            backends(sources, &value, direction)
+        } else {
+            Vec::new()
         },
-        effects: match is_common {
-            true => axis_effects(&trials, &axes, &value),
-            false => Vec::new(),
+        effects: if is_common {
+            axis_effects(&trials, &axes, &value)
+        } else {
+            Vec::new()
         },
         trials: {
             let mut trials = compared(
@@ -428,9 +429,10 @@ fn compared(
     let base_values = base.map_or::<&[_], _>(&[], |base| base.values(value));
     let mut samples = keyed(&[base_values].into_iter().chain(others).collect::<Vec<_>>());
     let base_values = samples.remove(0);
-    let num_comparisons = match baseline.is_picked {
-        true => (samples.len() + 1) * samples.len() / 2,
-        false => samples.len(),
+    let num_comparisons = if baseline.is_picked {
+        (samples.len() + 1) * samples.len() / 2
+    } else {
+        samples.len()
     };
     let found = verdicts(&base_values, &samples, direction, alpha, num_comparisons);
     let mut found = found.unwrap_or_default().into_iter();

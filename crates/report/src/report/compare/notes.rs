@@ -173,9 +173,10 @@ impl Facts<'_> {
     fn shares(&self, other: &Self, split: &str) -> bool {
         let (own, others) = (self.digest(split), other.digest(split));
         let is_part = |of: &[_], all: &[_]| of.iter().all(|digest| all.contains(digest));
-        match own.len() < others.len() {
-            true => !own.is_empty() && is_part(&own, &others),
-            false => own.is_empty() || (!others.is_empty() && is_part(&others, &own)),
+        if own.len() < others.len() {
+            !own.is_empty() && is_part(&own, &others)
+        } else {
+            own.is_empty() || (!others.is_empty() && is_part(&others, &own))
         }
     }
 

@@ -40,9 +40,10 @@ pub fn front(ranked: &[&Trial], measured: &[String], a: &str, b: &str) -> Result
         }
     }
     if points.is_empty() {
-        let wrong = match ranked.iter().any(|trial| number(trial, a).is_some()) {
-            true => b,
-            false => a,
+        let wrong = if ranked.iter().any(|trial| number(trial, a).is_some()) {
+            b
+        } else {
+            a
         };
         return Err(unknown(wrong, measured));
     }

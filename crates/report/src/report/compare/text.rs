@@ -142,9 +142,10 @@ fn ranked_columns(comparison: &Comparison, with_costs: bool) -> Columns {
         "#".to_owned(),
         "trial".into(),
         "n".into(),
-        match comparison.is_common {
-            true => comparison.value.clone(),
-            false => format!("{} †", comparison.value),
+        if comparison.is_common {
+            comparison.value.clone()
+        } else {
+            format!("{} †", comparison.value)
         },
     ];
     head.extend(["95 % interval", "difference", "verdict"].map(str::to_owned));
@@ -213,9 +214,10 @@ fn folds(comparison: &Comparison) -> Option<usize> {
 /// What the verdicts are against, and how sure they are.
 fn basis(comparison: &Comparison) -> String {
     let Some(baseline) = &comparison.baseline else {
-        return match comparison.is_common {
-            true => "There is one trial alone, so nothing is compared.".into(),
-            false => "† The losses of trials are those of different functions.".into(),
+        return if comparison.is_common {
+            "There is one trial alone, so nothing is compared.".into()
+        } else {
+            "† The losses of trials are those of different functions.".into()
         };
     };
     let verdict = comparison
@@ -223,11 +225,10 @@ fn basis(comparison: &Comparison) -> String {
         .iter()
         .find_map(|trial| trial.verdict.as_ref());
     let num = verdict.map_or(0, |verdict| verdict.num_comparisons);
-    let picked = match baseline.is_picked {
-        true => {
-            ", the highest ranked: it was picked for its values, so all pairs of trials count; `--baseline` names another"
-        }
-        false => "",
+    let picked = if baseline.is_picked {
+        ", the highest ranked: it was picked for its values, so all pairs of trials count; `--baseline` names another"
+    } else {
+        ""
     };
     let num = match num {
         1 => "1 comparison".to_owned(),
@@ -238,12 +239,13 @@ fn basis(comparison: &Comparison) -> String {
         .iter()
         .filter_map(|trial| trial.sample.as_ref());
     let mut repeats = samples.flat_map(|sample| &sample.by_seed);
-    let (by, caution) = match repeats.any(|(repeat, _)| repeat.fold.is_some()) {
-        true => (
+    let (by, caution) = if repeats.any(|(repeat, _)| repeat.fold.is_some()) {
+        (
             "by seed and fold where these are",
             " Folds share most of their training items, so verdicts over them claim more than they should (Nadeau and Bengio, 2003).",
-        ),
-        false => ("by seed where seeds are", ""),
+        )
+    } else {
+        ("by seed where seeds are", "")
     };
     format!(
         "Verdicts are against `{}`{picked}. Differences are paired {by} common; exact tests; claims are wrong with a probability of at most {} for {num} together (Holm). \"No difference shown\" is no claim that there is none.{caution}",

@@ -87,9 +87,10 @@ fn bar(trial: &Trial, value: f64, text: String, mark: Option<f64>) -> Bar {
 fn bar_plot(label: &str, all: impl Iterator<Item = Bar>) -> Option<Figure> {
     let all: Vec<Bar> = all.collect();
     let shown = &all[..all.len().min(MAX_BARS)];
-    let which = match all.len() > MAX_BARS {
-        true => format!(", of the {MAX_BARS} highest ranked trials"),
-        false => String::new(),
+    let which = if all.len() > MAX_BARS {
+        format!(", of the {MAX_BARS} highest ranked trials")
+    } else {
+        String::new()
     };
     let svg = bars(&Bars {
         description: &format!("{label}, of {} trials", shown.len()),

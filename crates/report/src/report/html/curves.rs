@@ -59,9 +59,10 @@ pub fn curves(report: &Report) -> Vec<Figure> {
 }
 
 fn ema(lines: &[Line]) -> &'static str {
-    match lines.iter().any(|line| line.stroke == Stroke::Dotted) {
-        true => ", dotted on valid by the averaged weights",
-        false => "",
+    if lines.iter().any(|line| line.stroke == Stroke::Dotted) {
+        ", dotted on valid by the averaged weights"
+    } else {
+        ""
     }
 }
 

@@ -78,12 +78,13 @@ pub fn residuals(report: &Report) -> Vec<Figure> {
     else {
         return Vec::new();
     };
-    let which = match points.len() as u64 == *num_items {
-        true => String::new(),
-        false => format!(
+    let which = if points.len() as u64 == *num_items {
+        String::new()
+    } else {
+        format!(
             " {} of {num_items} items: spread over the targets, with the worst.",
             points.len()
-        ),
+        )
     };
     let mut figures = Vec::new();
     for (at, target) in targets.iter().enumerate().take(MAX_TARGETS) {

@@ -84,8 +84,9 @@ pub fn which(report: &Report) -> String {
     let num = trials
         .filter(|trial| report.objective_of(trial).is_some())
         .count();
-    match num > MAX_POINTS {
-        true => format!(" Of the {MAX_POINTS} highest ranked of {num} trials."),
-        false => String::new(),
+    if num > MAX_POINTS {
+        format!(" Of the {MAX_POINTS} highest ranked of {num} trials.")
+    } else {
+        String::new()
     }
 }

@@ -52,10 +52,13 @@ pub fn cell(run: &Run<'_>, name: &str) -> String {
             .memory
             .map_or("-".into(), |memory| show_bytes(memory.measured.bytes())),
         ("age", Some(secs)) => age(secs),
-        ("adjusted", _) => match run.entry.is_adjusted {
-            true => "yes".into(),
-            false => "no".into(),
-        },
+        ("adjusted", _) => {
+            if run.entry.is_adjusted {
+                "yes".into()
+            } else {
+                "no".into()
+            }
+        }
         _ => match &value {
             Json::Number(number) if number.is_f64() && !is_setting(run, name) => {
                 short_number(number.as_f64().unwrap_or_default())

@@ -150,9 +150,12 @@ impl Group {
     /// The best value, if there is any.
     fn best(&self) -> Option<f64> {
         let values = self.values.iter().copied().filter(|_| !self.is_mixed);
-        values.reduce(|best, value| match self.objective.is_better(value, best) {
-            true => value,
-            false => best,
+        values.reduce(|best, value| {
+            if self.objective.is_better(value, best) {
+                value
+            } else {
+                best
+            }
         })
     }
 }

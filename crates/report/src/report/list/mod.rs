@@ -178,9 +178,10 @@ pub fn list(indexes: &[Index], query: &Query, form: Form, now_ms: u64) -> Result
             is_of_several_losses(metric, &index.plan.axes)
         })
     });
-    let note = match shows_test && trials.any(|trial| Some(trial) != first) {
-        true => Some(TEST_NOTE),
-        false => is_order_of_losses.then_some(LOSSES_NOTE),
+    let note = if shows_test && trials.any(|trial| Some(trial) != first) {
+        Some(TEST_NOTE)
+    } else {
+        is_order_of_losses.then_some(LOSSES_NOTE)
     };
     let mut notes: Vec<String> = note.map(str::to_owned).into_iter().collect();
     notes.extend(by_trial.warnings(&runs));

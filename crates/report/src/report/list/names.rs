@@ -153,9 +153,10 @@ impl Known {
             }
             for (key, value) in &index.settings {
                 let is_same = |other: &Index| other.settings.get(key) == Some(value);
-                match indexes.iter().all(is_same) {
-                    true => add(&mut shared, key),
-                    false => add(&mut varied, key),
+                if indexes.iter().all(is_same) {
+                    add(&mut shared, key)
+                } else {
+                    add(&mut varied, key)
                 }
             }
         }

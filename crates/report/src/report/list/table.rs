@@ -41,12 +41,11 @@ pub fn fit(mut columns: Columns, width: Option<u16>) -> String {
                 row.push_str(GAP);
             }
             let len = cell.chars().count();
-            match len > *width {
-                true => row.push_str(&cut(cell, len, *width)),
-                false => {
-                    row.push_str(cell);
-                    row.extend(std::iter::repeat_n(' ', width - len));
-                }
+            if len > *width {
+                row.push_str(&cut(cell, len, *width))
+            } else {
+                row.push_str(cell);
+                row.extend(std::iter::repeat_n(' ', width - len));
             }
         }
         text.push_str(row.trim_end());

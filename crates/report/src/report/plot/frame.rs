@@ -80,9 +80,12 @@ impl Frame {
             );
         }
         svg.line("axis", (left, bottom), (right, bottom));
-        let of = |label: &str, is_log| match is_log {
-            true => format!("{label} (log)"),
-            false => label.to_owned(),
+        let of = |label: &str, is_log| {
+            if is_log {
+                format!("{label} (log)")
+            } else {
+                label.to_owned()
+            }
         };
         svg.text(
             "label",

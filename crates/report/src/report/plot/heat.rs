@@ -53,9 +53,10 @@ pub fn heat(plot: &Heat) -> String {
     };
     let room = (width / CHAR) as usize;
     // Names that do not fit side by side are left out; the pointer still shows them.
-    let every = match num_columns > MOST_NUMBERED {
-        true => num_columns.div_ceil(12),
-        false => 1,
+    let every = if num_columns > MOST_NUMBERED {
+        num_columns.div_ceil(12)
+    } else {
+        1
     };
     let (top, right) = (24.0, left + width * num_columns as f64);
     let bottom = top + height * num_rows as f64;
@@ -70,9 +71,10 @@ pub fn heat(plot: &Heat) -> String {
     let (low, high) = range(values).unwrap_or((0.0, 1.0));
     let span = 0.5 * high - 0.5 * low;
     let shade = |value: f64| {
-        let share = match span > 0.0 {
-            true => ((0.5 * value - 0.5 * low) / span).clamp(0.0, 1.0),
-            false => 0.5,
+        let share = if span > 0.0 {
+            ((0.5 * value - 0.5 * low) / span).clamp(0.0, 1.0)
+        } else {
+            0.5
         };
         if plot.is_low_dark { 1.0 - share } else { share }
     };

@@ -45,9 +45,12 @@ pub fn is_log_apt(values: impl Iterator<Item = f64>) -> bool {
 /// The smallest and the largest of the finite values.
 pub fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let finite = values.filter(|value| value.is_finite());
-    let finite = finite.map(|value| match value.abs() < SMALLEST {
-        true => 0.0,
-        false => value.clamp(-LARGEST, LARGEST),
+    let finite = finite.map(|value| {
+        if value.abs() < SMALLEST {
+            0.0
+        } else {
+            value.clamp(-LARGEST, LARGEST)
+        }
     });
     finite.fold(None, |range, value| match range {
         None => Some((value, value)),
@@ -61,14 +64,16 @@ impl Scale {
     pub fn over(values: impl Iterator<Item = f64>, is_log: bool, from: f64, to: f64) -> Self {
         let (low, high) = range(values).unwrap_or((0.0, 1.0));
         let is_log = is_log && low > 0.0;
-        let (low, high) = match is_log {
-            true => (low.log10(), high.log10()),
-            false => (low, high),
+        let (low, high) = if is_log {
+            (low.log10(), high.log10())
+        } else {
+            (low, high)
         };
         // One value, or as good as one: digits beyond these could not be written.
-        let least = match is_log {
-            true => 1e-6,
-            false => low.abs().max(high.abs()) * 1e-9,
+        let least = if is_log {
+            1e-6
+        } else {
+            low.abs().max(high.abs()) * 1e-9
         };
         let (low, high) = match high - low > least {
             true => (low, high),
@@ -125,9 +130,10 @@ impl Scale {
 
     /// About `num` round values between the ends, ascending.
     pub fn ticks(&self, num: usize) -> Vec<Tick> {
-        match self.is_log {
-            true => self.log_ticks(num),
-            false => linear_ticks(self.low, self.high, num),
+        if self.is_log {
+            self.log_ticks(num)
+        } else {
+            linear_ticks(self.low, self.high, num)
         }
     }
 

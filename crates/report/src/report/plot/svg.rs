@@ -238,13 +238,13 @@ pub fn escape(text: &str) -> String {
 
 /// The first `most` characters, the last of them an ellipsis if something is cut off.
 pub fn cut(text: &str, most: usize) -> String {
-    match text.chars().count() <= most {
-        true => text.to_owned(),
-        false => text
-            .chars()
+    if text.chars().count() <= most {
+        text.to_owned()
+    } else {
+        text.chars()
             .take(most.saturating_sub(1))
             .chain(['…'])
-            .collect(),
+            .collect()
     }
 }
 

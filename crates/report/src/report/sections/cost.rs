@@ -43,9 +43,10 @@ pub fn backends(report: &Report) -> Option<Section> {
     }
     let table = backend_rows(&report.backends, &report.objective, report.folds);
     let f64 = Precision::F64.name();
-    let but = match report.trials.iter().any(|trial| trial.precision == f64) {
-        true => ", but for those in f64, which draw their own",
-        false => "",
+    let but = if report.trials.iter().any(|trial| trial.precision == f64) {
+        ", but for those in f64, which draw their own"
+    } else {
+        ""
     };
     Some(Section::new("backends", "By backend").columns(table).note(format!(
         "Each trial against the same on its first backend: the difference of the means with its verdict, how many times faster an epoch's training is (the median epoch of each run, without validation), and how many times the memory it held at its peak, of the process on the CPU and of the device's pool on a GPU. All see the same batches and begin with the same weights{but}.",
@@ -68,10 +69,7 @@ pub fn memory(report: &Report) -> Option<Section> {
     let names = [vec!["trial"], measured::names(of_cards)].concat();
     let names = names.into_iter().map(str::to_owned).collect();
     (!rows.is_empty()).then(|| {
-        let card = match of_cards {
-            true => ", and of the card by whichever process, as its driver says",
-            false => "",
-        };
+        let card = if of_cards { ", and of the card by whichever process, as its driver says" } else { "" };
         Section::new("memory", "Memory").table(names, rows).note(format!(
             "The peak over a trial's runs as counted beforehand, as foretold by measurements (`runner memory --calibrate`), and as measured: the process without mapped files; and what is in use and reserved of the device's pool, on the CPU of the process{card}. The error is that of the better forecast against what is reserved.",
         ))

@@ -115,12 +115,13 @@ fn confusion(of: &Selected, found: &Confusion, what: &str) -> Option<Section> {
             share(pair.count as f64 / pair.of as f64),
         ]
     });
-    Some(match pairs.is_empty() {
-        true => section.note("No class is taken for another."),
-        false => section.table(
+    Some(if pairs.is_empty() {
+        section.note("No class is taken for another.")
+    } else {
+        section.table(
             head(["class", "taken for", what, "of the class"]),
             rows.collect(),
-        ),
+        )
     })
 }
 

@@ -85,9 +85,10 @@ impl Layout {
     /// The bytes of a value as a word, the lowest bits those of the value.
     fn word(self, bytes: &[u8]) -> u64 {
         let push = |word: u64, byte: &u8| word << 8 | u64::from(*byte);
-        match self.big_endian {
-            true => bytes.iter().fold(0, push),
-            false => bytes.iter().rev().fold(0, push),
+        if self.big_endian {
+            bytes.iter().fold(0, push)
+        } else {
+            bytes.iter().rev().fold(0, push)
         }
     }
 
@@ -124,11 +125,12 @@ fn check(value: f64, missing_is_bad: bool) -> Result<(), String> {
         return Err(format!("it holds {value}, which is not a finite number"));
     }
     // Networks compute with 32 bits.
-    match value.abs() > f64::from(f32::MAX) {
-        true => Err(format!(
+    if value.abs() > f64::from(f32::MAX) {
+        Err(format!(
             "it holds {value:e}, which is too large for a number of 32 bits"
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 
@@ -180,9 +182,12 @@ mod tests {
     #[test]
     fn every_type_in_either_order() {
         for big in [false, true] {
-            let bytes = |le: &[u8]| match big {
-                true => le.iter().rev().copied().collect::<Vec<u8>>(),
-                false => le.to_vec(),
+            let bytes = |le: &[u8]| {
+                if big {
+                    le.iter().rev().copied().collect::<Vec<u8>>()
+                } else {
+                    le.to_vec()
+                }
             };
             let whole = |element, le: &[u8]| {
                 convert(element, big, &bytes(le))

@@ -258,11 +258,12 @@ fn plain(error: &ImageError) -> String {
         || ["nexpected end of", "Not enough bytes"]
             .iter()
             .any(|words| text.contains(words));
-    match is_end {
-        true => "is damaged: it ends too early".into(),
-        false => format!(
+    if is_end {
+        "is damaged: it ends too early".into()
+    } else {
+        format!(
             "is damaged: the decoder says \"{}\"",
             text.trim_end_matches('.')
-        ),
+        )
     }
 }

@@ -39,9 +39,10 @@ pub struct Listing {
 /// Lists the pictures: folders in the order as given, what is in them by name.
 pub fn list(files: &FilesSpec, masks: &Targets) -> Result<Listing, DataError> {
     let mut paths = [&masks.path, &masks.valid_path, &masks.test_path].into_iter();
-    match paths.all(|paths| paths.is_empty()) {
-        true => with_classes(files),
-        false => with_masks(files, masks),
+    if paths.all(|paths| paths.is_empty()) {
+        with_classes(files)
+    } else {
+        with_masks(files, masks)
     }
 }
 
@@ -120,13 +121,14 @@ fn class_folders(folder: &Path) -> Result<Vec<(String, PathBuf)>, DataError> {
             EntryKind::Other => {}
         }
     }
-    match classes.is_empty() {
-        true => Err(DataError::new(format!(
+    if classes.is_empty() {
+        Err(DataError::new(format!(
             "`{}` holds no folders: there is to be one of pictures for each class",
             folder.display()
         ))
-        .help("for pictures with masks write `target_path`")),
-        false => Ok(classes),
+        .help("for pictures with masks write `target_path`"))
+    } else {
+        Ok(classes)
     }
 }
 

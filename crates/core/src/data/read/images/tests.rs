@@ -537,9 +537,10 @@ fn damage_is_refused_in_words() {
             let mut bytes = whole.clone();
             let (start, len) = (rng.random_range(8..bytes.len()), rng.random_range(1..40));
             let end = (start + len).min(bytes.len());
-            match rng.random() {
-                true => drop(bytes.drain(start..end)),
-                false => bytes[start..end].fill(0xff),
+            if rng.random() {
+                drop(bytes.drain(start..end))
+            } else {
+                bytes[start..end].fill(0xff)
             }
             hold(&bytes);
         }

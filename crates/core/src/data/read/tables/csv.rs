@@ -418,10 +418,11 @@ impl Lines {
             other => std::io::Error::other(format!("{other:?}")),
         };
         let shown = self.path.display();
-        Err(match self.taken.load(Ordering::Relaxed) > source::MAX_ROW {
-            true => DataError::new(format!("`{shown}:{line}`: {error} begins here"))
-                .help("close the quotes: a quote that is left open takes in all rows behind it"),
-            false => broken(&self.path, &error),
+        Err(if self.taken.load(Ordering::Relaxed) > source::MAX_ROW {
+            DataError::new(format!("`{shown}:{line}`: {error} begins here"))
+                .help("close the quotes: a quote that is left open takes in all rows behind it")
+        } else {
+            broken(&self.path, &error)
         })
     }
 }

@@ -175,15 +175,16 @@ impl Columns {
 
     /// Refuses more columns than can be meant.
     pub fn check_number(&self, path: &Path) -> Result<(), DataError> {
-        match self.seen.len() > MAX_COLUMNS {
-            true => Err(DataError::new(format!(
+        if self.seen.len() > MAX_COLUMNS {
+            Err(DataError::new(format!(
                 "`{}` has more than {MAX_COLUMNS} columns",
                 path.display()
             ))
             .help(
                 "give keys that all rows share; many numbers of a row may be a list under one key",
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 
@@ -357,9 +358,10 @@ impl Seen {
             self.first_text = Some((number, shorten(&text)));
         }
         self.all_whole &= whole;
-        let limit = match forced || self.all_dates {
-            true => MAX_CATEGORIES,
-            false => MAX_NAMES,
+        let limit = if forced || self.all_dates {
+            MAX_CATEGORIES
+        } else {
+            MAX_NAMES
         };
         if !self.all_dates && self.names.is_none() {
             return;
@@ -407,9 +409,10 @@ impl Seen {
             }
             _ => None,
         };
-        let limit = match forced || self.all_dates {
-            true => MAX_CATEGORIES,
-            false => MAX_NAMES,
+        let limit = if forced || self.all_dates {
+            MAX_CATEGORIES
+        } else {
+            MAX_NAMES
         };
         if self.names.as_ref().is_some_and(|names| names.len() > limit) {
             self.names = None;
@@ -473,12 +476,13 @@ impl Seen {
         let most = self.shapes.values().max().copied();
         let shape = self.shapes.iter().find(|(_, num)| Some(**num) == most);
         let shape = shape.map(|(shape, _)| shape.clone()).unwrap_or_default();
-        let (shape, is_padded) = match shape.is_empty() {
-            true => (
+        let (shape, is_padded) = if shape.is_empty() {
+            (
                 vec![self.longest_list],
                 self.longest_list != self.shortest_list,
-            ),
-            false => (shape, false),
+            )
+        } else {
+            (shape, false)
         };
         if shape.contains(&0) {
             return Err(
@@ -487,9 +491,10 @@ impl Seen {
             );
         }
         let is_whole = self.lists_are_whole && forced.is_none();
-        let kind = match is_whole {
-            true => ColumnKind::Whole,
-            false => ColumnKind::Numbers,
+        let kind = if is_whole {
+            ColumnKind::Whole
+        } else {
+            ColumnKind::Numbers
         };
         Ok(Decided {
             column: Column { name, kind, shape },

@@ -207,9 +207,10 @@ impl Iterator for Lines {
                 Ok(_) => {}
                 Err(error) => return Some(Err(broken(&self.path, &error))),
             }
-            let start = match self.number == 1 && line.starts_with("\u{feff}".as_bytes()) {
-                true => 3,
-                false => 0,
+            let start = if self.number == 1 && line.starts_with("\u{feff}".as_bytes()) {
+                3
+            } else {
+                0
             };
             let content = line[start..].trim_ascii();
             if !content.is_empty() {

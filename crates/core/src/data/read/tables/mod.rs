@@ -269,9 +269,10 @@ fn look<T: Table>(
         own.check_lists(|number| T::place(path, number))
             .map_err(|error| error.or_key(part.key()))?;
         if own.rows == 0 {
-            let rows = match any_wrong {
-                true => "no row that can be decoded",
-                false => "no rows",
+            let rows = if any_wrong {
+                "no row that can be decoded"
+            } else {
+                "no rows"
             };
             return Err(DataError::new(format!("`{}` has {rows}", path.display()))
                 .key(part.key())
@@ -352,9 +353,10 @@ fn batches<T: Table>(
             bytes = 0;
         }
     }
-    match batch.is_empty() {
-        true => Ok(()),
-        false => show(batch),
+    if batch.is_empty() {
+        Ok(())
+    } else {
+        show(batch)
     }
 }
 

@@ -22,13 +22,12 @@ pub fn open(path: &Path, seen: &Arc<AtomicU64>) -> Result<Limited, DataError> {
         seen: Arc::clone(seen),
     };
     let reader = BufReader::with_capacity(1 << 18, counted);
-    let inner: Box<dyn BufRead> = match path.extension().is_some_and(|e| e == "gz") {
-        true => {
-            let unpacked = flate2::bufread::MultiGzDecoder::new(reader);
-            let unpacked = Bounded::new(unpacked, path);
-            Box::new(BufReader::with_capacity(1 << 18, unpacked))
-        }
-        false => Box::new(reader),
+    let inner: Box<dyn BufRead> = if path.extension().is_some_and(|e| e == "gz") {
+        let unpacked = flate2::bufread::MultiGzDecoder::new(reader);
+        let unpacked = Bounded::new(unpacked, path);
+        Box::new(BufReader::with_capacity(1 << 18, unpacked))
+    } else {
+        Box::new(reader)
     };
     Ok(Limited {
         inner,

@@ -86,9 +86,10 @@ fn show(records: Result<Records, DataError>) -> String {
             ColumnKind::Doubles => "doubles".into(),
             other => other.show().into(),
         };
-        let shape = match column.shape.is_empty() {
-            true => String::new(),
-            false => format!(" {:?}", column.shape),
+        let shape = if column.shape.is_empty() {
+            String::new()
+        } else {
+            format!(" {:?}", column.shape)
         };
         write!(shown, "{}: {kind}{shape} =", column.name).unwrap();
         for item in 0..records.len() {
@@ -306,9 +307,10 @@ fn files_must_have_the_same_columns() {
         ("cut.csv.gz", "a.csv"),
         ("no.csv.gz", "a.csv"),
     ] {
-        let format = match first.ends_with("jsonl") {
-            true => Format::JsonLines,
-            false => csv(',', true),
+        let format = if first.ends_with("jsonl") {
+            Format::JsonLines
+        } else {
+            csv(',', true)
         };
         let mut files = spec(format, &at(first));
         files.test_path = vec![at(second).display().to_string()];
