@@ -1,0 +1,10 @@
+//! Weights and networks in the forms of other programs.
+//!
+//! A format is read into, and written from, [`tensors::Tensors`]. Readers and writers work on bytes: which file they
+//! belong to, and what a network computes with them, is for the callers. Every input is untrusted: sizes are checked
+//! before anything is allocated for them.
+
+#![warn(missing_docs)]
+
+pub mod onnx;
+pub mod tensors;
