@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use burn_runner::event::{Epoch, Event, Metrics, Outcome, Started};
 use burn_runner::export::table::{Columns, Format, Rows, TableWriter};
@@ -11,6 +10,7 @@ use burn_runner::plan::RunPlan;
 use burn_runner::record::{RunFolder, RunRecord, Times};
 use serde_json::{Value as Json, json};
 
+use super::support::peers::python_with;
 use super::support::{IRIS, plan};
 
 /// Two trials with an axis that wants quotes, and an axis over lists.
@@ -283,41 +283,16 @@ fn a_loss_that_is_no_number_is_none_in_json() {
     );
 }
 
-/// A Python with TensorBoard: that of `RUNNER_PYTHON`, or the system's. Without one the test passes over with a word,
-/// unless `RUNNER_REQUIRE_TENSORBOARD` says that it must be there.
-fn python_with_tensorboard() -> Option<String> {
-    let python = std::env::var("RUNNER_PYTHON").unwrap_or_else(|_| "python3".into());
-    let found = Command::new(&python)
-        .args(["-c", "import tensorboard"])
-        .output();
-    if found.is_ok_and(|output| output.status.success()) {
-        return Some(python);
-    }
-    assert!(
-        std::env::var_os("RUNNER_REQUIRE_TENSORBOARD").is_none(),
-        "TensorBoard is required: `{python}` cannot import it"
-    );
-    eprintln!("passed over: `{python}` has no TensorBoard");
-    None
-}
-
 #[test]
 fn tensorboard_reads_all_of_it() {
-    let Some(python) = python_with_tensorboard() else {
+    let Some(python) = python_with(&["tensorboard"]) else {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
     let run = record(folder.path(), runs().remove(1), 3, Some(Outcome::Completed));
     tensorboard::write(&folder.path().join("events"), &run).unwrap();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tensorboard_check.py");
-    let output = Command::new(python)
-        .arg(script)
-        .arg(folder.path().join("events"))
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{stderr}");
-    let read: Json = serde_json::from_slice(&output.stdout).unwrap();
+    let read = python.run("tensorboard_check.py", &[&folder.path().join("events")]);
+    let read: Json = serde_json::from_str(&read).unwrap();
     let mut expected = serde_json::Map::new();
     for point in points(&run) {
         let curve = expected.entry(point.key).or_insert_with(|| json!([]));

@@ -1,5 +1,7 @@
 //! What tests share: the program, folders, redaction, and the data that a clone alone does not have.
 
+pub mod peers;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
