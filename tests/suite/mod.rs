@@ -36,6 +36,7 @@ mod orphans;
 mod pages;
 mod parity;
 mod pictures;
+mod planning;
 mod plans;
 mod pooled;
 mod recipe;

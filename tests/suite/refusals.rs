@@ -1,41 +1,9 @@
-//! Every wrong file of `tests/bad` with its exact message, and what is wrong outside of a file.
+//! What is wrong outside of an experiment file, and what a refusal leaves behind. The messages of wrong files are in
+//! `tests/bad`, read by `crates/core/tests/bad.rs`.
 
 use std::fs;
 
-use super::support::{IRIS, cache, folder_with, plan_in, root, run, runner, texts};
-
-/// Files whose message depends on the features of the build.
-const DEPENDS_ON_BUILD: [&str; 1] = ["device_not_compiled"];
-
-#[test]
-fn wrong_files_are_refused_with_place_reason_and_remedy() {
-    let folder = root().join("tests/bad");
-    // Files that others extend are in folders below.
-    let mut files: Vec<_> = fs::read_dir(&folder)
-        .unwrap()
-        .flatten()
-        .map(|e| e.path())
-        .filter(|path| path.is_file())
-        .collect();
-    files.sort();
-    assert!(files.len() >= 80, "the catalogue shrank to {}", files.len());
-    for file in files {
-        let name = file.file_stem().unwrap().to_string_lossy().into_owned();
-        if DEPENDS_ON_BUILD.contains(&name.as_str()) && cfg!(feature = "rocm") {
-            continue;
-        }
-        let text = fs::read_to_string(&file).unwrap();
-        match plan_in(Some(&folder), &format!("{name}.toml"), &text) {
-            Ok(_) => panic!("{name} was accepted"),
-            Err(message) => {
-                // The cache may lie within the checkout.
-                let message = message.replace(&cache().display().to_string(), "[CACHE]");
-                let message = message.replace(&root().display().to_string(), "[ROOT]");
-                insta::assert_snapshot!(name, message);
-            }
-        }
-    }
-}
+use super::support::{IRIS, folder_with, run, runner, texts};
 
 #[test]
 fn a_wrong_file_ends_with_2_and_writes_nothing() {

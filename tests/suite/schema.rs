@@ -6,7 +6,7 @@ use burn_runner::spec::document::Document;
 use burn_runner::spec::schema::experiment_schema;
 use serde_json::Value as Json;
 
-use super::support::{diagnostics, root};
+use super::support::{diagnostics, root, tree};
 
 /// What is wrong with the shape of a file, and not with what its values mean together.
 const STRUCTURE: [&str; 5] = [
@@ -125,11 +125,14 @@ fn is_of(name: &str, value: &Json) -> bool {
     }
 }
 
+/// The experiment files of a folder and, where they are sorted by rule, of the folders in it.
 fn files(folder: &str) -> Vec<std::path::PathBuf> {
-    let entries = fs::read_dir(root().join(folder)).unwrap().flatten();
-    let mut files: Vec<_> = entries.map(|entry| entry.path()).collect();
+    let folder = root().join(folder);
+    let mut files: Vec<_> = tree(&folder)
+        .into_iter()
+        .map(|path| folder.join(path))
+        .collect();
     files.retain(|path| path.extension().is_some_and(|e| e == "toml"));
-    files.sort();
     files
 }
 

@@ -6,12 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use burn_runner::data::{self, Folders};
-use burn_runner::diagnostic::{Diagnostic, Diagnostics};
-use burn_runner::plan::inventory::Inventory;
-use burn_runner::plan::{self, Plan};
-use burn_runner::spec::document::Document;
+use burn_runner::diagnostic::Diagnostic;
+use burn_runner::plan::Plan;
 use serde_json::Value as Json;
+
+use super::planning::planned;
+pub use super::planning::{cache, machine};
 
 /// The root of the package.
 pub fn root() -> &'static Path {
@@ -69,61 +69,23 @@ epochs = 3
 batch_size = 16
 "#;
 
-/// A machine with a card that one backend sees and that computes in two precisions.
-pub fn machine() -> Inventory {
-    let listed = r#"
-        {"device":"flex","state":"found","name":"host","precisions":["f32","f64","f16","bf16"],"kind":"host","card":"host"}
-        {"device":"wgpu","state":"found","name":"Some Card","precisions":["f32","f16"],"kind":"gpu","card":"0000:01:00.0"}
-        {"device":"cuda","state":"missing","reason":"this machine has no adapter for it","remedy":"install a driver"}
-        {"device":"rocm","state":"missing","reason":"it is not in this build","remedy":"build it in"}
-    "#;
-    let lines = listed.lines().filter(|line| !line.trim().is_empty());
-    let listed = lines.map(|line| serde_json::from_str(line).expect("a device"));
-    Inventory(listed.collect())
-}
-
 /// Plans a text without looking at the disk.
 pub fn plan(name: &str, text: &str) -> Result<(Plan, String), String> {
     plan_in(None, name, text)
 }
 
-/// Where decoded files of tests are kept.
-pub fn cache() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache")
-}
-
 /// What is wrong with a text; empty when nothing is.
 pub fn diagnostics(name: &str, text: &str) -> Vec<Diagnostic> {
-    let document = match Document::parse(name, text) {
-        Ok(document) => document,
-        Err((_, diagnostics)) => return diagnostics.0,
-    };
-    let folders = Folders {
-        base: PathBuf::from("nowhere"),
-        cache: cache(),
-    };
-    let locate = &mut |spec: &_| data::locate(spec, &folders, None, &|_, _| {});
-    match plan::plan(&document, "spec", locate, &machine) {
-        Ok((_, warnings)) => warnings.0,
-        Err(diagnostics) => diagnostics.0,
-    }
+    planned(None, name, text).1.0
 }
 
 /// Plans a text that may extend files below a folder.
 pub fn plan_in(folder: Option<&Path>, name: &str, text: &str) -> Result<(Plan, String), String> {
-    let rendered = |document: &Document, diagnostics: &Diagnostics| {
-        diagnostics.render(&document.sources, false)
-    };
-    let document =
-        Document::compose(name, text, folder).map_err(|(sources, d)| d.render(&sources, false))?;
-    let folders = Folders {
-        base: folder.unwrap_or(Path::new("nowhere")).to_owned(),
-        cache: cache(),
-    };
-    let locate = &mut |spec: &_| data::locate(spec, &folders, None, &|_, _| {});
-    match plan::plan(&document, "spec", locate, &machine) {
-        Ok((plan, warnings)) => Ok((plan, rendered(&document, &warnings))),
-        Err(diagnostics) => Err(rendered(&document, &diagnostics)),
+    let (plan, diagnostics, sources) = planned(folder, name, text);
+    let rendered = diagnostics.render(&sources, false);
+    match plan {
+        Some(plan) => Ok((plan, rendered)),
+        None => Err(rendered),
     }
 }
 
