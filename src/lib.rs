@@ -3,13 +3,18 @@
 //! The flow is one way: a file is read into a document, decoded, checked and planned; its runs are
 //! trained in processes of their own, which send events; the events are recorded, and reports are made
 //! from the record alone. `ARCHITECTURE.md` says which crate and module may use which.
+//!
+//! [`ops`] has what programs call: one function for each verb of the command line.
 
 #![warn(missing_docs)]
 
 pub mod cli;
 pub mod dispatch;
+pub mod error;
+pub mod ops;
 pub mod train;
 
+pub use error::Error;
 pub use runner_core::{
     check, data, diagnostic, event, init, parity, plan, record, reproduce, spec, stamp,
 };

@@ -2,10 +2,10 @@
 
 use std::sync::mpsc;
 
-use super::experiment::cache_folder;
 use super::output::Output;
 use super::scratch::Scratch;
 use crate::dispatch::{self, Cancel, Hardware, Observed, Settings, Task, Urgency};
+use crate::ops::cache_folder;
 use runner_core::event::{Event, FailureClass, MemoryPeak, Outcome};
 use runner_core::plan::{Calibration, Probe, Relief, Room, RunPlan};
 use runner_core::record::{Calibrations, RunFolder};

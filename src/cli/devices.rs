@@ -1,59 +1,15 @@
-//! `runner devices`, and the devices of this machine for whoever plans.
-//!
-//! Drivers crash now and then, so each is asked in a process of its own.
-
-use std::process::Command;
+//! `runner devices`.
 
 use comfy_table::{ContentArrangement, Table, presets};
 
 use super::OK;
 use super::output::Output;
+use crate::ops;
 use crate::train::device;
-use runner_core::plan::inventory::{DeviceKind, Found, Inventory, Listed, Missing, State};
-use runner_core::record::{PATIENCE, answer};
+use runner_core::plan::inventory::{DeviceKind, Found, Inventory, Missing, State};
 use runner_core::spec::backend::{Backend, DeviceName};
 use runner_core::spec::kind::show_bytes;
 use runner_core::spec::section::{Choice, by_name};
-
-/// The devices of this machine, through this build.
-pub fn inventory() -> Inventory {
-    let backends = Backend::ALL.iter();
-    let each = backends.flat_map(|(backend, _, _)| devices_of(*backend).0);
-    Inventory(each.collect())
-}
-
-/// Those of one backend. What has no driver is asked here.
-pub fn devices_of(backend: Backend) -> Inventory {
-    if backend.is_host() || !backend.is_compiled() {
-        return device::list(backend);
-    }
-    ask(backend).unwrap_or_else(|reason| {
-        let remedy = "update the device's driver, or choose another device";
-        Inventory::missing(backend, reason, remedy.into())
-    })
-}
-
-fn ask(backend: Backend) -> Result<Inventory, String> {
-    let program = std::env::current_exe().map_err(|e| e.to_string())?;
-    let mut command = Command::new(program);
-    command.args(["devices", "--json", "--backend", backend.name()]);
-    let (status, lines) = answer(command, PATIENCE)
-        .map_err(|e| format!("its devices cannot be asked for: {e}"))?
-        .ok_or_else(|| {
-            let secs = PATIENCE.as_secs();
-            format!("its driver did not answer within {secs} s when it was asked for its devices")
-        })?;
-    if !status.success() {
-        return Err(format!(
-            "its driver crashed when it was asked for its devices ({status})"
-        ));
-    }
-    let listed = lines.lines().map(serde_json::from_str);
-    let listed: Result<Vec<Listed>, _> = listed.collect();
-    listed
-        .map(Inventory)
-        .map_err(|e| format!("what its driver said of its devices cannot be read: {e}"))
-}
 
 /// A backend by its name.
 pub fn backend(name: &str) -> Result<Backend, String> {
@@ -64,7 +20,7 @@ pub fn backend(name: &str) -> Result<Backend, String> {
 pub fn devices(json: bool, backend: Option<Backend>, output: &mut Output) -> u8 {
     let inventory = match backend {
         Some(backend) => device::list(backend),
-        None => inventory(),
+        None => ops::devices(),
     };
     if json {
         for listed in &inventory.0 {

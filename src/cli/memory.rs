@@ -4,13 +4,13 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::json;
 
 use super::calibrate::{NotMeasured, Prober, calibrations};
-use super::devices::devices_of;
-use super::experiment::{plan as plan_experiment, read, trial, try_plan};
+use super::experiment::{plan as plan_experiment, trial};
 use super::output::Output;
 use super::prepare::verify_data;
 use super::run::{hardware_of, listen_for_signals};
 use super::{INTERRUPTED, MemoryArgs, OK, SpecArgs};
 use crate::dispatch::Cancel;
+use crate::ops::{self, Experiment, devices_of, plan_document};
 use runner_core::data::Trust;
 use runner_core::diagnostic::Severity;
 use runner_core::plan::budget::{Cell, Verdict, advice};
@@ -122,12 +122,12 @@ fn refusal(spec: &SpecArgs, plan: &Plan, run: &RunPlan, precision: Precision) ->
     }
     let mut set = spec.set.clone();
     set.push(format!("{key}=\"{}\"", precision.name()));
-    let document = read(&SpecArgs {
-        spec: spec.spec.clone(),
+    let experiment = Experiment {
+        path: spec.spec.clone(),
         set,
-    })
-    .ok()?;
-    let refused = try_plan(&spec.spec, &document, None).err()?;
+    };
+    let document = ops::open(&experiment).ok()?;
+    let refused = plan_document(&spec.spec, &document, false, &ops::quiet).err()?;
     let mut errors = refused
         .0
         .into_iter()

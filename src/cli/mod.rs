@@ -33,6 +33,7 @@ mod retry;
 mod run;
 mod scratch;
 mod serve;
+mod tell;
 mod template;
 mod usage;
 mod verbs;
@@ -46,18 +47,10 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::error::{FAILED, INTERRUPTED, OK, WRONG};
 use args::*;
 use output::{Log, Output, Stdout};
 use runner_core::spec::backend::Backend;
-
-/// Everything was done.
-const OK: u8 = 0;
-/// Some run failed.
-const FAILED: u8 = 1;
-/// The spec or the command line is wrong.
-const WRONG: u8 = 2;
-/// Stopped by the user.
-const INTERRUPTED: u8 = 130;
 
 /// What each exit code means, for the manual.
 pub const EXIT_CODES: [(u8, &str); 4] = [

@@ -1,8 +1,9 @@
 //! `runner render`: the experiment as one file, with the origin of each value.
 
-use super::experiment::{default_name, open, show};
+use super::experiment::{open, show};
 use super::output::Output;
 use super::{OK, RenderArgs};
+use crate::ops::default_name;
 use runner_core::plan;
 use runner_core::spec::render;
 

@@ -8,7 +8,6 @@ use std::time::Duration;
 use wildmatch::WildMatch;
 
 use super::calibrate::{NotMeasured, Prober, calibrations};
-use super::devices::inventory;
 use super::experiment::{plan as plan_experiment, refuse};
 use super::follow::{follow, look};
 #[cfg(unix)]
@@ -20,6 +19,7 @@ use super::prepare::{disk, prepare, verify_data, verify_memory};
 use super::retry::select_failed;
 use super::{FAILED, INTERRUPTED, Logging, OK, RunArgs};
 use crate::dispatch::{self, Cancel, Hardware, Observed, Reason, Settings, Task, Urgency};
+use crate::ops::devices;
 use crate::train::Fault;
 use runner_core::data::Trust;
 use runner_core::diagnostic::{Diagnostic, counted};
@@ -416,7 +416,7 @@ fn hardware(todo: &[(RunPlan, RunFolder)]) -> Hardware {
         devices.any(|device| !device.backend.is_host())
     };
     if todo.iter().any(|(run, _)| needs(run)) {
-        hardware_of(inventory())
+        hardware_of(devices())
     } else {
         hardware_of(Inventory::default())
     }

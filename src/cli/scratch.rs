@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::experiment::cache_folder;
+use crate::ops::cache_folder;
 use runner_core::record::{ExperimentFolder, Lock, Locked};
 
 /// A folder that is removed when this is dropped.

@@ -10,13 +10,13 @@ use std::sync::mpsc;
 
 use serde::Serialize;
 
-use super::devices::devices_of;
 use super::experiment::refuse;
 use super::follow::{follow, look};
 use super::output::Output;
 use super::prepare::disk;
 use super::{FAILED, INTERRUPTED, Logging, OK, ReproduceArgs};
 use crate::dispatch::{self, Cancel, Hardware, Observed, Settings, Task, Urgency};
+use crate::ops::devices_of;
 use crate::train::weight_distances;
 pub use original::side;
 use original::{Original, free, originals};

@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::cli::experiment::{cache_folder, refuse};
+use crate::cli::experiment::refuse;
 use crate::cli::output::Output;
 use crate::cli::prepare::{disk, unreadable};
 use crate::cli::{ReproduceArgs, bundle};
+use crate::ops::cache_folder;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::event::Outcome;
 use runner_core::plan::RunPlan;

@@ -1,0 +1,127 @@
+//! What can go wrong with an operation of [`ops`](crate::ops), and the exit code that tells which kind it was.
+
+use std::fmt;
+
+use runner_core::diagnostic::{Diagnostic, Diagnostics, Sources};
+
+/// Everything was done.
+pub const OK: u8 = 0;
+/// What was asked for is right, and could not be done.
+pub const FAILED: u8 = 1;
+/// The experiment file, or what was asked for, is wrong.
+pub const WRONG: u8 = 2;
+/// Stopped by the user.
+pub const INTERRUPTED: u8 = 130;
+
+/// Why an operation has no outcome.
+///
+/// ```
+/// use burn_runner::diagnostic::Diagnostic;
+/// use burn_runner::error::Error;
+///
+/// let error = Error::refused(Diagnostic::error("usage", "there is no trial `x`"));
+/// assert_eq!(error.exit_code(), 2);
+/// assert_eq!(error.to_string(), "there is no trial `x`");
+/// ```
+#[derive(Debug)]
+pub enum Error {
+    /// The experiment file is wrong, or what it says cannot be done here.
+    Experiment {
+        /// The texts that the diagnostics point into.
+        sources: Sources,
+        /// Everything that is wrong.
+        diagnostics: Diagnostics,
+    },
+    /// What was asked for is wrong, or what it names is missing or unusable.
+    Refused(Box<Diagnostic>),
+    /// What was asked for is right, and could not be done.
+    Failed(Box<Diagnostic>),
+    /// The user stopped it before it had an outcome.
+    Interrupted(String),
+}
+
+impl Error {
+    /// What was asked for is wrong.
+    pub fn refused(diagnostic: Diagnostic) -> Self {
+        Self::Refused(Box::new(diagnostic))
+    }
+
+    /// What was asked for could not be done.
+    pub fn failed(diagnostic: Diagnostic) -> Self {
+        Self::Failed(Box::new(diagnostic))
+    }
+
+    /// The experiment file is wrong.
+    pub fn experiment(sources: &Sources, diagnostics: Diagnostics) -> Self {
+        Self::Experiment {
+            sources: sources.clone(),
+            diagnostics,
+        }
+    }
+
+    /// The exit code of a program that ends with this error.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Experiment { .. } | Self::Refused(_) => WRONG,
+            Self::Failed(_) => FAILED,
+            Self::Interrupted(_) => INTERRUPTED,
+        }
+    }
+
+    /// The diagnostics with their places in the experiment file, as the program prints them.
+    pub fn render(&self, color: bool) -> String {
+        match self {
+            Self::Experiment {
+                sources,
+                diagnostics,
+            } => diagnostics.render(sources, color),
+            Self::Refused(diagnostic) | Self::Failed(diagnostic) => {
+                diagnostic.render(&Sources::default(), color)
+            }
+            Self::Interrupted(message) => message.clone(),
+        }
+    }
+}
+
+/// The first message, without its place and help.
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let message = match self {
+            Self::Experiment { diagnostics, .. } => {
+                let first = diagnostics.0.first();
+                first.map_or("", |diagnostic| &diagnostic.message)
+            }
+            Self::Refused(diagnostic) | Self::Failed(diagnostic) => &diagnostic.message,
+            Self::Interrupted(message) => message,
+        };
+        f.write_str(message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_tells_its_message_its_places_and_its_exit_code() {
+        let mut sources = Sources::default();
+        sources.add("x.toml", "a = 1\n");
+        let wrong = || Diagnostic::error("unknown-key", "there is no key `a`");
+        let experiment = Error::experiment(&sources, Diagnostics(vec![wrong()]));
+        let cases = [
+            (experiment, WRONG),
+            (Error::refused(wrong()), WRONG),
+            (Error::failed(wrong()), FAILED),
+        ];
+        for (error, code) in cases {
+            assert_eq!(error.exit_code(), code);
+            assert_eq!(error.to_string(), "there is no key `a`");
+            assert!(error.render(false).starts_with("error[unknown-key]: "));
+        }
+        let stopped = Error::Interrupted("stopped".into());
+        assert_eq!(stopped.exit_code(), INTERRUPTED);
+        assert_eq!(stopped.render(false), "stopped");
+    }
+}

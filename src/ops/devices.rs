@@ -1,0 +1,81 @@
+//! The devices of this machine, through this build. Drivers crash now and then, so each is asked in a process of its
+//! own.
+
+use std::fmt;
+use std::io;
+use std::process::{Command, ExitStatus};
+
+use crate::train::device;
+use runner_core::plan::inventory::{Inventory, Listed};
+use runner_core::record::{PATIENCE, answer};
+use runner_core::spec::backend::Backend;
+use runner_core::spec::section::Choice;
+
+/// The devices of this machine, through this build.
+///
+/// ```
+/// let devices = burn_runner::ops::devices();
+/// let flex = devices.found().find(|(name, _)| name.backend.is_host());
+/// assert!(flex.is_some(), "the processor is always there");
+/// ```
+pub fn devices() -> Inventory {
+    let backends = Backend::ALL.iter();
+    let each = backends.flat_map(|(backend, _, _)| devices_of(*backend).0);
+    Inventory(each.collect())
+}
+
+/// Those of one backend. What has no driver is asked in this process.
+pub fn devices_of(backend: Backend) -> Inventory {
+    if backend.is_host() || !backend.is_compiled() {
+        return device::list(backend);
+    }
+    ask(backend).unwrap_or_else(|reason| {
+        let remedy = "update the device's driver, or choose another device";
+        Inventory::missing(backend, reason.to_string(), remedy.into())
+    })
+}
+
+/// Why the devices of a backend are not known.
+enum NoAnswer {
+    NoProgram(io::Error),
+    NotStarted(io::Error),
+    Late,
+    Crashed(ExitStatus),
+    Unreadable(serde_json::Error),
+}
+
+impl fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoProgram(e) => write!(f, "{e}"),
+            Self::NotStarted(e) => write!(f, "its devices cannot be asked for: {e}"),
+            Self::Late => write!(
+                f,
+                "its driver did not answer within {} s when it was asked for its devices",
+                PATIENCE.as_secs()
+            ),
+            Self::Crashed(status) => write!(
+                f,
+                "its driver crashed when it was asked for its devices ({status})"
+            ),
+            Self::Unreadable(e) => {
+                write!(f, "what its driver said of its devices cannot be read: {e}")
+            }
+        }
+    }
+}
+
+fn ask(backend: Backend) -> Result<Inventory, NoAnswer> {
+    let program = std::env::current_exe().map_err(NoAnswer::NoProgram)?;
+    let mut command = Command::new(program);
+    command.args(["devices", "--json", "--backend", backend.name()]);
+    let (status, lines) = answer(command, PATIENCE)
+        .map_err(NoAnswer::NotStarted)?
+        .ok_or(NoAnswer::Late)?;
+    if !status.success() {
+        return Err(NoAnswer::Crashed(status));
+    }
+    let listed = lines.lines().map(serde_json::from_str);
+    let listed: Result<Vec<Listed>, _> = listed.collect();
+    listed.map(Inventory).map_err(NoAnswer::Unreadable)
+}

@@ -1,0 +1,183 @@
+//! From an experiment file and its edits to a plan.
+
+use std::path::{Path, PathBuf};
+
+use super::{Progress, Sink, devices};
+use crate::error::Error;
+use runner_core::data::{self, Folders};
+use runner_core::diagnostic::{Diagnostic, Diagnostics, Sources};
+use runner_core::plan::{self, Plan, RunPlan};
+use runner_core::spec::data::DataSpec;
+use runner_core::spec::document::Document;
+use runner_core::spec::portable::is_reserved;
+
+/// An experiment file with its edits.
+#[derive(Clone, Debug, Default)]
+pub struct Experiment {
+    /// The file.
+    pub path: PathBuf,
+    /// Edits such as `optimizer.learning_rate=1e-2`, as `--set` takes them.
+    pub set: Vec<String>,
+}
+
+impl Experiment {
+    /// A file as it is.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            set: Vec::new(),
+        }
+    }
+}
+
+/// A planned experiment.
+#[derive(Debug)]
+pub struct Planned {
+    /// The text that was planned, with places.
+    pub document: Document,
+    /// All runs.
+    pub plan: Plan,
+    /// Whether there were warnings.
+    pub has_warnings: bool,
+}
+
+/// Reads, checks and plans an experiment file; nothing is downloaded and nothing written. Data that is not there and
+/// could be downloaded is taken to be as it is published.
+///
+/// # Errors
+///
+/// [`Error::Experiment`] with everything that is wrong with the file.
+///
+/// ```
+/// use burn_runner::ops::{self, Experiment};
+/// let mut experiment = Experiment::new("experiments/iris_csv.toml");
+/// experiment.set.push("experiment.seeds=[1, 2]".into());
+/// let planned = ops::plan(&experiment, &ops::quiet)?;
+/// assert_eq!(planned.plan.runs.len(), 6);
+/// # Ok::<(), burn_runner::Error>(())
+/// ```
+pub fn plan(experiment: &Experiment, sink: &Sink<'_>) -> Result<Planned, Error> {
+    plan_by(experiment, false, sink)
+}
+
+/// As [`plan`], and missing data is downloaded.
+///
+/// # Errors
+///
+/// As [`plan`]; a download that fails is one of the diagnostics.
+pub fn plan_with_data(experiment: &Experiment, sink: &Sink<'_>) -> Result<Planned, Error> {
+    plan_by(experiment, true, sink)
+}
+
+fn plan_by(experiment: &Experiment, download: bool, sink: &Sink<'_>) -> Result<Planned, Error> {
+    let document = open(experiment)?;
+    let (plan, warnings) = plan_document(&experiment.path, &document, download, sink)
+        .map_err(|diagnostics| Error::experiment(&document.sources, diagnostics))?;
+    if !warnings.0.is_empty() {
+        sink(Progress::Warnings(&document.sources, &warnings));
+    }
+    for notice in &plan.notices {
+        sink(Progress::Note(notice));
+    }
+    Ok(Planned {
+        has_warnings: !warnings.0.is_empty(),
+        document,
+        plan,
+    })
+}
+
+/// Plans what was read from a path. Besides the plan there are warnings.
+pub(crate) fn plan_document(
+    path: &Path,
+    document: &Document,
+    download: bool,
+    sink: &Sink<'_>,
+) -> Result<(Plan, Diagnostics), Diagnostics> {
+    let name = default_name(path);
+    let folders = Folders {
+        base: path.parent().unwrap_or(Path::new(".")).to_owned(),
+        cache: cache_folder(),
+    };
+    let watch = |done, total| sink(Progress::Advanced("reading data", done, total));
+    let mut locate = |spec: &DataSpec| {
+        let mut progress =
+            |file: &str, received, total| sink(Progress::Downloaded(file, received, total));
+        let progress: data::DownloadProgress<'_> = &mut progress;
+        data::locate(spec, &folders, download.then_some(progress), &watch)
+    };
+    plan::plan(document, &name, &mut locate, &devices)
+}
+
+/// Reads an experiment file with its edits; references to variables of the environment are looked up.
+///
+/// # Errors
+///
+/// [`Error::Experiment`] when it cannot be read, is no TOML, or an edit is wrong.
+pub fn open(experiment: &Experiment) -> Result<Document, Error> {
+    let wrong = |(sources, diagnostics): (Sources, Diagnostics)| Error::Experiment {
+        sources,
+        diagnostics,
+    };
+    let mut document = Document::read(&experiment.path).map_err(wrong)?;
+    let mut diagnostics = Diagnostics::default();
+    for assignment in &experiment.set {
+        if let Err(diagnostic) = document.set(assignment) {
+            diagnostics.push(*diagnostic);
+        }
+    }
+    document.look_up(&|name| std::env::var(name).ok());
+    if diagnostics.has_errors() {
+        Err(wrong((document.sources, diagnostics)))
+    } else {
+        Ok(document)
+    }
+}
+
+/// The first run of a trial, or of the first trial.
+///
+/// # Errors
+///
+/// [`Error::Refused`] when there is no such trial.
+pub fn trial<'a>(plan: &'a Plan, wanted: Option<&str>) -> Result<&'a RunPlan, Error> {
+    let mut runs = plan.runs.iter();
+    let found = runs.find(|run| wanted.is_none_or(|trial| run.trial == trial));
+    found.ok_or_else(|| {
+        let message = format!("there is no trial `{}`", wanted.unwrap_or_default());
+        let diagnostic = Diagnostic::error("usage", message);
+        Error::refused(
+            diagnostic.help("`runner plan` shows the runs; a trial is what stands before `-s`"),
+        )
+    })
+}
+
+/// Where this program keeps what it can make anew.
+pub(crate) fn cache_folder() -> PathBuf {
+    dirs::cache_dir()
+        .unwrap_or_else(std::env::temp_dir)
+        .join("burn-runner")
+}
+
+/// What an experiment is called that does not name itself.
+pub fn default_name(path: &Path) -> String {
+    let stem = path.file_stem();
+    let stem = stem.map(|stem| stem.to_string_lossy().into_owned());
+    folder_name(&stem.unwrap_or_default())
+}
+
+/// A file's name as a folder's name.
+fn folder_name(stem: &str) -> String {
+    let keep = |c: char| {
+        if c.is_ascii_alphanumeric() || "-_.".contains(c) {
+            c
+        } else {
+            '_'
+        }
+    };
+    let name: String = stem.trim_start_matches('.').chars().map(keep).collect();
+    let name = name.trim_end_matches('.');
+    match name {
+        "" => "experiment".into(),
+        _ if is_reserved(name) => format!("{name}_"),
+        _ => name.to_owned(),
+    }
+}
