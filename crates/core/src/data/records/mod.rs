@@ -1,0 +1,324 @@
+//! Items as records of one size, in memory or in a mapped file: what readers make, and what everything
+//! else serves from.
+//!
+//! A record holds a value of each column, one behind the other, as little-endian bytes. Texts are of
+//! any length: they stand behind the records, and a record holds their places.
+
+mod header;
+mod writer;
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+
+use memmap2::Mmap;
+
+use super::sums;
+pub(super) use header::number;
+pub use header::{
+    Column, ColumnKind, Extent, Header, NO_NUMBER, NO_TEXT, NearlyNumbers, Part, Skipped,
+};
+pub use writer::Writer;
+
+/// All items of a data set.
+#[derive(Debug)]
+pub struct Records {
+    /// Columns and sizes.
+    pub header: Header,
+    ranges: Vec<Range<usize>>,
+    record_size: usize,
+    store: Store,
+}
+
+#[derive(Debug)]
+enum Store {
+    Memory { records: Vec<u8>, texts: Vec<u8> },
+    Mapped(Mmap),
+}
+
+impl Records {
+    fn new(header: Header, store: Store) -> Self {
+        let ranges = header.ranges();
+        Self {
+            record_size: ranges.last().map_or(0, |range| range.end),
+            ranges,
+            header,
+            store,
+        }
+    }
+
+    /// Number of items.
+    pub fn len(&self) -> usize {
+        self.header.num_items()
+    }
+
+    /// Whether there are no items.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The columns.
+    pub fn columns(&self) -> &[Column] {
+        &self.header.columns
+    }
+
+    /// The number of the file that a record is of, over those of all parts.
+    pub fn file_of(&self, item: usize) -> usize {
+        self.header.files.partition_point(|start| *start <= item)
+    }
+
+    /// Whether two records may stand side by side in a series: both are of one unbroken stretch of a file.
+    pub fn is_one_stretch(&self, a: usize, b: usize) -> bool {
+        let stretch = |item| {
+            self.header
+                .stretches
+                .partition_point(|start| *start <= item)
+        };
+        stretch(a) == stretch(b)
+    }
+
+    /// Whether an item lacks a value of a column.
+    pub fn lacks(&self, item: usize, column: usize) -> bool {
+        match self.columns()[column].kind {
+            ColumnKind::Text => self.text(item, column).is_none(),
+            ColumnKind::Categories { .. } => self.category(item, column).is_none(),
+            _ => {
+                let mut found = false;
+                self.numbers(item, column, |value| found |= value.is_nan());
+                found
+            }
+        }
+    }
+
+    /// The number of the column with a name.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns().iter().position(|column| column.name == name)
+    }
+
+    /// Bytes of all records together.
+    pub fn size(&self) -> u64 {
+        (self.len() * self.record_size) as u64 + self.header.text_bytes
+    }
+
+    /// Bytes of one record.
+    pub fn record_size(&self) -> usize {
+        self.record_size
+    }
+
+    /// The bytes of some records.
+    pub fn record(&self, items: Range<usize>) -> &[u8] {
+        let range = items.start * self.record_size..items.end * self.record_size;
+        match &self.store {
+            Store::Memory { records, .. } => &records[range],
+            Store::Mapped(map) => &map[range],
+        }
+    }
+
+    /// The bytes of an item's values in a column.
+    pub fn bytes(&self, item: usize, column: usize) -> &[u8] {
+        &self.record(item..item + 1)[self.ranges[column].clone()]
+    }
+
+    /// One number of an item in a column of any kind but text; NaN where there is none.
+    pub fn number(&self, item: usize, column: usize, at: usize) -> f64 {
+        let bytes = self.bytes(item, column);
+        let kind = &self.columns()[column].kind;
+        let bytes = &bytes[at * kind.size()..(at + 1) * kind.size()];
+        number(kind, bytes)
+    }
+
+    /// Calls `see` with each number of an item in a column of any kind but text, in order.
+    pub fn numbers(&self, item: usize, column: usize, mut see: impl FnMut(f64)) {
+        let kind = &self.columns()[column].kind;
+        let values = self.bytes(item, column).chunks_exact(kind.size());
+        values.for_each(|bytes| see(number(kind, bytes)));
+    }
+
+    /// The name of an item's category, or `None` where there is none.
+    pub fn category(&self, item: usize, column: usize) -> Option<usize> {
+        let code = self.number(item, column, 0);
+        (code >= 0.0).then_some(code as usize)
+    }
+
+    /// The text of an item in a column of texts.
+    pub fn text(&self, item: usize, column: usize) -> Option<&str> {
+        let place = self.bytes(item, column);
+        if place == NO_TEXT {
+            return None;
+        }
+        let number = |bytes: &[u8]| {
+            let mut word = [0; 8];
+            word.copy_from_slice(bytes);
+            u64::from_le_bytes(word) as usize
+        };
+        let (start, len) = (number(&place[..8]), number(&place[8..]));
+        let texts = match &self.store {
+            Store::Memory { texts, .. } => texts.as_slice(),
+            Store::Mapped(map) => {
+                let start = self.len() * self.record_size;
+                &map[start..start + self.header.text_bytes as usize]
+            }
+        };
+        let bytes = texts.get(start..start.checked_add(len)?)?;
+        std::str::from_utf8(bytes).ok()
+    }
+
+    /// Maps a file that a [`Writer`] made. Header and structure are checked, and the values not: that is done by
+    /// [`Records::first_damage`].
+    pub fn open(path: &Path) -> io::Result<Opened> {
+        let damaged = |reason: &str| Ok(Opened::Damaged(reason.into()));
+        let file = File::open(path)?;
+        if file.metadata()?.len() < TAIL as u64 {
+            return damaged("it is too short");
+        }
+        // SAFETY: files of the cache are made under another name, renamed, and never written again; a user
+        // who truncates one while it is read gets a bus error, as with every mapped file.
+        let map = unsafe { Mmap::map(&file)? };
+        let (rest, tail) = map.split_at(map.len() - TAIL);
+        let Some(numbers) = tail.strip_suffix(MAGIC) else {
+            return if tail.ends_with(OLDER) {
+                Ok(Opened::Older)
+            } else {
+                damaged("it has another end")
+            };
+        };
+        let (mut len, mut sum) = ([0; 8], [0; 4]);
+        len.copy_from_slice(&numbers[..8]);
+        sum.copy_from_slice(&numbers[8..]);
+        let Some(start) = rest.len().checked_sub(u64::from_le_bytes(len) as usize) else {
+            return damaged("its header is incomplete");
+        };
+        if crc32c::crc32c(&rest[start..]) != u32::from_le_bytes(sum) {
+            return damaged("its header has another checksum");
+        }
+        let Ok(header) = serde_json::from_slice::<Header>(&rest[start..]) else {
+            return damaged("its header is of another version");
+        };
+        let size = header.ranges().last().map_or(0, |range| range.end);
+        let expected = (header.num_items() as u64)
+            .checked_mul(size as u64)
+            .and_then(|bytes| bytes.checked_add(header.text_bytes));
+        if expected != Some(start as u64) {
+            return damaged("it has another size than its header says");
+        }
+        let records = Self::new(header, Store::Mapped(map));
+        Ok(Opened::Records(Box::new(records)))
+    }
+
+    /// Where the first values begin that are not those that were written, if there are such; reads all of them. What is
+    /// in memory was never written.
+    pub fn first_damage(&self) -> Option<usize> {
+        let Store::Mapped(map) = &self.store else {
+            return None;
+        };
+        let end = self.size() as usize;
+        sums::first_damage(&map[..end], &self.header.sums)
+    }
+}
+
+/// What a file of records turned out to be.
+#[derive(Debug)]
+pub enum Opened {
+    /// What it is said to be.
+    Records(Box<Records>),
+    /// Something else, in words.
+    Damaged(String),
+    /// A file of an earlier version of this program, which had no checksums.
+    Older,
+}
+
+/// The end of a file: the header's length and checksum, and a mark.
+const TAIL: usize = 8 + 4 + MAGIC.len();
+const MAGIC: &[u8] = b"runner-records-2";
+/// The mark of files without checksums.
+const OLDER: &[u8] = b"runner-records-1";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn columns() -> Vec<Column> {
+        let names = vec!["no".to_owned(), "yes".to_owned()];
+        vec![
+            Column::scalar("age", ColumnKind::Doubles),
+            Column::scalar("answer", ColumnKind::Categories { names }),
+            Column {
+                name: "image".into(),
+                kind: ColumnKind::Bytes,
+                shape: vec![1, 2, 2],
+            },
+            Column::scalar("note", ColumnKind::Text),
+        ]
+    }
+
+    fn fill(writer: &mut Writer) {
+        writer.begin(columns());
+        for (part, num) in [(Part::Train, 3), (Part::Test, 1)] {
+            writer.part(part);
+            for at in 0_i32..num {
+                let note = match at {
+                    1 => NO_TEXT,
+                    _ => writer.text(&format!("täg {at}")).unwrap(),
+                };
+                let mut record = Vec::new();
+                record.extend(f64::from(at).to_le_bytes());
+                record.extend((at - 1).to_le_bytes());
+                record.extend([at as u8; 4]);
+                record.extend(note);
+                writer.push(&record).unwrap();
+            }
+        }
+    }
+
+    fn hold(records: &Records) {
+        assert_eq!((records.len(), records.header.parts), (4, [3, 0, 1]));
+        assert_eq!(records.number(2, 0, 0), 2.0);
+        assert_eq!(
+            (records.category(0, 1), records.category(2, 1)),
+            (None, Some(1))
+        );
+        assert_eq!(records.bytes(2, 2), [2; 4]);
+        assert_eq!(records.text(0, 3), Some("täg 0"));
+        assert_eq!(records.text(1, 3), None);
+        assert_eq!(records.column("note"), Some(3));
+    }
+
+    #[test]
+    fn records_are_the_same_in_memory_and_in_a_file() {
+        let mut writer = Writer::in_memory();
+        fill(&mut writer);
+        hold(&writer.into_records());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.records");
+        let mut writer = Writer::in_folder(folder.path()).unwrap();
+        fill(&mut writer);
+        writer.persist(&path).unwrap();
+        let Opened::Records(records) = Records::open(&path).unwrap() else {
+            panic!("it was just written");
+        };
+        hold(&records);
+        assert_eq!(records.first_damage(), None);
+        let whole = std::fs::read(&path).unwrap();
+        let is_noticed = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            match Records::open(&path).unwrap() {
+                Opened::Records(records) => records.first_damage().is_some(),
+                Opened::Damaged(_) | Opened::Older => true,
+            }
+        };
+        assert!(!is_noticed(&whole));
+        for len in 0..whole.len() {
+            assert!(is_noticed(&whole[..len]), "{len}");
+        }
+        assert!(is_noticed(&[&whole[4..], &whole[..4]].concat()));
+        assert!(is_noticed(&[&whole[..], b"x"].concat()));
+        for at in 0..whole.len() {
+            for bit in 0..8 {
+                let mut flipped = whole.clone();
+                flipped[at] ^= 1 << bit;
+                assert!(is_noticed(&flipped), "bit {bit} of byte {at}");
+            }
+        }
+    }
+}
