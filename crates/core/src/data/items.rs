@@ -1,0 +1,143 @@
+//! Items in memory, as readers of what is inside the binary or made up give them.
+
+use super::plan::{InputPlan, TargetPlan};
+use super::records::{Column, ColumnKind, Part, Records, Writer};
+
+/// Items of one shape with a target each, in contiguous memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Items {
+    /// What an item is.
+    pub input: InputPlan,
+    /// All items in order.
+    pub inputs: Inputs,
+    /// What a target is.
+    pub target: TargetPlan,
+    /// All targets in order.
+    pub targets: TargetValues,
+}
+
+/// The values of items in order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Inputs {
+    /// Bytes, to be multiplied by a scale.
+    Bytes {
+        /// The bytes.
+        bytes: Vec<u8>,
+        /// What a byte is multiplied by.
+        scale: f32,
+    },
+    /// Numbers.
+    Floats(Vec<f32>),
+    /// Tokens.
+    Tokens(Vec<i32>),
+}
+
+/// The targets of items in order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TargetValues {
+    /// Classes, of items or of their positions; -1 for a position that does not count.
+    Classes(Vec<i32>),
+    /// Numbers, or labels that are 0 or 1.
+    Floats(Vec<f32>),
+}
+
+impl Items {
+    /// Items of bytes with a class each.
+    pub fn of_bytes(
+        shape: Vec<usize>,
+        bytes: Vec<u8>,
+        scale: f32,
+        labels: &[u8],
+        num_classes: usize,
+    ) -> Self {
+        Self {
+            input: InputPlan {
+                shape,
+                vocabulary: None,
+            },
+            inputs: Inputs::Bytes { bytes, scale },
+            target: TargetPlan::Class { num_classes },
+            targets: TargetValues::Classes(labels.iter().map(|label| i32::from(*label)).collect()),
+        }
+    }
+
+    /// Values of one item.
+    pub fn item_size(&self) -> usize {
+        self.input.shape.iter().product()
+    }
+
+    /// Number of items.
+    pub fn len(&self) -> usize {
+        let num = match &self.inputs {
+            Inputs::Bytes { bytes, .. } => bytes.len(),
+            Inputs::Floats(values) => values.len(),
+            Inputs::Tokens(tokens) => tokens.len(),
+        };
+        num / self.item_size()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The items as records of a column `input` and a column `target`, with those of a test part behind.
+    pub(super) fn into_records(self, test: Option<Items>) -> Records {
+        let (input, target) = (
+            match &self.inputs {
+                Inputs::Bytes { .. } => ColumnKind::Bytes,
+                Inputs::Floats(_) => ColumnKind::Numbers,
+                Inputs::Tokens(_) => ColumnKind::Whole,
+            },
+            match &self.targets {
+                TargetValues::Classes(_) => ColumnKind::Whole,
+                TargetValues::Floats(_) => ColumnKind::Numbers,
+            },
+        );
+        let (size, target_size) = (self.item_size(), self.target.size());
+        let mut writer = Writer::in_memory();
+        writer.begin(vec![
+            Column {
+                name: "input".into(),
+                kind: input,
+                shape: self.input.shape.clone(),
+            },
+            Column {
+                name: "target".into(),
+                kind: target,
+                shape: vec![target_size],
+            },
+        ]);
+        let parts = [(Part::Train, Some(&self)), (Part::Test, test.as_ref())];
+        let mut record = Vec::new();
+        for (part, items) in parts {
+            let Some(items) = items else { continue };
+            writer.part(part);
+            for at in 0..items.len() {
+                record.clear();
+                let range = at * size..(at + 1) * size;
+                match &items.inputs {
+                    Inputs::Bytes { bytes, .. } => record.extend(&bytes[range]),
+                    Inputs::Floats(all) => all[range]
+                        .iter()
+                        .for_each(|value| record.extend(value.to_le_bytes())),
+                    Inputs::Tokens(all) => all[range]
+                        .iter()
+                        .for_each(|value| record.extend(value.to_le_bytes())),
+                }
+                let range = at * target_size..(at + 1) * target_size;
+                match &items.targets {
+                    TargetValues::Classes(all) => all[range]
+                        .iter()
+                        .for_each(|value| record.extend(value.to_le_bytes())),
+                    TargetValues::Floats(all) => all[range]
+                        .iter()
+                        .for_each(|value| record.extend(value.to_le_bytes())),
+                }
+                // Memory takes all that it is given.
+                let _ = writer.push(&record);
+            }
+        }
+        writer.into_records()
+    }
+}

@@ -1,0 +1,277 @@
+//! From what a file asks for to data that is here.
+
+use std::path::PathBuf;
+
+use super::read::Watch;
+use super::{
+    DataError, DataPlan, Dataset, InputPlan, Noticed, Split, TargetPlan, Trust, cache, content,
+    embedded, generate, load, mnist, read, split,
+};
+use crate::diagnostic::counted;
+use crate::spec::data::{
+    DataSource, DataSpec, Fallback, FilesSpec, ImageSize, MnistPart, Scale, SplitSpec,
+};
+
+/// The folders that data is looked for in.
+#[derive(Clone, Debug)]
+pub struct Folders {
+    /// What relative paths of the experiment file start from: its own folder.
+    pub base: PathBuf,
+    /// Where downloads go.
+    pub cache: PathBuf,
+}
+
+/// Told of a download's progress: file, bytes so far, bytes in all if the server said so.
+pub type DownloadProgress<'a> = &'a mut dyn FnMut(&str, u64, Option<u64>);
+
+/// A located data set with what the user must be told about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Located {
+    /// What a run trains on.
+    pub plan: DataPlan,
+    /// A fallback or an assumption, in words.
+    pub notice: Option<String>,
+}
+
+/// Finds the data set of a spec and what it holds by its digest. With `download`, missing MNIST files are
+/// fetched; without it, a file that could be fetched is taken to hold what it is published to hold.
+pub fn locate(
+    spec: &DataSpec,
+    folders: &Folders,
+    download: Option<DownloadProgress<'_>>,
+    watch: Watch<'_>,
+) -> Result<Located, DataError> {
+    let split = &spec.split;
+    let plan = |(dataset, digest), shape, num_classes, num, num_test, split: &SplitSpec| {
+        let input = InputPlan {
+            shape,
+            vocabulary: None,
+        };
+        let target = TargetPlan::Class { num_classes };
+        plan(
+            (dataset, digest),
+            input,
+            target,
+            (num, num_test),
+            split,
+            spec,
+        )
+    };
+    let digits = |image_size: ImageSize, stands_in_for: Option<&str>, split: SplitSpec| {
+        let side = if image_size == ImageSize::Eight {
+            8
+        } else {
+            28
+        };
+        let dataset = Dataset::Digits { image_size };
+        let mut plan = plan(
+            (dataset, content::of_digits(image_size)?),
+            vec![1, side, side],
+            10,
+            embedded::NUM_DIGITS,
+            0,
+            &split,
+        );
+        plan.stands_in_for = stands_in_for.map(str::to_owned);
+        Ok::<_, DataError>(plan)
+    };
+    let plain = |plan: DataPlan| Ok(Located { plan, notice: None });
+    match &spec.source {
+        DataSource::Files(files) => files_plan(files, spec, folders, watch),
+        DataSource::Iris => plain(plan(
+            (Dataset::Iris, content::of_iris()?),
+            vec![4],
+            3,
+            embedded::NUM_IRIS,
+            0,
+            split,
+        )),
+        DataSource::Generated(generated) => {
+            let (input, target) = generate::plans(generated);
+            let dataset = Dataset::Synthetic(generated.clone());
+            let sizes = (generated.num_items, 0);
+            Ok(Located {
+                plan: self::plan(
+                    (dataset, content::of_generated(generated)),
+                    input,
+                    target,
+                    sizes,
+                    split,
+                    spec,
+                ),
+                notice: Some(format!(
+                    "`{}` is synthetic: generated, not collected",
+                    generated.name()
+                )),
+            })
+        }
+        DataSource::Digits { image_size } => plain(digits(*image_size, None, split.clone())?),
+        DataSource::Mnist {
+            root,
+            part,
+            download: may_download,
+            fallback,
+        } => {
+            let root = root.as_ref().map(|root| folders.base.join(root));
+            let places = mnist::Places {
+                root,
+                cache: folders.cache.join("mnist"),
+            };
+            let mnist_plan = |folder: PathBuf, digest: String, num: usize, num_test: usize| {
+                let dataset = Dataset::Mnist {
+                    folder,
+                    part: *part,
+                };
+                let shape = vec![1, 28, 28];
+                plan((dataset, digest), shape, 10, num, num_test, split)
+            };
+            let known_cache = folders.cache.join("data");
+            let located = |found: mnist::Found| {
+                let digest = mnist::digest(&found.folder, *part, &known_cache, Trust::Stamps)?;
+                let (num, num_test) = (found.num_items, found.num_test);
+                plain(mnist_plan(found.folder, digest, num, num_test))
+            };
+            let missing = match places.find(*part)? {
+                Some(found) => return located(found),
+                None => places.missing(*part),
+            };
+            let may_try = *may_download && download.is_some();
+            let failure = match download {
+                Some(progress) if *may_download => match places.download(*part, progress) {
+                    Ok(found) => return located(found),
+                    Err(reason) => Some(reason),
+                },
+                _ => None,
+            };
+            if *fallback == Fallback::Digits {
+                // With the official test part asked for, the digits hold out the same share: 10 of 70.
+                let test = match part {
+                    MnistPart::All => 1.0 / 7.0,
+                    _ => split.test,
+                };
+                let split = SplitSpec {
+                    test,
+                    ..split.clone()
+                };
+                let why = match (&failure, may_download) {
+                    (Some(reason), _) => format!("its files are missing and {reason}"),
+                    (None, true) => {
+                        "its files are missing; `runner run` first tries to download them".into()
+                    }
+                    (None, false) => "its files are missing".into(),
+                };
+                return Ok(Located {
+                    plan: digits(ImageSize::TwentyEight, Some("mnist"), split)?,
+                    notice: Some(format!(
+                        "`digits` (1,797 UCI digits at 28x28) stands in for `mnist`: {why}"
+                    )),
+                });
+            }
+            if *may_download && !may_try {
+                let (num, num_test) = mnist::published_sizes(*part);
+                return Ok(Located {
+                    plan: mnist_plan(
+                        places.cache.clone(),
+                        mnist::published_digest(*part),
+                        num,
+                        num_test,
+                    ),
+                    notice: Some(format!(
+                        "the MNIST files are missing; `runner run` will download them to {}",
+                        places.cache.display()
+                    )),
+                });
+            }
+            Err(match failure {
+                Some(reason) => missing.note(reason),
+                None => missing,
+            })
+        }
+    }
+}
+
+/// Reads files, or opens what was read of them before.
+fn files_plan(
+    files: &FilesSpec,
+    spec: &DataSpec,
+    folders: &Folders,
+    watch: Watch<'_>,
+) -> Result<Located, DataError> {
+    let files = cache::resolve(files, &folders.base)?;
+    let (files, layout) = read::images::settle(files)?;
+    let cache = folders.cache.join("data");
+    cache::refuse_twice(&files, &cache)?;
+    let digest = cache::digest(&files, &cache, Trust::Stamps)?;
+    let reading = load::Reading {
+        split: &spec.split,
+        scale: spec.scale,
+        augment: spec.augment.as_ref(),
+        measure: false,
+    };
+    let splits = reading.files(&files, &digest, &cache, watch)?;
+    let encoder = &splits.train.set().encoder;
+    let input = encoder.input.plan();
+    let skipped = splits.train.set().records.header.skipped.len();
+    let notice = (skipped > 0).then(|| {
+        let are = if skipped == 1 { "was" } else { "were" };
+        let num = counted(skipped, "item");
+        format!("{num} could not be decoded and {are} left out; `runner data` lists them")
+    });
+    let notice = match (layout, notice) {
+        (Some(layout), Some(notice)) => Some(format!("{layout}; {notice}")),
+        (layout, notice) => layout.or(notice),
+    };
+    let plan = DataPlan {
+        noticed: Noticed::of(&files, &splits),
+        target: encoder.target.plan(&input),
+        input,
+        stands_in_for: None,
+        scale: spec.scale,
+        augment: spec.augment.clone(),
+        split: SplitSpec {
+            stratified: spec.split.stratified && encoder.target.is_class(),
+            ..spec.split.clone()
+        },
+        num_train: splits.train.num_items(),
+        num_valid: splits.valid.num_items(),
+        num_test: splits.test.as_ref().map_or(0, Split::num_items),
+        dataset: Dataset::Files {
+            files: Box::new(files),
+            cache,
+        },
+        digest,
+    };
+    Ok(Located { plan, notice })
+}
+
+fn plan(
+    (dataset, digest): (Dataset, String),
+    input: InputPlan,
+    target: TargetPlan,
+    (num_items, num_official_test): (usize, usize),
+    split: &SplitSpec,
+    spec: &DataSpec,
+) -> DataPlan {
+    let sizes = split::Sizes::new(num_items, split);
+    DataPlan {
+        noticed: Noticed::default(),
+        dataset,
+        digest,
+        stands_in_for: None,
+        scale: match input.vocabulary {
+            Some(_) => Scale::None,
+            None => spec.scale,
+        },
+        augment: spec.augment.clone(),
+        // Only items with a class can keep its share.
+        split: SplitSpec {
+            stratified: split.stratified && matches!(target, TargetPlan::Class { .. }),
+            ..split.clone()
+        },
+        input,
+        target,
+        num_train: sizes.train,
+        num_valid: sizes.valid,
+        num_test: sizes.test + num_official_test,
+    }
+}
