@@ -1,0 +1,91 @@
+//! Dates that are read as names.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use super::{Known, Looks, quoted};
+use crate::data::oddity::{Fix, Oddity};
+use crate::spec::data::DateFormat;
+
+/// Formats of dates that are tried on texts.
+const DATES: [&str; 18] = [
+    "%Y/%m/%d",
+    "%Y.%m.%d",
+    "%d.%m.%Y",
+    "%m/%d/%Y",
+    "%d/%m/%Y",
+    "%m-%d-%Y",
+    "%d-%m-%Y",
+    "%d.%m.%y",
+    "%m/%d/%y",
+    "%d/%m/%y",
+    "%b %d, %Y",
+    "%b %d %Y",
+    "%d %b %Y",
+    "%d. %b %Y",
+    "%d-%b-%Y",
+    "%d-%b-%y",
+    "%b-%Y",
+    "%Y-%m-%d",
+];
+/// And of times behind them.
+const TIMES: [&str; 6] = [
+    "",
+    " %H:%M",
+    " %H:%M:%S",
+    " %I:%M %p",
+    " %I:%M:%S %p",
+    ", %H:%M",
+];
+
+pub(super) static FORMATS: LazyLock<Vec<(String, DateFormat)>> = LazyLock::new(|| {
+    let both = DATES
+        .iter()
+        .flat_map(|date| TIMES.iter().map(move |time| format!("{date}{time}")));
+    let formats = both.filter_map(|text| Some((text.clone(), DateFormat::new(&text).ok()?)));
+    formats.collect()
+});
+
+impl Looks {
+    /// Dates that are read as names.
+    pub(super) fn unusual_dates(&self, known: &Known<'_>) -> Option<Oddity> {
+        let formats = FORMATS.iter().enumerate();
+        let formats = formats.filter(|(at, _)| self.dates & (1 << at) != 0);
+        let mut formats: Vec<&str> = formats.map(|(_, (text, _))| text.as_str()).collect();
+        if known.texts != known.present || formats.iter().any(|text| text.starts_with("%Y-%m-%d")) {
+            return None;
+        }
+        // A blank in a format takes in none too, so a shorter one may fit as well.
+        formats.dedup_by(|a, b| a.replace(", ", " ") == b.replace(", ", " "));
+        let shown = known.names.and_then(BTreeSet::first)?;
+        let name = known.name;
+        let several: Vec<_> = formats
+            .iter()
+            .map(|text| format!("`date_format = {}`", quoted(text)))
+            .collect();
+        let first = formats.first()?;
+        let message = format!(
+            "`{name}` holds dates such as `{shown}`, which are read as names: they are not sorted by time"
+        );
+        let odd = Oddity::new(vec![name.to_owned()], message);
+        let odd = match several.as_slice() {
+            [only] => Oddity {
+                fix: Fix {
+                    date_format: Some((*first).to_owned()),
+                    ..Fix::default()
+                },
+                ..odd.help(format!("write {only} under `[data]`"))
+            },
+            _ => odd
+                .note("no day above 12 says which number is the month")
+                .help(format!(
+                    "write the one that is meant under `[data]`: {}",
+                    several.join(" or ")
+                )),
+        };
+        Some(odd.help(format!(
+            "or name the column in `ignore = [{}]`",
+            quoted(name)
+        )))
+    }
+}
