@@ -1,0 +1,221 @@
+//! A first network for the items of a file, and the axis to vary it by.
+
+use super::text::Text;
+use crate::init::guess::{Guess, Item};
+use crate::init::{Found, Line};
+use crate::spec::task::TaskKind;
+
+impl Found {
+    /// Writes the network; returns the axis to vary it by.
+    pub(super) fn model(&self, guess: &Guess, out: &mut Text) -> Option<Line> {
+        let width = match self.num_train() {
+            0..1_000 => 32,
+            1_000..50_000 => 64,
+            _ => 128,
+        };
+        if guess.task == TaskKind::Segmentation {
+            return out.convolutions();
+        }
+        if guess.task == TaskKind::Autoencoding {
+            return self.autoencoder(guess, out);
+        }
+        out.table("[model]");
+        if matches!(&guess.item, Item::Array(shape) if matches!(shape[..], [_, _, 1 | 3 | 4])) {
+            out.raw.push_str(
+                "# These look like pictures whose channels come last; convolutions take [channels, height, width]: turn the\n\
+                 # array, with NumPy `x.transpose(0, 3, 1, 2)`, and write `type = \"cnn\"`.\n",
+            );
+        }
+        let both = |key: &str, small: String, large: String, meaning: &str| {
+            Some(Line::new(key, format!("[{small}, {large}]"), meaning))
+        };
+        match &guess.item {
+            Item::Row | Item::Array(_) => {
+                out.text(
+                    "type",
+                    "mlp",
+                    "a network of linear layers with ReLU between them",
+                );
+                out.line(
+                    "hidden",
+                    format!("[{width}]"),
+                    "the widths of the layers between input and output",
+                );
+                out.line("dropout", "0.1", "the part of their values that is left out in training, against learning by heart");
+                let meaning = "one layer of this width, or two";
+                both(
+                    "model.hidden",
+                    format!("[{width}]"),
+                    format!("[{width}, {width}]"),
+                    meaning,
+                )
+            }
+            Item::Picture([_, height, width]) if *height.min(width) < 10 => {
+                out.text(
+                    "type",
+                    "mlp",
+                    "a network of linear layers: the pictures are small",
+                );
+                out.line(
+                    "hidden",
+                    "[64]",
+                    "the widths of the layers between input and output",
+                );
+                both(
+                    "model.hidden",
+                    "[64]".into(),
+                    "[128]".into(),
+                    "narrow or wide",
+                )
+            }
+            Item::Picture([_, height, width]) if *height.max(width) <= 32 => {
+                out.text("type", "cnn", "convolutions, then linear layers");
+                out.line(
+                    "channels",
+                    "[16, 32]",
+                    "pictures that each convolution makes",
+                );
+                out.line(
+                    "hidden",
+                    "[64]",
+                    "the widths of the linear layers before the output",
+                );
+                both(
+                    "model.channels",
+                    "[8, 16]".into(),
+                    "[16, 32]".into(),
+                    "narrow or wide",
+                )
+            }
+            Item::Picture(_) => {
+                out.text(
+                    "type",
+                    "resnet",
+                    "a residual network, which suits larger pictures",
+                );
+                out.line(
+                    "channels",
+                    "[16, 32, 64]",
+                    "pictures that each stage makes; each halves the sides",
+                );
+                both(
+                    "model.channels",
+                    "[8, 16, 32]".into(),
+                    "[16, 32, 64]".into(),
+                    "narrow or wide",
+                )
+            }
+            Item::Series => {
+                out.text(
+                    "type",
+                    "lstm",
+                    "a recurrent network, which reads step by step",
+                );
+                out.line("hidden_size", "32", "how much it remembers");
+                both(
+                    "model.hidden_size",
+                    "32".into(),
+                    "64".into(),
+                    "how much it remembers",
+                )
+            }
+            Item::Text | Item::Note => {
+                let (preset, what) = match guess.item {
+                    Item::Text => (
+                        "transformer_lm",
+                        "a transformer that foretells the next token",
+                    ),
+                    _ => (
+                        "transformer_classifier",
+                        "a transformer that reads the whole text",
+                    ),
+                };
+                out.text("type", preset, what);
+                out.line("d_model", "64", "the width of every position");
+                out.line("num_layers", "2", "layers, one on the other");
+                both("model.d_model", "32".into(), "64".into(), "narrow or wide")
+            }
+        }
+    }
+
+    /// Layers down to a few numbers and up to the item again.
+    fn autoencoder(&self, guess: &Guess, out: &mut Text) -> Option<Line> {
+        let shape = match &guess.item {
+            Item::Picture(shape) => shape.to_vec(),
+            Item::Array(shape) => shape.clone(),
+            _ => Vec::new(),
+        };
+        let layer = |out: &mut Text, kind: &str, lines: &[Line], meaning: &str| {
+            out.table("[[model.layers]]");
+            out.text("type", kind, meaning);
+            out.lines.extend_from_slice(lines);
+        };
+        if !shape.is_empty() {
+            layer(out, "flatten", &[], "all numbers of an item in one row");
+        }
+        layer(
+            out,
+            "linear",
+            &[
+                Line::text("name", "code", "its name, which the sweep below uses"),
+                Line::new(
+                    "out_features",
+                    "8",
+                    "the few numbers that an item is put together from",
+                ),
+            ],
+            "weighted sums",
+        );
+        layer(
+            out,
+            "linear",
+            &[Line::new("out_features", "64", "the width of the layer")],
+            "weighted sums",
+        );
+        layer(out, "gelu", &[], "what makes it more than one linear layer");
+        if shape.is_empty() {
+            layer(out, "linear", &[], "as wide as the item")
+        } else {
+            let num: usize = shape.iter().product();
+            let num = Line::new("out_features", num.to_string(), "the numbers of an item");
+            layer(out, "linear", &[num], "weighted sums");
+            let shape = Line::new("shape", format!("{shape:?}"), "the item's shape");
+            layer(out, "reshape", &[shape], "the row as an item again");
+        }
+        Some(Line::new(
+            "\"model.layers.code.out_features\"",
+            "[2, 8]",
+            "how few numbers are enough",
+        ))
+    }
+}
+
+impl Text {
+    fn convolutions(&mut self) -> Option<Line> {
+        for (name, meaning) in [
+            ("first", "filters over the picture"),
+            ("second", "filters over these"),
+        ] {
+            self.table("[[model.layers]]");
+            self.text("type", "conv2d", meaning);
+            self.text("name", name, "its name");
+            self.line("out_channels", "16", "how many filters");
+            self.line(
+                "kernel_size",
+                "3",
+                "the side of the square that a filter looks at",
+            );
+            self.text("padding", "same", "zeros around the picture keep its size");
+            self.table("[[model.layers]]");
+            self.text("type", "relu", "what makes it more than one linear layer");
+        }
+        self.table("[[model.layers]]");
+        self.text("type", "conv2d", "one channel for each class");
+        self.line("kernel_size", "1", "each pixel by itself");
+        Some(Line::new(
+            "\"model.layers.first.out_channels\"",
+            "[8, 16]",
+            "few or many filters",
+        ))
+    }
+}
