@@ -1,0 +1,147 @@
+//! What the network is to give, by the columns that are its targets.
+
+use std::collections::BTreeSet;
+
+use super::{Fitting, needs_moments};
+use crate::data::DataError;
+use crate::data::encode::statistics::moments;
+use crate::data::encode::{Scaling, TargetEncoder};
+use crate::data::records::ColumnKind;
+use crate::spec::data::ColumnType;
+
+impl Fitting<'_> {
+    /// Refuses numbers as classes that are mostly no class of any item: they are names or amounts.
+    fn refuse_holes(&self, column: usize, num_classes: usize) -> Result<(), DataError> {
+        /// So few classes may have any holes.
+        const FEW: usize = 20;
+        /// Classes for each that occurs.
+        const MOST: usize = 10;
+        if num_classes <= FEW {
+            return Ok(());
+        }
+        let mut seen = BTreeSet::new();
+        for row in 0..self.records.len() {
+            let class = self.records.number(row, column, 0);
+            if !class.is_nan() && seen.insert(class as i64) && seen.len() * MOST >= num_classes {
+                return Ok(());
+            }
+        }
+        let shown: Vec<_> = seen.iter().take(5).map(ToString::to_string).collect();
+        let more = if seen.len() > shown.len() {
+            ", …"
+        } else {
+            ""
+        };
+        let name = &self.column(column).name;
+        let error = DataError::new(format!(
+            "the target `{name}` would have {num_classes} classes, of which {} occur: {}{more}",
+            seen.len(),
+            shown.join(", ")
+        ))
+        .note("whole numbers are classes, which count from 0")
+        .key(if self.roles.target.is_empty() {
+            "data.target_path"
+        } else {
+            "data.target"
+        });
+        Err(error.help(
+            "number the classes 0, 1, 2, …, or save amounts as numbers with a point, such as with `y.astype(np.float32)`",
+        ))
+    }
+
+    pub(super) fn target(&self) -> Result<TargetEncoder, DataError> {
+        if self.running_text.is_some() {
+            return Ok(TargetEncoder::NextTokens);
+        }
+        let targets = &self.uses.targets;
+        let Some(first) = targets.first() else {
+            return Ok(TargetEncoder::None);
+        };
+        if let [column] = targets[..] {
+            let (spec, extent) = (self.column(column), self.records.header.extents[column]);
+            let said = self.roles.of(&spec.name).and_then(|said| said.kind);
+            let (min, max) = (extent.min.unwrap_or(0.0), extent.max.unwrap_or(0.0));
+            let is_number = said == Some(ColumnType::Number);
+            match (&spec.kind, spec.shape.len()) {
+                (ColumnKind::Categories { names }, _) => {
+                    return Ok(TargetEncoder::Class {
+                        column,
+                        num_classes: names.len(),
+                    });
+                }
+                (ColumnKind::Bytes | ColumnKind::Whole, 0 | 1)
+                    if !is_number && spec.len() == 1 && min >= 0.0 =>
+                {
+                    self.refuse_holes(column, max as usize + 1)?;
+                    return Ok(TargetEncoder::Class {
+                        column,
+                        num_classes: max as usize + 1,
+                    });
+                }
+                (ColumnKind::Bytes | ColumnKind::Whole, 2..) if !is_number && min >= -1.0 => {
+                    return Ok(TargetEncoder::Classes {
+                        column,
+                        shape: spec.shape.clone(),
+                        num_classes: max as usize + 1,
+                    });
+                }
+                _ => {}
+            }
+        }
+        let are_labels = targets.iter().all(|at| {
+            let column = self.column(*at);
+            let extent = self.records.header.extents[*at];
+            let said = self.roles.of(&column.name).and_then(|said| said.kind);
+            let is_whole = matches!(column.kind, ColumnKind::Bytes | ColumnKind::Whole);
+            is_whole
+                && column.shape.len() < 2
+                && said != Some(ColumnType::Number)
+                && extent.min >= Some(0.0)
+                && extent.max <= Some(1.0)
+        });
+        let num: usize = targets.iter().map(|at| self.column(*at).len()).sum();
+        if are_labels && num > 1 {
+            return Ok(TargetEncoder::Labels {
+                columns: targets.clone(),
+                num_labels: num,
+            });
+        }
+        for at in targets {
+            let column = self.column(*at);
+            if matches!(
+                column.kind,
+                ColumnKind::Categories { .. } | ColumnKind::Text
+            ) {
+                return Err(DataError::new(format!(
+                    "the target `{}` holds {}, and several targets must be numbers",
+                    column.name,
+                    column.kind.show()
+                ))
+                .key("data.target")
+                .help("name one column of classes, or columns of numbers"));
+            }
+        }
+        let mut columns = Vec::new();
+        for at in targets {
+            let width = self.column(*at).len();
+            let scaling = if !(self.measure && needs_moments(self.roles.target_scale)) {
+                vec![Scaling::NONE]
+            } else {
+                moments(self.train, width, |row, out| {
+                    self.records.numbers(row, *at, |value| out.push(value));
+                })
+                .iter()
+                .map(|found| found.scaling(self.roles.target_scale, 1.0))
+                .collect()
+            };
+            columns.push((*at, scaling));
+        }
+        Ok(TargetEncoder::Values {
+            columns,
+            shape: match targets.len() {
+                1 if !self.column(*first).shape.is_empty() => self.column(*first).shape.clone(),
+                _ => vec![num],
+            },
+        })
+    }
+}
