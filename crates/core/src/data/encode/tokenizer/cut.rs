@@ -1,0 +1,72 @@
+//! Texts in pieces for the cores, in words and signs, in small letters.
+
+use std::borrow::Cow;
+
+use crate::spec::data::TokenizerKind;
+
+/// Bytes of a piece of a text, roughly.
+pub(super) const PIECE: usize = 1 << 20;
+
+/// A text in pieces that no token reaches over: the tokens of the pieces one after the other are those of the
+/// text. A text without any gap between words is one piece for the word tokenizer.
+pub fn pieces(kind: TokenizerKind, mut text: &str) -> impl Iterator<Item = &str> {
+    std::iter::from_fn(move || {
+        if text.is_empty() {
+            return None;
+        }
+        let start = text.ceil_char_boundary(PIECE);
+        let cut = match kind {
+            TokenizerKind::Char | TokenizerKind::Byte => start,
+            TokenizerKind::Word => {
+                let gap = text[start..].find(char::is_whitespace);
+                gap.map_or(text.len(), |gap| start + gap)
+            }
+        };
+        let (piece, rest) = text.split_at(cut);
+        text = rest;
+        Some(piece)
+    })
+}
+
+/// Character by character: what a capital becomes does not depend on where the text was cut.
+pub(super) fn lower(text: &str, lowercase: bool) -> Cow<'_, str> {
+    match lowercase {
+        false => text.into(),
+        true if text.is_ascii() => text.to_ascii_lowercase().into(),
+        true => {
+            let small = text.chars().flat_map(char::to_lowercase);
+            small.collect::<String>().into()
+        }
+    }
+}
+
+/// Letters, digits, and the accents that stand behind a letter as characters of their own.
+fn is_part(c: char) -> bool {
+    c.is_alphanumeric() || ('\u{300}'..='\u{36f}').contains(&c)
+}
+
+/// The words and signs of a text.
+pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start_matches(|c: char| c.is_whitespace() && c != '\n');
+        let first = rest.chars().next()?;
+        let mut end = first.len_utf8();
+        if is_part(first) {
+            let mut next = rest[end..].chars().peekable();
+            while let Some(c) = next.next() {
+                let goes_on = match c {
+                    '\'' | '’' => next.peek().is_some_and(|c| is_part(*c)),
+                    c => is_part(c),
+                };
+                if !goes_on {
+                    break;
+                }
+                end += c.len_utf8();
+            }
+        }
+        let (word, behind) = rest.split_at(end);
+        rest = behind;
+        Some(word)
+    })
+}
