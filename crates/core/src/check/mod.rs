@@ -13,6 +13,7 @@ mod rules;
 mod schedule;
 mod split;
 pub mod task;
+pub mod trial;
 
 use crate::data::DataPlan;
 use crate::diagnostic::{Diagnostic, Severity, Span};

@@ -1,0 +1,221 @@
+//! A whole trial: its data found, its network laid out, every rule applied.
+
+use std::rc::Rc;
+
+use super::network::{Network, Shape, lay_out};
+use super::task::Goal;
+use super::{Point, span, task};
+use crate::data::{DataError, DataPlan, Located};
+use crate::diagnostic::{Diagnostic, counted};
+use crate::spec::ExperimentSpec;
+use crate::spec::data::DataSpec;
+use crate::spec::document::Table;
+use crate::spec::model::layer_spec::LayerSpec;
+use crate::spec::section::Findings;
+
+/// Finds the data of a spec, as [`crate::data::locate`] does.
+pub type Locate<'a> = &'a mut dyn FnMut(&DataSpec) -> Result<Located, DataError>;
+
+/// Checks trials one after the other and remembers what they share.
+pub struct Checker<'a> {
+    locate: Locate<'a>,
+    located: Vec<(DataSpec, Result<Located, DataError>)>,
+    /// What was said about batches that would not fit.
+    lowered: Vec<String>,
+    /// The last network, since neighbours mostly have the same.
+    last: Option<(Blueprint, Rc<LaidOut>)>,
+}
+
+/// What came of a trial; what could not be found out is `None`, and why is among the findings.
+pub struct Checked {
+    /// The spec, with what follows from its data.
+    pub spec: ExperimentSpec,
+    /// What it trains on.
+    pub data: Option<DataPlan>,
+    /// What it learns.
+    pub goal: Option<Goal>,
+    /// Its network.
+    pub laid_out: Option<Rc<LaidOut>>,
+}
+
+/// What a network is laid out from.
+#[derive(PartialEq)]
+struct Blueprint {
+    layers: Vec<LayerSpec>,
+    items: Shape,
+    output: Vec<usize>,
+}
+
+/// A network with the text of its work.
+pub struct LaidOut {
+    /// Its layers.
+    pub network: Network,
+    /// What decides the numbers that it gives, as text.
+    pub work: String,
+}
+
+impl<'a> Checker<'a> {
+    /// Remembers nothing yet.
+    pub fn new(locate: Locate<'a>) -> Self {
+        Self {
+            locate,
+            located: Vec::new(),
+            lowered: Vec::new(),
+            last: None,
+        }
+    }
+
+    /// What the user must be told about data.
+    pub fn data_notices(&self) -> Vec<String> {
+        let located = self.located.iter();
+        let located = located.filter_map(|(_, result)| result.as_ref().ok());
+        let mut notices: Vec<String> = Vec::new();
+        for notice in located.filter_map(|located| located.notice.clone()) {
+            if !notices.contains(&notice) {
+                notices.push(notice);
+            }
+        }
+        notices
+    }
+
+    /// What the user must be told about batches that were lowered.
+    pub fn lowered(&self) -> &[String] {
+        &self.lowered
+    }
+
+    fn lay_out(&mut self, blueprint: Blueprint) -> Result<Rc<LaidOut>, Box<Diagnostic>> {
+        if let Some((last, laid_out)) = &self.last
+            && *last == blueprint
+        {
+            return Ok(laid_out.clone());
+        }
+        let Blueprint {
+            layers,
+            items,
+            output,
+        } = &blueprint;
+        let network = lay_out(layers, items, output)?;
+        let work = network.work().to_string();
+        let laid_out = Rc::new(LaidOut { network, work });
+        self.last = Some((blueprint, laid_out.clone()));
+        Ok(laid_out)
+    }
+
+    fn data_of(&mut self, spec: &DataSpec) -> Result<DataPlan, DataError> {
+        if !self.located.iter().any(|(known, _)| known == spec) {
+            let result = (self.locate)(spec);
+            self.located.push((spec.clone(), result));
+        }
+        let found = self.located.iter().find(|(known, _)| known == spec);
+        found
+            .expect("it was just put there")
+            .1
+            .clone()
+            .map(|located| located.plan)
+    }
+
+    /// Finds the data of a trial, lays its network out and applies the rules. What is wrong is added to `findings`; what
+    /// it is needed for is `None` then.
+    pub fn check(
+        &mut self,
+        root: &Table,
+        spec: ExperimentSpec,
+        findings: &mut Findings,
+    ) -> Checked {
+        let data = if findings.is_poisoned("data") {
+            None
+        } else {
+            match self.data_of(&spec.data) {
+                Ok(data) => Some(data),
+                Err(error) => {
+                    let usual = match root.at("data.path") {
+                        Some(_) => "data.path",
+                        None => "data.type",
+                    };
+                    let key = if error.key.is_empty() {
+                        usual
+                    } else {
+                        &error.key
+                    };
+                    let at = span(root, key);
+                    findings.diagnostics.push(error.to_diagnostic().at(at));
+                    None
+                }
+            }
+        };
+        let spec = match &data {
+            Some(data) => self.with_batch_that_fits(spec, root, data, findings),
+            None => spec,
+        };
+        let point = |data, network| Point {
+            root,
+            spec: &spec,
+            data,
+            network,
+        };
+        let mut goal = None;
+        let goes_in = ["task", "loss", "objective", "train.early_stopping"];
+        if let Some(data) = &data
+            && !goes_in.iter().any(|path| findings.is_poisoned(path))
+        {
+            match task::goal(&point(None, None), data) {
+                Ok(found) => goal = Some(found),
+                Err(wrong) => wrong.into_iter().for_each(|d| findings.diagnostics.push(d)),
+            }
+        }
+        let mut laid_out = None;
+        if let (Some(data), Some(goal), false) = (&data, &goal, findings.is_poisoned("model")) {
+            let blueprint = Blueprint {
+                layers: spec.model.layers.clone(),
+                items: Shape {
+                    dims: data.input.shape.clone(),
+                    vocabulary: data.input.vocabulary,
+                },
+                output: goal.output_shape.clone(),
+            };
+            match self.lay_out(blueprint) {
+                Ok(found) => laid_out = Some(found),
+                Err(diagnostic) => findings.diagnostics.push(*diagnostic),
+            }
+        }
+        let network = laid_out.as_deref().map(|laid_out| &laid_out.network);
+        super::check(&point(data.as_ref(), network), findings);
+        Checked {
+            spec,
+            data,
+            goal,
+            laid_out,
+        }
+    }
+
+    /// The default batch size, where the file says nothing else, is lowered to the train split where it is smaller:
+    /// what the file does not say is no mistake in it.
+    fn with_batch_that_fits(
+        &mut self,
+        mut spec: ExperimentSpec,
+        root: &Table,
+        data: &DataPlan,
+        findings: &Findings,
+    ) -> ExperimentSpec {
+        let train = &mut spec.train;
+        let (default, fits) = (train.batch_size, data.num_train);
+        let is_set =
+            root.at("train.batch_size").is_some() || findings.is_poisoned("train.batch_size");
+        if is_set || default <= fits || fits == 0 {
+            return spec;
+        }
+        train.batch_size = fits;
+        if root.at("train.micro_batch_size").is_none() {
+            train.micro_batch_size = fits;
+        }
+        let notice = format!(
+            "`train.batch_size` is lowered from its default {default} to {fits}: the train split of `{}` has {}",
+            data.dataset.name(),
+            counted(fits, "item")
+        );
+        if !self.lowered.contains(&notice) {
+            self.lowered.push(notice);
+        }
+        spec
+    }
+}

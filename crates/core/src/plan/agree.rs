@@ -1,0 +1,93 @@
+//! What must be the same for all trials of an experiment, or hold for all of them.
+
+use std::time::Duration;
+
+use super::RunPlan;
+use crate::diagnostic::{Diagnostic, nearest};
+use crate::spec::ExperimentSpec;
+use crate::spec::document::Table;
+use crate::spec::kind::show_duration;
+use crate::spec::metric::Objective;
+
+/// Refuses a name that cannot be a folder on every system that results are copied to.
+pub(super) fn reserved_name(name: &str, root: &Table) -> Diagnostic {
+    let why = if name.ends_with('.') {
+        "Windows drops a dot at the end"
+    } else {
+        "Windows takes it for a device"
+    };
+    let message = format!("`experiment.name` is `{name}`, which is not a folder on every system");
+    let mut diagnostic = Diagnostic::error("out-of-range", message)
+        .note(format!("it names a folder of results, and {why}"))
+        .help(format!(
+            "choose another name, such as `{}_1`",
+            name.trim_end_matches('.')
+        ));
+    diagnostic.span = root.at("experiment.name").map(|entry| entry.node.span);
+    diagnostic
+}
+
+/// Trials with different tasks have different usual objectives, and could not be ranked.
+pub(super) fn one_objective(runs: &[RunPlan], root: &Table) -> Result<Objective, Box<Diagnostic>> {
+    let first = runs[0].objective;
+    let Some(other) = runs.iter().find(|run| run.objective != first) else {
+        return Ok(first);
+    };
+    let message = format!(
+        "trials cannot be ranked: run `{}` has the objective `{}`, and run `{}` has `{}`",
+        runs[0].id,
+        first.name(),
+        other.id,
+        other.objective.name()
+    );
+    let mut diagnostic = Diagnostic::error("task", message)
+        .help("add `[objective]` with a `metric` that all trials have, such as \"valid/loss\"");
+    diagnostic.span = root.get("sweep").map(|entry| entry.key_span);
+    Err(Box::new(diagnostic))
+}
+
+/// The baseline is one of the trials.
+pub(super) fn known_baseline(
+    name: &str,
+    runs: &[RunPlan],
+    root: &Table,
+) -> Result<(), Box<Diagnostic>> {
+    if runs.iter().any(|run| run.trial == name) {
+        return Ok(());
+    }
+    let trials = || runs.iter().map(|run| run.trial.as_str());
+    let help = match nearest(name, trials()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => {
+            let example = trials().next().unwrap_or_default();
+            format!(
+                "trials are named by the values of the axes, such as `{example}`; `runner plan` shows all runs"
+            )
+        }
+    };
+    let message = format!("there is no trial `{name}` to compare the others with");
+    let mut diagnostic = Diagnostic::error("sweep", message).help(help);
+    diagnostic.span = root.span_at("objective.baseline");
+    Err(Box::new(diagnostic))
+}
+
+/// The experiment's time limit is that of the file, not of a trial.
+pub(super) fn one_limit(
+    written: Option<Duration>,
+    spec: &ExperimentSpec,
+    trial: &str,
+    root: &Table,
+) -> Result<(), Box<Diagnostic>> {
+    let limit = spec.limits.experiment;
+    if limit == written {
+        return Ok(());
+    }
+    let shown = limit.map_or("not written".into(), show_duration);
+    let message = format!(
+        "`limits.experiment` is {shown} in trial `{trial}`, and one limit holds for all trials"
+    );
+    let mut diagnostic = Diagnostic::error("sweep", message)
+        .help("write it in `[limits]` as it is, and set no key that it refers to; `limits.run` may differ between trials");
+    diagnostic.span = root.span_at("limits.experiment");
+    Err(Box::new(diagnostic))
+}

@@ -1,0 +1,125 @@
+//! A trial that nothing is wrong with, and the runs that it comes to.
+
+use std::rc::Rc;
+
+use serde_json::{Map, Value as Json};
+
+use super::place::{Machine, Place};
+use super::{Devices, FORMAT, Forecast, Locate, RunPlan};
+use crate::check;
+use crate::check::task::Goal;
+use crate::check::trial::{Checker, LaidOut};
+use crate::data::DataPlan;
+use crate::spec::ExperimentSpec;
+use crate::spec::document::Table;
+use crate::spec::section::Findings;
+
+/// Checks trials one after the other and places them on devices.
+pub(super) struct Planner<'a> {
+    checker: Checker<'a>,
+    machine: Machine<'a>,
+}
+
+/// A trial that nothing is wrong with.
+pub(super) struct Trial {
+    pub(super) spec: ExperimentSpec,
+    data: DataPlan,
+    goal: Goal,
+    laid_out: Rc<LaidOut>,
+    place: Place,
+}
+
+impl<'a> Planner<'a> {
+    pub(super) fn new(locate: Locate<'a>, devices: Devices<'a>) -> Self {
+        Self {
+            checker: Checker::new(locate),
+            machine: Machine::new(devices),
+        }
+    }
+
+    pub(super) fn notices(&self) -> Vec<String> {
+        let mut notices = self.checker.data_notices();
+        notices.extend(self.machine.notice());
+        notices.extend(self.checker.lowered().iter().cloned());
+        notices
+    }
+
+    pub(super) fn check_trial(
+        &mut self,
+        root: &Table,
+        spec: ExperimentSpec,
+        findings: &mut Findings,
+    ) -> Option<Trial> {
+        let checked = self.checker.check(root, spec, findings);
+        let place = if findings.is_poisoned("backend") {
+            Place::default()
+        } else {
+            let point = check::Point {
+                root,
+                spec: &checked.spec,
+                data: None,
+                network: None,
+            };
+            self.machine.place(&point, findings)
+        };
+        if findings.diagnostics.has_errors() {
+            return None;
+        }
+        Some(Trial {
+            spec: checked.spec,
+            data: checked.data?,
+            goal: checked.goal?,
+            laid_out: checked.laid_out?,
+            place,
+        })
+    }
+}
+
+impl Trial {
+    pub(super) fn add_runs(
+        self,
+        default_name: &str,
+        id: String,
+        axes: Map<String, Json>,
+        runs: &mut Vec<RunPlan>,
+    ) {
+        let spec = self.spec;
+        let name = spec
+            .experiment
+            .name
+            .unwrap_or_else(|| default_name.to_owned());
+        for seed in &spec.experiment.seeds {
+            let mut run = RunPlan {
+                format: FORMAT,
+                experiment: name.clone(),
+                id: format!("{id}-s{seed}"),
+                trial: id.clone(),
+                seed: *seed,
+                fingerprint: String::new(),
+                objective: self.goal.objective,
+                device: self.place.device,
+                skip: self.place.skip.clone(),
+                precision: spec.backend.precision,
+                conv: spec.backend.conv,
+                memory_limit_bytes: spec.memory.limit.map(|limit| limit.0),
+                memory_reserve_bytes: spec.memory.reserve.0,
+                on_exceed: self.place.on_exceed.clone(),
+                time_limit_secs: spec.limits.run.map(|limit| limit.as_secs_f64()),
+                steps_per_epoch: self.data.num_train.div_ceil(spec.train.batch_size),
+                axes: axes.clone(),
+                forecast: Forecast::default(),
+                train: spec.train.clone(),
+                checkpoint: spec.checkpoint.clone(),
+                on_failure: spec.on_failure.clone(),
+                data: self.data.clone(),
+                task: self.goal.task.clone(),
+                loss: self.goal.loss.clone(),
+                optimizer: spec.optimizer.clone(),
+                scheduler: spec.scheduler.clone(),
+                network: self.laid_out.network.clone(),
+            };
+            run.fingerprint = run.compute_fingerprint(&self.laid_out.work);
+            runs.push(run.with_forecast());
+        }
+    }
+}
