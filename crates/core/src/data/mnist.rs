@@ -1,15 +1,13 @@
 //! The MNIST files: found in a folder or in the cache, downloaded when allowed, and read.
 
 use std::fs;
-use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
+use super::download::download;
 use super::known::{Known, Trust};
-use super::{DataError, DownloadProgress, Items, hex, idx, sha256_hex};
+use super::{DataError, DownloadProgress, Items, idx, sha256_hex};
 use crate::spec::data::MnistPart;
 
 /// One published file.
@@ -47,11 +45,6 @@ const MIRRORS: [&str; 2] = [
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
 ];
-
-/// A server that says nothing for this long is given up.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// A download that takes longer is given up.
-const TOTAL_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The folders that the files may be in.
 #[derive(Clone, Debug)]
@@ -157,7 +150,9 @@ impl Places {
             }
             let mut reasons = Vec::new();
             let fetched = MIRRORS.iter().any(|mirror| {
-                let result = fetch(mirror, file, &self.cache, progress);
+                let name = format!("{}.gz", file.name);
+                let url = format!("{mirror}{name}");
+                let result = download(&url, &self.cache.join(name), file.sha256, progress);
                 result
                     .map_err(|reason| reasons.push((host(mirror), reason)))
                     .is_ok()
@@ -172,48 +167,6 @@ impl Places {
             Err(e) => Err(e.to_string()),
         }
     }
-}
-
-fn fetch(
-    mirror: &str,
-    file: &Published,
-    folder: &Path,
-    progress: &mut dyn FnMut(&str, u64, Option<u64>),
-) -> Result<(), String> {
-    let name = format!("{}.gz", file.name);
-    let agent: ureq::Agent = ureq::Agent::config_builder()
-        .timeout_connect(Some(CONNECT_TIMEOUT))
-        .timeout_global(Some(TOTAL_TIMEOUT))
-        .build()
-        .into();
-    let response = agent.get(format!("{mirror}{name}")).call();
-    let mut response = response.map_err(|e| e.to_string())?;
-    let total = response.body().content_length();
-    let mut reader = response.body_mut().as_reader();
-    let mut partial = tempfile::Builder::new()
-        .prefix(".partial-")
-        .tempfile_in(folder)
-        .map_err(|e| e.to_string())?;
-    let mut hasher = Sha256::new();
-    let mut buffer = vec![0; 1 << 16];
-    let mut received = 0;
-    loop {
-        let n = reader.read(&mut buffer).map_err(|e| e.to_string())?;
-        if n == 0 {
-            break;
-        }
-        hasher.update(&buffer[..n]);
-        partial.write_all(&buffer[..n]).map_err(|e| e.to_string())?;
-        received += n as u64;
-        progress(&name, received, total);
-    }
-    if hex(&hasher.finalize()) != file.sha256 {
-        return Err(format!("{name} has the wrong sha256 sum"));
-    }
-    partial
-        .persist(folder.join(&name))
-        .map_err(|e| e.error.to_string())?;
-    Ok(())
 }
 
 /// `a and b: reason` where the mirrors agree, else one reason after the other.
@@ -369,67 +322,4 @@ fn read_part(
     let shape = vec![1, 28, 28];
     let items = Items::of_bytes(shape, bytes, 1.0 / 255.0, &labels, 10);
     Ok((items, [images_sum, labels_sum]))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::{BufRead, BufReader};
-    use std::net::TcpListener;
-
-    use super::*;
-
-    /// Answers one request on loopback with `head` and `body`, and closes.
-    fn serve(head: String, body: &'static [u8]) -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        std::thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            let request = BufReader::new(stream.try_clone().unwrap()).lines();
-            request.map_while(Result::ok).find(String::is_empty);
-            stream.write_all(head.as_bytes()).unwrap();
-            stream.write_all(body).unwrap();
-        });
-        format!("http://{address}/")
-    }
-
-    fn fetch_from(mirror: &str) -> (Result<(), String>, Vec<String>, u64) {
-        let folder = tempfile::tempdir().unwrap();
-        let file = Published {
-            name: "file",
-            sha256: "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824",
-            content: "",
-        };
-        let mut seen = 0;
-        let result = fetch(mirror, &file, folder.path(), &mut |_, received, _| {
-            seen = received
-        });
-        let names = fs::read_dir(folder.path()).unwrap().flatten();
-        let names = names
-            .map(|e| e.file_name().into_string().unwrap())
-            .collect();
-        (result, names, seen)
-    }
-
-    fn ok(length: usize) -> String {
-        format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n")
-    }
-
-    #[test]
-    fn a_whole_download_gets_its_name() {
-        let (result, names, seen) = fetch_from(&serve(ok(5), b"hello"));
-        assert_eq!(
-            (result, names, seen),
-            (Ok(()), vec!["file.gz".to_owned()], 5)
-        );
-    }
-
-    #[test]
-    fn a_partial_or_wrong_download_leaves_nothing() {
-        let missing = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned();
-        for (head, body) in [(ok(9), &b"hello"[..]), (ok(5), b"jello"), (missing, b"")] {
-            let (result, names, _) = fetch_from(&serve(head, body));
-            assert!(result.is_err());
-            assert!(names.is_empty(), "{names:?}");
-        }
-    }
 }

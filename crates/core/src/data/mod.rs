@@ -5,6 +5,7 @@
 
 pub mod cache;
 mod content;
+mod download;
 pub mod embedded;
 pub mod encode;
 mod error;

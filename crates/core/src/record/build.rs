@@ -1,7 +1,7 @@
 //! Which build of this program is running. Reading its file takes some 50 ms, so it is read once a process and only
 //! where somebody asks; a worker is told what its runner found, and believes it only of the very same file.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -85,7 +85,7 @@ fn sha256_of_program() -> io::Result<String> {
 #[cfg(unix)]
 fn file_of_program() -> Option<String> {
     use std::os::unix::fs::MetadataExt;
-    let it = fs::metadata(program().ok()?).ok()?;
+    let it = std::fs::metadata(program().ok()?).ok()?;
     let numbers = [
         it.dev() as i64,
         it.ino() as i64,

@@ -35,6 +35,7 @@
 mod answer;
 mod build;
 mod calibrations;
+#[cfg(feature = "native")]
 pub mod capsule;
 mod collector;
 mod damage;

@@ -50,6 +50,7 @@ pub fn wrong(name: &str) -> Option<String> {
 }
 
 /// Whether a text can be the name of one folder.
+#[cfg(any(feature = "native", test))]
 pub fn is_plain(name: &str) -> bool {
     wrong(name).is_none() && !name.contains('/')
 }
