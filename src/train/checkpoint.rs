@@ -7,7 +7,9 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,18 +24,12 @@ use serde::{Deserialize, Serialize};
 use super::fault::{Fault, Phase};
 use super::metrics::Sums;
 use super::{Emit, Job};
-use runner_core::data::{sha256_hex, sha256_of};
 use runner_core::event::{Adjustment, Epoch, Event, Metrics};
-use runner_core::plan::{FORMAT, RunPlan};
-use runner_core::record::{RunFolder, TraceSums, sync_file, write_json_synced};
-use runner_core::spec::plain_file;
-
-/// The files of a set.
-const PARTS: [&str; 3] = ["model", "optimizer", "scheduler"];
-/// The most bytes of a sidecar: it holds the history of a training.
-const MAX_SIDECAR: u64 = 1 << 30;
-/// What a sidecar calls its own sum.
-const STATE: &str = "state";
+use runner_core::plan::RunPlan;
+use runner_core::record::{
+    self, BadCheckpoint, CHECKPOINT_PARTS, ResumePoint, RunFolder, Sidecar, TraceSums, part_sum,
+    sync_file, write_json_synced,
+};
 
 /// Where a run is, besides its weights, optimizer and schedule.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -97,31 +93,6 @@ impl State {
     }
 }
 
-/// `checkpoint-<step>.json`.
-#[derive(Serialize, Deserialize)]
-struct Sidecar {
-    format: u32,
-    fingerprint: String,
-    /// Epochs of the plan that it was written for.
-    epochs: usize,
-    data_digests: BTreeMap<String, String>,
-    sha256: BTreeMap<String, String>,
-    state: State,
-}
-
-impl Sidecar {
-    /// sha256 of all that it says itself.
-    fn state_sum(&self) -> String {
-        let said = (
-            &self.fingerprint,
-            self.epochs,
-            &self.data_digests,
-            &self.state,
-        );
-        sha256_hex(&serde_json::to_vec(&said).unwrap_or_default())
-    }
-}
-
 /// The checkpoints of a run: those being written, and those on disk.
 pub struct Checkpoints {
     plan: RunPlan,
@@ -144,6 +115,52 @@ pub struct Found {
     pub rejected: Vec<String>,
 }
 
+/// Why a checkpoint cannot be written, or its weights not be read.
+#[derive(Debug)]
+pub enum NotSaved {
+    /// It is none of this run's, or not whole.
+    Bad(BadCheckpoint),
+    /// Its sidecar cannot be written.
+    Io(io::Error),
+    /// Its state has no form in JSON.
+    State(serde_json::Error),
+    /// Burn cannot read its weights.
+    Weights(String),
+}
+
+impl fmt::Display for NotSaved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bad(reason) => write!(f, "{reason}"),
+            Self::Io(e) => write!(f, "{e}"),
+            Self::State(e) => write!(f, "{e}"),
+            Self::Weights(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl From<BadCheckpoint> for NotSaved {
+    fn from(reason: BadCheckpoint) -> Self {
+        Self::Bad(reason)
+    }
+}
+
+impl From<io::Error> for NotSaved {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<serde_json::Error> for NotSaved {
+    fn from(error: serde_json::Error) -> Self {
+        Self::State(error)
+    }
+}
+
+fn state_of(sidecar: Sidecar) -> Result<State, BadCheckpoint> {
+    serde_json::from_value(sidecar.state).map_err(BadCheckpoint::Damaged)
+}
+
 impl Checkpoints {
     /// The checkpoints of a job's run.
     pub fn new(job: &Job, data_digests: &BTreeMap<String, String>) -> Self {
@@ -160,87 +177,34 @@ impl Checkpoints {
 
     /// Finds the newest checkpoint that is whole and belongs to this plan and data.
     pub fn newest(&self) -> Found {
-        let mut found = Found::default();
-        for step in self.folder.checkpoint_steps() {
-            match self.read_with_best(step) {
-                Ok(state) => {
-                    found.state = Some((step, state));
-                    break;
-                }
-                Err(reason) => found.rejected.push(format!("checkpoint {step}: {reason}")),
-            }
-        }
-        found
-    }
-
-    /// A state counts only with the weights of its best epoch, which the run ends with.
-    fn read_with_best(&self, step: usize) -> Result<State, String> {
-        let state = self.read(step)?;
-        match state.best {
-            Some(best) if best.step != step => match self.read(best.step) {
-                Ok(_) => Ok(state),
-                Err(reason) => Err(format!(
-                    "its best epoch's checkpoint {}: {reason}",
-                    best.step
-                )),
-            },
-            _ => Ok(state),
+        let point = ResumePoint::of(&self.ours());
+        let mut rejected: Vec<String> = point.rejected.iter().map(ToString::to_string).collect();
+        let state = point.sidecar.map(state_of).transpose();
+        let state = state.unwrap_or_else(|reason| {
+            rejected.push(format!("checkpoint {}: {reason}", point.step));
+            None
+        });
+        Found {
+            state: state.map(|state| (point.step, state)),
+            rejected,
         }
     }
 
-    fn read_sidecar(&self, step: usize) -> Result<Sidecar, String> {
-        let path = self.folder.checkpoint_json(step);
-        let text = plain_file::read(&path, MAX_SIDECAR).map_err(|e| e.to_string())?;
-        let text = text.ok_or("its sidecar is too large to be one")?;
-        serde_json::from_slice(&text).map_err(|e| format!("its sidecar is damaged: {e}"))
-    }
-
-    fn read(&self, step: usize) -> Result<State, String> {
-        let sidecar = self.read_sidecar(step)?;
-        if sidecar.format != FORMAT {
-            return Err(format!(
-                "its format is {}, and this runner reads {FORMAT}",
-                sidecar.format
-            ));
+    /// What a checkpoint has to belong to.
+    fn ours(&self) -> record::Checkpoints<'_> {
+        record::Checkpoints {
+            folder: &self.folder,
+            plan: &self.plan,
+            adjustments: &self.adjustments,
+            data_digests: Some(&self.data_digests),
         }
-        let is_ours = sidecar.fingerprint == self.plan.fingerprint
-            || self
-                .plan
-                .goes_on_from(&sidecar.fingerprint, sidecar.epochs, step)
-                .is_ok();
-        if !is_ours {
-            return Err("it belongs to another plan".into());
-        }
-        if sidecar.data_digests != self.data_digests {
-            return Err("the data changed since it was written".into());
-        }
-        let before = |all: &[Adjustment]| -> Vec<Adjustment> {
-            let mut before = all.to_vec();
-            before.retain(|adjustment| adjustment.from_step < step);
-            before
-        };
-        if before(&sidecar.state.adjustments) != before(&self.adjustments) {
-            return Err("the run was adjusted otherwise on the way there".into());
-        }
-        if sidecar.sha256.get(STATE) != Some(&sidecar.state_sum()) {
-            return Err("the sha256 sum of its sidecar is wrong".into());
-        }
-        if sidecar.state.step(&self.plan) != step {
-            return Err("its sidecar is that of another step".into());
-        }
-        for part in PARTS {
-            if sidecar.sha256.get(part) != Some(&self.sum(part, step)?) {
-                return Err(format!("the sha256 sum of {part}-{step}.bpk is wrong"));
-            }
-        }
-        Ok(sidecar.state)
     }
 
     /// The weights of a good checkpoint.
-    pub fn weights(&self, step: usize) -> Result<ModuleRecord, String> {
-        self.read(step)?;
+    pub fn weights(&self, step: usize) -> Result<ModuleRecord, NotSaved> {
+        self.ours().read(step)?;
         let path = self.folder.checkpoint_part("model", step);
-        ModuleRecord::load(path).map_err(|e| e.to_string())
+        ModuleRecord::load(path).map_err(|e| NotSaved::Weights(e.to_string()))
     }
 
     /// Removes what a kill left half-written: files that belong to no complete set.
@@ -260,12 +224,6 @@ impl Checkpoints {
         }
     }
 
-    fn sum(&self, part: &str, step: usize) -> Result<String, String> {
-        let path = self.folder.checkpoint_part(part, step);
-        let sum = plain_file::open(&path).and_then(sha256_of);
-        sum.map_err(|e| format!("{part}-{step}.bpk cannot be read: {e}"))
-    }
-
     /// Announces that the three files of a step are about to be written.
     pub fn expect(&self, step: usize, state: State) {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
@@ -273,50 +231,37 @@ impl Checkpoints {
     }
 
     /// Notes that one file of a step is on disk; the last of three completes the set.
-    fn saved(&self, step: usize) -> Result<(), String> {
+    fn saved(&self, step: usize) -> Result<(), NotSaved> {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((_, num_done)) = pending.get_mut(&step) else {
             return Ok(());
         };
         *num_done += 1;
-        if *num_done < PARTS.len() {
+        if *num_done < CHECKPOINT_PARTS.len() {
             Fault::reach(self.fault.as_ref(), Phase::Checkpointing(step));
             return Ok(());
         }
         let (state, _) = pending.remove(&step).unwrap_or_default();
         drop(pending);
-        let mut sums = BTreeMap::new();
-        for part in PARTS {
-            sums.insert(part.to_owned(), self.sum(part, step)?);
-        }
-        let mut sidecar = Sidecar {
-            format: FORMAT,
-            fingerprint: self.plan.fingerprint.clone(),
-            epochs: self.plan.train.epochs,
-            data_digests: self.data_digests.clone(),
-            sha256: sums,
-            state,
-        };
-        sidecar.sha256.insert(STATE.to_owned(), sidecar.state_sum());
-        self.write_sidecar(step, &sidecar)
+        let [model, optimizer, scheduler] =
+            CHECKPOINT_PARTS.map(|part| part_sum(&self.folder, part, step));
+        let sums = [model?, optimizer?, scheduler?];
+        let said = serde_json::to_value(&state)?;
+        let sidecar = Sidecar::new(&self.plan, &self.data_digests, sums, said);
+        self.write_sidecar(step, &sidecar, &state)
     }
 
     /// Gives the set of a step a new state, when the set is on disk and its weights are of this moment.
-    pub fn restate(&self, step: usize, state: State) -> Result<(), String> {
-        let mut sidecar = self.read_sidecar(step)?;
-        sidecar.state = state;
-        // It may have been written for fewer epochs.
-        sidecar.fingerprint = self.plan.fingerprint.clone();
-        sidecar.epochs = self.plan.train.epochs;
-        sidecar.sha256.insert(STATE.to_owned(), sidecar.state_sum());
-        self.write_sidecar(step, &sidecar)
+    pub fn restate(&self, step: usize, state: State) -> Result<(), NotSaved> {
+        let sidecar = Sidecar::read(&self.folder, step)?;
+        let sidecar = sidecar.restated(&self.plan, serde_json::to_value(&state)?);
+        self.write_sidecar(step, &sidecar, &state)
     }
 
-    fn write_sidecar(&self, step: usize, sidecar: &Sidecar) -> Result<(), String> {
+    fn write_sidecar(&self, step: usize, sidecar: &Sidecar, state: &State) -> Result<(), NotSaved> {
         let path = self.folder.checkpoint_json(step);
-        write_json_synced(&path, sidecar).map_err(|e| e.to_string())?;
+        write_json_synced(&path, sidecar)?;
         self.prune(step);
-        let state = &sidecar.state;
         let epoch = state.epochs_done + (state.steps_in_epoch > 0) as usize;
         (self.emit)(Event::CheckpointSaved { step, epoch });
         Ok(())
@@ -335,7 +280,12 @@ impl Checkpoints {
         }
         let states: BTreeMap<usize, State> = steps
             .iter()
-            .filter_map(|step| Some((*step, self.read_sidecar(*step).ok()?.state)))
+            .filter_map(|step| {
+                Some((
+                    *step,
+                    state_of(Sidecar::read(&self.folder, *step).ok()?).ok()?,
+                ))
+            })
             .collect();
         let best_of = |step: &usize| Some(states.get(step)?.best?.step);
         let mut kept: Vec<usize> = newest.iter().filter_map(best_of).collect();
@@ -373,14 +323,14 @@ impl Checkpoints {
     pub fn remove(&self, step: usize) {
         // The sidecar goes first, so that no set looks complete while it is taken apart.
         let _ = fs::remove_file(self.folder.checkpoint_json(step));
-        for part in PARTS {
+        for part in CHECKPOINT_PARTS {
             let _ = fs::remove_file(self.folder.checkpoint_part(part, step));
         }
     }
 
     /// Burn's checkpointers of the three files.
     pub fn parts(self: &Arc<Self>) -> [Part; 3] {
-        PARTS.map(|part| Part {
+        CHECKPOINT_PARTS.map(|part| Part {
             name: part,
             file: FileCheckpointer::new(self.folder.checkpoints(), part),
             checkpoints: self.clone(),
@@ -411,7 +361,7 @@ impl<R: Checkpoint> Checkpointer<R> for Part {
         })?;
         self.checkpoints
             .saved(step)
-            .map_err(CheckpointerError::Unknown)
+            .map_err(|e| CheckpointerError::Unknown(e.to_string()))
     }
 
     fn restore(&self, step: usize) -> Result<R, CheckpointerError> {

@@ -488,7 +488,7 @@ impl Epochs {
             // that a kill cannot spoil them.
             if step > 0 && step == self.start.step(&self.plan) {
                 let restated = self.checkpoints.restate(step, state);
-                let restated = restated.map_err(CheckpointerError::Unknown);
+                let restated = restated.map_err(|e| CheckpointerError::Unknown(e.to_string()));
                 parts.interrupter.fail_on_error(restated);
                 return;
             }

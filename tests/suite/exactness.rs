@@ -7,6 +7,9 @@ use std::path::Path;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
+use burn_runner::event::Event;
+use burn_runner::record::RunFolder;
+
 use super::runs::STOPPABLE;
 use super::support::{IRIS, completed, folder_with, goes_on, numbers, run, summary};
 
@@ -100,6 +103,53 @@ fn more_epochs_are_added_to_those_that_are_there() {
     let events = folder.path().join("results/spec/runs/base-s1/events.jsonl");
     let events = fs::read_to_string(events).unwrap();
     assert!(events.contains("\"resumed_step\":156"), "{events}");
+}
+
+/// The steps of a run's checkpoints, newest first, after a byte of the newest one's optimizer was changed.
+fn damage_newest(folder: &Path) -> Vec<usize> {
+    let run = RunFolder(folder.join("results/spec/runs/base-s1"));
+    let steps = run.checkpoint_steps();
+    let path = run.checkpoint_part("optimizer", steps[0]);
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(path, bytes).unwrap();
+    steps
+}
+
+/// What a plan promises and where the run then resumes are the same.
+fn resumes(folder: &Path, promised: &str, step: usize) {
+    let (_, table, _) = run(folder, &["plan", "spec.toml"]);
+    assert!(table.contains(&format!("{promised} {step}")), "{table}");
+    let (code, events, stderr) = run(folder, &["run", "spec.toml", "--json"]);
+    assert_eq!(code, 0, "{stderr}");
+    let resumed = format!("\"resumed_step\":{step},");
+    assert!(events.contains(&resumed), "{resumed}: {events}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_plan_and_a_run_pass_over_the_same_damaged_checkpoint() {
+    let folder = folder_with(&one_run());
+    assert!(killed_at(folder.path(), "training:100"));
+    // As if nobody had been left to record how it ended.
+    let there = RunFolder(folder.path().join("results/spec/runs/base-s1"));
+    let mut events = there.read_events().unwrap();
+    events.retain(|(_, event)| !matches!(event, Event::RunFinished { .. }));
+    there.write_events(&events).unwrap();
+    there.remove_summary().unwrap();
+    let steps = damage_newest(folder.path());
+    assert_eq!(steps[..2], [98, 91]);
+    resumes(folder.path(), "to resume at step", 91);
+}
+
+#[test]
+fn a_longer_plan_and_its_run_pass_over_the_same_damaged_checkpoint() {
+    let folder = completed(IRIS, &[]);
+    let longer = IRIS.replace("epochs = 3", "epochs = 6");
+    fs::write(folder.path().join("spec.toml"), longer).unwrap();
+    let steps = damage_newest(folder.path());
+    resumes(folder.path(), "to extend from 3 epochs, at step", steps[1]);
 }
 
 #[test]

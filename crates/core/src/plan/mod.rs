@@ -39,7 +39,7 @@ pub use read::{account, put_together, specs, trials};
 use read::{read, read_as_written};
 pub use relief::Relief;
 pub use room::Room;
-pub use run::{FORMAT, OLDEST_FORMAT, Plan, RunPlan};
+pub use run::{FORMAT, OLDEST_FORMAT, OtherWork, Plan, RunPlan};
 use sweep::{Expansion, Point};
 use trial::Planner;
 

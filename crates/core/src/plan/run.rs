@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
+use std::fmt;
 
 use super::{Forecast, Relief};
 use crate::check::forecast::Demand;
@@ -166,31 +167,64 @@ impl RunPlan {
 
     /// Whether a checkpoint of `step` updates, written for a plan of this fingerprint and so many epochs, is one
     /// of this plan too: when the plans differ in nothing but their length, and the learning rates do
-    /// not see it. The error is a phrase.
+    /// not see it.
+    ///
+    /// # Errors
+    ///
+    /// What else differs.
     pub fn goes_on_from(
         &self,
         fingerprint: &str,
         epochs: usize,
         step: usize,
-    ) -> Result<(), String> {
+    ) -> Result<(), OtherWork> {
         let mut shorter = self.clone();
         shorter.train.epochs = epochs;
         let shorter = shorter.with_fingerprint();
         if shorter.fingerprint != fingerprint {
-            return Err("more than its number of epochs is other".into());
+            return Err(OtherWork::Settings);
         }
         let other = |at: &usize| self.learning_rate(*at) != shorter.learning_rate(*at);
         match (0..step).find(other) {
             None => Ok(()),
-            Some(at) => Err(format!(
-                "the schedule depends on the number of epochs: the learning rate of step {} was {:.4e}, is {:.4e}",
-                at + 1,
-                shorter.learning_rate(at),
-                self.learning_rate(at)
-            )),
+            Some(at) => Err(OtherWork::Schedule {
+                step: at + 1,
+                then: shorter.learning_rate(at),
+                now: self.learning_rate(at),
+            }),
         }
     }
 }
+
+/// Why a checkpoint of one plan is none of another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum OtherWork {
+    /// More differs than the number of epochs.
+    Settings,
+    /// The learning rates on the way to the checkpoint are others.
+    Schedule {
+        /// The first update that has another, from 1.
+        step: usize,
+        /// The rate of then.
+        then: f64,
+        /// The rate of now.
+        now: f64,
+    },
+}
+
+impl fmt::Display for OtherWork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Settings => f.write_str("more than its number of epochs is other"),
+            Self::Schedule { step, then, now } => write!(
+                f,
+                "the schedule depends on the number of epochs: the learning rate of step {step} was {then:.4e}, is {now:.4e}"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for OtherWork {}
 
 fn is_zero(bytes: &u64) -> bool {
     *bytes == 0

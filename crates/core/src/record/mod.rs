@@ -51,6 +51,7 @@ mod links;
 mod lock;
 mod log;
 mod name;
+mod resume;
 mod seal;
 mod settings;
 mod special;
@@ -74,9 +75,12 @@ pub use git::commits_between;
 pub use index::Index;
 pub use links::refuse_links;
 pub use lock::{Holder, Lock, Locked};
+pub use resume::{
+    BadCheckpoint, CHECKPOINT_PARTS, Checkpoints, Rejected, ResumePoint, Sidecar, part_sum,
+};
 pub use seal::{SealState, check_seal, json as sealed_json, seal_state};
 pub use settings::{Changed, Settings, changed, is_guard, settings};
-pub use status::{Status, leftovers, status};
+pub use status::{Status, leftovers, resume_point, status};
 pub use tail::{News, Tail};
 pub use times::Times;
 pub use trace::{Digests, OPTIMIZER, TRACE_FILES, Trace, TraceSums, TraceWriter};
@@ -96,7 +100,7 @@ use damage::damaged;
 use log::{Log, RunHead};
 
 /// The folder of one experiment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ExperimentFolder(pub PathBuf);
 
 /// The folder of one run.

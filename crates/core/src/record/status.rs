@@ -6,8 +6,8 @@ use std::io;
 use serde_json::Value as Json;
 
 use super::{
-    Changed, ExperimentFolder, RunFolder, RunRecord, changed, is_damaged, is_guard,
-    is_other_format, remedy,
+    Changed, Checkpoints, ExperimentFolder, ResumePoint, RunFolder, RunRecord, changed, is_damaged,
+    is_guard, is_other_format, remedy,
 };
 use crate::event::Outcome;
 use crate::plan::RunPlan;
@@ -93,26 +93,37 @@ pub fn status(plan: &RunPlan, folder: &RunFolder) -> io::Result<Status> {
 }
 
 fn look(plan: &RunPlan, folder: &RunFolder) -> io::Result<Status> {
-    let step = folder.checkpoint_steps().first().copied().unwrap_or(0);
     if !folder.holds(plan)? {
         return Ok(match folder.read_plan()? {
-            Some(there) => of_other_work(&there, plan, step),
+            Some(there) => of_other_work(&there, plan, folder),
             None => Status::New,
         });
     }
     let record = RunRecord::read_for(folder, plan)?;
-    Ok(match record.outcome {
+    Ok(match &record.outcome {
         Some(Outcome::Completed) => Status::Completed,
         Some(Outcome::Failed { class, .. }) => Status::Failed {
             class: class.name().to_owned(),
         },
-        _ if record.started.is_none() && step == 0 => Status::New,
-        _ => Status::Begun { step },
+        _ => match resume_point(plan, folder, &record).step {
+            0 if record.started.is_none() => Status::New,
+            step => Status::Begun { step },
+        },
+    })
+}
+
+/// Where the run of a folder resumes as it is planned now. Whether the data is still the same is seen when it is read.
+pub fn resume_point(plan: &RunPlan, folder: &RunFolder, record: &RunRecord) -> ResumePoint {
+    ResumePoint::of(&Checkpoints {
+        folder,
+        plan,
+        adjustments: &record.attempts.adjustments,
+        data_digests: None,
     })
 }
 
 /// A run of another fingerprint may be the beginning of the plan's.
-fn of_other_work(there: &RunPlan, plan: &RunPlan, step: usize) -> Status {
+fn of_other_work(there: &RunPlan, plan: &RunPlan, folder: &RunFolder) -> Status {
     let (before, now) = (there.train.epochs, plan.train.epochs);
     let mut reasons = differences(there, plan);
     if there.format < plan.format {
@@ -122,13 +133,15 @@ fn of_other_work(there: &RunPlan, plan: &RunPlan, step: usize) -> Status {
     if before < now {
         match plan.goes_on_from(&there.fingerprint, before, there.num_steps()) {
             Ok(()) => {
+                // What cannot be read is told where its events are.
+                let record = RunRecord::read_for(folder, there).unwrap_or_default();
                 return Status::Shorter {
                     epochs: before,
-                    step,
+                    step: resume_point(plan, folder, &record).step,
                 };
             }
             // Where more than the length differs, that is reason enough.
-            Err(reason) if reasons.len() <= 1 => reasons.push(reason),
+            Err(reason) if reasons.len() <= 1 => reasons.push(reason.to_string()),
             Err(_) => {}
         }
     }

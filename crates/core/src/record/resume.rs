@@ -1,0 +1,307 @@
+//! Where a run resumes: whoever asks (a plan, a board, the worker itself) is given the same answer.
+//!
+//! A checkpoint is three files of Burn's and a sidecar that is written last, with the sha256 of all three. One counts
+//! only if all of it is as it was written, and is of this plan, its data and the changes that were made on the way.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use super::RunFolder;
+use crate::event::Adjustment;
+use crate::hash::{sha256_hex, sha256_of};
+use crate::plan::{FORMAT, RunPlan};
+use crate::spec::plain_file;
+
+/// The files of a checkpoint beside its sidecar.
+pub const CHECKPOINT_PARTS: [&str; 3] = ["model", "optimizer", "scheduler"];
+
+/// The most bytes of a sidecar: it holds the history of a training.
+const MAX_SIDECAR: u64 = 1 << 30;
+
+/// What a sidecar calls its own sum.
+const STATE: &str = "state";
+
+/// `checkpoint-<step>.json`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Sidecar {
+    format: u32,
+    fingerprint: String,
+    /// Epochs of the plan that it was written for.
+    epochs: usize,
+    data_digests: BTreeMap<String, String>,
+    sha256: BTreeMap<String, String>,
+    /// What the training needs to go on, besides the three files.
+    pub state: Json,
+}
+
+/// The part of a training's state that says where it is.
+#[derive(Deserialize)]
+struct Position {
+    epochs_done: usize,
+    steps_in_epoch: usize,
+    best: Option<Best>,
+    #[serde(default)]
+    adjustments: Vec<Adjustment>,
+}
+
+#[derive(Deserialize)]
+struct Best {
+    step: usize,
+}
+
+impl Sidecar {
+    /// The sidecar of files with these sums, in the order of [`CHECKPOINT_PARTS`].
+    pub fn new(
+        plan: &RunPlan,
+        data_digests: &BTreeMap<String, String>,
+        sums: [String; 3],
+        state: Json,
+    ) -> Self {
+        let parts = CHECKPOINT_PARTS.iter().map(|part| (*part).to_owned());
+        let mut sidecar = Self {
+            format: FORMAT,
+            fingerprint: plan.fingerprint.clone(),
+            epochs: plan.train.epochs,
+            data_digests: data_digests.clone(),
+            sha256: parts.zip(sums).collect(),
+            state,
+        };
+        sidecar.seal();
+        sidecar
+    }
+
+    /// The same files with another state. They may have been written for fewer epochs.
+    pub fn restated(mut self, plan: &RunPlan, state: Json) -> Self {
+        self.state = state;
+        self.fingerprint = plan.fingerprint.clone();
+        self.epochs = plan.train.epochs;
+        self.seal();
+        self
+    }
+
+    /// Reads a sidecar without looking at what it belongs to.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, or is none.
+    pub fn read(folder: &RunFolder, step: usize) -> Result<Self, BadCheckpoint> {
+        let text = plain_file::read(&folder.checkpoint_json(step), MAX_SIDECAR)
+            .map_err(BadCheckpoint::Unreadable)?
+            .ok_or(BadCheckpoint::TooLarge)?;
+        serde_json::from_slice(&text).map_err(BadCheckpoint::Damaged)
+    }
+
+    fn seal(&mut self) {
+        self.sha256.insert(STATE.to_owned(), self.state_sum());
+    }
+
+    /// sha256 of all that it says itself.
+    fn state_sum(&self) -> String {
+        let said = (
+            &self.fingerprint,
+            self.epochs,
+            &self.data_digests,
+            &self.state,
+        );
+        sha256_hex(&serde_json::to_vec(&said).unwrap_or_default())
+    }
+}
+
+/// What a checkpoint has to belong to.
+#[derive(Clone, Copy, Debug)]
+pub struct Checkpoints<'a> {
+    /// The run's folder.
+    pub folder: &'a RunFolder,
+    /// The run as it is planned now.
+    pub plan: &'a RunPlan,
+    /// What was changed up to now: a checkpoint of another past is not this run's.
+    pub adjustments: &'a [Adjustment],
+    /// The digests of the data, where it was read.
+    pub data_digests: Option<&'a BTreeMap<String, String>>,
+}
+
+/// Where a run resumes.
+#[derive(Debug, Default)]
+pub struct ResumePoint {
+    /// Optimizer updates that need not be made again; 0 where it begins anew.
+    pub step: usize,
+    /// The checkpoint; none where it begins anew.
+    pub sidecar: Option<Sidecar>,
+    /// The newer ones that were passed over, and why.
+    pub rejected: Vec<Rejected>,
+}
+
+/// A checkpoint that was passed over.
+#[derive(Debug)]
+pub struct Rejected {
+    /// Its updates.
+    pub step: usize,
+    /// Why.
+    pub reason: BadCheckpoint,
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "checkpoint {}: {}", self.step, self.reason)
+    }
+}
+
+impl ResumePoint {
+    /// The newest checkpoint that is whole and belongs to the run.
+    pub fn of(checkpoints: &Checkpoints<'_>) -> Self {
+        let mut found = Self::default();
+        for step in checkpoints.folder.checkpoint_steps() {
+            match checkpoints.read_with_best(step) {
+                Ok(sidecar) => {
+                    found.step = step;
+                    found.sidecar = Some(sidecar);
+                    break;
+                }
+                Err(reason) => found.rejected.push(Rejected { step, reason }),
+            }
+        }
+        found
+    }
+}
+
+impl Checkpoints<'_> {
+    /// A checkpoint counts only with the weights of its best epoch, which the run ends with.
+    fn read_with_best(&self, step: usize) -> Result<Sidecar, BadCheckpoint> {
+        let (sidecar, position) = self.check(step)?;
+        if let Some(best) = position.best.filter(|best| best.step != step) {
+            let wrong = |reason| BadCheckpoint::Best(best.step, Box::new(reason));
+            self.check(best.step).map_err(wrong)?;
+        }
+        Ok(sidecar)
+    }
+
+    /// The checkpoint of a step, if it is whole and belongs to the run.
+    ///
+    /// # Errors
+    ///
+    /// Why it is not.
+    pub fn read(&self, step: usize) -> Result<Sidecar, BadCheckpoint> {
+        self.check(step).map(|(sidecar, _)| sidecar)
+    }
+
+    fn check(&self, step: usize) -> Result<(Sidecar, Position), BadCheckpoint> {
+        let sidecar = Sidecar::read(self.folder, step)?;
+        if sidecar.format != FORMAT {
+            return Err(BadCheckpoint::OtherFormat(sidecar.format));
+        }
+        let is_ours = sidecar.fingerprint == self.plan.fingerprint
+            || self
+                .plan
+                .goes_on_from(&sidecar.fingerprint, sidecar.epochs, step)
+                .is_ok();
+        if !is_ours {
+            return Err(BadCheckpoint::OtherPlan);
+        }
+        if self
+            .data_digests
+            .is_some_and(|digests| *digests != sidecar.data_digests)
+        {
+            return Err(BadCheckpoint::OtherData);
+        }
+        let position: Position =
+            Position::deserialize(&sidecar.state).map_err(BadCheckpoint::Damaged)?;
+        let before = |all: &[Adjustment]| -> Vec<Adjustment> {
+            let mut before = all.to_vec();
+            before.retain(|adjustment| adjustment.from_step < step);
+            before
+        };
+        if before(&position.adjustments) != before(self.adjustments) {
+            return Err(BadCheckpoint::OtherPast);
+        }
+        if sidecar.sha256.get(STATE) != Some(&sidecar.state_sum()) {
+            return Err(BadCheckpoint::WrongSidecar);
+        }
+        let at = position.epochs_done.checked_mul(self.plan.steps_per_epoch);
+        if at.and_then(|at| at.checked_add(position.steps_in_epoch)) != Some(step) {
+            return Err(BadCheckpoint::OtherStep);
+        }
+        for part in CHECKPOINT_PARTS {
+            if sidecar.sha256.get(part) != Some(&part_sum(self.folder, part, step)?) {
+                return Err(BadCheckpoint::WrongPart(part, step));
+            }
+        }
+        Ok((sidecar, position))
+    }
+}
+
+/// The sha256 of a file of a checkpoint.
+///
+/// # Errors
+///
+/// When it cannot be read.
+pub fn part_sum(
+    folder: &RunFolder,
+    part: &'static str,
+    step: usize,
+) -> Result<String, BadCheckpoint> {
+    plain_file::open(&folder.checkpoint_part(part, step))
+        .and_then(sha256_of)
+        .map_err(|e| BadCheckpoint::UnreadablePart(part, step, e))
+}
+
+/// Why a checkpoint is none of a run's.
+#[derive(Debug)]
+pub enum BadCheckpoint {
+    /// Its sidecar cannot be read.
+    Unreadable(io::Error),
+    /// Its sidecar is larger than any.
+    TooLarge,
+    /// Its sidecar does not say what one says.
+    Damaged(serde_json::Error),
+    /// Another version wrote it.
+    OtherFormat(u32),
+    /// It is of another plan.
+    OtherPlan,
+    /// It was trained on other data.
+    OtherData,
+    /// The run was changed otherwise on the way there.
+    OtherPast,
+    /// Its sidecar was changed.
+    WrongSidecar,
+    /// Its sidecar is of another step.
+    OtherStep,
+    /// A file was changed.
+    WrongPart(&'static str, usize),
+    /// A file cannot be read.
+    UnreadablePart(&'static str, usize, io::Error),
+    /// The checkpoint of its best epoch is none of the run's.
+    Best(usize, Box<BadCheckpoint>),
+}
+
+impl fmt::Display for BadCheckpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(e) => write!(f, "{e}"),
+            Self::TooLarge => f.write_str("its sidecar is too large to be one"),
+            Self::Damaged(e) => write!(f, "its sidecar is damaged: {e}"),
+            Self::OtherFormat(format) => {
+                write!(f, "its format is {format}, and this runner reads {FORMAT}")
+            }
+            Self::OtherPlan => f.write_str("it belongs to another plan"),
+            Self::OtherData => f.write_str("the data changed since it was written"),
+            Self::OtherPast => f.write_str("the run was adjusted otherwise on the way there"),
+            Self::WrongSidecar => f.write_str("the sha256 sum of its sidecar is wrong"),
+            Self::OtherStep => f.write_str("its sidecar is that of another step"),
+            Self::WrongPart(part, step) => {
+                write!(f, "the sha256 sum of {part}-{step}.bpk is wrong")
+            }
+            Self::UnreadablePart(part, step, e) => {
+                write!(f, "{part}-{step}.bpk cannot be read: {e}")
+            }
+            Self::Best(step, reason) => {
+                write!(f, "its best epoch's checkpoint {step}: {reason}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for BadCheckpoint {}
