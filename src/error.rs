@@ -1,8 +1,13 @@
 //! What can go wrong with an operation of [`ops`](crate::ops), and the exit code that tells which kind it was.
 
 use std::fmt;
+use std::io;
+use std::path::Path;
 
 use runner_core::diagnostic::{Diagnostic, Diagnostics, Sources};
+use runner_core::record::capsule::CapsuleError;
+use runner_core::record::{RunFolder, is_other_format, is_unwritable, remedy};
+use runner_core::spec::document::plain_io_error;
 
 /// Everything was done.
 pub const OK: u8 = 0;
@@ -56,6 +61,54 @@ impl Error {
         Self::Experiment {
             sources: sources.clone(),
             diagnostics,
+        }
+    }
+
+    /// A file or folder cannot be written.
+    pub fn unwritable(path: &Path, error: &io::Error) -> Self {
+        let message = if is_unwritable(error) {
+            error.to_string()
+        } else {
+            format!(
+                "cannot write `{}`: {}",
+                path.display(),
+                plain_io_error(error)
+            )
+        };
+        let diagnostic = Diagnostic::error("results", message);
+        Self::refused(
+            diagnostic
+                .help("choose another folder with `--results DIR`, or make this one writable"),
+        )
+    }
+
+    /// What the folder of a run holds cannot be read.
+    pub fn unreadable(error: &io::Error, folder: &RunFolder) -> Self {
+        let diagnostic = Diagnostic::error("results", plain_io_error(error));
+        let place = folder.0.display();
+        Self::refused(if is_other_format(error) {
+            diagnostic
+                .help("keep both: choose another folder with `--results DIR`, or another `experiment.name`")
+                .help(format!("or move that run away to train it again: mv '{place}' ELSEWHERE"))
+        } else {
+            diagnostic.help(remedy(error))
+        })
+    }
+
+    /// A capsule cannot be packed or unpacked.
+    pub fn capsule(error: &CapsuleError) -> Self {
+        Self::refused(Diagnostic {
+            notes: error.notes.clone(),
+            helps: error.helps.clone(),
+            ..Diagnostic::error("results", error.message.clone())
+        })
+    }
+
+    /// The same, of what was right and could not be done.
+    pub fn into_failed(self) -> Self {
+        match self {
+            Self::Refused(diagnostic) => Self::Failed(diagnostic),
+            other => other,
         }
     }
 

@@ -2,12 +2,13 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::Args;
 use clap::builder::TypedValueParser;
 
-use super::retry::Retry;
-use super::{bundle, compare, init, retry};
+use super::{bundle, compare, init};
+use crate::ops::Retry;
 use crate::train::Fault;
 use crate::train::parity::WrongLayer;
 use runner_core::event::Adjustment;
@@ -116,7 +117,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "GLOB")]
     pub(super) only: Vec<String>,
     /// Only runs that have failed: `failed`, or a class such as `out_of_memory`; may be repeated
-    #[arg(long, value_name = "failed|CLASS", value_parser = retry::retry)]
+    #[arg(long, value_name = "failed|CLASS", value_parser = Retry::from_str)]
     pub(super) retry: Vec<Retry>,
     /// Wait for another `runner run` that writes to the same folder
     #[arg(long)]
@@ -306,7 +307,7 @@ pub(super) struct BundleArgs {
     pub(super) out: Option<PathBuf>,
     /// Whether the data's files are packed: `auto` for as long as they are not too large
     #[arg(long, value_name = "WHEN", default_value = "auto")]
-    pub(super) data: bundle::PackData,
+    pub(super) data: bundle::PackDataArg,
     /// The most data that `auto` packs
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = bundle::size)]
     pub(super) max_data: u64,

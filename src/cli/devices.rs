@@ -4,6 +4,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 
 use super::OK;
 use super::output::Output;
+use super::tell::this_program;
 use crate::ops;
 use crate::train::device;
 use runner_core::plan::inventory::{DeviceKind, Found, Inventory, Missing, State};
@@ -20,7 +21,7 @@ pub fn backend(name: &str) -> Result<Backend, String> {
 pub fn devices(json: bool, backend: Option<Backend>, output: &mut Output) -> u8 {
     let inventory = match backend {
         Some(backend) => device::list(backend),
-        None => ops::devices(),
+        None => ops::devices(&this_program(None)),
     };
     if json {
         for listed in &inventory.0 {

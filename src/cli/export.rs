@@ -11,7 +11,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::list::none_there;
 use super::output::{Output, Stdout};
-use super::prepare::disk;
+use crate::error;
 use pass::Pass;
 use runner_core::diagnostic::counted;
 use runner_core::record::{ExperimentFolder, write_whole_by};
@@ -107,7 +107,7 @@ fn event_files(args: &TensorboardArgs, output: &mut Output) -> u8 {
             if args.to.is_none()
                 && let Err(e) = experiment.check_links()
             {
-                return disk(&place, &e, output);
+                return output.fail(&error::Error::unwritable(&place, &e));
             }
             let written = pass.each(experiment, plan, output, |run| {
                 let written = tensorboard::write(&place.join(&run.plan.id), run)?;
@@ -115,7 +115,7 @@ fn event_files(args: &TensorboardArgs, output: &mut Output) -> u8 {
                 Ok(())
             });
             if let Err(e) = written {
-                return disk(&place, &e, output);
+                return output.fail(&error::Error::unwritable(&place, &e));
             }
         }
         if pass.is_last() {
@@ -167,9 +167,9 @@ fn table(args: &TableArgs, format: Format, output: &mut Output) -> u8 {
         Some(path) => write_whole_by(path, |file| write(file)),
     });
     match (written, &args.to) {
-        (Err(e), Some(path)) => disk(path, &e, output),
+        (Err(e), Some(path)) => output.fail(&error::Error::unwritable(path, &e)),
         (Err(e), None) if !output.has_failed() && !is_closed_pipe(&e) => {
-            disk(Path::new("-"), &e, output)
+            output.fail(&error::Error::unwritable(Path::new("-"), &e))
         }
         // What is wrong with standard output is said in the end; who closes the pipe has read what was to be read.
         (written, to) => {

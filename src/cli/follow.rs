@@ -1,10 +1,7 @@
-//! Following runs while they are trained: events, keys and signals come together on one thread, which writes and
-//! prints.
+//! Following runs while they are trained: a board, and what keys and signals ask for meanwhile.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
-
-use crate::dispatch::{Cancel, Observed, Reason, Urgency};
-use runner_report::console::{Command, Console, Look, Mode, TICK};
+use crate::dispatch::{Cancel, Reason, Urgency};
+use runner_report::console::{Command, Console, Look, Mode};
 
 /// How things are shown here: no board where the terminal cannot draw one (`TERM=dumb`) or data goes to it as well,
 /// and no colours when `NO_COLOR` is set to anything (<https://no-color.org>).
@@ -19,36 +16,35 @@ pub fn look(mode: Mode, has_data_on_terminal: bool, may_change: bool) -> Look {
     }
 }
 
-/// Takes events until the last run has ended, and does what keys and signals ask for meanwhile.
-pub fn follow(
-    receiver: Receiver<Observed>,
-    console: &mut Console,
-    cancel: &Cancel,
-    mut take: impl FnMut(&mut Console, Observed),
-) {
-    let mut urgency = cancel.urgency();
-    loop {
-        let is_over = match receiver.recv_timeout(TICK) {
-            Ok(observed) => {
-                take(console, observed);
-                false
-            }
-            Err(RecvTimeoutError::Timeout) => false,
-            Err(RecvTimeoutError::Disconnected) => true,
-        };
-        for command in console.tick() {
-            obey(command, console, cancel);
+/// The board of a training.
+pub struct Following {
+    /// Where it is shown.
+    pub console: Console,
+    /// How urgently the training was asked to end when that was last looked at.
+    urgency: Urgency,
+}
+
+impl Following {
+    /// Follows a training that ends by `cancel`.
+    pub fn new(console: Console, cancel: &Cancel) -> Self {
+        Self {
+            console,
+            urgency: cancel.urgency(),
         }
-        if urgency != cancel.urgency() {
-            urgency = cancel.urgency();
+    }
+
+    /// Does what keys ask for, and says what signals asked for.
+    pub fn tick(&mut self, cancel: &Cancel) {
+        for command in self.console.tick() {
+            obey(command, &mut self.console, cancel);
+        }
+        if self.urgency != cancel.urgency() {
+            self.urgency = cancel.urgency();
             if cancel.reason() == Some(Reason::User) {
-                say(urgency, console);
+                say(self.urgency, &mut self.console);
             }
-            let boards = console.boards_mut().iter_mut();
+            let boards = self.console.boards_mut().iter_mut();
             boards.for_each(|board| board.starts_no_more = true);
-        }
-        if is_over {
-            return console.close();
         }
     }
 }

@@ -1,82 +1,185 @@
 //! What operations tell while they work, and why they have no outcome, for people.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, Once, PoisonError};
 
-use super::SpecArgs;
+use super::follow::{Following, look};
 use super::output::Output;
+use super::signals::listen_for_signals;
+use super::{Logging, SpecArgs};
+use crate::dispatch::Cancel;
 use crate::error::Error;
-use crate::ops::{Experiment, Progress};
+use crate::ops::{Experiment, Program, Progress, Training};
 use runner_core::diagnostic::Diagnostic;
-use runner_report::console::{Fetching, Mode, eprint_in_color, eprintln_lossy};
+use runner_core::event::Event;
+use runner_core::plan::RunPlan;
+use runner_report::console::{Board, Console, Fetching, Mode, eprint_in_color, eprintln_lossy};
 
-/// Shows the progress of operations: sentences, warnings and bars.
+/// Shows the progress of operations: sentences, warnings, bars, and the board of a training.
 pub struct Teller {
     mode: Mode,
-    /// The bar on the screen, and whether it is that of a download.
-    bar: Mutex<Option<(bool, Fetching)>>,
+    /// How a board is shown.
+    board_mode: Mode,
+    /// Whether the events of runs are printed as JSON.
+    json: bool,
+    cancel: Cancel,
+    listens: Once,
+    shown: Mutex<Shown>,
+}
+
+/// What is on the screen.
+#[derive(Default)]
+struct Shown {
+    /// The bar, and whether it is that of a download.
+    bar: Option<(bool, Fetching)>,
+    following: Option<Following>,
 }
 
 impl Teller {
-    /// Without steps and bars where somebody asked for quiet.
+    /// Without steps, bars and a board where somebody asked for quiet.
     pub fn new(mode: Mode) -> Self {
         Self {
             mode,
-            bar: Mutex::new(None),
+            board_mode: mode,
+            json: false,
+            cancel: Cancel::default(),
+            listens: Once::new(),
+            shown: Mutex::default(),
         }
+    }
+
+    /// Signals and keys end the operation through this.
+    pub fn with_cancel(mut self, cancel: &Cancel) -> Self {
+        self.cancel = cancel.clone();
+        self
+    }
+
+    /// The board is shown in another way than the rest.
+    pub fn with_board(mut self, mode: Mode) -> Self {
+        self.board_mode = mode;
+        self
+    }
+
+    /// The events of runs are printed as JSON.
+    pub fn with_events(mut self, json: bool) -> Self {
+        self.json = json;
+        self
     }
 
     /// Shows something.
     pub fn tell(&self, progress: Progress<'_>) {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = &mut *shown;
         match progress {
-            Progress::Step(text) => {
-                self.clear();
-                if self.mode == Mode::Normal {
-                    eprintln_lossy(text);
-                }
+            Progress::Advanced(what, done, total) => {
+                return shown.advance(self.mode, false, what, done, Some(total));
             }
-            Progress::Note(text) => {
-                self.clear();
-                eprintln_lossy(&format!("note: {text}"));
+            Progress::Downloaded(file, received, total) => {
+                return shown.advance(self.mode, true, file, received, total);
             }
+            // What is written stands where the bar was.
+            _ => shown.bar = None,
+        }
+        match progress {
+            Progress::Step(text) if self.mode == Mode::Normal => eprintln_lossy(text),
+            Progress::Note(text) => eprintln_lossy(&format!("note: {text}")),
+            Progress::Waiting(text) => eprintln_lossy(&format!("waiting: {text}")),
             Progress::Warnings(sources, diagnostics) => {
-                self.clear();
                 let text = diagnostics.render(sources, Output::color());
                 eprint_in_color(text.trim_end());
             }
-            Progress::Advanced(what, done, total) => self.advance(false, what, done, Some(total)),
-            Progress::Downloaded(file, received, total) => {
-                self.advance(true, file, received, total);
+            Progress::MayCancel => {
+                let listen = || listen_for_signals(self.cancel.clone());
+                self.listens.call_once(listen);
             }
+            Progress::Training(training) => shown.following = Some(self.follow(training)),
+            Progress::Recorded(plan, event) if self.json => {
+                Output::default().print(&json_line(plan, event));
+            }
+            Progress::Failed(error) => {
+                if let Some(following) = &mut shown.following {
+                    following.console.make_way();
+                }
+                Output::default().fail(error);
+            }
+            Progress::Event {
+                run,
+                plan,
+                event,
+                record,
+            } => {
+                if let Some(following) = &mut shown.following {
+                    following.console.observe((0, run), plan, event, record);
+                }
+            }
+            Progress::Tick => {
+                if let Some(following) = &mut shown.following {
+                    following.tick(&self.cancel);
+                }
+            }
+            Progress::Trained => {
+                if let Some(mut following) = shown.following.take() {
+                    following.console.close();
+                }
+            }
+            _ => {}
         }
     }
 
-    fn advance(&self, is_download: bool, what: &str, done: u64, total: Option<u64>) {
-        let mut bar = self.bar.lock().unwrap_or_else(PoisonError::into_inner);
-        if bar.as_ref().is_none_or(|(known, _)| *known != is_download) {
+    fn follow(&self, training: &Training<'_>) -> Following {
+        let mut board = Board::new(training.experiment, training.runs, Some(training.jobs));
+        for (row, step) in board.rows.iter_mut().zip(training.steps) {
+            // What is there already need not be waited for.
+            row.step = (*step).min(row.num_steps);
+        }
+        // Events that are printed to the same terminal would go through the board.
+        let has_data = self.json && Output::is_terminal();
+        let look = look(self.board_mode, has_data, true);
+        Following::new(Console::new(vec![board], look), &self.cancel)
+    }
+}
+
+impl Shown {
+    fn advance(
+        &mut self,
+        mode: Mode,
+        is_download: bool,
+        what: &str,
+        done: u64,
+        total: Option<u64>,
+    ) {
+        if !matches!(&self.bar, Some((known, _)) if *known == is_download) {
             // The one before is removed first.
-            *bar = None;
-            let new = if is_download {
-                Fetching::download(self.mode)
+            self.bar = None;
+        }
+        let (_, bar) = self.bar.get_or_insert_with(|| {
+            let bar = if is_download {
+                Fetching::download(mode)
             } else {
-                Fetching::decoding(self.mode)
+                Fetching::decoding(mode)
             };
-            *bar = Some((is_download, new));
-        }
-        if let Some((_, bar)) = bar.as_ref() {
-            bar.show(what, done, total);
-        }
+            (is_download, bar)
+        });
+        bar.show(what, done, total);
     }
+}
 
-    /// Removes the bar, so that something else can be written.
-    fn clear(&self) {
-        *self.bar.lock().unwrap_or_else(PoisonError::into_inner) = None;
+fn json_line(plan: &RunPlan, event: &Event) -> String {
+    let mut line = serde_json::json!({ "run": plan.id });
+    if let (Some(line), Ok(serde_json::Value::Object(event))) =
+        (line.as_object_mut(), serde_json::to_value(event))
+    {
+        line.extend(event);
     }
+    line.to_string()
 }
 
 impl Output {
     /// Shows why an operation has no outcome, and returns the exit code.
     pub fn fail(&mut self, error: &Error) -> u8 {
-        self.show(&error.render(Self::color()));
+        let text = error.render(Self::color());
+        if !text.is_empty() {
+            self.show(&text);
+        }
         error.exit_code()
     }
 
@@ -86,12 +189,36 @@ impl Output {
     }
 }
 
+/// This program, whose workers log what it was asked to log.
+pub fn this_program(logging: Option<&Logging>) -> Program {
+    let mut arguments = Vec::new();
+    if let Some(logging) = logging {
+        arguments.extend(vec!["-v".to_owned(); logging.verbose.into()]);
+        if let Some(filter) = &logging.log {
+            arguments.extend(["--log".to_owned(), filter.clone()]);
+        }
+    }
+    Program {
+        path: std::env::current_exe().ok(),
+        arguments,
+    }
+}
+
 impl SpecArgs {
     /// What the arguments name.
     pub fn experiment(&self) -> Experiment {
         Experiment {
             path: self.spec.clone(),
             set: self.set.clone(),
+            program: this_program(None),
         }
+    }
+}
+
+impl Experiment {
+    /// The same, whose workers log what this program was asked to log.
+    pub(super) fn logging(mut self, logging: &Logging) -> Self {
+        self.program = this_program(Some(logging));
+        self
     }
 }

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use comfy_table::{ContentArrangement, Table, presets};
 
-use super::builds::other_builds;
-use super::calibrate::calibrations;
 use super::experiment::{plan as plan_experiment, refuse};
 use super::output::Output;
+use super::tell::this_program;
 use super::{FAILED, OK, SpecArgs, WRONG, template};
+use crate::ops::{calibrations, other_builds};
 use runner_core::diagnostic::{Diagnostic, counted};
 use runner_core::plan::{Basis, Expected, Plan, RunPlan};
 use runner_core::record::{
@@ -57,7 +57,7 @@ pub fn plan(args: &SpecArgs, json: bool, results: &Path, output: &mut Output) ->
     } else {
         match to_do(&plan, &ExperimentFolder(results.join(&plan.experiment))) {
             Ok((to_do, notes)) => {
-                let calibrations = calibrations();
+                let calibrations = calibrations(&this_program(None));
                 let folder = ExperimentFolder(results.join(&plan.experiment));
                 let expected = plan.runs.iter().map(|run| {
                     let run = as_it_goes_on(run, &folder);

@@ -12,6 +12,7 @@ pub use cancel::{Cancel, GRACE, Reason, Urgency};
 pub use child::{HOLDER, ended_by, environment, lines, signal_in_words};
 pub use hardware::Hardware;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
@@ -58,19 +59,40 @@ pub struct Settings {
     pub time_limit: Option<Duration>,
 }
 
-/// Runs every task, `settings.jobs` at once, and returns when the last one has ended. The error is a
-/// phrase.
+/// The system gives no threads to wait for workers with.
+#[derive(Debug)]
+pub struct NoSlots {
+    num: usize,
+    error: rayon::ThreadPoolBuildError,
+}
+
+impl fmt::Display for NoSlots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot start {} threads: {}", self.num, self.error)
+    }
+}
+
+impl std::error::Error for NoSlots {}
+
+/// Runs every task, `settings.jobs` at once, and returns when the last one has ended.
+///
+/// # Errors
+///
+/// When the system gives no threads.
 pub fn dispatch(
     tasks: &[Task],
     settings: &Settings,
     cancel: &Cancel,
     observed: Sender<Observed>,
-) -> Result<(), String> {
+) -> Result<(), NoSlots> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(settings.jobs)
         .thread_name(|slot| format!("slot-{slot}"))
         .build()
-        .map_err(|e| format!("cannot start {} threads: {e}", settings.jobs))?;
+        .map_err(|error| NoSlots {
+            num: settings.jobs,
+            error,
+        })?;
     cancel.expect(tasks.len());
     let deadline = settings.time_limit.map(|limit| Instant::now() + limit);
     let claims = tasks.iter().map(|task| {

@@ -3,8 +3,10 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::process::{Command, ExitStatus};
 
+use super::Program;
 use crate::train::device;
 use runner_core::plan::inventory::{Inventory, Listed};
 use runner_core::record::{PATIENCE, answer};
@@ -14,22 +16,27 @@ use runner_core::spec::section::Choice;
 /// The devices of this machine, through this build.
 ///
 /// ```
-/// let devices = burn_runner::ops::devices();
+/// use burn_runner::ops::{self, Program};
+///
+/// let devices = ops::devices(&Program::default());
 /// let flex = devices.found().find(|(name, _)| name.backend.is_host());
 /// assert!(flex.is_some(), "the processor is always there");
 /// ```
-pub fn devices() -> Inventory {
+pub fn devices(program: &Program) -> Inventory {
     let backends = Backend::ALL.iter();
-    let each = backends.flat_map(|(backend, _, _)| devices_of(*backend).0);
+    let each = backends.flat_map(|(backend, _, _)| devices_of(*backend, program).0);
     Inventory(each.collect())
 }
 
-/// Those of one backend. What has no driver is asked in this process.
-pub fn devices_of(backend: Backend) -> Inventory {
+/// Those of one backend. What has no driver is asked in this process, and so is everything without a program.
+pub fn devices_of(backend: Backend, program: &Program) -> Inventory {
+    let Some(path) = &program.path else {
+        return device::list(backend);
+    };
     if backend.is_host() || !backend.is_compiled() {
         return device::list(backend);
     }
-    ask(backend).unwrap_or_else(|reason| {
+    ask(backend, path).unwrap_or_else(|reason| {
         let remedy = "update the device's driver, or choose another device";
         Inventory::missing(backend, reason.to_string(), remedy.into())
     })
@@ -37,7 +44,6 @@ pub fn devices_of(backend: Backend) -> Inventory {
 
 /// Why the devices of a backend are not known.
 enum NoAnswer {
-    NoProgram(io::Error),
     NotStarted(io::Error),
     Late,
     Crashed(ExitStatus),
@@ -47,7 +53,6 @@ enum NoAnswer {
 impl fmt::Display for NoAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoProgram(e) => write!(f, "{e}"),
             Self::NotStarted(e) => write!(f, "its devices cannot be asked for: {e}"),
             Self::Late => write!(
                 f,
@@ -65,8 +70,7 @@ impl fmt::Display for NoAnswer {
     }
 }
 
-fn ask(backend: Backend) -> Result<Inventory, NoAnswer> {
-    let program = std::env::current_exe().map_err(NoAnswer::NoProgram)?;
+fn ask(backend: Backend, program: &Path) -> Result<Inventory, NoAnswer> {
     let mut command = Command::new(program);
     command.args(["devices", "--json", "--backend", backend.name()]);
     let (status, lines) = answer(command, PATIENCE)

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Progress, Sink, devices};
+use super::{Program, Progress, Sink, devices};
 use crate::error::Error;
 use runner_core::data::{self, Folders};
 use runner_core::diagnostic::{Diagnostic, Diagnostics, Sources};
@@ -18,14 +18,16 @@ pub struct Experiment {
     pub path: PathBuf,
     /// Edits such as `optimizer.learning_rate=1e-2`, as `--set` takes them.
     pub set: Vec<String>,
+    /// The program that trains its runs, and asks drivers for their devices.
+    pub program: Program,
 }
 
 impl Experiment {
-    /// A file as it is.
+    /// A file as it is, to be looked at.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
-            set: Vec::new(),
+            ..Self::default()
         }
     }
 }
@@ -71,7 +73,7 @@ pub fn plan_with_data(experiment: &Experiment, sink: &Sink<'_>) -> Result<Planne
 
 fn plan_by(experiment: &Experiment, download: bool, sink: &Sink<'_>) -> Result<Planned, Error> {
     let document = open(experiment)?;
-    let (plan, warnings) = plan_document(&experiment.path, &document, download, sink)
+    let (plan, warnings) = plan_document(experiment, &document, download, sink)
         .map_err(|diagnostics| Error::experiment(&document.sources, diagnostics))?;
     if !warnings.0.is_empty() {
         sink(Progress::Warnings(&document.sources, &warnings));
@@ -86,16 +88,20 @@ fn plan_by(experiment: &Experiment, download: bool, sink: &Sink<'_>) -> Result<P
     })
 }
 
-/// Plans what was read from a path. Besides the plan there are warnings.
+/// Plans what was read from an experiment's file. Besides the plan there are warnings.
 pub(crate) fn plan_document(
-    path: &Path,
+    experiment: &Experiment,
     document: &Document,
     download: bool,
     sink: &Sink<'_>,
 ) -> Result<(Plan, Diagnostics), Diagnostics> {
-    let name = default_name(path);
+    let name = default_name(&experiment.path);
     let folders = Folders {
-        base: path.parent().unwrap_or(Path::new(".")).to_owned(),
+        base: experiment
+            .path
+            .parent()
+            .unwrap_or(Path::new("."))
+            .to_owned(),
         cache: cache_folder(),
     };
     let watch = |done, total| sink(Progress::Advanced("reading data", done, total));
@@ -105,7 +111,9 @@ pub(crate) fn plan_document(
         let progress: data::DownloadProgress<'_> = &mut progress;
         data::locate(spec, &folders, download.then_some(progress), &watch)
     };
-    plan::plan(document, &name, &mut locate, &devices)
+    plan::plan(document, &name, &mut locate, &|| {
+        devices(&experiment.program)
+    })
 }
 
 /// Reads an experiment file with its edits; references to variables of the environment are looked up.

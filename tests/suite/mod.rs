@@ -32,6 +32,7 @@ mod lost;
 mod memory;
 mod mlflow;
 mod models;
+mod ops;
 mod orphans;
 mod pages;
 mod parity;

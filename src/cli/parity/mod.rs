@@ -8,13 +8,13 @@ use std::path::Path;
 use serde::Serialize;
 use wildmatch::WildMatch;
 
-use super::experiment::{plan as plan_experiment, refuse, trial};
+use super::experiment::{refuse, trial};
 use super::output::Output;
-use super::prepare::verify_data;
-use super::run::listen_for_signals;
-use super::scratch::Scratch;
+use super::signals::listen_for_signals;
+use super::tell::Teller;
 use super::{FAILED, INTERRUPTED, Logging, OK, ParityArgs, ParityExecArgs, SpecArgs};
 use crate::dispatch::{Cancel, Urgency};
+use crate::ops::{self, Scratch, verify_data};
 use crate::train::parity::determinate;
 use runner_core::check::network::examples::{self, Example as Small};
 use runner_core::data::Trust;
@@ -221,9 +221,12 @@ fn trainings(spec: &Path, comparing: &Comparing<'_>, output: &mut Output) -> Res
         spec: spec.to_owned(),
         set: args.set.clone(),
     };
-    let (document, plan) = plan_experiment(&spec, Some(Mode::Normal), output)?;
-    verify_data(&document, &plan, Trust::Bytes, output)?;
-    let run = trial(&plan, args.trial.as_deref(), output)?;
+    let teller = Teller::new(Mode::Normal);
+    let planned = ops::plan_with_data(&spec.experiment(), &|progress| teller.tell(progress));
+    let planned = planned.map_err(|error| output.fail(&error))?;
+    verify_data(&planned, Trust::Bytes).map_err(|error| output.fail(&error))?;
+    let plan = &planned.plan;
+    let run = trial(plan, args.trial.as_deref(), output)?;
     if args.steps > run.num_steps() {
         let message = format!(
             "`--steps {}` is more than the {} of the training",

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use super::super::tell::this_program;
 use super::super::{Logging, ParityExecArgs};
 use crate::dispatch::{Cancel, Urgency, ended_by, environment, lines};
 use runner_core::parity::{Example, Outcome, Said};
@@ -39,7 +40,7 @@ pub fn worker(
         .args(["--devices", &devices])
         .args(["--steps", &args.steps.to_string()])
         .args(["--from", &args.from.to_string()])
-        .args(super::super::run::worker_arguments(logging, None))
+        .args(this_program(Some(logging)).arguments)
         .envs(environment(args.devices[0]))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -8,6 +8,7 @@ mod list;
 mod nearest;
 mod place;
 mod printable;
+mod reason;
 mod render;
 
 use std::collections::BTreeSet;
@@ -18,6 +19,7 @@ pub use list::Diagnostics;
 pub use nearest::nearest;
 pub use place::{Source, Sources, Span, Use};
 pub use printable::{is_odd, masked, printable, printable_in_color, printable_lines};
+pub use reason::Reason;
 
 /// Whether a diagnostic stops the experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

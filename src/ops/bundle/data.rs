@@ -3,15 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::PackData;
-use crate::cli::BundleArgs;
+use super::{Bundle, PackData};
+use crate::error::Error;
+use crate::ops::{Progress, Sink};
 use runner_core::data::origin::{self, Root};
 use runner_core::data::{self, DataError};
 use runner_core::diagnostic::{Diagnostic, counted};
 use runner_core::plan::RunPlan;
 use runner_core::record::capsule::{DataHere, DataRoot, FileSum};
 use runner_core::record::{RunFolder, RunRecord};
-use runner_report::console::{Fetching, Mode};
 
 /// More files of data than these are not listed one by one where they are not packed, and not packed
 /// unless asked for: the list would be larger than a capsule's may be.
@@ -19,23 +19,23 @@ const MAX_LISTED: usize = 80_000;
 
 /// Looks at the data's files: they have to be those that the run was trained on.
 pub fn data_here(
-    args: &BundleArgs,
+    options: &Bundle,
     folder: &RunFolder,
     plan: &RunPlan,
     record: &RunRecord,
-) -> Result<DataHere, Box<Diagnostic>> {
+    sink: &Sink<'_>,
+) -> Result<DataHere, Error> {
     if plan.data.roots().is_empty() {
         return Ok(DataHere::default());
     }
-    let bar = Fetching::decoding(Mode::Normal);
-    let watch = |done, total| bar.show("reading data", done, Some(total));
+    let watch = |done, total| sink(Progress::Advanced("reading data", done, total));
     let measured = origin::measure(&plan.data, &watch).and_then(|roots| {
         refuse_changed(folder, plan, record, &roots)?;
         Ok(roots)
     });
     let roots = match measured {
         Ok(roots) => roots,
-        Err(error) if args.data == PackData::Never => {
+        Err(error) if options.data == PackData::Never => {
             return Ok(DataHere {
                 roots: plan.data.roots().iter().map(data_root).collect(),
                 is_packed: false,
@@ -48,7 +48,7 @@ pub fn data_here(
                 helps: vec![help.into()],
                 ..error
             };
-            return Err(Box::new(error.to_diagnostic()));
+            return Err(Error::refused(error.to_diagnostic()));
         }
     };
     let mut data = DataHere {
@@ -58,13 +58,13 @@ pub fn data_here(
     };
     let num_files: usize = data.roots.iter().map(|root| root.num_files).sum();
     let bytes: u64 = data.roots.iter().map(|root| root.bytes).sum();
-    data.is_packed = match args.data {
+    data.is_packed = match options.data {
         PackData::Always => true,
         PackData::Never => false,
-        PackData::Auto => bytes <= args.max_data && num_files <= MAX_LISTED,
+        PackData::Auto => bytes <= options.max_data && num_files <= MAX_LISTED,
     };
     if data.is_packed {
-        refuse_links(&roots)?;
+        refuse_links(&roots).map_err(Error::Refused)?;
     } else if num_files > MAX_LISTED {
         data.roots.iter_mut().for_each(|root| root.files.clear());
     }

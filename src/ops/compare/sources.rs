@@ -16,7 +16,7 @@ use runner_report::report::{Report, of_all_metrics};
 
 /// Reads what the arguments name, an experiment once however many of its runs are named. What cannot be read beside
 /// what can is passed over with a word for `tell`.
-pub fn read(what: &[String], mut tell: impl FnMut(&str)) -> Result<Vec<Source>, Wrong> {
+pub(super) fn read(what: &[String], tell: impl Fn(&str)) -> Result<Vec<Source>, Wrong> {
     let mut paths = Vec::new();
     for text in what {
         paths.extend(expand(text)?);

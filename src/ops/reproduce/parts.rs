@@ -7,11 +7,8 @@ use super::original::Original;
 use runner_core::data::sha256_of;
 use runner_core::event::Outcome;
 use runner_core::plan::FORMAT;
-use runner_core::record::{SealState, is_damaged};
+use runner_core::record::{CHECKPOINT_PARTS, SealState, is_damaged};
 use runner_core::spec::plain_file;
-
-/// The files of a checkpoint that its sidecar has sums of.
-const CHECKPOINT: [&str; 3] = ["model", "optimizer", "scheduler"];
 
 /// The most bytes of a file that is read whole.
 const MAX_READ: u64 = 1 << 30;
@@ -126,7 +123,7 @@ impl Parts {
             ));
             return;
         };
-        for part in CHECKPOINT {
+        for part in CHECKPOINT_PARTS {
             let name = format!("checkpoints/{part}-{step}.bpk");
             let sum = plain_file::open(&folder.checkpoint_part(part, step)).and_then(sha256_of);
             match sum {

@@ -1,17 +1,26 @@
-//! `runner run --retry`: only runs that have failed.
+//! Which runs of a plan are meant: by their ids, and by how they ended.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 
-use super::experiment::refuse;
-use super::output::Output;
-use super::prepare::unreadable;
+use wildmatch::WildMatch;
+
+use crate::error::Error;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::event::{FailureClass, Outcome};
-use runner_core::plan::RunPlan;
+use runner_core::plan::{Plan, RunPlan};
 use runner_core::record::{ExperimentFolder, RunRecord, is_other_format};
 use runner_core::spec::section::{Choice, by_name};
 
 /// Which failed runs are meant.
+///
+/// ```
+/// use burn_runner::ops::Retry;
+///
+/// assert_eq!("failed".parse(), Ok(Retry::Failed));
+/// assert!("late".parse::<Retry>().is_err());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Retry {
     /// All of them.
@@ -20,25 +29,63 @@ pub enum Retry {
     Class(FailureClass),
 }
 
-/// Reads the value of `--retry`.
-pub fn retry(text: &str) -> Result<Retry, String> {
-    if text == "failed" {
-        return Ok(Retry::Failed);
-    }
-    by_name(text).map(Retry::Class).ok_or_else(|| {
+/// There is no such class of failure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NoClass;
+
+impl fmt::Display for NoClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let classes = FailureClass::ALL.iter();
         let classes: Vec<_> = classes.map(|(_, name, _)| *name).collect();
-        format!("write `failed`, or a class: {}", classes.join(", "))
-    })
+        write!(f, "write `failed`, or a class: {}", classes.join(", "))
+    }
+}
+
+impl std::error::Error for NoClass {}
+
+impl FromStr for Retry {
+    type Err = NoClass;
+
+    fn from_str(text: &str) -> Result<Self, NoClass> {
+        if text == "failed" {
+            return Ok(Self::Failed);
+        }
+        by_name(text).map(Self::Class).ok_or(NoClass)
+    }
+}
+
+impl fmt::Display for Retry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Failed => "failed",
+            Self::Class(class) => class.name(),
+        })
+    }
+}
+
+/// The runs whose ids match a pattern; all where there is none.
+pub(super) fn by_id<'a>(plan: &'a Plan, only: &[String]) -> Result<Vec<&'a RunPlan>, Error> {
+    let globs: Vec<_> = only.iter().map(|glob| WildMatch::new(glob)).collect();
+    let matches =
+        |run: &&RunPlan| globs.is_empty() || globs.iter().any(|glob| glob.matches(&run.id));
+    let selected: Vec<_> = plan.runs.iter().filter(matches).collect();
+    if !selected.is_empty() {
+        return Ok(selected);
+    }
+    let message = format!("no run matches `--only {}`", only.join(" --only "));
+    let example = plan.runs.first().map_or("", |run| run.id.as_str());
+    let diagnostic = Diagnostic::error("usage", message);
+    Err(Error::refused(diagnostic.help(format!(
+        "ids look like `{example}`; `runner plan` shows them all"
+    ))))
 }
 
 /// Of the selected runs, those whose last outcome is meant; all of them when nothing was asked for.
-pub fn select_failed<'a>(
+pub(super) fn by_failure<'a>(
     selected: Vec<&'a RunPlan>,
     asked: &[Retry],
     folder: &ExperimentFolder,
-    output: &mut Output,
-) -> Result<Vec<&'a RunPlan>, u8> {
+) -> Result<Vec<&'a RunPlan>, Error> {
     if asked.is_empty() {
         return Ok(selected);
     }
@@ -47,7 +94,7 @@ pub fn select_failed<'a>(
     for run in selected {
         let record = match RunRecord::read(&folder.run(&run.id)) {
             Err(e) if is_other_format(&e) => {
-                return Err(unreadable(&e, &folder.run(&run.id), output));
+                return Err(Error::unreadable(&e, &folder.run(&run.id)));
             }
             Err(_) => {
                 *outcomes.entry("unreadable".into()).or_default() += 1;
@@ -74,22 +121,25 @@ pub fn select_failed<'a>(
             failed.push(run);
         }
     }
-    if !failed.is_empty() {
-        return Ok(failed);
+    if failed.is_empty() {
+        Err(none_failed(asked, &outcomes))
+    } else {
+        Ok(failed)
     }
-    let asked = asked.iter().map(|asked| match asked {
-        Retry::Failed => "--retry failed".to_owned(),
-        Retry::Class(class) => format!("--retry {}", class.name()),
-    });
-    let asked: Vec<_> = asked.collect();
+}
+
+fn none_failed(asked: &[Retry], outcomes: &BTreeMap<String, usize>) -> Error {
+    let asked: Vec<_> = asked
+        .iter()
+        .map(|asked| format!("--retry {asked}"))
+        .collect();
     let there = outcomes.iter().map(|(word, num)| format!("{num} {word}"));
     let there: Vec<_> = there.collect();
     let message = format!("no run has an outcome that `{}` asks for", asked.join(" "));
     let diagnostic = Diagnostic::error("usage", message);
-    Err(refuse(
+    Error::refused(
         diagnostic
             .note(format!("of the runs, {}", there.join(", ")))
             .help("leave `--retry` out to do all runs that are not completed"),
-        output,
-    ))
+    )
 }

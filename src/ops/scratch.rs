@@ -6,11 +6,11 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use crate::ops::cache_folder;
+use super::experiment::cache_folder;
 use runner_core::record::{ExperimentFolder, Lock, Locked};
 
 /// A folder that is removed when this is dropped.
-pub struct Scratch {
+pub(crate) struct Scratch {
     /// Says that its process lives; dropped before the folder.
     _lock: Option<Lock>,
     folder: TempDir,
@@ -18,7 +18,7 @@ pub struct Scratch {
 
 impl Scratch {
     /// A new folder in the user's cache folder, or where that cannot be written, in the system's for such things.
-    pub fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         Self::below(&cache_folder().join("tried")).or_else(|_| {
             Ok(Self {
                 _lock: None,
@@ -28,7 +28,7 @@ impl Scratch {
     }
 
     /// Its path.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 

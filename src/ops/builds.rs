@@ -11,7 +11,7 @@ const NAMED: usize = 3;
 
 /// What is said of runs that another build completed, or began and this one is to continue. The program's own file is
 /// read only where there are such runs at all.
-pub fn other_builds<'a>(
+pub(crate) fn other_builds<'a>(
     folder: &ExperimentFolder,
     runs: impl Iterator<Item = (&'a RunPlan, &'a Status)>,
 ) -> Vec<String> {

@@ -1,11 +1,16 @@
 //! Probes of memory: a run trained for a few steps in a process of its own, with two batch sizes.
 
+use std::fmt;
+use std::io;
 use std::sync::mpsc;
 
-use super::output::Output;
+use super::experiment::cache_folder;
+use super::program::{build_argument, num_cores};
 use super::scratch::Scratch;
+use super::{Program, Progress, Sink};
 use crate::dispatch::{self, Cancel, Hardware, Observed, Settings, Task, Urgency};
-use crate::ops::cache_folder;
+use crate::error::Error;
+use runner_core::diagnostic::Diagnostic;
 use runner_core::event::{Event, FailureClass, MemoryPeak, Outcome};
 use runner_core::plan::{Calibration, Probe, Relief, Room, RunPlan};
 use runner_core::record::{Calibrations, RunFolder};
@@ -27,45 +32,93 @@ const STEPS_PER_EPOCH: usize = 6;
 const REPEATS_ON_HOST: usize = 2;
 
 /// The calibrations of this program on this machine.
-pub fn calibrations() -> Calibrations {
-    let program = std::env::current_exe().unwrap_or_default();
+pub(crate) fn calibrations(program: &Program) -> Calibrations {
+    let program = program.path.clone().unwrap_or_default();
     Calibrations::new(&cache_folder(), &program)
 }
 
 /// Makes probes.
-pub struct Prober<'a> {
+pub(super) struct Prober<'a> {
+    /// What trains them.
+    pub(super) program: &'a Program,
     /// Where what was measured is kept.
-    pub calibrations: &'a Calibrations,
+    pub(super) calibrations: &'a Calibrations,
     /// The hardware that they run on.
-    pub hardware: &'a Hardware,
+    pub(super) hardware: &'a Hardware,
     /// Ends them.
-    pub cancel: &'a Cancel,
+    pub(super) cancel: &'a Cancel,
 }
 
 /// Why nothing was measured.
-#[derive(Debug, PartialEq)]
-pub enum NotMeasured {
+#[derive(Debug)]
+pub(super) enum NotMeasured {
     /// The user stopped it.
     Stopped,
-    /// For a reason, as a phrase.
-    Because(String),
+    /// The run cannot be trained here.
+    Skipped(String),
+    /// This system does not say what a process holds.
+    Unknown,
+    /// The probe does not fit, as it is counted.
+    TooLarge {
+        items: usize,
+        counted: u64,
+        room: Room,
+    },
+    /// The probe cannot be started.
+    NotStarted(io::Error),
+    /// The probe cannot be dispatched.
+    NotDispatched(Error),
+    /// The probe failed.
+    Failed {
+        items: usize,
+        class: FailureClass,
+        message: String,
+    },
+    /// The probe did not say what it held.
+    Silent,
 }
 
-impl From<String> for NotMeasured {
-    fn from(reason: String) -> Self {
-        NotMeasured::Because(reason)
+impl fmt::Display for NotMeasured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stopped => f.write_str("it was stopped"),
+            Self::Skipped(reason) => f.write_str(reason),
+            Self::Unknown => f.write_str("this system does not say what a process holds"),
+            Self::TooLarge {
+                items,
+                counted,
+                room,
+            } => write!(
+                f,
+                "a probe with {items} items at a time would hold {} as counted, and {}: it was not made",
+                show_bytes(*counted),
+                room.in_words()
+            ),
+            Self::NotStarted(e) => write!(f, "cannot start a probe: {e}"),
+            Self::NotDispatched(e) => write!(f, "{e}"),
+            Self::Failed {
+                items,
+                class,
+                message,
+            } => write!(
+                f,
+                "a probe with {items} items at a time failed ({}): {message}",
+                class.name()
+            ),
+            Self::Silent => f.write_str("a probe did not say what it held"),
+        }
     }
 }
 
 impl Prober<'_> {
     /// Measures a run with its own batch and with half of it, and keeps what comes of it.
-    pub fn calibrate(
+    pub(super) fn calibrate(
         &self,
         run: &RunPlan,
-        output: &mut Output,
+        sink: &Sink<'_>,
     ) -> Result<Calibration, NotMeasured> {
         if let Some(reason) = &run.skip {
-            return Err(NotMeasured::Because(reason.clone()));
+            return Err(NotMeasured::Skipped(reason.clone()));
         }
         let items = run.train.micro_batch_size;
         let other = if items > 1 { items / 2 } else { 2 };
@@ -83,8 +136,7 @@ impl Prober<'_> {
                 bytes = self.probe(&probed)?.bytes().max(bytes);
             }
             if bytes == 0 {
-                let reason = "this system does not say what a process holds";
-                return Err(NotMeasured::Because(reason.into()));
+                return Err(NotMeasured::Unknown);
             }
             probes.push(Probe {
                 items,
@@ -96,9 +148,9 @@ impl Prober<'_> {
         let key = self.calibrations.key(run);
         let calibration = Calibration::new(key, [probes[0], probes[1]]);
         if let Err(e) = self.calibrations.keep(&calibration) {
-            output.say(&format!(
-                "note: what was measured holds for this command alone, as it cannot be kept: {e}; name a folder that can be written with XDG_CACHE_HOME"
-            ));
+            sink(Progress::Note(&format!(
+                "what was measured holds for this command alone, as it cannot be kept: {e}; name a folder that can be written with XDG_CACHE_HOME"
+            )));
         }
         Ok(calibration)
     }
@@ -117,12 +169,11 @@ impl Prober<'_> {
         let room = self.room(run);
         match room.filter(|room| run.forecast.total() > room.bytes) {
             None => Ok(()),
-            Some(room) => Err(NotMeasured::Because(format!(
-                "a probe with {} items at a time would hold {} as counted, and {}: it was not made",
-                run.train.micro_batch_size,
-                show_bytes(run.forecast.total()),
-                room.in_words()
-            ))),
+            Some(room) => Err(NotMeasured::TooLarge {
+                items: run.train.micro_batch_size,
+                counted: run.forecast.total(),
+                room,
+            }),
         }
     }
 
@@ -131,12 +182,12 @@ impl Prober<'_> {
         if self.cancel.urgency() != Urgency::None {
             return Err(NotMeasured::Stopped);
         }
-        let wrong = |e: std::io::Error| format!("cannot start a probe: {e}");
-        let place = Scratch::new().map_err(wrong)?;
+        let program = self.program.find().map_err(NotMeasured::NotDispatched)?;
+        let place = Scratch::new().map_err(NotMeasured::NotStarted)?;
         let folder = RunFolder(place.path().join("run"));
-        folder.write_plan(run).map_err(wrong)?;
+        folder.write_plan(run).map_err(NotMeasured::NotStarted)?;
         let mut arguments = vec!["--probe".to_owned()];
-        arguments.extend(super::run::build_argument());
+        arguments.extend(build_argument());
         if let Some(room) = self.room(run) {
             arguments.extend(["--probe-limit".to_owned(), room.bytes.to_string()]);
         }
@@ -148,14 +199,17 @@ impl Prober<'_> {
             attempts: Default::default(),
         };
         let settings = Settings {
-            program: std::env::current_exe().map_err(wrong)?,
+            program: program.to_owned(),
             jobs: 1,
-            threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
+            threads: num_cores(),
             hardware: Hardware::unknown(),
             time_limit: None,
         };
         let (sender, receiver) = mpsc::channel::<Observed>();
-        dispatch::dispatch(&[task], &settings, self.cancel, sender)?;
+        let internal = |e: dispatch::NoSlots| {
+            NotMeasured::NotDispatched(Error::refused(Diagnostic::error("internal", e.to_string())))
+        };
+        dispatch::dispatch(&[task], &settings, self.cancel, sender).map_err(internal)?;
         if self.cancel.urgency() != Urgency::None {
             return Err(NotMeasured::Stopped);
         }
@@ -173,14 +227,12 @@ impl Prober<'_> {
         match (peak, failure) {
             // Whatever the numbers are, they take as much room.
             (Some(peak), None | Some((FailureClass::NotFinite, _))) => Ok(peak),
-            (_, Some((class, message))) => Err(NotMeasured::Because(format!(
-                "a probe with {} items at a time failed ({}): {message}",
-                run.train.micro_batch_size,
-                class.name()
-            ))),
-            (None, None) => Err(NotMeasured::Because(
-                "a probe did not say what it held".into(),
-            )),
+            (_, Some((class, message))) => Err(NotMeasured::Failed {
+                items: run.train.micro_batch_size,
+                class,
+                message,
+            }),
+            (None, None) => Err(NotMeasured::Silent),
         }
     }
 }

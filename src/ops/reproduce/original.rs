@@ -3,11 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::cli::experiment::refuse;
-use crate::cli::output::Output;
-use crate::cli::prepare::{disk, unreadable};
-use crate::cli::{ReproduceArgs, bundle};
-use crate::ops::cache_folder;
+use super::Reproduce;
+use crate::error::Error;
+use crate::ops::experiment::cache_folder;
+use crate::ops::{Progress, Sink};
 use runner_core::diagnostic::Diagnostic;
 use runner_core::event::Outcome;
 use runner_core::plan::RunPlan;
@@ -19,25 +18,25 @@ use runner_core::reproduce::{Side, Spread, prediction_interval};
 use runner_core::spec::document::plain_io_error;
 
 /// The runs that a path stands for.
-pub fn originals(args: &ReproduceArgs, output: &mut Output) -> Result<Vec<Original>, u8> {
-    let (path, steps) = (&args.path, args.steps);
-    let wrong = |message: String, help: &str, output: &mut Output| {
+pub(super) fn originals(options: &Reproduce, sink: &Sink<'_>) -> Result<Vec<Original>, Error> {
+    let (path, steps) = (&options.path, options.steps);
+    let wrong = |message: String, help: &str| {
         let diagnostic = Diagnostic::error("results", message);
-        refuse(diagnostic.help(help), output)
+        Error::refused(diagnostic.help(help))
     };
     let run = RunFolder(path.to_owned());
     if run.run_toml().exists() || path.is_file() {
         let original = if path.is_file() {
-            Original::unpack(path, args, output)?
+            Original::unpack(path, options, sink)?
         } else {
-            Original::read(run, output)?
+            Original::read(run, sink)?
         };
         let end = original.record.outcome.as_ref();
         if end != Some(&Outcome::Completed) && steps.is_none() {
             let how = end.map_or("not finished", Outcome::word);
             let message = format!("`{}` is {how}: there is no end to compare", path.display());
             let help = "compare its first steps with `--steps N`, or let `runner run` complete it";
-            return Err(wrong(message, help, output));
+            return Err(wrong(message, help));
         }
         return Ok(vec![original]);
     }
@@ -49,21 +48,23 @@ pub fn originals(args: &ReproduceArgs, output: &mut Output) -> Result<Vec<Origin
         );
         let help =
             "give a folder such as `results/mnist_sweep/runs/base-s1`; `runner list` shows them";
-        return Err(wrong(message, help, output));
+        return Err(wrong(message, help));
     }
     let mut originals = Vec::new();
     for id in experiment.run_ids() {
-        let original = Original::read(experiment.run(&id), output)?;
+        let original = Original::read(experiment.run(&id), sink)?;
         match original.record.outcome {
             Some(Outcome::Completed) => originals.push(original),
-            _ => output.say(&format!("`{id}` is passed over: it is not completed")),
+            _ => sink(Progress::Step(&format!(
+                "`{id}` is passed over: it is not completed"
+            ))),
         }
     }
     if !originals.is_empty() {
         Ok(originals)
     } else {
         let message = format!("no run of `{}` is completed", path.display());
-        Err(wrong(message, "complete them with `runner run`", output))
+        Err(wrong(message, "complete them with `runner run`"))
     }
 }
 
@@ -88,16 +89,16 @@ pub struct Original {
 }
 
 impl Original {
-    fn read(folder: RunFolder, output: &mut Output) -> Result<Self, u8> {
+    fn read(folder: RunFolder, sink: &Sink<'_>) -> Result<Self, Error> {
         let (plan, seal) = match folder.read_plan_as_is() {
             Ok(Some(there)) => there,
             Ok(None) => {
                 let message = format!("`{}` has no run.toml", folder.0.display());
-                return Err(refuse(Diagnostic::error("results", message), output));
+                return Err(Error::refused(Diagnostic::error("results", message)));
             }
-            Err(e) => return Err(unreadable(&e, &folder, output)),
+            Err(e) => return Err(Error::unreadable(&e, &folder)),
         };
-        let record = RunRecord::read(&folder).map_err(|e| unreadable(&e, &folder, output))?;
+        let record = RunRecord::read(&folder).map_err(|e| Error::unreadable(&e, &folder))?;
         let place = default_place(&folder);
         if let Some(around) = place
             .parent()
@@ -105,10 +106,10 @@ impl Original {
         {
             let names = ["reproduced"];
             refuse_links(around.parent().unwrap_or(around), &names)
-                .map_err(|e| disk(&place, &e, output))?;
+                .map_err(|e| Error::unwritable(&place, &e))?;
         }
         let environment = folder.read_environment().unwrap_or_else(|e| {
-            output.say(&format!("note: {}", plain_io_error(&e)));
+            sink(Progress::Note(&plain_io_error(&e)));
             None
         });
         Ok(Self {
@@ -128,28 +129,28 @@ impl Original {
     }
 
     /// The run of a capsule, unpacked beside where it will be made again.
-    fn unpack(archive: &Path, args: &ReproduceArgs, output: &mut Output) -> Result<Self, u8> {
+    fn unpack(archive: &Path, options: &Reproduce, sink: &Sink<'_>) -> Result<Self, Error> {
         let name = archive.file_name().unwrap_or_default().to_string_lossy();
         let stem = name.split(".capsule").next().unwrap_or_default();
         let place = PathBuf::from(format!("{stem}-reproduced"));
-        let place = free(&place).map_err(|e| disk(&place, &e, output))?;
-        let unpacked = capsule::unpack(archive, &place.join("capsule"), args.max_unpacked)
+        let place = free(&place).map_err(|e| Error::unwritable(&place, &e))?;
+        let unpacked = capsule::unpack(archive, &place.join("capsule"), options.max_unpacked)
             .map_err(|error| {
                 // It was made for the capsule, and is empty after a refusal.
                 let _ = fs::remove_dir(&place);
-                refuse(*bundle::shown(&error), output)
+                Error::capsule(&error)
             })?;
-        output.say(&format!(
+        sink(Progress::Step(&format!(
             "unpacked {} to {}",
             archive.display(),
             place.display()
-        ));
+        )));
         if unpacked.manifest.data.needs == Needs::Files {
             for root in &unpacked.manifest.data.roots {
-                output.say(&format!(
-                    "note: the capsule holds no data; it was {}, and `--data DIR` says where it is here",
+                sink(Progress::Note(&format!(
+                    "the capsule holds no data; it was {}, and `--data DIR` says where it is here",
                     root.original
-                ));
+                )));
             }
         }
         let objective = unpacked.plan.objective.name();
@@ -157,7 +158,7 @@ impl Original {
         let mut seeds: Vec<f64> = others
             .filter_map(|other| other.metrics.get(&objective).copied())
             .collect();
-        let read = Self::read(unpacked.folder, output)?;
+        let read = Self::read(unpacked.folder, sink)?;
         let own = read.record.best_epoch(&unpacked.plan);
         seeds.extend(own.and_then(|own| own.metrics.get(&objective).copied()));
         Ok(Self {

@@ -1,0 +1,34 @@
+//! Why a value is refused.
+
+use std::fmt;
+
+/// Why a value is refused, as a phrase: what it has to be, or what is wrong with it.
+///
+/// ```
+/// use runner_core::diagnostic::Reason;
+///
+/// let reason = Reason::from("it has to be positive");
+/// assert_eq!(reason.to_string(), "it has to be positive");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason(pub String);
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Reason {}
+
+impl From<String> for Reason {
+    fn from(reason: String) -> Self {
+        Self(reason)
+    }
+}
+
+impl From<&str> for Reason {
+    fn from(reason: &str) -> Self {
+        Self(reason.to_owned())
+    }
+}

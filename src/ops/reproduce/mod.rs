@@ -1,0 +1,490 @@
+//! A run made again from its folder, compared step by step, and graded.
+
+mod original;
+mod parts;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::program::{kernels_argument, num_cores};
+use super::trained::train_all;
+use super::{Program, Progress, Sink, Training, devices_of};
+use crate::dispatch::{Cancel, Hardware, Settings, Task, Urgency};
+use crate::error::Error;
+use crate::train::weight_distances;
+pub(super) use original::side;
+use original::{Original, free, originals};
+use parts::Parts;
+use runner_core::data::{self, DataPlan, Dataset, Trust};
+use runner_core::diagnostic::Diagnostic;
+use runner_core::event::{Attempts, Change, Outcome};
+use runner_core::plan::{Relief, RunPlan};
+use runner_core::record::{
+    Collector, Environment, ExperimentFolder, RunFolder, RunRecord, write_json,
+};
+use runner_core::reproduce::{
+    AtLeast, Comparison, Grade, Side, WeightDistance, environment_differences,
+};
+use runner_core::spec::backend::DeviceName;
+use runner_core::spec::failure::OnFailure;
+use runner_core::spec::section::Choice;
+
+/// What is made again, and how.
+#[derive(Clone)]
+pub struct Reproduce {
+    /// The folder of a run, of an experiment for all of its completed runs, or a capsule.
+    pub path: PathBuf,
+    /// The program that trains.
+    pub program: Program,
+    /// The folder that the data's files are in, when they are not where they were.
+    pub data: Option<PathBuf>,
+    /// What the grade is measured against.
+    pub at_least: AtLeast,
+    /// Another device than then.
+    pub device: Option<DeviceName>,
+    /// Only the first updates, so many.
+    pub steps: Option<usize>,
+    /// Where the new run is put; below `reproduced/` of the experiment by default, for a capsule in this folder.
+    pub out: Option<PathBuf>,
+    /// A capsule is unpacked up to so many bytes; up to 200 times what it is packed by default.
+    pub max_unpacked: Option<u64>,
+    /// Ends the training from outside, from [`Progress::MayCancel`] on.
+    pub cancel: Cancel,
+}
+
+impl Reproduce {
+    /// Everything of a path, to the bit.
+    pub fn new(path: impl Into<PathBuf>, program: Program) -> Self {
+        Self {
+            path: path.into(),
+            program,
+            data: None,
+            at_least: AtLeast::Bitwise,
+            device: None,
+            steps: None,
+            out: None,
+            max_unpacked: None,
+            cancel: Cancel::default(),
+        }
+    }
+}
+
+/// A run that was made again: `reproduction.json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Reproduction {
+    /// The run's id.
+    pub run: String,
+    /// The folder of the original.
+    pub original: PathBuf,
+    /// The objective.
+    pub metric: String,
+    /// What differs between where it was made then and now: its name, then, now.
+    pub environment: Vec<[String; 3]>,
+    /// What was compared.
+    pub comparison: Comparison,
+    /// How well it was reproduced.
+    #[serde(flatten)]
+    pub grade: Grade,
+}
+
+/// The runs that were made again.
+#[derive(Clone, Debug)]
+pub struct Reproduced {
+    /// Each with its id; none when it did not come to its end.
+    pub runs: Vec<(String, Option<Reproduction>)>,
+}
+
+impl Reproduced {
+    /// How many are as good as was asked for.
+    pub fn num_good(&self, at_least: AtLeast) -> usize {
+        let made = self.runs.iter().flat_map(|(_, made)| made);
+        made.filter(|made| made.grade.is(at_least)).count()
+    }
+}
+
+/// Makes the run of a folder or a capsule again, or all completed runs of an experiment, and compares them with what
+/// was recorded. The sink is told of each as [`Progress::Reproduced`].
+///
+/// # Errors
+///
+/// [`Error::Refused`] when there is no such run, its data is not there or is other data, or a file cannot be written;
+/// [`Error::Interrupted`] when it was cancelled. A run that differs is no error.
+///
+/// ```no_run
+/// use burn_runner::ops::{self, Program, Reproduce};
+/// use burn_runner::reproduce::AtLeast;
+///
+/// let program = Program::at("target/release/runner");
+/// let options = Reproduce::new("results/iris_csv/runs/hidden=4-s1", program);
+/// let reproduced = ops::reproduce(&options, &ops::quiet)?;
+/// assert_eq!(reproduced.num_good(AtLeast::Bitwise), 1);
+/// # Ok::<(), burn_runner::Error>(())
+/// ```
+pub fn reproduce(options: &Reproduce, sink: &Sink<'_>) -> Result<Reproduced, Error> {
+    let originals = originals(options, sink)?;
+    let several = originals.len() > 1;
+    let mut runs = Vec::new();
+    for original in &originals {
+        let place = match &options.out {
+            Some(out) if several => out.join(&original.plan.id),
+            Some(out) => out.clone(),
+            None => original.place.clone(),
+        };
+        let made = one(original, &place, options, sink)?;
+        runs.push((original.plan.id.clone(), made));
+    }
+    Ok(Reproduced { runs })
+}
+
+/// Makes one run again; none when it did not come to its end.
+fn one(
+    original: &Original,
+    wanted: &Path,
+    options: &Reproduce,
+    sink: &Sink<'_>,
+) -> Result<Option<Reproduction>, Error> {
+    let plan = planned_now(original, options);
+    let parts = Parts::of(original, options.steps.is_some());
+    let step = |text: &str| sink(Progress::Step(text));
+    step(&format!("{} is made again", original.folder.0.display()));
+    tell_differences(original, &plan, &parts, options, sink);
+    verify_data(original, &plan)?;
+    let then = original
+        .side()
+        .map_err(|e| Error::unwritable(&original.folder.0, &e))?;
+    refuse_steps(options, &then)?;
+    let place = free(wanted).map_err(|e| Error::unwritable(wanted, &e))?;
+    let folder = RunFolder(place.clone());
+    let unwritable = |e: std::io::Error| Error::unwritable(&place, &e);
+    folder.write_plan(&plan).map_err(unwritable)?;
+    step(&format!("the new run is in {}", place.display()));
+    let record = train(&plan, &folder, original, options, sink)?;
+    match &record.outcome {
+        Some(Outcome::Completed) => {}
+        other => {
+            let reason = match other {
+                Some(Outcome::Failed { class, message, .. }) => {
+                    format!("{}: {message}", class.name())
+                }
+                _ => "it was stopped".into(),
+            };
+            step(&format!("not reproduced: {reason}"));
+            return Ok(None);
+        }
+    }
+    let now = side(&folder, &plan, &record).map_err(unwritable)?;
+    let reproduction = compared(original, &folder, &plan, (&then, &now), parts, options);
+    let path = place.join("reproduction.json");
+    write_json(&path, &reproduction).map_err(|e| Error::unwritable(&path, &e))?;
+    sink(Progress::Reproduced(&reproduction));
+    Ok(Some(reproduction))
+}
+
+/// The plan of the run that is made now.
+fn planned_now(original: &Original, options: &Reproduce) -> RunPlan {
+    let mut plan = original.plan.clone();
+    // What fails now is to be seen, and not to be tried until it does not.
+    plan.on_failure = OnFailure::default();
+    plan.on_exceed = Relief::default();
+    plan.skip = None;
+    plan.time_limit_secs = None;
+    plan.memory_limit_bytes = None;
+    if let Some(device) = options.device {
+        plan.device = device;
+        plan = plan.with_fingerprint();
+    }
+    plan = plan.with_forecast();
+    if let Some(data) = &options.data {
+        plan.data = moved(&plan, data);
+    }
+    plan
+}
+
+/// Tells what is other than then before the run is made.
+fn tell_differences(
+    original: &Original,
+    plan: &RunPlan,
+    parts: &Parts,
+    options: &Reproduce,
+    sink: &Sink<'_>,
+) {
+    for what in &parts.edited {
+        sink(Progress::Note(&format!("the record was edited: {what}")));
+    }
+    match &original.environment {
+        None => sink(Progress::Note(
+            "where the run was made is not known, nor what differs here",
+        )),
+        Some(then) => {
+            let differences = environment_differences(then, &here(plan, &options.program));
+            if differences.is_empty() {
+                sink(Progress::Step(
+                    "the same build, processor and system as then",
+                ));
+            }
+            for [name, then, now] in differences {
+                sink(Progress::Step(&format!(
+                    "differs: {name} was {then}, is {now}"
+                )));
+            }
+        }
+    }
+    let moved = original.record.attempts.adjustments.iter().find_map(|a| {
+        let is_later = options.device.is_none() && a.from_step > 0;
+        match a.change {
+            Change::Device(device) if is_later => Some((device, a.from_step)),
+            _ => None,
+        }
+    });
+    if let Some((device, step)) = moved {
+        sink(Progress::Note(&format!(
+            "the run went on on `{device}` from step {step} on, and is made there from the start now: its losses cannot be the same to the bit"
+        )));
+    }
+}
+
+fn refuse_steps(options: &Reproduce, then: &Side) -> Result<(), Error> {
+    let num_traced = then.trace.losses.len();
+    match options.steps.filter(|steps| *steps > num_traced) {
+        None => Ok(()),
+        Some(steps) => {
+            let message = format!(
+                "`--steps {steps}` is more than the {num_traced} that the run left a trace of"
+            );
+            let diagnostic = Diagnostic::error("usage", message);
+            Err(Error::refused(diagnostic.help("ask for fewer")))
+        }
+    }
+}
+
+/// The comparison of two runs, graded.
+fn compared(
+    original: &Original,
+    folder: &RunFolder,
+    plan: &RunPlan,
+    (then, now): (&Side, &Side),
+    parts: Parts,
+    options: &Reproduce,
+) -> Reproduction {
+    let Parts {
+        edited,
+        mut missing,
+    } = parts;
+    let weights = match options.steps {
+        Some(_) => None,
+        None => distances(original, folder, plan, &mut missing),
+    };
+    let mut comparison = Comparison::of(then, now, options.steps, weights.as_deref());
+    comparison.not_compared.extend(missing);
+    comparison.edited = edited;
+    let grade = Grade::of(&comparison, original.spread(), options.at_least);
+    let environment = folder.read_environment().ok().flatten();
+    let differences = match (&original.environment, &environment) {
+        (Some(then), Some(now)) => environment_differences(then, now),
+        _ => Vec::new(),
+    };
+    Reproduction {
+        run: plan.id.clone(),
+        metric: plan.objective.name(),
+        original: original.folder.0.clone(),
+        environment: differences,
+        comparison,
+        grade,
+    }
+}
+
+/// The weights that a run leaves: as it began, as it ended, and with the best objective.
+const WEIGHTS: [&str; 4] = ["initial", "final", "best", "ema"];
+
+/// How far the weights of both runs are apart. What cannot be read of the original is noted as missing.
+fn distances(
+    original: &Original,
+    folder: &RunFolder,
+    plan: &RunPlan,
+    missing: &mut Vec<String>,
+) -> Option<Vec<WeightDistance>> {
+    let mut all = Vec::new();
+    let mut has_final = false;
+    for name in WEIGHTS {
+        let [then, now] = [&original.folder, folder].map(|folder| folder.model(name));
+        if !then.is_file() || !now.is_file() {
+            let file = format!("`model/{name}.bpk`");
+            // What the record says of it was looked at before; of earlier versions it says nothing.
+            if now.exists() && !missing.iter().any(|what| what.contains(&file)) {
+                missing.push(format!("the weights of {file}, which is missing"));
+            }
+            continue;
+        }
+        match weight_distances((&then, plan), (&now, plan)) {
+            Ok(distances) => {
+                has_final |= name == "final";
+                let named = |mut distance: WeightDistance| {
+                    if name != "final" {
+                        distance.parameter =
+                            format!("{} of `model/{name}.bpk`", distance.parameter);
+                    }
+                    distance
+                };
+                all.extend(distances.into_iter().map(named));
+            }
+            Err(reason) => missing.push(format!("the weights of `model/{name}.bpk`: {reason}")),
+        }
+    }
+    has_final.then_some(all)
+}
+
+/// Where the run is made now. A driver is asked for only when one is needed.
+fn here(plan: &RunPlan, program: &Program) -> Environment {
+    let here = Environment::here(Path::new("."), None);
+    if plan.device.backend.is_host() {
+        here
+    } else {
+        let mut here = here.with_drivers(&devices_of(plan.device.backend, program));
+        let name = plan.device.to_string();
+        here.drivers.retain(|device, _| *device == name);
+        here
+    }
+}
+
+/// Copies all files of a folder, those of folders in it included.
+fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let place = to.join(entry.file_name());
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            copy_files(&entry.path(), &place)?;
+        } else if kind.is_file() {
+            // What is a link or a device has no place among kernels.
+            std::fs::copy(entry.path(), &place)?;
+        }
+    }
+    Ok(())
+}
+
+/// The plan's data, each file or folder under its own name in `folder`.
+fn moved(plan: &RunPlan, folder: &Path) -> DataPlan {
+    let roots = plan.data.roots();
+    let place = |key: &str, number: usize| {
+        let root = roots
+            .iter()
+            .find(|root| root.key == key && root.number == number)?;
+        match key {
+            // The files of MNIST have names of their own.
+            "folder" => Some(folder.to_owned()),
+            _ => Some(folder.join(root.path.file_name()?)),
+        }
+    };
+    let cache = match &plan.data.dataset {
+        Dataset::Files { cache, .. } => cache.clone(),
+        _ => PathBuf::new(),
+    };
+    plan.data.clone().relocated(&place, &cache)
+}
+
+/// The same items must be there: other data is no reproduction. What files hold is read, not remembered.
+fn verify_data(original: &Original, plan: &RunPlan) -> Result<(), Error> {
+    let loaded = data::load_by(&plan.data, Trust::Bytes, &|_, _| {}).map_err(|error| {
+        let mut diagnostic = error.to_diagnostic();
+        diagnostic.helps = vec![format!(
+            "bring back the data of then, or say with `--data DIR` where it is; {}",
+            "`runner bundle` keeps it with a run"
+        )];
+        Error::refused(diagnostic)
+    })?;
+    let then = original.record.started.as_ref().map(|s| &s.data_digests);
+    let other = |(split, digest): &(&String, &String)| {
+        let then: Option<&BTreeMap<String, String>> = then;
+        then.and_then(|then| then.get(*split))
+            .is_some_and(|then| then != *digest)
+    };
+    match loaded.digests.iter().find(other) {
+        None => Ok(()),
+        Some((split, _)) => {
+            let message = format!("the {split} split holds other items than the run was made with");
+            let diagnostic = Diagnostic::error("data", message);
+            Err(Error::refused(diagnostic.help(
+                "bring back the data of then; `runner bundle` keeps it with a run",
+            )))
+        }
+    }
+}
+
+/// Trains the run in a worker, changed on the way as the original was.
+fn train(
+    plan: &RunPlan,
+    folder: &RunFolder,
+    original: &Original,
+    options: &Reproduce,
+    sink: &Sink<'_>,
+) -> Result<RunRecord, Error> {
+    let settings = Settings {
+        program: options.program.find()?.to_owned(),
+        jobs: 1,
+        threads: num_cores(),
+        hardware: Hardware::unknown(),
+        time_limit: None,
+    };
+    let mut adjustments = original.record.attempts.adjustments.clone();
+    if options.device.is_some() {
+        adjustments.retain(|adjustment| !matches!(adjustment.change, Change::Device(_)));
+    }
+    let task = Task {
+        plan: plan.clone(),
+        folder: folder.0.clone(),
+        log: folder.run_log(),
+        arguments: worker_arguments(plan, folder, original, options)?,
+        attempts: Attempts::adjusted(&adjustments),
+    };
+    let runs = vec![(plan.clone(), folder.clone())];
+    let mut collector = Collector::new(runs, here(plan, &options.program))
+        .map_err(|e| Error::unwritable(&folder.0, &e))?;
+    sink(Progress::Training(&Training {
+        experiment: &plan.experiment,
+        runs: std::slice::from_ref(plan),
+        steps: &[0],
+        jobs: 1,
+    }));
+    let cancel = &options.cancel;
+    sink(Progress::MayCancel);
+    train_all(&[task], &settings, cancel, &mut collector, sink).map_err(|lost| lost.error)?;
+    let record = RunRecord::read(folder).map_err(|e| Error::unwritable(&folder.0, &e))?;
+    let was_stopped = cancel.reason().is_some() && record.outcome == Some(Outcome::Interrupted);
+    if cancel.urgency() != Urgency::None || was_stopped {
+        return Err(Error::Interrupted(String::new()));
+    }
+    Ok(record)
+}
+
+fn worker_arguments(
+    plan: &RunPlan,
+    folder: &RunFolder,
+    original: &Original,
+    options: &Reproduce,
+) -> Result<Vec<String>, Error> {
+    let mut arguments = options.program.worker_arguments();
+    let initial = original.folder.model("initial");
+    if options.device.is_some() && initial.is_file() {
+        // Another device draws other numbers from the same seed: what is to be seen is how it computes.
+        let initial = std::path::absolute(&initial).unwrap_or(initial);
+        arguments.extend(["--initial".to_owned(), initial.display().to_string()]);
+    }
+    // The kernels that the experiment of the original has chosen are a part of how it was computed.
+    let experiment = original.folder.0.parent().and_then(Path::parent);
+    let experiment = experiment.map(|path| ExperimentFolder(path.to_owned()));
+    let is_host = plan.device.backend.is_host();
+    if let Some(experiment) = experiment.filter(|e| !is_host && e.kernels().is_dir()) {
+        // A copy: what is chosen besides is no part of the original.
+        let copy = ExperimentFolder(folder.0.clone());
+        copy_files(&experiment.kernels(), &copy.kernels())
+            .map_err(|e| Error::unwritable(&copy.kernels(), &e))?;
+        arguments.extend(kernels_argument(&copy));
+    }
+    if let Some(steps) = options.steps {
+        arguments.extend(["--last-step".to_owned(), steps.to_string()]);
+    }
+    Ok(arguments)
+}

@@ -1,0 +1,256 @@
+//! The training of the runs that are left to do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use wildmatch::WildMatch;
+
+use super::prepare::ToDo;
+use super::{Run, Stopped};
+use crate::dispatch::{Hardware, Reason, Settings, Task};
+use crate::error::Error;
+use crate::ops::probe::{NotMeasured, Prober, calibrations};
+use crate::ops::program::{kernels_argument, num_cores};
+use crate::ops::trained::{NotTrained, train_all};
+use crate::ops::{Progress, Sink, Training, devices};
+use runner_core::event::Attempts;
+use runner_core::plan::inventory::{HOST, Inventory};
+use runner_core::plan::{Expected, Plan, RunPlan};
+use runner_core::record::{
+    Calibrations, Collector, Environment, ExperimentFolder, RunFolder, available_memory,
+};
+use runner_core::spec::backend::DeviceName;
+
+/// Runs by default at once, at most: more than this starves small machines of memory.
+const MAX_DEFAULT_JOBS: usize = 4;
+
+/// What the training of an experiment's runs needs to know.
+pub(super) struct Launch<'a> {
+    pub(super) options: &'a Run,
+    pub(super) folder: &'a ExperimentFolder,
+    pub(super) plan: &'a Plan,
+    /// A failure to provoke, and in which runs.
+    pub(super) fault: Option<(WildMatch, String)>,
+}
+
+impl Launch<'_> {
+    /// Trains the runs that are left to do, and says why it was told to stop, if it was. The sink has been told of an
+    /// error.
+    pub(super) fn train(&self, todo: Vec<ToDo>, sink: &Sink<'_>) -> Result<Option<Stopped>, Error> {
+        self.try_train(todo, sink).map_err(|lost| {
+            if lost.is_told {
+                // What was asked for was right.
+                return lost.error.into_failed();
+            }
+            sink(Progress::Failed(&lost.error));
+            lost.error
+        })
+    }
+
+    fn try_train(&self, todo: Vec<ToDo>, sink: &Sink<'_>) -> Result<Option<Stopped>, NotTrained> {
+        let cancel = &self.options.cancel;
+        let mut hardware = self.hardware(&todo);
+        let calibrations = calibrations(&self.options.experiment.program);
+        let prober = Prober {
+            program: &self.options.experiment.program,
+            calibrations: &calibrations,
+            hardware: &hardware,
+            cancel,
+        };
+        if !measure(&todo, &prober, sink) {
+            return Ok(Some(Stopped::WhileMeasuring));
+        }
+        hardware.expect = expectation(&todo, calibrations, &hardware);
+        let settings = self.settings(&todo, hardware)?;
+        for run in &todo {
+            let removed = run.folder.remove_summary();
+            removed.map_err(|e| Error::unwritable(&run.folder.summary_json(), &e))?;
+        }
+        let environment = self
+            .environment()
+            .with_drivers(&settings.hardware.inventory);
+        let plans: Vec<_> = todo.iter().map(|run| run.plan.clone()).collect();
+        let steps: Vec<_> = todo.iter().map(|run| run.resumes_at).collect();
+        let runs = todo.into_iter().map(|run| (run.plan, run.folder)).collect();
+        let mut collector =
+            Collector::new(runs, environment).map_err(|e| Error::unwritable(&self.folder.0, &e))?;
+        sink(Progress::Training(&Training {
+            experiment: &self.plan.experiment,
+            runs: &plans,
+            steps: &steps,
+            jobs: settings.jobs,
+        }));
+        let tasks = collector.runs.iter();
+        let tasks: Vec<_> = tasks
+            .map(|run| self.task(&run.plan, &run.folder, &run.record.attempts))
+            .collect();
+        train_all(&tasks, &settings, cancel, &mut collector, sink)?;
+        Ok(cancel.reason().map(|reason| self.stopped(reason, &tasks)))
+    }
+
+    fn stopped(&self, reason: Reason, tasks: &[Task]) -> Stopped {
+        match reason {
+            Reason::TimeLimit => Stopped::TimeLimit(time_limit(self.plan).unwrap_or_default()),
+            Reason::Failure { run, class } => Stopped::Failure {
+                run: tasks[run].plan.id.clone(),
+                class,
+            },
+            Reason::User => Stopped::User,
+            Reason::NotRecorded => Stopped::NotRecorded,
+        }
+    }
+
+    fn task(&self, run: &RunPlan, folder: &RunFolder, attempts: &Attempts) -> Task {
+        let mut arguments = self.options.experiment.program.worker_arguments();
+        if let Some((glob, fault)) = &self.fault
+            && glob.matches(&run.id)
+        {
+            arguments.extend(["--inject-fault".to_owned(), fault.clone()]);
+        }
+        arguments.extend(kernels_argument(self.folder));
+        Task {
+            plan: run.clone(),
+            folder: folder.0.clone(),
+            log: folder.run_log(),
+            arguments,
+            attempts: attempts.clone(),
+        }
+    }
+
+    fn environment(&self) -> Environment {
+        let parent = self.options.experiment.path.parent();
+        let checkout = parent.filter(|parent| !parent.as_os_str().is_empty());
+        let notice = self.plan.notices.first().cloned();
+        Environment::here(checkout.unwrap_or(Path::new(".")), notice)
+    }
+
+    fn settings(&self, todo: &[ToDo], hardware: Hardware) -> Result<Settings, Error> {
+        let program = self.options.experiment.program.find()?.to_owned();
+        let cores = num_cores();
+        // A slot for each core of the host, and one for each card.
+        let on_host = todo.iter().any(|run| run.plan.device.backend.is_host());
+        let on_host = if on_host {
+            cores.min(MAX_DEFAULT_JOBS)
+        } else {
+            0
+        };
+        let devices = todo.iter().map(|run| run.plan.device.to_string());
+        let devices: BTreeSet<String> = devices.collect();
+        let used = hardware.inventory.found();
+        let cards: BTreeSet<&String> = used
+            .filter(|(device, _)| {
+                !device.backend.is_host() && devices.contains(&device.to_string())
+            })
+            .map(|(_, found)| &found.card)
+            .collect();
+        let default = (on_host + cards.len()).max(1);
+        let jobs = self.options.jobs.unwrap_or(default).clamp(1, todo.len());
+        Ok(Settings {
+            program,
+            jobs,
+            threads: (cores / jobs).max(1),
+            hardware,
+            time_limit: time_limit(self.plan),
+        })
+    }
+
+    /// What the runs are computed on, each forecast by its count. Drivers are asked only when some run may need them.
+    fn hardware(&self, todo: &[ToDo]) -> Hardware {
+        let needs = |run: &RunPlan| {
+            let mut devices = run.on_exceed.devices.iter().chain([&run.device]);
+            devices.any(|device| !device.backend.is_host())
+        };
+        if todo.iter().any(|run| needs(&run.plan)) {
+            hardware_of(devices(&self.options.experiment.program))
+        } else {
+            hardware_of(Inventory::default())
+        }
+    }
+}
+
+/// Probes what runs with a limit hold, each kind of run once and as its ladder leaves it by its count; whether the user
+/// lets it go on.
+fn measure(todo: &[ToDo], prober: &Prober<'_>, sink: &Sink<'_>) -> bool {
+    let calibrations = prober.calibrations;
+    let limited = todo.iter().map(|run| &run.plan);
+    let limited = limited.filter(|run| run.skip.is_none() && run.memory_limit_bytes.is_some());
+    let mut order: Vec<RunPlan> = limited
+        .filter(|run| calibrations.find(run).is_none())
+        .map(|run| run.relieved(|run| prober.hardware.room(run)))
+        .collect();
+    // The largest batch first, so that the line of its probe goes for the others.
+    order.sort_by_key(|run| std::cmp::Reverse(run.train.micro_batch_size));
+    let mut tried: Vec<String> = Vec::new();
+    for run in &order {
+        let key = calibrations.key(run);
+        if calibrations.find(run).is_some() || tried.contains(&key) {
+            continue;
+        }
+        sink(Progress::Step(&format!(
+            "measuring what `{}` holds, as it has a limit",
+            run.trial
+        )));
+        match prober.calibrate(run, sink) {
+            Ok(_) => {}
+            Err(NotMeasured::Stopped) => return false,
+            // The limit holds all the same: the run itself is measured.
+            Err(reason) => sink(Progress::Note(&format!(
+                "the forecast of `{}` is not calibrated: {reason}",
+                run.trial
+            ))),
+        }
+        tried.push(key);
+    }
+    true
+}
+
+fn time_limit(plan: &Plan) -> Option<Duration> {
+    Duration::try_from_secs_f64(plan.time_limit_secs?).ok()
+}
+
+/// The hardware behind devices, and the host.
+pub(crate) fn hardware_of(inventory: Inventory) -> Hardware {
+    let cards = inventory.found();
+    let cards = cards.filter(|(_, found)| found.memory_of() != HOST);
+    let known = cards.filter_map(|(_, found)| Some((found.card.clone(), found.memory_bytes?)));
+    let mut capacities: BTreeMap<String, u64> = known.collect();
+    let free = available_memory();
+    if free > 0 {
+        capacities.insert(HOST.to_owned(), free);
+    }
+    Hardware {
+        inventory,
+        capacities,
+        expect: Arc::new(|run| Expected::unmeasured(run, None)),
+    }
+}
+
+/// Forecasts of runs, as they are planned and as they may be adjusted. What was measured of a run, as it is planned or
+/// as it was probed, corrects what is counted of it otherwise.
+fn expectation(
+    todo: &[ToDo],
+    calibrations: Calibrations,
+    hardware: &Hardware,
+) -> Arc<dyn Fn(&RunPlan) -> Expected + Send + Sync> {
+    let corrections = todo.iter().filter_map(|ToDo { plan: run, .. }| {
+        let planned = || Some((run.device, calibrations.correction(run)?));
+        let probed = || {
+            run.memory_limit_bytes?;
+            let run = run.relieved(|run| hardware.room(run));
+            Some((run.device, calibrations.correction(&run)?))
+        };
+        Some((run.id.clone(), planned().or_else(probed)?))
+    });
+    let corrections: BTreeMap<String, (DeviceName, f64)> = corrections.collect();
+    let calibrations = Mutex::new(calibrations);
+    Arc::new(move |run| {
+        // Another device has its own ways to hold the same.
+        let known = corrections.get(&run.id);
+        let known = known.filter(|(device, _)| *device == run.device);
+        let lock = calibrations.lock();
+        lock.unwrap_or_else(PoisonError::into_inner)
+            .expected(run, known.map(|(_, correction)| *correction))
+    })
+}

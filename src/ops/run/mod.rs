@@ -1,0 +1,212 @@
+//! Trains the runs of an experiment that are not completed, and reports.
+
+mod launch;
+mod prepare;
+mod select;
+mod wait;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use wildmatch::WildMatch;
+
+use super::verify::{verify_data, verify_memory};
+use super::{Experiment, Progress, Sink, plan_with_data};
+use crate::dispatch::Cancel;
+use crate::error::{Error, FAILED, INTERRUPTED, OK};
+use crate::train::Fault;
+use launch::Launch;
+use runner_core::data::Trust;
+use runner_core::diagnostic::Diagnostic;
+use runner_core::event::FailureClass;
+use runner_core::record::{ExperimentFolder, look_at_this_build};
+use runner_report::report::{self, Report};
+
+pub(crate) use launch::hardware_of;
+pub use prepare::Prepared;
+pub use select::{NoClass, Retry};
+
+/// Which runs of which experiment are trained, and where.
+#[derive(Clone)]
+pub struct Run {
+    /// The experiment file, and the program that trains its runs.
+    pub experiment: Experiment,
+    /// The folder that experiments' folders are made in.
+    pub results: PathBuf,
+    /// Runs at once; as many as the machine can hold by default.
+    pub jobs: Option<usize>,
+    /// Patterns of ids such as `*seed*`: only the runs that match one; all where there is none.
+    pub only: Vec<String>,
+    /// Only runs that failed so; all where there is none.
+    pub retry: Vec<Retry>,
+    /// Whether to wait for another `runner run` that writes to the same folder.
+    pub wait: bool,
+    /// A failure to provoke in the runs that match, as `GLOB@FAULT`, for tests.
+    pub inject_fault: Option<String>,
+    /// Ends the operation from outside, from [`Progress::MayCancel`] on.
+    pub cancel: Cancel,
+}
+
+impl Run {
+    /// All runs of an experiment, in the folder `results`.
+    pub fn new(experiment: Experiment) -> Self {
+        Self {
+            experiment,
+            results: "results".into(),
+            jobs: None,
+            only: Vec::new(),
+            retry: Vec::new(),
+            wait: false,
+            inject_fault: None,
+            cancel: Cancel::default(),
+        }
+    }
+}
+
+/// What became of the runs.
+#[derive(Debug)]
+pub struct RunOutcome {
+    /// The experiment's folder.
+    pub folder: ExperimentFolder,
+    /// The ids of the runs that were meant.
+    pub selected: BTreeSet<String>,
+    /// Why the training ended before all of them had ended.
+    pub stopped: Option<Stopped>,
+    /// What kept them from being trained or recorded; it was told as [`Progress::Failed`].
+    pub failure: Option<Error>,
+    /// The report of the experiment; none if its folder was taken away meanwhile.
+    pub report: Option<Report>,
+}
+
+/// Why a training ended early.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stopped {
+    /// By the user, before any run was started.
+    WhileMeasuring,
+    /// By the user.
+    User,
+    /// The experiment's limit of time has passed.
+    TimeLimit(Duration),
+    /// A run failed, and the experiment file says to stop then.
+    Failure {
+        /// The run's id.
+        run: String,
+        /// The kind of failure.
+        class: FailureClass,
+    },
+    /// What happened could not be recorded.
+    NotRecorded,
+}
+
+impl RunOutcome {
+    /// How many of the runs that were meant are neither completed nor skipped.
+    pub fn num_left(&self) -> usize {
+        let problems = self.report.iter().flat_map(|report| &report.problems);
+        let left = problems
+            .filter(|problem| self.selected.contains(&problem.run) && !problem.is_skipped());
+        left.count()
+    }
+
+    /// The exit code that says what became of the runs: 0 when all that were meant are completed or skipped, unless
+    /// all were skipped.
+    pub fn exit_code(&self) -> u8 {
+        if let Some(failure) = &self.failure {
+            return failure.exit_code();
+        }
+        let Some(report) = &self.report else {
+            return FAILED;
+        };
+        let num_left = self.num_left();
+        let is_all_skipped = self.selected.iter().all(|run| report.is_skipped(run));
+        match self.stopped {
+            Some(Stopped::User | Stopped::WhileMeasuring) if num_left > 0 => INTERRUPTED,
+            _ if num_left == 0 && !is_all_skipped => OK,
+            _ => FAILED,
+        }
+    }
+}
+
+/// Trains the runs of an experiment that are not completed, each in a process of its own, records what happens in the
+/// experiment's folder, and writes its report.
+///
+/// # Errors
+///
+/// [`Error::Experiment`] and [`Error::Refused`] before anything was written, when the experiment file, its data, the
+/// folder or what was asked for is wrong; [`Error::Interrupted`] when it was cancelled before any run was started. A
+/// run that fails is no error: see [`RunOutcome::exit_code`].
+///
+/// ```no_run
+/// use burn_runner::ops::{self, Experiment, Program, Run};
+///
+/// let mut experiment = Experiment::new("experiments/iris_csv.toml");
+/// experiment.program = Program::at("target/release/runner");
+/// let mut options = Run::new(experiment);
+/// options.only.push("*-s1".into());
+/// let outcome = ops::run(&options, &ops::quiet)?;
+/// assert_eq!(outcome.num_left(), 0);
+/// # Ok::<(), burn_runner::Error>(())
+/// ```
+pub fn run(options: &Run, sink: &Sink<'_>) -> Result<RunOutcome, Error> {
+    let fault = parse_fault(options.inject_fault.as_deref())?;
+    let planned = plan_with_data(&options.experiment, sink)?;
+    let plan = &planned.plan;
+    let selected = select::by_id(plan, &options.only)?;
+    verify_memory(&planned)?;
+    verify_data(&planned, Trust::Stamps)?;
+    let folder = ExperimentFolder(options.results.join(&plan.experiment));
+    // The lock is held until the report is written.
+    let _lock = wait::lock(&folder, options.wait, sink)?;
+    sink(Progress::MayCancel);
+    let wanted = selected.iter().map(|run| folder.run(&run.id)).collect();
+    // Before anything of these runs is read or moved.
+    if !wait::wait_for_workers(wanted, &options.cancel, sink) {
+        let message = "stopped while waiting: no run was started";
+        return Err(Error::Interrupted(message.into()));
+    }
+    let selected = select::by_failure(selected, &options.retry, &folder)?;
+    if !selected.is_empty() {
+        look_at_this_build();
+    }
+    let (prepared, todo) = prepare::prepare(&folder, &planned, &selected)?;
+    sink(Progress::Prepared(&prepared));
+    let launch = Launch {
+        options,
+        folder: &folder,
+        plan,
+        fault,
+    };
+    let trained = if todo.is_empty() {
+        Ok(None)
+    } else {
+        launch.train(todo, sink)
+    };
+    let report = report::write(&folder).map_err(|e| Error::unwritable(&folder.report("md"), &e))?;
+    let (stopped, failure) = match trained {
+        Ok(stopped) => (stopped, None),
+        Err(error) => (None, Some(error)),
+    };
+    Ok(RunOutcome {
+        selected: selected.iter().map(|run| run.id.clone()).collect(),
+        folder,
+        stopped,
+        failure,
+        report,
+    })
+}
+
+fn parse_fault(text: Option<&str>) -> Result<Option<(WildMatch, String)>, Error> {
+    let Some(text) = text else {
+        return Ok(None);
+    };
+    let refused = |message: String| Error::refused(Diagnostic::error("usage", message));
+    let Some((glob, fault)) = text.rsplit_once('@') else {
+        return Err(refused(format!(
+            "`--inject-fault {text}` is not of the form GLOB@FAULT"
+        )));
+    };
+    match fault.parse::<Fault>() {
+        Ok(_) => Ok(Some((WildMatch::new(glob), fault.to_owned()))),
+        Err(reason) => Err(refused(reason.to_string())),
+    }
+}

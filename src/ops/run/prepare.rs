@@ -1,0 +1,243 @@
+//! Before anything trains: the results folder is looked at, what does not belong together is refused, and every run's
+//! plan is written.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::error::Error;
+use crate::ops::{Planned, other_builds};
+use runner_core::diagnostic::Diagnostic;
+use runner_core::event::Event;
+use runner_core::plan::{Plan, RunPlan, put_together};
+use runner_core::record::{
+    ExperimentFolder, RunFolder, RunRecord, Status, leftovers, resume_point, status, unwritable,
+    write_json_synced, write_whole,
+};
+use runner_core::spec::document::Document;
+use runner_core::spec::render::render;
+
+/// What is to be done for the runs of a plan, before any of them trains.
+#[derive(Clone, Debug, Default)]
+pub struct Prepared {
+    /// The experiment's folder.
+    pub folder: ExperimentFolder,
+    /// Runs of the plan.
+    pub num_planned: usize,
+    /// Runs that are trained.
+    pub num_to_do: usize,
+    /// Runs that were not asked for.
+    pub num_left_out: usize,
+    /// Runs that are completed.
+    pub num_completed: usize,
+    /// Runs that go on from where they were stopped.
+    pub num_begun: usize,
+    /// Runs that go on to more epochs.
+    pub num_shorter: usize,
+    /// Runs that are tried again after a failure.
+    pub num_failed: usize,
+    /// Runs in the folder that the plan does not have.
+    pub num_orphans: usize,
+    /// Runs of other work under the same id, which are made anew, each with what differs.
+    pub replaced: Vec<(String, Vec<String>)>,
+    /// Runs whose files are not as they were written, which are trained again, each with what is wrong.
+    pub damaged: Vec<(String, String)>,
+    /// Runs whose files cannot be read, which are left alone, each with the reason and what to do.
+    pub unreadable: Vec<(String, String, &'static str)>,
+    /// What is to be said of runs that another build made.
+    pub other_builds: Vec<String>,
+}
+
+/// A run that is left to do.
+pub(super) struct ToDo {
+    /// The run.
+    pub(super) plan: RunPlan,
+    /// Its folder.
+    pub(super) folder: RunFolder,
+    /// Optimizer updates that need not be made again.
+    pub(super) resumes_at: usize,
+}
+
+/// Looks at what the folder holds, refuses what does not belong together, and writes the plans of all runs before
+/// anything trains. Returns the runs that are left to do.
+pub(super) fn prepare(
+    folder: &ExperimentFolder,
+    planned: &Planned,
+    selected: &[&RunPlan],
+) -> Result<(Prepared, Vec<ToDo>), Error> {
+    let plan = &planned.plan;
+    let orphans = leftovers(plan.runs.iter().map(|run| run.id.as_str()), folder);
+    let statuses = plan.runs.iter().map(|run| {
+        let folder = folder.run(&run.id);
+        status(run, &folder).map_err(|e| Error::unreadable(&e, &folder))
+    });
+    let statuses: Vec<Status> = statuses.collect::<Result<_, _>>()?;
+    refuse_unrelated(folder, &statuses, &orphans)?;
+    // Before anything is written: what is refused stays as it was.
+    let unfinished = plan.runs.iter().zip(&statuses);
+    let mut unfinished = unfinished.filter(|(_, status)| **status != Status::Completed);
+    folder
+        .check_links()
+        .and_then(|()| unfinished.try_for_each(|(run, _)| folder.run(&run.id).check_links()))
+        .map_err(|e| Error::unwritable(&folder.0, &e))?;
+    let chosen: BTreeSet<&str> = selected.iter().map(|run| run.id.as_str()).collect();
+    write(folder, &planned.document, plan, &statuses, &chosen)
+        .map_err(|e| Error::unwritable(&folder.0, &e))?;
+    let mut prepared = Prepared {
+        folder: folder.clone(),
+        num_planned: plan.runs.len(),
+        num_left_out: plan.runs.len() - selected.len(),
+        num_orphans: orphans.len(),
+        ..Prepared::default()
+    };
+    let todo = prepared.take(plan, statuses.iter(), &chosen);
+    let runs = plan.runs.iter().zip(&statuses);
+    let runs = runs.filter(|(run, _)| chosen.contains(run.id.as_str()));
+    prepared.other_builds = other_builds(folder, runs);
+    Ok((prepared, todo))
+}
+
+impl Prepared {
+    /// Counts the chosen runs by what is there of them, and returns those that are left to do.
+    fn take<'a>(
+        &mut self,
+        plan: &Plan,
+        statuses: impl Iterator<Item = &'a Status>,
+        chosen: &BTreeSet<&str>,
+    ) -> Vec<ToDo> {
+        let mut todo = Vec::new();
+        for (run, status) in plan.runs.iter().zip(statuses) {
+            if !chosen.contains(run.id.as_str()) {
+                continue;
+            }
+            let id = run.id.clone();
+            let folder = self.folder.run(&run.id);
+            let mut resumes_at = 0;
+            match status {
+                Status::Completed => {
+                    self.num_completed += 1;
+                    continue;
+                }
+                Status::Unreadable { reason, remedy } => {
+                    self.unreadable.push((id, reason.clone(), *remedy));
+                    continue;
+                }
+                Status::Begun { step } => {
+                    self.num_begun += 1;
+                    resumes_at = *step;
+                }
+                Status::Shorter { step, .. } => {
+                    self.num_shorter += 1;
+                    resumes_at = *step;
+                }
+                Status::Failed { .. } => {
+                    self.num_failed += 1;
+                    // What cannot be read was told with its status.
+                    let record = RunRecord::read_for(&folder, run).unwrap_or_default();
+                    resumes_at = resume_point(run, &folder, &record).step;
+                }
+                Status::Different { reasons } => self.replaced.push((id, reasons.clone())),
+                Status::Damaged { reason } => self.damaged.push((id, reason.clone())),
+                Status::New => {}
+            }
+            todo.push(ToDo {
+                plan: run.clone(),
+                folder,
+                resumes_at,
+            });
+        }
+        self.num_to_do = todo.len();
+        todo
+    }
+}
+
+/// Writes the experiment's file and plan, and the plans of the runs that may train.
+fn write(
+    folder: &ExperimentFolder,
+    document: &Document,
+    plan: &Plan,
+    statuses: &[Status],
+    chosen: &BTreeSet<&str>,
+) -> std::io::Result<()> {
+    let copy = document.sources.0[0].text.as_bytes();
+    write_whole(&folder.experiment_toml(), copy)
+        .map_err(|e| unwritable(&folder.experiment_toml(), e))?;
+    write_resolved(folder, document, plan)?;
+    write_json_synced(&folder.plan_json(), plan).map_err(|e| unwritable(&folder.plan_json(), e))?;
+    for (run, status) in plan.runs.iter().zip(statuses) {
+        let there = folder.run(&run.id);
+        let is_chosen = chosen.contains(run.id.as_str());
+        match status {
+            // It keeps the file that it was made from.
+            Status::Completed => continue,
+            // What is not asked for stays as it is.
+            Status::Shorter { .. } | Status::Different { .. } | Status::Damaged { .. }
+                if !is_chosen =>
+            {
+                continue;
+            }
+            Status::Unreadable { .. } => continue,
+            Status::Shorter { epochs, .. } => {
+                // Said before the new plan is there: a kill in between must not leave a run that looks
+                // as if it had come to the new end.
+                there.append_event(&Event::RunExtended {
+                    from_epochs: *epochs,
+                    to_epochs: run.train.epochs,
+                    fingerprint: run.fingerprint.clone(),
+                })?;
+                there.sync_events()?;
+            }
+            Status::Different { .. } | Status::Damaged { .. } => {
+                drop(folder.replace(&run.id)?);
+            }
+            Status::New | Status::Begun { .. } | Status::Failed { .. } => {}
+        }
+        // The present file is the same work, or its continuation, but the data may have moved.
+        there.write_plan(run)?;
+    }
+    Ok(())
+}
+
+/// An input of several layers is no use by its copy alone: beside it stands what they come to, which can
+/// be run by itself.
+fn write_resolved(
+    folder: &ExperimentFolder,
+    document: &Document,
+    plan: &Plan,
+) -> std::io::Result<()> {
+    let path = folder.resolved_toml();
+    let is_alone = document.sources.0.len() == 1 && document.environment.is_empty();
+    let base = Path::new(&plan.source).parent().unwrap_or(Path::new(""));
+    let base = std::path::absolute(Path::new(".").join(base))?;
+    match put_together(document, None, Some(&base)) {
+        Ok((root, axes)) if !is_alone => {
+            let text = render(document, &root, &axes, &plan.experiment);
+            write_whole(&path, text.as_bytes())
+        }
+        _ => match std::fs::remove_file(path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
+            _ => Ok(()),
+        },
+    }
+}
+
+/// A folder that holds other runs alone is most likely another experiment of the same name.
+fn refuse_unrelated(
+    folder: &ExperimentFolder,
+    statuses: &[Status],
+    orphans: &[String],
+) -> Result<(), Error> {
+    let is_unrelated = statuses.iter().all(|status| *status == Status::New);
+    let Some(first) = orphans.first().filter(|_| is_unrelated) else {
+        return Ok(());
+    };
+    let message = format!("`{}` was made by another plan", folder.0.display());
+    let diagnostic = Diagnostic::error("results", message).note(format!(
+        "it holds {} runs, such as `{first}`, none of them of this plan",
+        orphans.len()
+    ));
+    Err(Error::refused(
+        diagnostic
+            .help("keep both: choose another folder with `--results DIR`, or another `experiment.name`")
+            .help(format!("or delete the old results: rm -r {}", folder.0.display())),
+    ))
+}

@@ -1,0 +1,105 @@
+//! Waiting for others: a `runner run` in the same folder, and workers that a killed one has left behind.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use crate::dispatch::{Cancel, Urgency};
+use crate::error::Error;
+use crate::ops::{Progress, Sink};
+use runner_core::diagnostic::Diagnostic;
+use runner_core::record::{ExperimentFolder, Holder, Lock, Locked, RunFolder};
+
+/// How long is waited without a word: a worker that saves its checkpoint is mostly done by then.
+const MOMENT: Duration = Duration::from_secs(1);
+
+/// How often it is looked.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Takes the lock of the experiment's folder, with `wait` as soon as it is free.
+pub(super) fn lock(folder: &ExperimentFolder, wait: bool, sink: &Sink<'_>) -> Result<Lock, Error> {
+    let locked = folder
+        .lock()
+        .map_err(|e| Error::unwritable(&folder.0, &e))?;
+    let holder = match locked {
+        Locked::Taken(lock) => return Ok(lock),
+        Locked::Busy(holder) => holder,
+    };
+    let message = format!(
+        "another `runner run` is writing to `{}`",
+        folder.0.display()
+    );
+    if wait {
+        let who = holder.as_ref().map_or(String::new(), |holder| {
+            format!(" ({}, since {})", process(holder), holder.since)
+        });
+        sink(Progress::Waiting(&format!("{message}{who}")));
+        return folder
+            .wait_for_lock()
+            .map_err(|e| Error::unwritable(&folder.0, &e));
+    }
+    let mut diagnostic = Diagnostic::error("results", message);
+    if let Some(holder) = holder {
+        diagnostic = diagnostic.note(format!(
+            "it is {}, since {}: {}",
+            process(&holder),
+            holder.since,
+            holder.command
+        ));
+    }
+    Err(Error::refused(
+        diagnostic
+            .help("wait for it: add `--wait`")
+            .help("or choose another folder with `--results DIR`"),
+    ))
+}
+
+fn process(holder: &Holder) -> String {
+    format!("process {} on host `{}`", holder.pid, holder.host)
+}
+
+/// Waits until no worker of an earlier command has any of these runs; whether the user lets it.
+pub(super) fn wait_for_workers(mut held: Vec<RunFolder>, cancel: &Cancel, sink: &Sink<'_>) -> bool {
+    let started = Instant::now();
+    let mut named = BTreeSet::new();
+    loop {
+        // Nobody takes the others meanwhile: this process has the experiment.
+        held.retain(RunFolder::is_in_use);
+        if held.is_empty() {
+            return true;
+        }
+        if cancel.urgency() != Urgency::None {
+            return false;
+        }
+        if started.elapsed() >= MOMENT {
+            for folder in &held {
+                if named.insert(folder.0.clone())
+                    && let Ok(Locked::Busy(holder)) = folder.try_lock()
+                {
+                    sink(Progress::Waiting(&words(folder, holder.as_ref())));
+                }
+            }
+        }
+        std::thread::sleep(TICK);
+    }
+}
+
+fn words(folder: &RunFolder, holder: Option<&Holder>) -> String {
+    let run = folder.0.file_name().unwrap_or_default().to_string_lossy();
+    let resumes = "the run then resumes from its newest checkpoint";
+    let (who, end) = match holder {
+        Some(holder) => (
+            format!(
+                "process {} on host `{}`, since {}: {}",
+                holder.pid, holder.host, holder.since, holder.command
+            ),
+            format!("`kill -9 {}`", holder.pid),
+        ),
+        None => (
+            "it does not say which process it is".to_owned(),
+            format!("`fuser -k -KILL {}`", folder.0.join(".lock").display()),
+        ),
+    };
+    format!(
+        "a worker of an earlier command still has the run `{run}` ({who})\n  it saves a checkpoint and ends, or ends itself after 10 s if it hangs; to end it now: {end} ({resumes}); to stop waiting: Ctrl-C"
+    )
+}
