@@ -43,9 +43,21 @@ pub(super) struct InitArgs {
 }
 
 #[derive(Args)]
+pub(super) struct CheckArgs {
+    #[command(flatten)]
+    pub(super) spec: SpecArgs,
+    /// Print what was found as JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Args)]
 pub(super) struct DataArgs {
     #[command(flatten)]
     pub(super) spec: SpecArgs,
+    /// Print what was found as JSON, an object for each data set
+    #[arg(long)]
+    pub(super) json: bool,
     /// Write a page with pictures of each split
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
@@ -58,6 +70,9 @@ pub(super) struct DescribeArgs {
     /// Print the graph for Graphviz: `runner describe SPEC --dot | dot -Tsvg > network.svg`
     #[arg(long, conflicts_with = "as_layers")]
     pub(super) dot: bool,
+    /// Print the network as JSON, an object for each that differs
+    #[arg(long, conflicts_with_all = ["as_layers", "dot"])]
+    pub(super) json: bool,
     /// Print the network as the layers of an experiment file, to be copied and changed
     #[arg(long)]
     pub(super) as_layers: bool,

@@ -1,5 +1,7 @@
 //! `runner data`: what a run will be given, in numbers, in words, and as a sheet of pictures.
 
+use serde_json::json;
+
 use super::experiment::{plan as plan_experiment, refuse};
 use super::output::Output;
 use super::{DataArgs, OK};
@@ -38,17 +40,23 @@ pub fn data(args: &DataArgs, output: &mut Output) -> u8 {
             Ok(loaded) => loaded,
             Err(error) => return refuse(error.to_diagnostic(), output),
         };
-        if at > 0 {
+        if args.json {
+            let object = json!({ "trials": trials, "data": Profile::of(data, &loaded) });
+            output.print(&object.to_string());
+        }
+        if at > 0 && !args.json {
             output.print("");
         }
-        if several {
+        if several && !args.json {
             let more = match trials.len() {
                 1 => String::new(),
                 num => format!(" and {} more trials", num - 1),
             };
             output.print(&format!("trial {}{more}", trials[0]));
         }
-        output.print(&Profile::of(data, &loaded).show(Output::width()));
+        if !args.json {
+            output.print(&Profile::of(data, &loaded).show(Output::width()));
+        }
         let of = if several {
             format!(", trial {}", trials[0])
         } else {

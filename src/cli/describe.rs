@@ -2,6 +2,8 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
+use serde_json::json;
+
 use super::experiment::{open, plan as plan_experiment, show};
 use super::output::Output;
 use super::{DescribeArgs, OK};
@@ -36,6 +38,13 @@ pub fn describe(args: &DescribeArgs, output: &mut Output) -> u8 {
             Some(_) => {}
             None => groups.push((run, vec![&run.trial])),
         }
+    }
+    if args.json {
+        for (run, trials) in groups {
+            let object = json!({ "trials": trials, "network": run.network });
+            output.print(&object.to_string());
+        }
+        return OK;
     }
     let several = groups.len() > 1;
     for (at, (run, trials)) in groups.into_iter().enumerate() {

@@ -7,7 +7,7 @@ use runner_report::console::{Command, Console, Look, Mode};
 /// and no colours when `NO_COLOR` is set to anything (<https://no-color.org>).
 pub fn look(mode: Mode, has_data_on_terminal: bool, may_change: bool) -> Look {
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let no_color = super::output::is_without_color();
     Look {
         mode,
         may_draw: !is_dumb && !has_data_on_terminal,

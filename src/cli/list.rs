@@ -42,7 +42,7 @@ pub fn list(args: &ListArgs, output: &mut Output) -> u8 {
         (true, _) => Form::Json,
         (_, true) => Form::Csv,
         _ => Form::Table {
-            width: Output::terminal_width(),
+            width: Output::table_width(),
         },
     };
     match answer(&indexes, &query, form, unix_millis()) {

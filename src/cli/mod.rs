@@ -94,7 +94,7 @@ enum Verb {
     /// Write a first experiment file for data of yours, every line explained
     Init(InitArgs),
     /// Check an experiment file: every mistake at once, nothing written
-    Check(SpecArgs),
+    Check(CheckArgs),
     /// Show the runs of an experiment file
     Plan {
         #[command(flatten)]

@@ -13,6 +13,7 @@ use super::{FAILED, OK};
 use runner_core::diagnostic::{Diagnostic, Sources, printable_lines};
 use runner_core::spec::document::plain_io_error;
 use runner_report::console::{eprint_in_color, eprintln_lossy};
+use runner_report::report::wrap;
 
 /// What went wrong first with standard output.
 static FAILURE: OnceLock<(ErrorKind, String)> = OnceLock::new();
@@ -95,9 +96,24 @@ impl Output {
         incomplete().is_some()
     }
 
-    /// Writes words.
+    /// Writes words, on a terminal in lines of its width that break at spaces.
     pub fn say(&mut self, text: &str) {
-        eprintln_lossy(text.trim_end());
+        let size = terminal_size::terminal_size_of(io::stderr());
+        let Some((terminal_size::Width(width), _)) = size else {
+            return eprintln_lossy(text.trim_end());
+        };
+        let width = usize::from(columns().unwrap_or(width.max(20)));
+        let text = text.trim_end();
+        if text.is_empty() {
+            return eprintln_lossy("");
+        }
+        for line in text.lines() {
+            let indent = line.len() - line.trim_start().len();
+            let hanging = " ".repeat(if indent > 0 { indent } else { 2 });
+            for line in wrap(line, width, &hanging) {
+                eprintln_lossy(&line);
+            }
+        }
     }
 
     /// Writes a rendered diagnostic, which may be coloured.
@@ -105,9 +121,10 @@ impl Output {
         eprint_in_color(rendered.trim_end());
     }
 
-    /// Whether words may be coloured.
+    /// Whether words may be coloured: on a terminal, where `NO_COLOR` is not set to anything
+    /// (<https://no-color.org>).
     pub fn color() -> bool {
-        io::stderr().is_terminal()
+        io::stderr().is_terminal() && !is_without_color()
     }
 
     /// Whether data goes to a terminal.
@@ -120,11 +137,21 @@ impl Output {
         columns().or_else(Self::terminal_width).unwrap_or(160)
     }
 
+    /// The width that a table has to fit into: that of `COLUMNS` or of the terminal that data goes to; none in a file.
+    pub fn table_width() -> Option<u16> {
+        columns().or_else(Self::terminal_width)
+    }
+
     /// Columns of the terminal that data goes to, if it goes to one; as many as `COLUMNS` says.
     pub fn terminal_width() -> Option<u16> {
         let size = terminal_size::terminal_size_of(io::stdout());
         size.map(|(terminal_size::Width(width), _)| columns().unwrap_or(width.max(20)))
     }
+}
+
+/// Whether `NO_COLOR` is set to anything.
+pub fn is_without_color() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
 
 fn columns() -> Option<u16> {

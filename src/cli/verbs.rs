@@ -1,49 +1,105 @@
 //! The verbs that only look: `check`, `plan`, `report`, `schema`.
 
 use std::path::Path;
-
-use comfy_table::{ContentArrangement, Table, presets};
+use std::sync::{Mutex, PoisonError};
 
 use super::experiment::{plan as plan_experiment, refuse};
 use super::output::Output;
 use super::tell::this_program;
-use super::{FAILED, OK, SpecArgs, WRONG, template};
-use crate::ops::{calibrations, other_builds};
-use runner_core::diagnostic::{Diagnostic, counted};
+use super::{CheckArgs, FAILED, OK, SpecArgs, WRONG, template};
+use crate::error::Error;
+use crate::ops::{self, calibrations, other_builds};
+use runner_core::diagnostic::{Diagnostic, Severity, Sources, counted};
 use runner_core::plan::{Basis, Expected, Plan, RunPlan};
 use runner_core::record::{
-    ExperimentFolder, OTHER_FORMAT_REMEDY, PLAN_REMEDY, RunRecord, Status, is_other_format,
+    ExperimentFolder, Index, OTHER_FORMAT_REMEDY, PLAN_REMEDY, RunRecord, Status, is_other_format,
     is_unwritable, remedy, sealed_json, status, total_memory, write_whole,
 };
 use runner_core::spec::document::plain_io_error;
 use runner_core::spec::kind::show_bytes;
 use runner_core::spec::schema::experiment_schema;
-use runner_report::report as reports;
+use runner_report::report::{self as reports, Columns, fit, value_text};
+use serde_json::json;
 
 /// `runner check`
-pub fn check(args: &SpecArgs, output: &mut Output) -> u8 {
-    match plan_experiment(args, None, output) {
+pub fn check(args: &CheckArgs, output: &mut Output) -> u8 {
+    if args.json {
+        return check_as_json(&args.spec, output);
+    }
+    match plan_experiment(&args.spec, None, output) {
         Ok((_, plan)) => {
-            let trials = plan
-                .runs
-                .iter()
-                .map(|run| &run.trial)
-                .collect::<std::collections::BTreeSet<_>>();
             output.say(&format!(
                 "{}: {}; {}, {}",
-                args.spec.display(),
+                args.spec.spec.display(),
                 if output.has_warned {
                     "no errors"
                 } else {
                     "nothing wrong"
                 },
-                counted(trials.len(), "trial"),
+                counted(num_trials(&plan), "trial"),
                 counted(plan.runs.len(), "run")
             ));
+            say_prospect(&plan, None, output);
             OK
         }
         Err(code) => code,
     }
+}
+
+/// What is wrong with a file, and what its seeds can show, for programs.
+fn check_as_json(args: &SpecArgs, output: &mut Output) -> u8 {
+    let warnings = Mutex::new(Vec::new());
+    let sink = |progress: ops::Progress<'_>| {
+        if let ops::Progress::Warnings(sources, found) = progress {
+            let mut warnings = warnings.lock().unwrap_or_else(PoisonError::into_inner);
+            warnings.extend(found.0.iter().map(|found| as_json(found, sources)));
+        }
+    };
+    let (plan, mut diagnostics) = match ops::plan(&args.experiment(), &sink) {
+        Ok(planned) => (Some(planned.plan), Vec::new()),
+        Err(Error::Experiment {
+            sources,
+            diagnostics,
+        }) => {
+            let found = diagnostics.0.iter();
+            (None, found.map(|found| as_json(found, &sources)).collect())
+        }
+        Err(error) => return output.fail(&error),
+    };
+    diagnostics.extend(
+        warnings
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner),
+    );
+    let object = json!({
+        "file": args.spec.display().to_string(),
+        "valid": plan.is_some(),
+        "trials": plan.as_ref().map(num_trials),
+        "runs": plan.as_ref().map(|plan| plan.runs.len()),
+        "verdicts": plan.as_ref().and_then(|plan| reports::Prospect::of(plan, None)),
+        "diagnostics": diagnostics,
+    });
+    output.print(&serde_json::to_string_pretty(&object).unwrap_or_default());
+    if plan.is_some() { OK } else { WRONG }
+}
+
+fn as_json(diagnostic: &Diagnostic, sources: &Sources) -> serde_json::Value {
+    json!({
+        "severity": match diagnostic.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        },
+        "code": diagnostic.code,
+        "message": diagnostic.message,
+        "place": diagnostic.span.map(|span| sources.line(span)),
+        "notes": diagnostic.notes,
+        "helps": diagnostic.helps,
+    })
+}
+
+fn num_trials(plan: &Plan) -> usize {
+    let trials = plan.runs.iter().map(|run| &run.trial);
+    trials.collect::<std::collections::BTreeSet<_>>().len()
 }
 
 /// `runner plan`
@@ -81,7 +137,22 @@ pub fn plan(args: &SpecArgs, json: bool, results: &Path, output: &mut Output) ->
         }
     }
     output.say(&counted(plan.runs.len(), "run"));
+    if !json {
+        let folder = ExperimentFolder(results.join(&plan.experiment));
+        // A folder that cannot be read was refused above.
+        let index = Index::read(&folder).ok().flatten();
+        say_prospect(&plan, index.as_ref(), output);
+    }
     OK
+}
+
+/// What the seeds of a plan can show.
+fn say_prospect(plan: &Plan, index: Option<&Index>, output: &mut Output) {
+    if let Some(prospect) = reports::Prospect::of(plan, index) {
+        for line in prospect.in_words() {
+            output.say(&format!("verdicts: {line}"));
+        }
+    }
 }
 
 /// What is to be done for each run, as a results folder says; nothing when there is no such folder and nothing is
@@ -157,30 +228,20 @@ fn remarks(expected: &[(RunPlan, Expected)]) -> Vec<String> {
     remarks.collect()
 }
 
-/// The runs of a plan. Its columns are as wide as their contents: arranging them for a terminal's width
-/// takes seconds for ten thousand runs.
+/// The runs of a plan, a line each where there is room for it.
 fn plan_table(plan: &Plan, expected: &[(RunPlan, Expected)], to_do: Option<Vec<String>>) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_content_arrangement(ContentArrangement::Disabled);
     let mut head = vec!["run".to_owned()];
     head.extend(plan.axes.iter().cloned());
     head.extend(["seed", "device", "parameters", "steps", "memory"].map(str::to_owned));
     head.extend(to_do.iter().map(|_| "to do".to_owned()));
-    table.set_header(head);
     let mut to_do = to_do.into_iter().flatten();
     let mut any_calibrated = false;
-    for (run, expected) in expected {
+    let row = |(run, expected): &(RunPlan, Expected)| {
         let mut row = vec![run.id.clone()];
-        let value = |key: &String| {
-            run.axes
-                .get(key)
-                .map_or(String::new(), |value| match value {
-                    serde_json::Value::String(text) => text.clone(),
-                    other => other.to_string(),
-                })
-        };
+        let value = |key: &String| run.axes.get(key).map_or(String::new(), value_text);
         row.extend(plan.axes.iter().map(value));
+        let mark = if expected.is_measured() { "*" } else { "" };
+        any_calibrated |= expected.is_measured();
         row.extend([
             run.seed.to_string(),
             format!(
@@ -190,19 +251,22 @@ fn plan_table(plan: &Plan, expected: &[(RunPlan, Expected)], to_do: Option<Vec<S
             ),
             run.network.num_parameters.to_string(),
             run.num_steps().to_string(),
-            {
-                let mark = if expected.is_measured() { "*" } else { "" };
-                any_calibrated |= expected.is_measured();
-                format!("{}{mark}", show_bytes(expected.bytes))
-            },
+            format!("{}{mark}", show_bytes(expected.bytes)),
         ]);
         row.extend(to_do.next());
-        table.add_row(row);
-    }
+        row
+    };
+    let rows = expected.iter().map(row).collect();
+    // The name of a run has the values of the axes and the seed.
+    let named = plan.axes.iter().map(String::as_str).chain(["seed"]);
+    let least: Vec<&str> = named
+        .chain(["parameters", "steps", "device", "memory"])
+        .collect();
+    let fitted = fit(Columns { head, rows }, Output::table_width(), &least);
     if any_calibrated {
-        format!("{}\n* as measured on this machine", table.trim_fmt())
+        format!("{}\n* as measured on this machine", fitted.text)
     } else {
-        table.trim_fmt()
+        fitted.text
     }
 }
 

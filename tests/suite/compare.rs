@@ -159,7 +159,7 @@ fn what_does_not_compare_is_said() {
     left out, as no completed run has `test/accuracy`: `two/optimizer=sgd,hidden=16`
     with runs that were adjusted, after a failure or to fit into memory: `two/optimizer=adam,hidden=8`
     planned for another number of epochs than the baseline's 3: `two/optimizer=adam,hidden=16`
-    The runs of a trial differ only in initial weights and batch order; all runs share one split with valid items, so ± and intervals say nothing about other splits
+    ± is over initial weights and batch order; all runs share one split with valid items, so it says nothing about other splits
     test was looked at for all 7 trials: what is picked by it is no estimate for new items
     "#);
     let question = Question {
@@ -172,7 +172,7 @@ fn what_does_not_compare_is_said() {
     with runs that were adjusted, after a failure or to fit into memory: `two/optimizer=adam,hidden=8`
     measured on other `valid` items than the baseline, so that nothing is claimed: `two/optimizer=adam,hidden=16`, `two/optimizer=adam,hidden=8`, `two/optimizer=sgd,hidden=8`
     planned for another number of epochs than the baseline's 3: `two/optimizer=adam,hidden=16`
-    The runs of a trial differ only in initial weights and batch order; all runs share one split with valid items, so ± and intervals say nothing about other splits
+    ± is over initial weights and batch order; all runs share one split with valid items, so it says nothing about other splits
     "#);
 }
 
@@ -184,11 +184,11 @@ fn one_seed_is_no_ground_for_a_claim() {
     ));
     let comparison = compare(&sources(vec![("made_up", report)]), &ask()).expect("a comparison");
     insta::assert_snapshot!(plain(&comparison, 200).lines().take(5).collect::<Vec<_>>().join("\n"), @r#"
-    #  trial                     n  valid/accuracy  95 % interval  difference  verdict                                s/epoch  speed    memory  times
-    1  optimizer=adam,hidden=8   1  0.9030          -              -           baseline                               0.5000   -        -       -
-    2  optimizer=adam,hidden=16  1  0.8970          -              -0.006000   too few seeds: at least 7 more needed  0.5000   1.000 x  -       -
-    3  optimizer=sgd,hidden=8    1  0.8030          -              -0.1000     too few seeds: at least 7 more needed  0.5000   1.000 x  -       -
-    4  optimizer=sgd,hidden=16   1  0.7970          -              -0.1060     too few seeds: at least 7 more needed  0.5000   1.000 x  -       -
+    #  trial                     n  valid/accuracy  95 % interval  difference  verdict   s/epoch  speed    memory  times
+    1  optimizer=adam,hidden=8   1  0.9030          -              -           baseline  0.5000   -        -       -
+    2  optimizer=adam,hidden=16  1  0.8970          -              -0.006000   few +1    0.5000   1.000 x  -       -
+    3  optimizer=sgd,hidden=8    1  0.8030          -              -0.1000     few +1    0.5000   1.000 x  -       -
+    4  optimizer=sgd,hidden=16   1  0.7970          -              -0.1060     few +1    0.5000   1.000 x  -       -
     "#);
 }
 

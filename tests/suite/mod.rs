@@ -44,6 +44,7 @@ mod recipe;
 mod refusals;
 mod remedies;
 mod reproduce;
+mod resplit;
 mod results;
 mod rows;
 mod runs;

@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::sample::mean;
+use super::student::{Overlap, Student};
 use super::{
-    Interval, Pairs, Refusal, TestResult, check_level, cohens_d_z, finite, hedges_g, mann_whitney,
-    sign_flip, welch_interval,
+    Interval, MOST_RANKED, Pairs, Refusal, TestResult, check_level, cohens_d_z, finite, hedges_g,
+    mann_whitney, sign_flip, welch_interval,
 };
 
 /// How two samples are held against each other.
@@ -21,12 +22,15 @@ pub enum Design {
         /// How many of the second.
         only_second: usize,
     },
-    /// As two samples without a common seed.
+    /// As two samples, without pairs.
     Independent {
         /// How many values the first has.
         first: usize,
         /// How many the second has.
         second: usize,
+        /// How many seeds they have in common: too few to pair by, as all that has no partner would be left out.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        common: usize,
     },
 }
 
@@ -64,18 +68,35 @@ pub struct Comparison {
     pub test: TestResult,
 }
 
+fn is_zero(num: &usize) -> bool {
+    *num == 0
+}
+
 impl Design {
-    /// The design that the keys (seeds) of two samples ask for: paired if they have one in common or if one of them is
-    /// empty, independent otherwise. It looks at keys alone, since a test that is chosen by the values is none.
+    /// The design that the keys (seeds) of two samples ask for. It looks at keys alone, since a test that is chosen by
+    /// the values is none.
+    ///
+    /// Pairs leave out what has no partner. The difference of means has the variance σ² (1/n + 1/m) without pairs, and
+    /// 2 σ² (1 - ρ) / p with p pairs of values that correlate by ρ. At ρ = 1/2 pairs are at least as good from
+    /// p = n m / (n + m) on, and that is where they are used: with 10 seeds each, from 5 common ones. Two pairs are
+    /// the fewest that say anything.
     fn of(pairs: &Pairs) -> Self {
-        let (first, second) = (pairs.only_first, pairs.only_second);
-        if pairs.n() == 0 && first > 0 && second > 0 {
-            Self::Independent { first, second }
+        let p = pairs.n();
+        let (n, m) = (p + pairs.only_first, p + pairs.only_second);
+        let is_weaker = p.saturating_mul(n + m) < n.saturating_mul(m) || p < 2 && n.min(m) > 1;
+        // Beyond that the exact test takes pairs alone.
+        let is_possible = n > 0 && m > 0 && (p < 2 || n + m <= MOST_RANKED);
+        if is_weaker && is_possible {
+            Self::Independent {
+                first: n,
+                second: m,
+                common: p,
+            }
         } else {
             Self::Paired {
-                pairs: pairs.n(),
-                only_first: first,
-                only_second: second,
+                pairs: p,
+                only_first: pairs.only_first,
+                only_second: pairs.only_second,
             }
         }
     }
@@ -84,28 +105,98 @@ impl Design {
     pub fn n(self) -> usize {
         match self {
             Self::Paired { pairs, .. } => pairs,
-            Self::Independent { first, second } => first.min(second),
+            Self::Independent { first, second, .. } => first.min(second),
         }
     }
 }
 
 impl Comparison {
-    /// Compares values that are keyed by seed, with intervals of the given level of confidence. Seeds in common make it
-    /// paired, and what is unpaired is left out and counted; without any it is a comparison of independent samples.
+    /// Compares values that are keyed by seed, with intervals of the given level of confidence: by pairs where enough
+    /// seeds are common, else as independent samples. What is left out is counted.
+    ///
+    /// With an `overlap`, keys are those of runs on several splits. Then the test is the corrected t test, since no
+    /// exact one holds for values that are correlated.
     ///
     /// Refuses a level that is not between 0 and 1, a seed twice in a sample, values that are not finite, an empty
-    /// sample, and more than [`MOST_RANKED`](super::MOST_RANKED) values that are unpaired.
-    pub fn of(first: &[(u64, f64)], second: &[(u64, f64)], level: f64) -> Result<Self, Refusal> {
+    /// sample, and more than [`MOST_RANKED`] values that are unpaired.
+    pub fn of(
+        first: &[(u64, f64)],
+        second: &[(u64, f64)],
+        level: f64,
+        overlap: Option<&Overlap>,
+    ) -> Result<Self, Refusal> {
         check_level(level)?;
+        Ok(Self::with_student(first, second, level, overlap)?.0)
+    }
+
+    /// The same with what Student's t says; none where the values show no spread.
+    pub(super) fn with_student(
+        first: &[(u64, f64)],
+        second: &[(u64, f64)],
+        level: f64,
+        overlap: Option<&Overlap>,
+    ) -> Result<(Self, Option<Student>), Refusal> {
         let pairs = Pairs::of(first, second)?;
-        match Design::of(&pairs) {
-            Design::Paired { .. } => Self::paired(&pairs, level),
-            Design::Independent { .. } => {
-                let values = |sample: &[(u64, f64)]| sample.iter().map(|(_, v)| *v).collect();
-                let (first, second): (Vec<f64>, Vec<f64>) = (values(first), values(second));
-                Self::independent(&first, &second, level)
-            }
+        let design = Design::of(&pairs);
+        if let Some(overlap) = overlap {
+            return Self::over_splits(first, second, &pairs, design, level, overlap);
         }
+        Ok(match design {
+            Design::Paired { .. } => (
+                Self::paired(&pairs, level)?,
+                Student::paired(&pairs.differences, None).ok(),
+            ),
+            Design::Independent { .. } => {
+                let (first, second) = (values(first), values(second));
+                let compared = Self::independent(&first, &second, level)?;
+                let student = Student::welch(&first, &second, None).ok();
+                (Self { design, ..compared }, student)
+            }
+        })
+    }
+
+    /// Over several splits: differences are taken by key and averaged by split.
+    fn over_splits(
+        first: &[(u64, f64)],
+        second: &[(u64, f64)],
+        pairs: &Pairs,
+        design: Design,
+        level: f64,
+        overlap: &Overlap,
+    ) -> Result<(Self, Option<Student>), Refusal> {
+        let ratio = Some(overlap.ratio);
+        let (design, student, effect) = match design {
+            Design::Paired { .. } => {
+                let pairs = overlap.pairs(pairs);
+                let student = Student::paired(&pairs.differences, ratio)?;
+                let effect = Effect::of(EffectMeasure::CohensDz, cohens_d_z(&pairs.differences));
+                let design = Design::Paired {
+                    pairs: pairs.n(),
+                    only_first: pairs.only_first,
+                    only_second: pairs.only_second,
+                };
+                (design, student, effect)
+            }
+            Design::Independent { common, .. } => {
+                let first = values(&overlap.by_split(first));
+                let second = values(&overlap.by_split(second));
+                let design = Design::Independent {
+                    first: first.len(),
+                    second: second.len(),
+                    common,
+                };
+                let effect = Effect::of(EffectMeasure::HedgesG, hedges_g(&first, &second));
+                (design, Student::welch(&first, &second, ratio)?, effect)
+            }
+        };
+        let compared = Self {
+            design,
+            mean_difference: student.difference,
+            interval: student.interval(level).ok(),
+            effect,
+            test: student.test()?,
+        };
+        Ok((compared, Some(student)))
     }
 
     /// Compares pairs: mean difference with Student's interval, Cohen's d_z, sign-flip test.
@@ -137,6 +228,7 @@ impl Comparison {
             design: Design::Independent {
                 first: first.len(),
                 second: second.len(),
+                common: 0,
             },
             test: mann_whitney(first, second)?,
             mean_difference: finite(mean(first)? - mean(second)?)?,
@@ -149,12 +241,17 @@ impl Comparison {
     /// mean n1 n2 / 2, since the means can point the other way and the test says nothing of them.
     pub fn points_to(&self) -> f64 {
         match self.design {
-            Design::Paired { .. } => self.mean_difference,
-            Design::Independent { first, second } => {
+            Design::Independent { first, second, .. } if self.test.test.is_exact() => {
                 self.test.statistic - 0.5 * first as f64 * second as f64
             }
+            _ => self.mean_difference,
         }
     }
+}
+
+/// The values of a sample without their keys.
+fn values(sample: &[(u64, f64)]) -> Vec<f64> {
+    sample.iter().map(|(_, value)| *value).collect()
 }
 
 impl Effect {

@@ -1,7 +1,7 @@
 //! The distributions that tests and intervals rest on. Wraps what `statrs` has, and keeps its panics away: arguments
 //! outside of a function's domain give the limit there.
 
-use std::f64::consts::SQRT_2;
+use std::f64::consts::{PI, SQRT_2};
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::function::erf::{erfc, erfc_inv};
@@ -47,37 +47,70 @@ pub fn student_critical(tail: f64, df: f64) -> f64 {
     if df > AS_NORMAL {
         return -normal_quantile(tail);
     }
-    // By halving, since the inverse of `statrs` panics for small tails. The first bracket is the power of 2 above.
+    // The inverse of `statrs` panics for small tails. The first bracket is the power of 2 above.
     let exceeds = |t: f64| 0.5 * student_two_sided_p(t, df) > tail;
     let mut high = 1.0;
     while exceeds(high) && f64::is_finite(high) {
         high *= 2.0;
     }
     let mut low = if high > 1.0 { 0.5 * high } else { 0.0 };
-    loop {
-        let middle = low.midpoint(high);
-        if middle <= low || middle >= high {
-            return middle;
-        }
-        if exceeds(middle) {
-            low = middle
+    // Newton's steps on the logarithm of the tail, which is nearly a line; halving where one leaves the bracket.
+    let scale = ln_gamma(0.5 * (df + 1.0)) - ln_gamma(0.5 * df) - 0.5 * (df * PI).ln();
+    let mut t = low.midpoint(high);
+    for _ in 0..200 {
+        let p = 0.5 * student_two_sided_p(t, df);
+        if p > tail {
+            low = t
         } else {
-            high = middle
+            high = t
         }
+        let density = (scale - 0.5 * (df + 1.0) * (t * t / df).ln_1p()).exp();
+        let next = t + (p / tail).ln() * p / density;
+        let next = if next > low && next < high {
+            next
+        } else {
+            low.midpoint(high)
+        };
+        if (next - t).abs() <= 2.0 * f64::EPSILON * t || next <= low && next >= high {
+            return next;
+        }
+        t = next;
     }
+    t
 }
 
 /// The power of the two-sided t test at `alpha` with `df` degrees of freedom and the noncentrality `delta`:
-/// P(|T'| > t) with T' of the noncentral t distribution, by its approximation
-/// P(T' <= t) ≈ Φ((t (1 - 1/(4 df)) - delta) / sqrt(1 + t²/(2 df))) (Abramowitz and Stegun, 1964, 26.7.10).
+/// P(|T'| > t) with T' = (Z + delta) / S of the noncentral t distribution, S² being chi-squared over its degrees of
+/// freedom. It is the mean of Φ(delta - t S) + Φ(-t S - delta) over S, by Simpson's rule within 9 standard deviations
+/// of S. The error is below 1e-6 where `alpha` is at least 1e-4, and below 1e-3 otherwise.
 pub fn noncentral_t_power(alpha: f64, df: f64, delta: f64) -> f64 {
+    const REACH: f64 = 9.0;
+    const MOST: f64 = 20_000.0;
     let t = student_critical(0.5 * alpha, df);
-    let spread = (1.0 + t * t / (2.0 * df)).sqrt();
-    if !spread.is_finite() {
+    let sd = (0.5 / df).sqrt();
+    if !(t * t).is_finite() || !delta.is_finite() {
         return 0.0;
     }
-    let bound = t * (1.0 - 0.25 / df);
-    normal_cdf((delta - bound) / spread) + normal_cdf((-bound - delta) / spread)
+    let (low, high) = ((1.0 - REACH * sd).max(0.0), 1.0 + REACH * sd);
+    // Steps are short against the spread of S and against the width 1 / t of the step that Φ makes.
+    let steps = (60.0 * (1.0 + t * sd)).min(MOST).ceil() as usize * 2;
+    let step = (high - low) / steps as f64;
+    let scale = 0.5 * df * (0.5 * df).ln() - ln_gamma(0.5 * df) + std::f64::consts::LN_2;
+    let at = |place: usize| {
+        let s = low + step * place as f64;
+        let log = if s > 0.0 || df > 1.0 {
+            scale + (df - 1.0) * s.ln() - 0.5 * df * s * s
+        } else {
+            scale
+        };
+        // The other tail is nothing where the effect is large.
+        let other = -t * s - delta.abs();
+        let other = if other < -9.0 { 0.0 } else { normal_cdf(other) };
+        log.exp() * (normal_cdf(delta.abs() - t * s) + other)
+    };
+    let inner = (1..steps).map(|place| at(place) * if place % 2 == 1 { 4.0 } else { 2.0 });
+    let sum = at(0) + inner.sum::<f64>() + at(steps);
+    (sum * step / 3.0).clamp(0.0, 1.0)
 }
 
 /// Γ(x) / Γ(x - 1/2) for x above 1/2.
@@ -130,6 +163,32 @@ mod tests {
             student_critical(0.025, 1.01e7),
         );
         assert!((below - above).abs() < 1e-6);
+    }
+
+    #[test]
+    fn powers_are_those_of_scipy() {
+        // scipy.stats.nct.sf(t, df, delta) + nct.cdf(-t, df, delta), scipy 1.17.1.
+        for (df, alpha, delta, power) in [
+            (1.0, 0.05, 5.0, 0.3051601027351557),
+            (1.0, 0.05, 30.0, 0.9814160376125579),
+            (2.0, 0.05, 2.0, 0.2183070748467825),
+            (2.0, 0.05, 5.0, 0.7191805363914981),
+            (2.0, 0.005, 10.0, 0.3957471493985829),
+            (2.0, 0.005, 30.0, 0.9888214950077879),
+            (4.0, 0.05, 2.0, 0.335965103911167),
+            (4.0, 0.0005, 10.0, 0.5575110966873019),
+            (9.0, 0.005, 5.0, 0.8576045610487438),
+            (9.0, 0.0005, 5.0, 0.4711815982067248),
+            (18.0, 0.05, 3.0, 0.809706936962577),
+            (100.0, 0.05, 2.5, 0.6970653903965444),
+            (1000.0, 0.01, 3.0, 0.6624627481869174),
+        ] {
+            let found = noncentral_t_power(alpha, df, delta);
+            assert!(
+                (found - power).abs() < 1e-6,
+                "{df} {alpha} {delta}: {found}"
+            );
+        }
     }
 
     #[test]

@@ -12,6 +12,9 @@
 //!   by Student or, unpaired, by Welch (1947); effect size d_z or Hedges' g
 //! - test: paired, sign flips (Fisher 1935), all of them up to 20 seeds, drawn at random beyond; unpaired, Mann and
 //!   Whitney (1947), exact by counting all assignments, ties included
+//! - a second reading, if the noise is normal: paired t or Welch's, and equality by two one-sided tests
+//!   (Schuirmann 1987)
+//! - repeats over other splits: the t test corrected for shared training items (Nadeau and Bengio 2003)
 //! - several comparisons: Holm (1979)
 //! - effect of an axis: the mean over all other settings within each seed, and Student's interval over the seeds
 //!
@@ -30,6 +33,7 @@ mod power;
 mod ranks;
 mod sample;
 mod sign_flip;
+mod student;
 #[cfg(test)]
 mod tests;
 mod verdict;
@@ -43,11 +47,12 @@ pub use independent::{hedges_g, welch_interval, welch_t_test};
 pub use marginal::{Balance, LevelEffect, Marginal, Row, marginal_effect};
 pub use pairs::{Pairs, cohens_d_z, paired_t_test};
 pub use pareto::pareto_front;
-pub use power::{Approximation, SeedsForPower, TARGET_POWER, seeds_for_power};
+pub use power::{Approximation, SeedsForPower, TARGET_POWER, detectable_effect, seeds_for_power};
 pub use ranks::{MOST_RANKED, mann_whitney, smallest_rank_p};
 pub use sample::{Description, Interval, IntervalMethod};
 pub use sign_flip::{MOST_ENUMERATED, NUM_FLIPS, pairs_to_reach, sign_flip, smallest_sign_flip_p};
-pub use verdict::{AboutMore, Finding, Verdict, verdicts};
+pub use student::Overlap;
+pub use verdict::{AboutMore, Claims, Equality, Finding, IfNormal, Reading, Verdict, verdicts};
 
 /// Which values of an objective are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +82,11 @@ pub enum Test {
     PairedT,
     /// The t test for unequal variances (Welch, 1947).
     WelchT,
+    /// Student's t on paired values of several splits, corrected for the training items that splits share (Nadeau and
+    /// Bengio, 2003).
+    CorrectedResampledT,
+    /// The t test for unequal variances with the same correction.
+    CorrectedWelchT,
     /// Fisher's paired permutation test over all sign flips (Fisher, 1935).
     SignFlipExact,
     /// The same over sign flips drawn at random (Phipson and Smyth, 2010).
@@ -132,6 +142,16 @@ pub enum Refusal {
     },
     /// Rows of a table that have different numbers of axes, or fewer than were asked for.
     NoSuchAxis,
+}
+
+impl Test {
+    /// Whether its p-value holds whatever the distribution is.
+    pub fn is_exact(self) -> bool {
+        matches!(
+            self,
+            Self::SignFlipExact | Self::SignFlipMonteCarlo | Self::MannWhitneyExact
+        )
+    }
 }
 
 impl std::fmt::Display for Refusal {

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::distribution::student_two_sided_p;
 use super::sample::{mean, spread};
-use super::{Refusal, Test, TestResult, check_values, finite};
+use super::student::Student;
+use super::{Refusal, TestResult, check_values, finite};
 
 /// What two values may differ by from rounding alone, in units of the larger one.
 const ROUNDING: f64 = 8.0 * f64::EPSILON;
@@ -91,15 +91,7 @@ fn sorted(sample: &[(u64, f64)]) -> Result<Vec<(u64, f64)>, Refusal> {
 ///
 /// Refuses fewer than two differences, equal ones, and those that are not finite.
 pub fn paired_t_test(differences: &[f64]) -> Result<TestResult, Refusal> {
-    check_values(differences, 2)?;
-    let n = differences.len() as f64;
-    let t = finite(mean(differences)? / (spread(differences)? / n.sqrt()))?;
-    Ok(TestResult {
-        test: Test::PairedT,
-        statistic: t,
-        df: Some(n - 1.0),
-        p: student_two_sided_p(t, n - 1.0),
-    })
+    Student::paired(differences, None)?.test()
 }
 
 /// Cohen's d_z, the effect size of paired samples: the mean of the differences over their sample standard deviation

@@ -18,7 +18,7 @@ const MOST: f64 = 1e9;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Approximation {
-    /// The noncentral t distribution, by the approximation 26.7.10 of Abramowitz and Stegun (1964).
+    /// The noncentral t distribution.
     NoncentralT,
     /// The normal distribution: n = ((z at 1 - alpha/2) + (z at power))² / effect², twice that for independent samples.
     Normal,
@@ -43,10 +43,7 @@ pub struct SeedsForPower {
 pub fn seeds_for_power(effect: Effect, alpha: f64) -> Option<SeedsForPower> {
     check_level(alpha).ok()?;
     let size = effect.value.abs();
-    let samples = match effect.measure {
-        EffectMeasure::CohensDz => 1.0,
-        EffectMeasure::HedgesG => 2.0,
-    };
+    let samples = samples_of(effect.measure);
     let quantiles = normal_quantile(TARGET_POWER) - normal_quantile(0.5 * alpha);
     let normal = samples * (quantiles / size).powi(2);
     // An effect of 0 gives infinity, and NaN compares with nothing.
@@ -68,6 +65,47 @@ pub fn seeds_for_power(effect: Effect, alpha: f64) -> Option<SeedsForPower> {
         seeds,
         approximation: Approximation::NoncentralT,
     })
+}
+
+/// The smallest effect, in standard deviations, that the two-sided t test at `alpha` finds with a power of
+/// [`TARGET_POWER`] from `n` pairs or from `n` seeds in each of two samples: the inverse of [`seeds_for_power`]. None
+/// for fewer than two, and for an `alpha` that is not between 0 and 1.
+pub fn detectable_effect(measure: EffectMeasure, n: usize, alpha: f64) -> Option<f64> {
+    check_level(alpha).ok()?;
+    if n < 2 {
+        return None;
+    }
+    let samples = samples_of(measure);
+    let n = n as f64;
+    let power = |size: f64| {
+        noncentral_t_power(alpha, samples * (n - 1.0), size * (n / samples).sqrt()) >= TARGET_POWER
+    };
+    let mut high = 1.0;
+    while !power(high) {
+        high *= 2.0;
+        if high > MOST {
+            return None;
+        }
+    }
+    let mut low = 0.0;
+    // To five digits, which is more than anybody reads.
+    while high - low > 1e-5 * high {
+        let middle = f64::midpoint(low, high);
+        if power(middle) {
+            high = middle
+        } else {
+            low = middle
+        }
+    }
+    Some(high)
+}
+
+/// How many samples an effect is measured over.
+fn samples_of(measure: EffectMeasure) -> f64 {
+    match measure {
+        EffectMeasure::CohensDz => 1.0,
+        EffectMeasure::HedgesG => 2.0,
+    }
 }
 
 #[cfg(test)]
@@ -99,17 +137,35 @@ mod tests {
         ] {
             for sign in [1.0, -1.0] {
                 let found = seeds(EffectMeasure::CohensDz, sign * value, alpha).unwrap();
-                assert!(
-                    found.abs_diff(pairs) <= 1,
-                    "{value} {alpha}: {found} for {pairs}"
-                );
+                assert_eq!(found, pairs, "{value} {alpha}");
                 let found = seeds(EffectMeasure::HedgesG, sign * value, alpha).unwrap();
-                assert!(
-                    found.abs_diff(each) <= 1,
-                    "{value} {alpha}: {found} for {each}"
-                );
+                assert_eq!(found, each, "{value} {alpha}");
             }
         }
+    }
+
+    #[test]
+    fn detectable_effects_are_those_of_scipy() {
+        // By root finding over scipy.stats.nct, scipy 1.17.1.
+        use EffectMeasure::{CohensDz, HedgesG};
+        for (measure, n, alpha, effect) in [
+            (CohensDz, 3, 0.05, 3.264043549819919),
+            (CohensDz, 3, 0.005, 10.355180625585836),
+            (CohensDz, 5, 0.05, 1.681997282215826),
+            (CohensDz, 10, 0.016666666666666666, 1.2234701319228485),
+            (CohensDz, 30, 0.05, 0.5292362447759074),
+            (HedgesG, 3, 0.05, 3.070892843773172),
+            (HedgesG, 5, 0.01, 2.7444678918845673),
+            (HedgesG, 20, 0.05, 0.9091301276269141),
+        ] {
+            let found = detectable_effect(measure, n, alpha).unwrap();
+            assert!(
+                (found / effect - 1.0).abs() < 1e-4,
+                "{n} {alpha}: {found} {effect}"
+            );
+        }
+        assert_eq!(detectable_effect(CohensDz, 1, 0.05), None);
+        assert_eq!(detectable_effect(CohensDz, 5, 1.0), None);
     }
 
     #[test]

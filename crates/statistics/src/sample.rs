@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::distribution::student_critical;
+use super::student::{Overlap, Student};
 use super::{Refusal, bootstrap, check_level, check_values, finite};
 
 /// What a sample is like. Everything is in the unit of the values.
@@ -32,6 +33,8 @@ pub enum IntervalMethod {
     Prediction,
     /// Student's t with Welch's degrees of freedom (Welch, 1947).
     WelchT,
+    /// Student's t, corrected for repeats that share training items (Nadeau and Bengio, 2003).
+    CorrectedT,
     /// The bootstrap, bias-corrected and accelerated (Efron, 1987).
     Bca,
 }
@@ -83,6 +86,18 @@ impl Interval {
         let (mean, error) = (mean(values)?, spread(values)? / n.sqrt());
         let half = student_critical(0.5 * (1.0 - level), n - 1.0) * error;
         Self::around(IntervalMethod::StudentT, level, mean, half)
+    }
+
+    /// The same of values whose repeats are other splits of the same items: mean ± t sd sqrt(1/n + ratio), over the
+    /// means by split ([`Overlap`]). Refuses what [`Self::student`] does.
+    pub fn corrected(
+        values: &[(u64, f64)],
+        overlap: &Overlap,
+        level: f64,
+    ) -> Result<Self, Refusal> {
+        let by_split = overlap.by_split(values);
+        let means: Vec<f64> = by_split.iter().map(|(_, mean)| *mean).collect();
+        Student::paired(&means, Some(overlap.ratio))?.interval(level)
     }
 
     /// The interval in which one more value of a normal distribution lies: mean ± t sd sqrt(1 + 1/n), with t as in

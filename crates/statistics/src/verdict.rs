@@ -3,9 +3,10 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::student::{Overlap, Student};
 use super::{
-    Approximation, Comparison, Design, Direction, Refusal, check_level, holm, pairs_to_reach,
-    seeds_for_power, smallest_rank_p, smallest_sign_flip_p,
+    Approximation, Comparison, Design, Direction, Refusal, TestResult, check_level, holm,
+    pairs_to_reach, seeds_for_power, smallest_rank_p, smallest_sign_flip_p,
 };
 
 /// The fewest seeds that a claim may rest on. A single one can be far out among many others, and still be one draw.
@@ -26,6 +27,9 @@ pub enum Finding {
         /// How many more would do.
         about_more: AboutMore,
     },
+    /// There is no exact test for runs on several splits that share items. What may be claimed is in
+    /// [`Verdict::if_normal`].
+    NoExactTest,
     /// Nothing was tested.
     NotTested {
         /// Why.
@@ -64,78 +68,240 @@ pub struct Verdict {
     pub alpha_corrected: f64,
     /// The p-value by Holm's method; none where no claim was possible for want of a second seed or of a test.
     pub p_corrected: Option<f64>,
+    /// What may be claimed besides if the noise is normal; none where Student's t cannot be computed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub if_normal: Option<IfNormal>,
     /// The trial compared with the baseline, the trial first, with n, test and raw p-value; its interval has the level
     /// 1 - alpha and is not corrected. None where there is nothing to compare.
     pub comparison: Option<Comparison>,
 }
 
-/// What may be claimed of each trial against the baseline, at the level `alpha` of significance for all of them
-/// together. Values are keyed by seed. The test is the sign-flip test over common seeds, or the Mann-Whitney test
-/// where there are none ([`Comparison::of`]); p-values are corrected by [`holm`]. A claim takes a corrected p of at
-/// most `alpha`, and goes the way that the test points.
+/// What Student's t says: of pairs, by Welch without pairs, corrected over splits. It takes the noise for normal, which
+/// lets three seeds say something; its error rates for other noise are in `docs/verdicts.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IfNormal {
+    /// What may be claimed.
+    pub reading: Reading,
+    /// The two-sided test of no difference.
+    pub test: TestResult,
+    /// Its p-value by Holm's method.
+    pub p_corrected: f64,
+    /// The test of no difference that matters, where it was said which does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub equality: Option<Equality>,
+    /// How many more seeds, of both, give a power of 80 % for the effect as observed, where nothing is claimed and
+    /// seeds are what is repeated. With few seeds the observed effect is rough, and so is this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about_more: Option<usize>,
+}
+
+/// What may be claimed of a trial if the noise is normal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reading {
+    /// It is better.
+    Better,
+    /// It is worse.
+    Worse,
+    /// Neither, and not equal.
+    Undecided,
+    /// Neither, and equal for all that matters ([`Equality`]).
+    Equal,
+}
+
+/// Whether a difference is too small to matter.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Equality {
+    /// The smallest difference that matters, in the unit of the values.
+    pub within: f64,
+    /// The p-value of the two one-sided tests.
+    pub p: f64,
+    /// The same by Holm's method over the equalities of all comparisons.
+    pub p_corrected: f64,
+    /// Whether it is claimed. A difference can be shown and be too small to matter.
+    pub is_claimed: bool,
+}
+
+/// What is asked of the comparisons of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct Claims<'a> {
+    /// Which values are better.
+    pub direction: Direction,
+    /// The level of significance for all claims of a difference together, and once more for all of equality.
+    pub alpha: f64,
+    /// How many comparisons the trials' are among, if they are more than the trials: those of all pairs, where the
+    /// baseline was picked by its values, or those of other tables. Comparisons that are not made here count with
+    /// p = 1, which makes Holm's method no less strict than with their own p-values.
+    pub num_comparisons: usize,
+    /// The smallest difference that matters, in the unit of the values.
+    pub smallest_difference: Option<f64>,
+    /// How runs on several splits share items, where they do.
+    pub overlap: Option<&'a Overlap>,
+}
+
+/// What may be claimed of each trial against the baseline. Values are keyed by seed. The test is the sign-flip test over
+/// common seeds, or the Mann-Whitney test where too few are common ([`Comparison::of`]); p-values are corrected by
+/// [`holm`]. A claim takes a corrected p of at most `alpha`, and goes the way that the test points.
 ///
 /// A trial that cannot be tested counts with p = 1, so that nobody's claim gets easier from a trial that failed. The
 /// level that a trial without a claim had to reach is alpha / (m - r), for m comparisons and r claims: with a raw p of
 /// that, Holm's method would have made it a claim. If the smallest p that the test can give for its n is above that,
 /// there are too few seeds.
 ///
-/// `num_comparisons` is how many comparisons the trials' are among, if they are more than the trials: those of all
-/// pairs, where the baseline was picked by its values, or those of other tables. Comparisons that are not made here
-/// count with p = 1, which makes Holm's method no less strict than with their own p-values.
+/// Beside it is what Student's t says of the same values ([`IfNormal`]), with its own correction.
 ///
 /// Refuses an `alpha` that is not between 0 and 1. What is wrong with one trial is told in its own verdict.
 pub fn verdicts<T: AsRef<[(u64, f64)]> + Sync>(
     baseline: &[(u64, f64)],
     trials: &[T],
-    direction: Direction,
-    alpha: f64,
-    num_comparisons: usize,
+    claims: &Claims<'_>,
 ) -> Result<Vec<Verdict>, Refusal> {
-    check_level(alpha)?;
+    check_level(claims.alpha)?;
     // The complement rounds to 1 for the smallest alphas, and 1 is no level.
-    let level = (1.0 - alpha).min(1.0 - f64::EPSILON);
-    let compare = |trial: &T| Comparison::of(trial.as_ref(), baseline, level);
+    let level = (1.0 - claims.alpha).min(1.0 - f64::EPSILON);
+    let compare =
+        |trial: &T| Comparison::with_student(trial.as_ref(), baseline, level, claims.overlap);
     let compared: Vec<_> = trials.par_iter().map(compare).collect();
-    let is_testable = |comparison: &Comparison| comparison.design.n() >= LEAST_FOR_CLAIM;
-    let raw: Vec<Option<f64>> = compared
-        .iter()
-        .map(|result| result.ok().filter(is_testable).map(|c| c.test.p))
-        .collect();
-    let num_comparisons = num_comparisons.max(trials.len());
-    let mut counted: Vec<f64> = raw.iter().map(|p| p.unwrap_or(1.0)).collect();
-    counted.resize(num_comparisons, 1.0);
-    let corrected = holm(&counted)?;
-    let num_claims = corrected.iter().filter(|p| **p <= alpha).count();
-    let mut verdicts = Vec::new();
-    for (at, compared) in compared.into_iter().enumerate() {
-        let is_claim = corrected[at] <= alpha;
-        // A claim was held against the level of its own step. Equal p-values share the first of their steps.
-        let before = counted.iter().filter(|p| **p < counted[at]).count();
-        let left = num_comparisons - if is_claim { before } else { num_claims };
-        let alpha_corrected = alpha / left as f64;
-        let finding = match compared {
-            Ok(comparison) if is_claim => claim(&comparison, direction),
-            Ok(comparison) => no_claim(&comparison, alpha_corrected),
-            Err(Refusal::TooFew { n, .. }) => Finding::TooFewSeeds {
-                about_more: AboutMore {
-                    to_reach: pairs_to_reach(alpha_corrected).map(|pairs| pairs.saturating_sub(n)),
-                    for_power: None,
-                    approximation: None,
-                },
-            },
-            Err(refusal) => Finding::NotTested { refusal },
-        };
-        verdicts.push(Verdict {
-            finding,
-            direction,
+    let num = claims.num_comparisons.max(trials.len());
+    let is_testable = |comparison: &Comparison| {
+        comparison.design.n() >= LEAST_FOR_CLAIM && comparison.test.test.is_exact()
+    };
+    let raw = compared.iter().map(|result| {
+        let comparison = result.as_ref().ok().map(|(comparison, _)| comparison);
+        comparison.filter(|c| is_testable(c)).map(|c| c.test.p)
+    });
+    let exact = Corrected::of(raw.collect(), num, claims.alpha)?;
+    let mut if_normal = if_normal(&compared, claims, num)?.into_iter();
+    let verdicts = compared.iter().enumerate().map(|(at, compared)| Verdict {
+        finding: match compared {
+            Ok((comparison, _)) if !comparison.test.test.is_exact() => Finding::NoExactTest,
+            Ok((comparison, _)) if exact.is_claim(at) => claim(comparison, claims.direction),
+            Ok((comparison, _)) => no_claim(comparison, exact.level(at)),
+            Err(Refusal::TooFew { n, .. }) => {
+                let least = match claims.overlap {
+                    Some(_) => Some(LEAST_FOR_CLAIM),
+                    None => pairs_to_reach(exact.level(at)),
+                };
+                Finding::TooFewSeeds {
+                    about_more: AboutMore {
+                        to_reach: least.map(|pairs| pairs.saturating_sub(*n)),
+                        for_power: None,
+                        approximation: None,
+                    },
+                }
+            }
+            Err(refusal) => Finding::NotTested { refusal: *refusal },
+        },
+        direction: claims.direction,
+        alpha: claims.alpha,
+        num_comparisons: num,
+        alpha_corrected: exact.level(at),
+        p_corrected: exact.p(at),
+        if_normal: if_normal.next().flatten(),
+        comparison: compared.as_ref().ok().map(|(comparison, _)| *comparison),
+    });
+    Ok(verdicts.collect())
+}
+
+/// p-values of the comparisons of a table, corrected for their number.
+struct Corrected {
+    /// None where nothing was tested; it counts as 1.
+    raw: Vec<Option<f64>>,
+    /// Of all comparisons, also those of other tables.
+    corrected: Vec<f64>,
+    alpha: f64,
+    num_claims: usize,
+}
+
+impl Corrected {
+    fn of(raw: Vec<Option<f64>>, num: usize, alpha: f64) -> Result<Self, Refusal> {
+        let mut counted: Vec<f64> = raw.iter().map(|p| p.unwrap_or(1.0)).collect();
+        counted.resize(num, 1.0);
+        let corrected = holm(&counted)?;
+        Ok(Self {
+            num_claims: corrected.iter().filter(|p| **p <= alpha).count(),
+            raw,
+            corrected,
             alpha,
-            num_comparisons,
-            alpha_corrected,
-            p_corrected: raw[at].map(|_| corrected[at]),
-            comparison: compared.ok(),
-        });
+        })
     }
-    Ok(verdicts)
+
+    fn p(&self, at: usize) -> Option<f64> {
+        self.raw[at].map(|_| self.corrected[at])
+    }
+
+    fn is_claim(&self, at: usize) -> bool {
+        self.corrected[at] <= self.alpha
+    }
+
+    /// The level that the p-value of a comparison was compared with. A claim was held against that of its own step, and
+    /// equal p-values share the first of their steps.
+    fn level(&self, at: usize) -> f64 {
+        let own = self.raw[at].unwrap_or(1.0);
+        let passed = if self.is_claim(at) {
+            self.raw.iter().filter(|p| p.unwrap_or(1.0) < own).count()
+        } else {
+            self.num_claims
+        };
+        self.alpha / (self.corrected.len() - passed) as f64
+    }
+}
+
+/// A comparison with what Student's t says of it, or why there is none.
+type Compared = Result<(Comparison, Option<Student>), Refusal>;
+
+/// The test of no difference, and the p-value of one that does not matter with what that is.
+type Tested = (Comparison, TestResult, Option<(f64, f64)>);
+
+/// What Student's t says of each comparison.
+fn if_normal(
+    compared: &[Compared],
+    claims: &Claims<'_>,
+    num: usize,
+) -> Result<Vec<Option<IfNormal>>, Refusal> {
+    let tested = |compared: &Compared| -> Option<Tested> {
+        let (comparison, student) = compared.as_ref().ok()?;
+        let student = (*student)?;
+        let within = claims.smallest_difference;
+        let equal = within.and_then(|within| Some((within, student.equality_p(within).ok()?)));
+        Some((*comparison, student.test().ok()?, equal))
+    };
+    let tested: Vec<_> = compared.iter().map(tested).collect();
+    let p = tested.iter().map(|t| t.as_ref().map(|(_, test, _)| test.p));
+    let differences = Corrected::of(p.collect(), num, claims.alpha)?;
+    let p = tested.iter().map(|t| t.as_ref()?.2.map(|(_, p)| p));
+    let equalities = Corrected::of(p.collect(), num, claims.alpha)?;
+    let reading = |(at, tested): (usize, Option<Tested>)| {
+        let (comparison, test, equal) = tested?;
+        let equality = equal.map(|(within, p)| Equality {
+            within,
+            p,
+            p_corrected: equalities.corrected[at],
+            is_claimed: equalities.is_claim(at),
+        });
+        let is_equal = equality.is_some_and(|equality| equality.is_claimed);
+        let is_claim = differences.is_claim(at);
+        let is_better = claims.direction.is_better(comparison.mean_difference, 0.0);
+        let about_more = || {
+            let found = seeds_for_power(comparison.effect?, differences.level(at))?;
+            Some(found.seeds.saturating_sub(comparison.design.n()).max(1))
+        };
+        Some(IfNormal {
+            reading: match (is_claim, is_better, is_equal) {
+                (true, true, _) => Reading::Better,
+                (true, false, _) => Reading::Worse,
+                (false, _, true) => Reading::Equal,
+                (false, _, false) => Reading::Undecided,
+            },
+            test,
+            p_corrected: differences.corrected[at],
+            equality,
+            about_more: (!is_claim && !is_equal && claims.overlap.is_none())
+                .then(about_more)
+                .flatten(),
+        })
+    };
+    Ok(tested.into_iter().enumerate().map(reading).collect())
 }
 
 fn claim(comparison: &Comparison, direction: Direction) -> Finding {
@@ -175,7 +341,7 @@ fn no_claim(comparison: &Comparison, alpha: f64) -> Finding {
 fn smallest_p(design: Design, more: usize) -> f64 {
     match design {
         Design::Paired { pairs, .. } => smallest_sign_flip_p(pairs.saturating_add(more)),
-        Design::Independent { first, second } => {
+        Design::Independent { first, second, .. } => {
             smallest_rank_p(first.saturating_add(more), second.saturating_add(more))
         }
     }

@@ -278,6 +278,7 @@ const ROWS: &[Row] = &[
     (CSV, &[], "data.split.test", "0.1", Other),
     (CSV, &[], "data.split.stratified", "false", Other),
     (CSV, &[], "data.split.seed", "9", Other),
+    (CSV, &[], "data.split.seed", "'run'", Other),
     (CSV, &[], "data.split.order", "'time'", Other),
     (CSV, &[], "data.split.order_by", "'day'", Other),
     (CSV, &[], "data.split.group_by", "'day'", Other),
@@ -315,6 +316,8 @@ const ROWS: &[Row] = &[
     ),
     (CSV, &[], "objective.metric", "'valid/loss'", Other),
     (CSV, &[], "objective.baseline", "'base'", Same),
+    (CSV, &[], "verdict.smallest_difference", "0.005", Same),
+    (CSV, &[], "verdict.expected_sd", "0.004", Same),
     // The training.
     (CSV, &[], "train.epochs", "4", Other),
     (CSV, &[], "train.batch_size", "5", Other),

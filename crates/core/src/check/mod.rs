@@ -99,6 +99,10 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         reads: &["data"],
+        check: split::splits_by_run_are_drawn,
+    },
+    Rule {
+        reads: &["data"],
         check: split::folds_are_not_in_time,
     },
     Rule {

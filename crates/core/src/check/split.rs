@@ -202,6 +202,35 @@ pub fn split_is_one_way(point: &Point<'_>) -> Option<Diagnostic> {
     )
 }
 
+/// Each run can have a split of its own where splits are drawn at all.
+pub fn splits_by_run_are_drawn(point: &Point<'_>) -> Option<Diagnostic> {
+    let split = &point.spec.data.split;
+    if !split.by_run {
+        return None;
+    }
+    let (why, help) = if split.folds.is_some() {
+        (
+            "`folds` makes each part the valid split once",
+            "remove one of them: folds cover all items, seeds draw the valid split anew",
+        )
+    } else if split.order == SplitOrder::Time {
+        (
+            "the last items are held out, whatever the seed",
+            "remove `seed`",
+        )
+    } else if located(point).is_some_and(|files| !files.valid_path.is_empty()) {
+        (
+            "the data has a valid split of its own",
+            "remove `seed`, or the valid split to have it drawn",
+        )
+    } else {
+        return None;
+    };
+    let message = format!("`data.split.seed` is \"run\", and {why}");
+    let error = contradiction(message).at(point.span("data.split.seed"));
+    Some(error.help(help))
+}
+
 /// Folds in time would be trained on what comes behind them.
 pub fn folds_are_not_in_time(point: &Point<'_>) -> Option<Diagnostic> {
     let split = &point.spec.data.split;

@@ -32,6 +32,8 @@ pub struct Checked {
     pub spec: ExperimentSpec,
     /// What it trains on.
     pub data: Option<DataPlan>,
+    /// The same for each seed, where each has a split of its own; else empty.
+    pub by_seed: Vec<DataPlan>,
     /// What it learns.
     pub goal: Option<Goal>,
     /// Its network.
@@ -122,23 +124,17 @@ impl<'a> Checker<'a> {
         spec: ExperimentSpec,
         findings: &mut Findings,
     ) -> Checked {
+        let mut spec = spec;
+        if let Some(first) = spec.experiment.seeds.first() {
+            spec.data.split = spec.data.split.of_run(*first);
+        }
         let data = if findings.is_poisoned("data") {
             None
         } else {
             match self.data_of(&spec.data) {
                 Ok(data) => Some(data),
                 Err(error) => {
-                    let usual = match root.at("data.path") {
-                        Some(_) => "data.path",
-                        None => "data.type",
-                    };
-                    let key = if error.key.is_empty() {
-                        usual
-                    } else {
-                        &error.key
-                    };
-                    let at = span(root, key);
-                    findings.diagnostics.push(error.to_diagnostic().at(at));
+                    findings.diagnostics.push(refused(&error, root));
                     None
                 }
             }
@@ -146,6 +142,10 @@ impl<'a> Checker<'a> {
         let spec = match &data {
             Some(data) => self.with_batch_that_fits(spec, root, data, findings),
             None => spec,
+        };
+        let by_seed = match &data {
+            Some(data) => self.splits_by_seed(&spec, data, root, findings),
+            None => Vec::new(),
         };
         let point = |data, network| Point {
             root,
@@ -183,9 +183,46 @@ impl<'a> Checker<'a> {
         Checked {
             spec,
             data,
+            by_seed,
             goal,
             laid_out,
         }
+    }
+
+    /// The data of each seed, where each has a split of its own. Everything but the items of the splits has to be as it is
+    /// for the first seed, or the network would be another one.
+    fn splits_by_seed(
+        &mut self,
+        spec: &ExperimentSpec,
+        first: &DataPlan,
+        root: &Table,
+        findings: &mut Findings,
+    ) -> Vec<DataPlan> {
+        let mut all = Vec::new();
+        if !spec.data.split.by_run || findings.is_poisoned("experiment.seeds") {
+            return all;
+        }
+        for seed in &spec.experiment.seeds {
+            let mut data = spec.data.clone();
+            data.split = data.split.of_run(*seed);
+            let wrong = match self.data_of(&data) {
+                Err(error) => refused(&error, root),
+                Ok(other) if (&other.input, &other.target) != (&first.input, &first.target) => {
+                    other_split("gives the network other inputs or outputs", root)
+                }
+                Ok(other) if other.num_valid == 0 || other.num_train < spec.train.batch_size => {
+                    other_split("leaves too few items", root)
+                }
+                Ok(other) => {
+                    all.push(other);
+                    continue;
+                }
+            };
+            let note = format!("with the split of seed {seed}, as `data.split.seed` is \"run\"");
+            findings.diagnostics.push(wrong.note(note));
+            break;
+        }
+        all
     }
 
     /// The default batch size, where the file says nothing else, is lowered to the train split where it is smaller:
@@ -218,4 +255,25 @@ impl<'a> Checker<'a> {
         }
         spec
     }
+}
+
+/// What is wrong with the data, at the key that it is about.
+fn refused(error: &DataError, root: &Table) -> Diagnostic {
+    let usual = match root.at("data.path") {
+        Some(_) => "data.path",
+        None => "data.type",
+    };
+    let key = if error.key.is_empty() {
+        usual
+    } else {
+        &error.key
+    };
+    error.to_diagnostic().at(span(root, key))
+}
+
+/// Why the split of a seed cannot be that of a run.
+fn other_split(why: &str, root: &Table) -> Diagnostic {
+    Diagnostic::error("contradiction", format!("the split of a seed {why}"))
+        .at(span(root, "data.split.seed"))
+        .help("write one seed for all runs, such as `seed = 0`, or leave out that seed")
 }

@@ -8,6 +8,7 @@ use crate::spec::ExperimentSpec;
 use crate::spec::document::Table;
 use crate::spec::kind::show_duration;
 use crate::spec::metric::Objective;
+use crate::spec::verdict::VerdictSpec;
 
 /// Refuses a name that cannot be a folder on every system that results are copied to.
 pub(super) fn reserved_name(name: &str, root: &Table) -> Diagnostic {
@@ -89,5 +90,23 @@ pub(super) fn one_limit(
     let mut diagnostic = Diagnostic::error("sweep", message)
         .help("write it in `[limits]` as it is, and set no key that it refers to; `limits.run` may differ between trials");
     diagnostic.span = root.span_at("limits.experiment");
+    Err(Box::new(diagnostic))
+}
+
+/// What differences matter is said of the experiment, not of a trial.
+pub(super) fn one_verdict(
+    written: &VerdictSpec,
+    spec: &ExperimentSpec,
+    trial: &str,
+    root: &Table,
+) -> Result<(), Box<Diagnostic>> {
+    if spec.verdict == *written {
+        return Ok(());
+    }
+    let message =
+        format!("`[verdict]` is another one in trial `{trial}`, and one holds for all trials");
+    let mut diagnostic = Diagnostic::error("sweep", message)
+        .help("write it in `[verdict]` as it is, and set no key that it refers to");
+    diagnostic.span = root.span_at("verdict");
     Err(Box::new(diagnostic))
 }

@@ -18,6 +18,11 @@ pub enum HeldOut {
         /// By the seed of the split.
         seed: u64,
     },
+    /// They were drawn at random for the run alone, as `data.split.seed = "run"` asks.
+    DrawnForRun {
+        /// By the seed of the run.
+        seed: u64,
+    },
     /// They come last in the order of the items.
     InOrder,
     /// They are in files of their own.
@@ -31,6 +36,7 @@ impl RunPlan {
         match &self.data.dataset {
             Dataset::Files { files, .. } if !files.valid_path.is_empty() => HeldOut::Given,
             _ if split.order == SplitOrder::Time => HeldOut::InOrder,
+            _ if split.by_run => HeldOut::DrawnForRun { seed: split.seed },
             _ => HeldOut::Drawn { seed: split.seed },
         }
     }

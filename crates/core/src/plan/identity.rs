@@ -31,7 +31,7 @@ struct Work<'a> {
     #[serde(skip_serializing_if = "ConvKernels::is_auto")]
     conv: ConvKernels,
     dataset: Json,
-    split: &'a SplitSpec,
+    split: SplitSpec,
     scale: Scale,
     augment: Option<&'a AugmentSpec>,
     items: [usize; 3],
@@ -189,6 +189,11 @@ impl RunPlan {
             train.remove("log_every");
         }
         let is_now = rules == Rules::Now;
+        // Why a run has its split changes no number.
+        let split = SplitSpec {
+            by_run: false,
+            ..split.clone()
+        };
         Work {
             format: *format,
             seed: *seed,

@@ -28,7 +28,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::spec::document::Document;
 use crate::spec::portable::is_reserved;
 use crate::spec::reference::{References, unused_values};
-use agree::{known_baseline, one_limit, one_objective, reserved_name};
+use agree::{known_baseline, one_limit, one_objective, one_verdict, reserved_name};
 pub use best::Ties;
 pub use calibration::{Basis, Calibration, Expected, Probe};
 pub use command::quoted;
@@ -87,7 +87,9 @@ pub fn plan(
             break;
         }
         if let Some(trial) = trial {
-            if let Err(diagnostic) = one_limit(limit, &trial.spec, &point.id, &root) {
+            if let Err(diagnostic) = one_limit(limit, &trial.spec, &point.id, &root)
+                .and_then(|()| one_verdict(&written.verdict, &trial.spec, &point.id, &root))
+            {
                 return Err(Diagnostics(vec![*diagnostic]));
             }
             let mut values = expansion.values(point);
@@ -148,6 +150,7 @@ pub fn plan(
         overrides: document.overrides.clone(),
         objective,
         baseline,
+        verdict: written.verdict,
         time_limit_secs: limit.map(|limit| limit.as_secs_f64()),
         notices: {
             let line = |span| document.sources.line(span);

@@ -17,6 +17,7 @@ use crate::spec::optimizer::OptimizerSpec;
 use crate::spec::scheduler::SchedulerSpec;
 use crate::spec::task::TaskSpec;
 use crate::spec::train::TrainSpec;
+use crate::spec::verdict::VerdictSpec;
 
 /// The version of `plan.json` and `run.toml`. Since 3, the files of a run are sealed and its events are chained.
 pub const FORMAT: u32 = 3;
@@ -42,6 +43,9 @@ pub struct Plan {
     /// The trial that others are compared with, if the file names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
+    /// Which differences matter, and what noise is expected.
+    #[serde(default, skip_serializing_if = "VerdictSpec::is_default")]
+    pub verdict: VerdictSpec,
     /// The seconds after which the experiment stops, if there is a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit_secs: Option<f64>,

@@ -24,6 +24,8 @@ pub(super) struct Planner<'a> {
 pub(super) struct Trial {
     pub(super) spec: ExperimentSpec,
     data: DataPlan,
+    /// That of each seed, where each has a split of its own.
+    by_seed: Vec<DataPlan>,
     goal: Goal,
     laid_out: Rc<LaidOut>,
     place: Place,
@@ -68,6 +70,7 @@ impl<'a> Planner<'a> {
         Some(Trial {
             spec: checked.spec,
             data: checked.data?,
+            by_seed: checked.by_seed,
             goal: checked.goal?,
             laid_out: checked.laid_out?,
             place,
@@ -88,7 +91,8 @@ impl Trial {
             .experiment
             .name
             .unwrap_or_else(|| default_name.to_owned());
-        for seed in &spec.experiment.seeds {
+        for (at, seed) in spec.experiment.seeds.iter().enumerate() {
+            let data = self.by_seed.get(at).unwrap_or(&self.data);
             let mut run = RunPlan {
                 format: FORMAT,
                 experiment: name.clone(),
@@ -105,13 +109,13 @@ impl Trial {
                 memory_reserve_bytes: spec.memory.reserve.0,
                 on_exceed: self.place.on_exceed.clone(),
                 time_limit_secs: spec.limits.run.map(|limit| limit.as_secs_f64()),
-                steps_per_epoch: self.data.num_train.div_ceil(spec.train.batch_size),
+                steps_per_epoch: data.num_train.div_ceil(spec.train.batch_size),
                 axes: axes.clone(),
                 forecast: Forecast::default(),
                 train: spec.train.clone(),
                 checkpoint: spec.checkpoint.clone(),
                 on_failure: spec.on_failure.clone(),
-                data: self.data.clone(),
+                data: data.clone(),
                 task: self.goal.task.clone(),
                 loss: self.goal.loss.clone(),
                 optimizer: spec.optimizer.clone(),

@@ -183,6 +183,9 @@ pub struct DataUsed {
     pub what: String,
     /// sha256 of each split's items; empty while no run has started.
     pub digests: BTreeMap<String, String>,
+    /// Items of the train split; 0 where that is not known.
+    #[serde(default)]
+    pub num_train: usize,
     /// Items of the valid split; 0 where that is not known.
     #[serde(default)]
     pub num_valid: usize,
@@ -210,6 +213,7 @@ impl Read {
             data: DataUsed {
                 what: run.data.in_words(),
                 digests: BTreeMap::new(),
+                num_train: run.data.num_train,
                 num_valid: run.data.num_valid,
                 held_out: run.held_out(),
             },

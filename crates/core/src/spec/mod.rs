@@ -36,6 +36,7 @@ pub mod task;
 mod template;
 pub mod topics;
 pub mod train;
+pub mod verdict;
 
 use std::sync::OnceLock;
 
@@ -60,6 +61,7 @@ use section::{Findings, KeyDoc, Section, Shape};
 use sweep::SweepSpec;
 use task::TaskTable;
 use train::TrainSpec;
+use verdict::VerdictSpec;
 
 /// The whole experiment file.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,6 +86,8 @@ pub struct ExperimentSpec {
     pub checkpoint: CheckpointSpec,
     /// `[objective]`
     pub objective: ObjectiveSpec,
+    /// `[verdict]`
+    pub verdict: VerdictSpec,
     /// `[backend]`
     pub backend: BackendSpec,
     /// `[memory]`
@@ -217,6 +221,7 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
                 )
                 .optional(),
         }),
+        verdict: s.table("verdict", "Which differences matter, and what noise is expected.", false, VerdictSpec::decode),
         backend: s.table("backend", "Where runs are computed.", false, BackendSpec::decode),
         memory: s.table(
             "memory",

@@ -74,6 +74,12 @@ pub struct Weights {
     pub parameters: Vec<WeightDistance>,
 }
 
+/// Whether a key only says where data lies.
+fn is_place(key: &str) -> bool {
+    let is_path = key.starts_with("data.") && key.ends_with("path");
+    is_path || key.starts_with("data.cache") || key.starts_with("data.folder")
+}
+
 /// Two runs held against each other. A subject is `None` where it could not be compared.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Diff {
@@ -146,7 +152,11 @@ impl Diff {
             (Err(why), _) | (_, Err(why)) => return self.skip("settings", why),
         };
         let [of_a, of_b] = [plan_a, plan_b].map(|plan| settings(plan).len());
+        // Where the same data lies is no setting: a capsule has a copy of it elsewhere.
+        let digests = [plan_a, plan_b].map(|plan| &plan.data.digest);
+        let is_same_data = digests[0] == digests[1] && !digests[0].is_empty();
         let changed = changed(plan_a, plan_b).into_iter();
+        let changed = changed.filter(|changed| !(is_same_data && is_place(&changed.key)));
         let mut compared = Compared {
             num: of_a.max(of_b),
             differences: changed

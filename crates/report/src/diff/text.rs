@@ -74,6 +74,7 @@ pub fn brief(diff: &Diff) -> String {
             step.or_else(|| Some(format!("epoch {}", epoch?.0)))
         });
         parts.push(match (subject, count, first) {
+            ("settings", Some(num), _) if num > 0 => format!("settings ({})", named(diff, num)),
             (_, Some(num), _) if num > 0 => format!("{subject} ({num})"),
             ("metrics", _, Some(first)) => format!("metrics (from {first} on)"),
             ("outcome", ..) => format!("outcome ({}, {})", diff.a[1], diff.b[1]),
@@ -86,6 +87,20 @@ pub fn brief(diff: &Diff) -> String {
         (true, false) => format!("equal, but for what was not compared: {}", not.join(", ")),
         (false, true) => parts.join(", "),
         (false, false) => format!("{}; not compared: {}", parts.join(", "), not.join(", ")),
+    }
+}
+
+/// The settings that differ, the first of them.
+fn named(diff: &Diff, num: usize) -> String {
+    const SHOWN: usize = 3;
+    let differences = diff
+        .settings
+        .iter()
+        .flat_map(|settings| &settings.differences);
+    let names: Vec<&str> = differences.take(SHOWN).map(|d| d.name.as_str()).collect();
+    match num {
+        num if num > SHOWN => format!("{} and {} more", names.join(", "), num - SHOWN),
+        _ => names.join(", "),
     }
 }
 

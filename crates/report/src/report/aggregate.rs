@@ -12,12 +12,12 @@ use super::mixture::{differing, mixed_data};
 use super::model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial};
 use super::numbers::{natural_order, value_text};
 use super::rank::{is_of_several_losses, ranked};
-use super::sample::{ALPHA, CONFIDENCE, COSTS, Repeat, Sample, keyed};
+use super::sample::{ALPHA, CONFIDENCE, COSTS, Repeat, Sample, keyed, overlap};
 use runner_core::plan::{FORMAT, Plan, Ties, quoted};
 use runner_core::record::{Index, MemoryUse, RunEntry, State};
 use runner_core::spec::failure::FailureClass;
 use runner_core::spec::metric::Objective;
-use runner_statistics::{Direction, Row, marginal_effect, verdicts};
+use runner_statistics::{Claims, Direction, Row, marginal_effect, verdicts};
 
 /// More values of an axis than this make no table of effects.
 const MAX_LEVELS: usize = 24;
@@ -73,9 +73,9 @@ fn sum_up(index: &Index, command: &str, leftovers: Vec<String>, is_to_compare: b
             });
         }
         true => {
-            baseline = judge(plan, &mut trials, &order, direction);
+            baseline = judge(plan, &mut trials, &order, direction, folds.overlap);
             effects = axis_effects(&trials, &axes, &name);
-            backends = by_backend(&trials, &name, direction);
+            backends = by_backend(&trials, &name, direction, folds.overlap);
         }
         false => remarks.push(format!(
             "`{name}` is that of other functions in other trials, so no trial is ranked and there are no verdicts. Set `objective.metric` to what all have in common"
@@ -111,8 +111,11 @@ fn sum_up(index: &Index, command: &str, leftovers: Vec<String>, is_to_compare: b
         ties: Ties::of(plan.format),
         baseline,
         notices: plan.notices.clone(),
+        losses: losses(index),
         axes,
         folds: folds.num,
+        overlap: folds.overlap,
+        smallest_difference: plan.verdict.smallest_difference,
         num_runs: index.runs.len(),
         num_completed: completed.iter().map(Vec::len).sum(),
         backends,
@@ -134,6 +137,20 @@ fn sum_up(index: &Index, command: &str, leftovers: Vec<String>, is_to_compare: b
         },
         commands: commands.collect(),
     }
+}
+
+/// The losses that runs minimize, each by its keys.
+fn losses(index: &Index) -> Vec<String> {
+    let is_of_loss = |key: &str| key.starts_with("loss.");
+    let of = |run: &RunEntry| {
+        let all: BTreeMap<&String, &Json> = index.settings.iter().chain(&run.settings).collect();
+        let keys = all.into_iter().filter(|(key, _)| is_of_loss(key));
+        let keys =
+            keys.map(|(key, value)| format!("{}={}", &key["loss.".len()..], value_text(value)));
+        keys.collect::<Vec<_>>().join(",")
+    };
+    let losses: BTreeSet<String> = index.runs.iter().map(of).collect();
+    losses.into_iter().filter(|loss| !loss.is_empty()).collect()
 }
 
 /// The trials in the order of the file, and the completed runs of each.
@@ -208,6 +225,7 @@ fn judge(
     trials: &mut [Trial],
     order: &[usize],
     direction: Direction,
+    ratio: Option<f64>,
 ) -> Option<Baseline> {
     let name = plan.objective.name();
     if trials.len() < 2 {
@@ -223,6 +241,7 @@ fn judge(
     let others: Vec<usize> = (0..trials.len()).filter(is_compared).collect();
     let of = |at: &usize| trials[*at].values(&name);
     let samples: Vec<&[(Repeat, f64)]> = [at].iter().chain(&others).map(of).collect();
+    let overlap = overlap(&samples, ratio);
     let mut samples = keyed(&samples);
     let baseline = samples.remove(0);
     if baseline.is_empty() {
@@ -233,7 +252,14 @@ fn judge(
     } else {
         samples.len()
     };
-    let found = verdicts(&baseline, &samples, direction, ALPHA, num_comparisons).ok()?;
+    let claims = Claims {
+        direction,
+        alpha: ALPHA,
+        num_comparisons,
+        smallest_difference: plan.verdict.smallest_difference,
+        overlap: overlap.as_ref(),
+    };
+    let found = verdicts(&baseline, &samples, &claims).ok()?;
     for (other, verdict) in others.into_iter().zip(found) {
         trials[other].verdict = Some(verdict);
     }
@@ -319,7 +345,7 @@ fn samples(
         let by_seed = completed
             .iter()
             .map(|run| Some((folds.repeat(run), *run.metrics.get(name)?)));
-        let sample = Sample::of(name, by_seed.collect::<Option<Vec<_>>>()?)?;
+        let sample = Sample::of(name, by_seed.collect::<Option<Vec<_>>>()?, folds.overlap)?;
         Some((name.clone(), sample))
     };
     names.filter_map(sample).collect()
@@ -336,7 +362,7 @@ fn costs(completed: &[&RunEntry], folds: &Folds) -> BTreeMap<String, Sample> {
         let by_seed = completed
             .iter()
             .map(|run| Some((folds.repeat(run), cost(run, name)?)));
-        let sample = Sample::of(name, by_seed.collect::<Option<Vec<_>>>()?)?;
+        let sample = Sample::of(name, by_seed.collect::<Option<Vec<_>>>()?, None)?;
         Some((name.to_owned(), sample))
     };
     COSTS.into_iter().filter_map(sample).collect()

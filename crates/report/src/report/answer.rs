@@ -4,9 +4,10 @@ use super::mixture::{data_in_words, environments_in_words, other_items};
 use super::model::{Report, Trial};
 use super::numbers::{interval, mean_and_sd};
 use super::sample::{bounds, is_beyond};
-use super::table::{shows_last, verdict_of};
-use super::varied::varied;
-use super::verdict;
+use super::table::shows_last;
+use super::varied::{collapsed, varied};
+use super::verdict::{self, Statement};
+use runner_statistics::Verdict;
 
 /// The first sentences: which trial is ahead, and what may be claimed of it.
 pub fn answer(report: &Report) -> String {
@@ -70,40 +71,60 @@ fn claim(report: &Report, best: &Trial) -> Option<String> {
             Some(verdict) => format!(
                 "Against the baseline `{}`: {}.",
                 baseline.trial,
-                verdict::in_words(verdict, report.folds)
+                verdict::in_words(verdict)
             ),
-            None => "It is the baseline.".into(),
+            None => match others(report)[..] {
+                [] => "It is the baseline.".into(),
+                [(other, verdict)] => format!(
+                    "It is the baseline; the other, `{}`: {}.",
+                    other.id,
+                    verdict::in_words(verdict)
+                ),
+                ref all => format!("It is the baseline. {}", tally(all)),
+            },
         });
     }
-    let judged = report.trials.iter().filter(|trial| trial.n > 0);
-    let judged: Vec<&Trial> = judged.filter(|trial| trial.verdict.is_some()).collect();
-    let is_worse = |trial: &&&Trial| verdict_of(report, trial) == "worse";
-    let num_worse = judged.iter().filter(is_worse).count();
-    let next = judged.iter().find(|trial| !is_worse(trial));
-    Some(match (num_worse, next) {
-        (_, None) if judged.is_empty() => return None,
-        (1, None) => format!("The other, `{}`, is worse.", judged[0].id),
-        (_, None) => format!("All {num_worse} others are worse."),
-        (_, Some(next)) if judged.len() == 1 => {
-            format!(
-                "Against the other, `{}`: {}.",
-                next.id,
-                verdict_of(report, next)
-            )
-        }
-        (num, Some(next)) => format!(
-            "{} of the {} others {} shown to be worse; against the next, `{}`: {}.",
-            if num == 0 {
-                "None".into()
-            } else {
-                num.to_string()
-            },
-            judged.len(),
-            if num < 2 { "is" } else { "are" },
-            next.id,
-            verdict_of(report, next)
+    Some(match others(report)[..] {
+        [] => return None,
+        [(other, verdict)] => format!(
+            "Against the other, `{}`: {}.",
+            other.id,
+            verdict::in_words(verdict)
         ),
+        ref all => {
+            let is_worse = |found: &Verdict| {
+                matches!(
+                    verdict::statement(found),
+                    Statement::Differs {
+                        is_better: false,
+                        ..
+                    }
+                )
+            };
+            let next = all.iter().find(|(_, found)| !is_worse(found));
+            let next = next.map_or(String::new(), |(trial, found)| {
+                format!(" The next, `{}`: {}.", trial.id, verdict::in_words(found))
+            });
+            format!("{}{next}", tally(all))
+        }
     })
+}
+
+/// The trials with values that have a verdict, best first.
+fn others(report: &Report) -> Vec<(&Trial, &Verdict)> {
+    let judged = report.trials.iter().filter(|trial| trial.n > 0);
+    judged
+        .filter_map(|trial| Some((trial, trial.verdict.as_ref()?)))
+        .collect()
+}
+
+fn tally(others: &[(&Trial, &Verdict)]) -> String {
+    verdict::tally(
+        &others
+            .iter()
+            .map(|(_, verdict)| *verdict)
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// What the numbers of the ranked table are.
@@ -121,7 +142,7 @@ pub fn about_table(report: &Report) -> String {
         text.push_str(" The mean at the last epoch is beside it.");
     }
     if report.folds.is_some() {
-        text.push_str(" A fold counts as a seed does, and differences are paired by both. Folds share most of their training items, so intervals and verdicts over them claim more than they should (Nadeau and Bengio, 2003).");
+        text.push_str(" Differences are paired by both and averaged by fold.");
     }
     let is_partial = |trial: &Trial| trial.n > 0 && trial.n < trial.runs.len();
     if report.trials.iter().any(is_partial) {
@@ -142,7 +163,8 @@ pub fn about_runs(report: &Report) -> Vec<String> {
     let warnings = warnings.chain(other_items(report));
     let warnings = warnings.chain(environments_in_words(report));
     let warnings = warnings.map(|warning| format!("Warning: {warning}"));
-    varied(report).into_iter().chain(warnings).collect()
+    let varied = varied(report).into_iter();
+    varied.chain(collapsed(report)).chain(warnings).collect()
 }
 
 /// Why an interval goes beyond what its metric can be.

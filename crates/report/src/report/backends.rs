@@ -7,11 +7,11 @@ use serde_json::Value as Json;
 
 use super::model::Trial;
 use super::numbers::{mean_and_sd, short_number, value_text};
-use super::sample::{ALPHA, Sample, keyed};
+use super::sample::{ALPHA, Sample, keyed, overlap};
 use super::table::Columns;
 use super::verdict;
 use runner_core::spec::kind::show_bytes;
-use runner_statistics::{Direction, Verdict, verdicts};
+use runner_statistics::{Claims, Direction, Verdict, verdicts};
 
 /// The keys that say where and in what a trial is computed.
 const KEYS: [&str; 2] = ["backend.device", "backend.precision"];
@@ -48,7 +48,12 @@ pub struct Against {
 
 /// Trials by backend, those together that differ in nothing else; none when there is one backend alone. The trials
 /// are in the order of the file.
-pub fn by_backend(trials: &[Trial], objective: &str, direction: Direction) -> Vec<OnBackend> {
+pub fn by_backend(
+    trials: &[Trial],
+    objective: &str,
+    direction: Direction,
+    ratio: Option<f64>,
+) -> Vec<OnBackend> {
     let mut groups: Vec<(String, Vec<&Trial>)> = Vec::new();
     for trial in trials {
         let name = without_backend(trial);
@@ -78,9 +83,18 @@ pub fn by_backend(trials: &[Trial], objective: &str, direction: Direction) -> Ve
         let others: Vec<&&Trial> = members.iter().filter(|trial| is_other(trial)).collect();
         let baseline = first.map_or::<&[_], _>(&[], |first| first.values(objective));
         let samples = others.iter().map(|trial| trial.values(objective));
-        let mut samples = keyed(&[baseline].into_iter().chain(samples).collect::<Vec<_>>());
+        let samples: Vec<_> = [baseline].into_iter().chain(samples).collect();
+        let overlap = overlap(&samples, ratio);
+        let mut samples = keyed(&samples);
         let baseline = samples.remove(0);
-        let found = verdicts(&baseline, &samples, direction, ALPHA, num_comparisons);
+        let claims = Claims {
+            direction,
+            alpha: ALPHA,
+            num_comparisons,
+            smallest_difference: None,
+            overlap: overlap.as_ref(),
+        };
+        let found = verdicts(&baseline, &samples, &claims);
         let mut found = found.unwrap_or_default().into_iter();
         for trial in members {
             let is_other = is_other(trial);
@@ -131,7 +145,7 @@ fn against(trial: &Trial, first: &Trial, verdict: Option<Verdict>) -> Against {
 }
 
 /// The table: a row for each trial on each backend.
-pub fn rows(backends: &[OnBackend], value: &str, folds: Option<usize>) -> Columns {
+pub fn rows(backends: &[OnBackend], value: &str) -> Columns {
     let dash = || "-".to_owned();
     let times = |factor: f64| format!("{} x", short_number(factor));
     let row = |on: &OnBackend| {
@@ -144,7 +158,7 @@ pub fn rows(backends: &[OnBackend], value: &str, folds: Option<usize>) -> Column
             on.n.to_string(),
             objective.map_or_else(dash, |s| mean_and_sd(&s.description)),
             found.map_or_else(dash, verdict::difference),
-            found.map_or_else(dash, |found| verdict::in_words(found, folds)),
+            found.map_or_else(dash, verdict::code),
             on.epoch_secs.map_or_else(dash, short_number),
             against.and_then(|a| a.speed).map_or_else(dash, times),
             on.memory_bytes.map_or_else(dash, show_bytes),

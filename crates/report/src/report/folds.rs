@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value as Json};
 
 use super::sample::Repeat;
-use runner_core::record::{Index, RunEntry};
+use runner_core::plan::HeldOut;
+use runner_core::record::{DataUsed, Index, RunEntry};
 
 /// The key that says which fold is the valid split.
 const FOLD: &str = "data.split.fold";
@@ -15,6 +16,10 @@ const FOLD: &str = "data.split.fold";
 pub struct Folds {
     /// How many folds there are; none where trials are those of the plan.
     pub num: Option<usize>,
+    /// Held-out items over items that are trained on, where the repeats of a trial are on several splits.
+    pub overlap: Option<f64>,
+    /// Whether each seed has a split of its own.
+    pub are_splits_drawn: bool,
 }
 
 impl Folds {
@@ -30,8 +35,16 @@ impl Folds {
             }
         }
         let is_repeated = settings.values().any(|folds| folds.len() > 1);
+        let by_run = |used: &DataUsed| matches!(used.held_out, HeldOut::DrawnForRun { .. });
+        let are_splits_drawn = index.data.iter().any(by_run);
+        let num = is_repeated.then_some(all.len());
         Self {
-            num: is_repeated.then_some(all.len()),
+            num,
+            overlap: match num {
+                Some(num) => Some(shared(index).unwrap_or(1.0 / (num.max(2) - 1) as f64)),
+                None => shared(index).filter(|_| are_splits_drawn),
+            },
+            are_splits_drawn,
         }
     }
 
@@ -40,6 +53,15 @@ impl Folds {
         Repeat {
             seed: run.seed,
             fold: self.num.and_then(|_| fold(run)),
+        }
+    }
+
+    /// Which runs have to have read the same data: those of one fold, or of one seed where each has a split of its own.
+    pub fn data_of(&self, run: &RunEntry) -> Option<u64> {
+        if self.are_splits_drawn {
+            Some(run.seed)
+        } else {
+            self.repeat(run).fold
         }
     }
 
@@ -65,14 +87,26 @@ impl Folds {
     }
 }
 
+/// The largest share of held-out items over items that are trained on; none where it is not recorded.
+fn shared(index: &Index) -> Option<f64> {
+    let known = index.data.iter().filter(|used| used.num_train > 0);
+    let ratios = known.map(|used| used.num_valid as f64 / used.num_train as f64);
+    ratios.max_by(f64::total_cmp).filter(|ratio| *ratio > 0.0)
+}
+
 fn fold(run: &RunEntry) -> Option<u64> {
     run.axes.get(FOLD)?.as_u64()
 }
 
 fn without(run: &RunEntry) -> Map<String, Json> {
-    let mut axes = run.axes.clone();
-    axes.remove(FOLD);
-    axes
+    without_fold(&run.axes).0
+}
+
+/// The values of the varied keys but for the fold, and the fold.
+pub fn without_fold(axes: &Map<String, Json>) -> (Map<String, Json>, Option<u64>) {
+    let mut axes = axes.clone();
+    let fold = axes.remove(FOLD);
+    (axes, fold.and_then(|fold| fold.as_u64()))
 }
 
 /// The name of a trial without its fold, such as `hidden=64` of `hidden=64,fold=0`. A name that was cut stays as it is,

@@ -6,7 +6,7 @@ use super::answer::{about_runs, about_table, adjusted, answer};
 use super::escaped::{fenced, prose};
 use super::model::Report;
 use super::sections::{Section, cut, sections};
-use super::table::{Columns, about_losses, ranked};
+use super::table::{Columns, about_losses, about_verdicts, ranked};
 
 /// The text of `report.md`.
 pub fn markdown(report: &Report) -> String {
@@ -22,6 +22,7 @@ pub fn markdown(report: &Report) -> String {
     let is_cut = cut(&mut table);
     push_table(&mut text, table);
     let notes = [about_table(report)].into_iter();
+    let notes = notes.chain(about_verdicts(report));
     let notes = notes.chain(about_runs(report)).chain(is_cut);
     let notes = notes.chain(about_losses(report).map(str::to_owned));
     for note in notes.chain(adjusted(report)) {

@@ -55,8 +55,11 @@ pub fn mixed_data(index: &Index, runs: &[&RunEntry], folds: &Folds) -> Vec<SameD
         if digests.is_empty() {
             continue;
         }
-        tests.insert(digests.get("test"));
-        let of_fold = by_fold.entry(folds.repeat(run).fold).or_default();
+        // Where the valid split is drawn for each run, the test split is too.
+        if !folds.are_splits_drawn {
+            tests.insert(digests.get("test"));
+        }
+        let of_fold = by_fold.entry(folds.data_of(run)).or_default();
         of_fold.entry(digests).or_default().push(run.id.clone());
     }
     let has_one_test = tests.len() < 2;

@@ -34,11 +34,21 @@ pub struct Report {
     pub baseline: Option<Baseline>,
     /// What the reader must know first: fallbacks and the like.
     pub notices: Vec<String>,
+    /// What the trials minimize: each loss with its settings. Losses of several functions are not to be compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub losses: Vec<String>,
     /// The varied keys, in file order.
     pub axes: Vec<String>,
     /// How many folds of a cross-validation stand beside the seeds of a trial: each counts as a seed does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folds: Option<usize>,
+    /// Held-out items over items that are trained on, where the repeats of a trial are on several splits (folds, or a
+    /// split for each seed): what verdicts and intervals are corrected by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlap: Option<f64>,
+    /// The smallest difference of the objective that matters, if the file says which.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smallest_difference: Option<f64>,
     /// Runs that were planned.
     pub num_runs: usize,
     /// Runs that are completed.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use runner_core::spec::metric::Metric;
 use runner_core::spec::section::by_name;
-use runner_statistics::{Description, Direction, Interval};
+use runner_statistics::{Description, Direction, Interval, IntervalMethod, Overlap};
 
 /// The level of confidence of every interval in a report.
 pub const CONFIDENCE: f64 = 0.95;
@@ -57,6 +57,13 @@ impl From<Repeat> for Written {
     }
 }
 
+impl Repeat {
+    /// The split that it was measured on, where repeats are on several: the fold, or that of its seed.
+    pub fn split(self) -> u64 {
+        self.fold.unwrap_or(self.seed)
+    }
+}
+
 impl fmt::Display for Repeat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.fold {
@@ -66,16 +73,21 @@ impl fmt::Display for Repeat {
     }
 }
 
+/// How the repeats of samples share items: the split of each of [`keyed`]'s numbers, with the items that are held out
+/// over those that are trained on. None where all repeats are on one split.
+pub fn overlap(samples: &[&[(Repeat, f64)]], ratio: Option<f64>) -> Option<Overlap> {
+    Some(Overlap {
+        ratio: ratio?,
+        splits: numbers(samples)
+            .into_iter()
+            .map(|(repeat, number)| (number, repeat.split()))
+            .collect(),
+    })
+}
+
 /// Samples with a number for each repeat, the same in all of them: the seed, where there are no folds.
 pub fn keyed(samples: &[&[(Repeat, f64)]]) -> Vec<Vec<(u64, f64)>> {
-    let all = samples.iter().flat_map(|sample| sample.iter());
-    let all: BTreeSet<Repeat> = all.map(|(repeat, _)| *repeat).collect();
-    let has_folds = all.iter().any(|repeat| repeat.fold.is_some());
-    let number = |(at, repeat): (usize, &Repeat)| {
-        let number = if has_folds { at as u64 } else { repeat.seed };
-        (*repeat, number)
-    };
-    let numbers: BTreeMap<Repeat, u64> = all.iter().enumerate().map(number).collect();
+    let numbers = numbers(samples);
     let keyed = |sample: &&[(Repeat, f64)]| {
         let keyed = sample.iter();
         keyed
@@ -83,6 +95,18 @@ pub fn keyed(samples: &[&[(Repeat, f64)]]) -> Vec<Vec<(u64, f64)>> {
             .collect()
     };
     samples.iter().map(keyed).collect()
+}
+
+/// A number for each repeat of some samples.
+fn numbers(samples: &[&[(Repeat, f64)]]) -> BTreeMap<Repeat, u64> {
+    let all = samples.iter().flat_map(|sample| sample.iter());
+    let all: BTreeSet<Repeat> = all.map(|(repeat, _)| *repeat).collect();
+    let has_folds = all.iter().any(|repeat| repeat.fold.is_some());
+    let number = |(at, repeat): (usize, &Repeat)| {
+        let number = if has_folds { at as u64 } else { repeat.seed };
+        (*repeat, number)
+    };
+    all.iter().enumerate().map(number).collect()
 }
 
 /// A metric over seeds, in its own unit.
@@ -108,8 +132,9 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Describes the values of a metric; none where there are none, or where they are too large to add up.
-    pub fn of(name: &str, by_seed: Vec<(Repeat, f64)>) -> Option<Self> {
+    /// Describes the values of a metric; none where there are none, or where they are too large to add up. `ratio` is
+    /// that of [`overlap`], where repeats are on several splits.
+    pub fn of(name: &str, by_seed: Vec<(Repeat, f64)>, ratio: Option<f64>) -> Option<Self> {
         let values: Vec<f64> = by_seed.iter().map(|(_, value)| *value).collect();
         let description = Description::of(&values).ok()?;
         let (low, high) = (description.minimum, description.maximum);
@@ -122,7 +147,13 @@ impl Sample {
             description,
             best,
             worst,
-            student: Interval::student(&values, CONFIDENCE).ok(),
+            student: match overlap(&[&by_seed], ratio) {
+                Some(overlap) => {
+                    let keyed = keyed(&[&by_seed]).remove(0);
+                    Interval::corrected(&keyed, &overlap, CONFIDENCE).ok()
+                }
+                None => Interval::student(&values, CONFIDENCE).ok(),
+            },
             bca: None,
             by_seed,
         })
@@ -130,6 +161,13 @@ impl Sample {
 
     /// The same with the interval of the bootstrap.
     pub fn with_bootstrap(mut self) -> Self {
+        // Resampling takes values for independent, which those of several splits are not.
+        if self
+            .student
+            .is_some_and(|student| student.method == IntervalMethod::CorrectedT)
+        {
+            return self;
+        }
         let values: Vec<f64> = self.by_seed.iter().map(|(_, value)| *value).collect();
         self.bca = Interval::bca(&values, CONFIDENCE).ok();
         self

@@ -6,6 +6,7 @@ use comfy_table::{ContentArrangement, Table, TableStyle, presets};
 
 use super::answer::about_runs;
 use super::escaped::cell;
+use super::fit::fit;
 use super::model::{Report, Trial};
 use super::numbers::{interval, mean_and_sd, short_number, value_text};
 use super::verdict;
@@ -143,9 +144,12 @@ fn push_objective(columns: &mut Columns, report: &Report, with_interval: bool, w
         let name = if baseline.is_picked {
             "against #1"
         } else {
-            "against the baseline"
+            "against baseline"
         };
-        columns.push(report, name, |trial| verdict_of(report, trial));
+        columns.push(report, name, |trial| match &trial.verdict {
+            Some(verdict) if trial.n > 0 => verdict::code(verdict),
+            _ => verdict_of(report, trial),
+        });
     }
 }
 
@@ -153,7 +157,7 @@ fn push_objective(columns: &mut Columns, report: &Report, with_interval: bool, w
 pub fn verdict_of(report: &Report, trial: &Trial) -> String {
     match (&trial.verdict, &report.baseline) {
         _ if trial.n == 0 => "-".into(),
-        (Some(verdict), _) => verdict::in_words(verdict, report.folds),
+        (Some(verdict), _) => verdict::in_words(verdict),
         (None, Some(baseline)) if !baseline.is_picked => "baseline".into(),
         _ => "-".into(),
     }
@@ -173,6 +177,12 @@ pub fn about_losses(report: &Report) -> Option<&'static str> {
     let mut measured = report.trials.iter().flat_map(|trial| trial.metrics.keys());
     let is_marked = measured.any(|name| report.is_of_several_losses(name));
     is_marked.then_some("† The losses of trials are those of different functions: no loss of one is better or worse than that of another.")
+}
+
+/// What the codes of verdicts mean, as far as the ranked table has them.
+pub fn about_verdicts(report: &Report) -> Option<String> {
+    let judged = report.trials.iter().filter(|trial| trial.n > 0);
+    verdict::notes(judged.filter_map(|trial| trial.verdict.as_ref()))
 }
 
 /// Gives the rank of a trial, and whether it is that of others too.
@@ -230,43 +240,23 @@ pub fn footnotes(report: &Report) -> Vec<String> {
     );
     let marks = adjusted.into_iter().chain(about_losses(report));
     let marks = marks.map(str::to_owned);
-    marks.chain(about_runs(report)).collect()
+    let codes = about_verdicts(report).into_iter();
+    marks.chain(codes).chain(about_runs(report)).collect()
 }
 
-/// The ranked trials for a terminal of `width` columns: the widest of some tables that fits, else a line or two for
-/// each trial.
+/// The ranked trials for a terminal of `width` columns: with all columns, with those of the objective, or by the names of
+/// trials, which are set row by row where nothing else fits.
 pub fn table(report: &Report, width: u16) -> String {
-    let by_id = |with_verdict: bool| {
-        let mut columns = Columns::new();
-        columns.push(report, "#", rank(report));
-        columns.push(report, "trial", |trial| trial.id.clone());
-        push_objective(&mut columns, report, false, false);
-        if !with_verdict && report.baseline.is_some() {
-            columns.head.pop();
-            columns.rows.iter_mut().for_each(|row| drop(row.pop()));
-        }
-        columns
-    };
-    let candidates = [
-        ranked(report, true),
-        ranked(report, false),
-        by_id(true),
-        by_id(false),
-    ];
-    for columns in candidates {
+    for columns in [ranked(report, true), ranked(report, false)] {
         let text = columns.lay_out(presets::NOTHING);
         let fits = |line: &str| line.chars().count() <= width as usize;
         if text.lines().all(fits) {
             return text;
         }
     }
-    let rank = rank(report);
-    let line = |trial: &Trial| {
-        let (rank, id, mark) = (rank(trial), &trial.id, mark(trial));
-        format!(
-            "{rank}. {id}{mark}\n   {}\n",
-            metric(trial, &report.objective)
-        )
-    };
-    report.trials.iter().map(line).collect()
+    let mut columns = Columns::new();
+    columns.push(report, "#", rank(report));
+    columns.push(report, "trial", |trial| trial.id.clone());
+    push_objective(&mut columns, report, false, false);
+    fit(columns, Some(width), &[]).text
 }

@@ -3,8 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::model::{Report, Trial};
+use super::numbers::short_number;
+use super::sample::{Repeat, Sample, direction};
+use runner_core::diagnostic::counted;
 use runner_core::plan::HeldOut;
 use runner_core::record::DataUsed;
+use runner_statistics::Direction;
 
 /// A line about the spread of all trials: what varied between the runs of each, and what none of them varied. None
 /// where nothing is averaged.
@@ -25,17 +29,22 @@ pub fn varied(report: &Report) -> Option<String> {
         .collect();
     let used = used.iter().filter_map(|at| report.provenance.data.get(*at));
     let used: Vec<&DataUsed> = used.collect();
+    let drawn = |used: &&DataUsed| matches!(used.held_out, HeldOut::DrawnForRun { .. });
     Some(match (report.folds, has_seeds) {
         (Some(folds), true) => format!(
-            "The runs of a trial differ in which of the {folds} folds is held out for validation, in initial weights and in batch order; {}.",
+            "± is over the {folds} folds, initial weights and batch order; {}.",
             one_deal(&used)
         ),
         (Some(folds), false) => format!(
-            "The runs of a trial have one seed and differ in which of the {folds} folds is held out for validation; {}.",
+            "± is over the {folds} folds, with one seed; {}.",
             one_deal(&used)
         ),
+        (None, _) if used.iter().any(drawn) => format!(
+            "± is over splits, initial weights and batch order: each seed draws its own split (`data.split.seed = \"run\"`) with {}. Intervals and verdicts allow for the training items that splits share (Nadeau and Bengio, 2003).",
+            num_items(&used)
+        ),
         (None, _) => format!(
-            "The runs of a trial differ only in initial weights and batch order; {}.",
+            "± is over initial weights and batch order; {}.",
             one_split(&used)
         ),
     })
@@ -44,10 +53,96 @@ pub fn varied(report: &Report) -> Option<String> {
 /// The same for a table further down, in a few words.
 pub fn varied_briefly(report: &Report) -> Option<String> {
     varied(report)?;
-    Some(match report.folds {
-        Some(_) => "Over folds of one assignment of the items.".into(),
-        None => "Over seeds on one split, so this says nothing about other splits.".into(),
+    Some(match (report.folds, report.overlap) {
+        (Some(_), _) => "± over folds of one assignment of the items.".into(),
+        (None, Some(_)) => "± over splits, initial weights and batch order.".into(),
+        (None, None) => {
+            "± over initial weights and batch order on one split, so it says nothing about other splits."
+                .into()
+        }
     })
+}
+
+/// How much further than the others spread a run has to be from them to be pointed out: more than noise does, also
+/// with long tails.
+const FAR: f64 = 10.0;
+
+/// A line about the runs that are far worse than the others of their trial: their mean says little then.
+pub fn collapsed(report: &Report) -> Option<String> {
+    let direction = direction(&report.objective)?;
+    let sampled = report.trials.iter();
+    let sampled: Vec<(&Trial, &Sample)> = sampled
+        .filter_map(|trial| Some((trial, report.objective_of(trial)?)))
+        .filter(|(_, sample)| sample.by_seed.len() > 2)
+        .collect();
+    let apart: Vec<(&Trial, Apart)> = sampled
+        .into_iter()
+        .filter_map(|(trial, sample)| Some((trial, Apart::of(sample, direction)?)))
+        .collect();
+    // Two values that happen to be close say nothing of the noise, so that of the other trials counts as well.
+    let mut ranges: Vec<f64> = apart.iter().map(|(_, apart)| apart.range).collect();
+    ranges.sort_by(f64::total_cmp);
+    let usual = ranges.get(ranges.len() / 2).copied().unwrap_or(0.0);
+    let is_far = |apart: &Apart| apart.gap > FAR * apart.range.max(usual) && apart.gap > 0.0;
+    let far: Vec<_> = apart.iter().filter(|(_, apart)| is_far(apart)).collect();
+    let (trial, first) = far.first()?;
+    let more = match far.len() {
+        1 => String::new(),
+        num => format!(" So did a run of {} more.", counted(num - 1, "trial")),
+    };
+    Some(format!(
+        "Warning: {} {} of `{}` collapsed: {} {}, the others from {} to {}. It counts in the mean and in ±, which say little then.{more}",
+        report.repeats(),
+        first.repeat,
+        trial.id,
+        report.objective,
+        short_number(first.value),
+        short_number(first.low),
+        short_number(first.high),
+    ))
+}
+
+/// The worst value of a sample and the others.
+struct Apart {
+    repeat: Repeat,
+    value: f64,
+    /// From it to the nearest of the others.
+    gap: f64,
+    low: f64,
+    high: f64,
+    /// From the lowest to the highest of the others.
+    range: f64,
+}
+
+impl Apart {
+    fn of(sample: &Sample, direction: Direction) -> Option<Self> {
+        let worst = sample
+            .by_seed
+            .iter()
+            .reduce(|worst, other| {
+                if direction.is_better(worst.1, other.1) {
+                    other
+                } else {
+                    worst
+                }
+            })
+            .copied()?;
+        let others = sample
+            .by_seed
+            .iter()
+            .filter(|(repeat, _)| *repeat != worst.0);
+        let (low, high) = others.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), (_, v)| {
+            (low.min(*v), high.max(*v))
+        });
+        Some(Self {
+            repeat: worst.0,
+            value: worst.1,
+            gap: (worst.1 - low).abs().min((worst.1 - high).abs()),
+            low,
+            high,
+            range: high - low,
+        })
+    }
 }
 
 fn seeds_of(report: &Report, trial: &Trial) -> usize {
@@ -57,14 +152,19 @@ fn seeds_of(report: &Report, trial: &Trial) -> usize {
     seeds.collect::<BTreeSet<_>>().len()
 }
 
-/// What is said of the split that all runs of a trial share.
-fn one_split(used: &[&DataUsed]) -> String {
+/// How many items the valid split has.
+fn num_items(used: &[&DataUsed]) -> String {
     let nums: BTreeSet<usize> = used.iter().map(|used| used.num_valid).collect();
-    let items = match (nums.first(), nums.last()) {
+    match (nums.first(), nums.last()) {
         (Some(least), Some(most)) if least == most && *least > 0 => format!("{least} valid items"),
         (Some(least), Some(most)) if *least > 0 => format!("{least} to {most} valid items"),
         _ => "valid items".into(),
-    };
+    }
+}
+
+/// What is said of the split that all runs of a trial share.
+fn one_split(used: &[&DataUsed]) -> String {
+    let items = num_items(used);
     let ways: BTreeSet<String> = used.iter().map(|used| way(used.held_out)).collect();
     let way = match (ways.first(), ways.len()) {
         (Some(way), 1) => way.clone(),
@@ -75,7 +175,7 @@ fn one_split(used: &[&DataUsed]) -> String {
     } else {
         "all runs of a trial share"
     };
-    format!("{who} one split with {items}{way}, so ± and intervals say nothing about other splits")
+    format!("{who} one split with {items}{way}, so it says nothing about other splits")
 }
 
 /// Whether all of them have the same items; where that is not known, the same words.
@@ -91,7 +191,9 @@ fn is_one_set(used: &[&DataUsed]) -> bool {
 
 fn way(held_out: HeldOut) -> String {
     match held_out {
-        HeldOut::Drawn { seed } => format!(" (`data.split.seed` {seed})"),
+        HeldOut::Drawn { seed } | HeldOut::DrawnForRun { seed } => {
+            format!(" (`data.split.seed` {seed})")
+        }
         HeldOut::InOrder => " (the last ones)".into(),
         HeldOut::Given => " (those of `data.valid_path`)".into(),
         HeldOut::Unknown => String::new(),
@@ -106,6 +208,6 @@ fn one_deal(used: &[&DataUsed]) -> String {
         _ => "",
     };
     format!(
-        "the items were assigned to folds once{seed}, so ± and intervals say nothing about other assignments"
+        "the items were assigned to folds once{seed}, so it says nothing about other assignments"
     )
 }

@@ -1,6 +1,7 @@
 //! The module as a whole: published examples, verdicts, and what holds of any input.
 
 mod properties;
+mod readings;
 mod verdicts;
 
 use super::*;

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::super::*;
 use super::keyed;
+use super::verdicts::claims;
 
 /// Anything that a caller may hand over.
 fn any_sample() -> impl Strategy<Value = Vec<f64>> {
@@ -78,7 +79,7 @@ proptest! {
         let _ = holm(&first);
         let baseline = keyed(&second);
         let trial: Vec<(u64, f64)> = keyed(&first).iter().map(|(key, v)| (key + shift, *v)).collect();
-        let found = verdicts(&baseline, &[&trial, &baseline], Direction::LowerIsBetter, level, 0);
+        let found = verdicts(&baseline, &[&trial, &baseline], &claims(Direction::LowerIsBetter, level, 0));
         for verdict in found.into_iter().flatten() {
             let claims = matches!(verdict.finding, Finding::Better | Finding::Worse);
             prop_assert!(!claims || verdict.p_corrected.is_some_and(|p| p <= level));
@@ -101,8 +102,8 @@ proptest! {
         prop_assert_eq!((a.statistic, a.p), (-b.statistic, b.p));
         prop_assert_eq!(hedges_g(&first, &second).unwrap(), -hedges_g(&second, &first).unwrap());
         let (a, b) = (keyed(&first), keyed(&second));
-        let there = Comparison::of(&a, &b, 0.95).unwrap();
-        let back = Comparison::of(&b, &a, 0.95).unwrap();
+        let there = Comparison::of(&a, &b, 0.95, None).unwrap();
+        let back = Comparison::of(&b, &a, 0.95, None).unwrap();
         prop_assert_eq!(there.mean_difference, -back.mean_difference);
         prop_assert_eq!(there.test.p, back.test.p);
         let ends = |c: Comparison| c.interval.map(|i| (i.low, i.high));

@@ -4,9 +4,20 @@ use super::super::Direction::{HigherIsBetter, LowerIsBetter};
 use super::super::*;
 use super::{DRUG_1, DRUG_2, close, keyed};
 
+/// Claims without a smallest difference, on one split.
+pub fn claims(direction: Direction, alpha: f64, num_comparisons: usize) -> Claims<'static> {
+    Claims {
+        direction,
+        alpha,
+        num_comparisons,
+        smallest_difference: None,
+        overlap: None,
+    }
+}
+
 /// The finding of a single trial against a baseline at 0.05.
 fn finding(trial: &[(u64, f64)], baseline: &[(u64, f64)], direction: Direction) -> Finding {
-    verdicts(baseline, &[trial], direction, 0.05, 0).unwrap()[0].finding
+    verdicts(baseline, &[trial], &claims(direction, 0.05, 0)).unwrap()[0].finding
 }
 
 #[test]
@@ -22,14 +33,15 @@ fn verdicts_go_the_way_of_the_direction() {
     );
     // The same values without common seeds: only some difference, by ranks.
     let others: Vec<(u64, f64)> = high.iter().map(|(key, v)| (key + 100, *v)).collect();
-    let verdict = verdicts(&low, &[&others], HigherIsBetter, 0.05, 0).unwrap()[0];
+    let verdict = verdicts(&low, &[&others], &claims(HigherIsBetter, 0.05, 0)).unwrap()[0];
     assert_eq!(verdict.finding, Finding::NoDifferenceShown);
     let comparison = verdict.comparison.unwrap();
     assert_eq!(
         comparison.design,
         Design::Independent {
             first: 10,
-            second: 10
+            second: 10,
+            common: 0
         }
     );
     assert_eq!(comparison.test.test, Test::MannWhitneyExact);
@@ -41,7 +53,8 @@ fn too_few_seeds_make_no_claim_however_clear() {
     let baseline = keyed(&[0.10, 0.11, 0.12, 0.10, 0.11, 0.13, 0.12]);
     let trial = keyed(&[0.90, 0.92, 0.91, 0.93, 0.90, 0.94, 0.91]);
     for n in 0..=7 {
-        let verdict = verdicts(&baseline, &[&trial[..n]], HigherIsBetter, 0.05, 0).unwrap()[0];
+        let verdict =
+            verdicts(&baseline, &[&trial[..n]], &claims(HigherIsBetter, 0.05, 0)).unwrap()[0];
         match (n, verdict.finding) {
             (0..=5, Finding::TooFewSeeds { about_more }) => {
                 assert_eq!(about_more.to_reach, Some(6 - n), "{n}");
@@ -67,7 +80,7 @@ fn too_few_seeds_make_no_claim_however_clear() {
 fn one_seed_among_many_makes_no_claim() {
     // By ranks 2/41 would do for one value beyond 40 others.
     let baseline: Vec<(u64, f64)> = (0..40).map(|seed| (seed, seed as f64)).collect();
-    let verdict = verdicts(&baseline, &[[(99, 1e6)]], HigherIsBetter, 0.05, 0).unwrap()[0];
+    let verdict = verdicts(&baseline, &[[(99, 1e6)]], &claims(HigherIsBetter, 0.05, 0)).unwrap()[0];
     assert!(verdict.comparison.unwrap().test.p < 0.05);
     assert_eq!(verdict.p_corrected, None);
     let Finding::TooFewSeeds { about_more } = verdict.finding else {
@@ -86,7 +99,7 @@ fn many_trials_need_more_seeds() {
     let same = keyed(&[0.1, 0.0, 0.3, 0.2, 0.5, 0.4]);
     assert_eq!(finding(&clear, &baseline, HigherIsBetter), Finding::Better);
     for trials in [[&clear, &same], [&same, &clear], [&clear, &clear]] {
-        for verdict in verdicts(&baseline, &trials, HigherIsBetter, 0.05, 0).unwrap() {
+        for verdict in verdicts(&baseline, &trials, &claims(HigherIsBetter, 0.05, 0)).unwrap() {
             let Finding::TooFewSeeds { about_more } = verdict.finding else {
                 panic!("{verdict:?}");
             };
@@ -97,7 +110,12 @@ fn many_trials_need_more_seeds() {
     }
     // A trial that failed is counted, or its absence would make a claim of the other.
     let failed = vec![(1, f64::NAN)];
-    let found = verdicts(&baseline, &[&clear, &failed], HigherIsBetter, 0.05, 0).unwrap();
+    let found = verdicts(
+        &baseline,
+        &[&clear, &failed],
+        &claims(HigherIsBetter, 0.05, 0),
+    )
+    .unwrap();
     assert!(matches!(found[0].finding, Finding::TooFewSeeds { .. }));
     let refusal = Refusal::NotFinite;
     assert_eq!(found[1].finding, Finding::NotTested { refusal });
@@ -111,7 +129,12 @@ fn a_claim_leaves_more_to_the_others() {
     let clear: Vec<(u64, f64)> = seeds.map(|seed| (seed, seed as f64)).collect();
     let six = &clear[..6];
     // 2/1024 is a claim at 0.05 / 2, after which 2/64 is one at 0.05.
-    let found = verdicts(&baseline, &[six, &clear[..]], HigherIsBetter, 0.05, 0).unwrap();
+    let found = verdicts(
+        &baseline,
+        &[six, &clear[..]],
+        &claims(HigherIsBetter, 0.05, 0),
+    )
+    .unwrap();
     assert_eq!(
         (found[0].finding, found[1].finding),
         (Finding::Better, Finding::Better)
@@ -129,7 +152,7 @@ fn a_claim_leaves_more_to_the_others() {
     assert_eq!(found[0].comparison.unwrap().design, pairs);
     // Equal differences have no spread to estimate from, and are a claim all the same.
     let steady: Vec<(u64, f64)> = baseline.iter().map(|(seed, v)| (*seed, v + 0.1)).collect();
-    let found = verdicts(&baseline, &[&steady], LowerIsBetter, 0.05, 0).unwrap()[0];
+    let found = verdicts(&baseline, &[&steady], &claims(LowerIsBetter, 0.05, 0)).unwrap()[0];
     assert_eq!(found.finding, Finding::Worse);
     assert_eq!(
         (
@@ -143,19 +166,19 @@ fn a_claim_leaves_more_to_the_others() {
 #[test]
 fn levels_beyond_reach_are_told() {
     let (trial, baseline) = (keyed(&DRUG_2), keyed(&DRUG_1));
-    let verdict = verdicts(&baseline, &[&trial], HigherIsBetter, 1e-9, 0).unwrap()[0];
+    let verdict = verdicts(&baseline, &[&trial], &claims(HigherIsBetter, 1e-9, 0)).unwrap()[0];
     let Finding::TooFewSeeds { about_more } = verdict.finding else {
         panic!("{verdict:?}");
     };
     assert_eq!((about_more.to_reach, about_more.for_power), (None, None));
-    assert!(verdicts(&baseline, &[&trial], HigherIsBetter, 1e-300, 0).is_ok());
+    assert!(verdicts(&baseline, &[&trial], &claims(HigherIsBetter, 1e-300, 0)).is_ok());
     assert_eq!(
-        verdicts(&baseline, &[&trial], HigherIsBetter, 0.0, 0),
+        verdicts(&baseline, &[&trial], &claims(HigherIsBetter, 0.0, 0)),
         Err(Refusal::BadLevel)
     );
     let none: [Vec<(u64, f64)>; 0] = [];
     assert_eq!(
-        verdicts(&baseline, &none, HigherIsBetter, 0.05, 0),
+        verdicts(&baseline, &none, &claims(HigherIsBetter, 0.05, 0)),
         Ok(vec![])
     );
 }
@@ -169,7 +192,7 @@ fn a_verdict_survives_json() {
         vec![],
         vec![(1, f64::NAN)],
     ];
-    let found = verdicts(&baseline, &trials, HigherIsBetter, 0.05, 0).unwrap();
+    let found = verdicts(&baseline, &trials, &claims(HigherIsBetter, 0.05, 0)).unwrap();
     let text = serde_json::to_string(&found).unwrap();
     for part in [
         "\"better\"",
@@ -191,8 +214,9 @@ fn comparisons_that_are_made_elsewhere_count() {
         .iter()
         .map(|(key, v)| (*key, v + 1.0 + v / 10.0))
         .collect();
-    let verdict =
-        |num| super::super::verdicts(&baseline, &[&above], HigherIsBetter, 0.05, num).unwrap()[0];
+    let verdict = |num| {
+        super::super::verdicts(&baseline, &[&above], &claims(HigherIsBetter, 0.05, num)).unwrap()[0]
+    };
     // All six differences point one way: p = 2 / 2^6.
     assert_eq!(verdict(0).p_corrected, Some(0.03125));
     assert_eq!(verdict(0).finding, Finding::Better);

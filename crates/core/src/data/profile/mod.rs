@@ -13,11 +13,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use rayon::prelude::*;
+use serde::Serialize;
 
 use super::records::{Column, ColumnKind, Records, Skipped};
 
 /// A data set as it is shown.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Profile {
     /// What it is and where it comes from, a line each.
     pub source: Vec<String>,
@@ -32,7 +33,7 @@ pub struct Profile {
 }
 
 /// A column in numbers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ColumnProfile {
     /// Its name, kind and shape.
     pub column: Column,
@@ -47,7 +48,8 @@ pub struct ColumnProfile {
 }
 
 /// What a column is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Role {
     /// The network is given it.
     Feature,
@@ -62,7 +64,8 @@ pub enum Role {
 }
 
 /// What the values of a column are like.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ValueProfile {
     /// There are none.
     Nothing,
@@ -85,7 +88,7 @@ pub enum ValueProfile {
 }
 
 /// Numbers in numbers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NumberProfile {
     /// Finite numbers, over all items.
     pub num: u64,
@@ -107,7 +110,7 @@ pub struct NumberProfile {
 }
 
 /// A split in numbers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SplitProfile {
     /// `train`, `valid` or `test`.
     pub name: String,

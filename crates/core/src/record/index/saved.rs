@@ -21,7 +21,7 @@ use crate::plan::Plan;
 use crate::stamp::Stamp;
 
 /// The version of this file. It has to change when anything in it or in what it is made from does.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 /// An index with the stamps of what it was read from.
 pub(super) struct Saved {

@@ -1,8 +1,10 @@
 //! `[data.split]`: which items are held out.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
 
-use crate::spec::kind::Kind;
+use crate::spec::document::Value;
+use crate::spec::kind::{Kind, Scalar};
 use crate::spec::section::{Section, choices};
 
 /// Which items are held out of the training items.
@@ -16,6 +18,9 @@ pub struct SplitSpec {
     pub stratified: bool,
     /// Seed of the split; apart from the seeds of runs, so that all runs see the same split.
     pub seed: u64,
+    /// Whether each run has the split of its own seed instead. In a plan, `seed` is that of the run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_run: bool,
     /// Which items come last and are held out.
     #[serde(default, skip_serializing_if = "SplitOrder::is_random")]
     pub order: SplitOrder,
@@ -61,6 +66,7 @@ impl Default for SplitSpec {
             test: 0.0,
             stratified: true,
             seed: 0,
+            by_run: false,
             order: SplitOrder::Random,
             order_by: None,
             group_by: None,
@@ -70,7 +76,43 @@ impl Default for SplitSpec {
     }
 }
 
+/// What the split is drawn with.
+enum SplitSeed {
+    /// A seed that all runs share.
+    Shared(u64),
+    /// The seed of each run.
+    Run,
+}
+
+impl Scalar for SplitSeed {
+    fn from_value(value: &Value) -> Self {
+        match value {
+            Value::Int(seed) => Self::Shared(*seed as u64),
+            _ => Self::Run,
+        }
+    }
+
+    fn to_json(&self) -> Json {
+        match self {
+            Self::Shared(seed) => json!(seed),
+            Self::Run => json!("run"),
+        }
+    }
+
+    fn stand_in() -> Self {
+        Self::Shared(0)
+    }
+}
+
 impl SplitSpec {
+    /// The split of a run.
+    pub fn of_run(&self, seed: u64) -> Self {
+        Self {
+            seed: if self.by_run { seed } else { self.seed },
+            ..self.clone()
+        }
+    }
+
     /// In words, for reports.
     pub fn show(&self) -> String {
         let mut words = match (&self.group_by, self.order, &self.order_by) {
@@ -95,7 +137,7 @@ impl SplitSpec {
     }
 
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
-        let split = Self {
+        let mut split = Self {
             valid: s
                 .field(
                     "valid",
@@ -122,13 +164,8 @@ impl SplitSpec {
                     "Whether every class keeps its share in every split.",
                 )
                 .or(true),
-            seed: s
-                .field(
-                    "seed",
-                    Kind::at_least(0),
-                    "Seed of the split; all runs of the experiment share it.",
-                )
-                .or(0),
+            seed: 0,
+            by_run: false,
             order: s.choice("order", "Which items, or groups of `group_by`, are held out; \"time\" where `order_by` is written.", SplitOrder::Random),
             order_by: s
                 .field(
@@ -155,6 +192,21 @@ impl SplitSpec {
                 .field("fold", Kind::Int(0, 999), "The part that is the valid split, from 0.")
                 .or(0),
         };
+        let by_run = vec![(
+            "run",
+            "The seed of the run, so that each seed has a split of its own: repeated hold-out.",
+        )];
+        let seed = s
+            .field(
+                "seed",
+                Kind::Either(Box::new(Kind::OneOf(by_run)), Box::new(Kind::at_least(0))),
+                "Seed of the split, which all runs of the experiment share; or \"run\".",
+            )
+            .or(SplitSeed::Shared(0));
+        match seed {
+            SplitSeed::Shared(seed) => split.seed = seed,
+            SplitSeed::Run => split.by_run = true,
+        }
         // With `order = "random"`, groups are drawn, and windows within them are in order.
         match split.order_by {
             Some(_) if !s.is_written("order") => Self {

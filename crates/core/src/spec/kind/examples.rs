@@ -31,6 +31,8 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("experiment.question", "\"Does dropout help?\""),
     ("experiment.name", "\"dropout\""),
     ("objective.baseline", "\"base\""),
+    ("verdict.smallest_difference", "0.005"),
+    ("verdict.expected_sd", "0.004"),
     ("checkpoint.every_steps", "100"),
     ("model.hidden", "[128]"),
     ("limits.run", "\"2h\""),

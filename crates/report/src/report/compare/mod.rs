@@ -16,11 +16,11 @@ use super::backends::{OnBackend, by_backend};
 use super::list::nearest_last;
 use super::model::{AxisEffect, Baseline, Report, Trial};
 use super::rank::{is_loss, is_of_several_losses, ranked};
-use super::sample::{COSTS, Sample, direction, keyed};
+use super::sample::{COSTS, Sample, direction, keyed, overlap};
 pub use pareto::Front;
 pub use pivot::{Cell, Pivot};
 use runner_core::spec::nearest_path;
-use runner_statistics::{Direction, Verdict, verdicts};
+use runner_statistics::{Claims, Direction, Verdict, verdicts};
 pub use text::{csv, markdown, plain};
 
 /// The trials of one experiment, run or saved report.
@@ -62,6 +62,9 @@ pub struct Comparison {
     /// Whether the metric is the same for all; the loss is not, where trials minimize different functions.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub is_common: bool,
+    /// Held-out items over items that are trained on, where the repeats of trials are on several splits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlap: Option<f64>,
     /// The varied keys.
     pub axes: Vec<String>,
     /// The trials, best first.
@@ -176,9 +179,13 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
     let others = notes::on_other_items(sources, &baseline, &value);
     // What experiments over other data minimize may be another function, too.
     let is_elsewhere = sources.len() > 1 && !others.is_empty();
-    let is_of_others =
-        |value: &str| is_of_several_losses(value, &axes) || is_elsewhere && is_loss(value);
+    let losses: BTreeSet<&String> = sources.iter().flat_map(|s| &s.report.losses).collect();
+    let are_several = sources.len() > 1 && losses.len() > 1;
+    let is_of_others = |value: &str| {
+        is_of_several_losses(value, &axes) || (is_elsewhere || are_several) && is_loss(value)
+    };
     let is_common = !is_of_others(&value);
+    let overlap = overlap_of(sources, &value);
     let traded = question.pareto.iter().flat_map(|(a, b)| [a, b]);
     if let Some(other) = traded.into_iter().find(|value| is_of_others(value)) {
         return Err((
@@ -207,7 +214,7 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
             None => None,
         },
         backends: if is_common {
-            backends(sources, &value, direction)
+            backends(sources, &value, direction, overlap)
         } else {
             Vec::new()
         },
@@ -222,8 +229,14 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
                 &baseline,
                 &others,
                 &value,
-                direction,
-                question.alpha,
+                &Claims {
+                    direction,
+                    alpha: question.alpha,
+                    num_comparisons: 0,
+                    smallest_difference: smallest_difference(sources, &value),
+                    overlap: None,
+                },
+                overlap,
             );
             for (trial, rank) in trials.iter_mut().zip(ranks) {
                 trial.rank = rank.filter(|_| is_common);
@@ -233,11 +246,38 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
         },
         baseline: (ranked.len() > 1 && is_common).then_some(baseline),
         is_common,
+        overlap,
         alpha: question.alpha,
         value,
         direction,
         axes,
     })
+}
+
+/// How much the repeats of trials share, where they are on several splits; costs share nothing.
+fn overlap_of(sources: &[Source], value: &str) -> Option<f64> {
+    if COSTS.contains(&value) {
+        return None;
+    }
+    let of = |source: &Source| {
+        let report = &source.report;
+        // Reports of earlier versions have folds alone.
+        let folds = report.folds.map(|num| 1.0 / (num.max(2) - 1) as f64);
+        report.overlap.or(folds)
+    };
+    sources.iter().filter_map(of).max_by(f64::total_cmp)
+}
+
+/// The smallest difference that matters, where the value is the objective that it was said of and all agree.
+fn smallest_difference(sources: &[Source], value: &str) -> Option<f64> {
+    let of = |source: &Source| {
+        let report = &source.report;
+        let is_objective = report.objective == value;
+        report.smallest_difference.filter(|_| is_objective)
+    };
+    let mut all = sources.iter().map(of);
+    let first = all.next()??;
+    all.all(|other| other == Some(first)).then_some(first)
 }
 
 /// The metric that is compared, and which values of it are better.
@@ -301,9 +341,14 @@ fn named(sources: &[Source]) -> Vec<Trial> {
 }
 
 /// The trials of each source by backend, since those of several differ in more.
-fn backends(sources: &[Source], value: &str, direction: Direction) -> Vec<OnBackend> {
+fn backends(
+    sources: &[Source],
+    value: &str,
+    direction: Direction,
+    ratio: Option<f64>,
+) -> Vec<OnBackend> {
     let of = |source: &Source| {
-        let mut rows = by_backend(&source.report.trials, value, direction);
+        let mut rows = by_backend(&source.report.trials, value, direction, ratio);
         if sources.len() > 1 {
             let named = |row: &mut OnBackend| row.trial = format!("{}/{}", source.name, row.trial);
             rows.iter_mut().for_each(named);
@@ -415,8 +460,8 @@ fn compared(
     baseline: &Baseline,
     on_other_items: &BTreeSet<String>,
     value: &str,
-    direction: Direction,
-    alpha: f64,
+    claims: &Claims<'_>,
+    ratio: Option<f64>,
 ) -> Vec<Compared> {
     let base = ranked.iter().find(|trial| trial.id == baseline.trial);
     // What has no value is compared with nothing, and makes no claim about others harder.
@@ -427,14 +472,21 @@ fn compared(
     let others = ranked.iter().filter(|trial| is_judged(trial));
     let others = others.map(|trial| trial.values(value));
     let base_values = base.map_or::<&[_], _>(&[], |base| base.values(value));
-    let mut samples = keyed(&[base_values].into_iter().chain(others).collect::<Vec<_>>());
+    let samples: Vec<_> = [base_values].into_iter().chain(others).collect();
+    let overlap = overlap(&samples, ratio);
+    let mut samples = keyed(&samples);
     let base_values = samples.remove(0);
     let num_comparisons = if baseline.is_picked {
         (samples.len() + 1) * samples.len() / 2
     } else {
         samples.len()
     };
-    let found = verdicts(&base_values, &samples, direction, alpha, num_comparisons);
+    let claims = Claims {
+        num_comparisons,
+        overlap: overlap.as_ref(),
+        ..*claims
+    };
+    let found = verdicts(&base_values, &samples, &claims);
     let mut found = found.unwrap_or_default().into_iter();
     let bytes = |trial: &Trial| trial.memory.map(|memory| memory.measured.bytes());
     let row = |trial: &&Trial| {

@@ -1,13 +1,12 @@
 //! A comparison as text: for a terminal, as Markdown and as CSV.
 
-use std::collections::BTreeSet;
-
 use comfy_table::{TableStyle, presets};
 
 use super::{Compared, Comparison, Front, Pivot};
 use crate::report::answer::about_bounds;
 use crate::report::backends::rows as backend_rows;
 use crate::report::escaped::prose;
+use crate::report::fit::fit;
 use crate::report::numbers::{interval, mean_and_sd, percent, short_number, value_text};
 use crate::report::sample::is_beyond;
 use crate::report::sections::{effect_columns, effect_note};
@@ -63,7 +62,7 @@ impl Text {
         }
         let mut section = |title: &str, columns: Columns, after: &str| {
             text.push_str(&format!("\n{}{}\n\n", self.heading, self.prose(title)));
-            text.push_str(&columns.lay_out(self.style));
+            text.push_str(&self.table(columns));
             text.push('\n');
             if !after.is_empty() {
                 text.push_str(&format!("\n{}\n", self.prose(after)));
@@ -93,7 +92,7 @@ impl Text {
         if !comparison.backends.is_empty() {
             section(
                 "By backend",
-                backend_rows(&comparison.backends, &comparison.value, folds(comparison)),
+                backend_rows(&comparison.backends, &comparison.value),
                 "Each trial against the same on its first backend; speed and memory as factors.",
             );
         }
@@ -106,6 +105,14 @@ impl Text {
             );
         }
         text
+    }
+
+    /// A table in the width that there is.
+    fn table(&self, columns: Columns) -> String {
+        match self.width {
+            Some(_) => fit(columns, self.width, &[]).text,
+            None => columns.lay_out(self.style),
+        }
     }
 
     /// A paragraph: in Markdown without anything that a renderer would act on.
@@ -127,10 +134,15 @@ impl Text {
         {
             return text + "\n";
         }
-        let text = ranked_columns(comparison, false).lay_out(self.style);
+        let least: Vec<&str> = COST_COLUMNS.into_iter().chain(["95 % interval"]).collect();
+        let fitted = fit(ranked_columns(comparison, true), self.width, &least);
+        if fitted.left_out.is_empty() {
+            return fitted.text + "\n";
+        }
         format!(
-            "{text}\n\nLeft out, as there is no room: {}; `--csv` and `--json` have them.\n",
-            COST_COLUMNS.join(", ")
+            "{}\n\nLeft out, as there is no room: {}; `--csv` and `--json` have them.\n",
+            fitted.text,
+            fitted.left_out.join(", ")
         )
     }
 }
@@ -156,7 +168,6 @@ fn ranked_columns(comparison: &Comparison, with_costs: bool) -> Columns {
         let baseline = comparison.baseline.as_ref();
         baseline.is_some_and(|baseline| baseline.trial == trial.id)
     };
-    let folds = folds(comparison);
     let ranks: Vec<usize> = comparison.trials.iter().filter_map(|t| t.rank).collect();
     let row = |trial: &Compared| {
         let sample = trial.sample.as_ref();
@@ -183,7 +194,7 @@ fn ranked_columns(comparison: &Comparison, with_costs: bool) -> Columns {
             match found {
                 _ if is_baseline(trial) => "baseline".into(),
                 _ if trial.has_other_items => "other items".into(),
-                Some(found) if sample.is_some() => verdict::in_words(found, folds),
+                Some(found) if sample.is_some() => verdict::code(found),
                 _ => dash(),
             },
         ];
@@ -201,14 +212,6 @@ fn ranked_columns(comparison: &Comparison, with_costs: bool) -> Columns {
         head,
         rows: comparison.trials.iter().map(row).collect(),
     }
-}
-
-/// How many folds count as seeds do, if they do.
-fn folds(comparison: &Comparison) -> Option<usize> {
-    let samples = comparison.trials.iter().filter_map(|t| t.sample.as_ref());
-    let repeats = samples.flat_map(|sample| &sample.by_seed);
-    let folds: BTreeSet<u64> = repeats.filter_map(|(repeat, _)| repeat.fold).collect();
-    (!folds.is_empty()).then_some(folds.len())
 }
 
 /// What the verdicts are against, and how sure they are.
@@ -234,23 +237,20 @@ fn basis(comparison: &Comparison) -> String {
         1 => "1 comparison".to_owned(),
         num => format!("all {num} comparisons"),
     };
-    let samples = comparison
-        .trials
-        .iter()
-        .filter_map(|trial| trial.sample.as_ref());
-    let mut repeats = samples.flat_map(|sample| &sample.by_seed);
-    let (by, caution) = if repeats.any(|(repeat, _)| repeat.fold.is_some()) {
-        (
-            "by seed and fold where these are",
-            " Folds share most of their training items, so verdicts over them claim more than they should (Nadeau and Bengio, 2003).",
-        )
-    } else {
-        ("by seed where seeds are", "")
+    let wrong = percent(comparison.alpha);
+    let how = match comparison.overlap {
+        Some(_) => format!(
+            "Differences are paired where runs are common and averaged by split; the t test allows for training items that splits share (Nadeau and Bengio, 2003). If the noise is normal, claims are wrong with a probability of at most {wrong} for {num} together (Holm)."
+        ),
+        None => format!(
+            "Differences are paired by seed where enough seeds are common. `better` and `worse` are by exact tests, those with `~` by Student's t; claims of each kind are wrong with a probability of at most {wrong} for {num} together (Holm)."
+        ),
     };
+    let codes = verdict::notes(comparison.trials.iter().filter_map(|t| t.verdict.as_ref()));
+    let codes = codes.map_or(String::new(), |codes| format!("\n\nVerdicts: {codes}"));
     format!(
-        "Verdicts are against `{}`{picked}. Differences are paired {by} common; exact tests; claims are wrong with a probability of at most {} for {num} together (Holm). \"No difference shown\" is no claim that there is none.{caution}",
-        baseline.trial,
-        percent(comparison.alpha),
+        "Verdicts are against `{}`{picked}. {how}{codes}",
+        baseline.trial
     )
 }
 
@@ -313,7 +313,6 @@ pub fn csv(comparison: &Comparison) -> String {
         .map(str::to_owned),
     );
     let mut text = line(&head);
-    let folds = folds(comparison);
     for trial in &comparison.trials {
         let sample = trial.sample.as_ref();
         let described = sample.map(|sample| &sample.description);
@@ -340,7 +339,7 @@ pub fn csv(comparison: &Comparison) -> String {
             trial
                 .verdict
                 .as_ref()
-                .map_or(String::new(), |found| verdict::in_words(found, folds)),
+                .map_or(String::new(), verdict::in_words),
             number(trial.epoch_secs),
             number(trial.speed),
             trial

@@ -9,7 +9,7 @@ use crate::report::model::{Report, Trial};
 use crate::report::plot::{is_beyond_strip, strip, strip_scale};
 use crate::report::sample::Sample;
 use crate::report::sections::{MAX_ROWS, Section, cut, in_words, sections};
-use crate::report::table::{Columns, about_losses, head_of, metric, ranked};
+use crate::report::table::{Columns, about_losses, about_verdicts, head_of, metric, ranked};
 
 /// A page. All texts are plain; words between backticks are names or values, which the filter `code` shows as such.
 #[derive(Serialize)]
@@ -86,6 +86,7 @@ impl<'a> Page<'a> {
     /// The page of a report.
     pub fn of(report: &'a Report) -> Self {
         let mut about = vec![about_table(report)];
+        about.extend(about_verdicts(report));
         about.extend(about_runs(report));
         let mut columns = ranked(report, true);
         about.extend(cut(&mut columns));

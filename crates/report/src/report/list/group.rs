@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value as Json, json};
 
 use super::mixed::Trials;
-use super::{Form, Run, compare, fit, lines};
+use super::{Form, Run, compare, lines};
 use crate::report::compare::Wrong;
 use crate::report::csv::line;
+use crate::report::fit::fit;
 use crate::report::list::cells::{raw, title};
 use crate::report::numbers::{mean_and_sd, short_number, value_text};
 use crate::report::table::Columns;
@@ -60,7 +61,7 @@ pub fn groups(runs: &[Run<'_>], key: &str, trials: &Trials<'_>) -> Vec<Group> {
         }
     }
     for (group, runs) in groups.iter_mut().zip(&members) {
-        group.is_mixed = trials.are_mixed(runs) || are_of_other_data(runs);
+        group.is_mixed = trials.are_mixed(runs) || are_of_other_data(runs) || vary_in_data(runs);
     }
     groups.sort_by(|a, b| match (&a.value, &b.value) {
         (Some(a), Some(b)) => compare(a, b),
@@ -88,6 +89,23 @@ fn are_of_other_data(runs: &[Run<'_>]) -> bool {
     let mut all = of_experiments.values();
     let first = all.next();
     all.any(|other| Some(other) != first)
+}
+
+/// Whether the completed runs of an experiment differ in an axis over their data, other than which items are held out.
+fn vary_in_data(runs: &[Run<'_>]) -> bool {
+    let mut seen: BTreeMap<*const Index, String> = BTreeMap::new();
+    let is_data = |key: &str| key.starts_with("data.") && !key.starts_with("data.split.");
+    let completed = runs
+        .iter()
+        .filter(|run| run.entry.state == State::Completed);
+    completed.into_iter().any(|run| {
+        let axes = run.entry.axes.iter().filter(|(key, _)| is_data(key));
+        let axes: String = axes.map(|(key, value)| format!("{key}={value};")).collect();
+        let known = seen
+            .entry(std::ptr::from_ref(run.index))
+            .or_insert_with(|| axes.clone());
+        *known != axes
+    })
 }
 
 /// The columns of groups that have an order of their own.
@@ -228,7 +246,7 @@ pub fn text(groups: &[Group], key: &str, form: Form) -> String {
                 head: head.map(str::to_owned).to_vec(),
                 rows: groups.iter().map(row).collect(),
             };
-            fit(columns, width)
+            fit(columns, width, &["completed", "best"]).text
         }
     }
 }

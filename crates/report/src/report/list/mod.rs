@@ -5,7 +5,6 @@ mod filter;
 mod group;
 mod mixed;
 mod names;
-mod table;
 
 use std::cmp::Ordering;
 
@@ -22,8 +21,8 @@ use mixed::Trials;
 use names::Known;
 pub use names::nearest_last;
 use runner_core::record::{Index, RunEntry};
-pub use table::fit;
 
+use super::fit::fit;
 use super::table::Columns;
 
 /// What is asked for.
@@ -67,6 +66,9 @@ const USUAL: [&str; 7] = [
     "wall_secs",
     "age",
 ];
+
+/// Those of them that are left out where there is no room, the first one first.
+const LEAST: [&str; 4] = ["age", "seconds", "epochs", "experiment"];
 
 /// The column of a table that says in a few words why a run failed or was skipped.
 const REASON: &str = "reason";
@@ -216,7 +218,18 @@ fn text(runs: &[Run<'_>], shown: &[String], is_all: bool, form: Form) -> String 
                     .map(|run| shown.iter().map(|name| cell(run, name)).collect())
                     .collect(),
             };
-            fit(columns, width)
+            // What a reader asked for is there.
+            let first = runs.first().map(|run| &run.index.plan.experiment);
+            let is_one = runs
+                .iter()
+                .all(|run| Some(&run.index.plan.experiment) == first);
+            let least: &[&str] = match (is_all, is_one) {
+                (false, _) => &[],
+                (true, true) => &LEAST,
+                // Runs of several experiments have the same names.
+                (true, false) => &LEAST[..LEAST.len() - 1],
+            };
+            fit(columns, width, least).text
         }
     }
 }

@@ -192,6 +192,9 @@ impl Known {
         let mut ends: Vec<&str> = names.clone().filter(is_end).collect();
         ends.sort_by_key(|key| !key.starts_with("valid/"));
         let near = ends.first().copied();
+        // Or where its end is left out.
+        let begins = |key: &&str| name.len() > 2 && key.starts_with(name);
+        let near = near.or_else(|| names.clone().filter(begins).min_by_key(|key| key.len()));
         let near = near.or_else(|| nearest_path(name, names.clone()));
         let near = near.or_else(|| nearest_last(name, names));
         let help = match near {

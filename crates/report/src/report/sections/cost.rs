@@ -41,7 +41,7 @@ pub fn backends(report: &Report) -> Option<Section> {
     if report.backends.is_empty() {
         return None;
     }
-    let table = backend_rows(&report.backends, &report.objective, report.folds);
+    let table = backend_rows(&report.backends, &report.objective);
     let f64 = Precision::F64.name();
     let but = if report.trials.iter().any(|trial| trial.precision == f64) {
         ", but for those in f64, which draw their own"

@@ -7,7 +7,8 @@ use crate::report::sample::{Repeat, Sample};
 use crate::report::table::all_metrics;
 use crate::report::varied::varied_briefly;
 use crate::report::verdict;
-use runner_statistics::EffectMeasure;
+use runner_core::diagnostic::counted;
+use runner_statistics::{Design, EffectMeasure, Verdict};
 
 /// What was measured on test, of the highest ranked trial alone.
 pub fn test(report: &Report) -> Option<Section> {
@@ -70,29 +71,99 @@ pub fn verdicts(report: &Report) -> Option<Section> {
         let between = compared.and_then(|c| c.interval.as_ref());
         vec![
             trial.id.clone(),
+            compared.map_or_else(super::dash, |c| paired(c.design)),
             verdict::difference(found),
             between.map_or_else(super::dash, interval),
             effect.unwrap_or_else(super::dash),
             number(compared.map(|c| c.test.p)),
             number(found.p_corrected),
-            verdict::in_words(found, report.folds),
+            number(found.if_normal.map(|normal| normal.p_corrected)),
+            verdict::in_words(found),
         ]
     });
     let names = head([
         "trial",
+        "compared",
         "difference",
         "95 % interval",
         "effect",
         "p",
         "p corrected",
+        "if normal",
         "verdict",
     ]);
-    Some(Section::new("verdicts", "Verdicts").intro(format!(
-        "By `{}` against {why}. Differences are paired by {} and tested with the exact sign-flip test, or with the exact Mann-Whitney test where no seed is common; all claims together are wrong with a probability of at most {} (Holm). \"No difference shown\" is no claim that there is none.",
+    let mut section = Section::new("verdicts", "Verdicts").intro(format!(
+        "By `{}` against {why}. {}",
         report.objective,
-        report.repeats(),
-        percent(first.alpha),
-    )).table(names, rows.collect()).notes(varied_briefly(report)))
+        how(report, first.alpha)
+    ));
+    section.notes.extend(unpaired(&judged));
+    Some(
+        section
+            .table(names, rows.collect())
+            .notes(varied_briefly(report)),
+    )
+}
+
+/// How differences are tested, and what the columns of p-values are.
+fn how(report: &Report, alpha: f64) -> String {
+    let wrong = percent(alpha);
+    let equal = report.smallest_difference.map_or(String::new(), |within| {
+        format!(
+            " Equal within {within} is claimed by two one-sided t tests, wrong with a probability of at most {wrong} for all of them together."
+        )
+    });
+    if report.overlap.is_some() {
+        return format!(
+            "Differences are paired by {} and averaged by split. Runs on several splits share training items, so there is no exact test for them: the t test is Nadeau and Bengio's (2003), whose variance allows for that. If the noise is normal, all claims together are wrong with a probability of at most {wrong} (Holm).{equal}",
+            report.repeats()
+        );
+    }
+    format!(
+        "Differences are paired by {} where enough seeds are common. `p` is that of the exact sign-flip test, or of the exact Mann-Whitney test without pairs; `better` and `worse` are claims by it. Where so few seeds can show nothing by it, `if normal` is the corrected p-value of Student's t, paired or Welch's. By each of the two, all claims together are wrong with a probability of at most {wrong} (Holm), the second if the noise is normal.{equal}",
+        report.repeats()
+    )
+}
+
+/// What was held against what: `3 pairs`, `5 pairs of 10 and 10`, `10 against 10`.
+fn paired(design: Design) -> String {
+    match design {
+        Design::Paired {
+            pairs,
+            only_first: 0,
+            only_second: 0,
+        } => counted(pairs, "pair"),
+        Design::Paired {
+            pairs,
+            only_first,
+            only_second,
+        } => format!(
+            "{} of {} and {}",
+            counted(pairs, "pair"),
+            pairs + only_first,
+            pairs + only_second
+        ),
+        Design::Independent { first, second, .. } => format!("{first} against {second}"),
+    }
+}
+
+/// Why some trials were not paired, where they have seeds in common.
+fn unpaired(judged: &[(&Trial, &Verdict)]) -> Option<String> {
+    let has_some =
+        |design: Design| matches!(design, Design::Independent { common, .. } if common > 0);
+    let compared = judged
+        .iter()
+        .filter_map(|(trial, found)| Some((trial, found.comparison?)));
+    let mut few = compared.filter(|(_, compared)| has_some(compared.design));
+    let (first, _) = few.next()?;
+    let more = match few.count() {
+        0 => String::new(),
+        num => format!(" and {num} more"),
+    };
+    Some(format!(
+        "`{}`{more} and the baseline have so few seeds in common that pairs would say less than all values without pairs; that is decided by the seeds, not by the values.",
+        first.id
+    ))
 }
 
 /// What else was measured, where the ranked table has no room for it.

@@ -1,0 +1,43 @@
+//! `[verdict]`: what differences matter, and what is expected of the noise.
+
+use serde::{Deserialize, Serialize};
+
+use super::kind::Kind;
+use super::section::Section;
+
+/// The `[verdict]` table. No number of a run depends on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct VerdictSpec {
+    /// The smallest difference of the objective that matters, in its unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smallest_difference: Option<f64>,
+    /// The standard deviation of the objective over seeds that is expected before anything was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_sd: Option<f64>,
+}
+
+impl VerdictSpec {
+    pub(super) fn decode(s: &mut Section<'_>) -> Self {
+        Self {
+            smallest_difference: s
+                .field(
+                    "smallest_difference",
+                    Kind::positive(),
+                    "The smallest difference of the objective that matters, in its unit: trials that differ by less can be called equal, and `runner check` says how many seeds find it.",
+                )
+                .optional(),
+            expected_sd: s
+                .field(
+                    "expected_sd",
+                    Kind::positive(),
+                    "The standard deviation of the objective over seeds that is expected, for the number of seeds that `runner check` asks for.",
+                )
+                .optional(),
+        }
+    }
+
+    /// Whether nothing is written.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}

@@ -1,0 +1,370 @@
+//! Tables in the width of a terminal. No name and no number is cut: names lose what all of them have in common, columns
+//! that matter least are left out, and what still does not fit is set row by row, a few cells in a line.
+//!
+//! The library for tables measures and wraps every cell, which takes seconds for ten thousand rows.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use super::table::Columns;
+use runner_core::spec::printable;
+
+/// What stands between two columns.
+const GAP: &str = "  ";
+
+/// What a name may be broken after where it is longer than a line.
+const BREAKS: [char; 6] = [' ', ',', '/', '=', ']', '_'];
+
+/// A table that fits.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fitted {
+    /// Its lines, without a newline at the end.
+    pub text: String,
+    /// The columns that were left out.
+    pub left_out: Vec<String>,
+}
+
+/// Lays columns out, each as wide as what stands in it, in at most `width` characters if there is a limit. `least` are
+/// the names of columns that are left out if need be, the first of them first.
+pub fn fit(mut columns: Columns, width: Option<u16>, least: &[&str]) -> Fitted {
+    for cell in columns.rows.iter_mut().flatten().chain(&mut columns.head) {
+        // Names and messages come from files of others.
+        if let Cow::Owned(shown) = printable(cell) {
+            *cell = shown;
+        }
+    }
+    let mut fitted = Fitted::default();
+    let Some(width) = width.map(usize::from) else {
+        fitted.text = in_columns(&columns);
+        return fitted;
+    };
+    if total(&columns) > width {
+        for at in 0..columns.head.len() {
+            shorten(&mut columns, at, false);
+        }
+    }
+    if total(&columns) > width {
+        for at in 0..columns.head.len() {
+            shorten(&mut columns, at, true);
+        }
+    }
+    for name in least {
+        if total(&columns) <= width {
+            break;
+        }
+        if let Some(at) = columns.head.iter().position(|head| head == name) {
+            columns.head.remove(at);
+            columns.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+            fitted.left_out.push((*name).to_owned());
+        }
+    }
+    fitted.text = if total(&columns) <= width {
+        in_columns(&columns)
+    } else {
+        in_rows(&columns, width)
+    };
+    fitted
+}
+
+/// The width of each column.
+fn widths(columns: &Columns) -> Vec<usize> {
+    let mut widths = vec![0; columns.head.len()];
+    for line in std::iter::once(&columns.head).chain(&columns.rows) {
+        for (width, cell) in widths.iter_mut().zip(line) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    widths
+}
+
+/// The width of all of them.
+fn total(columns: &Columns) -> usize {
+    let widths = widths(columns);
+    1 + widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
+}
+
+fn in_columns(columns: &Columns) -> String {
+    let widths = widths(columns);
+    let mut text = String::new();
+    for line in std::iter::once(&columns.head).chain(&columns.rows) {
+        let mut row = String::from(" ");
+        for (at, (cell, width)) in line.iter().zip(&widths).enumerate() {
+            if at > 0 {
+                row.push_str(GAP);
+            }
+            row.push_str(cell);
+            row.extend(std::iter::repeat_n(' ', width - cell.chars().count()));
+        }
+        text.push_str(row.trim_end());
+        text.push('\n');
+    }
+    text.pop();
+    text
+}
+
+/// A row in several lines: its first cells up to the name, then each other cell behind the name of its column.
+fn in_rows(columns: &Columns, width: usize) -> String {
+    let name = name_column(columns);
+    let mut lines: Vec<String> = Vec::new();
+    for row in &columns.rows {
+        let (first, rest) = row.split_at((name + 1).min(row.len()));
+        let mut head: Vec<String> = Vec::new();
+        let words = first.iter().filter(|cell| !cell.is_empty());
+        flow(&mut head, words.cloned(), width, " ", "   ");
+        lines.append(&mut head);
+        let items = columns.head[first.len()..].iter().zip(rest);
+        let items = items.filter(|(_, cell)| !["", "-"].contains(&cell.as_str()));
+        let items = items.map(|(head, cell)| format!("{head} {cell}"));
+        flow(&mut lines, items, width, "   ", "     ");
+    }
+    lines.join("\n")
+}
+
+/// The column that says what a row is: the first with names in it.
+fn name_column(columns: &Columns) -> usize {
+    let is_name = |head: &String| {
+        ["trial", "run", "experiment"]
+            .iter()
+            .any(|name| head.starts_with(name))
+            || head.contains(", ")
+    };
+    columns.head.iter().position(is_name).unwrap_or(0)
+}
+
+/// Puts items into lines, each whole where a line has room for it.
+fn flow(
+    lines: &mut Vec<String>,
+    items: impl Iterator<Item = String>,
+    width: usize,
+    indent: &str,
+    hanging: &str,
+) {
+    let mut line = String::new();
+    for item in items {
+        let len = item.chars().count();
+        if !line.is_empty() && line.chars().count() + GAP.len() + len <= width {
+            line.push_str(GAP);
+            line.push_str(&item);
+            continue;
+        }
+        if !line.is_empty() {
+            lines.push(std::mem::take(&mut line));
+        }
+        line = format!("{indent}{item}");
+        if line.chars().count() > width {
+            let mut pieces = wrap(&line, width, hanging);
+            line = pieces.pop().unwrap_or_default();
+            lines.append(&mut pieces);
+        }
+    }
+    if !line.is_empty() {
+        lines.push(line);
+    }
+}
+
+/// A text in lines of at most `width` characters, broken after spaces where there are any, else after the signs that
+/// part names; a word without either stays whole. Lines after the first begin with `hanging`.
+pub fn wrap(text: &str, width: usize, hanging: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut rest: Vec<char> = text.chars().collect();
+    loop {
+        let indent = rest.iter().take_while(|c| **c == ' ').count();
+        if rest.len() <= width {
+            break;
+        }
+        let last = |is_end: &dyn Fn(char) -> bool| {
+            let ends = (indent..width.min(rest.len() - 1)).rev();
+            let mut ends = ends.filter(|at| is_end(rest[*at]));
+            ends.find(|at| at + 1 > indent + hanging.len().min(2))
+        };
+        // A space may also stand just behind the last character.
+        let at = if rest[width] == ' ' {
+            Some(width - 1)
+        } else {
+            last(&|c| c == ' ').or_else(|| last(&|c| BREAKS.contains(&c)))
+        };
+        let at = at.or_else(|| {
+            let next = rest.iter().enumerate().skip(width);
+            next.map(|(at, c)| (at, *c))
+                .find(|(_, c)| BREAKS.contains(c))
+                .map(|(at, _)| at)
+        });
+        let Some(at) = at.filter(|at| at + 1 < rest.len()) else {
+            break;
+        };
+        let tail = rest.split_off(at + 1);
+        lines.push(rest.iter().collect::<String>().trim_end().to_owned());
+        let tail: String = tail.into_iter().collect();
+        rest = format!("{hanging}{}", tail.trim_start()).chars().collect();
+    }
+    lines.push(rest.into_iter().collect::<String>().trim_end().to_owned());
+    lines
+}
+
+/// A name such as `optimizer=adam,learning_rate=0.01` by its parts: each key with its value.
+fn parts(name: &str) -> Option<Vec<(&str, &str)>> {
+    let mut parts = Vec::new();
+    let (mut depth, mut start) = (0_i32, 0);
+    for (at, c) in name.char_indices().chain([(name.len(), ',')]) {
+        match c {
+            '[' | '{' | '(' => depth += 1,
+            ']' | '}' | ')' => depth -= 1,
+            ',' if depth <= 0 || at == name.len() => {
+                parts.push(name[start..at].split_once('=')?);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    Some(parts)
+}
+
+/// Takes from the names of a column what all of them have in common; `without_keys` also their keys, which then stand in
+/// the head. Names of other forms stay as they are.
+fn shorten(columns: &mut Columns, at: usize, without_keys: bool) {
+    if columns.rows.len() < 2 {
+        return;
+    }
+    let all: Option<Vec<Vec<(&str, &str)>>> =
+        columns.rows.iter().map(|row| parts(row.get(at)?)).collect();
+    let Some(all) = all else { return };
+    let keys: Vec<&str> = all[0].iter().map(|(key, _)| *key).collect();
+    let same =
+        |names: &Vec<(&str, &str)>| names.iter().map(|(key, _)| *key).eq(keys.iter().copied());
+    if !all.iter().all(same) {
+        return;
+    }
+    let differs = |part: &usize| {
+        let values = all.iter().map(|names| names[*part].1);
+        values.collect::<BTreeSet<_>>().len() > 1
+    };
+    let kept: Vec<usize> = (0..keys.len()).filter(differs).collect();
+    if kept.is_empty() || !without_keys && kept.len() == keys.len() {
+        return;
+    }
+    let shown = |names: &Vec<(&str, &str)>| {
+        let shown = kept.iter().map(|part| match (names[*part], without_keys) {
+            ((_, value), true) => value.to_owned(),
+            ((key, value), false) => format!("{key}={value}"),
+        });
+        shown
+            .collect::<Vec<_>>()
+            .join(if without_keys { ", " } else { "," })
+    };
+    let names: Vec<String> = all.iter().map(shown).collect();
+    let head = without_keys.then(|| {
+        let keys: Vec<&str> = kept.iter().map(|part| keys[*part]).collect();
+        format!("{} ({})", columns.head[at], keys.join(", "))
+    });
+    for (row, name) in columns.rows.iter_mut().zip(names) {
+        row[at] = name;
+    }
+    if let Some(head) = head {
+        columns.head[at] = head;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn columns() -> Columns {
+        let row = |cells: [&str; 5]| cells.map(str::to_owned).to_vec();
+        Columns {
+            head: row(["#", "trial", "n", "valid/accuracy", "s/run"]),
+            rows: vec![
+                row([
+                    "1 tied",
+                    "batch=64,optimizer=adamw,rate=0.01",
+                    "3",
+                    "0.9824 ± 0.0032",
+                    "0.47",
+                ]),
+                row([
+                    "1 tied",
+                    "batch=64,optimizer=adam,rate=0.01",
+                    "3",
+                    "0.9824 ± 0.0043",
+                    "0.48",
+                ]),
+                row(["3", "batch=64,optimizer=sgd,rate=0.001", "2 of 3", "-", "-"]),
+            ],
+        }
+    }
+
+    fn at(width: u16) -> Fitted {
+        fit(columns(), Some(width), &["s/run"])
+    }
+
+    #[test]
+    fn names_lose_what_they_have_in_common_before_columns_go() {
+        insta::assert_snapshot!(fit(columns(), None, &[]).text, @r"
+        #       trial                               n       valid/accuracy   s/run
+        1 tied  batch=64,optimizer=adamw,rate=0.01  3       0.9824 ± 0.0032  0.47
+        1 tied  batch=64,optimizer=adam,rate=0.01   3       0.9824 ± 0.0043  0.48
+        3       batch=64,optimizer=sgd,rate=0.001   2 of 3  -                -
+        ");
+        insta::assert_snapshot!(at(74).text, @r"
+        #       trial                      n       valid/accuracy   s/run
+        1 tied  optimizer=adamw,rate=0.01  3       0.9824 ± 0.0032  0.47
+        1 tied  optimizer=adam,rate=0.01   3       0.9824 ± 0.0043  0.48
+        3       optimizer=sgd,rate=0.001   2 of 3  -                -
+        ");
+        insta::assert_snapshot!(at(64).text, @r"
+        #       trial (optimizer, rate)  n       valid/accuracy   s/run
+        1 tied  adamw, 0.01              3       0.9824 ± 0.0032  0.47
+        1 tied  adam, 0.01               3       0.9824 ± 0.0043  0.48
+        3       sgd, 0.001               2 of 3  -                -
+        ");
+        let narrow = at(60);
+        insta::assert_snapshot!(narrow.text, @r"
+        #       trial (optimizer, rate)  n       valid/accuracy
+        1 tied  adamw, 0.01              3       0.9824 ± 0.0032
+        1 tied  adam, 0.01               3       0.9824 ± 0.0043
+        3       sgd, 0.001               2 of 3  -
+        ");
+        assert_eq!(narrow.left_out, ["s/run"]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_set_row_by_row_and_nothing_is_cut() {
+        for width in [20, 30, 40, 50] {
+            let text = at(width).text;
+            let wide = text
+                .lines()
+                .filter(|line| line.chars().count() > width.into());
+            assert_eq!(wide.collect::<Vec<_>>(), Vec::<&str>::new(), "{text}");
+            assert!(!text.contains('…'), "{text}");
+            for number in ["0.9824 ± 0.0032", "0.9824 ± 0.0043", "2 of 3"] {
+                let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                assert!(joined.contains(number), "{number} in {text}");
+            }
+        }
+        insta::assert_snapshot!(at(40).text, @r"
+        1 tied  adamw, 0.01
+          n 3  valid/accuracy 0.9824 ± 0.0032
+        1 tied  adam, 0.01
+          n 3  valid/accuracy 0.9824 ± 0.0043
+        3  sgd, 0.001
+          n 2 of 3
+        ");
+    }
+
+    #[test]
+    fn lines_are_broken_at_spaces_and_names_at_their_parts() {
+        let lines = wrap("a note on `valid/accuracy` of all trials", 20, "  ");
+        assert_eq!(
+            lines,
+            ["a note on", "  `valid/accuracy`", "  of all trials"]
+        );
+        let lines = wrap("optimizer=adam,learning_rate=0.01", 20, "  ");
+        assert_eq!(lines, ["optimizer=adam,", "  learning_rate=0.01"]);
+        assert_eq!(wrap("unbreakable", 4, ""), ["unbreakable"]);
+        assert_eq!(wrap("", 4, ""), [""]);
+        for width in 1..40 {
+            let text = "names, such as a_b/c=1,d=[2, 3] and more ones ±0.01";
+            let all = wrap(text, width, " ").concat().replace(' ', "");
+            assert_eq!(all, text.replace(' ', ""), "{width}");
+        }
+    }
+}
