@@ -11,12 +11,14 @@
 pub mod cli;
 pub mod dispatch;
 pub mod error;
+pub mod model;
 pub mod ops;
 pub mod train;
 
 pub use error::Error;
+pub use model::Model;
 pub use runner_core::{
-    check, data, diagnostic, event, init, parity, plan, record, reproduce, spec, stamp,
+    check, data, diagnostic, event, init, parity, plan, predict, record, reproduce, spec, stamp,
 };
 pub use runner_report::{console, diff, export, report, serve};
 pub use runner_statistics as statistics;

@@ -21,6 +21,7 @@ pub mod manual;
 mod memory;
 mod output;
 mod parity;
+mod predict;
 mod prove;
 mod render;
 mod reproduce;
@@ -153,6 +154,8 @@ enum Verb {
     /// Write records for other programs: TensorBoard, MLflow, pandas, DuckDB
     #[command(subcommand)]
     Export(export::Form),
+    /// Predict from new data with the network of a run
+    Predict(predict::PredictArgs),
     /// Pack a run into one file that it can be reproduced from elsewhere
     Bundle(BundleArgs),
     /// Explain a table, a key, a layer, a metric or a class of failure of the experiment file
@@ -275,6 +278,7 @@ pub fn main() -> ExitCode {
         Verb::Serve(args) => serve::serve(&args, &mut output),
         Verb::Diff(args) => diff::diff(&args, &mut output),
         Verb::Export(form) => export::export(form, &mut output),
+        Verb::Predict(args) => predict::predict(&args, &mut output),
         Verb::Bundle(args) => bundle::bundle(&args, &mut output),
         Verb::Explain { topic } => explain::explain(topic.as_deref(), &mut output),
         Verb::Completions { shell } => manual::completions(shell, &mut output),

@@ -140,10 +140,10 @@ fn supports(backend: Backend, device: &Device, precision: Precision) -> bool {
 }
 
 /// Drivers may panic when they are asked for their devices; that is an answer too.
-fn quietly<T>(ask: impl FnOnce() -> T + std::panic::UnwindSafe) -> Result<T, String> {
+pub fn quietly<T>(ask: impl FnOnce() -> T) -> Result<T, String> {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
-    let answer = std::panic::catch_unwind(ask);
+    let answer = std::panic::catch_unwind(std::panic::AssertUnwindSafe(ask));
     std::panic::set_hook(hook);
     answer.map_err(|payload| super::panic_text(&*payload))
 }

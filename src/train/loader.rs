@@ -9,16 +9,14 @@ use std::thread::{self, JoinHandle};
 
 use burn::data::dataloader::{DataLoader, DataLoaderIterator, Progress};
 use burn::data::dataset::DatasetError;
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::Device;
 
 use super::fault::{Fault, Phase};
 use runner_core::data::order::{Purpose, permutation};
-use runner_core::data::{Moment, Served, Split, TargetValues, Values};
+use runner_core::data::{Moment, Served, Split};
 use runner_core::plan::{PieceSizes, RunPlan};
 use runner_core::spec::task::TaskKind;
 use runner_network::batch::Batch;
-use runner_network::targets::Targets;
-use runner_network::tensor::DynTensor;
 
 /// Batches that are gathered ahead.
 const STAGED: usize = 2;
@@ -227,24 +225,7 @@ impl Loader {
 
     /// Puts items on the device.
     fn batch(&self, items: Served) -> Batch {
-        let (num, device) = (items.num_items, &self.device);
-        let shape = [&[num], &*self.item_shape].concat();
-        let inputs = match items.values {
-            Values::Floats(values) => DynTensor::from_values(values, &shape, device),
-            Values::Tokens(tokens) => DynTensor::from_data(TensorData::new(tokens, shape), device),
-        };
-        let targets = match items.targets {
-            _ if self.is_autoencoding => Targets::Values(inputs.clone().flatten()),
-            TargetValues::Classes(classes) => {
-                let shape = [num, classes.len() / num];
-                Targets::Classes(Tensor::from_data(TensorData::new(classes, shape), device))
-            }
-            TargetValues::Floats(values) => {
-                let shape = [num, values.len() / num];
-                Targets::Values(Tensor::from_data(TensorData::new(values, shape), device))
-            }
-        };
-        Batch { inputs, targets }
+        Batch::new(items, &self.item_shape, self.is_autoencoding, &self.device)
     }
 }
 
@@ -410,6 +391,7 @@ impl DataLoaderIterator<Batch> for Batches<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use runner_core::data::{TargetValues, Values};
 
     fn piece(num_items: usize) -> Served {
         Served {

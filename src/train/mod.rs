@@ -131,8 +131,8 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     Fault::reach(job.fault.as_ref(), Phase::Loading);
     let loaded = data::load(&plan.data, &|_, _| {})
         .map_err(|e| Outcome::failed(FailureClass::Data, e.to_string()))?;
-    let encoder = &loaded.train.set().encoder;
-    if let Err(error) = write_json(&job.folder.transforms_json(), encoder) {
+    let transforms = data::Transforms::of(loaded.train.set());
+    if let Err(error) = write_json(&job.folder.transforms_json(), &transforms) {
         let message = format!("transforms.json cannot be written: {error}");
         return Err(Outcome::failed(FailureClass::Disk, message));
     }

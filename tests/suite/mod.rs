@@ -40,6 +40,7 @@ mod pictures;
 mod planning;
 mod plans;
 mod pooled;
+mod predict;
 mod recipe;
 mod refusals;
 mod remedies;

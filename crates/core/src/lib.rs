@@ -15,6 +15,7 @@ pub mod hash;
 pub mod init;
 pub mod parity;
 pub mod plan;
+pub mod predict;
 pub mod record;
 pub mod reproduce;
 pub mod spec;

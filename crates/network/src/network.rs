@@ -84,9 +84,14 @@ impl Network {
         })
     }
 
+    /// What the last layer gives for items, as [`item_losses`] takes it.
+    pub fn outputs(&self, inputs: DynTensor) -> Tensor<2> {
+        self.flat(self.graph.forward(inputs))
+    }
+
     /// What a batch gives.
     pub fn output(&self, batch: Batch) -> Output {
-        let outputs = self.flat(self.graph.forward(batch.inputs));
+        let outputs = self.outputs(batch.inputs);
         Output {
             losses: item_losses(&self.loss, outputs.clone(), &batch.targets),
             outputs,

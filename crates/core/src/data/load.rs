@@ -226,7 +226,7 @@ fn of_items(items: Items, official_test: Option<Items>, plan: &DataPlan) -> Spli
     };
     let set = Arc::new(Set {
         records,
-        encoder: Encoder { input, target },
+        encoder: Arc::new(Encoder { input, target }),
     });
     let split = |rows: Vec<u32>| Split::of_rows(set.clone(), rows);
     Splits {
@@ -284,7 +284,10 @@ impl Reading<'_> {
         let train_starts = starts(&mut assigned.train);
         let valid_starts = starts(&mut assigned.valid);
         let test_starts = starts(&mut assigned.test);
-        let set = Arc::new(Set { records, encoder });
+        let set = Arc::new(Set {
+            records,
+            encoder: Arc::new(encoder),
+        });
         let split = |rows: Vec<u32>, starts: Option<Vec<u32>>| match starts {
             Some(starts) => Split::of_windows(set.clone(), rows, starts),
             None => Split::of_rows(set.clone(), rows),
@@ -477,7 +480,10 @@ impl Reading<'_> {
                 .collect();
             (tokens, starts)
         });
-        let set = Arc::new(Set { records, encoder });
+        let set = Arc::new(Set {
+            records,
+            encoder: Arc::new(encoder),
+        });
         let [train, valid, test] =
             streams.map(|(tokens, starts)| Split::of_tokens(set.clone(), tokens, starts));
         Ok(Splits {

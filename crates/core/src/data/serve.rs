@@ -19,7 +19,7 @@ pub struct Set {
     /// The records of all splits.
     pub records: Records,
     /// What they become.
-    pub encoder: Encoder,
+    pub encoder: Arc<Encoder>,
 }
 
 /// The items of one split.

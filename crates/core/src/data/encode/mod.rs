@@ -10,7 +10,7 @@ pub use fit::{Fitting, array_scaling, fit};
 
 use serde::{Deserialize, Serialize};
 
-use super::records::{ColumnKind, Records};
+use super::records::{Column, ColumnKind, Records};
 use super::{InputPlan, TargetPlan};
 use crate::spec::data::WindowSpec;
 use tokenizer::Tokenizer;
@@ -225,6 +225,29 @@ impl Feature {
             Form::Numbers { fill, .. } => fill.len(),
             Form::OneHot { width, .. } => *width,
             Form::Ordinal { .. } => 1,
+        }
+    }
+
+    /// Whether it was fitted to such a column.
+    pub fn fits(&self, column: &Column) -> bool {
+        let names = match &column.kind {
+            ColumnKind::Categories { names } => Some(names.len()),
+            _ => None,
+        };
+        match (&self.form, names) {
+            (Form::Numbers { fill, scaling, .. }, None) => {
+                fill.len() == column.len() && (scaling.len() == 1 || scaling.len() == fill.len())
+            }
+            (
+                Form::OneHot {
+                    places,
+                    width,
+                    fill,
+                },
+                Some(num),
+            ) => places.len() == num && places.iter().chain([fill]).flatten().all(|at| at < width),
+            (Form::Ordinal { numbers, .. }, Some(num)) => numbers.len() == num,
+            _ => false,
         }
     }
 

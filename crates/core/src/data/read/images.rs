@@ -4,6 +4,7 @@
 
 mod decode;
 mod folder;
+pub mod incoming;
 pub mod layout;
 mod png;
 

@@ -4,7 +4,7 @@
 //! every system (`\r\n` becomes `\n`), so that the same text is the same data wherever it was saved.
 
 use std::fs;
-use std::io::{ErrorKind, Read};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +12,9 @@ use rayon::prelude::*;
 
 use super::{Watch, bad_item, open, parts, unreadable, unwritable};
 use crate::data::DataError;
-use crate::data::records::{Column, ColumnKind, Writer};
+use crate::data::incoming::{Id, Incoming, Origin, Raw, Take};
+use crate::data::read::tables::MAX_ROW;
+use crate::data::records::{Column, ColumnKind, Skipped, Writer};
 use crate::spec::data::FilesSpec;
 
 /// The column that texts are in.
@@ -78,6 +80,69 @@ pub fn read(files: &FilesSpec, writer: &mut Writer, watch: Watch<'_>) -> Result<
         0 => Err(none_left(writer)),
         _ => Ok(()),
     }
+}
+
+/// Shows each line of a new text file that is not blank as an item.
+pub(in crate::data) fn incoming(incoming: &Incoming<'_>, take: Take<'_>) -> Result<(), DataError> {
+    let path = incoming.path;
+    size(path)?;
+    let mut reader = BufReader::with_capacity(1 << 16, open(path)?);
+    let columns = &incoming.transforms.columns;
+    let mut number = 0;
+    let mut is_ended = false;
+    while !is_ended {
+        let mut writer = Writer::in_memory();
+        writer.begin(columns.clone());
+        let (mut origins, mut bad, mut bytes) = (Vec::new(), Vec::new(), 0);
+        while bytes < STEP && !is_ended {
+            let mut line = Vec::new();
+            let read = reader.by_ref().take(MAX_ROW).read_until(b'\n', &mut line);
+            let num = read.map_err(|e| broken(path, &e))? as u64;
+            is_ended = num == 0;
+            number += 1;
+            bytes += num;
+            if num == MAX_ROW {
+                return Err(DataError::new(format!(
+                    "`{}:{number}`: a line of more than {} MiB",
+                    path.display(),
+                    MAX_ROW >> 20
+                ))
+                .help("write a text on each line"));
+            }
+            let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line);
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            match std::str::from_utf8(line) {
+                Ok(text) => {
+                    // Memory takes all that it is given.
+                    let place = writer.text(text.trim_end_matches(['\r', '\n']));
+                    let _ = writer.push(&place.unwrap_or_default());
+                    origins.push(Origin {
+                        id: Id::Row(number),
+                        line: number,
+                        kept: Vec::new(),
+                        group: None,
+                    });
+                }
+                Err(e) => {
+                    let at = e.valid_up_to();
+                    let place = format!("`{}:{number}`", incoming.name());
+                    let reason = format!("byte {}: {} is not UTF-8", at + 1, hex(line[at]));
+                    bad.push((origins.len(), Skipped { place, reason }));
+                }
+            }
+        }
+        if !origins.is_empty() || !bad.is_empty() {
+            take(Raw {
+                records: writer.into_records(),
+                origins,
+                bad,
+                place: |shown, origin| format!("`{shown}:{}`", origin.line),
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// A file that is no text.

@@ -9,6 +9,7 @@
 
 mod element;
 mod idx;
+pub mod incoming;
 mod named;
 mod npy;
 mod npz;

@@ -279,7 +279,7 @@ pub(super) fn entries(folder: &Path) -> Result<Vec<Entry>, DataError> {
     Ok(entries.map(of_kind).collect())
 }
 
-fn is_picture(path: &Path) -> bool {
+pub(super) fn is_picture(path: &Path) -> bool {
     let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
     let mut known = ["png", "jpg", "jpeg"].into_iter();
     known.any(|name| extension.eq_ignore_ascii_case(name))

@@ -26,6 +26,8 @@ struct Encoded {
     is_padded: bool,
     /// What is not used need not be readable.
     is_ignored: bool,
+    /// Whether the names of categories are those that a run was trained on, and not those of the file that is read.
+    is_known: bool,
     codes: BTreeMap<String, i32>,
 }
 
@@ -66,6 +68,7 @@ impl Encoder {
                 };
                 Encoded {
                     is_ignored: ignore.contains(&column.name),
+                    is_known: false,
                     column,
                     start,
                     is_padded,
@@ -78,6 +81,15 @@ impl Encoder {
             columns,
             empty,
         }
+    }
+
+    /// For the columns that a run was trained on: a category that is not among theirs is one that it does not know.
+    pub fn of_known(columns: Vec<Decided>, ignore: &[String]) -> Self {
+        let mut encoder = Self::new(columns, ignore);
+        for column in &mut encoder.columns {
+            column.is_known = true;
+        }
+        encoder
     }
 
     /// The columns.
@@ -124,7 +136,10 @@ impl Encoded {
         match (&self.column.kind, cell) {
             (_, Cell::Missing) => {}
             (_, Cell::Wrong(reason)) => return Err(reason),
-            (ColumnKind::Numbers | ColumnKind::Whole, Cell::List(list)) => {
+            (
+                ColumnKind::Numbers | ColumnKind::Whole | ColumnKind::Bytes | ColumnKind::Doubles,
+                Cell::List(list),
+            ) if !self.column.shape.is_empty() => {
                 let out = &mut chunk.records[start..start + size];
                 self.encode_list(&list, out)?;
             }
@@ -132,6 +147,9 @@ impl Encoded {
             (ColumnKind::Categories { .. }, cell) => {
                 let text = cell.text().unwrap_or_default();
                 let Some(code) = self.codes.get(text.as_ref()) else {
+                    if self.is_known {
+                        return Err(unknown(&text, self.codes.keys()));
+                    }
                     return Err(format!("`{}` came while the file was read", shorten(&text)));
                 };
                 chunk.records[start..start + 4].copy_from_slice(&code.to_le_bytes());
@@ -151,44 +169,79 @@ impl Encoded {
 
     fn encode_list(&self, list: &List, out: &mut [u8]) -> Result<(), String> {
         let shape = &self.column.shape;
+        let size = self.column.kind.size();
         let is_shorter =
-            self.is_padded && list.shape.len() == 1 && list.values.len() <= out.len() / 4;
+            self.is_padded && list.shape.len() == 1 && list.values.len() <= out.len() / size;
         if list.shape != *shape && !is_shorter {
+            let others = if self.is_known {
+                "the run was trained on"
+            } else {
+                "most have"
+            };
             return Err(format!(
-                "a list of shape {:?}, where most have {shape:?}",
+                "a list of shape {:?}, where {others} {shape:?}",
                 list.shape
             ));
         }
-        let is_whole = self.column.kind == ColumnKind::Whole;
-        let (values, rest) = out.split_at_mut(4 * list.values.len());
-        for (out, value) in values.chunks_exact_mut(4).zip(&list.values) {
-            let bytes = match is_whole {
-                true if value.is_nan() => NO_NUMBER.to_le_bytes(),
-                true => (*value as i32).to_le_bytes(),
-                false => (*value as f32).to_le_bytes(),
-            };
-            out.copy_from_slice(&bytes);
-        }
-        if !is_whole
-            && let Some(large) = list
-                .values
-                .iter()
-                .find(|value| (**value as f32).is_infinite())
-        {
-            return Err(format!("{large:e} is too large for a number of 32 bits"));
+        let (values, rest) = out.split_at_mut(size * list.values.len());
+        for (out, value) in values.chunks_exact_mut(size).zip(&list.values) {
+            self.encode_value(*value, out)?;
         }
         // Numbers that are missing are NaN already.
-        if is_whole {
+        if self.column.kind == ColumnKind::Whole {
             for out in rest.chunks_exact_mut(4) {
                 out.copy_from_slice(&PADDING.to_le_bytes());
             }
         }
         Ok(())
     }
+
+    /// One number of a list.
+    fn encode_value(&self, value: f64, out: &mut [u8]) -> Result<(), String> {
+        match &self.column.kind {
+            ColumnKind::Bytes if value.fract() == 0.0 && (0.0..=255.0).contains(&value) => {
+                out[0] = value as u8;
+            }
+            ColumnKind::Bytes => return Err(format!("{value} is not a byte from 0 to 255")),
+            ColumnKind::Whole if value.is_nan() => out.copy_from_slice(&NO_NUMBER.to_le_bytes()),
+            ColumnKind::Whole if self.is_known && value.fract() != 0.0 => {
+                return Err(format!("{value} is not a whole number"));
+            }
+            ColumnKind::Whole => out.copy_from_slice(&(value as i32).to_le_bytes()),
+            _ if value.is_infinite() || value.abs() > f64::from(f32::MAX) => {
+                return Err(format!("{value:e} is too large for a number of 32 bits"));
+            }
+            ColumnKind::Doubles => out.copy_from_slice(&value.to_le_bytes()),
+            _ => out.copy_from_slice(&(value as f32).to_le_bytes()),
+        }
+        Ok(())
+    }
+}
+
+/// Says that a category is not one of those that a run was trained on.
+fn unknown<'a>(text: &str, known: impl Iterator<Item = &'a String> + Clone) -> String {
+    const SHOWN: usize = 8;
+    let num = known.clone().count();
+    let names: Vec<String> = known
+        .clone()
+        .take(SHOWN)
+        .map(|name| format!("`{}`", shorten(name)))
+        .collect();
+    let more = match num.saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let names: String = names.join(", ");
+    let meant = crate::diagnostic::nearest(text, known.map(String::as_str));
+    let meant = meant.map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+    format!(
+        "`{}` is not a category that the run was trained on: {names}{more}{meant}",
+        shorten(text)
+    )
 }
 
 /// The number that a cell stands for; NaN, which is a missing one, where it says so.
-fn number(cell: &Cell<'_>) -> Result<f64, String> {
+pub fn number(cell: &Cell<'_>) -> Result<f64, String> {
     let value = match cell {
         Cell::Missing | Cell::List(_) | Cell::Wrong(_) => f64::NAN,
         Cell::Whole(value) => *value as f64,

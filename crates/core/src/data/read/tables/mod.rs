@@ -16,6 +16,7 @@ mod csv;
 mod encode;
 mod ends;
 pub mod head;
+pub mod incoming;
 mod infer;
 mod json_lines;
 mod number;
@@ -42,6 +43,7 @@ use cell::{Cell, Cells};
 use encode::Encoder;
 use ends::Ends;
 use infer::Columns;
+pub use source::MAX_ROW;
 use writing::Writing;
 
 /// Rows that are read before they are parsed together.

@@ -1,0 +1,449 @@
+//! New data for a trained network: files that are read by the columns of the run's data, a piece at a time, and brought
+//! into form by the transforms that the run saved.
+//!
+//! Nothing is fitted to new data and no column is guessed. Memory holds a piece of some MiB, whatever the size of the
+//! file. Every item keeps what it is known by in its file: the number of its row, or its name.
+
+mod source;
+mod windows;
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::encode::{Encoder, InputEncoder, TargetEncoder};
+use super::read::{arrays, images, magic, tables, text};
+use super::records::{Records, Skipped};
+use super::serve::{Set, Split};
+use super::{DataError, DataPlan, Dataset, Transforms};
+use crate::spec::data::{DataKind, FilesSpec, Missing};
+pub use source::kind_of;
+use windows::Windows;
+
+/// New data, and how it is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Incoming<'a> {
+    /// What the run saved of its data.
+    pub transforms: &'a Transforms,
+    /// What the run was trained on: new files are written as its files were, unless they are of another type.
+    pub plan: &'a DataPlan,
+    /// The file or the folder.
+    pub path: &'a Path,
+    /// What messages call the file, where `path` is a copy of it.
+    pub shown: Option<&'a str>,
+    /// The type of the files; found out when not given.
+    pub kind: Option<DataKind>,
+    /// The file or folder of targets, where they are not beside the inputs.
+    pub targets: Option<&'a Path>,
+    /// Whether targets are read.
+    pub has_targets: bool,
+    /// Whether items that cannot be used are left out, instead of refused.
+    pub skips_bad: bool,
+    /// Columns of a table that are handed through as text.
+    pub keep: &'a [String],
+    /// Columns of a table that are neither inputs nor targets.
+    pub ignore: &'a [String],
+}
+
+/// Some items in the order of their file.
+#[derive(Debug)]
+pub struct Piece {
+    /// The items.
+    pub split: Split,
+    /// What each is known by: the number of its row or item from 1, or the name of its file.
+    pub ids: Vec<String>,
+    /// What was asked to be handed through of each.
+    pub kept: Vec<Vec<String>>,
+    /// Items that were left out since the last piece.
+    pub skipped: Vec<Skipped>,
+}
+
+/// Where a record comes from.
+#[derive(Clone, Debug)]
+pub(in crate::data) struct Origin {
+    /// What it is known by.
+    pub id: Id,
+    /// Where it is, in words.
+    pub line: u64,
+    /// What is handed through.
+    pub kept: Vec<String>,
+    /// What it is grouped by.
+    pub group: Option<String>,
+}
+
+/// What an item is known by.
+#[derive(Clone, Debug)]
+pub(in crate::data) enum Id {
+    /// The number of its row, from 1.
+    Row(u64),
+    /// The name of its file.
+    File(String),
+}
+
+/// Records as they were read.
+pub(in crate::data) struct Raw {
+    /// The records.
+    pub records: Records,
+    /// Where each comes from.
+    pub origins: Vec<Origin>,
+    /// Items that could not be decoded, with the number of records before each.
+    pub bad: Vec<(usize, Skipped)>,
+    /// The place of an item in words.
+    pub place: fn(&str, &Origin) -> String,
+}
+
+/// What takes records as they are read.
+pub(in crate::data) type Take<'a> = &'a mut dyn FnMut(Raw) -> Result<(), DataError>;
+
+impl<'a> Incoming<'a> {
+    /// A file that is read as the run's own files were.
+    pub fn new(transforms: &'a Transforms, plan: &'a DataPlan, path: &'a Path) -> Self {
+        Self {
+            transforms,
+            plan,
+            path,
+            shown: None,
+            kind: None,
+            targets: None,
+            has_targets: false,
+            skips_bad: false,
+            keep: &[],
+            ignore: &[],
+        }
+    }
+
+    /// Reads all items; `see` is shown one piece after the other, and may end the reading.
+    pub fn read(&self, see: &mut dyn FnMut(Piece) -> ControlFlow<()>) -> Result<(), DataError> {
+        let mut pieces = Pieces::new(self);
+        let mut is_ended = false;
+        let mut num_items = 0;
+        let mut take = |raw: Raw| {
+            let piece = pieces.piece(raw)?;
+            num_items += piece.split.num_items();
+            if see(piece).is_break() {
+                is_ended = true;
+                // Only an error ends a reader before the end of its file.
+                return Err(DataError::new("the reading was ended"));
+            }
+            Ok(())
+        };
+        let read = self.read_raw(&mut take);
+        match read {
+            Err(_) if is_ended => Ok(()),
+            Err(error) => Err(self.renamed(error)),
+            Ok(()) if num_items == 0 => Err(self.renamed(pieces.nothing_left())),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// The same for rows that are JSON objects, a text each, instead of a file: [`Incoming::path`] only names them.
+    pub fn read_objects(&self, objects: &[&str]) -> Result<Piece, DataError> {
+        let mut pieces = Pieces::new(self);
+        let mut piece = None;
+        let mut take = |raw: Raw| {
+            piece = Some(pieces.piece(raw)?);
+            Ok(())
+        };
+        let read = tables::incoming::of_objects(self, objects, &mut take);
+        read.map_err(|error| self.renamed(error))?;
+        piece.ok_or_else(|| pieces.nothing_left())
+    }
+
+    fn read_raw(&self, take: Take<'_>) -> Result<(), DataError> {
+        let kind = source::kind(self)?;
+        let files = self.files(kind);
+        if kind != DataKind::ImageFolder {
+            magic::check(self.path, kind)?;
+        }
+        match kind {
+            DataKind::Csv | DataKind::JsonLines | DataKind::Parquet => {
+                tables::incoming::read(self, &files, take)
+            }
+            DataKind::Npy | DataKind::Idx => arrays::incoming::read(self, kind, take),
+            DataKind::ImageFolder => images::incoming::read(self, take),
+            _ => text::incoming(self, take),
+        }
+    }
+
+    /// How files of a type are read: as those of the run, where they are of its type.
+    fn files(&self, kind: DataKind) -> FilesSpec {
+        let path = self.path.display().to_string();
+        let usual = FilesSpec::usual(kind, path.clone());
+        match self.trained_on() {
+            Some(files) if files.kind() == kind => FilesSpec {
+                format: source::dialect(self.path, files.format.clone()),
+                roles: files.roles.clone(),
+                ..usual
+            },
+            Some(files) => FilesSpec {
+                format: source::dialect(self.path, usual.format.clone()),
+                roles: files.roles.clone(),
+                ..usual
+            },
+            None => FilesSpec {
+                format: source::dialect(self.path, usual.format.clone()),
+                ..usual
+            },
+        }
+    }
+
+    /// The type of the files that the run was trained on, if it was trained on files.
+    pub fn kind_of_run(&self) -> Option<DataKind> {
+        self.trained_on().map(FilesSpec::kind)
+    }
+
+    /// The files that the run was trained on, if it was trained on files.
+    pub(in crate::data) fn trained_on(&self) -> Option<&'a FilesSpec> {
+        match &self.plan.dataset {
+            Dataset::Files { files, .. } => Some(files),
+            _ => None,
+        }
+    }
+
+    /// The columns that are read.
+    pub(in crate::data) fn used(&self) -> Vec<usize> {
+        let mut used = self.transforms.inputs();
+        if self.has_targets {
+            used.extend(self.transforms.target.columns());
+        }
+        used
+    }
+
+    /// What a value of the network's array is worth in units of the data, where the data is inside the binary: its
+    /// bytes stand for centimetres, or for shades from 0 to 1.
+    pub(in crate::data) fn unit(&self) -> Option<f64> {
+        match (&self.plan.dataset, &self.transforms.input) {
+            (Dataset::Iris | Dataset::Digits { .. }, InputEncoder::Array { unit, .. }) => {
+                Some(f64::from(*unit))
+            }
+            _ => None,
+        }
+    }
+
+    /// What messages call the file.
+    pub(in crate::data) fn name(&self) -> String {
+        self.shown
+            .map_or_else(|| self.path.display().to_string(), str::to_owned)
+    }
+
+    /// An error about the file by the name that the user knows it by.
+    fn renamed(&self, mut error: DataError) -> DataError {
+        // Keys of an experiment file say nothing of new data.
+        error.key = String::new();
+        error.helps.retain(|help| !help.contains("under `[data]`"));
+        let Some(shown) = self.shown else {
+            return error;
+        };
+        let path = self.path.display().to_string();
+        let mut texts: Vec<&mut String> = vec![&mut error.message];
+        texts.extend(error.notes.iter_mut().chain(&mut error.helps));
+        for text in texts {
+            *text = text
+                .replace(&format!("`{path}`"), shown)
+                .replace(&path, shown);
+        }
+        error
+    }
+}
+
+/// From records as they were read to items.
+struct Pieces<'a> {
+    incoming: &'a Incoming<'a>,
+    encoder: Arc<Encoder>,
+    /// Columns of which an item needs a value.
+    needed: Vec<usize>,
+    windows: Option<Windows>,
+    num_skipped: usize,
+    first_skipped: Option<Skipped>,
+}
+
+impl<'a> Pieces<'a> {
+    fn new(incoming: &'a Incoming<'a>) -> Self {
+        let transforms = incoming.transforms;
+        let roles = incoming.trained_on().map(|files| &files.roles);
+        let is_needed = |at: &usize| {
+            let name = &transforms.columns[*at].name;
+            let policy = roles.map_or(Missing::Refuse, |roles| roles.missing_of(name));
+            // What was left out of the training cannot be left out of new data without a word.
+            matches!(policy, Missing::Refuse | Missing::Drop)
+        };
+        let inputs = transforms.inputs();
+        let mut needed: Vec<usize> = inputs.into_iter().filter(is_needed).collect();
+        if incoming.has_targets {
+            needed.extend(transforms.target.columns());
+        }
+        let window = match &transforms.input {
+            InputEncoder::Features { window, .. } => window.clone(),
+            _ => None,
+        };
+        Self {
+            encoder: Arc::new(transforms.encoder(incoming.has_targets)),
+            windows: window.map(|window| Windows::new(window, incoming.has_targets)),
+            needed,
+            incoming,
+            num_skipped: 0,
+            first_skipped: None,
+        }
+    }
+
+    fn piece(&mut self, raw: Raw) -> Result<Piece, DataError> {
+        let Raw {
+            records,
+            origins,
+            bad,
+            place,
+        } = raw;
+        let shown = self.incoming.name();
+        let mut skipped = Vec::new();
+        let mut breaks: Vec<usize> = bad.iter().map(|(before, _)| *before).collect();
+        let mut bad = bad.into_iter().peekable();
+        let mut rows = Vec::with_capacity(records.len());
+        for (row, origin) in origins.iter().enumerate() {
+            while let Some((_, wrong)) = bad.next_if(|(before, _)| *before <= row) {
+                self.refuse_or_skip(wrong, &mut skipped)?;
+            }
+            match self.wrong(&records, row) {
+                None => rows.push(row as u32),
+                Some(reason) => {
+                    breaks.extend([row, row + 1]);
+                    let place = place(&shown, origin);
+                    self.refuse_or_skip(Skipped { place, reason }, &mut skipped)?;
+                }
+            }
+        }
+        for (_, wrong) in bad {
+            self.refuse_or_skip(wrong, &mut skipped)?;
+        }
+        let encoder = self.encoder.clone();
+        if let Some(windows) = &mut self.windows {
+            let (split, ids, kept) = windows.items(records, origins, &rows, &breaks, encoder);
+            return Ok(Piece {
+                split,
+                ids,
+                kept,
+                skipped,
+            });
+        }
+        let set = Arc::new(Set { records, encoder });
+        let mut ids = Vec::with_capacity(rows.len());
+        let mut kept = Vec::with_capacity(rows.len());
+        let mut good = rows.iter().peekable();
+        for (row, origin) in origins.into_iter().enumerate() {
+            if good.next_if(|at| **at as usize == row).is_some() {
+                ids.push(origin.id.show());
+                kept.push(origin.kept);
+            }
+        }
+        Ok(Piece {
+            split: Split::of_rows(set, rows),
+            ids,
+            kept,
+            skipped,
+        })
+    }
+
+    fn refuse_or_skip(
+        &mut self,
+        wrong: Skipped,
+        skipped: &mut Vec<Skipped>,
+    ) -> Result<(), DataError> {
+        if !self.incoming.skips_bad {
+            return Err(DataError::new(wrong.show())
+                .help("correct it, or pass `--on-bad-item skip` to leave such items out"));
+        }
+        self.num_skipped += 1;
+        if self.first_skipped.is_none() {
+            self.first_skipped = Some(wrong.clone());
+        }
+        skipped.push(wrong);
+        Ok(())
+    }
+
+    /// Why a record cannot be given to the network, if it cannot.
+    fn wrong(&self, records: &Records, row: usize) -> Option<String> {
+        for at in &self.needed {
+            if records.lacks(row, *at) {
+                let column = &records.columns()[*at];
+                return Some(if column.shape.is_empty() {
+                    format!("column `{}` has no value", column.name)
+                } else {
+                    format!("`{}` holds a number that is missing or NaN", column.name)
+                });
+            }
+        }
+        if let InputEncoder::Tokens {
+            column,
+            vocabulary,
+            shift,
+            ..
+        } = &self.encoder.input
+        {
+            let (low, high) = (-f64::from(*shift), *vocabulary as f64 - f64::from(*shift));
+            let mut wrong = None;
+            records.numbers(row, *column, |token| {
+                if !(low..high).contains(&token) {
+                    wrong = wrong.or(Some(token));
+                }
+            });
+            if let Some(token) = wrong {
+                let last = high - 1.0;
+                return Some(format!(
+                    "the token {token} is not one of those that the run was trained on, {low} to {last}"
+                ));
+            }
+        }
+        let (column, num_classes) = match &self.encoder.target {
+            TargetEncoder::Class {
+                column,
+                num_classes,
+            }
+            | TargetEncoder::Classes {
+                column,
+                num_classes,
+                ..
+            } => (*column, *num_classes),
+            _ => return None,
+        };
+        let mut wrong = None;
+        records.numbers(row, column, |class| {
+            if class.is_nan() || class < -1.0 || class >= num_classes as f64 {
+                wrong = wrong.or(Some(class));
+            }
+        });
+        wrong.map(|class| {
+            let last = num_classes - 1;
+            format!(
+                "the class {class} is not one of those that the run was trained on, 0 to {last}"
+            )
+        })
+    }
+
+    /// Nothing is left to give to the network.
+    fn nothing_left(&self) -> DataError {
+        let name = self.incoming.name();
+        match (&self.first_skipped, &self.windows) {
+            (Some(first), _) => DataError::new(format!(
+                "none of the {} of {name} can be used",
+                crate::diagnostic::counted(self.num_skipped, "item")
+            ))
+            .note(first.show())
+            .help("correct the file, or name another one"),
+            (None, Some(windows)) => DataError::new(format!(
+                "{name} has too few rows: an item is a window of {} rows that follow each other",
+                windows.num_rows()
+            ))
+            .help("give a file with more rows"),
+            (None, None) => DataError::new(format!("{name} has no items"))
+                .help("give a file with a row for each item"),
+        }
+    }
+}
+
+impl Id {
+    fn show(self) -> String {
+        match self {
+            Id::Row(number) => number.to_string(),
+            Id::File(name) => name,
+        }
+    }
+}

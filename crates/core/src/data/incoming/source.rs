@@ -1,0 +1,120 @@
+//! What type new files are of.
+
+use std::path::Path;
+
+use super::Incoming;
+use crate::data::DataError;
+use crate::data::encode::InputEncoder;
+use crate::data::read::unreadable;
+use crate::spec::data::{DataKind, Format};
+use crate::spec::section::Choice;
+
+/// The type that a name says, if it says one.
+pub fn kind_of(path: &Path) -> Option<DataKind> {
+    let name = path.file_name()?.to_string_lossy().to_lowercase();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    if name.ends_with("-ubyte") {
+        return Some(DataKind::Idx);
+    }
+    Some(match name.rsplit_once('.')?.1 {
+        "csv" | "tsv" | "tab" => DataKind::Csv,
+        "jsonl" | "ndjson" | "json" => DataKind::JsonLines,
+        "parquet" | "pq" => DataKind::Parquet,
+        "npy" => DataKind::Npy,
+        "npz" => DataKind::Npz,
+        "safetensors" => DataKind::Safetensors,
+        "idx" => DataKind::Idx,
+        "png" | "jpg" | "jpeg" => DataKind::ImageFolder,
+        "txt" | "text" | "md" => DataKind::Text,
+        _ => return None,
+    })
+}
+
+/// The type of new data: as it is given, as the name says, or as that of the run.
+pub(super) fn kind(incoming: &Incoming<'_>) -> Result<DataKind, DataError> {
+    let path = incoming.path;
+    let metadata = std::fs::metadata(path).map_err(|e| unreadable(path, &e))?;
+    let of_run = incoming.trained_on().map(|files| files.kind());
+    let kind = if metadata.is_dir() {
+        Some(DataKind::ImageFolder)
+    } else {
+        incoming.kind.or_else(|| kind_of(path)).or(of_run)
+    };
+    let kind = kind.unwrap_or(match &incoming.transforms.input {
+        InputEncoder::Text { .. } | InputEncoder::Stream { .. } => DataKind::Text,
+        _ => DataKind::Csv,
+    });
+    refuse_unfit(incoming, kind)?;
+    Ok(kind)
+}
+
+/// Refuses a type that the network's items cannot come from.
+fn refuse_unfit(incoming: &Incoming<'_>, kind: DataKind) -> Result<(), DataError> {
+    let (name, transforms) = (incoming.name(), incoming.transforms);
+    let array = transforms.array();
+    let fits = match kind {
+        DataKind::Csv | DataKind::JsonLines | DataKind::Parquet => true,
+        DataKind::Npy | DataKind::Idx => array.is_some(),
+        DataKind::ImageFolder => {
+            array.is_some_and(|(_, column)| matches!(column.shape[..], [1 | 3, _, _]))
+        }
+        DataKind::Text => matches!(
+            transforms.input,
+            InputEncoder::Text { .. } | InputEncoder::Stream { .. }
+        ),
+        _ => false,
+    };
+    if fits {
+        return Ok(());
+    }
+    let inputs: Vec<String> = transforms
+        .inputs()
+        .into_iter()
+        .take(8)
+        .map(|at| format!("`{}`", transforms.columns[at].name))
+        .collect();
+    let takes = match (&transforms.input, array) {
+        (_, Some((_, column))) => format!("arrays of shape {:?}", column.shape),
+        (InputEncoder::Features { features, .. }, _) if features.len() > inputs.len() => {
+            format!("{} columns: {}, …", features.len(), inputs.join(", "))
+        }
+        (InputEncoder::Text { .. } | InputEncoder::Stream { .. }, _) => "texts".to_owned(),
+        _ => format!("the columns {}", inputs.join(", ")),
+    };
+    let help = match array {
+        Some((_, column)) if matches!(column.shape[..], [1 | 3, _, _]) => {
+            "give a `.npy` file, or images (`.png`, `.jpg`) or a folder of them"
+        }
+        Some(_) => "give a `.npy` file with the items as its first dimension, or a table",
+        None if takes == "texts" => "give a text file with a text on each line, or a table",
+        None => "give a table: `.csv`, `.jsonl` or `.parquet`",
+    };
+    let what = match kind {
+        DataKind::ImageFolder => "images".to_owned(),
+        kind => format!("`{}`", kind.name()),
+    };
+    Err(DataError::new(format!(
+        "{name} is read as {what}, and the run was trained on {takes}"
+    ))
+    .help(help))
+}
+
+/// How a table is written, where its name says another separator.
+pub(super) fn dialect(path: &Path, format: Format) -> Format {
+    let name = path.to_string_lossy().to_lowercase();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    match format {
+        Format::Csv {
+            header,
+            missing_values,
+            rows,
+            ..
+        } if name.ends_with(".tsv") || name.ends_with(".tab") => Format::Csv {
+            delimiter: '\t',
+            header,
+            missing_values,
+            rows,
+        },
+        other => other,
+    }
+}

@@ -1,0 +1,128 @@
+//! Windows of rows that follow each other, across the pieces of a file.
+
+use std::sync::Arc;
+
+use super::Id;
+use super::Origin;
+use crate::data::encode::Encoder;
+use crate::data::records::{Records, Writer};
+use crate::data::serve::{Set, Split};
+use crate::spec::data::WindowSpec;
+
+/// What is carried over from one piece to the next.
+pub(super) struct Windows {
+    window: WindowSpec,
+    has_targets: bool,
+    /// The last records, one behind the other.
+    carried: Vec<u8>,
+    origins: Vec<Origin>,
+    /// The stretch of each: rows of one follow each other.
+    stretches: Vec<u64>,
+    stretch: u64,
+}
+
+impl Windows {
+    pub fn new(window: WindowSpec, has_targets: bool) -> Self {
+        Self {
+            window,
+            has_targets,
+            carried: Vec::new(),
+            origins: Vec::new(),
+            stretches: Vec::new(),
+            stretch: 0,
+        }
+    }
+
+    /// Rows that a window takes, with the one of its target where targets are read.
+    pub fn num_rows(&self) -> usize {
+        let ahead = if self.has_targets {
+            self.window.horizon
+        } else {
+            0
+        };
+        self.window.length + ahead
+    }
+
+    /// The windows that end in new records: one for each row that has enough rows before it. `rows` are the records
+    /// that can be used, and `breaks` those before which the series is broken.
+    pub fn items(
+        &mut self,
+        records: Records,
+        origins: Vec<Origin>,
+        rows: &[u32],
+        breaks: &[usize],
+        encoder: Arc<Encoder>,
+    ) -> (Split, Vec<String>, Vec<Vec<String>>) {
+        let before = self.origins.len();
+        let (joined, new) = self.join(&records, origins, rows, breaks);
+        let reach = self.num_rows();
+        let (mut starts, mut ids, mut kept) = (Vec::new(), Vec::new(), Vec::new());
+        let num = new.len();
+        for start in 0..(num + 1).saturating_sub(reach) {
+            let last = start + reach - 1;
+            // Those that end in what was carried over were there before.
+            if last < before || self.stretches[start] != self.stretches[last] {
+                continue;
+            }
+            let origin = &new[start + self.window.length - 1];
+            starts.push(start as u32);
+            ids.push(match &origin.id {
+                // The row that the prediction is of.
+                Id::Row(row) => (row + self.window.horizon as u64).to_string(),
+                Id::File(name) => name.clone(),
+            });
+            kept.push(origin.kept.clone());
+        }
+        self.carry(&joined, new, reach - 1);
+        let set = Arc::new(Set {
+            records: joined,
+            encoder,
+        });
+        let all = (0..num as u32).collect();
+        (Split::of_windows(set, all, starts), ids, kept)
+    }
+
+    /// What was carried over with the usable ones of the new records behind it.
+    fn join(
+        &mut self,
+        records: &Records,
+        origins: Vec<Origin>,
+        rows: &[u32],
+        breaks: &[usize],
+    ) -> (Records, Vec<Origin>) {
+        let mut writer = Writer::in_memory();
+        writer.begin(records.columns().to_vec());
+        // Memory takes all that it is given.
+        let _ = writer.push(&self.carried);
+        let mut joined = std::mem::take(&mut self.origins);
+        let mut last: Option<usize> = None;
+        for (row, origin) in origins.into_iter().enumerate() {
+            if rows.binary_search(&(row as u32)).is_err() {
+                continue;
+            }
+            let from = last.map_or(0, |last| last + 1);
+            let is_broken = breaks.iter().any(|at| (from..=row).contains(at));
+            let is_other = joined
+                .last()
+                .is_some_and(|before: &Origin| before.group != origin.group);
+            if is_broken || is_other {
+                self.stretch += 1;
+            }
+            let _ = writer.push(records.record(row..row + 1));
+            self.stretches.push(self.stretch);
+            joined.push(origin);
+            last = Some(row);
+        }
+        if breaks.iter().any(|at| *at > last.map_or(0, |last| last)) {
+            self.stretch += 1;
+        }
+        (writer.into_records(), joined)
+    }
+
+    fn carry(&mut self, joined: &Records, origins: Vec<Origin>, num: usize) {
+        let from = origins.len().saturating_sub(num);
+        self.carried = joined.record(from..origins.len()).to_vec();
+        self.stretches.drain(..from);
+        self.origins = origins.into_iter().skip(from).collect();
+    }
+}

@@ -1,0 +1,309 @@
+//! Arrays of new items, by the array that a run was trained on.
+
+use std::path::Path;
+
+use super::element::Layout;
+use super::{Array, Open, damaged, idx, npy, wrong_length};
+use crate::data::DataError;
+use crate::data::incoming::{Id, Incoming, Origin, Raw, Take};
+use crate::data::records::{self, Column, ColumnKind, NO_NUMBER, Skipped, Writer};
+use crate::diagnostic::counted;
+use crate::spec::data::DataKind;
+use crate::spec::document::plain_io_error;
+
+/// Bytes of values that are read at once.
+const PIECE: usize = 4 << 20;
+
+/// Reads the array of inputs, with that of targets beside it.
+pub(in crate::data) fn read(
+    incoming: &Incoming<'_>,
+    kind: DataKind,
+    take: Take<'_>,
+) -> Result<(), DataError> {
+    let transforms = incoming.transforms;
+    let Some((at, column)) = transforms.array() else {
+        return Err(DataError::new("the run was not trained on arrays"));
+    };
+    let open: Open = if kind == DataKind::Idx {
+        idx::open
+    } else {
+        npy::open
+    };
+    let mut columns = transforms.columns.clone();
+    if incoming.unit().is_some() {
+        columns[at].kind = ColumnKind::Numbers;
+    }
+    let input = Values::open(incoming.path, open, column, false, &columns[at].kind)?;
+    let mut streams = vec![(at, input)];
+    if incoming.has_targets {
+        let (path, at) = match (incoming.targets, &transforms.target.columns()[..]) {
+            (_, []) => (None, 0),
+            (Some(path), [at]) => (Some(path), *at),
+            _ => {
+                return Err(
+                    DataError::new(format!("{} has no targets", incoming.name()))
+                        .help("name the array of targets with `--targets FILE`"),
+                );
+            }
+        };
+        if let Some(path) = path {
+            let open: Open = match crate::data::incoming::kind_of(path) {
+                Some(DataKind::Idx) => idx::open,
+                _ => npy::open,
+            };
+            let target = &transforms.columns[at];
+            streams.push((at, Values::open(path, open, target, true, &target.kind)?));
+        }
+    }
+    if let [(_, inputs), (_, targets)] = &streams[..]
+        && inputs.num != targets.num
+    {
+        return Err(DataError::new(format!(
+            "there are {} in {} and {} in {}",
+            counted(inputs.num, "input"),
+            inputs.array.place,
+            counted(targets.num, "target"),
+            targets.array.place
+        ))
+        .help("give files whose arrays have the same first dimension"));
+    }
+    pump(incoming, columns, streams, take)
+}
+
+fn pump(
+    incoming: &Incoming<'_>,
+    columns: Vec<Column>,
+    mut streams: Vec<(usize, Values)>,
+    take: Take<'_>,
+) -> Result<(), DataError> {
+    let num = streams[0].1.num;
+    let size: usize = streams.iter().map(|(_, values)| values.size).sum();
+    let empty = empty(&columns);
+    let starts = starts(&columns);
+    let mut done = 0;
+    while done < num {
+        let piece = (PIECE / (size + empty.len()).max(1)).max(1).min(num - done);
+        for (_, values) in &mut streams {
+            values.take(piece)?;
+        }
+        let mut writer = Writer::in_memory();
+        writer.begin(columns.clone());
+        let (mut origins, mut bad) = (Vec::with_capacity(piece), Vec::new());
+        let mut record = empty.clone();
+        for item in 0..piece {
+            let number = (done + item) as u64;
+            let written = streams.iter().try_for_each(|(at, values)| {
+                let len = columns[*at].len() * columns[*at].kind.size();
+                let out = &mut record[starts[*at]..starts[*at] + len];
+                let unit = incoming.unit().filter(|_| !values.is_target);
+                let written = values.convert(item, &columns[*at].kind, unit, out);
+                written.map_err(|reason| (values.array.place.clone(), reason))
+            });
+            match written {
+                Ok(()) => {
+                    // Memory takes all that it is given.
+                    let _ = writer.push(&record);
+                    origins.push(Origin {
+                        id: Id::Row(number + 1),
+                        line: number,
+                        kept: Vec::new(),
+                        group: None,
+                    });
+                }
+                Err((place, reason)) => {
+                    let place = format!("{place}, item {number}");
+                    bad.push((origins.len(), Skipped { place, reason }));
+                }
+            }
+        }
+        take(Raw {
+            records: writer.into_records(),
+            origins,
+            bad,
+            place: |shown, origin| format!("`{shown}`, item {}", origin.line),
+        })?;
+        done += piece;
+    }
+    for (_, values) in &mut streams {
+        values.check_end()?;
+    }
+    Ok(())
+}
+
+/// A record in which nothing is set.
+fn empty(columns: &[Column]) -> Vec<u8> {
+    let size = |column: &Column| column.len() * column.kind.size();
+    vec![0; columns.iter().map(size).sum()]
+}
+
+/// Where each column begins in a record.
+fn starts(columns: &[Column]) -> Vec<usize> {
+    let mut at = 0;
+    let start = |column: &Column| {
+        let start = at;
+        at += column.len() * column.kind.size();
+        start
+    };
+    columns.iter().map(start).collect()
+}
+
+/// The values of one array.
+struct Values {
+    array: Array<'static>,
+    is_target: bool,
+    num: usize,
+    /// Bytes of an item in the file.
+    size: usize,
+    /// Items that were read.
+    done: usize,
+    raw: Vec<u8>,
+}
+
+impl Values {
+    fn open(
+        path: &Path,
+        open: Open,
+        column: &Column,
+        is_target: bool,
+        kind: &ColumnKind,
+    ) -> Result<Self, DataError> {
+        let mut array = open(path, is_target)?;
+        let of_one = |shape: &[usize]| {
+            // A class for each item may be a column of its own.
+            shape == column.shape || (column.len() == 1 && matches!(shape, [] | [1]))
+        };
+        let shape = array.shape.clone();
+        let num = match shape.split_first() {
+            Some((num, rest)) if of_one(rest) => *num,
+            // One item that has no dimension for the items.
+            _ if !column.shape.is_empty() && shape == column.shape => {
+                array.shape.insert(0, 1);
+                1
+            }
+            _ => {
+                return Err(DataError::new(format!(
+                    "{} has the shape {shape:?}, and the network takes items of shape {:?}",
+                    array.place, column.shape
+                ))
+                .help(format!(
+                    "save an array of shape (N, {}), with the items as its first dimension",
+                    column
+                        .shape
+                        .iter()
+                        .map(usize::to_string)
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                )));
+            }
+        };
+        if num == 0 {
+            return Err(DataError::new(format!("{} holds no items", array.place))
+                .help("save an array whose first dimension is that of the items"));
+        }
+        let own = array.layout.element.kind(is_target);
+        let fits = match (kind, &own) {
+            (kind, own) if kind == own => true,
+            (ColumnKind::Numbers | ColumnKind::Doubles, _) => true,
+            (ColumnKind::Whole, ColumnKind::Bytes) | (ColumnKind::Bytes, ColumnKind::Whole) => true,
+            (ColumnKind::Categories { .. }, ColumnKind::Whole) => true,
+            _ => false,
+        };
+        if !fits {
+            return Err(DataError::new(format!(
+                "{} holds {}, and the run was trained on {}",
+                array.place,
+                own.show(),
+                kind.show()
+            ))
+            .help(match kind {
+                ColumnKind::Bytes => {
+                    "save it as bytes from 0 to 255, such as with `x.astype(np.uint8)`"
+                }
+                _ => "save it as whole numbers, such as with `x.astype(np.int32)`",
+            }));
+        }
+        Ok(Self {
+            size: array.item_size().unwrap_or(0),
+            array,
+            is_target,
+            num,
+            done: 0,
+            raw: Vec::new(),
+        })
+    }
+
+    fn take(&mut self, num: usize) -> Result<(), DataError> {
+        use std::io::Read;
+        let expected = num * self.size;
+        self.raw.clear();
+        let result = (&mut self.array.data)
+            .take(expected as u64)
+            .read_to_end(&mut self.raw);
+        match result {
+            Err(e) if e.kind() != std::io::ErrorKind::UnexpectedEof => {
+                Err(damaged(&self.array.place, plain_io_error(&e)))
+            }
+            _ if self.raw.len() < expected => {
+                let found = (self.done * self.size + self.raw.len()) as u64;
+                Err(wrong_length(
+                    &self.array.place,
+                    self.array.size(),
+                    Some(found),
+                ))
+            }
+            _ => {
+                self.done += num;
+                Ok(())
+            }
+        }
+    }
+
+    /// Sees that nothing follows the last item.
+    fn check_end(&mut self) -> Result<(), DataError> {
+        use std::io::Read;
+        match self.array.data.read(&mut [0]) {
+            Ok(0) => Ok(()),
+            Ok(_) => Err(wrong_length(&self.array.place, self.array.size(), None)),
+            Err(e) => Err(damaged(&self.array.place, plain_io_error(&e))),
+        }
+    }
+
+    /// Writes an item of the piece as values of a column.
+    fn convert(
+        &self,
+        item: usize,
+        kind: &ColumnKind,
+        unit: Option<f64>,
+        out: &mut [u8],
+    ) -> Result<(), String> {
+        let layout: Layout = self.array.layout;
+        let raw = &self.raw[item * self.size..(item + 1) * self.size];
+        let own = layout.element.kind(self.is_target);
+        if own == *kind && unit.is_none() {
+            return layout.convert(raw, self.is_target, false, out);
+        }
+        let num = raw.len() / layout.element.size();
+        let mut values = vec![0; num * own.size()];
+        layout.convert(raw, self.is_target, false, &mut values)?;
+        let values = values.chunks_exact(own.size());
+        for (value, out) in values.zip(out.chunks_exact_mut(kind.size())) {
+            let value = records::number(&own, value);
+            let value = unit.map_or(value, |unit| value / unit);
+            write_number(value, kind, out)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a number as a value of a column.
+fn write_number(value: f64, kind: &ColumnKind, out: &mut [u8]) -> Result<(), String> {
+    match kind {
+        ColumnKind::Bytes if (0.0..=255.0).contains(&value) => out[0] = value as u8,
+        ColumnKind::Bytes => return Err(format!("it holds {value}, which is not a byte")),
+        ColumnKind::Doubles => out.copy_from_slice(&value.to_le_bytes()),
+        ColumnKind::Numbers => out.copy_from_slice(&(value as f32).to_le_bytes()),
+        _ if value.is_nan() => out.copy_from_slice(&NO_NUMBER.to_le_bytes()),
+        _ => out.copy_from_slice(&(value as i32).to_le_bytes()),
+    }
+    Ok(())
+}

@@ -1,0 +1,276 @@
+//! New images, by the size and the channels that a run was trained on.
+
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use super::folder::{self, Item, Label};
+use super::{CHUNK_BYTES, CHUNK_ITEMS, Decoder, masks_are_binary, place};
+use crate::data::DataError;
+use crate::data::encode::TargetEncoder;
+use crate::data::incoming::{Id, Incoming, Origin, Raw, Take};
+use crate::data::known::name_in;
+use crate::data::read::walk;
+use crate::data::records::{Column, ColumnKind, Skipped, Writer};
+use crate::spec::data::{Channels, FilesSpec, Format, Targets};
+
+/// Reads a file, or all files of a folder in the order of their names.
+pub(in crate::data) fn read(incoming: &Incoming<'_>, take: Take<'_>) -> Result<(), DataError> {
+    let transforms = incoming.transforms;
+    let Some((at, &[channels, height, width])) = transforms
+        .array()
+        .and_then(|(at, column)| Some((at, <&[usize; 3]>::try_from(&column.shape[..]).ok()?)))
+    else {
+        return Err(DataError::new("the run was not trained on images"));
+    };
+    let mut columns = transforms.columns.clone();
+    if incoming.unit().is_some() || columns[at].kind != ColumnKind::Bytes {
+        columns[at].kind = ColumnKind::Numbers;
+    }
+    let size = incoming.trained_on().and_then(|files| match &files.format {
+        Format::ImageFolder { size, .. } => *size,
+        _ => None,
+    });
+    let items = items(incoming)?;
+    let expected = [height, width];
+    let reading = Reading {
+        incoming,
+        at,
+        expected,
+        decoder: Decoder {
+            channels: if channels == 1 {
+                Channels::Gray
+            } else {
+                Channels::Rgb
+            },
+            size,
+            is_binary: matches!(
+                &transforms.target,
+                TargetEncoder::Classes { num_classes: 2, .. }
+            ) && masks_are_binary(items.iter()),
+        },
+        columns,
+    };
+    let num = (CHUNK_BYTES / (8 * channels * height * width).max(1)).clamp(1, CHUNK_ITEMS);
+    for items in items.chunks(num) {
+        take(reading.raw(items))?;
+    }
+    Ok(())
+}
+
+struct Reading<'a> {
+    incoming: &'a Incoming<'a>,
+    /// The column of the images.
+    at: usize,
+    expected: [usize; 2],
+    decoder: Decoder,
+    columns: Vec<Column>,
+}
+
+impl Reading<'_> {
+    fn raw(&self, items: &[Item]) -> Raw {
+        let decoded: Vec<Result<Vec<u8>, String>> =
+            items.par_iter().map(|item| self.record(item)).collect();
+        let mut writer = Writer::in_memory();
+        writer.begin(self.columns.clone());
+        let (mut origins, mut bad) = (Vec::new(), Vec::new());
+        for (item, decoded) in items.iter().zip(decoded) {
+            match decoded {
+                Ok(record) => {
+                    // Memory takes all that it is given.
+                    let _ = writer.push(&record);
+                    let path = self.incoming.path;
+                    let folder = if path.is_dir() {
+                        path
+                    } else {
+                        path.parent().unwrap_or(Path::new(""))
+                    };
+                    origins.push(Origin {
+                        id: Id::File(name_in(folder, &item.path)),
+                        line: 0,
+                        kept: Vec::new(),
+                        group: None,
+                    });
+                }
+                Err(reason) => {
+                    let place = place(&item.path);
+                    bad.push((origins.len(), Skipped { place, reason }));
+                }
+            }
+        }
+        Raw {
+            records: writer.into_records(),
+            origins,
+            bad,
+            place: |shown, origin| match &origin.id {
+                Id::File(name) => format!("`{name}` of `{shown}`"),
+                Id::Row(_) => format!("`{shown}`"),
+            },
+        }
+    }
+
+    /// The record of an image. What has no mask has one of zeros, where none is read.
+    fn record(&self, item: &Item) -> Result<Vec<u8>, String> {
+        let decoded = self.decoder.decode(item)?;
+        if decoded.size != self.expected {
+            let ([height, width], [of_height, of_width]) = (decoded.size, self.expected);
+            return Err(format!(
+                "has {height} x {width} pixels (height x width), and the network takes {of_height} x {of_width}"
+            ));
+        }
+        let num_pixels = self.columns[self.at].len();
+        let (pixels, target) = decoded.record.split_at(num_pixels);
+        let mut record = Vec::new();
+        for (at, column) in self.columns.iter().enumerate() {
+            let len = column.len() * column.kind.size();
+            if at == self.at {
+                self.write_pixels(pixels, &mut record);
+            } else if target.len() == len {
+                record.extend(target);
+            } else {
+                record.resize(record.len() + len, 0);
+            }
+        }
+        Ok(record)
+    }
+
+    fn write_pixels(&self, pixels: &[u8], record: &mut Vec<u8>) {
+        if self.columns[self.at].kind == ColumnKind::Bytes {
+            record.extend(pixels);
+            return;
+        }
+        // White is 1 in units of the data.
+        let unit = self.incoming.unit().unwrap_or(1.0);
+        for pixel in pixels {
+            let value = f64::from(*pixel) / 255.0 / unit;
+            record.extend((value as f32).to_le_bytes());
+        }
+    }
+}
+
+/// The images with what they show, where that is read.
+fn items(incoming: &Incoming<'_>) -> Result<Vec<Item>, DataError> {
+    let path = incoming.path;
+    let unlabelled = |path: PathBuf| Item {
+        path,
+        label: Label::Class(0),
+    };
+    if path.is_file() {
+        if incoming.has_targets {
+            return Err(DataError::new(format!(
+                "`{}` is a single image, and nothing says what it shows",
+                path.display()
+            ))
+            .help("name a folder with a folder of images for each class"));
+        }
+        return Ok(vec![unlabelled(path.to_owned())]);
+    }
+    if incoming.has_targets {
+        return labelled(incoming);
+    }
+    let (mut images, mut num_others) = (Vec::new(), 0);
+    walk::walk(path, &[], &mut |path| {
+        if folder::is_picture(&path) {
+            images.push(unlabelled(path));
+        } else {
+            num_others += 1;
+        }
+    })?;
+    if images.is_empty() {
+        let error = DataError::new(format!(
+            "`{}` holds no image (.png, .jpg, .jpeg)",
+            path.display()
+        ));
+        let error = match num_others {
+            0 => error,
+            num => error.note(format!(
+                "it holds {} of other types",
+                crate::diagnostic::counted(num, "file")
+            )),
+        };
+        return Err(error.help("name an image or a folder of images"));
+    }
+    Ok(images)
+}
+
+/// Images in folders of their classes, or with masks.
+fn labelled(incoming: &Incoming<'_>) -> Result<Vec<Item>, DataError> {
+    let transforms = incoming.transforms;
+    let path = incoming.path.display().to_string();
+    let mut files = FilesSpec::usual(crate::spec::data::DataKind::ImageFolder, path);
+    let masks = Targets {
+        path: incoming
+            .targets
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect(),
+        ..Targets::default()
+    };
+    match &transforms.target {
+        TargetEncoder::Classes { .. } if masks.path.is_empty() => {
+            return Err(DataError::new("nothing says which folder the masks are in")
+                .help("name the folder of masks with `--targets FOLDER`"));
+        }
+        TargetEncoder::Classes { .. } => {
+            let listed = folder::list(&files, &masks)?;
+            return Ok(listed
+                .parts
+                .into_iter()
+                .flat_map(|(_, items)| items)
+                .collect());
+        }
+        TargetEncoder::None => {
+            let mut items = Vec::new();
+            walk::walk(incoming.path, &[], &mut |path| {
+                if folder::is_picture(&path) {
+                    items.push(Item {
+                        path,
+                        label: Label::Class(0),
+                    });
+                }
+            })?;
+            return Ok(items);
+        }
+        _ => {}
+    }
+    let names = transforms.names().target_names();
+    let mut items = Vec::new();
+    for entry in walk::entries(incoming.path)? {
+        if !entry.is_folder {
+            continue;
+        }
+        let Some(class) = names.iter().position(|name| *name == entry.name) else {
+            return Err(DataError::new(format!(
+                "`{}` is not the folder of a class that the run was trained on",
+                entry.path.display()
+            ))
+            .note(format!(
+                "the classes are {}",
+                names
+                    .iter()
+                    .take(10)
+                    .map(|name| format!("`{name}`"))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            ))
+            .help("rename the folder, or move it away"));
+        };
+        walk::walk(&entry.path, &[], &mut |path| {
+            if folder::is_picture(&path) {
+                items.push(Item {
+                    path,
+                    label: Label::Class(class as i32),
+                });
+            }
+        })?;
+    }
+    files.path.clear();
+    if items.is_empty() {
+        return Err(DataError::new(format!(
+            "`{}` holds no folders with images for the classes",
+            incoming.path.display()
+        ))
+        .help("name a folder that holds a folder of images for each class"));
+    }
+    Ok(items)
+}

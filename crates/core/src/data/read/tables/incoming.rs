@@ -1,0 +1,415 @@
+//! Rows of new tables, by the columns that a run was trained on.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use rayon::prelude::*;
+
+use super::cell::{Cells, List};
+use super::encode::{self, Chunk, Encoder};
+use super::infer::Decided;
+use super::writing::Writing;
+use super::{BATCH_BYTES, CHUNK, Cell, Table, batches, csv, json_lines};
+use crate::data::DataError;
+use crate::data::encode::InputEncoder;
+use crate::data::incoming::{Id, Incoming, Origin, Raw, Take};
+use crate::data::records::{Column, ColumnKind, Skipped, Writer};
+use crate::diagnostic::{counted, nearest};
+use crate::spec::data::FilesSpec;
+
+/// Reads a table.
+pub(in crate::data) fn read(
+    incoming: &Incoming<'_>,
+    files: &FilesSpec,
+    take: Take<'_>,
+) -> Result<(), DataError> {
+    let transforms = incoming.transforms;
+    if let Some(mut table) = csv::Csv::of(files) {
+        let names = transforms.columns.iter().map(|column| column.name.as_str());
+        table.named = names
+            .chain(incoming.keep.iter().map(String::as_str))
+            .collect();
+        return rows(&table, incoming, files, take);
+    }
+    #[cfg(feature = "parquet")]
+    if files.format == crate::spec::data::Format::Parquet {
+        let ignore = unused(incoming);
+        let table = super::parquet::Parquet { ignore: &ignore };
+        return rows(&table, incoming, files, take);
+    }
+    #[cfg(not(feature = "parquet"))]
+    if files.format == crate::spec::data::Format::Parquet {
+        return Err(DataError::new("this build of runner does not read Parquet")
+            .help("build it with `--features parquet`, or save the table as CSV"));
+    }
+    let ignore = unused(incoming);
+    let table = json_lines::JsonLines { ignore: &ignore };
+    rows(&table, incoming, files, take)
+}
+
+/// The records of JSON objects, one a line, for programs that have rows and no file.
+pub(in crate::data) fn of_objects(
+    incoming: &Incoming<'_>,
+    lines: &[&str],
+    take: Take<'_>,
+) -> Result<(), DataError> {
+    let files = FilesSpec::usual(
+        crate::spec::data::DataKind::JsonLines,
+        incoming.path.display().to_string(),
+    );
+    let files = FilesSpec {
+        roles: incoming
+            .trained_on()
+            .map(|files| files.roles.clone())
+            .unwrap_or_default(),
+        ..files
+    };
+    let ignore = unused(incoming);
+    let table = json_lines::JsonLines { ignore: &ignore };
+    let rows = lines.iter().map(|line| line.as_bytes().to_vec());
+    let rows: Vec<(u64, Vec<u8>)> = (1..).zip(rows).collect();
+    let writing = Writing::of(&files);
+    let layout = Layout::of(&table, incoming, &writing, &rows)?;
+    take(layout.raw(&table, &writing, incoming, &rows, 0))
+}
+
+/// Columns that may hold anything.
+fn unused(incoming: &Incoming<'_>) -> Vec<String> {
+    let used = incoming.used();
+    let columns = incoming.transforms.columns.iter().enumerate();
+    let unused = columns.filter(|(at, _)| !used.contains(at));
+    let unused = unused.map(|(_, column)| column.name.clone());
+    unused.chain(incoming.ignore.iter().cloned()).collect()
+}
+
+fn rows<T: Table>(
+    table: &T,
+    incoming: &Incoming<'_>,
+    files: &FilesSpec,
+    take: Take<'_>,
+) -> Result<(), DataError> {
+    let seen = Arc::new(AtomicU64::new(0));
+    let writing = Writing::of(files);
+    let mut layout = None;
+    let mut done = 0;
+    batches(table, incoming.path, &seen, |rows| {
+        if layout.is_none() {
+            layout = Some(Layout::of(table, incoming, &writing, &rows)?);
+        }
+        let Some(layout) = &layout else {
+            return Ok(());
+        };
+        let at_once = (BATCH_BYTES / layout.encoder.record_size().max(1)).max(1);
+        for rows in rows.chunks(at_once) {
+            take(layout.raw(table, &writing, incoming, rows, done))?;
+            done += rows.len() as u64;
+        }
+        Ok(())
+    })
+}
+
+/// What becomes of the values of a row.
+struct Layout {
+    encoder: Encoder,
+    columns: Vec<Column>,
+    /// Names of the columns that are read.
+    used: BTreeSet<String>,
+    /// Where the values of a row are an array one behind the other: its name, its shape, and what is to be divided by.
+    in_order: Option<(String, Vec<usize>)>,
+    /// Columns that are not of the array.
+    apart: BTreeSet<String>,
+    unit: Option<f64>,
+    keep: Vec<String>,
+    group: Option<String>,
+}
+
+impl Layout {
+    /// By the names of the first rows.
+    fn of<T: Table>(
+        table: &T,
+        incoming: &Incoming<'_>,
+        writing: &Writing<'_>,
+        rows: &[(u64, T::Row)],
+    ) -> Result<Self, DataError> {
+        let mut names: Vec<String> = Vec::new();
+        let mut known = BTreeSet::new();
+        for (_, row) in rows {
+            let Ok(cells) = table.cells(row) else {
+                continue;
+            };
+            for (name, _) in writing.read(cells) {
+                if known.insert(name.to_string()) {
+                    names.push(name.into_owned());
+                }
+            }
+        }
+        let transforms = incoming.transforms;
+        let targets = transforms.target.columns();
+        let name = |at: &usize| transforms.columns[*at].name.clone();
+        let mut apart: BTreeSet<String> = targets.iter().map(name).collect();
+        apart.extend(incoming.ignore.iter().chain(incoming.keep).cloned());
+        let array = transforms
+            .array()
+            .filter(|(_, column)| !known.is_empty() && !known.contains(&column.name));
+        let in_order = array.map(|(_, column)| (column.name.clone(), column.shape.clone()));
+        if let Some((_, column)) = array {
+            refuse_other_width(incoming, &names, &apart, column)?;
+        }
+        let used: BTreeSet<String> = incoming.used().iter().map(name).collect();
+        let group = group_by(incoming).filter(|name| known.contains(name));
+        if !known.is_empty() {
+            let is_array =
+                |name: &String| in_order.as_ref().is_some_and(|(array, _)| array == name);
+            let needed = used.iter().filter(|name| !is_array(name));
+            let needed = needed.chain(incoming.keep);
+            let lacking: Vec<&String> = needed.filter(|name| !known.contains(*name)).collect();
+            if !lacking.is_empty() {
+                return Err(lacks(incoming, &lacking, &names));
+            }
+        }
+        let mut columns = transforms.columns.clone();
+        let unit = incoming.unit();
+        if let (Some(_), Some((at, _))) = (unit, transforms.array()) {
+            columns[at].kind = ColumnKind::Numbers;
+        }
+        let is_padded = |at: usize| match &transforms.input {
+            InputEncoder::Tokens { column, shift, .. } => *column == at && *shift > 0,
+            _ => false,
+        };
+        let decided = columns
+            .iter()
+            .cloned()
+            .enumerate()
+            .map(|(at, column)| Decided {
+                is_padded: is_padded(at),
+                column,
+            });
+        Ok(Self {
+            encoder: Encoder::of_known(decided.collect(), &[]),
+            columns,
+            used,
+            in_order,
+            apart,
+            unit,
+            keep: incoming.keep.to_vec(),
+            group,
+        })
+    }
+
+    /// The records of some rows, `done` of which were before.
+    fn raw<T: Table>(
+        &self,
+        table: &T,
+        writing: &Writing<'_>,
+        incoming: &Incoming<'_>,
+        rows: &[(u64, T::Row)],
+        done: u64,
+    ) -> Raw {
+        let shown = incoming.name();
+        let parts: Vec<(Chunk, Vec<Origin>)> = rows
+            .par_chunks(CHUNK)
+            .enumerate()
+            .map(|(part, rows)| {
+                let mut chunk = Chunk::default();
+                let mut origins = Vec::with_capacity(rows.len());
+                for (at, (line, row)) in rows.iter().enumerate() {
+                    let number = done + (part * CHUNK + at) as u64 + 1;
+                    let read = table
+                        .cells(row)
+                        .and_then(|cells| self.encode(writing.read(cells), &mut chunk));
+                    match read {
+                        Ok((kept, group)) => origins.push(Origin {
+                            id: Id::Row(number),
+                            line: *line,
+                            kept,
+                            group,
+                        }),
+                        Err(reason) => {
+                            let place = T::place(Path::new(&shown), *line);
+                            chunk.bad.push((origins.len(), place, reason));
+                        }
+                    }
+                }
+                (chunk, origins)
+            })
+            .collect();
+        let mut writer = Writer::in_memory();
+        writer.begin(self.columns.clone());
+        let (mut all, mut wrong) = (Vec::with_capacity(rows.len()), Vec::new());
+        for (mut chunk, origins) in parts {
+            for (at, text) in chunk.texts {
+                // Memory takes all that it is given.
+                let place = writer.text(&text).unwrap_or_default();
+                chunk.records[at..at + place.len()].copy_from_slice(&place);
+            }
+            let _ = writer.push(&chunk.records);
+            for (before, place, reason) in chunk.bad {
+                wrong.push((all.len() + before, Skipped { place, reason }));
+            }
+            all.extend(origins);
+        }
+        Raw {
+            records: writer.into_records(),
+            origins: all,
+            bad: wrong,
+            place: |shown, origin| T::place(Path::new(shown), origin.line),
+        }
+    }
+
+    /// Adds the record of a row; returns what is handed through of it, and its group.
+    fn encode(
+        &self,
+        cells: Cells<'_>,
+        chunk: &mut Chunk,
+    ) -> Result<(Vec<String>, Option<String>), String> {
+        let text = |name: &String| {
+            let found = cells.iter().find(|(other, _)| other == name);
+            found.and_then(|(_, cell)| cell.text()).unwrap_or_default()
+        };
+        let kept = self.keep.iter().map(|name| text(name).into_owned());
+        let kept = kept.collect();
+        let group = self.group.as_ref().map(|name| text(name).into_owned());
+        let mut used: Cells<'_> = Vec::with_capacity(self.used.len());
+        let mut list = List::new();
+        for (name, cell) in cells {
+            if self.used.contains(name.as_ref()) {
+                let cell = match (cell, self.unit) {
+                    (Cell::List(list), Some(unit)) => Cell::List(in_units(list, unit)),
+                    (cell, _) => cell,
+                };
+                used.push((name, cell));
+            } else if self.in_order.is_some() && !self.apart.contains(name.as_ref()) {
+                let number = match cell {
+                    Cell::Missing => None,
+                    cell => Some(
+                        encode::number(&cell)
+                            .map_err(|reason| format!("column `{name}`: {reason}"))?,
+                    ),
+                };
+                list.push(number);
+            }
+        }
+        if let Some((name, shape)) = &self.in_order {
+            if list.values.len() != shape.iter().product::<usize>() {
+                return Err(format!(
+                    "it has {}, and an item of shape {shape:?} has {}",
+                    counted(list.values.len(), "value"),
+                    shape.iter().product::<usize>()
+                ));
+            }
+            list.shape = shape.clone();
+            let list = match self.unit {
+                Some(unit) => in_units(list, unit),
+                None => list,
+            };
+            used.push((Cow::Borrowed(name.as_str()), Cell::List(list)));
+        }
+        self.encoder.encode(used, chunk)?;
+        Ok((kept, group))
+    }
+}
+
+/// Numbers in units of the data as the numbers of its records, which are whole.
+fn in_units(mut list: List, unit: f64) -> List {
+    for value in &mut list.values {
+        let (scaled, whole) = (*value / unit, (*value / unit).round());
+        // The unit is one of 32 bits.
+        *value = if (scaled - whole).abs() < 1e-4 {
+            whole
+        } else {
+            scaled
+        };
+    }
+    list
+}
+
+/// What the rows of windows are grouped by.
+fn group_by(incoming: &Incoming<'_>) -> Option<String> {
+    match &incoming.transforms.input {
+        InputEncoder::Features {
+            window: Some(_), ..
+        } => incoming.plan.split.group_by.clone(),
+        _ => None,
+    }
+}
+
+/// Refuses rows that have another number of values than the array that they stand for.
+fn refuse_other_width(
+    incoming: &Incoming<'_>,
+    names: &[String],
+    apart: &BTreeSet<String>,
+    column: &Column,
+) -> Result<(), DataError> {
+    let values: Vec<&String> = names.iter().filter(|name| !apart.contains(*name)).collect();
+    if values.len() == column.len() {
+        return Ok(());
+    }
+    let named = format!("or name the array `{}` in JSON lines", column.name);
+    let error = DataError::new(format!(
+        "{} has {} for an item, and the network takes {} (shape {:?})",
+        incoming.name(),
+        counted(values.len(), "value"),
+        column.len(),
+        column.shape
+    ));
+    let more = values.len().saturating_sub(column.len());
+    Err(match more {
+        1..=8 => {
+            let last: Vec<_> = values[column.len()..]
+                .iter()
+                .map(|name| format!("`{}`", encode::shorten(name)))
+                .collect();
+            error.help(format!(
+                "leave out the columns that are not part of it with `--ignore COLUMN`, such as {}; {named}",
+                last.join(", ")
+            ))
+        }
+        _ => error.help(format!(
+            "give a column for each value, in the order of the array; {named}"
+        )),
+    })
+}
+
+/// A table without some of the columns.
+fn lacks(incoming: &Incoming<'_>, lacking: &[&String], names: &[String]) -> DataError {
+    const SHOWN: usize = 8;
+    let show = |names: &mut dyn Iterator<Item = &String>, num: usize| {
+        let shown: Vec<_> = names
+            .take(SHOWN)
+            .map(|name| format!("`{}`", encode::shorten(name)))
+            .collect();
+        let more = if num > SHOWN { ", …" } else { "" };
+        format!("{}{more}", shown.join(", "))
+    };
+    let is_kept = lacking.iter().all(|name| incoming.keep.contains(name));
+    let what = if is_kept {
+        "which `--keep` names"
+    } else {
+        "which the run was trained on"
+    };
+    let error = DataError::new(format!(
+        "{} lacks the {} {}, {what}",
+        incoming.name(),
+        if lacking.len() == 1 {
+            "column"
+        } else {
+            "columns"
+        },
+        show(&mut lacking.iter().copied(), lacking.len())
+    ))
+    .note(format!(
+        "its columns are {}",
+        show(&mut names.iter(), names.len())
+    ));
+    let meant = nearest(lacking[0], names.iter().map(String::as_str));
+    match meant {
+        Some(other) => error.help(format!(
+            "rename the column `{other}` if it is `{}`",
+            lacking[0]
+        )),
+        None => error.help("give a table with the columns of the run's data; the target may be left out of `predict`"),
+    }
+}

@@ -1,0 +1,158 @@
+//! What a run keeps of its data: how records become numbers, and what the columns of the records are.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::DataError;
+use super::encode::{Encoder, InputEncoder, TargetEncoder};
+use super::records::{Column, ColumnKind, Writer};
+use super::serve::Set;
+
+/// `transforms.json`: enough to bring new data into the form that a run was trained on, without the data that it was
+/// trained on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Transforms {
+    /// How records become what a network is given.
+    pub input: InputEncoder,
+    /// How records become what it is to give.
+    pub target: TargetEncoder,
+    /// The columns of the records, with the names of categories and classes. Empty in runs of earlier versions.
+    #[serde(default)]
+    pub columns: Vec<Column>,
+}
+
+impl Transforms {
+    /// Those of a data set.
+    pub fn of(set: &Set) -> Self {
+        let Encoder { input, target } = set.encoder.as_ref().clone();
+        let mut transforms = Self {
+            input,
+            target,
+            columns: set.records.columns().to_vec(),
+        };
+        let mut used = transforms.inputs();
+        used.extend(transforms.target.columns());
+        for (at, column) in transforms.columns.iter_mut().enumerate() {
+            if let (ColumnKind::Categories { names }, false) =
+                (&mut column.kind, used.contains(&at))
+            {
+                // There may be as many of them as rows.
+                names.clear();
+            }
+        }
+        transforms
+    }
+
+    /// Reads what a run wrote, and refuses what contradicts itself: the file may come from anyone.
+    pub fn parse(path: &Path, text: &[u8]) -> Result<Self, DataError> {
+        let shown = path.display();
+        let parsed: Self = serde_json::from_slice(text).map_err(|e| {
+            DataError::new(format!("`{shown}` is damaged: {e}"))
+                .help("copy the folder of the run again, or repeat the run")
+        })?;
+        if parsed.columns.is_empty() {
+            return Err(DataError::new(format!(
+                "`{shown}` does not say what the columns of the data are: an earlier version of runner wrote it"
+            ))
+            .help("train the run again with this version"));
+        }
+        match parsed.contradiction() {
+            None => Ok(parsed),
+            Some(reason) => Err(DataError::new(format!("`{shown}` is damaged: {reason}"))
+                .help("copy the folder of the run again, or repeat the run")),
+        }
+    }
+
+    /// The columns that the network is given.
+    pub fn inputs(&self) -> Vec<usize> {
+        match &self.input {
+            InputEncoder::Features { features, .. } => {
+                features.iter().map(|feature| feature.column).collect()
+            }
+            InputEncoder::Array { column, .. }
+            | InputEncoder::Tokens { column, .. }
+            | InputEncoder::Text { column, .. }
+            | InputEncoder::Stream { column, .. } => vec![*column],
+        }
+    }
+
+    /// The only column that the network is given, where it is one of arrays.
+    pub fn array(&self) -> Option<(usize, &Column)> {
+        match self.inputs()[..] {
+            [at] => Some((at, &self.columns[at])).filter(|(_, column)| !column.shape.is_empty()),
+            _ => None,
+        }
+    }
+
+    /// The encoder, with targets or without.
+    pub fn encoder(&self, with_targets: bool) -> Encoder {
+        Encoder {
+            input: self.input.clone(),
+            target: if with_targets {
+                self.target.clone()
+            } else {
+                TargetEncoder::None
+            },
+        }
+    }
+
+    /// A set without records, which knows names and units.
+    pub fn names(&self) -> Set {
+        let mut writer = Writer::in_memory();
+        writer.begin(self.columns.clone());
+        Set {
+            records: writer.into_records(),
+            encoder: Arc::new(self.encoder(true)),
+        }
+    }
+
+    fn contradiction(&self) -> Option<String> {
+        let places = self.inputs().into_iter().chain(self.target.columns());
+        for at in places {
+            if at >= self.columns.len() {
+                return Some(format!("it names column {at} of {}", self.columns.len()));
+            }
+        }
+        let size = |column: &Column| {
+            let sizes = column.shape.iter();
+            sizes.copied().try_fold(1_usize, usize::checked_mul)
+        };
+        if self
+            .columns
+            .iter()
+            .any(|column| size(column).is_none_or(|size| size > 1 << 40))
+        {
+            return Some("a column has a shape that no item has".into());
+        }
+        self.input.contradiction(&self.columns)
+    }
+}
+
+impl InputEncoder {
+    /// What does not fit the columns, in words.
+    fn contradiction(&self, columns: &[Column]) -> Option<String> {
+        match self {
+            InputEncoder::Features { features, .. } => features
+                .iter()
+                .find(|feature| !feature.fits(&columns[feature.column]))
+                .map(|feature| format!("column `{}` is not what it was fitted to", feature.name)),
+            InputEncoder::Array {
+                column,
+                shape,
+                scaling,
+                ..
+            } => {
+                let has_shape = columns[*column].shape == *shape;
+                let is_scaled = scaling.len() == 1 || scaling.len() == columns[*column].len();
+                (!has_shape || !is_scaled).then(|| "its array has another shape".to_owned())
+            }
+            InputEncoder::Tokens { column, shape, .. } => (columns[*column].shape != *shape)
+                .then(|| "its tokens have another shape".to_owned()),
+            InputEncoder::Text { length, .. } | InputEncoder::Stream { length, .. } => {
+                (*length == 0).then(|| "its texts have no length".to_owned())
+            }
+        }
+    }
+}

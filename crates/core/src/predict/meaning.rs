@@ -1,0 +1,292 @@
+//! What the outputs of a network stand for, by its task and loss.
+
+use super::Prediction;
+use crate::data::encode::{InputEncoder, TargetEncoder, of};
+use crate::data::{Set, TargetPlan, Transforms};
+use crate::plan::RunPlan;
+use crate::spec::loss::LossFunction;
+use crate::spec::task::TaskKind;
+
+/// Tokens that are named besides the most probable one.
+const NUM_ALTERNATIVES: usize = 5;
+
+/// Makes predictions of outputs.
+///
+/// Outputs are \[classes\] or \[values\] of an item, or \[positions, classes\], as the loss takes them. [`Meaning::activate`]
+/// makes numbers of them that may be averaged over several networks, and [`Meaning::decide`] makes a prediction of these.
+#[derive(Debug)]
+pub struct Meaning {
+    task: TaskKind,
+    loss: LossFunction,
+    target: TargetPlan,
+    /// The shape of an item.
+    item: Vec<usize>,
+    names: Vec<String>,
+    set: Set,
+}
+
+impl Meaning {
+    /// That of a run.
+    pub fn new(plan: &RunPlan, transforms: &Transforms) -> Self {
+        let set = transforms.names();
+        Self {
+            task: plan.task.kind,
+            loss: plan.loss.function.clone(),
+            target: plan.data.target.clone(),
+            item: plan.data.input.shape.clone(),
+            names: set.target_names(),
+            set,
+        }
+    }
+
+    /// What is learned.
+    pub fn task(&self) -> TaskKind {
+        self.task
+    }
+
+    /// The names of classes, labels, numbers or tokens.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Whether a class comes with its probability.
+    pub fn has_probabilities(&self) -> bool {
+        matches!(
+            self.loss,
+            LossFunction::CrossEntropy { .. }
+                | LossFunction::BinaryCrossEntropy { .. }
+                | LossFunction::SoftMargin
+        )
+    }
+
+    /// Whether numbers come with their standard deviations.
+    pub fn has_deviations(&self) -> bool {
+        self.loss == LossFunction::GaussianNll
+    }
+
+    /// Numbers of a target.
+    pub fn num_values(&self) -> usize {
+        match &self.target {
+            TargetPlan::None => self.item.iter().product(),
+            other => other.size(),
+        }
+    }
+
+    /// The shape of a mask, of a predicted item or of values.
+    pub fn shape(&self) -> Vec<usize> {
+        match &self.target {
+            TargetPlan::Classes { shape, .. } | TargetPlan::Values { shape } => shape.clone(),
+            TargetPlan::None => self.item.clone(),
+            TargetPlan::Class { num_classes } => vec![*num_classes],
+            TargetPlan::Labels { num_labels } => vec![*num_labels],
+        }
+    }
+
+    /// The place of a class, of positions of tasks that have them.
+    fn num_classes(&self) -> usize {
+        match &self.target {
+            TargetPlan::Class { num_classes } | TargetPlan::Classes { num_classes, .. } => {
+                *num_classes
+            }
+            TargetPlan::Labels { num_labels } => *num_labels,
+            _ => 0,
+        }
+    }
+
+    /// Makes probabilities of outputs, or numbers in their own scale: what may be averaged over several networks. Of a
+    /// Gaussian it is the mean and the mean of squares.
+    pub fn activate(&self, outputs: &mut [f32]) {
+        match (&self.loss, self.task) {
+            (
+                LossFunction::CrossEntropy { .. },
+                TaskKind::Classification | TaskKind::Segmentation | TaskKind::NextToken,
+            ) => outputs
+                .chunks_exact_mut(self.num_classes().max(1))
+                .for_each(softmax),
+            (LossFunction::BinaryCrossEntropy { .. } | LossFunction::SoftMargin, _) => {
+                outputs.iter_mut().for_each(|x| *x = sigmoid(*x));
+            }
+            (LossFunction::PoissonNll { log_input, .. }, _) => {
+                let rate = |x: f32| if *log_input { x.exp() } else { softplus(x) };
+                outputs.iter_mut().for_each(|x| *x = rate(*x));
+            }
+            (LossFunction::GaussianNll, _) => {
+                let num = self.num_values();
+                for item in outputs.chunks_exact_mut(2 * num) {
+                    let (means, raw) = item.split_at_mut(num);
+                    for (mean, raw) in means.iter().zip(raw) {
+                        *raw = softplus(*raw) + mean * mean;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The prediction of one item.
+    pub fn decide(&self, activated: &[f32]) -> Prediction {
+        match self.task {
+            TaskKind::Classification => {
+                let index = largest(activated);
+                Prediction::Class {
+                    class: self.name(index),
+                    index,
+                    probability: self.has_probabilities().then(|| activated[index]),
+                    probabilities: activated.to_vec(),
+                }
+            }
+            TaskKind::MultiLabel => {
+                let holding = activated.iter().enumerate().filter(|(_, p)| **p > 0.5);
+                Prediction::Labels {
+                    labels: holding.map(|(at, _)| self.name(at)).collect(),
+                    probabilities: activated.to_vec(),
+                }
+            }
+            TaskKind::Segmentation => Prediction::Classes {
+                shape: self.shape(),
+                classes: activated
+                    .chunks_exact(self.num_classes().max(1))
+                    .map(|pixel| largest(pixel) as u32)
+                    .collect(),
+            },
+            TaskKind::NextToken => self.next_token(activated),
+            TaskKind::Autoencoding => Prediction::Item {
+                shape: self.item.clone(),
+                values: self.item_in_units(activated),
+            },
+            TaskKind::Regression => self.values(activated),
+        }
+    }
+
+    /// The token that follows the last position.
+    fn next_token(&self, activated: &[f32]) -> Prediction {
+        let num = self.num_classes().max(1);
+        let last = &activated[activated.len().saturating_sub(num)..];
+        let mut order: Vec<usize> = (0..last.len()).collect();
+        order.sort_by(|a, b| last[*b].total_cmp(&last[*a]));
+        order.truncate(NUM_ALTERNATIVES);
+        let id = order.first().copied().unwrap_or(0);
+        Prediction::NextToken {
+            token: self.name(id),
+            id: id as u32,
+            probability: last.get(id).copied().unwrap_or(f32::NAN),
+            alternatives: order
+                .into_iter()
+                .map(|at| (self.name(at), last[at]))
+                .collect(),
+        }
+    }
+
+    fn values(&self, activated: &[f32]) -> Prediction {
+        let num = self.num_values();
+        let (means, squares) = activated.split_at(num.min(activated.len()));
+        let deviation = |at: usize| {
+            let mean = f64::from(means[at]);
+            let variance = (f64::from(squares[at]) - mean * mean).max(0.0);
+            variance.sqrt() * self.unit(at).abs()
+        };
+        Prediction::Values {
+            values: (0..num)
+                .map(|at| self.set.in_units(at, means[at]))
+                .collect(),
+            deviations: if self.has_deviations() {
+                (0..num).map(deviation).collect()
+            } else {
+                Vec::new()
+            },
+        }
+    }
+
+    /// What one unit of a scaled number is in units of the data.
+    fn unit(&self, at: usize) -> f64 {
+        self.set.in_units(at, 1.0) - self.set.in_units(at, 0.0)
+    }
+
+    /// An item that the network gives back as the data holds it.
+    fn item_in_units(&self, values: &[f32]) -> Vec<f32> {
+        match &self.set.encoder.input {
+            InputEncoder::Array { scaling, unit, .. } => {
+                let each = values.iter().enumerate();
+                each.map(|(at, value)| (of(scaling, at).undo(*value) * f64::from(*unit)) as f32)
+                    .collect()
+            }
+            // Columns that were encoded have no single unit.
+            _ => values.to_vec(),
+        }
+    }
+
+    /// The name of a class or label.
+    pub fn name(&self, at: usize) -> String {
+        self.names
+            .get(at)
+            .cloned()
+            .unwrap_or_else(|| at.to_string())
+    }
+
+    /// Whether targets are numbers that are scaled.
+    pub fn is_scaled(&self) -> bool {
+        matches!(self.set.encoder.target, TargetEncoder::Values { .. })
+    }
+
+    /// A number of a target in units of the data.
+    pub fn in_units(&self, at: usize, value: f32) -> f64 {
+        self.set.in_units(at, value)
+    }
+}
+
+/// The place of the largest; the first of equals.
+fn largest(values: &[f32]) -> usize {
+    let mut best = 0;
+    for (at, value) in values.iter().enumerate() {
+        if *value > values[best] {
+            best = at;
+        }
+    }
+    best
+}
+
+fn softmax(values: &mut [f32]) {
+    let most = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let mut total = 0.0;
+    for value in values.iter_mut() {
+        *value = (*value - most).exp();
+        total += *value;
+    }
+    for value in values {
+        *value /= total;
+    }
+}
+
+fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+/// ln(1 + exp(x)) without overflow.
+fn softplus(x: f32) -> f32 {
+    x.max(0.0) + (-x.abs()).exp().ln_1p()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn activations_are_those_of_the_definition() {
+        let mut values = [1.0, 2.0, 0.5];
+        softmax(&mut values);
+        let total: f32 = [1f32, 2.0, 0.5].iter().map(|x| x.exp()).sum();
+        for (found, x) in values.iter().zip([1f32, 2.0, 0.5]) {
+            assert!((found - x.exp() / total).abs() < 1e-6, "{values:?}");
+        }
+        let mut large = [1e4, -1e4];
+        softmax(&mut large);
+        assert_eq!(large, [1.0, 0.0]);
+        assert_eq!(
+            (sigmoid(0.0), sigmoid(100.0), sigmoid(-200.0)),
+            (0.5, 1.0, 0.0)
+        );
+        assert_eq!(softplus(100.0), 100.0);
+        assert!((softplus(0.0) - 2f32.ln()).abs() < 1e-7);
+        assert_eq!(largest(&[0.1, 0.7, 0.7]), 1);
+    }
+}

@@ -1,0 +1,263 @@
+//! `runner predict`.
+
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::TypedValueParser;
+
+use super::OK;
+use super::output::{Output, Stdout};
+use super::tell::Teller;
+use crate::error::Error;
+use crate::model::{Options, Weights};
+use crate::ops::{self, Asked, Predict, Progress};
+use runner_core::diagnostic::Diagnostic;
+use runner_core::predict::OutputFormat;
+use runner_core::spec::backend::DeviceName;
+use runner_core::spec::data::DataKind;
+use runner_core::spec::document::plain_io_error;
+use runner_report::console::Mode;
+
+/// How a trained network is opened.
+#[derive(Args)]
+pub(super) struct ModelArgs {
+    /// The folder of a run, of an experiment for its selected trial, or a capsule of `runner bundle`
+    pub(super) run: PathBuf,
+    /// Of an experiment: another trial than the selected one
+    #[arg(long, value_name = "ID")]
+    pub(super) trial: Option<String>,
+    /// Which weights: `best`, `final`, `ema` or `initial`; by default those of the best epoch
+    #[arg(long, value_name = "WHICH", value_parser = weights)]
+    pub(super) weights: Option<Weights>,
+    /// Another device than the run was trained on, such as `flex`
+    #[arg(long, value_name = "DEVICE")]
+    pub(super) device: Option<DeviceName>,
+    /// Unpack a capsule up to this size, as in 4GiB; by default up to 200 times what it is packed
+    #[arg(long, value_name = "SIZE", value_parser = super::bundle::size)]
+    pub(super) max_unpacked: Option<u64>,
+}
+
+impl ModelArgs {
+    pub(super) fn options(&self) -> Options {
+        Options {
+            weights: self.weights,
+            device: self.device,
+            trial: self.trial.clone(),
+            max_unpacked: self.max_unpacked,
+        }
+    }
+}
+
+/// Which items.
+#[derive(Args)]
+pub(super) struct ItemsArgs {
+    /// A table, an array, an image or a folder of images, or a text; `-` for standard input
+    #[arg(long, value_name = "PATH", required_unless_present = "split")]
+    pub(super) data: Option<PathBuf>,
+    /// The items of a split of the run's own data: `train`, `valid` or `test`
+    #[arg(long, value_name = "SPLIT", conflicts_with = "data", value_parser = ["train", "valid", "test"])]
+    pub(super) split: Option<String>,
+    /// The type of the data where its name does not say it: `csv`, `json_lines`, `npy`, `text`, …
+    #[arg(long, value_name = "TYPE", value_parser = kind, conflicts_with = "split")]
+    pub(super) data_type: Option<DataKind>,
+    /// What becomes of items that cannot be used: `refuse`, or `skip` to leave them out and list them
+    #[arg(long, value_name = "WHAT", default_value = "refuse", value_parser = ["refuse", "skip"])]
+    pub(super) on_bad_item: String,
+    /// A column of a table that is not a value of the network's array; may be repeated
+    #[arg(long, value_name = "COLUMN", conflicts_with = "split")]
+    pub(super) ignore: Vec<String>,
+    /// Items that are computed at a time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 20).map(|n| n as usize))]
+    pub(super) batch_size: Option<usize>,
+}
+
+#[derive(Args)]
+pub(super) struct PredictArgs {
+    #[command(flatten)]
+    model: ModelArgs,
+    #[command(flatten)]
+    items: ItemsArgs,
+    /// Where to write: a file that ends in `.csv`, `.jsonl`, `.npy` or `.parquet`, or a folder for masks, which ends
+    /// in `/`; by default standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Write over a file that is there
+    #[arg(long)]
+    force: bool,
+    /// What to write, where no name says it: `csv`, `jsonl`, `npy`, `parquet` or `png`
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    format: Option<OutputFormat>,
+    /// A column of a table that is written beside each prediction; may be repeated
+    #[arg(long, value_name = "COLUMN", conflicts_with = "split")]
+    keep: Vec<String>,
+    /// Average the predictions of so many seeds of the trial
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u64).range(1..=1024).map(|n| n as usize))]
+    ensemble: usize,
+}
+
+fn weights(text: &str) -> Result<Weights, String> {
+    let mut all = Weights::ALL.into_iter();
+    all.find(|weights| weights.name() == text)
+        .ok_or_else(|| "expected `best`, `final`, `ema` or `initial`".to_owned())
+}
+
+fn kind(text: &str) -> Result<DataKind, String> {
+    use runner_core::spec::section::by_name;
+    let other = match text {
+        "jsonl" => "json_lines",
+        "image" | "images" => "image_folder",
+        other => other,
+    };
+    by_name::<DataKind>(other)
+        .filter(|kind| kind.is_files())
+        .ok_or_else(|| {
+            "expected `csv`, `json_lines`, `parquet`, `npy`, `idx`, `image_folder` or `text`"
+                .to_owned()
+        })
+}
+
+fn format(text: &str) -> Result<OutputFormat, String> {
+    Ok(match text {
+        "csv" => OutputFormat::Csv,
+        "jsonl" | "json_lines" => OutputFormat::JsonLines,
+        "npy" => OutputFormat::Npy,
+        "parquet" => OutputFormat::Parquet,
+        "png" => OutputFormat::Png,
+        _ => return Err("expected `csv`, `jsonl`, `npy`, `parquet` or `png`".into()),
+    })
+}
+
+/// Standard input in a file, which can be looked at more than once.
+pub(super) struct Copied(Option<tempfile::NamedTempFile>);
+
+impl ItemsArgs {
+    /// What is asked for. Standard input is copied to a file first.
+    pub(super) fn asked(&self) -> Result<(Asked, Copied), Error> {
+        match (&self.data, &self.split) {
+            (_, Some(split)) => Ok((Asked::Split(split.clone()), Copied(None))),
+            (Some(data), _) if data.as_os_str() == "-" => {
+                let copied = copy_stdin().map_err(|e| {
+                    let message = format!("standard input cannot be read: {}", plain_io_error(&e));
+                    Error::failed(Diagnostic::error("input", message))
+                })?;
+                let path = copied.path().to_owned();
+                let asked = Asked::File(path, Some("standard input".into()));
+                Ok((asked, Copied(Some(copied))))
+            }
+            (Some(data), _) => Ok((Asked::File(data.clone(), None), Copied(None))),
+            (None, None) => unreachable!("one of them is required"),
+        }
+    }
+
+    /// The type, which standard input has no name for.
+    pub(super) fn kind(&self, copied: &Copied) -> Option<DataKind> {
+        let sniffed = || {
+            let mut head = [0; 8];
+            let mut file = copied.0.as_ref()?.reopen().ok()?;
+            let num = file.read(&mut head).ok()?;
+            match head[..num].trim_ascii_start() {
+                [b'{', ..] => Some(DataKind::JsonLines),
+                [0x93, b'N', ..] => Some(DataKind::Npy),
+                [0x89, b'P', b'N', b'G', ..] | [0xff, 0xd8, 0xff, ..] => {
+                    Some(DataKind::ImageFolder)
+                }
+                [b'P', b'A', b'R', b'1', ..] => Some(DataKind::Parquet),
+                _ => None,
+            }
+        };
+        self.data_type.or_else(sniffed)
+    }
+}
+
+fn copy_stdin() -> io::Result<tempfile::NamedTempFile> {
+    let mut file = tempfile::NamedTempFile::new()?;
+    io::copy(&mut BufReader::new(io::stdin().lock()), &mut file)?;
+    file.flush()?;
+    Ok(file)
+}
+
+/// Predicts; predictions go to a file or to standard output.
+pub(super) fn predict(args: &PredictArgs, output: &mut Output) -> u8 {
+    let teller = Teller::new(Mode::Normal);
+    let sink = |progress: Progress<'_>| teller.tell(progress);
+    let made = args.items.asked().and_then(|(asked, copied)| {
+        let asked = Predict {
+            asked,
+            kind: args.items.kind(&copied),
+            skips_bad: args.items.on_bad_item == "skip",
+            keep: args.keep.clone(),
+            ignore: args.items.ignore.clone(),
+            batch_size: args.items.batch_size,
+            ensemble: args.ensemble,
+            out: args.out.clone(),
+            force: args.force,
+            format: args.format,
+            options: args.model.options(),
+            ..Predict::new(&args.model.run, "")
+        };
+        if args.out.is_some() {
+            return ops::predict(&asked, &sink);
+        }
+        if asked.skips_bad && !Output::is_terminal() {
+            let mut out = BufWriter::new(Stdout);
+            let predicted = ops::predict_to(&asked, &mut out, &sink);
+            let _ = out.flush();
+            return predicted;
+        }
+        // Nothing is printed of data that is refused in the end.
+        held_back(&asked, &sink, output)
+    });
+    drop(teller);
+    match made {
+        Ok(predicted) => {
+            let to = args
+                .out
+                .as_ref()
+                .map_or(String::new(), |out| format!(" in {}", out.display()));
+            output.say(&format!("{}{to}", predicted.in_words()));
+            OK
+        }
+        Err(error) => output.fail(&error),
+    }
+}
+
+/// Prints all predictions once the last of them is made.
+fn held_back(
+    asked: &Predict,
+    sink: &ops::Sink<'_>,
+    output: &mut Output,
+) -> Result<ops::Predicted, Error> {
+    let failed = |e: io::Error| {
+        let message = format!("the predictions cannot be kept: {}", plain_io_error(&e));
+        Error::failed(
+            Diagnostic::error("output", message)
+                .help("make room in the folder for temporary files"),
+        )
+    };
+    let mut held = tempfile::SpooledTempFile::new(1 << 22);
+    let predicted = {
+        let mut out = BufWriter::new(&mut held);
+        let predicted = ops::predict_to(asked, &mut out, sink)?;
+        out.flush().map_err(failed)?;
+        predicted
+    };
+    held.rewind().map_err(failed)?;
+    if Output::is_terminal() {
+        let mut text = String::new();
+        if held.read_to_string(&mut text).is_err() {
+            let message = "an array is not printed to a terminal";
+            let help = "name a file with `--out`, or pass the output on with `|`";
+            return Err(Error::refused(
+                Diagnostic::error("usage", message).help(help),
+            ));
+        }
+        output.print(&text);
+        return Ok(predicted);
+    }
+    let mut out = BufWriter::new(Stdout);
+    // What goes wrong with standard output is told when the program ends.
+    let _ = io::copy(&mut held, &mut out);
+    let _ = out.flush();
+    Ok(predicted)
+}

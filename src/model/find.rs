@@ -1,0 +1,215 @@
+//! From a path to the run whose network is opened.
+
+use std::path::Path;
+
+use super::{Options, Refusal};
+use runner_core::diagnostic::{Diagnostic, counted, nearest};
+use runner_core::plan::RunPlan;
+use runner_core::record::{ExperimentFolder, Index, RunFolder, State, capsule, remedy};
+use runner_core::spec::document::plain_io_error;
+use runner_report::report::{self, direction};
+
+/// A run that was found.
+#[derive(Debug)]
+pub struct Found {
+    /// Its folder.
+    pub folder: RunFolder,
+    /// Its plan.
+    pub plan: RunPlan,
+    /// Why it is this one, where there was a choice.
+    pub why: Option<String>,
+    /// Keeps what a capsule was unpacked to.
+    _unpacked: Option<tempfile::TempDir>,
+}
+
+/// The run of a folder, of the selected trial of an experiment, or of a capsule.
+pub fn find(path: &Path, options: &Options) -> Result<Found, Refusal> {
+    find_seeds(path, 1, options)?
+        .pop()
+        .ok_or_else(|| nothing(path))
+}
+
+/// The same for several seeds of one trial, the best first.
+pub fn find_seeds(path: &Path, num: usize, options: &Options) -> Result<Vec<Found>, Refusal> {
+    if path.is_file() {
+        only_one(path, num, "a capsule")?;
+        return of_capsule(path, options).map(|found| vec![found]);
+    }
+    let run = RunFolder(path.to_owned());
+    if run.run_toml().exists() {
+        if num > 1 {
+            return siblings(&run, num, options);
+        }
+        return of_folder(run).map(|found| vec![found]);
+    }
+    let experiment = ExperimentFolder(path.to_owned());
+    if experiment.plan_json().exists() {
+        return of_experiment(&experiment, num, options);
+    }
+    Err(nothing(path))
+}
+
+fn nothing(path: &Path) -> Refusal {
+    let name = path.display();
+    let message = if path.exists() {
+        format!("`{name}` is neither the folder of a run nor of an experiment nor a capsule")
+    } else {
+        format!("`{name}` does not exist")
+    };
+    Box::new(Diagnostic::error("results", message).help(
+        "give a folder such as `results/mnist_sweep/runs/base-s1` or `results/mnist_sweep`, or a capsule of `runner bundle`; `runner list` shows runs",
+    ))
+}
+
+fn only_one(path: &Path, num: usize, what: &str) -> Result<(), Refusal> {
+    if num <= 1 {
+        return Ok(());
+    }
+    let message = format!(
+        "`{}` is {what}, which holds one run, and {num} are to be averaged",
+        path.display()
+    );
+    Err(Box::new(Diagnostic::error("usage", message).help(
+        "name the folder of the experiment, or leave `--ensemble` out",
+    )))
+}
+
+fn unreadable(e: &std::io::Error) -> Refusal {
+    Box::new(Diagnostic::error("results", plain_io_error(e)).help(remedy(e)))
+}
+
+fn of_folder(folder: RunFolder) -> Result<Found, Refusal> {
+    let plan = folder.read_plan().map_err(|e| unreadable(&e))?;
+    let plan = plan.ok_or_else(|| nothing(&folder.0))?;
+    Ok(Found {
+        folder,
+        plan,
+        why: None,
+        _unpacked: None,
+    })
+}
+
+fn of_capsule(path: &Path, options: &Options) -> Result<Found, Refusal> {
+    let place = tempfile::tempdir().map_err(|e| unreadable(&e))?;
+    let capsule = capsule::unpack(path, &place.path().join("run"), options.max_unpacked);
+    let capsule = capsule.map_err(|error| {
+        Box::new(Diagnostic {
+            notes: error.notes,
+            helps: error.helps,
+            ..Diagnostic::error("capsule", error.message)
+        })
+    })?;
+    Ok(Found {
+        folder: capsule.folder,
+        plan: capsule.plan,
+        why: None,
+        _unpacked: Some(place),
+    })
+}
+
+/// The other seeds of a run's trial, with the run itself.
+fn siblings(run: &RunFolder, num: usize, options: &Options) -> Result<Vec<Found>, Refusal> {
+    let found = of_folder(run.clone())?;
+    let experiment = std::path::absolute(&run.0)
+        .ok()
+        .and_then(|path| Some(ExperimentFolder(path.parent()?.parent()?.to_owned())))
+        .filter(|experiment| experiment.plan_json().exists());
+    let Some(experiment) = experiment else {
+        only_one(&run.0, num, "the folder of a run outside of an experiment")?;
+        return Ok(vec![found]);
+    };
+    let options = Options {
+        trial: Some(found.plan.trial.clone()),
+        ..options.clone()
+    };
+    of_experiment(&experiment, num, &options)
+}
+
+/// The completed seeds of the selected trial, by the same ranking that reports show.
+fn of_experiment(
+    folder: &ExperimentFolder,
+    num: usize,
+    options: &Options,
+) -> Result<Vec<Found>, Refusal> {
+    let report = report::read(folder).map_err(|e| unreadable(&e))?;
+    let index = Index::read(folder).map_err(|e| unreadable(&e))?;
+    let (Some(report), Some(index)) = (report, index) else {
+        return Err(nothing(&folder.0));
+    };
+    let shown = folder.0.display();
+    let (trial, how) = match &options.trial {
+        Some(wanted) => {
+            let trial = report.trials.iter().find(|trial| trial.id == *wanted);
+            let trial = trial.ok_or_else(|| -> Refusal {
+                let ids = report.trials.iter().map(|trial| trial.id.as_str());
+                let help = match nearest(wanted, ids) {
+                    Some(other) => format!("did you mean `{other}`?"),
+                    None => "`runner report` shows the trials".into(),
+                };
+                let message = format!("`{shown}` has no trial `{wanted}`");
+                Box::new(Diagnostic::error("usage", message).help(help))
+            })?;
+            (trial, "which was asked for")
+        }
+        None => {
+            let trial = report.selected().ok_or_else(|| -> Refusal {
+                let message = format!("no trial of `{shown}` is ranked: no run is completed, or they cannot be compared");
+                Box::new(Diagnostic::error("results", message).help(
+                    "complete the runs with `runner run`, or name one with `--trial` or by its folder",
+                ))
+            })?;
+            (trial, "the highest ranked trial")
+        }
+    };
+    let direction = direction(&report.objective);
+    let is_better = |a: f64, b: f64| direction.is_some_and(|direction| direction.is_better(a, b));
+    let mut runs: Vec<_> = index
+        .runs
+        .iter()
+        .filter(|run| run.state == State::Completed && trial.runs.contains(&run.id))
+        .collect();
+    // Stable: of equals the first in the order of the plan.
+    runs.sort_by(|a, b| {
+        let value =
+            |run: &runner_core::record::RunEntry| run.metrics.get(&report.objective).copied();
+        match (value(a), value(b)) {
+            (Some(a), Some(b)) if is_better(a, b) => std::cmp::Ordering::Less,
+            (Some(a), Some(b)) if is_better(b, a) => std::cmp::Ordering::Greater,
+            (Some(_), None) => std::cmp::Ordering::Less,
+            (None, Some(_)) => std::cmp::Ordering::Greater,
+            _ => std::cmp::Ordering::Equal,
+        }
+    });
+    if runs.len() < num.max(1) {
+        let message = format!(
+            "trial `{}` of `{shown}` has {}, and {num} are asked for",
+            trial.id,
+            counted(runs.len(), "completed run")
+        );
+        return Err(Box::new(
+            Diagnostic::error("results", message)
+                .help("complete the runs with `runner run`, or ask for fewer"),
+        ));
+    }
+    let several = runs.len() > 1;
+    runs.truncate(num.max(1));
+    runs.iter()
+        .map(|run| {
+            let mut found = of_folder(folder.run(&run.id))?;
+            let value = run.metrics.get(&report.objective);
+            let value = value.map_or(String::new(), |value| {
+                format!(", {} {}", report.objective, report::short_number(*value))
+            });
+            let best = if several && num <= 1 {
+                " (the best of its seeds)"
+            } else {
+                ""
+            };
+            found.why = Some(format!(
+                "run `{}` of `{}`, {how}{best}{value}",
+                run.id, trial.id
+            ));
+            Ok(found)
+        })
+        .collect()
+}

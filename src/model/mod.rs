@@ -1,0 +1,396 @@
+//! A trained network that was opened: its plan, its transforms, its weights, and the device that it computes on.
+//!
+//! Everything that uses a trained network goes through [`Model`]: `predict`, `evaluate`, `generate`, and programs that
+//! serve predictions. A model is read once and changes never, so any number of threads may ask it at once.
+//!
+//! ```no_run
+//! use burn_runner::model::{Model, Options};
+//!
+//! let model = Model::open("results/iris_csv/runs/hidden=16-s1".as_ref(), &Options::default()).unwrap();
+//! let rows = [r#"{"sepal_length": 5.1, "sepal_width": 3.5, "petal_length": 1.4, "petal_width": 0.2}"#];
+//! println!("{:?}", model.predict_objects(&rows).unwrap());
+//! ```
+
+mod find;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use burn::module::Module;
+use burn::store::ModuleRecord;
+use burn::tensor::Device;
+
+pub use find::{Found, find, find_seeds};
+
+use crate::train::device;
+use runner_core::data::encode::InputEncoder;
+use runner_core::data::incoming::{Incoming, Piece};
+use runner_core::data::{DataError, Set, Split, Transforms, Values};
+use runner_core::diagnostic::Diagnostic;
+use runner_core::plan::RunPlan;
+use runner_core::predict::{Meaning, Prediction};
+use runner_core::record::{RunRecord, remedy};
+use runner_core::spec::backend::DeviceName;
+use runner_core::spec::document::plain_io_error;
+use runner_core::spec::plain_file;
+use runner_network::batch;
+use runner_network::network::Network;
+
+/// The most bytes of a file of transforms: vocabularies and names of classes.
+const MAX_TRANSFORMS: u64 = 1 << 30;
+
+/// Why a model cannot be opened or asked, with a remedy.
+pub type Refusal = Box<Diagnostic>;
+
+/// Which weights of a run are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weights {
+    /// Those of the best epoch by the objective.
+    Best,
+    /// Those of the last step.
+    Final,
+    /// Their moving average at the last step.
+    Ema,
+    /// Those that the training began with.
+    Initial,
+}
+
+impl Weights {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Best, Self::Final, Self::Ema, Self::Initial];
+
+    /// The name of their file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Best => "best",
+            Self::Final => "final",
+            Self::Ema => "ema",
+            Self::Initial => "initial",
+        }
+    }
+}
+
+/// How a run is opened.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Which weights; those of the best epoch by default, or the last where there is no best one.
+    pub weights: Option<Weights>,
+    /// Where it computes; where it was trained by default.
+    pub device: Option<DeviceName>,
+    /// Of an experiment: another trial than the selected one.
+    pub trial: Option<String>,
+    /// The most bytes that a capsule is unpacked to.
+    pub max_unpacked: Option<u64>,
+}
+
+/// A trained network, ready to be asked from any thread.
+#[derive(Debug)]
+pub struct Model {
+    plan: RunPlan,
+    transforms: Transforms,
+    meaning: Meaning,
+    network: Network,
+    device: Device,
+    found: Found,
+    weights: &'static str,
+}
+
+impl Model {
+    /// Opens the run of a folder, the selected trial of an experiment's folder, or the run of a capsule.
+    pub fn open(path: &Path, options: &Options) -> Result<Self, Refusal> {
+        Self::of(find(path, options)?, options)
+    }
+
+    /// Opens several seeds of one trial, the best first.
+    pub fn open_seeds(path: &Path, num: usize, options: &Options) -> Result<Vec<Self>, Refusal> {
+        let found = find_seeds(path, num, options)?;
+        found
+            .into_iter()
+            .map(|found| Self::of(found, options))
+            .collect()
+    }
+
+    /// Opens a run that was found.
+    pub fn of(found: Found, options: &Options) -> Result<Self, Refusal> {
+        let folder = &found.folder;
+        let plan = found.plan.clone();
+        let unreadable = |e: &std::io::Error| -> Refusal {
+            Box::new(Diagnostic::error("results", plain_io_error(e)).help(remedy(e)))
+        };
+        let record = RunRecord::read_for(folder, &plan).map_err(|e| unreadable(&e))?;
+        let name = weights_of(folder, &plan, options)?;
+        for file in ["transforms.json".to_owned(), format!("model/{name}.bpk")] {
+            folder
+                .check_file(&record, &file)
+                .map_err(|e| unreadable(&e))?;
+        }
+        let path = folder.transforms_json();
+        let text =
+            plain_file::read(&path, MAX_TRANSFORMS).map_err(|e| -> Refusal {
+                let message = format!(
+                    "`{}` cannot be read: {}",
+                    path.display(),
+                    plain_io_error(&e)
+                );
+                Box::new(Diagnostic::error("results", message).help(
+                    "the run did not get as far as its first epoch; run the experiment again",
+                ))
+            })?;
+        let transforms =
+            Transforms::parse(&path, &text.unwrap_or_default()).map_err(|e| refusal(&e))?;
+        fits(&transforms, &plan, &path)?;
+        let place = options.device.unwrap_or(plan.device);
+        let device = device::open(place, plan.precision).map_err(|reason| -> Refusal {
+            let diagnostic = Diagnostic::error("device", reason);
+            Box::new(diagnostic.help("pass `--device flex` to compute on the processor"))
+        })?;
+        let network = Network::undrawn(&plan, &device);
+        let path = folder.model(name);
+        let network = load(network, &path)?;
+        Ok(Self {
+            meaning: Meaning::new(&plan, &transforms),
+            plan,
+            transforms,
+            network,
+            device,
+            found,
+            weights: name,
+        })
+    }
+
+    /// The run.
+    pub fn plan(&self) -> &RunPlan {
+        &self.plan
+    }
+
+    /// Where it was found, and why.
+    pub fn found(&self) -> &Found {
+        &self.found
+    }
+
+    /// Which weights it has: `best`, `final`, `ema` or `initial`.
+    pub fn weights(&self) -> &'static str {
+        self.weights
+    }
+
+    /// How new data is brought into form.
+    pub fn transforms(&self) -> &Transforms {
+        &self.transforms
+    }
+
+    /// What its outputs stand for.
+    pub fn meaning(&self) -> &Meaning {
+        &self.meaning
+    }
+
+    /// The network.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// Where it computes.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// A file of new data, as it is read for this model.
+    pub fn incoming<'a>(&'a self, path: &'a Path) -> Incoming<'a> {
+        Incoming::new(&self.transforms, &self.plan.data, path)
+    }
+
+    /// The numbers that the network gives for some items of a split, each item's behind the other: probabilities, or
+    /// numbers in the network's own scale, as [`Meaning::activate`] makes them.
+    pub fn activated(&self, split: &Split, places: &[u32]) -> Vec<f32> {
+        let served = split.serve(places, None);
+        self.activated_values(served.values, served.num_items)
+    }
+
+    /// The same for values that are encoded already.
+    pub fn activated_values(&self, values: Values, num_items: usize) -> Vec<f32> {
+        if num_items == 0 {
+            return Vec::new();
+        }
+        let shape = match &values {
+            // Texts may be shorter than those that were trained on.
+            Values::Tokens(tokens) if self.is_of_running_text() => vec![tokens.len() / num_items],
+            _ => self.plan.data.input.shape.clone(),
+        };
+        let inputs = batch::inputs(values, num_items, &shape, &self.device);
+        let outputs = self.network.outputs(inputs).into_data();
+        let mut numbers: Vec<f32> = outputs.iter::<f32>().collect();
+        self.meaning.activate(&mut numbers);
+        numbers
+    }
+
+    /// Whether items are pieces of running text.
+    pub fn is_of_running_text(&self) -> bool {
+        matches!(self.transforms.input, InputEncoder::Stream { .. })
+    }
+
+    /// Predictions for some items of a split.
+    pub fn predict(&self, split: &Split, places: &[u32]) -> Vec<Prediction> {
+        self.decided(&self.activated(split, places), places.len())
+    }
+
+    /// Predictions for rows, each a JSON object with a value for each column of the run's data.
+    pub fn predict_objects(&self, rows: &[&str]) -> Result<Vec<Prediction>, Refusal> {
+        let incoming = self.incoming(Path::new("request"));
+        let piece = incoming.read_objects(rows).map_err(|e| refusal(&e))?;
+        Ok(self.predict_piece(&piece, piece.split.num_items().max(1)))
+    }
+
+    /// Predictions for the items of a piece of new data, `batch_size` at a time.
+    pub fn predict_piece(&self, piece: &Piece, batch_size: usize) -> Vec<Prediction> {
+        let activated = self.activated_piece(piece, batch_size);
+        activated
+            .iter()
+            .flat_map(|(numbers, num)| self.decided(numbers, *num))
+            .collect()
+    }
+
+    /// The numbers of a piece, with how many items each part has.
+    pub fn activated_piece(&self, piece: &Piece, batch_size: usize) -> Vec<(Vec<f32>, usize)> {
+        if let InputEncoder::Stream { column, .. } = self.transforms.input {
+            return self.next_tokens(piece, column);
+        }
+        let all: Vec<u32> = (0..piece.split.num_items() as u32).collect();
+        all.chunks(batch_size.max(1))
+            .map(|places| (self.activated(&piece.split, places), places.len()))
+            .collect()
+    }
+
+    /// The probabilities of the token behind each text.
+    fn next_tokens(&self, piece: &Piece, column: usize) -> Vec<(Vec<f32>, usize)> {
+        let InputEncoder::Stream {
+            tokenizer, length, ..
+        } = &self.transforms.input
+        else {
+            return Vec::new();
+        };
+        let Set { records, .. } = piece.split.set();
+        let vocabulary = tokenizer.vocabulary();
+        let rows = piece.split.rows().iter();
+        rows.map(|row| {
+            let text = records.text(*row as usize, column).unwrap_or_default();
+            let mut tokens = tokenizer.encode(text);
+            tokens.drain(..tokens.len().saturating_sub(*length));
+            if tokens.is_empty() {
+                tokens.push(runner_core::data::encode::tokenizer::UNKNOWN);
+            }
+            let all = self.activated_values(Values::Tokens(tokens), 1);
+            (all[all.len() - vocabulary..].to_vec(), 1)
+        })
+        .collect()
+    }
+
+    /// The predictions of numbers of several items.
+    pub fn decided(&self, activated: &[f32], num_items: usize) -> Vec<Prediction> {
+        let size = activated.len() / num_items.max(1);
+        let items = activated.chunks_exact(size.max(1));
+        items.map(|item| self.meaning.decide(item)).collect()
+    }
+}
+
+/// The mean of what several networks give.
+pub fn averaged(mut all: Vec<Vec<f32>>) -> Vec<f32> {
+    let num = all.len() as f32;
+    let mut mean = all.pop().unwrap_or_default();
+    for other in &all {
+        for (sum, value) in mean.iter_mut().zip(other) {
+            *sum += value;
+        }
+    }
+    if num > 1.0 {
+        mean.iter_mut().for_each(|value| *value /= num);
+    }
+    mean
+}
+
+/// Data that cannot be used, as a diagnostic.
+pub fn refusal(error: &DataError) -> Refusal {
+    Box::new(error.to_diagnostic())
+}
+
+/// The name of the weights that are asked for and there.
+fn weights_of(
+    folder: &runner_core::record::RunFolder,
+    plan: &RunPlan,
+    options: &Options,
+) -> Result<&'static str, Refusal> {
+    let wanted = options.weights.map(Weights::name);
+    let names = match wanted {
+        Some(name) => vec![name],
+        None => vec!["best", "final"],
+    };
+    let mut there = names
+        .into_iter()
+        .filter(|name| folder.model(name).is_file());
+    if let Some(name) = there.next() {
+        return Ok(name);
+    }
+    let message = match wanted {
+        Some(name) => format!("run `{}` has no weights `{name}`", plan.id),
+        None => format!(
+            "run `{}` has no weights: its training has not ended",
+            plan.id
+        ),
+    };
+    let others: Vec<_> = Weights::ALL
+        .map(Weights::name)
+        .into_iter()
+        .filter(|name| folder.model(name).is_file())
+        .map(|name| format!("`{name}`"))
+        .collect();
+    let diagnostic = Diagnostic::error("results", message);
+    Err(Box::new(if others.is_empty() || wanted.is_none() {
+        diagnostic.help("complete it with `runner run` on its experiment file, or name a completed run; `runner list` shows them")
+    } else {
+        diagnostic.help(format!("it has {}", others.join(", ")))
+    }))
+}
+
+/// Refuses transforms of another run: the plan says what the network takes and gives.
+fn fits(transforms: &Transforms, plan: &RunPlan, path: &Path) -> Result<(), Refusal> {
+    let input = transforms.input.plan();
+    let target = transforms.target.plan(&input);
+    if input == plan.data.input && target == plan.data.target {
+        return Ok(());
+    }
+    let message = format!(
+        "`{}` is not that of run `{}`: it makes items of shape {:?} with {}, and the network takes {:?} with {}",
+        path.display(),
+        plan.id,
+        input.shape,
+        target.show(),
+        plan.data.input.shape,
+        plan.data.target.show()
+    );
+    Err(Box::new(
+        Diagnostic::error("results", message).help("copy the folder of the run again"),
+    ))
+}
+
+/// A network with the weights of a file.
+fn load(network: Network, path: &Path) -> Result<Network, Refusal> {
+    let damaged = |reason: String| -> Refusal {
+        let message = format!("the weights `{}` cannot be used: {reason}", path.display());
+        Box::new(
+            Diagnostic::error("results", message)
+                .help("copy the folder of the run again, or repeat the run"),
+        )
+    };
+    // A damaged file may make Burn's reader panic.
+    let loaded = device::quietly(|| {
+        let record = ModuleRecord::load(path).map_err(|e| e.to_string())?;
+        let network = network.try_load_record(record.cast_to_module_dtype());
+        network.map_err(|e| e.to_string())
+    });
+    loaded.and_then(|loaded| loaded).map_err(damaged)
+}
+
+/// Shared by threads without locks of their own.
+const _: fn() = || {
+    fn is_shared<T: Send + Sync>() {}
+    is_shared::<Model>();
+    is_shared::<Arc<Model>>();
+};

@@ -1,0 +1,362 @@
+//! Predictions from new data, or from a split of a run's own data, by the network of a run.
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use super::{Progress, Sink};
+use crate::error::Error;
+use crate::model::{Model, Options, averaged, refusal};
+use runner_core::data::incoming::{Piece, kind_of};
+use runner_core::data::{self, DataError, Places, Split};
+use runner_core::diagnostic::{Diagnostic, counted};
+use runner_core::predict::{Layout, OutputFormat, Writer};
+use runner_core::spec::data::DataKind;
+use runner_core::spec::document::plain_io_error;
+
+/// Items that are computed at a time, where nothing else is said: enough for every core, and little memory.
+const BATCH_SIZE: usize = 256;
+
+/// What predictions are asked for.
+#[derive(Clone, Debug)]
+pub enum Asked {
+    /// The items of a file or folder, which messages call by a name of its own if it is a copy.
+    File(PathBuf, Option<String>),
+    /// The items of a split of the run's own data: `train`, `valid` or `test`.
+    Split(String),
+}
+
+/// Predictions to make.
+#[derive(Clone, Debug)]
+pub struct Predict {
+    /// The folder of a run or of an experiment, or a capsule.
+    pub run: PathBuf,
+    /// The items.
+    pub asked: Asked,
+    /// The type of the file, where its name does not say it.
+    pub kind: Option<DataKind>,
+    /// Whether items that cannot be used are left out, instead of refused.
+    pub skips_bad: bool,
+    /// Columns of a table that are handed through.
+    pub keep: Vec<String>,
+    /// Columns of a table that are no values of the network's array.
+    pub ignore: Vec<String>,
+    /// Items that are computed at a time; for a split, as many as the run validates with, and else 256 by default.
+    pub batch_size: Option<usize>,
+    /// Seeds of the trial whose predictions are averaged.
+    pub ensemble: usize,
+    /// The file or folder of predictions; it must not exist.
+    pub out: Option<PathBuf>,
+    /// Whether a file that is there is replaced.
+    pub force: bool,
+    /// How they are written; by the name of `out`, or CSV.
+    pub format: Option<OutputFormat>,
+    /// How the run is opened.
+    pub options: Options,
+}
+
+/// What was predicted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Predicted {
+    /// Items with a prediction.
+    pub num_items: u64,
+    /// Items that were left out.
+    pub num_skipped: u64,
+}
+
+impl Predict {
+    /// Predictions for a file.
+    pub fn new(run: impl Into<PathBuf>, data: impl Into<PathBuf>) -> Self {
+        Self {
+            run: run.into(),
+            asked: Asked::File(data.into(), None),
+            kind: None,
+            skips_bad: false,
+            keep: Vec::new(),
+            ignore: Vec::new(),
+            batch_size: None,
+            ensemble: 1,
+            out: None,
+            force: false,
+            format: None,
+            options: Options::default(),
+        }
+    }
+
+    fn format(&self) -> OutputFormat {
+        let by_name = self.out.as_deref().and_then(OutputFormat::of);
+        self.format.or(by_name).unwrap_or(OutputFormat::Csv)
+    }
+}
+
+/// Predicts and writes the file or folder `out`, which appears when everything was predicted.
+///
+/// # Errors
+///
+/// [`Error::Refused`] when the run or the data cannot be used, and [`Error::Failed`] when the file cannot be written;
+/// nothing is written then.
+pub fn predict(asked: &Predict, sink: &Sink<'_>) -> Result<Predicted, Error> {
+    let Some(out) = &asked.out else {
+        return predict_to(asked, &mut io::sink(), sink);
+    };
+    if out.exists() && !asked.force {
+        let message = format!("`{}` is there already", out.display());
+        let help = "name another file, or pass `--force` to replace it";
+        return Err(Error::refused(
+            Diagnostic::error("usage", message).help(help),
+        ));
+    }
+    let failed = |e: &io::Error| {
+        let message = format!("cannot write `{}`: {}", out.display(), plain_io_error(e));
+        let help = "make room, or name another place with `--out`";
+        Error::failed(Diagnostic::error("output", message).help(help))
+    };
+    let parent = match out.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    if asked.format() == OutputFormat::Png {
+        let folder = tempfile::Builder::new()
+            .prefix(".predictions-")
+            .tempdir_in(parent)
+            .map_err(|e| failed(&e))?;
+        let table = fs::File::create(folder.path().join("predictions.csv"));
+        let mut table = BufWriter::new(table.map_err(|e| failed(&e))?);
+        let predicted = run(asked, &mut table, Some(folder.path()), sink)?;
+        table.flush().map_err(|e| failed(&e))?;
+        if out.is_dir() {
+            fs::remove_dir_all(out).map_err(|e| failed(&e))?;
+        }
+        let made = folder.keep();
+        #[cfg(unix)]
+        {
+            // As readable as the user's other folders.
+            use std::os::unix::fs::PermissionsExt;
+            let _ = fs::set_permissions(&made, fs::Permissions::from_mode(0o755));
+        }
+        fs::rename(&made, out).map_err(|e| failed(&e))?;
+        return Ok(predicted);
+    }
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".predictions-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    let file = builder.tempfile_in(parent).map_err(|e| failed(&e))?;
+    let mut writer = BufWriter::with_capacity(1 << 16, file);
+    let predicted = run(asked, &mut writer, None, sink)?;
+    let file = writer.into_inner().map_err(|e| failed(e.error()))?;
+    file.persist(out).map_err(|e| failed(&e.error))?;
+    Ok(predicted)
+}
+
+/// Predicts and writes to a stream, as the predictions come.
+///
+/// # Errors
+///
+/// As [`predict`], but that what was written before an error stays.
+pub fn predict_to(
+    asked: &Predict,
+    out: &mut dyn Write,
+    sink: &Sink<'_>,
+) -> Result<Predicted, Error> {
+    if asked.format() == OutputFormat::Png {
+        let message = "masks are written to a folder, and none is named";
+        let help = "name one with `--out FOLDER/`";
+        return Err(Error::refused(
+            Diagnostic::error("usage", message).help(help),
+        ));
+    }
+    run(asked, out, None, sink)
+}
+
+fn run(
+    asked: &Predict,
+    out: &mut dyn Write,
+    folder: Option<&Path>,
+    sink: &Sink<'_>,
+) -> Result<Predicted, Error> {
+    let models = open(asked, sink)?;
+    let model = &models[0];
+    let layout = Layout {
+        id: id_of(asked, model),
+        keep: asked.keep.clone(),
+    };
+    let refused = |e: DataError| Error::Refused(refusal(&e));
+    let writer = Writer::new(asked.format(), layout, model.meaning(), out, folder);
+    let mut predicting = Predicting {
+        models: &models,
+        writer: writer.map_err(refused)?,
+        predicted: Predicted::default(),
+        sink,
+    };
+    match &asked.asked {
+        Asked::File(path, shown) => predicting.file(asked, path, shown.as_deref())?,
+        Asked::Split(name) => predicting.split(asked, name)?,
+    }
+    let Predicting {
+        writer, predicted, ..
+    } = predicting;
+    writer.finish(model.meaning()).map_err(unwritable)?;
+    Ok(predicted)
+}
+
+fn unwritable(error: DataError) -> Error {
+    Error::Failed(Box::new(Diagnostic {
+        helps: error.helps,
+        ..Diagnostic::error("output", error.message)
+    }))
+}
+
+/// The models, whose predictions are averaged.
+fn open(asked: &Predict, sink: &Sink<'_>) -> Result<Vec<Model>, Error> {
+    let models = Model::open_seeds(&asked.run, asked.ensemble.max(1), &asked.options);
+    let models = models.map_err(Error::Refused)?;
+    for model in &models {
+        if let Some(why) = &model.found().why {
+            sink(Progress::Note(&format!("predicting with {why}")));
+        }
+    }
+    let first = &models[0];
+    let differs = |model: &&Model| model.transforms() != first.transforms();
+    if let Some(other) = models.iter().find(differs) {
+        let message = format!(
+            "runs `{}` and `{}` were trained on other train splits, so their transforms differ",
+            first.plan().id,
+            other.plan().id
+        );
+        let help = "predict with each by itself: their folders are in `runs/` of the experiment";
+        return Err(Error::refused(
+            Diagnostic::error("usage", message).help(help),
+        ));
+    }
+    Ok(models)
+}
+
+/// What items are known by.
+fn id_of(asked: &Predict, model: &Model) -> &'static str {
+    let Asked::File(path, _) = &asked.asked else {
+        return "item";
+    };
+    let kind = asked.kind.or_else(|| kind_of(path));
+    match kind.or(model.incoming(path).kind_of_run()) {
+        _ if path.is_dir() => "file",
+        Some(DataKind::ImageFolder) => "file",
+        Some(DataKind::Npy | DataKind::Idx) => "item",
+        Some(DataKind::Text) => "line",
+        _ => "row",
+    }
+}
+
+/// Predictions while they are made.
+struct Predicting<'a, W: Write> {
+    models: &'a [Model],
+    writer: Writer<W>,
+    predicted: Predicted,
+    sink: &'a Sink<'a>,
+}
+
+impl<W: Write> Predicting<'_, W> {
+    fn file(&mut self, asked: &Predict, path: &Path, shown: Option<&str>) -> Result<(), Error> {
+        let models = self.models;
+        let incoming = data::incoming::Incoming {
+            shown,
+            kind: asked.kind,
+            skips_bad: asked.skips_bad,
+            keep: &asked.keep,
+            ignore: &asked.ignore,
+            ..models[0].incoming(path)
+        };
+        let batch_size = asked.batch_size.unwrap_or(BATCH_SIZE);
+        let mut failure = None;
+        let read = incoming.read(&mut |piece| match self.piece(&piece, batch_size) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failure = Some(error);
+                ControlFlow::Break(())
+            }
+        });
+        if let Some(error) = failure {
+            return Err(unwritable(error));
+        }
+        read.map_err(|e| Error::Refused(refusal(&e)))
+    }
+
+    fn piece(&mut self, piece: &Piece, batch_size: usize) -> Result<(), DataError> {
+        for skipped in &piece.skipped {
+            self.predicted.num_skipped += 1;
+            (self.sink)(Progress::Note(&format!("skipped: {}", skipped.show())));
+        }
+        let (first, others) = (&self.models[0], &self.models[1..]);
+        let others: Vec<_> = others
+            .iter()
+            .map(|model| model.activated_piece(piece, batch_size))
+            .collect();
+        let mut at = 0;
+        for (part, (numbers, num)) in first
+            .activated_piece(piece, batch_size)
+            .into_iter()
+            .enumerate()
+        {
+            let others = others.iter().map(|parts| parts[part].0.clone());
+            let mean = averaged(std::iter::once(numbers).chain(others).collect());
+            for prediction in first.decided(&mean, num) {
+                let (id, kept) = (&piece.ids[at], &piece.kept[at]);
+                self.writer.add(first.meaning(), id, kept, &prediction)?;
+                at += 1;
+            }
+        }
+        self.predicted.num_items += at as u64;
+        Ok(())
+    }
+
+    fn split(&mut self, asked: &Predict, name: &str) -> Result<(), Error> {
+        let (first, plan) = (&self.models[0], self.models[0].plan());
+        let split = split_of(first, name, self.sink)?;
+        let places = Places::new(&plan.data, &split);
+        let size = asked.batch_size.unwrap_or(plan.train.batch_size);
+        let all: Vec<u32> = (0..split.num_items() as u32).collect();
+        for part in all.chunks(size.max(1)) {
+            let each = self.models.iter();
+            let mean = averaged(each.map(|model| model.activated(&split, part)).collect());
+            for (item, prediction) in part.iter().zip(first.decided(&mean, part.len())) {
+                let id = places.of(*item as usize);
+                let written = self.writer.add(first.meaning(), &id, &[], &prediction);
+                written.map_err(unwritable)?;
+            }
+        }
+        self.predicted.num_items = split.num_items() as u64;
+        Ok(())
+    }
+}
+
+/// A split of the data that a run was trained on.
+pub(super) fn split_of(model: &Model, name: &str, sink: &Sink<'_>) -> Result<Split, Error> {
+    let watch = |done, total| sink(Progress::Advanced("reading data", done, total));
+    let loaded = data::load(&model.plan().data, &watch);
+    let loaded = loaded.map_err(|e| Error::Refused(refusal(&e)))?;
+    let split = match name {
+        "train" => Some(loaded.train),
+        "valid" => Some(loaded.valid),
+        _ => loaded.test,
+    };
+    split.ok_or_else(|| {
+        let message = format!("run `{}` has no split `{name}`", model.plan().id);
+        let help = "its data is split into `train` and `valid`";
+        Error::refused(Diagnostic::error("usage", message).help(help))
+    })
+}
+
+impl Predicted {
+    /// In words.
+    pub fn in_words(&self) -> String {
+        let items = counted(self.num_items as usize, "prediction");
+        match self.num_skipped {
+            0 => items,
+            num => format!("{items}, {} skipped", counted(num as usize, "item")),
+        }
+    }
+}
