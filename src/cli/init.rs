@@ -31,7 +31,7 @@ pub fn init(args: &InitArgs, output: &mut Output) -> u8 {
     let is_printed = out == Path::new("-");
     let taken = |output: &mut Output| {
         let message = format!("`{}` is there already", out.display());
-        let help = "name another file with `--out`, or write over it with `--force`";
+        let help = "use another file with `--out`, or overwrite it with `--force`";
         refuse(Diagnostic::error("results", message).help(help), output)
     };
     // Before the data is read, which may take a while.

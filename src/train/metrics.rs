@@ -36,7 +36,7 @@ pub struct Sums {
 struct Mean {
     /// Of the values, each times what it counts.
     total: f64,
-    /// How many values there are.
+    /// The number of values.
     count: u64,
 }
 

@@ -82,7 +82,7 @@ pub struct Job {
     pub initial: Option<PathBuf>,
     /// Updates after which the training ends for good, if it is to end before its plan says.
     pub last_step: Option<usize>,
-    /// What was changed after failures, in order.
+    /// The changes after failures, in order.
     pub adjustments: Vec<Adjustment>,
     /// Measures what is held.
     pub meter: Arc<Meter>,

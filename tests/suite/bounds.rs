@@ -59,13 +59,13 @@ fn parameters_that_hold_each_other_twice_are_refused() {
     let lists = chained(30, "x = []", ", x = [\"${x}\", \"${x}\"]");
     let wrong = plan("spec.toml", &lists).unwrap_err();
     assert!(
-        wrong.contains("the parameters of this layer come to too many values"),
+        wrong.contains("the parameters of this layer expand to too many values"),
         "{wrong}"
     );
     let texts = chained(30, "x = \"ab\"", ", x = \"${x}${x}\"");
     let wrong = plan("spec.toml", &texts).unwrap_err();
     assert!(
-        wrong.contains("the parameters of this layer come to too many values"),
+        wrong.contains("the parameters of this layer expand to too many values"),
         "{wrong}"
     );
 }
@@ -124,7 +124,7 @@ fn what_no_person_writes_is_refused_before_it_is_looked_at() {
     };
     let mut keys = "[values]\n".to_owned();
     (0..40_000).for_each(|at| writeln!(keys, "v{at} = 1").unwrap());
-    refused(&keys, "a table has 40,000 keys, and 4,096 are the most");
+    refused(&keys, "a table has 40,000 keys; the limit is 4,096");
     let deep = vec!["a"; 60_000].join(".");
     refused(
         &format!("[sweep.grid]\n\"values.{deep}\" = [1, 2]\n"),
@@ -132,16 +132,16 @@ fn what_no_person_writes_is_refused_before_it_is_looked_at() {
     );
     refused(
         &format!("[values]\nx = \"${{values.{deep}}}\"\n"),
-        "is not written in this file",
+        "is not set in this file",
     );
     let mut axes = "[sweep.grid]\n".to_owned();
     (0..3_000).for_each(|at| writeln!(axes, "values.v{at} = [1]").unwrap());
-    refused(&axes, "the sweep has 3000 axes, and 500 are the most");
+    refused(&axes, "the sweep has 3000 axes; the limit is 500");
     let many: Vec<_> = (1..1_001).collect();
     let points = format!(
         "[sweep]\nexclude = [\"train.batch_size > 3\"]\n[sweep.grid]\ntrain.batch_size = {many:?}\ntrain.log_every = {many:?}\ntrain.epochs = {many:?}\n"
     );
-    refused(&points, "more than 1000000 points before any is left out");
+    refused(&points, "more than 1000000 points before exclusions");
     let rules: Vec<_> = (0..600)
         .map(|at| format!("\"train.epochs > {at}\""))
         .collect();
@@ -206,7 +206,7 @@ fn only_regular_files_are_read() {
             let is_named = [
                 "only regular files are read",
                 "is a folder",
-                "there is no file",
+                "does not exist",
             ];
             assert!(
                 is_named.iter().any(|what| stderr.contains(what)),
@@ -220,7 +220,7 @@ fn only_regular_files_are_read() {
     let (code, _, stderr) = run(folder.path(), &["report", "nowhere", "--template", "fifo"]);
     assert_eq!(code, 2, "{stderr}");
     assert!(
-        stderr.contains("a named pipe, and only regular files are read"),
+        stderr.contains("a named pipe; only regular files are read"),
         "{stderr}"
     );
 }

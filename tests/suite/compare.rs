@@ -206,7 +206,7 @@ fn equal_trials_have_one_rank() {
         "{text}"
     );
     assert!(
-        text.contains(", tied with `optimizer=adam,hidden=16`, which stands later in the file; "),
+        text.contains(", tied with `optimizer=adam,hidden=16`, which comes later in the file; "),
         "{text}"
     );
     let all = of_all_metrics(&index(SWEEP, equal));
@@ -237,7 +237,7 @@ fn losses_of_different_functions_are_not_ranked() {
     let text = burn_runner::report::markdown(&report);
     assert!(
         text.contains(
-            "No trial is ranked: `valid/loss` is that of other functions in other trials"
+            "No trial is ranked: `valid/loss` is computed by different functions in different trials"
         ) && text.contains("| valid/loss † ")
             && text.contains("\n† The losses of trials"),
         "{text}"
@@ -248,7 +248,7 @@ fn losses_of_different_functions_are_not_ranked() {
     let comparison = compare(&source, &ask()).unwrap();
     let text = plain(&comparison, 200);
     assert!(
-        text.contains(" -  optimizer=") && text.contains("nothing is ranked or claimed"),
+        text.contains(" -  optimizer=") && text.contains("there are no ranks and no verdicts"),
         "{text}"
     );
     // What all have in common is compared.

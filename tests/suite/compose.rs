@@ -346,7 +346,7 @@ fn paths_may_come_from_the_environment_and_are_relative_to_their_file() {
     assert_eq!(looked_in(Some("")), "root = \"bases/files/mnist\"");
     let (code, _, stderr) = run(folder.path(), &["check", "spec.toml"]);
     assert_eq!(code, 2);
-    assert!(stderr.contains("looked in bases/files/mnist"), "{stderr}");
+    assert!(stderr.contains("searched bases/files/mnist"), "{stderr}");
 }
 
 #[test]

@@ -125,7 +125,9 @@ fn what_changed_after_it_was_planned_is_refused() {
     write_mnist(&root, 1, false);
     let refused = data::load(&of_files.data, &|_, _| {}).unwrap_err();
     assert!(
-        refused.message.contains("changed since it was planned"),
+        refused
+            .message
+            .contains("changed since the experiment was planned"),
         "{refused}"
     );
     // What is inside the binary or made up, of a plan by another build.
@@ -137,7 +139,10 @@ fn what_changed_after_it_was_planned_is_refused() {
         assert!(data::load(&data, &|_, _| {}).is_ok());
         data.digest.replace_range(..1, "x");
         let refused = data::load(&data, &|_, _| {}).unwrap_err();
-        assert!(refused.message.contains("another data set"), "{refused}");
+        assert!(
+            refused.message.contains("a different data set"),
+            "{refused}"
+        );
         // Plans of earlier versions do not say it.
         data.digest.clear();
         assert!(data::load(&data, &|_, _| {}).is_ok());
@@ -234,7 +239,7 @@ fn pictures_behind_links_are_part_of_the_data() {
     std::os::unix::fs::symlink(at("first"), at("cats/dog/around")).unwrap();
     let refused = plan_in(Some(folder.path()), "spec.toml", &text("first")).unwrap_err();
     assert!(
-        refused.contains("is a link to a folder that it stands in"),
+        refused.contains("is a link to a folder that contains it"),
         "{refused}"
     );
 }
@@ -327,7 +332,7 @@ fn a_damaged_file_of_the_cache_is_rebuilt_and_never_read() {
     fs::copy(file, &other).unwrap();
     let (words, again) = trained();
     assert!(
-        words.contains("it holds other data than its name says"),
+        words.contains("its content does not match its name"),
         "{words}"
     );
     assert_eq!(again, of_other);

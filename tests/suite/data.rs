@@ -159,7 +159,7 @@ fn a_declared_fallback_is_said_everywhere() {
     let folder = folder_with(&spec);
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 0, "{stderr}");
-    let said = "`digits` (1,797 UCI digits at 28x28) stands in for `mnist`";
+    let said = "`digits` (1,797 UCI digits at 28x28) replaces `mnist`";
     assert!(stderr.contains(said), "{stderr}");
     let read =
         |path: &str| fs::read_to_string(folder.path().join("results/spec").join(path)).unwrap();
@@ -180,8 +180,8 @@ fn each_run_records_its_own_data() {
     assert_eq!(code, 0, "{stderr}");
     let read =
         |path: &str| fs::read_to_string(folder.path().join("results/spec").join(path)).unwrap();
-    assert!(read("runs/data=mnist-s1/environment.json").contains("stands in for"));
-    assert!(!read("runs/data=iris-s1/environment.json").contains("stands in for"));
+    assert!(read("runs/data=mnist-s1/environment.json").contains("replaces"));
+    assert!(!read("runs/data=iris-s1/environment.json").contains("replaces"));
     let report = read("report.md");
     assert_eq!(report.matches("; sha256 of train: ").count(), 2, "{report}");
 }

@@ -103,7 +103,7 @@ fn pictures(folder: &Path) {
         });
         let path = inner.join(format!("{at:02}.png"));
         match at {
-            6 => fs::write(path, "no picture").unwrap(),
+            6 => fs::write(path, "no image").unwrap(),
             _ => picture.save(path).unwrap(),
         }
     }

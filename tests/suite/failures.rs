@@ -185,7 +185,7 @@ fn a_loss_that_is_no_number_is_retried_with_a_smaller_learning_rate() {
     let adjusted = "with the learning rate times 5.551115123125783e-17 from step 8 on";
     let retry = format!("base-s1: retry 1 of 3 after `not_finite` now, {adjusted}");
     assert!(stderr.contains(&retry), "{stderr}");
-    assert!(stderr.contains("* with runs that were adjusted"));
+    assert!(stderr.contains("* includes runs that were adjusted"));
     // Two factors are 2^-108: the rate of the first epoch by half.
     let metrics = fs::read_to_string(folder.path().join("results/spec/runs/base-s1/metrics.csv"));
     let rates = metrics.unwrap();
@@ -526,7 +526,7 @@ fn a_limit_that_no_run_can_pass_is_told() {
     let (code, _, stderr) = run(folder.path(), &["check", "spec.toml"]);
     assert_eq!(code, 0, "{stderr}");
     let warning =
-        "`limits.run` is 3h, and the experiment stops after 2h: no run can pass its limit";
+        "`limits.run` is 3h, but the experiment stops after 2h: no run can exceed its limit";
     assert!(stderr.contains(warning), "{stderr}");
 }
 

@@ -167,7 +167,7 @@ fn items_that_cannot_be_decoded_are_left_out_when_the_file_says_so() {
     let skip = ["data", "spec.toml", "--set", "data.on_bad_item=skip"];
     let (code, stdout, stderr) = run(folder.path(), &skip);
     assert_eq!(code, 0, "{stderr}");
-    assert!(stdout.contains("1 item was left out"), "{stdout}");
+    assert!(stdout.contains("1 item was skipped"), "{stdout}");
     let (code, _, stderr) = run(
         folder.path(),
         &["run", "spec.toml", "--set", "data.on_bad_item=skip"],

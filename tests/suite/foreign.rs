@@ -266,7 +266,7 @@ mod links {
             lead_out(folder.path(), &format!("runs/base-s1/{name}"));
             let (code, _, stderr) = run(folder.path(), &["bundle", "results/spec/runs/base-s1"]);
             assert_eq!(code, 2, "{stderr}");
-            assert!(stderr.contains("is no plain file"), "{stderr}");
+            assert!(stderr.contains("is not a regular file"), "{stderr}");
         }
     }
 

@@ -112,13 +112,10 @@ fn every_recorded_number_counts() {
 #[test]
 fn a_part_that_is_missing_lowers_the_grade() {
     let parts = [
-        (
-            "trace",
-            "the losses of the steps, of which there is no trace",
-        ),
+        ("trace", "the losses of the steps, which have no trace"),
         (
             "trace/digests.csv",
-            "the parameters by path, of which there are no digests",
+            "the parameters by path, which have no digests",
         ),
         (
             "model/final.bpk",

@@ -339,7 +339,7 @@ fn the_command_line_lists_one_experiment_or_all() {
     let (code, _, stderr) = list(&["--filter", "optimizer.typ == 'adam'"]);
     assert_eq!(code, 2);
     insta::assert_snapshot!(stderr, @r"
-    error: no run has anything called `optimizer.typ`
+    error: no run has a key or metric named `optimizer.typ`
       = help: did you mean `optimizer.type`?
     ");
     let (code, stdout, stderr) = list(&[

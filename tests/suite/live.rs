@@ -122,7 +122,7 @@ fn a_board_follows_the_size_of_the_terminal() {
     let (_folder, mut terminal) = started(SLOW, &[]);
     terminal.until("the first run", |shown| is_under_way(shown, "> base-s1"));
     terminal.press("?");
-    terminal.until_shown("a: let those under way end and start no more");
+    terminal.until_shown("a: finish active runs and start no more");
     terminal.press("?");
     // So narrow that there is no curve, and so low that not all fits.
     terminal.resize(34, 6);
@@ -203,8 +203,8 @@ fn what_is_there_is_shown_once() {
     let (code, stdout, _) = run(folder.path(), &["watch"]);
     assert_eq!(code, 0);
     assert!(
-        stdout.contains("base-s2  incomplete, nobody trains it")
-            && stdout.contains("1 of 2 runs ended, 0 failed; nobody works on it; go on with: runner run spec.toml\n"),
+        stdout.contains("base-s2  incomplete, no runner is active")
+            && stdout.contains("1 of 2 runs ended, 0 failed; no runner is active; resume with: runner run spec.toml\n"),
         "{stdout}"
     );
     // Nothing is foretold of runs that nobody has started.
@@ -237,7 +237,7 @@ fn runs_are_watched_from_another_terminal() {
     // Keys that stop runs do nothing there.
     board.press("sa");
     let mut left = Terminal::start(watch(), 100, 30);
-    left.until_shown("under way");
+    left.until_shown("active");
     left.press("q");
     assert_eq!(left.end().code, Some(0));
     assert_eq!(terminal.end().code, Some(0));

@@ -16,7 +16,7 @@ fn an_axis_over_types_keeps_what_a_type_has_and_leaves_out_the_rest() {
     assert_eq!(
         swept.notices,
         [
-            "`optimizer.momentum` (spec.toml:11) is left out of trials with `optimizer.type` `adam`: it is a key of `sgd`"
+            "`optimizer.momentum` (spec.toml:11) is not set in trials with `optimizer.type` `adam`: it is a key of `sgd`"
         ]
     );
     // What is left out is not part of what a run is.
@@ -126,7 +126,7 @@ fn conditions_do_not_see_what_is_left_out() {
     let (planned, warnings) = plan("spec.toml", &text).unwrap();
     assert_eq!(planned.runs.len(), 1);
     assert!(
-        warnings.contains("no trial is left with `optimizer.type` = \"sgd\""),
+        warnings.contains("no trial has `optimizer.type` = \"sgd\""),
         "{warnings}"
     );
 }
@@ -158,7 +158,7 @@ fn plan_and_its_explanation_say_which_trials_are_without_a_key() {
     let folder = folder_with(&over_types("[\"sgd\", \"adam\", \"adamw\"]", ""));
     let (code, _, stderr) = run(folder.path(), &["plan", "spec.toml"]);
     assert_eq!(code, 0);
-    assert!(stderr.contains("note: `optimizer.momentum` (spec.toml:11) is left out of trials with `optimizer.type` `adam`, `adamw`: it is a key of `sgd`"), "{stderr}");
+    assert!(stderr.contains("note: `optimizer.momentum` (spec.toml:11) is not set in trials with `optimizer.type` `adam`, `adamw`: it is a key of `sgd`"), "{stderr}");
     let (code, stdout, _) = run(folder.path(), &["plan", "spec.toml", "--explain"]);
     assert_eq!(code, 0);
     insta::assert_snapshot!(stdout);
@@ -199,7 +199,7 @@ fn a_default_batch_that_does_not_fit_is_lowered_and_a_set_one_is_refused() {
     )
     .unwrap_err();
     assert!(
-        wrong.contains("`train.batch_size` is 64, and the train split has 32 items"),
+        wrong.contains("`train.batch_size` is 64, but the train split has 32 items"),
         "{wrong}"
     );
     let wrong = plan(

@@ -203,7 +203,7 @@ fn a_step_that_does_not_end_is_ended_above_the_limit() {
     assert_eq!(failure["class"], "out_of_memory", "{failure}");
     let message = failure["message"].as_str().unwrap();
     assert!(message.contains("`memory.limit` is 60.0 MiB"), "{message}");
-    assert!(message.starts_with("the process held "), "{message}");
+    assert!(message.starts_with("the process used "), "{message}");
 }
 
 #[test]
@@ -425,7 +425,7 @@ fn a_device_to_go_on_on_that_is_not_there_is_told() {
     let failure = &summary(folder.path(), "base-s1")["failure"];
     let message = failure["message"].as_str().unwrap();
     assert!(
-        message.contains("this machine has no other device to go on on in f32"),
+        message.contains("this machine has no other device to continue on in f32"),
         "{message}"
     );
 }

@@ -47,7 +47,7 @@ fn made_up() -> Report {
     report.problems = from(json!([
         {"run": "x-s1", "outcome": "failed", "message": "panic: it broke; the backtrace is in run.log"},
         {"run": "x-s2", "outcome": "failed", "message": "panic: it broke; the backtrace is in run.log"},
-        {"run": "y-s1", "outcome": "not_started", "message": "`runner run spec.toml` goes on with it"},
+        {"run": "y-s1", "outcome": "not_started", "message": "`runner run spec.toml` continues it"},
     ]));
     report
 }

@@ -177,7 +177,7 @@ fn other_data_and_unfinished_runs_are_refused() {
     let (code, said) = reproduced(folder.path(), &[RUN]);
     assert_eq!(code, 2);
     assert!(
-        said.contains("the data changed since it was planned"),
+        said.contains("the data changed since the experiment was planned"),
         "{said}"
     );
     let folder = completed(IRIS, &[]);
@@ -192,7 +192,7 @@ fn other_data_and_unfinished_runs_are_refused() {
     }
     let (code, said) = reproduced(folder.path(), &[RUN, "--at-least", "exact"]);
     assert_eq!(code, 2);
-    assert!(said.contains("write `bitwise`, `ulp:N`"), "{said}");
+    assert!(said.contains("use `bitwise`, `ulp:N`"), "{said}");
 }
 
 fn table(odd: &str) -> String {
@@ -292,7 +292,10 @@ fn guarantees_are_tried_on_a_shortened_run() {
     assert!(!folder.path().join("results").exists());
     let (code, _, stderr) = run(folder.path(), &["prove", "spec.toml", "--trial", "x"]);
     assert_eq!(code, 2);
-    assert!(stderr.contains("there is no trial `x`"), "{stderr}");
+    assert!(
+        stderr.contains("the baseline trial `x` does not exist"),
+        "{stderr}"
+    );
 }
 
 #[test]

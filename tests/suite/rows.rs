@@ -154,10 +154,10 @@ fn a_mistyped_number_is_told_with_its_place() {
     assert_eq!(code, 0, "{stderr}");
     assert!(!stderr.contains("warning"), "{stderr}");
     assert!(
-        stdout.contains("1 item is left out because a value is missing"),
+        stdout.contains("1 item dropped because a value is missing"),
         "{stdout}"
     );
-    let taken = "the 2 whole numbers of the target `y` are taken for classes";
+    let taken = "the 2 integers of the target `y` are read as classes";
     assert!(stdout.contains(taken), "{stdout}");
     let init = ["init", "--data", "rows.csv", "--out", "-"];
     let (code, stdout, stderr) = run(folder.path(), &init);
@@ -215,7 +215,7 @@ fn a_class_that_is_never_learned_is_told() {
     let (code, _, stderr) = run(folder.path(), &["check", "spec.toml"]);
     assert_eq!(code, 0, "{stderr}");
     let said =
-        "1 class occurs in what is held out and never in the train split: `rare` (1 in valid)";
+        "1 class occurs only in held-out items and never in the train split: `rare` (1 in valid)";
     assert!(stderr.contains(said), "{stderr}");
     // At random, its only item is one to learn from.
     let random = ["check", "spec.toml", "--set", "data.split.order=random"];

@@ -231,7 +231,7 @@ fn others_need_a_token() {
     let (code, _, stderr) = run(folder.path(), &["serve", "--listen", "0.0.0.0"]);
     assert_eq!(code, 2);
     assert!(
-        stderr.contains("there is no token") && stderr.contains("--token"),
+        stderr.contains("the token is missing") && stderr.contains("--token"),
         "{stderr}"
     );
     let (code, _, stderr) = run(folder.path(), &["serve", "--token", "short"]);

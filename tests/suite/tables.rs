@@ -286,7 +286,7 @@ fn shuffled_row_numbers_are_told_and_left_out() {
     });
     let (code, _, stderr) = look("", &text);
     assert_eq!(code, 0, "{stderr}");
-    let said = "`Unnamed: 0` numbers the rows from 0 to 40, and is a feature";
+    let said = "the feature `Unnamed: 0` numbers the rows from 0 to 40";
     assert!(stderr.contains(said), "{stderr}");
     let folder = folder("type = \"csv\"\npath = \"rows.csv\"", &text);
     let init = ["init", "--data", "rows.csv", "--out", "-"];
@@ -782,7 +782,7 @@ fn folders_that_are_split_already_are_taken_so() {
         let set = ["check", "spec.toml", "--set", "data.split.valid=0.3"];
         let (code, _, stderr) = run(folder.path(), &set);
         assert!(
-            code == 2 && stderr.contains("the data has a valid split of its own"),
+            code == 2 && stderr.contains("the data has a separate valid split"),
             "{stderr}"
         );
         let (code, _, stderr) = run(
@@ -815,7 +815,7 @@ fn a_class_that_is_called_train_is_a_class() {
     assert!(stdout.contains("2: train 16, bus 8"), "{stdout}");
     let (_, stdout, stderr) = run(folder.path(), &["plan", "spec.toml"]);
     assert!(
-        format!("{stdout}{stderr}").contains("a picture's class is the outer folder"),
+        format!("{stdout}{stderr}").contains("the class of an image is the outer folder"),
         "{stdout}{stderr}"
     );
 }

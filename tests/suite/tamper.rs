@@ -152,7 +152,7 @@ fn mutate(folder: &Path, files: &Files, random: &mut Random) -> (String, Vec<Str
             if !name.is_empty() && !same.is_empty() {
                 bytes = files[**random.of(&same)].clone();
             }
-            "that of another run".into()
+            "it belongs to another run".into()
         }
     };
     write_whole(&folder.join(&path), &bytes).unwrap();
@@ -240,7 +240,7 @@ fn judge(
     if is_remarked("the evaluation of") {
         keys.push("evaluation");
     }
-    if is_remarked("left out of Environment") {
+    if is_remarked("not listed under Environment") {
         keys.push("provenance");
     }
     if without(before, &keys) != without(&after, &keys) {
@@ -427,10 +427,7 @@ fn what_a_run_left_is_compared_with_its_record() {
         let not = json["not_compared"].as_array().unwrap();
         let why = not.iter().find(|not| not["what"] == subject);
         let why = why.unwrap_or_else(|| panic!("{file}: {not:?}"))["why"].to_string();
-        assert!(
-            why.contains("it was changed after the run had ended"),
-            "{why}"
-        );
+        assert!(why.contains("it was changed after the run ended"), "{why}");
         let (code, _, stderr) = run(folder, &["bundle", RUN, "--out", "a.tar.zst"]);
         assert_eq!(code, 2, "{stderr}");
         assert!(stderr.contains(&format!("{file}` is damaged")), "{stderr}");
@@ -474,15 +471,15 @@ fn events_that_are_not_all_there_are_damage() {
     for (kept, reason) in [
         (
             without("\"epoch\":2,\"step\":16"),
-            "the run is completed, and epoch 2 is missing",
+            "the run is completed, but epoch 2 is missing",
         ),
         (
             without("run_finished"),
-            "its end is missing: `summary.json` says that the run was completed",
+            "its end is missing: according to `summary.json`, the run was completed",
         ),
         (
             String::new(),
-            "its end is missing: `summary.json` says that the run was completed",
+            "its end is missing: according to `summary.json`, the run was completed",
         ),
     ] {
         assert_ne!(kept, text);
@@ -581,7 +578,7 @@ fn trees_of_format_2_are_read_and_are_other_work() {
     assert_eq!(run(folder, &["list"]).0, 0);
     let (code, to_do, stderr) = run(folder, &["plan", "spec.toml"]);
     assert_eq!(code, 0, "{stderr}");
-    let reason = "it was made by an earlier version, whose records have no checksums";
+    let reason = "it was written by an earlier version, whose records have no checksums";
     assert!(to_do.contains(&format!("to rerun: {reason}")), "{to_do}");
     // A line in the middle that cannot be read is damage there, too.
     let path = folder.join(RUN).join("events.jsonl");

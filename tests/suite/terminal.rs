@@ -143,7 +143,7 @@ impl Terminal {
     /// Whether keys are shown and wait for a newline, as a shell's user expects.
     pub fn is_as_before(&self) -> bool {
         let mut settings = std::mem::MaybeUninit::uninit();
-        // SAFETY: it fills what it is given when it returns 0, and is used in no other case.
+        // SAFETY: initialized by the call if it returns 0, and only used then.
         let settings = unsafe {
             let got = libc::tcgetattr(self.control.as_raw_fd(), settings.as_mut_ptr());
             assert_eq!(got, 0);

@@ -1,8 +1,7 @@
-//! The only language between what runs and what observes it: facts, in the past tense.
+//! The interface between runs and their observers: facts, in the past tense.
 //!
-//! A worker process writes events to its standard output, one JSON object a line; the collector appends
-//! them to the run's `events.jsonl` and shows them. [`Event::Progressed`] is for watchers alone and is
-//! not recorded.
+//! A worker process writes events to its standard output, one JSON object per line; the collector appends them to the
+//! run's `events.jsonl` and displays them. [`Event::Progressed`] is only for live display and is not recorded.
 
 mod attempts;
 mod build;
@@ -27,9 +26,9 @@ pub type Metrics = BTreeMap<String, f64>;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// The worker is up: data loaded, network made or restored.
+    /// The worker has started: data loaded, network created or restored.
     RunStarted(Started),
-    /// A watcher may show where the run is.
+    /// Progress for live display.
     Progressed(Progress),
     /// An epoch was trained and validated.
     EpochFinished(Epoch),
@@ -37,42 +36,42 @@ pub enum Event {
     CheckpointSaved {
         /// Optimizer updates before it.
         step: usize,
-        /// The epoch that it ends, or that it stands in.
+        /// The epoch that it ends, or that it is part of.
         epoch: usize,
     },
-    /// A checkpoint is of no use: the first loss after it is no number, whatever the learning rate is.
+    /// A checkpoint is useless: the first loss after it is NaN, whatever the learning rate.
     CheckpointDropped {
         /// Optimizer updates before it.
         step: usize,
-        /// Those before the newest one that is left; 0 for none.
+        /// Updates of the newest remaining checkpoint; 0 for none.
         newest: usize,
     },
-    /// What runs like this one were measured to hold, as it is known before this attempt.
+    /// The measured memory of similar runs, as known before this attempt.
     MemoryCalibrated {
-        /// The most that is expected, in bytes.
+        /// The highest expected memory, in bytes.
         forecast_bytes: u64,
     },
     /// Memory grows from epoch to epoch.
     MemoryGrew(MemoryGrowth),
-    /// The most that this attempt held, when it ended.
+    /// The peak memory of this attempt, when it ended.
     MemoryMeasured(MemoryPeak),
-    /// Training ended before its last epoch, as the plan asks for.
+    /// Training ended before its last epoch, as planned.
     StoppedEarly {
         /// The last epoch that was trained.
         epoch: usize,
         /// Why.
         reason: String,
     },
-    /// A backend chose kernels by their times; said when all is computed.
+    /// A backend selected kernels by timing; reported when everything is computed.
     KernelsChosen(Kernels),
-    /// Losses of updates before the start are not in the trace any more, or not as they were written.
+    /// The losses of updates before the start are missing from the trace, or differ from those written.
     TraceLost {
         /// Updates whose losses are lost.
         steps: usize,
-        /// Whether the digests of parameters are lost, too.
+        /// Whether the digests of parameters are lost too.
         digests: bool,
     },
-    /// Everything is computed and on disk; with the sha256 of the files that go with the numbers, by their paths in the
+    /// Everything is computed and on disk; with the sha256 of the files that belong to the numbers, by path in the
     /// run's folder.
     FilesRecorded {
         /// The digests by path.
@@ -87,32 +86,32 @@ pub enum Event {
         /// Numbers by name.
         metrics: Metrics,
     },
-    /// A run that had come to its end is to be made longer.
+    /// A completed run is extended.
     RunExtended {
-        /// Epochs that it had been made for.
+        /// Epochs before the extension.
         from_epochs: usize,
-        /// Epochs that it is to have.
+        /// Epochs after it.
         to_epochs: usize,
-        /// The fingerprint that it has from now on.
+        /// The new fingerprint.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         fingerprint: String,
     },
-    /// The run is changed so that it fits into memory, before it starts or after it did not.
+    /// The run is changed to fit into memory, before it starts or after it ran out.
     RunAdjusted {
-        /// What is changed for it and for all that follows.
+        /// The change, which applies from here on.
         adjustment: Adjustment,
         /// Why.
         reason: String,
     },
-    /// After a failure the run is tried again, from its newest checkpoint.
+    /// The run is retried after a failure, from its newest checkpoint.
     RunRetried {
-        /// Which retry after failures of this class it is, from 1.
+        /// The number of the retry after failures of this class, from 1.
         attempt: u32,
         /// The class of the failure.
         class: FailureClass,
-        /// Seconds that are waited before.
+        /// Delay in seconds.
         after_secs: f64,
-        /// What is changed for it and for all that follows.
+        /// The change, which applies from here on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         adjustment: Option<Adjustment>,
     },
@@ -127,10 +126,10 @@ pub enum Event {
     },
 }
 
-/// What a worker found when it was up.
+/// What a worker reports when it has started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Started {
-    /// The device, as the experiment file calls it.
+    /// The device, as named in the experiment file.
     #[serde(default)]
     pub device: String,
     /// The device's own name.
@@ -139,28 +138,28 @@ pub struct Started {
     pub data_digests: BTreeMap<String, String>,
     /// Threads that the worker may use.
     pub threads: usize,
-    /// Optimizer updates that a checkpoint had already made; 0 for a fresh start.
+    /// Optimizer updates up to the checkpoint; 0 for a fresh start.
     pub resumed_step: usize,
-    /// Seconds that the run had taken up to that checkpoint.
+    /// Seconds of the run up to that checkpoint.
     pub resumed_secs: f64,
-    /// The epochs that a checkpoint had already finished.
+    /// The epochs finished before that checkpoint.
     pub history: Vec<Epoch>,
-    /// Checkpoints that were passed over, and why.
+    /// Checkpoints that were skipped, and why.
     pub rejected_checkpoints: Vec<String>,
     /// Seconds from the worker's start to this event.
     pub startup_secs: f64,
-    /// Bytes of each split that is kept on the device; a thread gathers batches of the others ahead.
+    /// Bytes of each split that is kept on the device; a thread prefetches batches of the others.
     #[serde(default)]
     pub kept_on_device: BTreeMap<String, u64>,
-    /// Whose kernels compute its convolutions of one and two dimensions, `runner` or `burn`; none without such layers.
+    /// Whose kernels compute one- and two-dimensional convolutions, `runner` or `burn`; none without such layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conv: Option<String>,
-    /// The build that computes.
+    /// The build of the worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<Build>,
 }
 
-/// Where a run is.
+/// The progress of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// The epoch in progress, from 1.
@@ -169,7 +168,7 @@ pub struct Progress {
     pub step: usize,
     /// Optimizer updates of the whole training.
     pub num_steps: usize,
-    /// Optimizer updates a second over the last moments of training.
+    /// Recent optimizer updates per second.
     pub steps_per_sec: f64,
 }
 
@@ -188,7 +187,7 @@ pub struct Epoch {
     pub valid_secs: f64,
     /// Memory of the process at its end.
     pub memory_bytes: u64,
-    /// The pool of the device or, on the host, of the process at its end, where it is known.
+    /// The pool of the device or, on the host, of the process at its end, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolUsage>,
 }
@@ -206,9 +205,9 @@ pub enum Outcome {
         /// Why.
         reason: String,
     },
-    /// It went wrong.
+    /// It failed.
     Failed {
-        /// What kind of failure.
+        /// The class of failure.
         class: FailureClass,
         /// What happened, and what to do about it.
         message: String,

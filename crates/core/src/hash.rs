@@ -9,7 +9,7 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// The sha256 sum of all that can be read, in hexadecimal digits; a large file takes little memory.
+/// The sha256 sum of everything that can be read, in hexadecimal digits; a large file needs little memory.
 pub fn sha256_of(mut source: impl Read) -> io::Result<String> {
     let mut sum = Sha256::new();
     let mut buffer = vec![0; 1 << 16];

@@ -1,9 +1,8 @@
-//! From the text of an experiment file to its plan, and from what happened to records: everything that
-//! needs no tensor.
+//! From the text of an experiment file to its plan, and from events to records: everything that needs no tensor.
 //!
-//! The flow is one way: [`spec`] reads a document and decodes it, [`check`] and [`plan`] make runs of it, with [`data`]
-//! looked at as far as shapes need; a run sends [`event`]s, which [`record`] keeps. [`reproduce`] and [`parity`] compare
-//! numbers. [`init`] writes a first experiment file for data.
+//! The flow is one way: [`spec`] reads and decodes a document, [`check`] and [`plan`] turn it into runs, inspecting
+//! [`data`] only as far as shapes need; a run sends [`event`]s, which [`record`] stores. [`reproduce`] and [`parity`]
+//! compare numbers. [`init`] writes a first experiment file for data.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! What tells, without reading it, that a file is still the one that was read.
+//! Detects, without reading it, whether a file is still the one that was read.
 
 use std::fs;
 use std::io;
@@ -7,21 +7,21 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// A file's size in bytes, when it was modified and when its entry was changed, in nanoseconds since 1970, and its
-/// device and inode. A program can set the first time back (`cp -p`, `touch -d`), but not the second one, and a file
-/// that is renamed over another one is another inode. What the system does not have is 0.
+/// A file's size in bytes, modification time and change time in nanoseconds since 1970, device and inode. A program can
+/// reset the modification time (`cp -p`, `touch -d`), but not the change time, and a file that is renamed over another
+/// has another inode. Values that the system does not provide are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp(u64, i64, i64, u64, u64);
 
-/// Nanoseconds within which two changes of a file may carry one time: a file that was changed so shortly before it was
-/// read may have been changed again without a trace. Some file systems count in steps of 2 s. Git calls this racy.
+/// Nanoseconds within which two changes of a file may have the same time stamp: a file changed so shortly before it was
+/// read may have changed again unnoticed. Some file systems have a resolution of 2 s. Git calls this racy.
 const RACY_NS: i64 = 2_000_000_000;
 
 /// Nanoseconds after which a page that was written through a memory map is clean again, with a margin.
 const MAPPED_NS: i64 = 60_000_000_000;
 
-/// Whether the file system of a path is known to set the time of an entry at each change. In memory (tmpfs) a mapped
-/// page is never clean, and images, networks and FAT have times that repeat.
+/// Whether the file system of a path is known to update an entry's time at each change. On tmpfs a mapped page is never
+/// clean, and images, networks and FAT have times that repeat.
 #[cfg(target_os = "linux")]
 pub fn keeps_times(path: &Path) -> bool {
     use std::os::unix::ffi::OsStrExt;
@@ -40,7 +40,7 @@ pub fn keeps_times(path: &Path) -> bool {
         return false;
     };
     let mut there = std::mem::MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: the path ends with a zero, and the buffer is of the call's type; it is read only when it was filled.
+    // SAFETY: the path ends with a zero, and the buffer has the type of the call; it is only read after it was filled.
     let kind = unsafe {
         if libc::statfs(path.as_ptr(), there.as_mut_ptr()) != 0 {
             return false;
@@ -50,14 +50,14 @@ pub fn keeps_times(path: &Path) -> bool {
     KNOWN.contains(&(kind & 0xffff_ffff))
 }
 
-/// Whether the file system of a path is known to set the time of an entry at each change.
+/// Whether the file system of a path is known to update an entry's time at each change.
 #[cfg(not(target_os = "linux"))]
 pub fn keeps_times(_: &Path) -> bool {
     true
 }
 
 impl Stamp {
-    /// The stamp of a file; `None` when it is not there.
+    /// The stamp of a file; `None` if it does not exist.
     pub fn of(path: &Path) -> io::Result<Option<Self>> {
         let metadata = match fs::metadata(path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -75,19 +75,19 @@ impl Stamp {
         Ok(Some(Self(metadata.len(), modified, changed, device, inode)))
     }
 
-    /// Whether the file was last changed so long before this time that a later change would show.
+    /// Whether the file was last changed long enough before this time that a later change would be visible.
     pub fn is_settled_at(&self, time_ns: i64) -> bool {
         self.1.max(self.2) < time_ns - RACY_NS
     }
 
-    /// The same for a file that others may have mapped into memory: Linux sets its times at the first write to a clean
-    /// page only, and cleans pages after 30 s.
+    /// The same for a file that others may have mapped into memory: Linux updates its times only at the first write to
+    /// a clean page, and cleans pages after 30 s.
     pub fn is_settled_for_maps_at(&self, time_ns: i64) -> bool {
         self.1.max(self.2) < time_ns - MAPPED_NS
     }
 
-    /// Whether a settled stamp that stays the same proves that the content does: a time that no program can set back
-    /// is part of it.
+    /// Whether an unchanged, settled stamp proves that the content is unchanged: it then contains a time that no
+    /// program can reset.
     pub fn is_proof(&self) -> bool {
         self.2 != 0
     }

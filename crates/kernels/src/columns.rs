@@ -1,4 +1,4 @@
-//! Windows laid out as the columns of a matrix (im2col), and columns added back to where they came from (col2im).
+//! Windows as the columns of a matrix (im2col), and columns added back to their source (col2im).
 //!
 //! A row of the matrix is a tap of a channel, a column an output position: [channels * taps, positions]. Only some
 //! positions are laid out at a time, so that the matrix stays in the cache.
@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::geometry::Geometry;
 use super::vectors::vectorized;
 
-/// What laying out needs to know of a convolution, put together once for all panels.
+/// The layout information of a convolution, computed once for all panels.
 pub struct Layout {
     taps: Vec<Tap>,
     stride: [usize; 2],
@@ -17,7 +17,7 @@ pub struct Layout {
     width: usize,
 }
 
-/// Which output rows and columns a tap is inside the input for, and where it lies for the first of them.
+/// The output rows and columns for which a tap is inside the input, and its position for the first of them.
 struct Tap {
     rows: Range<usize>,
     first_row: usize,
@@ -75,7 +75,7 @@ vectorized! {
 }
 
 vectorized! {
-    /// Adds each column to the window that it stands for.
+    /// Adds each column to its window.
     pub fn scatter = scatter_rows(
         layout: &Layout,
         columns: &[f32],
@@ -99,7 +99,7 @@ fn gather_rows(
     for channel in 0..channels {
         let plane = &x[channel * layout.area_in..][..layout.area_in];
         for tap in &layout.taps {
-            let row = &mut rows.next().expect("a row for each tap")[..positions.len()];
+            let row = &mut rows.next().expect("one row per tap")[..positions.len()];
             for run in layout.runs(tap, &positions) {
                 if run.at < run.inside {
                     row[run.at..run.inside].fill(0.0);
@@ -136,7 +136,7 @@ fn scatter_rows(
     for channel in 0..channels {
         let plane = &mut x[channel * layout.area_in..][..layout.area_in];
         for tap in &layout.taps {
-            let row = &rows.next().expect("a row for each tap")[..positions.len()];
+            let row = &rows.next().expect("one row per tap")[..positions.len()];
             for run in layout.runs(tap, &positions) {
                 let from = &row[run.inside..run.outside];
                 let first = run.from.min(plane.len());
@@ -158,7 +158,7 @@ fn scatter_rows(
     }
 }
 
-/// The part of an output row among the positions, as places from the first position on: `at..inside` and
+/// The part of an output row among the positions, as offsets from the first position on: `at..inside` and
 /// `outside..past` are in the padding, the rest is in the channel from `from` on.
 struct Run {
     at: usize,
@@ -188,7 +188,7 @@ impl Iterator for Runs<'_> {
         }
         let (tap, layout) = (self.tap, self.layout);
         let past = layout.width.min(self.first + self.num - self.at);
-        // The columns inside the input, none in rows that are not.
+        // The columns inside the input, none for rows outside it.
         let (mut inside, mut outside, mut from) = (past, past, 0);
         if tap.rows.start <= self.row && self.row < tap.rows.end {
             inside = tap.columns.start.max(self.first).min(past);
@@ -214,7 +214,7 @@ impl Iterator for Runs<'_> {
     }
 }
 
-/// Copies a run, which is short as a rule: calling `memcpy` would take longer.
+/// Copies a run, which is usually short: calling `memcpy` would take longer.
 #[inline(always)]
 pub fn copy(to: &mut [f32], from: &[f32]) {
     const STEP: usize = 16;

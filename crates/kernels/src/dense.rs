@@ -8,16 +8,16 @@ use super::product::{Matrix, product};
 use super::scratch::{self, Shared, written};
 use super::vectors::vectorized;
 
-/// Numbers of columns that are laid out at a time: 256 KiB, which leave room in a second-level cache.
+/// Numbers of columns that are laid out at a time: 256 KiB, which leaves room in a second-level cache.
 const PANEL: usize = 1 << 16;
 /// Positions are taken in steps of this many, the largest number of rows of a kernel of `gemm`.
 const STEP: usize = 64;
-/// `gemm` packs its left side when there are more columns than this, which the layout here makes needless.
+/// `gemm` packs its left side if there are more columns than this, which the layout here makes unnecessary.
 pub const NARROW: usize = if cfg!(target_arch = "x86_64") { 48 } else { 32 };
-/// Rows of kernels of `gemm` are a multiple of a register, which is no longer than this.
+/// The number of rows of a kernel of `gemm` is a multiple of a register, which is no longer than this.
 pub const REGISTER: usize = 16;
 
-/// How channels and positions are cut for panels of columns.
+/// How channels and positions are divided into panels of columns.
 struct Cut {
     channels: usize,
     positions: usize,
@@ -100,7 +100,7 @@ pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f3
                             column: inputs * taps,
                         };
                         let n = wide.min(outputs - from);
-                        // Whole registers first: `gemm` would copy all rows if the last one was not full.
+                        // Whole registers first: `gemm` would copy all rows if the last one was partial.
                         let whole = part.len() / REGISTER * REGISTER;
                         for (at, m) in [(0, whole), (whole, part.len() - whole)] {
                             if m > 0 {
@@ -139,7 +139,7 @@ pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> 
     let positions = (PANEL / (channels * taps) / STEP * STEP).clamp(STEP, 8 * STEP);
     let num_blocks = inputs.div_ceil(channels);
     let layout = Layout::new(geometry);
-    // [group, tap of an input, output], so that a product finds its terms side by side.
+    // [group, tap of an input, output], so that a product finds its terms contiguously.
     let width = inputs * taps;
     let mut turned = vec![0.0; weight.len()];
     for group in 0..geometry.groups {
@@ -209,10 +209,10 @@ pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> 
     unsafe { written(geometry.items * geometry.inputs * area_in, write) }
 }
 
-/// Into how many parts items are put for sums, whatever the number of threads is.
+/// The number of parts that items are divided into for sums, whatever the number of threads.
 const PARTS: usize = 16;
 
-/// Into how many parts items are put for so many sums, of which each part has its own; they take 4 MiB at most.
+/// The number of parts that items are divided into for this many sums, each part with its own; they take at most 4 MiB.
 pub fn parts(geometry: &Geometry, num_sums: usize) -> usize {
     let most = (1 << 20) / num_sums.max(1);
     most.clamp(1, PARTS).min(geometry.items)
@@ -235,7 +235,7 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
         );
         (part, group, first, cut.channels.min(inputs - first))
     };
-    // Outputs lie side by side, in whole registers.
+    // Outputs are contiguous, in whole registers.
     let wide = outputs.next_multiple_of(REGISTER);
     let task = |at: usize| {
         let (part, group, first, channels) = block(at);
@@ -302,7 +302,7 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
 }
 
 vectorized! {
-    /// Turns a matrix of `size` rows and columns whose rows are `pitch` apart, to columns that are `wide` apart.
+    /// Transposes a matrix of `size` rows and columns with row pitch `pitch`, to column pitch `wide`.
     pub fn turn = turn_now(
         from: &[f32],
         pitch: usize,
@@ -314,14 +314,14 @@ vectorized! {
 
 #[inline(always)]
 fn turn_now(from: &[f32], pitch: usize, [rows, columns]: [usize; 2], to: &mut [f32], wide: usize) {
-    // Some rows are read side by side, since waiting for memory is what takes time.
+    // Several rows are read in parallel, since memory latency dominates.
     const STEP: usize = 8;
     for row in (0..rows).step_by(STEP) {
         for column in (0..columns).step_by(STEP) {
             if row + STEP <= rows && column + STEP <= columns {
                 let block: [&[f32; STEP]; STEP] = std::array::from_fn(|at| {
                     let from = &from[(row + at) * pitch + column..][..STEP];
-                    from.try_into().expect("as many")
+                    from.try_into().expect("equal lengths")
                 });
                 for at in 0..STEP {
                     let turned: [f32; STEP] = std::array::from_fn(|lane| block[lane][at]);
@@ -351,7 +351,7 @@ pub fn backward_bias(geometry: &Geometry, gradient: &[f32]) -> Vec<f32> {
     outputs.map(of).collect()
 }
 
-/// A sum of numbers, of which 16 neighbours go to sums of their own.
+/// A sum of numbers, with 16 neighboring partial sums.
 fn sum(values: &[f32]) -> f64 {
     let mut lanes = [0.0f32; 16];
     let mut chunks = values.chunks_exact(16);

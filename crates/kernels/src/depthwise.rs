@@ -1,7 +1,7 @@
 //! Convolutions whose outputs see one channel each, as sums over the taps.
 //!
-//! A matrix product would have a single term for each tap. Instead a channel is copied between its zeros once, so that
-//! no tap needs to look for the border, and 16 neighbours are summed up at a time in registers.
+//! A matrix product would have a single term per tap. Instead a channel is copied into its zero padding once, so that
+//! no tap needs to check the border, and 16 neighbors are summed at a time in registers.
 
 use rayon::prelude::*;
 
@@ -9,15 +9,15 @@ use super::geometry::Geometry;
 use super::scratch::{self, Shared, written};
 use super::vectors::vectorized;
 
-/// Neighbours that are summed up at a time.
+/// Neighbors that are summed at a time.
 const LANES: usize = 16;
 
-/// Whether these loops are made for a convolution.
+/// Whether these loops support a convolution.
 pub fn suits(geometry: &Geometry) -> bool {
     geometry.group_inputs() == 1 && geometry.groups > 1 && geometry.group_outputs() <= 8
 }
 
-/// A channel between zeros, such that each tap of each window lies in it.
+/// A zero-padded channel that contains each tap of each window.
 struct Padded {
     height: usize,
     width: usize,
@@ -37,7 +37,7 @@ impl Padded {
         }
     }
 
-    /// How many numbers it has.
+    /// Its number of elements.
     fn len(&self) -> usize {
         self.height * self.width
     }
@@ -47,7 +47,7 @@ impl Padded {
         first..first + self.inner[1]
     }
 
-    /// Fills the inner part, where all else is zero.
+    /// Fills the inner part; the rest is already zero.
     #[inline(always)]
     fn fill(&self, padded: &mut [f32], plane: &[f32]) {
         for (row, from) in plane.chunks_exact(self.inner[1].max(1)).enumerate() {
@@ -63,7 +63,7 @@ impl Padded {
     }
 }
 
-/// Where each tap of a window lies from its first place on.
+/// The offset of each tap of a window from its first position.
 fn offsets(geometry: &Geometry, width: usize) -> Vec<usize> {
     let [height_of, width_of] = geometry.kernel;
     let [down, right] = geometry.dilation;
@@ -108,7 +108,7 @@ fn sum_windows_now(
                 for (offset, weight) in offsets.iter().zip(weight) {
                     let from: &[f32; LANES] = padded[base + at + offset..][..LANES]
                         .try_into()
-                        .expect("as many");
+                        .expect("equal lengths");
                     for (sum, value) in sums.iter_mut().zip(from) {
                         *sum += weight * value;
                     }
@@ -191,7 +191,7 @@ pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> 
 }
 
 vectorized! {
-    /// Adds what one channel of the output gives to each place of its windows.
+    /// Adds the contribution of one output channel to each position of its windows.
     #[allow(clippy::too_many_arguments)]
     fn spread_windows = spread_windows_now(
         geometry: &Geometry,
@@ -226,7 +226,7 @@ fn spread_windows_now(
     }
 }
 
-/// Adds multiples of a row to every `stride`th place.
+/// Adds multiples of a row to every `stride`th position.
 #[inline(always)]
 fn spread(to: &mut [f32], stride: usize, from: &[f32], weight: f32) {
     if stride == 1 {
@@ -285,7 +285,7 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
 }
 
 vectorized! {
-    /// Adds up, for each tap, the products of the places that it lies at and one channel of the output.
+    /// Sums, for each tap, the products of its positions and one output channel.
     #[allow(clippy::too_many_arguments)]
     fn multiply_windows = multiply_windows_now(
         geometry: &Geometry,
@@ -317,7 +317,7 @@ fn multiply_windows_now(
     }
 }
 
-/// Adds the products of two rows to sums, each place to one of them.
+/// Adds the products of two rows to sums, each position to one of them.
 #[inline(always)]
 fn multiply(lanes: &mut [f32; LANES], x: &[f32], stride: usize, gradient: &[f32]) {
     if stride == 1 {

@@ -1,4 +1,4 @@
-//! The sizes of a convolution, and which output positions a tap reaches.
+//! The sizes of a convolution, and the output positions that a tap reaches.
 
 use std::ops::Range;
 
@@ -11,22 +11,22 @@ pub struct Geometry {
     pub inputs: usize,
     /// Channels of the output.
     pub outputs: usize,
-    /// Groups of channels that do not see each other.
+    /// Number of channel groups.
     pub groups: usize,
     /// Height and width of the input.
     pub input: [usize; 2],
     /// Height and width of the kernel.
     pub kernel: [usize; 2],
-    /// Steps between windows.
+    /// Strides.
     pub stride: [usize; 2],
-    /// Zeros before and after the input.
+    /// Zero padding before and after the input.
     pub padding: [(usize, usize); 2],
-    /// Steps between the taps of a window.
+    /// Dilation.
     pub dilation: [usize; 2],
 }
 
 impl Geometry {
-    /// Height and width of the output; 0 where no window fits.
+    /// Height and width of the output; 0 if no window fits.
     pub fn output(&self) -> [usize; 2] {
         std::array::from_fn(|axis| {
             if self.kernel[axis] == 0 || self.stride[axis] == 0 {
@@ -67,22 +67,22 @@ impl Geometry {
         self.outputs / self.groups
     }
 
-    /// Numbers of the input.
+    /// Elements of the input.
     pub fn num_inputs(&self) -> usize {
         self.items * self.inputs * self.area_in()
     }
 
-    /// Numbers of the output.
+    /// Elements of the output.
     pub fn num_outputs(&self) -> usize {
         self.items * self.outputs * self.area_out()
     }
 
-    /// Numbers of the weights.
+    /// Elements of the weights.
     pub fn num_weights(&self) -> usize {
         self.outputs * self.group_inputs() * self.taps()
     }
 
-    /// Whether there is something to compute, and groups have as many channels each.
+    /// Whether there is something to compute, and groups divide the channels evenly.
     pub fn is_sound(&self) -> bool {
         let sizes = [
             self.items,
@@ -99,33 +99,32 @@ impl Geometry {
             && self.area_out() > 0
     }
 
-    /// # Panics
-    /// If so many numbers are not those of a sound convolution.
+    /// # Panics If the sizes do not define a valid convolution.
     pub fn check(&self, inputs: usize, weights: usize, outputs: usize) {
-        assert!(self.is_sound(), "no convolution can be made of {self:?}");
+        assert!(self.is_sound(), "{self:?} does not define a convolution");
         assert_eq!(
             inputs,
             self.num_inputs(),
-            "numbers of the input of {self:?}"
+            "elements of the input of {self:?}"
         );
         assert_eq!(
             weights,
             self.num_weights(),
-            "numbers of the weights of {self:?}"
+            "elements of the weights of {self:?}"
         );
         assert_eq!(
             outputs,
             self.num_outputs(),
-            "numbers of the output of {self:?}"
+            "elements of the output of {self:?}"
         );
     }
 
-    /// Whether each output position sees just the input position of its own place.
+    /// Whether each output position sees only the input position at the same place.
     pub fn is_pointwise(&self) -> bool {
         self.kernel == [1, 1] && self.stride == [1, 1] && self.padding == [(0, 0), (0, 0)]
     }
 
-    /// The output places along an axis whose tap lies inside the input, and where the first one's lies.
+    /// The output positions along an axis whose tap is inside the input, and the input position of the first one.
     pub fn reach(&self, axis: usize, tap: usize) -> (Range<usize>, usize) {
         let (stride, before) = (self.stride[axis], self.padding[axis].0);
         let shift = tap * self.dilation[axis];

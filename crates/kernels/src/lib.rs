@@ -1,4 +1,4 @@
-//! Convolutions and pooling over slices of numbers on the processor, forward and backward; knows no tensors.
+//! Convolutions and pooling over slices of numbers on the CPU, forward and backward; knows no tensors.
 //!
 //! A convolution is a matrix product of its weights with the windows of its input laid out as columns (im2col;
 //! Chellapilla, Puri and Simard, High Performance Convolutional Neural Networks for Document Processing, 2006). Laid
@@ -8,7 +8,7 @@
 //! gradients with the same columns, that of the input the product with the weights the other way, added back to where
 //! the columns are from. The products are those of the crate `gemm`.
 //!
-//! A convolution of each channel by itself has nothing to multiply matrices of, and has loops of its own.
+//! A depthwise convolution has no matrices to multiply, and uses separate loops.
 //!
 //! Items, channels and panels are spread over threads, and each element of a result is computed by one of them; where
 //! sums over items are split, into how many depends on sizes alone, and parts are added up in their order. So results are

@@ -1,4 +1,4 @@
-//! The largest number of each window, and the way of its gradient back.
+//! Max pooling, and its backward pass.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::geometry::Geometry;
 use super::scratch::{Shared, written};
 use super::vectors::vectorized;
 
-/// Whether every window holds a number, and taps can be told by a byte.
+/// Whether every window covers an input, and a byte can identify its taps.
 pub fn suits(geometry: &Geometry) -> bool {
     let holds = |axis: usize| {
         let (before, after) = geometry.padding[axis];
@@ -18,9 +18,8 @@ pub fn suits(geometry: &Geometry) -> bool {
     geometry.is_sound() && geometry.taps() <= 256 && holds(0) && holds(1)
 }
 
-/// The largest number of each window of each channel, and which tap it is: the first of equals, or the last that is
-/// no number, as in PyTorch. What is chosen always lies inside the input, also where all of a window is negative
-/// infinity, which nothing is larger than.
+/// The maximum of each window of each channel, and its tap: the first of equal ones, or the last NaN, as in PyTorch.
+/// The chosen tap is always inside the input, even if a whole window is negative infinity, which nothing exceeds.
 pub fn max_pool(geometry: &Geometry, x: &[f32]) -> (Vec<f32>, Vec<u8>) {
     assert!(suits(geometry) && x.len() == geometry.num_inputs());
     let (area, area_in) = (geometry.area_out(), geometry.area_in());
@@ -44,14 +43,15 @@ pub fn max_pool(geometry: &Geometry, x: &[f32]) -> (Vec<f32>, Vec<u8>) {
     (largest, chosen)
 }
 
-/// The output rows or columns that a row or column of taps lies inside the input for, and where the first lies.
+/// The output rows or columns for which a row or column of taps is inside the input, and its position for the first
+/// one.
 type Reached = (Range<usize>, usize);
 
-/// What each row and column of taps reaches.
+/// The range of each row and column of taps.
 struct Reach {
     rows: Vec<Reached>,
     columns: Vec<Reached>,
-    /// The first tap of each output row and column that lies inside the input.
+    /// The first tap inside the input for each output row and column.
     first_taps: [Vec<usize>; 2],
 }
 
@@ -67,7 +67,7 @@ impl Reach {
                 let sees = |(reached, _): &Reached| reached.contains(&window);
                 taps.iter()
                     .position(sees)
-                    .expect("every window sees the input")
+                    .expect("every window overlaps the input")
             };
             (0..geometry.output()[axis]).map(first).collect()
         });
@@ -78,7 +78,7 @@ impl Reach {
         }
     }
 
-    /// Chooses the first tap of each window that lies inside the input.
+    /// Initially selects the first tap of each window that is inside the input.
     fn choose_first(&self, geometry: &Geometry, chosen: &mut [u8]) {
         let [rows, columns] = &self.first_taps;
         for (chosen, y) in chosen.chunks_exact_mut(columns.len()).zip(rows) {
@@ -139,7 +139,7 @@ fn compare_taps_now(
 
 #[inline(always)]
 fn compare(x: &[f32], stride: usize, tap: u8, largest: &mut [f32], chosen: &mut [u8]) {
-    // The usual strides are told apart so that each loop becomes one of vectors.
+    // Common strides are separate cases so that each loop is vectorized.
     match stride {
         1 => compare_by::<1>(x, tap, largest, chosen),
         2 => compare_by::<2>(x, tap, largest, chosen),
@@ -156,9 +156,12 @@ fn compare_by<const STRIDE: usize>(x: &[f32], tap: u8, largest: &mut [f32], chos
     let mut at = 0;
     while at + LANES <= largest.len() && (at + LANES) * STRIDE <= x.len() {
         let from = &x[at * STRIDE..][..LANES * STRIDE];
-        let largest: &mut [f32; LANES] =
-            (&mut largest[at..at + LANES]).try_into().expect("as many");
-        let chosen: &mut [u8; LANES] = (&mut chosen[at..at + LANES]).try_into().expect("as many");
+        let largest: &mut [f32; LANES] = (&mut largest[at..at + LANES])
+            .try_into()
+            .expect("equal lengths");
+        let chosen: &mut [u8; LANES] = (&mut chosen[at..at + LANES])
+            .try_into()
+            .expect("equal lengths");
         let values: [f32; LANES] = std::array::from_fn(|lane| from[lane * STRIDE]);
         let is_kept: [bool; LANES] =
             std::array::from_fn(|lane| (values[lane] > largest[lane]) | values[lane].is_nan());
@@ -209,7 +212,7 @@ pub fn max_pool_backward(geometry: &Geometry, gradient: &[f32], chosen: &[u8]) -
             for (row, (gradient, chosen)) in gradient.zip(chosen).enumerate() {
                 let mut place = row * geometry.stride[0] * width;
                 for (gradient, chosen) in gradient.iter().zip(chosen) {
-                    // What was chosen lies inside, so that the padding can be taken off last.
+                    // Chosen taps are inside, so the padding can be removed last.
                     to[place + offsets[*chosen as usize] - top * width - left] += gradient;
                     place += geometry.stride[1];
                 }

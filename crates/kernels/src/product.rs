@@ -1,4 +1,4 @@
-//! Matrix products by the crate `gemm`, which picks its kernels for the processor at run time.
+//! Matrix products by the crate `gemm`, which selects its kernels for the processor at run time.
 
 use gemm::{Parallelism, gemm};
 
@@ -13,9 +13,8 @@ pub struct Matrix<'a> {
 /// Computes `to[i + j * pitch] (+)= sum over k of lhs(i, k) rhs(k, j)`, for `m` x `n` elements and `k` terms, on this
 /// thread.
 ///
-/// # Safety
-/// All `m` x `n` places of `to` can be written, and nothing else reads or writes them meanwhile; when `adds`, they
-/// are initialized.
+/// # Safety All `m` x `n` elements of `to` must be writable, with no other access in the meantime; if `adds`, they are
+/// initialized.
 pub unsafe fn product(
     [m, n, k]: [usize; 3],
     to: *mut f32,
@@ -31,7 +30,7 @@ pub unsafe fn product(
         assert!((m - 1) * lhs.row + (k - 1) * lhs.column < lhs.values.len());
         assert!((k - 1) * rhs.row + (n - 1) * rhs.column < rhs.values.len());
     }
-    // SAFETY: both operands are within their slices, as was just asserted; the caller answers for `to`.
+    // SAFETY: both operands are within their slices, as asserted above; the caller guarantees `to`.
     unsafe {
         gemm(
             m,

@@ -1,4 +1,4 @@
-//! Memory that a thread uses again and again.
+//! Reusable scratch memory of a thread.
 
 use std::cell::RefCell;
 
@@ -6,10 +6,10 @@ thread_local! {
     static SCRATCH: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Calls with `len` numbers of any value, which are this thread's until it returns.
+/// Calls with `len` arbitrary numbers, which belong to this thread until it returns.
 pub fn with<R>(len: usize, call: impl FnOnce(&mut [f32]) -> R) -> R {
     SCRATCH.with(|scratch| {
-        // Where it is in use already, which only a nested call could do, there is another one.
+        // If it is already in use, which only a nested call could cause, another one is allocated.
         let Ok(mut scratch) = scratch.try_borrow_mut() else {
             return call(&mut vec![0.0; len]);
         };
@@ -20,7 +20,7 @@ pub fn with<R>(len: usize, call: impl FnOnce(&mut [f32]) -> R) -> R {
     })
 }
 
-/// Memory that several threads write to, each other places.
+/// Memory that several threads write to, at disjoint positions.
 #[derive(Clone, Copy)]
 pub struct Shared(*mut f32, usize);
 
@@ -34,29 +34,28 @@ impl Shared {
         Self(values.as_mut_ptr().cast(), values.len())
     }
 
-    /// The place of an element that exists.
+    /// The address of an existing element.
     pub fn at(self, place: usize) -> *mut f32 {
         assert!(place < self.1);
         self.0.wrapping_add(place)
     }
 
-    /// Writes values to places from `from` on.
+    /// Writes values to positions from `from` on.
     ///
-    /// # Safety
-    /// Nothing else uses these places meanwhile.
+    /// # Safety Nothing else accesses these positions in the meantime.
     #[inline(always)]
     pub unsafe fn write(self, from: usize, values: &[f32]) {
         assert!(from <= self.1 && values.len() <= self.1 - from);
-        // SAFETY: the places are within the memory; the caller answers for the rest.
+        // SAFETY: the positions are within the memory; the caller guarantees the rest.
         unsafe {
             let to = self.0.add(from);
-            // Few as a rule, so that calling `memcpy` would take longer.
+            // Usually few, so that calling `memcpy` would take longer.
             let mut chunks = values.chunks_exact(8);
             let mut at = 0;
             for chunk in &mut chunks {
                 to.add(at)
                     .cast::<[f32; 8]>()
-                    .write_unaligned(chunk.try_into().expect("as many"));
+                    .write_unaligned(chunk.try_into().expect("equal lengths"));
                 at += 8;
             }
             for value in chunks.remainder() {
@@ -66,15 +65,14 @@ impl Shared {
         }
     }
 
-    /// Writes a value to some places, which are a slice then.
+    /// Fills some positions with a value, and returns them as a slice.
     ///
-    /// # Safety
-    /// Nothing else uses these places while the slice lives.
+    /// # Safety Nothing else accesses these positions while the slice lives.
     #[inline(always)]
     pub unsafe fn filled<'a>(self, from: usize, len: usize, value: f32) -> &'a mut [f32] {
         assert!(from <= self.1 && len <= self.1 - from);
-        // SAFETY: the places are within the memory, and initialized before there is a slice of them; the caller
-        // answers for the rest.
+        // SAFETY: the positions are within the memory, and initialized before they become a slice; the caller
+        // guarantees the rest.
         unsafe {
             let first = self.0.add(from);
             for at in 0..len {
@@ -85,14 +83,13 @@ impl Shared {
     }
 }
 
-/// A vector of `len` numbers, each of which `write` has written.
+/// A vector of `len` numbers, each written by `write`.
 ///
-/// # Safety
-/// `write` writes every place.
+/// # Safety `write` writes every position.
 pub unsafe fn written(len: usize, write: impl FnOnce(Shared)) -> Vec<f32> {
     let mut values = Vec::with_capacity(len);
     write(Shared::new(&mut values.spare_capacity_mut()[..len]));
-    // SAFETY: the capacity is as large, and all is written.
+    // SAFETY: the capacity is sufficient, and everything is written.
     unsafe { values.set_len(len) };
     values
 }

@@ -1,13 +1,13 @@
-//! The kernels with infinities and NaN. What is defined: padding is zeros that take part, so that a weight that is NaN
-//! spoils what lies beside the border too; sums follow IEEE 754 in any order; and a window's largest number is that of
-//! PyTorch, where NaN is larger than all and an infinity is a number like others.
+//! The kernels with infinities and NaN. Defined behavior: padding consists of zeros that take part, so that a NaN
+//! weight also affects positions next to the border; sums follow IEEE 754 in any order; and the maximum of a window is
+//! that of PyTorch, where NaN exceeds everything and infinities are ordinary numbers.
 
 use proptest::prelude::*;
 
 use super::tests::numbers;
 use super::*;
 
-/// Calls with the output's place, the input's if it lies inside, the weight's, and the output's channel.
+/// Calls with the output position, the input position if it is inside, the weight position, and the output channel.
 fn for_each_term(geometry: &Geometry, mut term: impl FnMut(usize, Option<usize>, usize, usize)) {
     let [height, width] = geometry.output();
     let (inputs, [tall, wide]) = (geometry.group_inputs(), geometry.kernel);
@@ -100,7 +100,7 @@ impl Case {
     }
 }
 
-/// The same infinity, both NaN, or numbers that are near.
+/// The same infinity, both NaN, or similar numbers.
 fn is_same(ours: f32, plain: f64) -> bool {
     let ours = f64::from(ours);
     if plain.is_finite() {
@@ -155,9 +155,9 @@ proptest! {
         }
     }
 
-    /// Filters of Winograd take differences of neighbours, so that an infinity may become NaN. What is finite stays so,
-    /// with two exceptions: weights of a kernel of which another one is spoilt, and the gradient of an input beside the
-    /// border where a weight is spoilt, which is multiplied by the zeros beyond the border.
+    /// Winograd filters take differences of neighbors, so that an infinity may become NaN. Finite values stay finite,
+    /// with two exceptions: weights of a kernel in which another one is not finite, and the gradient of an input next
+    /// to the border where a weight is not finite, which is multiplied by the padding zeros.
     #[test]
     #[cfg_attr(miri, ignore = "takes hours there")]
     fn winograd_spoils_no_more_than_what_is_spoilt(
@@ -211,7 +211,7 @@ proptest! {
             *padding = (padding.0.min(kernel - 1), padding.1.min(kernel - 1));
         }
         prop_assume!(can_pool(&geometry));
-        // Mostly negative infinity, so that whole windows are of it.
+        // Mostly negative infinity, so that whole windows consist of it.
         let values = [f32::NEG_INFINITY, f32::NEG_INFINITY, f32::NEG_INFINITY, f32::NAN, 1.0, f32::INFINITY];
         let x: Vec<f32> = drawn.iter().cycle().take(geometry.num_inputs()).map(|at| values[*at]).collect();
         let gradient = numbers(geometry.num_outputs(), 5);
@@ -223,7 +223,7 @@ proptest! {
                 largest[output] = Some(input);
             }
         });
-        let largest: Vec<usize> = largest.into_iter().map(|at| at.expect("it sees the input")).collect();
+        let largest: Vec<usize> = largest.into_iter().map(|at| at.expect("it overlaps the input")).collect();
         let (found, chosen) = max_pool(&geometry, &x);
         let bits = |value: f32| if value.is_nan() { None } else { Some(value.to_bits()) };
         for (found, at) in found.iter().zip(&largest) {
@@ -237,8 +237,8 @@ proptest! {
     }
 }
 
-/// The first tap of these windows lies in the padding, which is no place of the input: its gradient was written before
-/// the input, or to the end of the row above.
+/// The first tap of these windows is in the padding, which is not part of the input: its gradient used to be written
+/// before the input, or to the end of the row above.
 #[test]
 fn a_window_of_negative_infinity_chooses_a_place_of_the_input() {
     let geometry = Geometry {

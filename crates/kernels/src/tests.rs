@@ -409,14 +409,14 @@ fn taps_that_see_nothing_are_passed_over() {
 }
 
 #[test]
-#[should_panic(expected = "no convolution can be made")]
+#[should_panic(expected = "does not define a convolution")]
 fn a_window_that_fits_nowhere_is_refused() {
     let geometry = square(1, [1, 1, 1], 2, 3, 0);
     forward(&geometry, &[0.0; 4], &[0.0; 9], None);
 }
 
 #[test]
-#[should_panic(expected = "numbers of the input")]
+#[should_panic(expected = "elements of the input")]
 fn operands_of_other_sizes_are_refused() {
     forward(&square(1, [1, 1, 1], 4, 3, 0), &[0.0; 15], &[0.0; 9], None);
 }

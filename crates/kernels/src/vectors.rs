@@ -1,9 +1,9 @@
-//! Loops compiled for several kinds of processors, of which the one at hand is picked at run time.
+//! Loops compiled for several kinds of processors, selected at run time.
 //!
-//! The compiler makes vectors of the widest registers that a function may use. What is computed is the same for all of
-//! them, to the bit: no sum is put in another order, and no product and sum are made one operation.
+//! The compiler uses the widest vector registers that a function may use. The results are bitwise equal for all of
+//! them: no sum is reordered, and no product and sum are fused.
 
-/// Makes a function of one that is `#[inline(always)]`, as is all that it calls in loops: the same, compiled for this
+/// Wraps a function that is `#[inline(always)]`, as is everything that it calls in loops: the same, compiled for this
 /// processor.
 macro_rules! vectorized {
     ($(#[$meta:meta])* $visibility:vis fn $name:ident = $function:ident($($argument:ident: $type:ty),* $(,)?);) => {
@@ -32,7 +32,7 @@ macro_rules! vectorized {
                     return unsafe { v3($($argument),*) };
                 }
             }
-            // All processors of other kinds that are in use have the same vectors.
+            // All other kinds of processors in use have the same vectors.
             $function($($argument),*)
         }
     };

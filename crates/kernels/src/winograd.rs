@@ -1,12 +1,13 @@
 //! Convolutions of 3x3 kernels by Winograd's minimal filtering.
 //!
-//! Four outputs of 2x2 windows side by side see 4x4 places of the input. Both, as the kernel, are put through small sums
-//! (F(2x2, 3x3) of Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2015), after which 16 products of
-//! matrices \[outputs, inputs\] and \[inputs, tiles\] take the place of 36 multiplications a tile: 2.25 times less. The
-//! sums add and halve, so that rounding stays near that of plain sums; those for larger tiles do not, and are not used.
+//! Four outputs of a 2x2 window see 4x4 input positions. Both, like the kernel, are transformed by small sums (F(2x2,
+//! 3x3) of Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2015), after which 16 products of
+//! matrices \[outputs, inputs\] and \[inputs, tiles\] replace 36 multiplications per tile: 2.25 times fewer. The sums
+//! only add and halve, so that rounding stays close to that of plain sums; those for larger tiles do not, and are not
+//! used.
 //!
-//! Differences of neighbours may make NaN of an infinity. What is not finite is so where plain sums are, with two
-//! exceptions that `special.rs` tests: gradients of a kernel's other weights, and of inputs beside the border where a
+//! Differences of neighbors may turn an infinity into NaN. Values are non-finite where plain sums are, with two
+//! exceptions that `special.rs` tests: gradients of a kernel's other weights, and of inputs next to the border if a
 //! weight is not finite.
 //!
 //! Some tiles of an item are computed at a time, so that all 16 matrices stay in the second-level cache.
@@ -22,11 +23,11 @@ use super::product::{Matrix, product};
 use super::scratch::{self, Shared, written};
 use super::vectors::vectorized;
 
-/// Products of a tile.
+/// Products per tile.
 const PLACES: usize = 16;
-/// Neighbouring tiles that are summed up at a time.
+/// Neighboring tiles that are summed at a time.
 const LANES: usize = 16;
-/// Numbers of the matrices of inputs and outputs of a panel: 512 KiB.
+/// Elements of the matrices of inputs and outputs of a panel: 512 KiB.
 const PANEL: usize = 1 << 17;
 
 /// Whether it is faster for a convolution, and as exact.
@@ -56,7 +57,7 @@ pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f3
     convolve(geometry, x, &kernels, bias)
 }
 
-/// The gradient of the input: a convolution of that of the output with each kernel turned by half a circle.
+/// The gradient of the input: a convolution of the output gradient with each kernel rotated by 180 degrees.
 pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> Vec<f32> {
     let back = Geometry {
         inputs: geometry.outputs,
@@ -76,7 +77,7 @@ pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> 
     convolve(&back, gradient, &kernels, None)
 }
 
-/// The kernels as the products want them: \[place, output, group input\].
+/// The transformed kernels: \[position, output, group input\].
 fn transformed(geometry: &Geometry, kernel: impl Fn(usize, usize) -> [f32; 9]) -> Vec<f32> {
     let (outputs, inputs) = (geometry.outputs, geometry.group_inputs());
     let mut all = vec![0.0; PLACES * outputs * inputs];
@@ -143,7 +144,7 @@ fn convolve(geometry: &Geometry, x: &[f32], kernels: &[f32], bias: Option<&[f32]
                         column: inputs,
                     };
                     let to = &mut products[at * outputs * pitch..][..outputs * pitch];
-                    // Whole lanes: what is beyond the last tile is computed and not looked at.
+                    // Whole lanes: results beyond the last tile are computed and ignored.
                     let size = [tiles.len().next_multiple_of(LANES), outputs, inputs];
                     multiply(size, to, pitch, false, lhs, rhs);
                 }
@@ -165,8 +166,8 @@ fn convolve(geometry: &Geometry, x: &[f32], kernels: &[f32], bias: Option<&[f32]
     unsafe { written(geometry.items * geometry.outputs * area, write) }
 }
 
-/// The gradient of the weights: the same with the gradient of the output for the kernels, whose tiles of 2x2 are put
-/// through sums to 4x4 places, and products of 4x4 places to kernels of 3x3.
+/// The gradient of the weights: the same with the output gradient as the kernels, whose 2x2 tiles are transformed to
+/// 4x4, and products of 4x4 to kernels of 3x3.
 pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<f32> {
     let (inputs, outputs) = (geometry.group_inputs(), geometry.group_outputs());
     let (area_in, area) = (geometry.area_in(), geometry.area_out());
@@ -253,7 +254,7 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
     weight
 }
 
-/// The rows of some tiles with outputs side by side: \[row, column, output\], zeros beyond the last row and column.
+/// The rows of some tiles with contiguous outputs: \[row, column, output\], zeros beyond the last row and column.
 fn turn_rows(
     geometry: &Geometry,
     gradient: &[f32],
@@ -265,7 +266,7 @@ fn turn_rows(
     let across = width.div_ceil(2);
     let rows = 2 * (tiles.start / across)..2 * ((tiles.end - 1) / across) + 2;
     if width == 2 * across {
-        // Rows follow one another, and so do those of what is turned.
+        // Rows are contiguous, and so are transposed ones.
         let (num, past) = (rows.end.min(height) - rows.start, rows.len() * width);
         let size = [geometry.group_outputs(), num * width];
         turn(
@@ -290,7 +291,7 @@ fn turn_rows(
 }
 
 vectorized! {
-    /// The sums of each tile's 2x2 gradients: \[place, tile, output\].
+    /// The transformed 2x2 gradients of each tile: \[position, tile, output\].
     fn sum_gradients = sum_gradients_now(
         tiling: &Tiling,
         turned: &[f32],
@@ -343,15 +344,15 @@ fn sum_gradients_now(
     }
 }
 
-/// How the tiles of an item are cut into panels.
+/// How the tiles of an item are divided into panels.
 struct Tiling {
-    /// Tiles side by side.
+    /// Tiles per row.
     across: usize,
     /// Tiles of an item.
     num: usize,
-    /// Tiles of a panel.
+    /// Tiles per panel.
     panel: usize,
-    /// Places of a panel's row: lanes beyond the last tile have some too.
+    /// Positions in a panel's row, including lanes beyond the last tile.
     pitch: usize,
 }
 
@@ -388,16 +389,16 @@ fn multiply(
         };
         let to = &mut to[from * pitch..][..num * pitch];
         assert!(m <= pitch);
-        // SAFETY: `to` has a row of `pitch` places for each of the columns, and is nobody else's.
+        // SAFETY: `to` has a row of `pitch` positions for each of the columns, and nothing else accesses it.
         unsafe { product([m, num, k], to.as_mut_ptr(), pitch, adds, lhs, rhs) };
     }
 }
 
-/// How rows of the input are copied between zeros, such that no tile looks for the border.
+/// How rows of the input are copied into zero padding, so that no tile checks the border.
 struct Rows {
-    /// Tiles side by side.
+    /// Tiles per row.
     across: usize,
-    /// Numbers of a row.
+    /// Elements of a row.
     pitch: usize,
     input: [usize; 2],
     before: [usize; 2],
@@ -407,7 +408,7 @@ impl Rows {
     fn new(geometry: &Geometry, across: usize) -> Self {
         Self {
             across,
-            // The last tile sees two columns more, and lanes beyond it read on.
+            // The last tile sees two more columns, and lanes beyond it read further.
             pitch: 2 * across + 2 + 2 * LANES,
             input: geometry.input,
             before: geometry.padding.map(|(before, _)| before),
@@ -438,7 +439,7 @@ vectorized! {
 fn fill_now(layout: &Rows, plane: &[f32], tiles: &Range<usize>, rows: &mut [f32]) {
     let [height, width] = layout.input;
     let [above, left] = layout.before;
-    // What lanes beyond the last tile read is not looked at.
+    // Values that lanes beyond the last tile read are ignored.
     let seen = 2 * layout.across + 2;
     let num = width.min(seen - left);
     for (row, to) in layout.of(tiles).zip(rows.chunks_exact_mut(layout.pitch)) {
@@ -461,7 +462,7 @@ fn fill_now(layout: &Rows, plane: &[f32], tiles: &Range<usize>, rows: &mut [f32]
 }
 
 vectorized! {
-    /// The sums of each tile's 4x4 places; those of a place are `distance` from those of the one before.
+    /// The transformed 4x4 positions of each tile; consecutive positions are `distance` apart.
     fn sum_inputs = sum_inputs_now(
         layout: &Rows,
         rows: &[f32],
@@ -473,7 +474,7 @@ vectorized! {
 
 #[inline(always)]
 fn part<const N: usize>(from: &[f32], at: usize) -> &[f32; N] {
-    from[at..at + N].try_into().expect("as many")
+    from[at..at + N].try_into().expect("equal lengths")
 }
 
 #[inline(always)]
@@ -509,7 +510,7 @@ fn sum_inputs_now(
                 }
             }
         }
-        // Lanes beyond the row are written over by the next one's.
+        // Lanes beyond the row are overwritten by the next one's.
         for (place, sums) in sums.iter().enumerate() {
             let at = place * distance + tile - tiles.start;
             to[at..at + LANES].copy_from_slice(sums);

@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 
-/// Whether all numbers of a tensor are finite. One that cannot be read says nothing.
+/// Whether all numbers of a tensor are finite. A tensor that cannot be read counts as finite.
 pub fn is_finite<const D: usize>(tensor: Tensor<D>) -> bool {
     let data = tensor.try_into_data();
     data.is_ok_and(|data| data.iter::<f64>().all(f64::is_finite))

@@ -16,7 +16,8 @@ use runner_core::spec::backend::ConvKernels;
 use runner_core::spec::model::activation::Activation;
 use runner_core::spec::model::layer::{Interpolation, LayerKind, Norm, Pool, Reduction};
 
-/// The output of a layer without weights, max pooling computed by `kernels`. Axes of the plan do not count the batch, which is axis 0 here.
+/// The output of a layer without weights, with max pooling computed by `kernels`. Axes of the plan do not count the
+/// batch, which is axis 0 here.
 pub fn apply(plan: &LayerPlan, kernels: ConvKernels, mut inputs: Vec<DynTensor>) -> DynTensor {
     let kind = &plan.kind;
     match kind {
@@ -163,7 +164,7 @@ fn fold(inputs: Vec<DynTensor>, combine: fn(DynTensor, DynTensor) -> DynTensor) 
         .expect("a join has at least two inputs")
 }
 
-/// What joins two tensors, sizes of 1 stretched.
+/// Element-wise joins of two tensors, with broadcasting of sizes of 1.
 #[derive(Clone, Copy, Debug)]
 pub enum Combine {
     /// Their sum.
@@ -225,8 +226,8 @@ fn activated(function: &Activation, input: DynTensor) -> DynTensor {
 const SELU_ALPHA: f64 = 1.673_263_242_354_377_2;
 const SELU_SCALE: f64 = 1.050_700_987_355_480_5;
 
-/// x, and `alpha (exp(x / width) - 1)` below zero. Burn's own take the exponential of large values too and
-/// drop it, which makes gradients of infinity times zero.
+/// x above zero, `alpha (exp(x / width) - 1)` below. Burn's version also computes the exponential of large values and
+/// drops it, which gives gradients of infinity times zero.
 fn exponential<const D: usize>(tensor: Tensor<D>, alpha: f64, width: f64) -> Tensor<D> {
     let below = (tensor.clone().clamp_max(0.0) / width).exp() - 1.0;
     activation::relu(tensor) + below * alpha

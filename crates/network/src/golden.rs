@@ -1,4 +1,4 @@
-//! Losses step by step against those of PyTorch, as `tests/golden/pytorch.py` recorded them.
+//! Losses compared step by step with those of PyTorch, as recorded by `tests/golden/pytorch.py`.
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::optim::GradientsParams;
@@ -16,7 +16,7 @@ use runner_core::spec::data::ImageSize;
 
 const BATCH: usize = 64;
 
-/// Sets parameter after parameter to values of a formula, as the script does.
+/// Sets every parameter to values of a formula, as the script does.
 struct FirstWeights {
     number: usize,
     fan_in: usize,
@@ -44,7 +44,7 @@ impl ModuleMapper for FirstWeights {
     }
 }
 
-/// The digits in their own order, from 0 to 1.
+/// The digits in order, from 0 to 1.
 fn batches(device: &Device, num: usize) -> Vec<Batch> {
     let items = embedded::digits(ImageSize::Eight).unwrap();
     let (Inputs::Bytes { bytes, scale }, TargetValues::Classes(classes)) =
@@ -87,7 +87,7 @@ fn assert_losses(name: &str, model: &str, method: &str) {
         let loss = loss.into_data().iter::<f64>().next().unwrap();
         assert!(
             (loss - expected).abs() < 1e-4,
-            "{name}, step {step}: {loss}, and PyTorch has {expected}"
+            "{name}, step {step}: {loss}, but PyTorch has {expected}"
         );
         network = optimizer.step(plan.optimizer.learning_rate, network, gradients);
     }

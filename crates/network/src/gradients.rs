@@ -7,7 +7,7 @@ use burn::tensor::{DType, FloatDType, Tensor};
 use crate::network::Network;
 use crate::paths::Paths;
 
-/// Adds the gradients of a piece of a step, which counts with `weight`, to those of the pieces before.
+/// Adds the gradients of a piece of a step, weighted by `weight`, to those of the earlier pieces.
 pub fn add(
     network: &Network,
     sum: Option<GradientsParams>,
@@ -51,11 +51,11 @@ impl ModuleVisitor for Adder {
 pub struct Norms {
     /// Over all gradients.
     pub global: Tensor<1>,
-    /// Of each parameter's gradient by its path, if paths were given.
+    /// Of each parameter's gradient by path, if paths were given.
     pub parameters: Vec<(String, Tensor<1>)>,
 }
 
-/// Measures gradients. Without any, there are no norms.
+/// Measures gradients. Without gradients, there are no norms.
 pub fn norms(
     network: &Network,
     gradients: &GradientsParams,
@@ -105,7 +105,7 @@ impl ModuleVisitor for Measure<'_> {
         let Some(gradient) = self.gradients.get::<D>(param.id) else {
             return;
         };
-        // Squares of half precision leave its range at once.
+        // Squares in half precision overflow quickly.
         let gradient = match gradient.dtype() {
             DType::F16 | DType::BF16 => gradient.cast(FloatDType::F32),
             _ => gradient,
@@ -116,8 +116,7 @@ impl ModuleVisitor for Measure<'_> {
     }
 }
 
-/// Scales all gradients down together if their norm is above `max_norm`, without waiting for the
-/// device.
+/// Scales all gradients down together if their norm exceeds `max_norm`, without waiting for the device.
 pub fn clip(
     network: &Network,
     gradients: GradientsParams,

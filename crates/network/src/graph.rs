@@ -1,4 +1,4 @@
-//! The layers of a plan as one module: each takes outputs of earlier ones.
+//! The layers of a plan as one module: each uses outputs of earlier ones.
 
 use burn::module::Module;
 use burn::tensor::Device;
@@ -15,13 +15,13 @@ pub struct Graph {
     layers: Vec<Layer>,
     #[module(skip)]
     plan: NetworkPlan,
-    /// The last layer that takes each layer's output: after it the output is dropped.
+    /// The last layer that uses each layer's output, after which the output is dropped.
     #[module(skip)]
     last_uses: Vec<usize>,
 }
 
 impl Graph {
-    /// The graph of a plan, convolutions computed by `kernels`, with weights still to be drawn.
+    /// The graph of a plan, with convolutions computed by `kernels` and uninitialized weights.
     pub fn new(plan: &NetworkPlan, kernels: ConvKernels, device: &Device) -> Self {
         let layers = plan.layers.iter().map(|layer| {
             let module = Layer::new(layer, kernels, device);
@@ -57,7 +57,7 @@ impl Graph {
         self.outputs(items, |_, _| {})
     }
 
-    /// The same; `see` is shown every layer's place and output.
+    /// The same; `see` receives every layer's index and output.
     pub fn outputs(&self, items: DynTensor, mut see: impl FnMut(usize, &DynTensor)) -> DynTensor {
         self.outputs_by(items, |at, layer, plan, inputs| {
             let output = layer.forward(plan, inputs);
@@ -66,8 +66,7 @@ impl Graph {
         })
     }
 
-    /// The same with each layer's output as `compute` gives it for the layer's place, the layer, its plan and its
-    /// inputs.
+    /// The same with each layer's output computed by `compute` from its index, the layer, its plan and its inputs.
     pub fn outputs_by(
         &self,
         items: DynTensor,
@@ -81,7 +80,7 @@ impl Graph {
                     inputs.push(items.clone());
                     continue;
                 };
-                // The same output may be taken twice by one layer.
+                // A layer may use the same output twice.
                 let again = plan.inputs[number + 1..]
                     .iter()
                     .any(|later| later.layer == Some(from));
@@ -90,7 +89,7 @@ impl Graph {
                 } else {
                     outputs[from].clone()
                 };
-                inputs.push(output.expect("a layer takes outputs of earlier ones"));
+                inputs.push(output.expect("a layer uses outputs of earlier ones"));
             }
             outputs[at] = Some(compute(at, layer, plan, inputs));
         }

@@ -1,5 +1,5 @@
-//! First weights drawn as a layer's `initializer` says. Burn's modules would draw their biases from it
-//! too, which panics or makes no sense for most distributions; here biases stay as the module has them.
+//! Initial weights according to a layer's `initializer`. Burn's modules would also use it for their biases, which
+//! panics or makes no sense for most distributions; here biases keep the default of the module.
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::nn::Initializer;
@@ -8,8 +8,8 @@ use burn::tensor::Tensor;
 use crate::layer::Layer;
 use runner_core::spec::model::initializer::Initializer as InitializerSpec;
 
-/// The layer with weights of two and more dimensions to be drawn from `spec`. Kernels of a layer with
-/// `groups` reach that part of the outputs.
+/// The layer with weights of two or more dimensions to be initialized from `spec`. Kernels of a layer with `groups`
+/// connect to that part of the outputs.
 pub fn redraw(layer: Layer, spec: &InitializerSpec, groups: usize) -> Layer {
     layer.map(&mut Redraw {
         initializer: initializer(spec),

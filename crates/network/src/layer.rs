@@ -22,11 +22,11 @@ use runner_core::check::network::windows::padding;
 use runner_core::spec::backend::ConvKernels;
 use runner_core::spec::model::layer::{self, Cell, FeedforwardActivation, LayerKind, Norm, Steps};
 
-/// One layer of a network. Which variant a kind of layer becomes stands in [`Layer::new`].
+/// One layer of a network. [`Layer::new`] maps layer types to variants.
 #[derive(Module, Debug)]
 #[allow(
     clippy::large_enum_variant,
-    reason = "a network has few layers, and each call would pay for a box"
+    reason = "a network has few layers, and boxing them would cost each call"
 )]
 #[allow(missing_docs, reason = "each holds the module of its name")]
 pub enum Layer {
@@ -69,7 +69,7 @@ pub struct Stateless {
 }
 
 impl Layer {
-    /// The layer of a plan, a convolution computed by `kernels`, with weights still to be drawn.
+    /// The layer of a plan, with a convolution computed by `kernels` and uninitialized weights.
     pub fn new(plan: &LayerPlan, kernels: ConvKernels, device: &Device) -> Self {
         let input = &plan.inputs[0].shape.dims;
         let width = input.last().copied().unwrap_or(1);
@@ -371,12 +371,12 @@ fn feedforward_activation(activation: FeedforwardActivation) -> ActivationConfig
     }
 }
 
-/// The planner has written as many sizes as there are dimensions.
+/// The planner has set as many sizes as there are dimensions.
 fn array<T: Copy, const N: usize>(sizes: &[T]) -> [T; N] {
     std::array::from_fn(|at| sizes[at])
 }
 
-/// True where a position must not look: at later ones. \[batch, length, memory\].
+/// True where a position must not attend: at later ones. \[batch, length, memory\].
 fn causal_mask(
     batch: usize,
     length: usize,

@@ -1,8 +1,8 @@
-//! A planned network on Burn: its layers, what it is trained by, and what is measured of it.
+//! A planned network on Burn: its layers, its training components, and its metrics.
 //!
-//! Knows no files, processes, threads or clocks: a [`batch::Batch`] goes in, and losses, gradients and scores come
-//! out. [`graph`] makes modules of a plan's layers; tensors carry their rank at run time ([`tensor`]). [`optimizer`] and
-//! [`schedule`] make Burn's of a plan's, by the paths of parameters ([`paths`]).
+//! Knows no files, processes, threads or clocks: a [`batch::Batch`] goes in, and losses, gradients and scores come out.
+//! [`graph`] turns a plan's layers into modules; tensors carry their rank at run time ([`tensor`]). [`optimizer`] and
+//! [`schedule`] translate a plan's into Burn's, by the paths of parameters ([`paths`]).
 
 #![warn(missing_docs)]
 

@@ -1,5 +1,5 @@
-//! The loss of each item. A step minimizes their mean, so that items weigh the same in batches of any
-//! size, and pieces of a batch can be put together.
+//! The loss of each item. A step minimizes their mean, so that items have equal weight in batches of any size, and
+//! pieces of a batch can be combined.
 
 use burn::nn::loss::{
     GaussianNLLLossConfig, HuberLossConfig, LpLossConfig, MultiMarginLossConfig,
@@ -11,8 +11,8 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use crate::targets::Targets;
 use runner_core::spec::loss::{LossFunction, LossSpec, Reduction};
 
-/// The loss of each item, \[batch\]. For classes, `outputs` is \[batch * positions, classes\]; for values
-/// and labels \[batch, values\], or twice as many for a loss that needs a variance.
+/// The loss of each item, \[batch\]. For classes, `outputs` is \[batch * positions, classes\]; for values and labels
+/// \[batch, values\], or twice as many for a loss with a variance.
 pub fn item_losses(spec: &LossSpec, outputs: Tensor<2>, targets: &Targets) -> Tensor<1> {
     match targets {
         Targets::Classes(classes) => of_classes(spec, outputs, classes),
@@ -35,7 +35,7 @@ fn of_classes(spec: &LossSpec, outputs: Tensor<2>, classes: &Tensor<2, Int>) -> 
     let [batch, positions] = classes.dims();
     let [_, num_classes] = outputs.dims();
     let flat = classes.clone().reshape([batch * positions]);
-    // A position that does not count takes part as class 0 with weight 0.
+    // An ignored position is computed as class 0 with weight 0.
     let counted = flat.clone().greater_equal_scalar(0).float();
     let flat = flat.clamp_min(0);
     let mut losses = match &spec.function {
@@ -76,7 +76,7 @@ fn of_classes(spec: &LossSpec, outputs: Tensor<2>, classes: &Tensor<2, Int>) -> 
     let sums = losses.sum_dim(1);
     let items = match spec.reduction {
         Reduction::Sum => sums,
-        // An item without any position that counts has no loss.
+        // An item whose positions are all ignored has no loss.
         Reduction::Mean => sums / counted.sum_dim(1).clamp_min(1.0),
     };
     items.squeeze_dim(1)
@@ -105,12 +105,12 @@ fn of_values(function: &LossFunction, outputs: Tensor<2>, targets: Tensor<2>) ->
             let loss = SmoothL1LossConfig::new().with_beta(*beta as f32).init();
             loss.forward(outputs, targets)
         }
-        // Burn's own reads targets from the device to refuse those below zero, which the planner did.
+        // Burn's version reads targets from the device to refuse negative ones, which the planner did.
         LossFunction::PoissonNll { log_input, full } => {
             let losses = match log_input {
                 true => outputs.clone().exp() - targets.clone() * outputs,
                 false => {
-                    // A rate cannot be negative, whatever the network gives.
+                    // A rate cannot be negative, whatever the network outputs.
                     let rates = softplus(outputs, 1.0);
                     rates.clone() - targets.clone() * (rates + 1e-8).log()
                 }

@@ -1,4 +1,4 @@
-//! Norms of gradients: clipping by the global one, and the metrics that are made of them.
+//! Norms of gradients: clipping by the global norm, and the metrics.
 
 use burn::optim::GradientsParams;
 
@@ -17,7 +17,7 @@ pub struct NormLog {
 }
 
 impl NormLog {
-    /// What a plan asks for.
+    /// The settings of a plan.
     pub fn new(plan: &RunPlan) -> Self {
         let log = plan.train.log_gradient_norms;
         let clip = plan.optimizer.clip.as_ref();
@@ -28,8 +28,8 @@ impl NormLog {
         }
     }
 
-    /// The gradients of a step as the optimizer is to have them. Norms are taken before they are
-    /// clipped, and those that are to be metrics are added to what the step measured.
+    /// The gradients of a step for the optimizer. Norms are measured before clipping, and those that are metrics are
+    /// added to the step's measurements.
     pub fn measure_and_clip(
         &self,
         network: &Network,

@@ -1,4 +1,4 @@
-//! The planned optimizer as Burn's.
+//! The planned optimizer as one of Burn's.
 
 use burn::module::ParamGroup;
 use burn::optim::decay::WeightDecayConfig;
@@ -18,14 +18,14 @@ use runner_core::spec::optimizer::ClipSpec;
 /// How a parameter is updated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Treatment {
-    /// Whether by AdamW although the optimizer is Muon.
+    /// Whether AdamW updates it although the optimizer is Muon.
     is_left_to_adamw: bool,
     weight_decay: f64,
-    /// What the schedule's learning rate is multiplied by.
+    /// The factor of the schedule's learning rate.
     pub factor: f64,
 }
 
-/// The treatments of parameters that not all others have too, each with Burn's paths of its parameters.
+/// The treatments that differ from the default, each with Burn's paths of its parameters.
 pub(super) fn treatments(
     plan: &RunPlan,
     parameters: &[Parameter],
@@ -43,7 +43,7 @@ pub(super) fn treatments(
     all
 }
 
-/// How parameters are updated that nothing else is said of.
+/// How parameters without settings are updated.
 fn default_treatment(plan: &RunPlan) -> Treatment {
     Treatment {
         is_left_to_adamw: false,
@@ -68,7 +68,7 @@ fn treatment(plan: &RunPlan, parameter: &Parameter) -> Treatment {
     treatment
 }
 
-/// Burn's paths of the parameters that stay as they are.
+/// Burn's paths of the frozen parameters.
 pub fn frozen(plan: &RunPlan, parameters: &[Parameter]) -> Vec<String> {
     let is_frozen = |parameter: &&Parameter| {
         group_of(&plan.optimizer.groups, &parameter.path).is_some_and(|group| group.freeze)
@@ -98,7 +98,7 @@ fn burn_clipping(clip: &ClipSpec) -> Option<GradientClipping> {
     value.or(clip.norm.map(|limit| GradientClipping::Norm(limit as f32)))
 }
 
-/// Adds the optimizer of a group; the first one is that of all parameters.
+/// Adds the optimizer of a group; the first one is the default.
 fn put<O: Optimizer>(
     base: Option<ModuleOptimizer>,
     group: ParamGroup,

@@ -1,6 +1,6 @@
-//! What the experiment file calls a parameter, and what Burn does.
+//! The names of parameters in the experiment file and in Burn.
 //!
-//! Burn's visitors find a parameter at `graph.layers.<index>.<variant>.<path in the layer>`; the file says
+//! Burn's visitors find a parameter at `graph.layers.<index>.<variant>.<path in the layer>`; the file calls it
 //! `<layer's name>.<path in the layer>`.
 
 use burn::module::{Module, ModuleVisitor, Param};
@@ -21,7 +21,7 @@ pub struct Parameter {
     pub rank: usize,
 }
 
-/// The layers of a plan, which parameters are named by.
+/// The layers of a plan, which determine the names of parameters.
 #[derive(Clone, Debug)]
 pub struct Paths(NetworkPlan);
 
@@ -31,7 +31,7 @@ impl Paths {
         Self(plan.network.clone())
     }
 
-    /// What the file calls the parameter at a path of Burn's.
+    /// The name in the file of the parameter at one of Burn's paths.
     pub fn of(&self, burn: &str) -> String {
         let layers = burn.strip_prefix("graph.");
         layers

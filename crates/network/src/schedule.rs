@@ -1,4 +1,4 @@
-//! The plan's learning rates as a schedule of Burn's.
+//! The plan's learning rates as one of Burn's schedules.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::paths::Parameter;
 use runner_core::event::{Adjustment, learning_rate_factor};
 use runner_core::plan::RunPlan;
 
-/// The plan's learning rates as Burn asks for them, one after the other.
+/// The plan's learning rates in the order in which Burn requests them.
 #[derive(Clone)]
 pub struct Schedule {
     plan: Arc<RunPlan>,
@@ -21,7 +21,7 @@ pub struct Schedule {
     step: usize,
 }
 
-/// The schedule of a plan with what was adjusted: the plan's own, and one for each group with a factor.
+/// The adjusted schedule of a plan: the plan's own, and one for each group with a factor.
 pub fn schedule(
     plan: &RunPlan,
     parameters: &[Parameter],

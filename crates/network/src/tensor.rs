@@ -1,4 +1,4 @@
-//! A tensor whose rank is known at run time, over Burn's tensors whose rank is a constant.
+//! A tensor whose rank is known at run time, on top of Burn's tensors whose rank is a constant.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
@@ -22,7 +22,7 @@ pub enum DynTensor {
     Tokens(Tensor<2, Int>),
 }
 
-/// Applies a function that keeps the rank to the tensor of numbers inside.
+/// Applies a function that keeps the rank to the inner tensor of numbers.
 #[macro_export]
 macro_rules! map_rank {
     ($value:expr, $tensor:ident => $result:expr) => {
@@ -38,7 +38,7 @@ macro_rules! map_rank {
 }
 pub use map_rank;
 
-/// The planner has checked all shapes: another rank here is a mistake of the program.
+/// The planner has checked all shapes: another rank here is a bug.
 macro_rules! rank_getter {
     ($name:ident, $variant:ident, $rank:literal) => {
         #[doc = concat!("The tensor, which has rank ", $rank, ".")]
@@ -75,10 +75,9 @@ impl DynTensor {
         Self::from_data(TensorData::new(values, shape.to_vec()), device)
     }
 
-    /// Data on a device: tokens of whole numbers, else numbers in the device's own precision.
+    /// Data on a device: integer tokens, or numbers in the device's precision.
     ///
-    /// # Panics
-    /// If it has no or more than 5 dimensions, or if tokens have others than 2.
+    /// # Panics If it has no or more than 5 dimensions, or if tokens do not have 2.
     pub fn from_data(data: TensorData, device: &Device) -> Self {
         if data.dtype().is_int() {
             return DynTensor::Tokens(Tensor::from_data(data, device));
@@ -117,7 +116,7 @@ impl DynTensor {
         }
     }
 
-    /// The sizes, the batch included.
+    /// The sizes, including the batch.
     pub fn dims(&self) -> Vec<usize> {
         match self {
             DynTensor::R1(t) => t.dims().to_vec(),
@@ -129,7 +128,7 @@ impl DynTensor {
         }
     }
 
-    /// Where it is.
+    /// The device.
     pub fn device(&self) -> Device {
         match self {
             DynTensor::R1(t) => t.device(),
@@ -141,7 +140,7 @@ impl DynTensor {
         }
     }
 
-    /// The items at some places along the first axis, in their order.
+    /// The items at some positions along the first axis, in that order.
     pub fn select(self, places: Tensor<1, Int>) -> Self {
         match self {
             DynTensor::Tokens(t) => DynTensor::Tokens(t.select(0, places)),
@@ -177,7 +176,7 @@ impl DynTensor {
         })
     }
 
-    /// The sum or product with a tensor of the same rank, sizes of 1 stretched.
+    /// The sum or product with a tensor of the same rank, with broadcasting of sizes of 1.
     pub fn combine(self, other: Self, operation: Combine) -> Self {
         macro_rules! with {
             ($($variant:ident)+) => {
@@ -195,7 +194,7 @@ impl DynTensor {
         with!(R1 R2 R3 R4 R5)
     }
 
-    /// Tensors of one rank, one after the other along an axis.
+    /// Concatenates tensors of the same rank along an axis.
     pub fn cat(tensors: Vec<Self>, axis: usize) -> Self {
         macro_rules! with {
             ($($variant:ident)+) => {

@@ -1,5 +1,5 @@
-//! What people and other programs see of records: reports, comparisons, exports, live progress and the report
-//! server. Reads records, and writes text, pages and files beside them.
+//! Views of records for people and other programs: reports, comparisons, exports, live progress and the report server.
+//! Reads records, and writes text, pages and files next to them.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! The BCa interval of the bootstrap for a mean (Efron, 1987).
+//! The BCa bootstrap interval for a mean (Efron, 1987).
 
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
@@ -10,9 +10,9 @@ use super::{Refusal, check_level, check_values, finite};
 /// How many resamples a BCa interval is computed from. Efron asks for at least 1000; ten times as many keep the ends
 /// from moving visibly with the draws.
 pub const NUM_RESAMPLES: usize = 10_000;
-/// The fewest values that a BCa interval is computed from. Two have no skewness, and three different resampled means.
+/// The minimum number of values for a BCa interval. Two have no skewness, and three different resampled means.
 pub const LEAST_FOR_BCA: usize = 3;
-/// What resamples are drawn with. A constant: equal samples get equal intervals.
+/// The seed of resamples. A constant: equal samples get equal intervals.
 const SEED: u64 = 1987;
 
 /// See [`Interval::bca`].
@@ -51,8 +51,8 @@ fn resampled_means(values: &[f64]) -> Result<Vec<f64>, Refusal> {
     Ok(means)
 }
 
-/// A number below `num` out of 64 random bits. Written out, since the same draws have to come of every version of a
-/// library; the bias, `num` / 2^64, shows in no interval.
+/// A number below `num` from 64 random bits. Implemented here, since the same samples must result with every version of
+/// a library; the bias, `num` / 2^64, is not visible in any interval.
 fn index(rng: &mut ChaCha8Rng, num: usize) -> usize {
     ((u128::from(rng.next_u64()) * num as u128) >> 64) as usize
 }
@@ -95,7 +95,7 @@ fn adjusted(z: f64, correction: f64, acceleration: f64) -> f64 {
     let denominator = 1.0 - acceleration * moved;
     match denominator > 0.0 {
         true => normal_cdf(correction + moved / denominator),
-        // Beyond the pole there is no answer. Its limit is the outermost mean.
+        // Beyond the pole there is no solution. Its limit is the outermost mean.
         false if moved > 0.0 => 1.0,
         false => 0.0,
     }

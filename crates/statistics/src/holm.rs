@@ -3,12 +3,12 @@
 use super::Refusal;
 
 /// The p-values corrected for their number by Holm's step-down method (Holm, 1979, A Simple Sequentially Rejective
-/// Multiple Test Procedure), in the order of `p`. The k-th smallest of m, from k = 0, becomes the largest of
-/// (m - j) p_j over j up to k, at most 1. Rejecting where the result is at most alpha keeps the chance of any false
-/// claim among the m at alpha or less, however the tests depend on each other.
+/// Multiple Test Procedure), in the order of `p`. The k-th smallest of m, from k = 0, becomes the maximum of (m - j)
+/// p_j over j up to k, at most 1. Rejecting results of at most alpha keeps the probability of any false claim among the
+/// m at alpha or less, however the tests depend on each other.
 ///
-/// Equal p-values get equal results, and a smaller one never gets a larger. Refuses what is not from 0 to 1, NaN
-/// included.
+/// Equal p-values get equal results, and a smaller one never gets a larger result. Refuses values outside 0 to 1,
+/// including NaN.
 pub fn holm(p: &[f64]) -> Result<Vec<f64>, Refusal> {
     if p.iter().any(|p| !(0.0..=1.0).contains(p)) {
         return Err(Refusal::BadProbability);

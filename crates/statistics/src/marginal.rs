@@ -18,18 +18,18 @@ pub struct Row {
     pub value: f64,
 }
 
-/// The marginal effect of an axis: what its levels come to over all other settings.
+/// The marginal effect of an axis: the results of its levels over all other settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Marginal {
     /// Which axis, from 0.
     pub axis: usize,
-    /// Whether the levels can be compared as they stand.
+    /// Whether the levels can be compared directly.
     pub balance: Balance,
     /// The levels, in the order in which they first appear.
     pub levels: Vec<LevelEffect>,
 }
 
-/// Whether every level was tried with the same other settings and seeds.
+/// Whether every level was combined with the same other settings and seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Balance {
@@ -39,7 +39,7 @@ pub enum Balance {
     Unbalanced {
         /// How many combinations of level, other settings and seed are missing.
         missing: usize,
-        /// How many rows are there beyond one for each combination.
+        /// The number of rows in excess of one per combination.
         repeated: usize,
     },
 }
@@ -49,27 +49,27 @@ pub enum Balance {
 pub struct LevelEffect {
     /// The level.
     pub level: String,
-    /// How many rows it has.
+    /// Its number of rows.
     pub num_rows: usize,
-    /// How many seeds they have: the n of the interval.
+    /// Their number of seeds: the n of the interval.
     pub n: usize,
     /// The mean of the means by seed, in the unit of the values. In a balanced table this is the mean of all rows.
     pub mean: f64,
-    /// Student's interval over the means by seed; none for a single seed, and where they are all equal.
+    /// Student's interval over the means by seed; none for a single seed, and if they are all equal.
     pub interval: Option<Interval>,
     /// The mean over all other settings for each seed, by ascending seed. Two levels are compared by the pairs of
-    /// these, which a level's own interval does not: it holds what seeds differ by as well.
+    /// these, not by a level's own interval: that includes the differences between seeds.
     pub by_seed: Vec<(u64, f64)>,
 }
 
 /// The marginal effect of `axis` (from 0) in `rows`, with intervals of the given level of confidence.
 ///
-/// A seed is a block (Fisher, 1935): its rows share first weights and orders of data, so they are no independent
-/// draws, and an interval over all rows would be too narrow. For each level the mean over all other settings is taken
-/// within each seed, and the interval is Student's over these means.
+/// A seed is a block (Fisher, 1935): its rows share initial weights and data order, so they are not independent
+/// samples, and an interval over all rows would be too narrow. For each level the mean over all other settings is
+/// computed within each seed, and the interval is Student's over these means.
 ///
-/// Refuses no rows, values that are not finite or too large to add up, rows of different numbers of axes or without
-/// this one, and a level of confidence that is not between 0 and 1.
+/// Refuses an empty table, values that are not finite or too large to sum, rows with different numbers of axes or
+/// without this one, and a level of confidence that is not between 0 and 1.
 pub fn marginal_effect(rows: &[Row], axis: usize, level: f64) -> Result<Marginal, Refusal> {
     check_level(level)?;
     let Some(first) = rows.first() else {
@@ -121,7 +121,7 @@ fn effect(
 }
 
 impl Balance {
-    /// Whether the rows are each level with each combination of other settings that there is and each seed, once.
+    /// Whether the rows contain each level with each existing combination of other settings and each seed exactly once.
     fn of(rows: &[Row], axis: usize, num_levels: usize) -> Self {
         let others = |row: &Row| -> Vec<String> {
             let mut others = row.levels.clone();

@@ -1,4 +1,4 @@
-//! Two samples of the same seeds: their differences, and what Student's t says of them.
+//! Two samples of the same seeds: their differences, and Student's t for them.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,29 +6,30 @@ use super::sample::{mean, spread};
 use super::student::Student;
 use super::{Refusal, TestResult, check_values, finite};
 
-/// What two values may differ by from rounding alone, in units of the larger one.
+/// The possible rounding error of a difference, in units of the larger value.
 const ROUNDING: f64 = 8.0 * f64::EPSILON;
 
-/// Two samples paired by key. What has no partner is left out and counted.
+/// Two samples paired by key. Values without a partner are excluded and counted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pairs {
     /// The keys that both samples have, ascending.
     pub keys: Vec<u64>,
-    /// The first value less the second, for each key.
+    /// The first value minus the second, for each key.
     pub differences: Vec<f64>,
-    /// How many values of the first sample have no partner.
+    /// The number of values of the first sample without a partner.
     pub only_first: usize,
-    /// How many of the second.
+    /// The number for the second.
     pub only_second: usize,
 }
 
 impl Pairs {
-    /// Pairs `first` with `second` by key (the seed). Samples without a common key give no pairs, which is no error.
+    /// Pairs `first` with `second` by key (the seed). Samples without a common key give no pairs, which is not an
+    /// error.
     ///
-    /// A difference that rounding alone can make is taken for 0, and differences that agree up to such for equal. Else
-    /// 0.9 - 0.8 and 0.8 - 0.7 would have a spread, and an effect of 10^15 standard deviations.
+    /// A difference within rounding error counts as 0, and differences that agree up to rounding count as equal.
+    /// Otherwise 0.9 - 0.8 and 0.8 - 0.7 would have a spread, and an effect of 10^15 standard deviations.
     ///
-    /// Refuses a key that a sample has twice, values that are not finite, and those whose difference is not.
+    /// Refuses a duplicate key in a sample, non-finite values, and values whose difference is not finite.
     pub fn of(first: &[(u64, f64)], second: &[(u64, f64)]) -> Result<Self, Refusal> {
         let (first, second) = (sorted(first)?, sorted(second)?);
         let mut pairs = Self::default();
@@ -67,7 +68,7 @@ impl Pairs {
         Ok(pairs)
     }
 
-    /// How many pairs there are.
+    /// The number of pairs.
     pub fn n(&self) -> usize {
         self.differences.len()
     }
@@ -87,18 +88,18 @@ fn sorted(sample: &[(u64, f64)]) -> Result<Vec<(u64, f64)>, Refusal> {
 }
 
 /// Student's paired t test (Student, 1908, The Probable Error of a Mean): t = mean / (sd / sqrt(n)) of the differences,
-/// with n - 1 degrees of freedom. It takes the differences for normal.
+/// with n - 1 degrees of freedom. It assumes normal differences.
 ///
-/// Refuses fewer than two differences, equal ones, and those that are not finite.
+/// Refuses fewer than two differences, equal ones, and non-finite ones.
 pub fn paired_t_test(differences: &[f64]) -> Result<TestResult, Refusal> {
     Student::paired(differences, None)?.test()
 }
 
 /// Cohen's d_z, the effect size of paired samples: the mean of the differences over their sample standard deviation
-/// (Cohen, 1988, Statistical Power Analysis, section 2.3.5). No unit. It is not corrected for small samples, and says
-/// how steady a difference is over seeds, not how large it is.
+/// (Cohen, 1988, Statistical Power Analysis, section 2.3.5). Unitless. It is not corrected for small samples, and
+/// describes how consistent a difference is over seeds, not how large it is.
 ///
-/// Refuses fewer than two differences, equal ones, and those that are not finite.
+/// Refuses fewer than two differences, equal ones, and non-finite ones.
 pub fn cohens_d_z(differences: &[f64]) -> Result<f64, Refusal> {
     check_values(differences, 2)?;
     finite(mean(differences)? / spread(differences)?)

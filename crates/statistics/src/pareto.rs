@@ -1,4 +1,4 @@
-//! What is best in two objectives at once.
+//! The best trade-offs of two objectives.
 
 use super::{Direction, Refusal};
 
@@ -27,7 +27,7 @@ pub fn pareto_front(
     let mut front = Vec::new();
     let mut least: Option<f64> = None;
     for group in costs.chunk_by(|x, y| x.0 == y.0) {
-        // Among equals in the first objective only the best of the second are left, and they have to beat all that
+        // Of points equal in the first objective only the best in the second remain, and they must beat all points that
         // are better in the first.
         let best = group[0].1;
         if least.is_none_or(|least| best < least) {

@@ -1,20 +1,20 @@
-//! How many seeds it takes to see an effect.
+//! The number of seeds needed to detect an effect.
 
 use serde::{Deserialize, Serialize};
 
 use super::distribution::{noncentral_t_power, normal_quantile};
 use super::{Effect, EffectMeasure, check_level};
 
-/// The power that numbers of seeds are computed for: the chance to find an effect that is there (Cohen, 1988).
+/// The power for which numbers of seeds are computed: the probability of detecting an existing effect (Cohen, 1988).
 pub const TARGET_POWER: f64 = 0.8;
-/// Up to how many seeds the noncentral distribution is asked. Above, the normal one gives a few seeds
-/// less at the most: 2 at an alpha of 0.05.
+/// Up to this many seeds the noncentral distribution is used. Above, the normal one gives at most a few seeds less: 2
+/// at an alpha of 0.05.
 const FEW: f64 = 10_000.0;
-/// Beyond as many seeds no number is given.
+/// Beyond this many seeds no number is given.
 const MOST: f64 = 1e9;
 
-/// How a number of seeds was computed. Both are of the t test. By simulation with normal differences, the sign-flip
-/// test takes as many, and one more where the number is hardly enough for it to reach alpha at all.
+/// How a number of seeds was computed. Both are for the t test. In simulations with normal differences, the sign-flip
+/// test needs as many, or one more if the number is barely enough for it to reach alpha at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Approximation {
@@ -24,22 +24,22 @@ pub enum Approximation {
     Normal,
 }
 
-/// How many seeds an effect takes.
+/// The number of seeds that an effect needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeedsForPower {
-    /// Pairs, or values in each of two independent samples, in all.
+    /// Total number of pairs, or of values in each of two independent samples.
     pub seeds: usize,
     /// How the number was computed.
     pub approximation: Approximation,
 }
 
-/// The fewest seeds with which the two-sided t test at `alpha` finds the effect with a power of [`TARGET_POWER`]:
-/// pairs for Cohen's d_z, where the noncentrality is d_z sqrt(n) with n - 1 degrees of freedom, and seeds in each of
-/// two equal samples for Hedges' g, where it is g sqrt(n / 2) with 2 n - 2 (Cohen, 1988, chapter 2).
+/// The minimum number of seeds with which the two-sided t test at `alpha` detects the effect with a power of
+/// [`TARGET_POWER`]: pairs for Cohen's d_z, where the noncentrality is d_z sqrt(n) with n - 1 degrees of freedom, and
+/// seeds in each of two equal samples for Hedges' g, where it is g sqrt(n / 2) with 2 n - 2 (Cohen, 1988, chapter 2).
 ///
-/// An effect that was estimated from few seeds is itself uncertain, and so is this number: it holds if the effect is
-/// what was observed. None for an effect of 0 or none at all, for one that would take more than 10^9 seeds, and for
-/// an `alpha` that is not between 0 and 1.
+/// An effect that was estimated from few seeds is itself uncertain, and so is this number: it is correct if the true
+/// effect is the observed one. None for an effect of 0 or no effect, for one that would need more than 10^9 seeds, and
+/// for an `alpha` that is not between 0 and 1.
 pub fn seeds_for_power(effect: Effect, alpha: f64) -> Option<SeedsForPower> {
     check_level(alpha).ok()?;
     let size = effect.value.abs();
@@ -58,7 +58,7 @@ pub fn seeds_for_power(effect: Effect, alpha: f64) -> Option<SeedsForPower> {
     }
     let power =
         |n: f64| noncentral_t_power(alpha, samples * (n - 1.0), size * (n / samples).sqrt());
-    // The normal number is never too large, since it takes the spread for known.
+    // The normal number is never too large, since it treats the spread as known.
     let first = (normal.ceil() as usize).max(2);
     let seeds = (first..2 * FEW as usize).find(|n| power(*n as f64) >= TARGET_POWER)?;
     Some(SeedsForPower {

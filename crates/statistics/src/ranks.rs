@@ -2,14 +2,14 @@
 
 use super::{Refusal, Test, TestResult, check_values};
 
-/// The largest number of values, of both samples together, that the exact test takes.
+/// The maximum number of values, in both samples together, for the exact test.
 pub const MOST_RANKED: usize = 100;
 
 /// The exact two-sided Mann-Whitney test (Mann and Whitney, 1947, On a Test of Whether one of Two Random Variables is
 /// Stochastically Larger; Wilcoxon's rank-sum test). The pooled values get midranks, so that ties share the mean of
-/// their ranks. p is the share of all ways to choose the first sample's places whose rank sum is at least as far from
-/// its mean n1 (n1 + n2 + 1) / 2 as the observed. The statistic is U of the first sample: R1 - n1 (n1 + 1) / 2, the
-/// number of pairs in which its value is the larger, ties counted half.
+/// their ranks. p is the fraction of all ways to choose the first sample's positions whose rank sum is at least as far
+/// from its mean n1 (n1 + n2 + 1) / 2 as the observed one. The statistic is U of the first sample: R1 - n1 (n1 + 1) /
+/// 2, the number of pairs in which its value is the larger, with ties counted half.
 ///
 /// The distribution of the rank sum comes from a recurrence over the pooled values and holds with ties as well, where
 /// tables of U and normal approximations do not. Without ties p is twice the smaller tail.
@@ -27,7 +27,7 @@ pub fn mann_whitney(first: &[f64], second: &[f64]) -> Result<TestResult, Refusal
     }
     let ranks = doubled_midranks(first, second);
     let sum: usize = ranks[..n].iter().sum();
-    // Of both samples' rank sums, which are equally far from their means, the one with fewer terms.
+    // The rank sum with fewer terms; both samples' are equally far from their means.
     let (chosen, observed) = if n <= m {
         (n, sum)
     } else {
@@ -50,14 +50,14 @@ pub fn mann_whitney(first: &[f64], second: &[f64]) -> Result<TestResult, Refusal
     })
 }
 
-/// Twice the midrank of each value, those of `first` first: twice, so that all are whole numbers.
+/// Twice the midrank of each value, those of `first` first: twice, so that all are integers.
 fn doubled_midranks(first: &[f64], second: &[f64]) -> Vec<usize> {
     let pooled: Vec<f64> = first.iter().chain(second).copied().collect();
     let mut order: Vec<usize> = (0..pooled.len()).collect();
     order.sort_by(|a, b| pooled[*a].total_cmp(&pooled[*b]));
     let mut ranks = vec![0; pooled.len()];
     let mut before = 0;
-    // By ==, and not by the order's own equality, which tells 0 from -0.
+    // With ==, not with the equality of the order, which distinguishes 0 from -0.
     for tied in order.chunk_by(|a, b| pooled[*a] == pooled[*b]) {
         for at in tied {
             ranks[*at] = 2 * before + tied.len() + 1;
@@ -67,8 +67,8 @@ fn doubled_midranks(first: &[f64], second: &[f64]) -> Vec<usize> {
     ranks
 }
 
-/// How many ways there are to choose `num` of `ranks` with each sum. Counts are whole numbers up to 2^53 and rounded
-/// above, as C(100, 50) is too large for any integer.
+/// The number of ways to choose `num` of `ranks` for each sum. Counts are exact up to 2^53 and rounded above, as C(100,
+/// 50) is too large for any integer.
 fn rank_sums(ranks: &[usize], num: usize) -> Vec<f64> {
     let mut sorted = ranks.to_vec();
     sorted.sort_unstable();
@@ -77,7 +77,7 @@ fn rank_sums(ranks: &[usize], num: usize) -> Vec<f64> {
     let mut counts = vec![vec![0.0; largest + 1]; num + 1];
     counts[0][0] = 1.0;
     for rank in sorted {
-        // From many to few, so that no rank is taken twice.
+        // Descending, so that no rank is used twice.
         for k in (1..=num).rev() {
             let (fewer, more) = counts.split_at_mut(k);
             for (to, from) in more[0].iter_mut().skip(rank).zip(&fewer[k - 1]) {

@@ -1,4 +1,4 @@
-//! The paired permutation test: what the mean difference would be if each pair were as likely the other way round.
+//! The paired permutation test: the distribution of the mean difference if the signs of the pairs were random.
 
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
@@ -6,37 +6,37 @@ use rand::{Rng, SeedableRng};
 use super::sample::mean;
 use super::{Refusal, Test, TestResult, check_values, finite};
 
-/// Up to how many pairs all sign flips are enumerated: 2^20 of them.
+/// All sign flips are enumerated up to this number of pairs: 2^20 of them.
 pub const MOST_ENUMERATED: usize = 20;
-/// How many flips are drawn beyond that. With the observed one they are 2^19, so that the smallest p is the same as
-/// that of [`MOST_ENUMERATED`] pairs, and never grows with the number of pairs.
+/// The number of flips sampled beyond that. With the observed one they are 2^19, so that the smallest p equals that of
+/// [`MOST_ENUMERATED`] pairs, and never grows with the number of pairs.
 pub const NUM_FLIPS: u32 = (1 << 19) - 1;
-/// What flips are drawn with. A constant: equal samples get equal p-values.
+/// The seed of flips. A constant: equal samples get equal p-values.
 const SEED: u64 = 2010;
-/// Sums nearer than this to the observed, in units of the sum of all magnitudes, are ties. Differences of decimal
-/// numbers are rounded, and a tie that is missed would make p too small.
+/// Sums closer than this to the observed one, in units of the sum of all magnitudes, are ties. Differences of decimal
+/// numbers are rounded, and a missed tie would make p too small.
 const TIE: f64 = 1e-9;
 
-/// The exact paired sign-flip test (Fisher, 1935, The Design of Experiments, section 21): p is the share of all 2^n
-/// ways to flip the signs of the differences whose mean is at least as far from 0 as the observed. It asks of the
-/// differences only that they be symmetric around 0 if there is no effect, and is exact whatever their distribution.
+/// The exact paired sign-flip test (Fisher, 1935, The Design of Experiments, section 21): p is the fraction of all 2^n
+/// ways to flip the signs of the differences whose mean is at least as far from 0 as the observed one. It only assumes
+/// that the differences are symmetric around 0 if there is no effect, and is exact for any distribution.
 ///
-/// Above [`MOST_ENUMERATED`] pairs, p = (b + 1) / (m + 1) over m = [`NUM_FLIPS`] flips drawn at random, b of which
-/// are at least as far (Phipson and Smyth, 2010, Permutation P-values Should Never Be Zero). The statistic is the
-/// mean difference. Neither the order of the differences nor which sample comes first changes p.
+/// Above [`MOST_ENUMERATED`] pairs, p = (b + 1) / (m + 1) over m = [`NUM_FLIPS`] sampled flips, b of which are at least
+/// as far (Phipson and Smyth, 2010, Permutation P-values Should Never Be Zero). The statistic is the mean difference. p
+/// depends neither on the order of the differences nor on which sample comes first.
 ///
-/// Refuses no differences, and those that are not finite or too large to add up. One difference has p = 1.
+/// Refuses an empty sample, and differences that are not finite or too large to sum. A single difference has p = 1.
 pub fn sign_flip(differences: &[f64]) -> Result<TestResult, Refusal> {
     check_values(differences, 1)?;
-    // Flips of the magnitudes are flips of the differences. In ascending order, so that the same ones are drawn for the
-    // same pairs in another order or the other way round.
+    // Flips of the magnitudes are flips of the differences. In ascending order, so that the same flips are sampled for
+    // the same pairs in any order and direction.
     let mut sizes: Vec<f64> = differences.iter().map(|d| d.abs()).collect();
     sizes.sort_by(f64::total_cmp);
     let total = finite(sizes.iter().sum::<f64>())?;
     let least = differences.iter().sum::<f64>().abs() - TIE * total;
     let (test, p) = match sizes.split_first() {
         Some((first, rest)) if sizes.len() <= MOST_ENUMERATED => {
-            // Flipping all signs changes no magnitude of a sum, so the first sign can stay.
+            // Flipping all signs keeps the magnitude of a sum, so the first sign can be fixed.
             let num = f64::from(as_far(rest, *first, least));
             (Test::SignFlipExact, num * smallest_sign_flip_p(sizes.len()))
         }
@@ -48,7 +48,7 @@ pub fn sign_flip(differences: &[f64]) -> Result<TestResult, Refusal> {
     };
     Ok(TestResult {
         test,
-        // What rounding alone can make of differences that cancel is no mean.
+        // Differences that cancel up to rounding have a mean of 0.
         statistic: if least <= 0.0 {
             0.0
         } else {
@@ -59,7 +59,7 @@ pub fn sign_flip(differences: &[f64]) -> Result<TestResult, Refusal> {
     })
 }
 
-/// How many ways to put signs before `rest` have a sum with `sum` whose magnitude is at least `least`.
+/// The number of sign assignments of `rest` whose sum, added to `sum`, has a magnitude of at least `least`.
 fn as_far(rest: &[f64], sum: f64, least: f64) -> u32 {
     match rest.split_first() {
         Some((first, rest)) => as_far(rest, sum + first, least) + as_far(rest, sum - first, least),
@@ -67,11 +67,11 @@ fn as_far(rest: &[f64], sum: f64, least: f64) -> u32 {
     }
 }
 
-/// How many flips drawn at random have a sum whose magnitude is at least `least`.
+/// The number of sampled flips whose sum has a magnitude of at least `least`.
 ///
-/// A flip is a bit for each size. The sums of eight neighbours with each way to put their signs are computed once, so
-/// that a flip takes an addition for eight sizes; and several flips are added up side by side, since each addition
-/// waits for the one before.
+/// A flip is one bit per difference. The sums of eight neighbors with each assignment of signs are computed once, so
+/// that a flip needs one addition per eight differences; and several flips are summed in parallel, since each addition
+/// waits for the previous one.
 fn drawn_as_far(sizes: &[f64], least: f64) -> u32 {
     const SIDE_BY_SIDE: usize = 8;
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
@@ -106,7 +106,7 @@ fn drawn_as_far(sizes: &[f64], least: f64) -> u32 {
     num
 }
 
-/// The sums of up to eight sizes, those with a minus whose bit is set in the place.
+/// The sums of up to eight differences, negated where the bit of the index is set.
 fn signed_sums(sizes: &[f64]) -> [f64; 256] {
     let mut sums = [0.0; 256];
     for (signs, sum) in sums.iter_mut().enumerate() {
@@ -120,15 +120,15 @@ fn signed_sums(sizes: &[f64]) -> [f64; 256] {
     sums
 }
 
-/// The smallest p-value that the sign-flip test can give for `n` pairs: 2 / 2^n where all flips are enumerated, since
-/// the observed signs and their opposites are always as far, and 1 / ([`NUM_FLIPS`] + 1) above. At most 1.
+/// The smallest possible p-value of the sign-flip test for `n` pairs: 2 / 2^n if all flips are enumerated, since the
+/// observed signs and their opposites are always equally far, and 1 / ([`NUM_FLIPS`] + 1) above. At most 1.
 pub fn smallest_sign_flip_p(n: usize) -> f64 {
     let exponent = n.clamp(1, MOST_ENUMERATED) - 1;
     0.5_f64.powi(exponent as i32)
 }
 
-/// The fewest pairs with which the sign-flip test can reach `alpha`: ceil(log2(2 / alpha)), which is 6 for 0.05. None
-/// where it cannot with any number, for an alpha below 2^-19, and where `alpha` is no level.
+/// The minimum number of pairs with which the sign-flip test can reach `alpha`: ceil(log2(2 / alpha)), which is 6 for
+/// 0.05. None if no number suffices, for an alpha below 2^-19, and if `alpha` is invalid.
 pub fn pairs_to_reach(alpha: f64) -> Option<usize> {
     super::check_level(alpha).ok()?;
     (1..=MOST_ENUMERATED).find(|n| smallest_sign_flip_p(*n) <= alpha)

@@ -36,7 +36,7 @@ pub struct Classes {
     mistakes: Worst<Wrong>,
 }
 
-/// An item that was taken for another class.
+/// A misclassified item.
 #[derive(Clone, Debug)]
 struct Wrong {
     target: usize,

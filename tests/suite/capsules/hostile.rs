@@ -220,7 +220,7 @@ fn hostile_archives_are_refused_with_the_entry() {
         ("line break", with("run/a\nb").archive()),
         ("turned text", listed("run/\u{202e}gpj.exe").archive()),
         (
-            "no UTF-8",
+            "not UTF-8",
             Made::good()
                 .more(entry(b"run/\xff\xfe", Kind::Regular, 4, "", evil))
                 .archive(),
@@ -396,7 +396,7 @@ fn hostile_archives_are_refused_with_the_entry() {
             Made::good().set("/run", json!("base-s2")).archive(),
         ),
         (
-            "another data set",
+            "a different data set",
             Made::good().set("/data/dataset", json!("mnist")).archive(),
         ),
         (
@@ -526,7 +526,7 @@ fn a_bomb_is_refused_by_what_it_announces() {
         "at most 256.0 MiB",
         "KiB packed",
         "200 times",
-        "allow for more",
+        "raise the limit",
     ] {
         assert!(error.contains(part), "{error}");
     }

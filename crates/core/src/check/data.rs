@@ -1,4 +1,4 @@
-//! What the file says of its data, against itself and against what the data holds, but for its splits.
+//! Consistency of the data settings among themselves and with the content of the data, except for splits.
 
 use super::Point;
 use crate::data::TargetPlan;
@@ -6,7 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::spec::data::{DataSource, FilesSpec, Format, Scale};
 use crate::spec::document::Value;
 
-/// The user's files, where the data comes from those.
+/// The user's files, if the data comes from files.
 pub(super) fn files<'a>(point: &'a Point<'_>) -> Option<&'a FilesSpec> {
     match &point.spec.data.source {
         DataSource::Files(files) => Some(files),
@@ -14,7 +14,7 @@ pub(super) fn files<'a>(point: &'a Point<'_>) -> Option<&'a FilesSpec> {
     }
 }
 
-/// Whether a key is written with some text.
+/// Whether a key is set to a given text.
 pub(super) fn says(point: &Point<'_>, path: &str, text: &str) -> bool {
     let value = point.root.at(path).map(|entry| &entry.node.value);
     value == Some(&Value::Str(text.into()))
@@ -24,18 +24,18 @@ pub(super) fn contradiction(message: impl Into<String>) -> Diagnostic {
     Diagnostic::error("contradiction", message)
 }
 
-/// Where a key is written, if it is.
+/// Where a key is set, if it is.
 pub(super) fn written(point: &Point<'_>, path: &str) -> Option<crate::diagnostic::Span> {
     Some(point.root.at(path)?.node.span)
 }
 
-/// Where a key is written as `true`.
+/// Where a key is set to `true`.
 pub(super) fn is_true(point: &Point<'_>, path: &str) -> Option<crate::diagnostic::Span> {
     let entry = point.root.at(path)?;
     (entry.node.value == Value::Bool(true)).then_some(entry.node.span)
 }
 
-/// Settings that the data has no use for, where they are written.
+/// Settings that have no effect on this data.
 pub fn settings_fit(point: &Point<'_>) -> Option<Diagnostic> {
     let data = point.data?;
     if let (Some(span), Some(_), true) = (
@@ -44,7 +44,7 @@ pub fn settings_fit(point: &Point<'_>) -> Option<Diagnostic> {
         point.spec.data.scale != Scale::None,
     ) {
         return Some(
-            contradiction("`data.scale` is written, and the items are tokens")
+            contradiction("`data.scale` has no effect on tokens")
                 .at(span)
                 .help("remove `scale`"),
         );
@@ -54,10 +54,10 @@ pub fn settings_fit(point: &Point<'_>) -> Option<Diagnostic> {
     );
     if says_something && data.input.vocabulary.is_none() {
         return Some(
-            contradiction("`[data.tokens]` is written, and the items are numbers")
+            contradiction("`[data.tokens]` is set, but the items are numbers")
                 .at(point.root.span_at("data.tokens").unwrap_or_default())
-                .note("a column of texts becomes tokens when it is the only feature")
-                .help("name the column of texts in `features`, or remove `[data.tokens]`"),
+                .note("a text column is tokenized only when it is the only feature")
+                .help("list the text column in `features`, or remove `[data.tokens]`"),
         );
     }
     let is_scaled = files(point).is_some_and(|files| files.roles.target_scale != Scale::None);
@@ -65,72 +65,74 @@ pub fn settings_fit(point: &Point<'_>) -> Option<Diagnostic> {
         && !matches!(data.target, TargetPlan::Values { .. })
     {
         let message = format!(
-            "`data.target_scale` is written, and there are {}",
+            "`data.target_scale` has no effect: the targets are {}",
             data.target.show()
         );
         return Some(
             contradiction(message)
                 .at(span)
-                .note("targets that are numbers are scaled, classes and labels are not")
-                .help("remove `target_scale`; or, where the numbers are no classes, write `type = \"number\"` for the target in `[[data.columns]]`"),
+                .note("only numeric targets can be scaled, not classes or labels")
+                .help("remove `target_scale`; if the numbers are not classes, set `type = \"number\"` for the target in `[[data.columns]]`"),
         );
     }
     if let Some(span) = is_true(point, "data.split.stratified")
         && !matches!(data.target, TargetPlan::Class { .. })
     {
         return Some(
-            contradiction("`data.split.stratified` is true, and the items have no class each")
-                .at(span)
-                .help("remove `stratified`"),
+            contradiction(
+                "`data.split.stratified` is true, but the items do not have one class each",
+            )
+            .at(span)
+            .help("remove `stratified`"),
         );
     }
     None
 }
 
-/// Whether there is something to learn was asked of the file.
+/// Targets that the file must set.
 pub fn target_is_named(point: &Point<'_>) -> Option<Diagnostic> {
     let data = point.data?;
     let is_asked = point.root.at("task.type").is_some();
     (data.target == TargetPlan::None && !is_asked).then(|| {
         Diagnostic::error(
             "data",
-            "nothing says what is to be learned: the items have no target",
+            "the data has no target",
         )
         .at(point.span("data.type"))
         .help(match files(point).map(|files| &files.format) {
-            Some(Format::Npy { .. } | Format::Idx { .. }) => "name the file of targets in `target_path`",
-            Some(Format::ImageFolder { .. }) => "name the folder of masks in `target_path`, or give a folder of pictures for each class",
-            _ => "name the column of targets in `target`",
+            Some(Format::Npy { .. } | Format::Idx { .. }) => "set `target_path` to the file of targets",
+            Some(Format::ImageFolder { .. }) => "set `target_path` to the folder of masks, or use one folder of images per class",
+            _ => "set `target` to the column to predict",
         })
-        .help("or write `[task]` with `type = \"autoencoding\"` to learn the items themselves")
+        .help("or add `[task]` with `type = \"autoencoding\"` to reconstruct the items themselves")
     })
 }
 
-/// Changes of pictures need pictures, and something to change.
+/// Augmentation needs images, and at least one change.
 pub fn augment_changes_pictures(point: &Point<'_>) -> Option<Diagnostic> {
     let augment = point.spec.data.augment.as_ref()?;
     let data = point.data?;
     let [_, height, width] = data.input.shape[..] else {
         let message = format!(
-            "`[data.augment]` changes pictures, and the items are of shape {:?}",
+            "`[data.augment]` needs images, but the items have shape {:?}",
             data.input.shape
         );
         return Some(
             contradiction(message)
                 .at(point.span("data.augment"))
-                .note("a picture is of shape [channels, height, width]")
+                .note("an image has shape [channels, height, width]")
                 .help("remove `[data.augment]`"),
         );
     };
     if augment.crop >= height.min(width) {
         let message = format!(
-            "`data.augment.crop` is {}, and the pictures are of {height} x {width} pixels",
+            "`data.augment.crop` is {}, but the images have {height} x {width} pixels",
             augment.crop
         );
         return Some(
             contradiction(message)
                 .at(point.span("data.augment.crop"))
-                .help("write fewer pixels: an eighth of the side is usual"),
+                .help("use fewer pixels: an eighth of the side is usual"),
         );
     }
     let numbers = [
@@ -141,8 +143,8 @@ pub fn augment_changes_pictures(point: &Point<'_>) -> Option<Diagnostic> {
         augment.erase,
     ];
     (augment.crop == 0 && numbers.iter().all(|number| *number == 0.0)).then(|| {
-        Diagnostic::warning("no-effect", "`[data.augment]` changes nothing")
+        Diagnostic::warning("no-effect", "`[data.augment]` is empty")
             .at(point.span("data.augment"))
-            .help("write for example `flip = 0.5`, or remove the table")
+            .help("set for example `flip = 0.5`, or remove the table")
     })
 }

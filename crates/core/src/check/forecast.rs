@@ -1,8 +1,7 @@
-//! What a run will hold at its peak, from first principles: no device is asked.
+//! The peak memory of a run, predicted from first principles, without a device.
 //!
-//! The one place that memory is counted before it is measured. The refusal of runs that cannot fit takes
-//! what is certain ([`Forecast::least`]), everything else the whole. What a machine measured corrects it
-//! (`plan::calibration`).
+//! The only place that computes memory before it is measured. The refusal of runs that cannot fit uses the certain part
+//! ([`Forecast::least`]), everything else the whole. Measurements on the machine correct it (`plan::calibration`).
 
 use std::collections::BTreeMap;
 
@@ -16,65 +15,63 @@ use crate::spec::memory::OnExceed;
 use crate::spec::optimizer::OptimizerSpec;
 use crate::spec::train::TrainSpec;
 
-/// What the program holds on the host before it has data or a network, in bytes: the binary's own
-/// pages, threads, and what the allocator keeps. Measured on Linux with the `flex` backend.
+/// Host memory of the program before it has data or a network, in bytes: pages of the binary, threads, and what the
+/// allocator keeps. Measured on Linux with the `flex` backend.
 const PROCESS_BYTES: u64 = 2 << 20;
 
-/// What can be done about a run that does not fit, in the order in which it is worth trying.
-pub const FORECAST_REMEDY: &str = "raise the limit; or halve `train.batch_size`, or with the same updates set `train.micro_batch_size`; set `train.gradient_checkpointing`; compute in half precision; or choose a smaller model";
+/// Remedies for a run that does not fit, in the order in which to try them.
+pub const FORECAST_REMEDY: &str = "raise the limit; halve `train.batch_size`, or keep the same updates with a smaller `train.micro_batch_size`; set `train.gradient_checkpointing`; use half precision; or choose a smaller model";
 
-/// Batches that are gathered ahead of the one that is computed, where there are as many: two that wait, and
-/// one in the making.
+/// Batches that are prefetched, if there are as many: two that wait, and one being gathered.
 const BATCHES_AHEAD: u64 = 3;
 
-/// What decides how much memory a run takes.
+/// Everything that determines how much memory a run needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Demand<'a> {
-    /// Where it is computed.
+    /// The device.
     pub device: DeviceName,
-    /// In what precision.
+    /// The precision.
     pub precision: Precision,
-    /// Which kernels convolutions are computed by.
+    /// The convolution kernels.
     pub conv: ConvKernels,
-    /// What is trained.
+    /// The network.
     pub network: &'a Network,
     /// How.
     pub optimizer: &'a OptimizerSpec,
-    /// In what batches.
+    /// The batches.
     pub train: &'a TrainSpec,
     /// On what.
     pub data: &'a DataPlan,
 }
 
-/// Bytes that a run will hold at its peak: its process where it computes on the host, else the device's
-/// pool.
+/// Predicted bytes at the peak of a run: of its process if it computes on the host, otherwise of the device's pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forecast {
     /// The program itself, on the host.
     pub process: u64,
-    /// The items, where they are on the host and in no mapped file.
+    /// The items, if they are on the host and not in a mapped file.
     pub data: u64,
-    /// The items that are kept on the device for the whole training, as tensors: none where they do not fit.
+    /// The items that are kept on the device for the whole training, as tensors; none if they do not fit.
     #[serde(default)]
     pub kept: u64,
     /// The weights.
     pub parameters: u64,
-    /// Their gradients; twice with micro-batches, whose gradients are added up.
+    /// Their gradients; twice with micro-batches, whose gradients are accumulated.
     pub gradients: u64,
-    /// What the optimizer keeps of each weight.
+    /// The optimizer state of each weight.
     pub optimizer: u64,
     /// The moving average of the weights.
     pub average: u64,
-    /// What the forward pass leaves for the backward pass.
+    /// What the forward pass keeps for the backward pass.
     pub activations: u64,
-    /// The items of a batch, and on the host of those that are gathered ahead.
+    /// The items of a batch and, on the host, of prefetched ones.
     pub batch: u64,
-    /// What the backward pass and the kernels hold for a moment, where that is most.
+    /// The largest temporary memory of the backward pass and the kernels.
     pub workspace: u64,
 }
 
 impl Forecast {
-    /// Counts all but the items that are kept, which depends on what is left for them.
+    /// Everything except the items that are kept on the device, which depends on the remaining memory.
     pub fn of(demand: &Demand<'_>) -> Self {
         let Demand {
             device,
@@ -123,8 +120,8 @@ impl Forecast {
         }
     }
 
-    /// What a run certainly cannot do without once all that `on_exceed` names was changed about it; none where it
-    /// may go on on a device that has other memory.
+    /// The certain minimum of a run after all remedies in `on_exceed` were applied; none if it may continue on a device
+    /// with other memory.
     pub fn least_after(demand: &Demand<'_>, on_exceed: &[OnExceed]) -> Option<u64> {
         if on_exceed.contains(&OnExceed::NextDevice) {
             return None;
@@ -141,20 +138,20 @@ impl Forecast {
         Some(Self::of(&demand).least())
     }
 
-    /// All of it.
+    /// Everything.
     pub fn total(&self) -> u64 {
         self.without_kept().saturating_add(self.kept)
     }
 
-    /// All but the items that are kept where there is room for them.
+    /// Everything except the items that are kept on the device when there is room for them.
     pub fn without_kept(&self) -> u64 {
         self.least()
             .saturating_add(self.process)
             .saturating_add(self.workspace)
     }
 
-    /// What a run certainly cannot do without: neither what the program itself takes, which depends on
-    /// the system, nor what kernels hold for a moment, nor items that need not be kept.
+    /// The certain minimum of a run: without the program itself, which depends on the system, without temporary memory
+    /// of kernels, and without items that need not be kept.
     pub fn least(&self) -> u64 {
         let parts = [
             self.data,
@@ -168,7 +165,7 @@ impl Forecast {
         parts.into_iter().fold(0, u64::saturating_add)
     }
 
-    /// The weights with all that is kept of each.
+    /// The weights with everything kept for each of them.
     pub fn states(&self) -> u64 {
         let parts = [
             self.parameters,
@@ -196,7 +193,7 @@ impl Forecast {
     }
 }
 
-/// How many numbers of each layer training changes: those of frozen layers and groups have no gradients.
+/// How many numbers of each layer are trained: frozen layers and groups have no gradients.
 fn trained_parameters(network: &Network, optimizer: &OptimizerSpec) -> Vec<u64> {
     let layers = network.layers.iter();
     if optimizer.groups.iter().all(|group| !group.freeze) {

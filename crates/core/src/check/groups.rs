@@ -1,4 +1,4 @@
-//! The rules of `[[optimizer.groups]]`: which parameters a group takes.
+//! The rules of `[[optimizer.groups]]`: which parameters match a group.
 
 use wildmatch::WildMatch;
 
@@ -7,13 +7,13 @@ use crate::diagnostic::{Diagnostic, nearest};
 use crate::spec::method::Method;
 use crate::spec::optimizer::GroupSpec;
 
-/// Whether one of the patterns takes the parameter at `path`.
+/// Whether one of the patterns matches the parameter at `path`.
 pub fn matches(patterns: &[String], path: &str) -> bool {
     let mut patterns = patterns.iter();
     patterns.any(|pattern| WildMatch::new(pattern).matches(path))
 }
 
-/// The group of a parameter, if it is in one: the last that takes it.
+/// The group of a parameter, if any: the last one that matches it.
 pub fn group_of<'a>(groups: &'a [GroupSpec], path: &str) -> Option<&'a GroupSpec> {
     let mut groups = groups.iter().rev();
     groups.find(|group| matches(&group.parameters, path))
@@ -46,7 +46,7 @@ pub fn patterns_match(point: &Point<'_>) -> Option<Diagnostic> {
         let at = patterns.iter().position(is_idle)?;
         Some((key, at, patterns[at].clone()))
     })?;
-    let message = format!("`{key}` has \"{pattern}\", which no parameter is called");
+    let message = format!("`{key}` contains \"{pattern}\", which matches no parameter");
     let mut diagnostic =
         Diagnostic::error("unknown-value", message).at(point.span(&format!("{key}[{at}]")));
     if let Some(near) = nearest(&pattern, paths.iter().map(String::as_str)) {
@@ -78,12 +78,12 @@ pub fn groups_change_something(point: &Point<'_>) -> Option<Diagnostic> {
         if group.freeze && (group.weight_decay.is_some() || has_factor) {
             let other = if has_factor { "learning_rate_factor" } else { "weight_decay" };
             let message =
-                format!("`{path}` has both `freeze` and `{other}`: what is frozen is not updated");
+                format!("`{path}` sets both `freeze` and `{other}`, but frozen parameters are not updated");
             return Some(refuse(other, message).help(format!("remove `{other}`, or `freeze`")));
         }
         (!group.freeze && group.weight_decay.is_none() && !has_factor).then(|| {
-            refuse("parameters", format!("`{path}` changes nothing")).help(
-                "add `weight_decay = …`, `learning_rate_factor = …` or `freeze = true` below it, or remove it",
+            refuse("parameters", format!("`{path}` has no effect")).help(
+                "add `weight_decay = 1e-2`, `learning_rate_factor = 0.1` or `freeze = true` to it, or remove it",
             )
         })
     })
@@ -101,12 +101,12 @@ pub fn groups_are_not_hidden(point: &Point<'_>) -> Option<Diagnostic> {
         !own.is_empty() && own.iter().all(|path| group_of(later, path).is_some())
     })?;
     let key = format!("optimizer.groups[{at}]");
-    let message = format!("`{key}` has no effect: all of its parameters are in later groups too");
+    let message = format!("`{key}` has no effect: all of its parameters are also in later groups");
     Some(
         Diagnostic::error("contradiction", message)
             .at(point.span(&format!("{key}.parameters")))
-            .note("of several groups that a parameter is in, the last one counts, with all of its keys")
-            .help("write the general groups first and the special ones after them"),
+            .note("if a parameter is in several groups, only the last one applies, with all of its keys")
+            .help("list the general groups first and the special ones after them"),
     )
 }
 
@@ -123,14 +123,14 @@ pub fn something_is_trained(point: &Point<'_>) -> Option<Diagnostic> {
             || group_of(groups, path).is_some_and(|group| group.freeze)
     };
     if paths.is_empty() {
-        let message = "no layer of the network has parameters: nothing would be trained";
+        let message = "no layer of the network has parameters, so there is nothing to train";
         let diagnostic = Diagnostic::error("contradiction", message).at(point.span("model"));
         return Some(diagnostic.help("add a layer with weights, such as `linear`"));
     }
     if !paths.iter().all(is_frozen) {
         return None;
     }
-    let message = "every parameter is frozen: nothing would be trained";
+    let message = "every parameter is frozen, so there is nothing to train";
     let diagnostic = Diagnostic::error("contradiction", message);
     Some(match groups.iter().rposition(|group| group.freeze) {
         Some(at) => diagnostic

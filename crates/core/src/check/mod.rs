@@ -1,7 +1,7 @@
-//! What can be wrong with one trial although each of its tables is fine by itself.
+//! What can be wrong with a trial although each of its tables is valid on its own.
 //!
-//! [`RULES`] is the whole list. A rule is a pure function of a [`Point`]; it names the keys it reads,
-//! and is passed over when one of them was already refused, so that one mistake makes one message.
+//! [`RULES`] is the complete list. A rule is a pure function of a [`Point`]; it lists the keys that it reads, and is
+//! skipped if one of them was already refused, so that each mistake is reported once.
 
 mod data;
 mod failure;
@@ -22,7 +22,7 @@ use crate::spec::document::Table;
 use crate::spec::section::Findings;
 use network::Network;
 
-/// One trial: the document with the axes' values in place, and what follows from it.
+/// One trial: the document with the values of the axes, and what is derived from it.
 pub struct Point<'a> {
     /// The document's root.
     pub root: &'a Table,
@@ -35,13 +35,13 @@ pub struct Point<'a> {
 }
 
 impl Point<'_> {
-    /// Where to point for a dotted key: its value, or else the nearest table above it that is written.
+    /// Where to point for a dotted key: its value, or the nearest table above it that is set.
     pub fn span(&self, path: &str) -> Span {
         span(self.root, path)
     }
 }
 
-/// The place of a dotted key, or of the nearest table above it that is written.
+/// The place of a dotted key, or of the nearest table above it that is set.
 pub fn span(root: &Table, path: &str) -> Span {
     let mut path = path;
     loop {
@@ -57,7 +57,7 @@ pub fn span(root: &Table, path: &str) -> Span {
 
 /// A check that may emit a diagnostic.
 pub struct Rule {
-    /// The keys and tables that it needs to be right.
+    /// The keys and tables that must be valid for it.
     pub reads: &'static [&'static str],
     /// The check.
     pub check: fn(&Point<'_>) -> Option<Diagnostic>,
@@ -235,7 +235,7 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-/// Runs every rule over a point, and tells what was noticed in its data.
+/// Runs every rule over a point, and reports what was noticed in its data.
 pub fn check(point: &Point<'_>, findings: &mut Findings) {
     for warning in point
         .data

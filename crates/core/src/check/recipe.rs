@@ -19,19 +19,19 @@ pub fn micro_batch_fits_batch(point: &Point<'_>) -> Option<Diagnostic> {
     let train = &point.spec.train;
     (train.micro_batch_size > train.batch_size).then(|| {
         let message = format!(
-            "`train.micro_batch_size` is {}, and a batch has {} items",
+            "`train.micro_batch_size` is {}, but a batch has {} items",
             train.micro_batch_size, train.batch_size
         );
         contradiction(point, "train.micro_batch_size", message)
-            .note("a batch is computed in pieces of at most that many items")
+            .note("a batch is computed in pieces of at most `micro_batch_size` items")
             .help(format!(
-                "write a number of at most {}, or a larger `batch_size`",
+                "set at most {}, or raise `batch_size`",
                 train.batch_size
             ))
     })
 }
 
-/// Pieces of a batch are not the batch where a layer looks at all of it.
+/// Layers with batch statistics see a micro-batch instead of the batch.
 pub fn pieces_have_statistics_of_their_own(point: &Point<'_>) -> Option<Diagnostic> {
     let train = &point.spec.train;
     let layers = &point.network?.layers;
@@ -40,27 +40,27 @@ pub fn pieces_have_statistics_of_their_own(point: &Point<'_>) -> Option<Diagnost
         .find(|layer| matches!(layer.kind, LayerKind::Norm(Norm::Batch { .. })))?;
     (train.micro_batch_size < train.batch_size).then(|| {
         let message = format!(
-            "`{}` finds mean and deviation over {} items at a time, not over the {} of a step",
+            "`{}` computes mean and deviation over {} items at a time, not over the {} of a step",
             norm.name, train.micro_batch_size, train.batch_size
         );
         Diagnostic::warning("contradiction", message)
             .at(point.span("train.micro_batch_size"))
-            .help("use `group_norm` or `layer_norm` if training is to equal that of whole batches")
+            .help("use `group_norm` or `layer_norm` if training must match that of whole batches")
     })
 }
 
 pub fn patience_can_end(point: &Point<'_>) -> Option<Diagnostic> {
     let train = &point.spec.train;
     let patience = train.early_stopping?.patience;
-    // The first epoch is never waited for, and after the last nothing is left to stop.
+    // The first epoch always counts as an improvement, and after the last one there is nothing to stop.
     (patience + 1 >= train.epochs).then(|| {
         let message = format!(
-            "`train.early_stopping.patience` is {patience}, and the training has {} epochs: it could never stop early",
+            "`train.early_stopping.patience` is {patience}, but training has {} epochs: it can never stop early",
             train.epochs
         );
         Diagnostic::warning("contradiction", message)
             .at(point.span("train.early_stopping.patience"))
-            .help("write a smaller patience, more epochs, or remove `[train.early_stopping]`")
+            .help("lower the patience, train more epochs, or remove `[train.early_stopping]`")
     })
 }
 
@@ -77,27 +77,23 @@ pub fn averages_are_made(point: &Point<'_>) -> Option<Diagnostic> {
     });
     let (path, metric) = asked.filter(|_| train.ema.is_none())?;
     let name = metric.name();
-    let message = format!("`{path}` is \"{name}\", and no average of the weights is kept");
-    Some(
-        contradiction(point, path, message)
-            .help("add a line `[train.ema]`, or write a metric of `valid`"),
-    )
+    let message = format!("`{path}` is \"{name}\", which needs `[train.ema]`");
+    Some(contradiction(point, path, message).help("add `[train.ema]`, or use a metric of `valid`"))
 }
 
-/// Burn keeps Adafactor's state in 32 bits, and reads it back in the run's precision: a run that was
-/// stopped could not go on.
+/// Burn saves Adafactor's state in 32 bits, but loads it in the precision of the run: a stopped run could not resume.
 pub fn adafactor_is_resumable(point: &Point<'_>) -> Option<Diagnostic> {
     let precision = point.spec.backend.precision;
     let is_half = matches!(precision, Precision::F16 | Precision::Bf16);
     let is_adafactor = matches!(point.spec.optimizer.method, Method::Adafactor { .. });
     (is_half && is_adafactor).then(|| {
         let message = format!(
-            "`adafactor` cannot go on from a checkpoint in {}",
+            "`adafactor` cannot resume from a checkpoint in {}",
             precision.name()
         );
         contradiction(point, "optimizer.type", message)
-            .note("its state is kept in 32 bits, and Burn reads it back in the run's precision")
-            .help("write `precision = \"f32\"`, or another optimizer such as \"adamw\"")
+            .note("its state is saved in 32 bits, but Burn loads it in the precision of the run")
+            .help("set `precision = \"f32\"`, or use another optimizer such as \"adamw\"")
     })
 }
 
@@ -105,13 +101,10 @@ pub fn averages_are_precise(point: &Point<'_>) -> Option<Diagnostic> {
     point.spec.train.ema?;
     let precision = point.spec.backend.precision;
     matches!(precision, Precision::F16 | Precision::Bf16).then(|| {
-        let message = format!(
-            "`[train.ema]` is written, and an average in {} does not follow the weights",
-            precision.name()
-        );
+        let message = format!("`[train.ema]` does not work in {}", precision.name());
         contradiction(point, "train.ema", message)
-            .note("each step changes the average by a small part, which is lost in 16 bits")
-            .help("write `backend.precision = \"f32\"`, or remove `[train.ema]`")
+            .note("each step changes the average by a small amount, which is lost in 16 bits")
+            .help("set `backend.precision = \"f32\"`, or remove `[train.ema]`")
     })
 }
 
@@ -125,9 +118,9 @@ pub fn momentum_is_there(point: &Point<'_>) -> Option<Diagnostic> {
             contradiction(
                 point,
                 "optimizer.nesterov",
-                "`optimizer.nesterov` is set, and there is no momentum to look ahead with",
+                "`optimizer.nesterov` has no effect without `momentum`",
             )
-            .help("write a `momentum` such as 0.9, or remove `nesterov`"),
+            .help("set `momentum = 0.9`, or remove `nesterov`"),
         ),
         Method::Sgd {
             dampening,
@@ -137,9 +130,9 @@ pub fn momentum_is_there(point: &Point<'_>) -> Option<Diagnostic> {
             contradiction(
                 point,
                 "optimizer.dampening",
-                "`optimizer.dampening` is set, and there is no momentum to dampen",
+                "`optimizer.dampening` has no effect without `momentum`",
             )
-            .help("write a `momentum` such as 0.9, or remove `dampening`"),
+            .help("set `momentum = 0.9`, or remove `dampening`"),
         ),
         Method::Sgd {
             dampening,
@@ -149,7 +142,7 @@ pub fn momentum_is_there(point: &Point<'_>) -> Option<Diagnostic> {
             contradiction(
                 point,
                 "optimizer.dampening",
-                "`optimizer.dampening` is set, and Nesterov's momentum is not defined with it",
+                "`optimizer.dampening` and `optimizer.nesterov` exclude each other",
             )
             .help("remove `dampening`, or remove `nesterov`"),
         ),
@@ -167,19 +160,15 @@ pub fn clip_is_one(point: &Point<'_>) -> Option<Diagnostic> {
     let keys: Vec<_> = limits.iter().filter(|(_, limit)| limit.is_some()).collect();
     match keys.as_slice() {
         [] => Some(
-            contradiction(
-                point,
-                "optimizer.clip",
-                "`[optimizer.clip]` does not say how gradients are clipped",
-            )
-            .help("add `global_norm = 1.0` below it (or `norm`, or `value`), or remove it"),
+            contradiction(point, "optimizer.clip", "`[optimizer.clip]` is empty")
+                .help("set `global_norm = 1.0` (or `norm`, or `value`), or remove it"),
         ),
         [_] => None,
         [(first, _), (second, _), ..] => Some(
             contradiction(
                 point,
                 &format!("optimizer.clip.{second}"),
-                format!("`optimizer.clip` has both `{first}` and `{second}`"),
+                format!("`optimizer.clip` sets both `{first}` and `{second}`"),
             )
             .related(
                 point.span(&format!("optimizer.clip.{first}")),
@@ -190,7 +179,7 @@ pub fn clip_is_one(point: &Point<'_>) -> Option<Diagnostic> {
     }
 }
 
-/// Burn's optimizers take their settings as 32-bit numbers.
+/// Burn's optimizers store their settings as 32-bit numbers.
 pub fn numbers_fit_f32(point: &Point<'_>) -> Option<Diagnostic> {
     let mut settings = point.spec.optimizer.settings().into_iter();
     let (key, value, _) = settings.find(|(_, value, role)| {
@@ -202,14 +191,14 @@ pub fn numbers_fit_f32(point: &Point<'_>) -> Option<Diagnostic> {
         rounded >= bound || (*value > 0.0 && rounded == 0.0)
     })?;
     let message = format!(
-        "`optimizer.{key}` is {value:e}, which 32 bits round to {}",
+        "`optimizer.{key}` is {value:e}, which rounds to {} in 32 bits",
         value as f32
     );
     Some(
         Diagnostic::error("out-of-range", message)
             .at(point.span(&format!("optimizer.{key}")))
-            .note("Burn's optimizers take their settings as 32-bit numbers")
-            .help("write a number between 1e-38 and 1e38, and for shares one below 0.9999999"),
+            .note("Burn's optimizers store their settings as 32-bit numbers")
+            .help("use a number between 1e-38 and 1e38, and for fractions one below 0.9999999"),
     )
 }
 
@@ -229,10 +218,10 @@ pub fn epsilon_is_not_zero(point: &Point<'_>) -> Option<Diagnostic> {
     Some(
         contradiction(point, &format!("optimizer.{key}"), message)
             .note(format!(
-                "the smallest number above 0 in f16 is {SMALLEST_F16:e}"
+                "the smallest positive number in f16 is {SMALLEST_F16:e}"
             ))
             .help(format!(
-                "write `{name} = 1e-4`, or another precision such as \"bf16\""
+                "set `{name} = 1e-4`, or another precision such as \"bf16\""
             )),
     )
 }

@@ -14,18 +14,18 @@ pub fn batch_fits_split(point: &Point<'_>) -> Option<Diagnostic> {
     let batch_size = point.spec.train.batch_size;
     let split = &point.spec.data.split;
     if split.folds.is_none() && split.valid + split.test >= 1.0 {
-        // Refused by itself.
+        // Already refused.
         return None;
     }
     (batch_size > data.num_train && data.num_train > 0).then(|| {
         let message = format!(
-            "`train.batch_size` is {batch_size}, and the train split has {}",
+            "`train.batch_size` is {batch_size}, but the train split has {}",
             counted(data.num_train, "item")
         );
         Diagnostic::error("contradiction", message)
             .at(point.span("train.batch_size"))
             .note(sizes(data))
-            .help(format!("write a batch size of at most {}", data.num_train))
+            .help(format!("set a batch size of at most {}", data.num_train))
     })
 }
 
@@ -46,7 +46,8 @@ pub fn host_is_one_device(point: &Point<'_>) -> Option<Diagnostic> {
     let device = point.spec.backend.device?;
     let name = device.backend.name();
     (device.backend.is_host() && device.index > 0).then(|| {
-        let message = format!("there is one `{name}` device, and `{device}` asks for another");
+        let message =
+            format!("this machine has one `{name}` device, and `{device}` does not exist");
         Diagnostic::error("device", message)
             .at(point.span("backend.device"))
             .help(format!("write \"{name}\""))
@@ -61,12 +62,12 @@ pub fn on_exceed_is_one_way(point: &Point<'_>) -> Option<Diagnostic> {
         .find(|(at, rung)| rungs[..*at].contains(rung));
     let (message, help) = match twice {
         Some((_, rung)) => (
-            format!("`memory.on_exceed` holds \"{}\" twice", rung.name()),
-            "write it once: each is done as often as it helps",
+            format!("`memory.on_exceed` contains \"{}\" twice", rung.name()),
+            "list it once: each remedy is applied as often as it helps",
         ),
         None if rungs.len() > 1 && rungs.contains(&OnExceed::Refuse) => (
-            "`memory.on_exceed` holds \"refuse\" and other ways".to_owned(),
-            "write \"refuse\" alone, or leave it out: a run fails anyway when nothing else is left",
+            "`memory.on_exceed` contains \"refuse\" and other remedies".to_owned(),
+            "use \"refuse\" on its own, or remove it: a run fails anyway when no remedy is left",
         ),
         None => return None,
     };
@@ -77,7 +78,7 @@ pub fn on_exceed_is_one_way(point: &Point<'_>) -> Option<Diagnostic> {
 pub fn memory_suffices(point: &Point<'_>) -> Option<Diagnostic> {
     let limit = point.spec.memory.limit?.0;
     let spec = point.spec;
-    // What `auto` will be is not known here: a card holds no items of the host, and the host has kernels of its own.
+    // The device behind `auto` is not known here: a GPU keeps no items on the host, and the host has other kernels.
     let any = [Backend::Wgpu, Backend::Flex].map(|backend| DeviceName { backend, index: 0 });
     let devices = spec
         .backend
@@ -99,13 +100,13 @@ pub fn memory_suffices(point: &Point<'_>) -> Option<Diagnostic> {
     let needed = needed.min()??;
     (needed > limit).then(|| {
         let message = format!(
-            "`memory.limit` is {}, and a run holds at least {}",
+            "`memory.limit` is {}, but a run needs at least {}",
             show_bytes(limit),
             show_bytes(needed)
         );
         Diagnostic::error("memory", message)
             .at(point.span("memory.limit"))
-            .note("that is the items, the weights with their gradients and optimizer state, and the activations of one batch")
+            .note("this covers the items, the weights with their gradients and optimizer state, and the activations of one batch")
             .help(FORECAST_REMEDY)
     })
 }

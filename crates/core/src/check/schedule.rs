@@ -1,4 +1,4 @@
-//! The rules of `[scheduler]`: that warm-up, curves and stages fit each other and the training.
+//! The rules of `[scheduler]`: warm-up, schedules and stages must fit each other and the training.
 
 use super::Point;
 use super::recipe::contradiction;
@@ -17,7 +17,7 @@ pub fn warmup_is_one(point: &Point<'_>) -> Option<Diagnostic> {
     });
     let [(steps, num_steps), (epochs, num_epochs)] = &written;
     if num_steps.is_some() && num_epochs.is_some() {
-        let message = "the warm-up is written twice, in steps and in epochs";
+        let message = "the warm-up is set both in steps and in epochs";
         return Some(
             contradiction(point, epochs, message)
                 .related(point.span(steps), "in steps here")
@@ -30,9 +30,9 @@ pub fn warmup_is_one(point: &Point<'_>) -> Option<Diagnostic> {
             contradiction(
                 point,
                 "scheduler.type",
-                "`noam` falls from the end of its warm-up on, and there is no warm-up",
+                "`noam` needs a warm-up, since it decays from the end of the warm-up",
             )
-            .help("add `warmup_steps = 4000` (the paper's), or another number"),
+            .help("add `warmup_steps = 4000` (the value of the paper), or another number"),
         ),
         Curve::OneCycle { .. } if length > 0 => {
             let path = if num_steps.is_some() { steps } else { epochs };
@@ -40,9 +40,9 @@ pub fn warmup_is_one(point: &Point<'_>) -> Option<Diagnostic> {
                 contradiction(
                     point,
                     path,
-                    "`one_cycle` rises by itself, and a warm-up is written too",
+                    "`one_cycle` has a built-in warm-up, but a warm-up is set too",
                 )
-                .help("remove the warm-up; `peak_at` says how long the rise takes"),
+                .help("remove the warm-up; `peak_at` sets the length of the rise"),
             )
         }
         _ => None,
@@ -67,7 +67,7 @@ pub fn stages_have_lengths(point: &Point<'_>) -> Option<Diagnostic> {
                 contradiction(
                     point,
                     &format!("{path}.epochs"),
-                    format!("`{path}` has its length twice, in steps and in epochs"),
+                    format!("the length of `{path}` is set both in steps and in epochs"),
                 )
                 .related(point.span(&format!("{path}.steps")), "in steps here")
                 .help("remove one of them"),
@@ -76,18 +76,18 @@ pub fn stages_have_lengths(point: &Point<'_>) -> Option<Diagnostic> {
                 contradiction(
                     point,
                     &format!("{path}.type"),
-                    format!("`{path}` has no length, and another stage comes after it"),
+                    format!("`{path}` has no length, but another stage follows it"),
                 )
-                .help("add `epochs = …` or `steps = …` below it"),
+                .help("add `epochs = 1` or `steps = 100` to it"),
             ),
             (true, false) | (false, true) if is_last => Some(
                 contradiction(
                     point,
                     &format!("{path}.{key}"),
-                    format!("`{path}` is the last stage, and has a length"),
+                    format!("`{path}` is the last stage and must not have a length"),
                 )
                 .help(format!(
-                    "remove `{key}`: the last stage takes what is left of the training"
+                    "remove `{key}`: the last stage covers the rest of the training"
                 )),
             ),
             _ => None,
@@ -95,7 +95,7 @@ pub fn stages_have_lengths(point: &Point<'_>) -> Option<Diagnostic> {
     })
 }
 
-/// Steps of an epoch and of the whole training.
+/// Steps per epoch and in the whole training.
 fn steps(point: &Point<'_>) -> Option<(usize, usize)> {
     let train = &point.spec.train;
     let per_epoch = point.data?.num_train.div_ceil(train.batch_size);
@@ -106,7 +106,7 @@ fn length_of_training(point: &Point<'_>) -> String {
     let (per_epoch, num_steps) = steps(point).unwrap_or_default();
     let train = &point.spec.train;
     format!(
-        "{} items in batches of {} make {per_epoch} steps an epoch, {num_steps} in {} epochs",
+        "{} items in batches of {} make {per_epoch} steps per epoch, {num_steps} in {} epochs",
         point.data.map_or(0, |data| data.num_train),
         train.batch_size,
         train.epochs
@@ -126,14 +126,14 @@ pub fn warmup_ends(point: &Point<'_>) -> Option<Diagnostic> {
         (None, None) => return None,
     };
     (scheduler.warmup(per_epoch) >= num_steps).then(|| {
-        let message = format!("`scheduler.{key}` is {num}, and the whole training has {whole}");
+        let message = format!("`scheduler.{key}` is {num}, but the whole training has {whole}");
         contradiction(point, &format!("scheduler.{key}"), message)
             .note(length_of_training(point))
-            .help("write a shorter warm-up, or train longer")
+            .help("shorten the warm-up, or train longer")
     })
 }
 
-/// Each curve of the schedule with its path, the step that it begins at and its length.
+/// Each schedule with its path, first step and length.
 fn curves<'a>(point: &Point<'a>) -> Vec<(String, &'a Curve, usize, usize)> {
     let Some((per_epoch, num_steps)) = steps(point) else {
         return Vec::new();
@@ -142,7 +142,7 @@ fn curves<'a>(point: &Point<'a>) -> Vec<(String, &'a Curve, usize, usize)> {
     let mut start = scheduler.warmup(per_epoch);
     let rest = |start: usize| num_steps.saturating_sub(start);
     match &scheduler.curve {
-        // Without the lengths nothing can be said of what comes after them.
+        // Without the lengths, what follows cannot be checked.
         Curve::Sequence { .. } if stages_have_lengths(point).is_some() => Vec::new(),
         Curve::Sequence { stages } => {
             let stages = stages.iter().enumerate().map(|(at, stage)| {
@@ -165,7 +165,7 @@ fn curves<'a>(point: &Point<'a>) -> Vec<(String, &'a Curve, usize, usize)> {
 pub fn stages_are_reached(point: &Point<'_>) -> Option<Diagnostic> {
     let (per_epoch, num_steps) = steps(point)?;
     if point.spec.scheduler.warmup(per_epoch) >= num_steps {
-        // That is said already.
+        // Already reported.
         return None;
     }
     let mut stages = curves(point).into_iter();
@@ -173,12 +173,12 @@ pub fn stages_are_reached(point: &Point<'_>) -> Option<Diagnostic> {
         *start >= num_steps && path != "scheduler" && !path.ends_with("[0]")
     })?;
     let message = format!(
-        "`{path}` would begin at step {start}, and the whole training has {num_steps} steps"
+        "`{path}` would begin at step {start}, but the whole training has {num_steps} steps"
     );
     Some(
         contradiction(point, &format!("{path}.type"), message)
             .note(length_of_training(point))
-            .help("write shorter stages before it, or train longer"),
+            .help("shorten the stages before it, or train longer"),
     )
 }
 
@@ -188,11 +188,11 @@ pub fn epoch_units_begin_with_epochs(point: &Point<'_>) -> Option<Diagnostic> {
         curve.unit() == Unit::Epoch && !start.is_multiple_of(per_epoch)
     })?;
     let message = format!(
-        "`{path}.unit` is \"epoch\", and it begins at step {start}, in the middle of an epoch of {per_epoch} steps"
+        "`{path}.unit` is \"epoch\", but the stage begins at step {start}, in the middle of an epoch of {per_epoch} steps"
     );
     Some(
         contradiction(point, &format!("{path}.unit"), message)
-            .help("write what comes before it in epochs: `warmup_epochs`, and `epochs` in stages"),
+            .help("set what comes before it in epochs: `warmup_epochs`, and `epochs` in stages"),
     )
 }
 
@@ -211,13 +211,13 @@ pub fn schedule_changes(point: &Point<'_>) -> Option<Diagnostic> {
         (size >= length && length > 0).then(|| {
             let unit = curve.unit().name();
             let message = format!(
-                "`{path}.{key}` is {size} {unit}s, and the schedule lasts {length}: it would never {what}"
+                "`{path}.{key}` is {size} {unit}s, but the schedule lasts {length}: it would never {what}"
             );
             contradiction(point, &format!("{path}.{key}"), message)
                 .note(length_of_training(point))
                 .help(match curve.unit() {
-                    Unit::Step => "write a smaller number, or count in epochs with `unit = \"epoch\"`",
-                    Unit::Epoch => "write a smaller number, or train longer",
+                    Unit::Step => "use a smaller number, or count in epochs with `unit = \"epoch\"`",
+                    Unit::Epoch => "use a smaller number, or train longer",
                 })
         })
     })

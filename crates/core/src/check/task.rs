@@ -1,5 +1,4 @@
-//! What a trial is to learn: the task, its loss, its metrics and its objective, each against the data
-//! and against each other.
+//! The goal of a trial: the task with its loss, metrics and objective, checked against the data and each other.
 
 use super::Point;
 use crate::data::{DataPlan, Dataset, TargetPlan};
@@ -12,34 +11,34 @@ use crate::spec::model::layer::LayerKind;
 use crate::spec::section::Choice;
 use crate::spec::task::{TaskKind, TaskSpec};
 
-/// The task of a trial with nothing left to decide.
+/// The task of a trial, fully resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Goal {
-    /// What is learned and measured.
+    /// The task and its metrics.
     pub task: TaskSpec,
-    /// What is minimized.
+    /// The loss.
     pub loss: LossSpec,
-    /// What epochs and trials are ranked by.
+    /// The objective that ranks epochs and trials.
     pub objective: Objective,
-    /// The shape that the network must give for each item.
+    /// The output shape of the network for each item.
     pub output_shape: Vec<usize>,
 }
 
-/// The goal of a point over its data, or everything that is wrong with it.
+/// The goal of a point for its data, or everything that is wrong with it.
 pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>> {
     let table = &point.spec.task;
     let fitting = fitting_tasks(data);
     let kind = table.kind.unwrap_or(fitting[0]);
     if !fitting.contains(&kind) {
         let message = format!(
-            "`task.type` is `{}`, and the items of `{}` have {}",
+            "`task.type` is `{}`, but the items of `{}` have {}",
             kind.name(),
             data.dataset.name(),
             data.target.show()
         );
         let diagnostic = Diagnostic::error("task", message).at(point.span("task.type"));
         let names = listed(fitting.iter().map(|kind| kind.name()));
-        return Err(vec![diagnostic.help(format!("write {names}"))]);
+        return Err(vec![diagnostic.help(format!("use {names}"))]);
     }
     let loss = point.spec.loss.clone();
     let loss = loss.unwrap_or_else(|| LossSpec::default_for(kind));
@@ -83,7 +82,7 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
     }
 }
 
-/// The tasks that data can be used for, the usual one first.
+/// The tasks that the data supports, the usual one first.
 fn fitting_tasks(data: &DataPlan) -> Vec<TaskKind> {
     let mut tasks = vec![match (&data.target, data.input.vocabulary) {
         (TargetPlan::None, _) => TaskKind::Autoencoding,
@@ -105,7 +104,7 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.join(" or ")
 }
 
-/// The shape that the network must give for each item.
+/// The output shape of the network for each item.
 pub fn output_shape(task: TaskKind, data: &DataPlan, loss: &LossSpec) -> Vec<usize> {
     if task == TaskKind::Autoencoding {
         return data.input.shape.clone();
@@ -135,7 +134,7 @@ fn loss_fits_task(point: &Point<'_>, goal: &Goal) -> Option<Diagnostic> {
         return None;
     }
     let message = format!(
-        "the loss `{}` does not fit the task `{}`",
+        "the loss `{}` does not support the task `{}`",
         kind.name(),
         task.name()
     );
@@ -144,10 +143,10 @@ fn loss_fits_task(point: &Point<'_>, goal: &Goal) -> Option<Diagnostic> {
         .filter(|(loss, _, _)| loss.tasks().contains(&task));
     let names = listed(fitting.map(|(_, name, _)| *name));
     let diagnostic = Diagnostic::error("task", message).at(point.span("loss.type"));
-    Some(diagnostic.help(format!("write {names}")))
+    Some(diagnostic.help(format!("use {names}")))
 }
 
-/// A softmax before a loss that takes one itself makes gradients small, and is rarely meant.
+/// A softmax before a loss that includes one makes gradients small, and is rarely intended.
 pub fn one_softmax(point: &Point<'_>) -> Option<Diagnostic> {
     let last = point.spec.model.layers.last()?;
     let is_softmax = matches!(
@@ -164,7 +163,7 @@ pub fn one_softmax(point: &Point<'_>) -> Option<Diagnostic> {
     };
     (is_softmax && loss == LossKind::CrossEntropy).then(|| {
         let message = format!(
-            "`{}` is the last layer, and cross-entropy takes the softmax itself",
+            "`{}` is the last layer, but cross-entropy already includes the softmax",
             last.name
         );
         last.point(Diagnostic::warning("task", message), "type")
@@ -189,12 +188,12 @@ fn weights_fit_targets(point: &Point<'_>, goal: &Goal, data: &DataPlan) -> Optio
     };
     (!weights.is_empty() && weights.len() != num).then(|| {
         let message = format!(
-            "`loss.{key}` has {} weights, and there are {num} {what}",
+            "`loss.{key}` has {} weights, but there are {num} {what}",
             weights.len()
         );
         Diagnostic::error("task", message)
             .at(point.span(&format!("loss.{key}")))
-            .help(format!("write {num} numbers, one for each"))
+            .help(format!("list {num} numbers, one for each"))
     })
 }
 
@@ -206,7 +205,7 @@ fn metrics_fit_task(point: &Point<'_>, goal: &Goal) -> Option<Diagnostic> {
         .iter()
         .find(|metric| !metric.tasks().contains(&task))?;
     let message = format!(
-        "the metric `{}` does not fit the task `{}`",
+        "the metric `{}` does not support the task `{}`",
         wrong.name(),
         task.name()
     );
@@ -233,7 +232,7 @@ fn settings_fit(point: &Point<'_>, goal: &Goal, data: &DataPlan) -> Option<Diagn
     ];
     for (key, wanted, name) in unused {
         if point.root.at(key).is_some() && !has_any(wanted) {
-            let message = format!("`{key}` is written, and no metric uses it");
+            let message = format!("`{key}` is set, but no metric uses it");
             let help = format!("add \"{name}\" to `task.metrics`, or remove the key");
             return refuse(key, message, help);
         }
@@ -244,17 +243,17 @@ fn settings_fit(point: &Point<'_>, goal: &Goal, data: &DataPlan) -> Option<Diagn
     {
         let unwritten = match point.root.at("task.top_k") {
             Some(_) => "",
-            None => " when not written",
+            None => " by default",
         };
         let message = format!(
-            "`task.top_k` is {}{unwritten}, and there are {num_classes} classes",
+            "`task.top_k` is {}{unwritten}, but there are only {num_classes} classes",
             goal.task.settings.top_k
         );
         return refuse(
             "task.top_k",
             message,
             format!(
-                "write `top_k = {}` or less: every item would be right",
+                "set `top_k = {}` or less: otherwise every item is correct",
                 num_classes - 1
             ),
         );
@@ -262,12 +261,13 @@ fn settings_fit(point: &Point<'_>, goal: &Goal, data: &DataPlan) -> Option<Diagn
     const SSIM_WINDOW: usize = 11;
     let shape = &data.input.shape;
     if metrics.contains(&Metric::Psnr) && shape.len() != 3 {
-        let message = format!("the metric `psnr` is of images, and the items have shape {shape:?}");
-        return refuse("task.metrics", message, "measure `mse`".into());
+        let message = format!("the metric `psnr` needs images, but the items have shape {shape:?}");
+        return refuse("task.metrics", message, "use `mse` instead".into());
     }
     let is_reduced = point.root.at("loss.reduction").is_some();
     if is_reduced && goal.task.kind == TaskKind::Classification {
-        let message = "`loss.reduction` is written, and an item has one class to reduce";
+        let message =
+            "`loss.reduction` has no effect: an item has one class, so there is nothing to reduce";
         return refuse(
             "loss.reduction",
             message.into(),
@@ -286,24 +286,24 @@ fn settings_fit(point: &Point<'_>, goal: &Goal, data: &DataPlan) -> Option<Diagn
     };
     if matches!(goal.loss.function, LossFunction::PoissonNll { .. }) && !counts {
         let message = format!(
-            "the loss `poisson_nll` is of counts, and targets of `{}` are below zero too",
+            "the loss `poisson_nll` needs counts, but targets of `{}` can be negative",
             data.dataset.name()
         );
         return refuse(
             "loss.type",
             message,
-            "write `target = \"counts\"` for the data, or another loss".into(),
+            "set `target = \"counts\"` for the data, or use another loss".into(),
         );
     }
     let is_image = shape.len() == 3 && shape[1..].iter().all(|side| *side >= SSIM_WINDOW);
     if metrics.contains(&Metric::Ssim) && !is_image {
         let message = format!(
-            "the metric `ssim` looks at windows of {SSIM_WINDOW}x{SSIM_WINDOW}, and the items have shape {shape:?}"
+            "the metric `ssim` needs images of at least {SSIM_WINDOW}x{SSIM_WINDOW} pixels, but the items have shape {shape:?}"
         );
         return refuse(
             "task.metrics",
             message,
-            "measure `psnr` or `mse`, or use larger images".into(),
+            "use `psnr` or `mse`, or larger images".into(),
         );
     }
     None
@@ -329,15 +329,15 @@ fn objective_is_measured(
             .map(|(_, name, _)| format!("`valid/{name}`"))
             .collect();
         let message = format!(
-            "`{key}` is `{}`, which does not fit the task `{}`",
+            "`{key}` is `{}`, which does not support the task `{}`",
             objective.name(),
             goal.task.kind.name()
         );
-        return refuse(message, format!("write one of {}", names.join(", ")));
+        return refuse(message, format!("use one of {}", names.join(", ")));
     }
     if metric != Metric::Loss && !goal.task.metrics.contains(&metric) {
         let message = format!(
-            "`{key}` is `{}`, and `task.metrics` does not measure it",
+            "`{key}` is `{}`, which is not in `task.metrics`",
             objective.name()
         );
         return refuse(
@@ -350,7 +350,7 @@ fn objective_is_measured(
             "`{}` needs all outputs of a split at once, which are not kept for train",
             objective.name()
         );
-        return refuse(message, format!("write `valid/{}`", metric.name()));
+        return refuse(message, format!("use `valid/{}`", metric.name()));
     }
     None
 }

@@ -1,4 +1,4 @@
-//! Files of the user, decoded once: the cache holds one mapped file for each content and way of reading.
+//! The user's files, decoded once: the cache contains one mapped file for each content and way of reading.
 
 use std::fs;
 use std::io::Read;
@@ -17,13 +17,13 @@ use crate::spec::data::{FilesSpec, Format};
 use crate::spec::document::plain_io_error;
 use crate::spec::plain_file;
 
-/// A change of what readers make of the same files: older cached files are then not used.
+/// Incremented when readers decode the same files differently: older cached files are then not used.
 const READERS: u32 = 4;
 
-/// Those of runs of format 2, whose data is known by their digest.
+/// The version for runs of format 2, whose data is identified by its digest.
 const FORMER_READERS: u32 = 3;
 
-/// Files with absolute paths and without patterns, which start from `base`.
+/// Files with absolute paths and without patterns, relative to `base`.
 pub fn resolve(spec: &FilesSpec, base: &Path) -> Result<FilesSpec, DataError> {
     let mut files = spec.clone();
     let folders = matches!(spec.format, Format::ImageFolder { .. });
@@ -59,7 +59,7 @@ pub(super) fn lists(files: &mut FilesSpec) -> Vec<(&'static str, &mut Vec<String
     lists
 }
 
-/// The files that a path stands for, sorted by name where it is a pattern.
+/// The files of a path, sorted by name if it is a pattern.
 fn expand(path: &Path, written: &str, key: &str, folders: bool) -> Result<Vec<String>, DataError> {
     let missing = |what: String| {
         let folder = path.parent().unwrap_or(Path::new("."));
@@ -70,7 +70,7 @@ fn expand(path: &Path, written: &str, key: &str, folders: bool) -> Result<Vec<St
             .map(|entry| entry.file_name().to_string_lossy().into_owned())
             .collect();
         names.sort();
-        let error = DataError::new(what).note(format!("looked for {}", path.display()));
+        let error = DataError::new(what).note(format!("searched {}", path.display()));
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         match nearest(&name, names.iter().map(String::as_str)) {
             // With the folder as it was written, so that it can be copied.
@@ -78,7 +78,7 @@ fn expand(path: &Path, written: &str, key: &str, folders: bool) -> Result<Vec<St
                 Some((folder, _)) => error.help(format!("did you mean `{folder}/{near}`?")),
                 None => error.help(format!("did you mean `{near}`?")),
             },
-            None => error.help("paths start from the folder of the experiment file"),
+            None => error.help("paths are relative to the folder of the experiment file"),
         }
     };
     let is_pattern = written.contains(['*', '?']);
@@ -100,26 +100,26 @@ fn expand(path: &Path, written: &str, key: &str, folders: bool) -> Result<Vec<St
     } else if path.exists() {
         vec![path.to_owned()]
     } else {
-        return Err(missing(format!("there is no file `{written}`")));
+        return Err(missing(format!("the file `{written}` does not exist")));
     };
     let mut found = Vec::new();
     for place in places {
         let metadata = fs::metadata(&place).map_err(|e| unreadable(&place, &e))?;
         if let (false, Err(what)) = (metadata.is_dir(), plain_file::check(&metadata)) {
             let message = format!("`{written}` cannot be read: {what}");
-            return Err(DataError::new(message).help("name a file with the data in it"));
+            return Err(DataError::new(message).help("name a regular file that contains the data"));
         }
         if metadata.is_dir() != folders {
             let (is, wanted) = if folders {
-                ("a file", "a folder of pictures")
+                ("a file", "a folder of images")
             } else {
                 ("a folder", "a file")
             };
-            let message = format!("`{written}` is {is}, and `{key}` takes {wanted}");
+            let message = format!("`{written}` is {is}, but `{key}` needs {wanted}");
             return Err(DataError::new(message).help(if folders {
-                "name the folder that holds the pictures"
+                "name the folder that contains the images"
             } else {
-                "name a file in it, or all of a kind with a pattern such as `*.csv`"
+                "name a file in it, or use a pattern such as `*.csv` for all files of a kind"
             }));
         }
         let whole = fs::canonicalize(&place).map_err(|e| unreadable(&place, &e))?;
@@ -128,10 +128,10 @@ fn expand(path: &Path, written: &str, key: &str, folders: bool) -> Result<Vec<St
     Ok(found)
 }
 
-/// Refuses a file that is given twice: of two splits, what is learned would be what is measured, and within
-/// one, its items would count twice.
+/// Refuses a file that is listed twice: in two splits, training items would also be evaluated, and within one, its
+/// items would count twice.
 pub fn refuse_twice(files: &FilesSpec, cache: &Path) -> Result<(), DataError> {
-    // One file cannot be there twice, and reading a large folder takes a while.
+    // A file cannot occur twice in a folder, and reading a large folder takes a while.
     if files.path.len() + files.valid_path.len() + files.test_path.len() < 2 {
         return Ok(());
     }
@@ -152,16 +152,16 @@ pub fn refuse_twice(files: &FilesSpec, cache: &Path) -> Result<(), DataError> {
         };
         if let Some((other_key, other, _)) = seen.iter().find(same) {
             let message = match (*other == path, *other_key == key) {
-                (true, true) => format!("`{key}` names `{path}` twice"),
-                (true, false) => format!("`{other_key}` and `{key}` both name `{path}`"),
-                (false, _) => format!("`{path}` holds the same as `{other}`"),
+                (true, true) => format!("`{key}` lists `{path}` twice"),
+                (true, false) => format!("`{other_key}` and `{key}` both list `{path}`"),
+                (false, _) => format!("`{path}` has the same content as `{other}`"),
             };
             let (reason, help) = if *other_key == key {
-                ("its items would count twice", "name it once")
+                ("its items would count twice", "list it once")
             } else {
                 (
-                    "what is learned by heart would count as learned",
-                    "give each split files of its own, or let the fractions of `[data.split]` split one",
+                    "memorized training items would count as correct predictions",
+                    "use separate files for each split, or let the fractions of `[data.split]` split one",
                 )
             };
             let error = DataError::new(message).key(format!("data.{key}"));
@@ -173,12 +173,12 @@ pub fn refuse_twice(files: &FilesSpec, cache: &Path) -> Result<(), DataError> {
     Ok(())
 }
 
-/// The digest of what resolved files hold and of how they are read.
+/// The digest of the content of resolved files and of how they are read.
 pub fn digest(files: &FilesSpec, cache: &Path, trust: Trust) -> Result<String, DataError> {
     Ok(digest_and_former(files, cache, trust)?[0].clone())
 }
 
-/// The same, and behind it what earlier versions would have said, which plans of theirs have.
+/// The same, followed by the digests of earlier versions, which their plans contain.
 pub(super) fn digest_and_former(
     files: &FilesSpec,
     cache: &Path,
@@ -186,7 +186,7 @@ pub(super) fn digest_and_former(
 ) -> Result<[String; 2], DataError> {
     let mut known = Known::read(cache, trust);
     let digests = digests_by(files, &mut |path| known.digests(path));
-    // Also after a refusal: what was read needs not be read again.
+    // Also after a refusal: what was read need not be read again.
     known.write();
     digests
 }
@@ -203,13 +203,13 @@ pub(super) fn digests_by(
         for path in paths.iter() {
             let of_path =
                 digests_of(Path::new(path)).map_err(|e| e.or_key(&format!("data.{key}")))?;
-            // Which masks go with which pictures depends on where one folder ends.
+            // Which masks belong to which images depends on where one folder ends.
             if paths.len() > 1 && of_path.len() != 1 {
                 digests.push(format!("{} in a folder", of_path.len() / 2));
             }
             digests.extend(of_path.iter().cloned());
             plain.extend(of_path);
-            // Of its name, a file's reader sees whether it is packed.
+            // A reader uses the name of a file only to detect compression.
             if path.ends_with(".gz") {
                 digests.push("packed".into());
             }
@@ -218,7 +218,7 @@ pub(super) fn digests_by(
             contents.push(json!([key, digests]));
             former.push(json!([key, plain]));
         }
-        // Where files lie does not matter.
+        // The location of files does not matter.
         paths.clear();
     }
     Ok([
@@ -227,9 +227,9 @@ pub(super) fn digests_by(
     ])
 }
 
-/// The digest of contents that are read as these files are, by the readers of a version.
+/// The digest of contents that are read like these files, by a given version of the readers.
 fn digest_of(files: &FilesSpec, contents: Vec<Json>, readers: u32) -> String {
-    // No field can be added without a decision whether readers see it.
+    // Every new field needs a decision whether readers depend on it.
     let FilesSpec {
         format,
         path: _,
@@ -237,7 +237,7 @@ fn digest_of(files: &FilesSpec, contents: Vec<Json>, readers: u32) -> String {
         test_path: _,
         on_bad_item,
         roles,
-        // What is fitted to texts after they were read; the run's fingerprint has it.
+        // This is fitted to texts after they were read; the run's fingerprint includes it.
         tokens: _,
     } = files;
     let types = roles.columns.iter().map(|c| {
@@ -264,8 +264,8 @@ fn digest_of(files: &FilesSpec, contents: Vec<Json>, readers: u32) -> String {
     sha256_hex(work.to_string().as_bytes())
 }
 
-/// The records of resolved files with a digest, out of the cache or decoded into it. With [`Trust::Bytes`], all that
-/// is in the cache is checked; else only when the cached file's stamp does not prove that it was checked before.
+/// The records of resolved files with a digest, from the cache or decoded into it. With [`Trust::Bytes`], everything in
+/// the cache is checked; otherwise only if the stamp of the cached file does not prove that it was checked before.
 pub fn open(
     files: &FilesSpec,
     digest: &str,
@@ -296,10 +296,10 @@ pub fn open(
             "the cached file {} cannot be read back: {reason}",
             path.display()
         );
-        DataError::new(message).help("see that the disk is sound and not full")
+        DataError::new(message).help("check that the disk is healthy and not full")
     };
     found(Trust::Bytes)
-        .and_then(|records| records.ok_or_else(|| "it is not there".into()))
+        .and_then(|records| records.ok_or_else(|| "it does not exist".into()))
         .map_err(unusable)
 }
 
@@ -310,7 +310,7 @@ fn roots(files: &FilesSpec) -> Vec<String> {
     lists.flat_map(|(_, paths)| std::mem::take(paths)).collect()
 }
 
-/// Decodes files into the cached file of a digest, which is only put there when the files are still those of the digest.
+/// Decodes files into the cached file of a digest, which is only created if the files still have that digest.
 fn build(files: &FilesSpec, digest: &str, path: &Path, watch: Watch<'_>) -> Result<(), DataError> {
     let cache = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(cache).map_err(|e| unwritable(&e))?;
@@ -322,15 +322,15 @@ fn build(files: &FilesSpec, digest: &str, path: &Path, watch: Watch<'_>) -> Resu
     writer.note_content(digest);
     let read = read::read(files, &mut writer, watch);
     let changed = || {
-        DataError::new("the data was changed while it was read")
-            .help("run the command again when nothing writes to the files any more")
+        DataError::new("the data changed while it was being read")
+            .help("run the command again once nothing writes to the files")
     };
-    // What looks wrong in a file that changes may be wrong with neither of its states.
+    // An error in a file that is changing may be in neither of its states.
     if stamps()? != before {
         return Err(changed());
     }
     read?;
-    // Nothing was changed while it was read, and what is there now has the digest: so has what was read.
+    // Nothing changed during the read, and the files now have the digest: so does what was read.
     if self::digest(files, cache, Trust::Stamps)? != digest || stamps()? != before {
         return Err(changed());
     }
@@ -338,17 +338,15 @@ fn build(files: &FilesSpec, digest: &str, path: &Path, watch: Watch<'_>) -> Resu
         let error = DataError::new("the data has no items");
         let error = error.note(format!("read {}", files.path.join(", ")));
         return Err(match writer.skipped().first() {
-            None => error.help("name a file that holds a row or an item"),
-            Some(skipped) => {
-                error.help(format!("all were left out; the first: {}", skipped.show()))
-            }
+            None => error.help("name a file that contains a row or an item"),
+            Some(skipped) => error.help(format!("all were skipped; the first: {}", skipped.show())),
         });
     }
     writer.persist(path).map_err(|e| unwritable(&e))
 }
 
-/// The records of a cached file. `None` when there is none, or one of an older format; the error says what is wrong
-/// with it.
+/// The records of a cached file. `None` if there is none, or one of an older format; the error says what is wrong with
+/// it.
 fn sound(path: &Path, digest: &str, cache: &Path, trust: Trust) -> Result<Option<Records>, String> {
     let opened = Records::open(path).map_err(|e| plain_io_error(&e));
     let records = match opened {
@@ -359,13 +357,13 @@ fn sound(path: &Path, digest: &str, cache: &Path, trust: Trust) -> Result<Option
         Err(reason) => return Err(reason),
     };
     if records.header.content != digest {
-        return Err("it holds other data than its name says".into());
+        return Err("its content does not match its name".into());
     }
     let mut known = Known::of_cached(cache, trust);
     let checked = known.sum("", path, 0, &mut || match records.first_damage() {
         None => Ok(digest.to_owned()),
         Some(at) => Err(DataError::new(format!(
-            "its values have another checksum in the MiB from byte {at} on"
+            "its checksum does not match in the MiB from byte {at}"
         ))),
     });
     known.write();
@@ -448,7 +446,7 @@ mod tests {
             let (opened, kept) = opened(folder.path(), change);
             let refused = opened.unwrap_err();
             assert_eq!(
-                refused.message, "the data was changed while it was read",
+                refused.message, "the data changed while it was being read",
                 "{at}"
             );
             assert!(kept.is_empty(), "{at}: {kept:?}");

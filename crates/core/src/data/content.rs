@@ -1,4 +1,4 @@
-//! Digests of data that no user's file holds: inside the binary, or made up.
+//! Digests of data that is not in the user's files: embedded or generated.
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -7,9 +7,9 @@ use super::{DataError, Inputs, Items, TargetValues, embedded, generate, hex};
 use crate::spec::data::ImageSize;
 use crate::spec::generate::Generated;
 
-/// Values of the items that a generator is known by.
+/// Values per item that identify a generator.
 const PROBED_VALUES: usize = 1 << 16;
-/// Items that a generator is known by, at most.
+/// Maximum number of items that identify a generator.
 const PROBED_ITEMS: usize = 32;
 
 /// The digest of the digits at a size.
@@ -22,8 +22,8 @@ pub fn of_iris() -> Result<String, DataError> {
     Ok(of_items(&embedded::iris()?))
 }
 
-/// The digest of the first items of a generator. Each item depends on the seed and its number alone, so a generator
-/// that makes other data makes other first items; making all of them would take as long as training on them.
+/// The digest of the first items of a generator. Each item depends only on the seed and its index, so a generator of
+/// other data generates other first items; generating all of them would take as long as training on them.
 pub fn of_generated(generated: &Generated) -> String {
     let (input, _) = generate::plans(generated);
     let size = input.shape.iter().product::<usize>().max(1);
@@ -34,7 +34,7 @@ pub fn of_generated(generated: &Generated) -> String {
     }))
 }
 
-/// sha256 over what items are and hold.
+/// sha256 over the specs and content of items.
 pub fn of_items(items: &Items) -> String {
     let Items {
         input,

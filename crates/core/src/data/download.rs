@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-/// A server that says nothing for this long is given up.
+/// A server that sends nothing for this long is abandoned.
 #[cfg(feature = "native")]
 const CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
-/// A download that takes longer is given up.
+/// A download that takes longer is abandoned.
 #[cfg(feature = "native")]
 const TOTAL_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(300);
 

@@ -1,4 +1,4 @@
-//! The data sets inside the binary. Their sources and licences stand in `embedded/README.md`.
+//! The embedded data sets. `embedded/README.md` lists their sources and licenses.
 
 use std::io::Read;
 
@@ -30,10 +30,10 @@ pub fn digits(size: ImageSize) -> Result<Items, DataError> {
     let mut rows = Vec::with_capacity(NUM_DIGITS * 65);
     flate2::read::GzDecoder::new(DIGITS)
         .read_to_end(&mut rows)
-        .map_err(|e| DataError::new(format!("the digits inside the binary do not unpack: {e}")))?;
+        .map_err(|e| DataError::new(format!("the embedded digits cannot be unpacked: {e}")))?;
     verify("digits", &rows, DIGITS_SHA256)?;
     let (bytes, labels) = split_rows(&rows, 65);
-    // 240 = 16 grey levels x 15, so that interpolated values keep a resolution of one part in 240.
+    // 240 = 16 gray levels x 15, so that interpolated values keep a resolution of one part in 240.
     let side = match size {
         ImageSize::Eight => 8,
         ImageSize::TwentyEight => 28,
@@ -50,10 +50,10 @@ fn verify(name: &str, bytes: &[u8], expected: &str) -> Result<(), DataError> {
     if super::sha256_hex(bytes) == expected {
         Ok(())
     } else {
-        Err(DataError::new(format!(
-            "the data set `{name}` inside the binary is damaged"
-        ))
-        .help("build or install runner again"))
+        Err(
+            DataError::new(format!("the embedded data set `{name}` is damaged"))
+                .help("rebuild or reinstall runner"),
+        )
     }
 }
 
@@ -66,8 +66,8 @@ fn split_rows(rows: &[u8], width: usize) -> (Vec<u8>, Vec<u8>) {
     (bytes, labels)
 }
 
-/// Resizes an 8x8 image of values 0..16 to `side` x `side` of values 0..240 by bilinear interpolation
-/// with the pixels' centres aligned.
+/// Resizes an 8x8 image of values 0..16 to `side` x `side` of values 0..240 by bilinear interpolation with aligned
+/// pixel centers.
 fn resize(image: &[u8], side: usize) -> Vec<u8> {
     let position = |at: usize| {
         let at = ((at as f32 + 0.5) * 8.0 / side as f32 - 0.5).clamp(0.0, 7.0);

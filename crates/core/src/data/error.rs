@@ -2,7 +2,7 @@
 
 use crate::diagnostic::Diagnostic;
 
-/// A data set that cannot be used, in words for the user.
+/// A data set that cannot be used, described for the user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataError {
     /// What is wrong.
@@ -11,12 +11,12 @@ pub struct DataError {
     pub notes: Vec<String>,
     /// What to do about it.
     pub helps: Vec<String>,
-    /// The key of the experiment file that it comes from, `data.type` when empty.
+    /// The key of the experiment file that causes it, `data.type` if empty.
     pub key: String,
 }
 
 impl DataError {
-    /// An error with nothing but a message.
+    /// An error with only a message.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -26,13 +26,13 @@ impl DataError {
         }
     }
 
-    /// Says which key of the experiment file it comes from.
+    /// Sets the key of the experiment file that causes it.
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = key.into();
         self
     }
 
-    /// Says which key it comes from, unless that is known already.
+    /// Sets the key that causes it, unless it is already known.
     pub fn or_key(self, key: &str) -> Self {
         if self.key.is_empty() {
             self.key(key)
@@ -47,9 +47,9 @@ impl DataError {
         self
     }
 
-    /// Adds what another error says, so that both are known at once.
+    /// Adds the content of another error, so that both are reported at once.
     pub fn and(mut self, other: Self) -> Self {
-        self.notes.push(format!("besides, {}", other.message));
+        self.notes.push(format!("also, {}", other.message));
         self.notes.extend(other.notes);
         self.helps.extend(other.helps);
         self

@@ -15,29 +15,29 @@ use crate::spec::plain_file;
 pub struct Header {
     /// Size of each dimension; the first is the number of items.
     pub sizes: Vec<usize>,
-    /// What its values are.
+    /// The kind of its values.
     pub values: Type,
 }
 
-/// What the values of a file are, highest byte first.
+/// The type of a file's values, in big-endian order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// Bytes without a sign.
+    /// Unsigned bytes.
     UnsignedByte,
     /// Bytes.
     SignedByte,
-    /// Whole numbers of 16 bits.
+    /// 16-bit integers.
     Short,
-    /// Whole numbers of 32 bits.
+    /// 32-bit integers.
     Int,
-    /// Numbers of 32 bits.
+    /// 32-bit floats.
     Float,
-    /// Numbers of 64 bits.
+    /// 64-bit floats.
     Double,
 }
 
 impl Type {
-    /// The type with a code, and the bytes of a value.
+    /// The type for a code, and the size of a value in bytes.
     fn by_code(code: u8) -> Option<(Self, usize)> {
         Some(match code {
             0x08 => (Type::UnsignedByte, 1),
@@ -58,11 +58,11 @@ pub struct Read8 {
     pub header: Header,
     /// Its values.
     pub bytes: Vec<u8>,
-    /// sha256 of header and values as they were read, unpacked.
+    /// sha256 of the uncompressed header and values.
     pub sha256: String,
 }
 
-/// What is read, and the sum of it.
+/// A reader, and the sum of what it has read.
 struct Summed<R> {
     reader: R,
     sum: Sha256,
@@ -76,7 +76,7 @@ impl<R: Read> Read for Summed<R> {
     }
 }
 
-/// The path of `name` in `folder`, gzipped or not, if there is such a file.
+/// The path of `name` in `folder`, gzipped or not, if the file exists.
 pub fn find(folder: &Path, name: &str) -> Option<PathBuf> {
     let names = [name.to_owned(), format!("{name}.gz")];
     names.iter().map(|n| folder.join(n)).find(|p| p.is_file())
@@ -99,27 +99,27 @@ pub fn read(path: &Path, num_dims: u8) -> Result<Read8, DataError> {
     let expected = sizes.copied().try_fold(1, usize::checked_mul);
     let Some(expected) = expected.filter(|bytes| *bytes < usize::MAX) else {
         let message = format!(
-            "`{}` is damaged: its header promises more bytes than can be counted",
+            "`{}` is damaged: the number of bytes in its header overflows",
             path.display()
         );
-        return Err(DataError::new(message).help("delete the file and download or copy it again"));
+        return Err(DataError::new(message).help("delete the file, then download or copy it again"));
     };
     let mut bytes = Vec::with_capacity(expected.min(1 << 30));
-    // One byte more than expected, so that a longer file is noticed.
+    // One byte more than expected, to detect a longer file.
     let result = reader.take(expected as u64 + 1).read_to_end(&mut bytes);
     let short = |found: usize| {
         let message = format!(
-            "`{}` is truncated: its header promises {expected} bytes of data, found {found}",
+            "`{}` is truncated: its header announces {expected} bytes of data, found {found}",
             path.display()
         );
-        DataError::new(message).help("delete the file and download or copy it again")
+        DataError::new(message).help("delete the file, then download or copy it again")
     };
     match result {
         Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => return Err(short(bytes.len())),
         Err(e) => {
             let message = format!("cannot read `{}`: {}", path.display(), plain_io_error(&e));
             return Err(
-                DataError::new(message).help("delete the file and download or copy it again")
+                DataError::new(message).help("delete the file, then download or copy it again")
             );
         }
         Ok(_) => {}
@@ -133,16 +133,16 @@ pub fn read(path: &Path, num_dims: u8) -> Result<Read8, DataError> {
         std::cmp::Ordering::Less => Err(short(bytes.len())),
         std::cmp::Ordering::Greater => {
             let message = format!(
-                "`{}` is longer than the {expected} bytes of data that its header promises",
+                "`{}` is longer than the {expected} bytes of data that its header announces",
                 path.display()
             );
-            Err(DataError::new(message).help("delete the file and download or copy it again"))
+            Err(DataError::new(message).help("delete the file, then download or copy it again"))
         }
     }
 }
 
-/// Opens a file of any dimensions and type; what is left to read are its values. The values of a
-/// gzipped file may turn out to be fewer or more than its header says.
+/// Opens a file of any dimensions and type, positioned at its values. A gzipped file may contain fewer or more values
+/// than its header says.
 pub fn open_any(path: &Path) -> Result<(Header, Box<dyn Read>), DataError> {
     let mut reader = open(path)?;
     let mut magic = [0; 4];
@@ -152,7 +152,7 @@ pub fn open_any(path: &Path) -> Result<(Header, Box<dyn Read>), DataError> {
         let message = match filled {
             0 => format!("`{}` is empty", path.display()),
             _ => format!(
-                "`{}` is not an IDX file: its first bytes are {:02x?}",
+                "`{}` is not an IDX file: it begins with {:02x?}",
                 path.display(),
                 &magic[..filled]
             ),
@@ -178,10 +178,10 @@ pub fn open_any(path: &Path) -> Result<(Header, Box<dyn Read>), DataError> {
     if promised.is_none() || is_plain && promised != Some(found) {
         let promised = promised.map_or("more".to_owned(), |bytes| bytes.to_string());
         let message = format!(
-            "`{}` is damaged: its header promises {promised} bytes of data, found {found}",
+            "`{}` is damaged: its header announces {promised} bytes of data, found {found}",
             path.display()
         );
-        return Err(DataError::new(message).help("delete the file and download or copy it again"));
+        return Err(DataError::new(message).help("delete the file, then download or copy it again"));
     }
     Ok((header, reader))
 }
@@ -197,7 +197,7 @@ fn ends_in_header(path: &Path) -> DataError {
         "`{}` is truncated: it ends within its header",
         path.display()
     );
-    DataError::new(message).help("delete the file and download or copy it again")
+    DataError::new(message).help("delete the file, then download or copy it again")
 }
 
 fn open(path: &Path) -> Result<Box<dyn Read>, DataError> {
@@ -207,7 +207,7 @@ fn open(path: &Path) -> Result<Box<dyn Read>, DataError> {
             path.display(),
             plain_io_error(&e)
         ))
-        .help("check that the file exists and that you may read it")
+        .help("check that the file exists and that you have permission to read it")
     };
     let reader = BufReader::with_capacity(1 << 16, plain_file::open(path).map_err(unreadable)?);
     if path.extension().is_some_and(|e| e == "gz") {
@@ -226,13 +226,13 @@ fn header_of(path: &Path, num_dims: u8, reader: &mut dyn Read) -> Result<Header,
     let magic = [0, 0, 8, num_dims];
     if filled >= 4 && bytes[..4] != magic {
         let message = format!(
-            "`{}` is not an IDX file of {} dimensions: its first bytes are {:02x?}, expected {magic:02x?}",
+            "`{}` is not an IDX file of {} dimensions: it begins with {:02x?}, expected {magic:02x?}",
             path.display(),
             num_dims,
             &bytes[..4]
         );
         return Err(DataError::new(message)
-            .help("images have 3 dimensions and labels 1: is this the right file?"));
+            .help("images have 3 dimensions and labels have 1: is this the right file?"));
     }
     if filled < bytes.len() {
         return Err(ends_in_header(path));
@@ -243,7 +243,7 @@ fn header_of(path: &Path, num_dims: u8, reader: &mut dyn Read) -> Result<Header,
     })
 }
 
-/// Reads bytes until a buffer is full or the file ends; how many there were.
+/// Reads bytes until a buffer is full or the file ends; returns how many there were.
 fn fill(path: &Path, reader: &mut dyn Read, bytes: &mut [u8]) -> Result<usize, DataError> {
     let mut filled = 0;
     while filled < bytes.len() {
@@ -253,12 +253,12 @@ fn fill(path: &Path, reader: &mut dyn Read, bytes: &mut [u8]) -> Result<usize, D
             Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => break,
             Err(e) => {
                 let message = format!(
-                    "`{}` does not unpack: {}",
+                    "`{}` cannot be decompressed: {}",
                     path.display(),
                     plain_io_error(&e)
                 );
                 return Err(
-                    DataError::new(message).help("delete the file and download or copy it again")
+                    DataError::new(message).help("delete the file, then download or copy it again")
                 );
             }
         }

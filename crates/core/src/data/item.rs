@@ -1,5 +1,4 @@
-//! What is told of single items: where they stand in the files, what their targets are called, and how their
-//! pictures look.
+//! Information about single items: their place in the files, the names of their targets, and their images.
 
 use std::cell::OnceCell;
 use std::path::Path;
@@ -12,11 +11,11 @@ use super::sheet::{self, Picture};
 use super::{DataPlan, Dataset};
 use crate::spec::data::{FilesSpec, Format};
 
-/// Where the items of a split stand in what the data was read from.
+/// The source places of the items of a split.
 pub struct Places<'a> {
     plan: &'a DataPlan,
     split: &'a Split,
-    /// The name of each record's picture, where it is known; listed when it is first asked for.
+    /// The image name of each record, if known; listed on first use.
     pictures: OnceCell<Vec<String>>,
 }
 
@@ -30,8 +29,8 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// In words: `cats/7.png`, `row 18 of iris.csv`, `item 17 of digits`. Of a window it is the row that the
-    /// target is of. Rows are counted from 1, items from 0.
+    /// As text: `cats/7.png`, `row 18 of iris.csv`, `item 17 of digits`. For a window, the row of its target. Rows are
+    /// counted from 1, items from 0.
     pub fn of(&self, item: usize) -> String {
         let Some(row) = self.split.row(item) else {
             return format!("item {item}");
@@ -47,13 +46,13 @@ impl<'a> Places<'a> {
         found.unwrap_or_else(|| format!("item {row} of the data"))
     }
 
-    /// Folders of pictures are listed again, since records do not keep names.
+    /// Folders of images are listed again, since records do not contain names.
     fn picture(&self, files: &FilesSpec, row: usize) -> Option<String> {
         let records = &self.split.set().records;
         let listed = self.pictures.get_or_init(|| {
             let names = images::names(files, &records.header.skipped);
             let names = names.unwrap_or_default();
-            // Otherwise something came or went since they were read.
+            // Otherwise files were added or removed since they were read.
             if names.len() == records.len() {
                 names
             } else {
@@ -67,7 +66,7 @@ impl<'a> Places<'a> {
         let records = &self.split.set().records;
         let header = &records.header;
         let paths: Vec<&String> = parts(files).flat_map(|(_, paths)| paths).collect();
-        // Files without any record have no place of their own.
+        // Files without records have no place.
         if paths.len() != header.files.len() {
             return None;
         }
@@ -83,7 +82,7 @@ impl<'a> Places<'a> {
         Some(if header.skipped.is_empty() {
             format!("{what} of {name}")
         } else {
-            format!("{what} of {name}, not counting what was left out")
+            format!("{what} of {name}, not counting skipped items")
         })
     }
 }
@@ -93,7 +92,7 @@ fn is_of_pictures(files: &FilesSpec) -> bool {
 }
 
 impl Column {
-    /// The name of a class, where it has one, or its number.
+    /// The name of a class, if it has one, or its number.
     pub fn class_name(&self, class: usize) -> String {
         match &self.kind {
             ColumnKind::Categories { names } => names.get(class).cloned().unwrap_or_default(),
@@ -103,7 +102,7 @@ impl Column {
 }
 
 impl Set {
-    /// The names of what a target consists of: of each class, of each label, of each number, or of each token.
+    /// The names of the parts of a target: each class, each label, each number, or each token.
     pub fn target_names(&self) -> Vec<String> {
         let columns = self.records.columns();
         let of_columns = |at: &mut dyn Iterator<Item = usize>| -> Vec<String> {
@@ -136,14 +135,14 @@ impl Set {
             return Vec::new();
         };
         let name = |token: i32| match tokenizer.decode(&[token]) {
-            // Padding, what is unknown, and a part of a character.
+            // Padding, unknown tokens, and parts of a character.
             text if text.is_empty() || text.contains('\u{fffd}') => format!("token {token}"),
             text => text,
         };
         (0..tokenizer.vocabulary() as i32).map(name).collect()
     }
 
-    /// What a number of a target is in the units of the data, by its place in the target.
+    /// A number of a target in the units of the data, by its position in the target.
     pub fn in_units(&self, at: usize, value: f32) -> f64 {
         let TargetEncoder::Values { columns, .. } = &self.encoder.target else {
             return f64::from(value);
@@ -170,18 +169,18 @@ impl Column {
     }
 }
 
-/// How the pictures of a data set are shown.
+/// How the images of a data set are shown.
 pub struct Pictures<'a> {
     set: &'a Set,
     column: usize,
-    /// Channels, of which there are 1 or 3, height and width.
+    /// Channels (1 or 3), height and width.
     pub shape: [usize; 3],
-    /// What is black, and what is white.
+    /// The values of black and white.
     extent: (f64, f64),
 }
 
 impl<'a> Pictures<'a> {
-    /// `None` where items are no pictures.
+    /// `None` if items are not images.
     pub fn of(set: &'a Set) -> Option<Self> {
         let InputEncoder::Array { column, shape, .. } = &set.encoder.input else {
             return None;
@@ -196,7 +195,7 @@ impl<'a> Pictures<'a> {
             column: *column,
             shape: [channels, height, width],
             extent: match (is_bytes, extent.min, extent.max) {
-                // Bytes of the binary may stay below 255.
+                // Embedded images may not reach 255.
                 (true, _, Some(max)) => (0.0, max.max(1.0)),
                 (false, Some(min), Some(max)) if max > min => (min, max),
                 _ => (0.0, 1.0),
@@ -211,7 +210,7 @@ impl<'a> Pictures<'a> {
         (part * 255.0).round().clamp(0.0, 255.0) as u8
     }
 
-    /// The picture of a record as it is in the data, at most `side` pixels high and wide: a PNG as a `data:` URL.
+    /// The image of a record as in the data, at most `side` pixels high and wide: a PNG as a `data:` URL.
     pub fn thumbnail(&self, row: usize, side: usize) -> Option<String> {
         let mut pixels = Vec::with_capacity(self.shape.iter().product());
         let see = |value| pixels.push(self.shade(value));
@@ -227,7 +226,7 @@ impl<'a> Pictures<'a> {
     }
 }
 
-/// A picture made smaller, if it is larger: a pixel is the mean of those that it stands for.
+/// An image, downscaled if it is larger: each pixel is the mean of the pixels that it replaces.
 fn reduced(pixels: &[u8], shape: [usize; 3], side: usize) -> (Vec<u8>, [usize; 3]) {
     let [channels, height, width] = shape;
     let longest = height.max(width);

@@ -6,11 +6,11 @@ use super::records::{Column, ColumnKind, Part, Records, Writer};
 /// Items of one shape with a target each, in contiguous memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Items {
-    /// What an item is.
+    /// The kind of an item.
     pub input: InputPlan,
     /// All items in order.
     pub inputs: Inputs,
-    /// What a target is.
+    /// The kind of the targets.
     pub target: TargetPlan,
     /// All targets in order.
     pub targets: TargetValues,
@@ -23,7 +23,7 @@ pub enum Inputs {
     Bytes {
         /// The bytes.
         bytes: Vec<u8>,
-        /// What a byte is multiplied by.
+        /// The factor of a byte.
         scale: f32,
     },
     /// Numbers.
@@ -35,14 +35,14 @@ pub enum Inputs {
 /// The targets of items in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TargetValues {
-    /// Classes, of items or of their positions; -1 for a position that does not count.
+    /// Classes, of items or of their positions; -1 for an ignored position.
     Classes(Vec<i32>),
     /// Numbers, or labels that are 0 or 1.
     Floats(Vec<f32>),
 }
 
 impl Items {
-    /// Items of bytes with a class each.
+    /// Items of bytes with one class each.
     pub fn of_bytes(
         shape: Vec<usize>,
         bytes: Vec<u8>,
@@ -81,7 +81,7 @@ impl Items {
         self.len() == 0
     }
 
-    /// The items as records of a column `input` and a column `target`, with those of a test part behind.
+    /// The items as records of a column `input` and a column `target`, followed by those of a test part.
     pub(super) fn into_records(self, test: Option<Items>) -> Records {
         let (input, target) = (
             match &self.inputs {
@@ -134,7 +134,7 @@ impl Items {
                         .iter()
                         .for_each(|value| record.extend(value.to_le_bytes())),
                 }
-                // Memory takes all that it is given.
+                // Memory accepts all of them.
                 let _ = writer.push(&record);
             }
         }

@@ -1,9 +1,9 @@
-//! What is known of files without reading them again: sums by path, believed only while the file's stamp proves that
+//! What is known about files without reading them again: sums by path, trusted only while the file's stamp proves that
 //! it did not change.
 //!
-//! A sum is remembered when the file was settled before it was read and its stamp was the same afterwards, and believed
-//! when the stamp still is. Where a stamp is no proof (systems without a time that programs cannot set), every file is
-//! read each time. Losing the memory costs time and nothing else.
+//! A sum is remembered if the file was settled before it was read and its stamp was the same afterwards, and trusted
+//! while the stamp stays the same. If a stamp proves nothing (on systems without a time that programs cannot set),
+//! every file is read each time. Losing this cache only costs time.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,39 +15,39 @@ use super::read::{self, unreadable};
 use crate::spec::plain_file;
 use crate::stamp::{Stamp, keeps_times, nanos};
 
-/// What a sum is made from.
+/// The source of a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// From memory where the file's stamp proves that it still holds.
+    /// From the cache if the file's stamp proves that it is still valid.
     Stamps,
-    /// From the bytes of the file in any case.
+    /// Always from the bytes of the file.
     Bytes,
 }
 
-/// More than this is no memory of ours.
+/// A larger file is not one of runner's caches.
 const MOST_BYTES: u64 = 1 << 30;
 
 /// Smaller single files are read each time.
 const TRUSTED_FROM_BYTES: u64 = 1 << 22;
 
-/// Sums of files by what was summed and path.
+/// Sums of files by kind of sum and path.
 #[derive(Debug)]
 pub struct Known {
     path: PathBuf,
     sums: BTreeMap<String, (Stamp, String)>,
     trust: Trust,
-    /// The time of reading; that of the clock where there is none.
+    /// The time of reading; that of the clock if none is set.
     time_ns: Option<i64>,
     is_changed: bool,
 }
 
 impl Known {
-    /// What is remembered of data in a cache folder.
+    /// The sums of data files in a cache folder.
     pub fn read(cache: &Path, trust: Trust) -> Self {
         Self::in_file(cache.join("digests.json"), trust)
     }
 
-    /// What is remembered of the cached files themselves.
+    /// The sums of the cached files themselves.
     pub fn of_cached(cache: &Path, trust: Trust) -> Self {
         Self::in_file(cache.join("checked.json"), trust)
     }
@@ -64,7 +64,7 @@ impl Known {
         }
     }
 
-    /// The same as if it were another time. For tests, which cannot wait until a file is settled.
+    /// The same at another time. For tests, which cannot wait until a file is settled.
     #[cfg(test)]
     fn at(self, time_ns: i64) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl Known {
         }
     }
 
-    /// Writes what was learned. What cannot be remembered is only slower the next time.
+    /// Saves new sums. Failing to save them only makes the next time slower.
     pub fn write(&self) {
         if !self.is_changed {
             return;
@@ -86,7 +86,7 @@ impl Known {
                 file.persist(&self.path).map_err(|e| e.error)
             });
         if let Err(error) = written {
-            tracing::debug!("digests of data files are not remembered: {error}");
+            tracing::debug!("digests of data files are not cached: {error}");
         }
     }
 
@@ -98,7 +98,7 @@ impl Known {
         let mut digests = Vec::new();
         for file in read::files_of(path)? {
             digests.push(name_in(path, &file));
-            // Of very many small files, even looking into each takes long.
+            // For very many small files, even their metadata takes long.
             digests.push(self.digest(&file, 0)?);
         }
         Ok(digests)
@@ -110,8 +110,8 @@ impl Known {
         })
     }
 
-    /// What `find` gives for a file: from memory where that is proven, else by calling it. Of files below `from_bytes`
-    /// nothing is remembered. `what` tells sums of one file apart.
+    /// The result of `find` for a file: from the cache if that is proven, otherwise computed. Files smaller than
+    /// `from_bytes` are not cached. `what` distinguishes several sums of one file.
     pub fn sum(
         &mut self,
         what: &str,
@@ -132,7 +132,7 @@ impl Known {
         let sum = find()?;
         let is_large = fs::metadata(path).is_ok_and(|metadata| metadata.len() >= from_bytes);
         let proof = before.filter(|stamp| stamp.is_proof() && stamp.is_settled_for_maps_at(begun));
-        // Tests, which have a time of their own, may be on any file system.
+        // Tests, which use their own time, may be on any file system.
         let proof = proof.filter(|_| self.time_ns.is_some() || keeps_times(path));
         let is_same = stamp()? == before;
         let proof = proof.filter(|_| is_same && is_large);
@@ -147,14 +147,14 @@ impl Known {
     }
 }
 
-/// The name of a file in a folder, the same on every system.
+/// The name of a file in a folder, equal on every system.
 pub(super) fn name_in(folder: &Path, file: &Path) -> String {
     let name = file.strip_prefix(folder).unwrap_or(file);
     let parts: Vec<_> = name.iter().map(|part| part.to_string_lossy()).collect();
     parts.join("/")
 }
 
-/// Every file of some files and folders with its stamp: the same at two moments, nothing was changed in between.
+/// Every file of some files and folders with its stamp: if it is equal at two moments, nothing changed in between.
 pub fn stamps_of<'a>(
     paths: impl Iterator<Item = &'a Path>,
 ) -> Result<Vec<(PathBuf, Option<Stamp>)>, DataError> {
@@ -184,7 +184,7 @@ mod tests {
         nanos(SystemTime::now()) + 3_600_000_000_000
     }
 
-    /// A file that is replaced by another one in each of the ways that keep its size and the time of its change.
+    /// Replaces a file in each of the ways that keep its size and modification time.
     fn replaced(path: &Path, way: usize, with: &[u8]) {
         let modified = fs::metadata(path).unwrap().modified().unwrap();
         match way {
@@ -250,7 +250,7 @@ mod tests {
             [sums(None, Trust::Stamps), sums(None, Trust::Stamps)],
             [1, 2]
         );
-        // A page that was written through a memory map may still be written without a trace.
+        // A page that was written through a memory map may still be written unnoticed.
         let soon = Some(nanos(SystemTime::now()) + 30_000_000_000);
         assert_eq!(
             [sums(soon, Trust::Stamps), sums(soon, Trust::Stamps)],
@@ -262,7 +262,7 @@ mod tests {
             [5, 5]
         );
         assert_eq!(sums(time, Trust::Bytes), 6);
-        // What the bytes say replaces what was remembered.
+        // The bytes override the cached sum.
         assert_eq!(
             [sums(None, Trust::Bytes), sums(None, Trust::Stamps)],
             [7, 8]

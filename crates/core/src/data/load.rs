@@ -24,21 +24,21 @@ use crate::spec::data::{AugmentSpec, FilesSpec, Scale, SplitOrder, SplitSpec};
 /// A data set, ready to be trained on.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The items that are trained on.
+    /// The train split.
     pub train: Split,
-    /// The items that epochs are compared on.
+    /// The valid split, which epochs are compared on.
     pub valid: Split,
-    /// The items that are looked at once.
+    /// The test split, which is evaluated once.
     pub test: Option<Split>,
-    /// What values of images are multiplied by, and what is added then, for pixels from 0 to 1.
+    /// Factor and offset of image values, for pixels from 0 to 1.
     pub to_pixels: (f32, f32),
     /// sha256 of each split's items in order, by split.
     pub digests: BTreeMap<String, String>,
-    /// Items that were left out because a value is missing.
+    /// Items that were dropped because a value is missing.
     pub num_dropped: usize,
 }
 
-/// The splits of a data set, not measured and not digested yet.
+/// The splits of a data set, before fitting and digests.
 pub(super) struct Splits {
     pub(super) train: Split,
     pub(super) valid: Split,
@@ -101,27 +101,31 @@ pub fn load_by(plan: &DataPlan, trust: Trust, watch: Watch<'_>) -> Result<Loaded
     })
 }
 
-/// Data inside the binary.
+/// Embedded data.
 fn embedded(items: Items, plan: &DataPlan) -> Result<Splits, DataError> {
     as_planned(plan, &content::of_items(&items))?;
     Ok(of_items(items, None, plan))
 }
 
 fn changed(how: &str) -> DataError {
-    DataError::new(format!("the data changed since it was planned: {how}"))
-        .help("run `runner run` on the experiment again")
+    DataError::new(format!(
+        "the data changed since the experiment was planned: {how}"
+    ))
+    .help("run `runner run` on the experiment again")
 }
 
-/// Refuses data of another digest than the plan's. Plans of earlier versions may have none.
+/// Refuses data with a different digest than the plan's. Plans of earlier versions may have none.
 fn as_planned(plan: &DataPlan, digest: &str) -> Result<(), DataError> {
     if plan.digest.is_empty() || plan.digest == digest {
         return Ok(());
     }
     Err(match &plan.dataset {
-        Dataset::Mnist { .. } | Dataset::Files { .. } => changed("its files hold something else"),
+        Dataset::Mnist { .. } | Dataset::Files { .. } => {
+            changed("the content of its files changed")
+        }
         Dataset::Digits { .. } | Dataset::Iris | Dataset::Synthetic(_) => {
             let message = format!(
-                "this build of runner has another data set `{}` than the run was planned with",
+                "this build of runner has a different data set `{}` than the run was planned with",
                 plan.dataset.name()
             );
             DataError::new(message).help("run `runner run` on the experiment again")
@@ -129,7 +133,7 @@ fn as_planned(plan: &DataPlan, digest: &str) -> Result<(), DataError> {
     })
 }
 
-/// Refuses items that are not what was planned in number, shape or kind.
+/// Refuses items whose number, shape or kind differs from the plan.
 fn items_as_planned(plan: &DataPlan, splits: &Splits) -> Result<(), DataError> {
     let num = |split: &Split| split.num_items();
     let num_test = splits.test.as_ref().map_or(0, num);
@@ -137,7 +141,7 @@ fn items_as_planned(plan: &DataPlan, splits: &Splits) -> Result<(), DataError> {
     let found = (num(&splits.train), num(&splits.valid), num_test);
     if expected != found {
         return Err(changed(&format!(
-            "{} train, {} valid and {} test items were expected, found {}, {} and {}",
+            "expected {} train, {} valid and {} test items, found {}, {} and {}",
             expected.0, expected.1, expected.2, found.0, found.1, found.2
         )));
     }
@@ -146,7 +150,7 @@ fn items_as_planned(plan: &DataPlan, splits: &Splits) -> Result<(), DataError> {
     let target = encoder.target.plan(&input);
     if input != plan.input || target != plan.target {
         return Err(changed(&format!(
-            "items of shape {:?} with {} were expected, found {:?} with {}",
+            "expected items of shape {:?} with {}, found {:?} with {}",
             plan.input.shape,
             plan.target.show(),
             input.shape,
@@ -156,7 +160,7 @@ fn items_as_planned(plan: &DataPlan, splits: &Splits) -> Result<(), DataError> {
     Ok(())
 }
 
-/// What brings values of images back to what the data holds.
+/// The inverse scaling of images.
 fn to_pixels(input: &InputEncoder) -> (f32, f32) {
     match input {
         InputEncoder::Array { scaling, unit, .. } => {
@@ -167,7 +171,7 @@ fn to_pixels(input: &InputEncoder) -> (f32, f32) {
     }
 }
 
-/// Items of the binary or made up as records of one input and one target.
+/// Embedded or generated items as records of one input and one target.
 fn of_items(items: Items, official_test: Option<Items>, plan: &DataPlan) -> Splits {
     let classes = match (&items.target, &items.targets) {
         (TargetPlan::Class { .. }, TargetValues::Classes(classes)) => Some(classes.clone()),
@@ -242,7 +246,7 @@ pub(super) struct Reading<'a> {
     pub(super) split: &'a SplitSpec,
     pub(super) scale: Scale,
     pub(super) augment: Option<&'a AugmentSpec>,
-    /// Whether numbers are measured, or shapes alone asked for.
+    /// Whether numbers are measured, or only shapes are needed.
     pub(super) measure: bool,
 }
 
@@ -255,7 +259,7 @@ impl Reading<'_> {
         cache: &Path,
         watch: Watch<'_>,
     ) -> Result<Splits, DataError> {
-        // What a run is given is checked in any case; a plan is made from what was checked before.
+        // A run's data is always checked; a plan uses what was checked before.
         let trust = if self.measure {
             Trust::Bytes
         } else {
@@ -322,7 +326,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Which rows go where: those of files for a split as they are, the others by the fractions.
+    /// The rows of each split: all rows of files for a split, and the others by the fractions.
     fn assign(
         &self,
         files: &FilesSpec,
@@ -352,7 +356,7 @@ impl Reading<'_> {
             return Err(all_dropped(files, records, uses));
         }
         let mut split = self.split.clone();
-        // Files of a split take the place of its fraction.
+        // The files of a split replace its fraction.
         if num_valid > 0 {
             split.valid = 0.0;
         }
@@ -360,7 +364,7 @@ impl Reading<'_> {
             split.test = 0.0;
         }
         if files.roles.window.is_some() && split.group_by.is_none() {
-            // Windows of rows that were drawn at random would be windows of nothing.
+            // Windows of randomly chosen rows would be meaningless.
             split.order = SplitOrder::Time;
         }
         let target = match uses.targets[..] {
@@ -391,13 +395,13 @@ impl Reading<'_> {
             if left.len() < folds {
                 let name = split.group_by.as_deref().unwrap_or_default();
                 let message = format!(
-                    "there are {folds} folds for {} of `{name}`",
+                    "there are {folds} folds, but only {} of `{name}`",
                     counted(left.len(), "group")
                 );
                 return Err(DataError::new(message)
                     .key("data.split.folds")
                     .note("a group is in one fold, so some folds would be empty")
-                    .help(format!("write at most {} folds", left.len().max(2))));
+                    .help(format!("use at most {} folds", left.len().max(2))));
             }
         }
         for places in [&mut assigned.train, &mut assigned.valid, &mut assigned.test] {
@@ -422,7 +426,7 @@ impl Reading<'_> {
         Ok(assigned)
     }
 
-    /// Texts without a target follow each other; the splits are pieces of them, test last.
+    /// Texts without targets are concatenated; the splits are pieces of them, test last.
     fn running_text(
         &self,
         files: &FilesSpec,
@@ -430,9 +434,11 @@ impl Reading<'_> {
         uses: Uses,
     ) -> Result<Splits, DataError> {
         if self.split.folds.is_some() || self.split.group_by.is_some() {
-            return Err(DataError::new("running text is split in its order alone")
-                .key("data.split")
-                .help("remove `folds` and `group_by`"));
+            return Err(
+                DataError::new("running text can only be split in its order")
+                    .key("data.split")
+                    .help("remove `folds` and `group_by`"),
+            );
         }
         let column = uses.features[0];
         let [num_train, num_valid, num_test] = records.header.parts;
@@ -466,7 +472,7 @@ impl Reading<'_> {
             ..
         } = &encoder.input
         else {
-            unreachable!("running text is a stream");
+            unreachable!("running text is a single stream");
         };
         let streams = pieces.map(|texts| {
             let tokens: Vec<Vec<i32>> = texts
@@ -495,7 +501,7 @@ impl Reading<'_> {
     }
 }
 
-/// The texts from one byte to another of all of them, at the ends of characters.
+/// The text between two byte positions of all texts, at character boundaries.
 fn piece<'a>(texts: &[&'a str], start: usize, end: usize) -> Vec<&'a str> {
     let mut pieces = Vec::new();
     let mut before = 0;
@@ -529,8 +535,8 @@ fn refuse_infinite(records: &Records, uses: &Uses) -> Result<(), DataError> {
     let num = records.header.extents[at].infinite;
     let name = &records.columns()[at].name;
     Err(DataError::new(format!(
-        "column `{name}` holds infinite numbers in {num} of {} items",
+        "column `{name}` contains infinite numbers in {num} of {} items",
         records.len()
     ))
-    .help("mend the file, or leave the column out with `ignore`"))
+    .help("fix the file, or exclude the column with `ignore`"))
 }

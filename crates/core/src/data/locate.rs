@@ -12,29 +12,29 @@ use crate::spec::data::{
     DataSource, DataSpec, Fallback, FilesSpec, ImageSize, MnistPart, Scale, SplitSpec,
 };
 
-/// The folders that data is looked for in.
+/// The folders to search for data.
 #[derive(Clone, Debug)]
 pub struct Folders {
-    /// What relative paths of the experiment file start from: its own folder.
+    /// The folder that relative paths of the experiment file start from: its own.
     pub base: PathBuf,
-    /// Where downloads go.
+    /// The download folder.
     pub cache: PathBuf,
 }
 
-/// Told of a download's progress: file, bytes so far, bytes in all if the server said so.
+/// Receives the progress of a download: file, bytes so far, total bytes if the server sent them.
 pub type DownloadProgress<'a> = &'a mut dyn FnMut(&str, u64, Option<u64>);
 
-/// A located data set with what the user must be told about it.
+/// A located data set with notices for the user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Located {
     /// What a run trains on.
     pub plan: DataPlan,
-    /// A fallback or an assumption, in words.
+    /// A fallback or an assumption, as text.
     pub notice: Option<String>,
 }
 
-/// Finds the data set of a spec and what it holds by its digest. With `download`, missing MNIST files are
-/// fetched; without it, a file that could be fetched is taken to hold what it is published to hold.
+/// Finds the data set of a spec and its digest. With `download`, missing MNIST files are downloaded; without it, a file
+/// that could be downloaded is assumed to have its published content.
 pub fn locate(
     spec: &DataSpec,
     folders: &Folders,
@@ -144,7 +144,7 @@ pub fn locate(
                 _ => None,
             };
             if *fallback == Fallback::Digits {
-                // With the official test part asked for, the digits hold out the same share: 10 of 70.
+                // If the official test part is requested, the digits hold out the same fraction: 10 of 70.
                 let test = match part {
                     MnistPart::All => 1.0 / 7.0,
                     _ => split.test,
@@ -163,7 +163,7 @@ pub fn locate(
                 return Ok(Located {
                     plan: digits(ImageSize::TwentyEight, Some("mnist"), split)?,
                     notice: Some(format!(
-                        "`digits` (1,797 UCI digits at 28x28) stands in for `mnist`: {why}"
+                        "`digits` (1,797 UCI digits at 28x28) replaces `mnist`: {why}"
                     )),
                 });
             }
@@ -190,7 +190,7 @@ pub fn locate(
     }
 }
 
-/// Reads files, or opens what was read of them before.
+/// Reads files, or opens their cached records.
 fn files_plan(
     files: &FilesSpec,
     spec: &DataSpec,
@@ -215,7 +215,7 @@ fn files_plan(
     let notice = (skipped > 0).then(|| {
         let are = if skipped == 1 { "was" } else { "were" };
         let num = counted(skipped, "item");
-        format!("{num} could not be decoded and {are} left out; `runner data` lists them")
+        format!("{num} could not be decoded and {are} skipped; `runner data` lists them")
     });
     let notice = match (layout, notice) {
         (Some(layout), Some(notice)) => Some(format!("{layout}; {notice}")),
@@ -263,7 +263,7 @@ fn plan(
             None => spec.scale,
         },
         augment: spec.augment.clone(),
-        // Only items with a class can keep its share.
+        // Only items with a class can be stratified.
         split: SplitSpec {
             stratified: split.stratified && matches!(target, TargetPlan::Class { .. }),
             ..split.clone()

@@ -1,4 +1,4 @@
-//! Items that lack a value: refused with their places, or left out.
+//! Items with missing values: refused with their places, or dropped.
 
 use rayon::prelude::*;
 
@@ -29,7 +29,7 @@ pub(super) fn refuse_empty_columns(
     let Some(first) = empty.first() else {
         return Ok(());
     };
-    // An item of an array lacks a value when it lacks one of several.
+    // An item of an array is missing if one of its values is.
     if records.columns()[*first].len() > 1 {
         return Ok(());
     }
@@ -44,7 +44,7 @@ pub(super) fn refuse_empty_columns(
         "columns {} have no"
     };
     let error = DataError::new(format!(
-        "{} value at all",
+        "{} values at all",
         have.replace("{}", &quoted.join(", "))
     ));
     let is_target = uses.targets.contains(first);
@@ -55,15 +55,15 @@ pub(super) fn refuse_empty_columns(
             } else {
                 "data.split"
             })
-            .help("name another column"),
+            .help("use another column"),
         true => error
             .key("data.ignore")
-            .help(format!("name {} in `ignore`", quoted.join(", "))),
-        false => error.help("give arrays that hold numbers"),
+            .help(format!("list {} in `ignore`", quoted.join(", "))),
+        false => error.help("use arrays that contain numbers"),
     })
 }
 
-/// Whether the file can say something of single columns.
+/// Whether the file can configure single columns.
 fn has_names(files: &FilesSpec) -> bool {
     !matches!(
         files.format,
@@ -71,9 +71,9 @@ fn has_names(files: &FilesSpec) -> bool {
     )
 }
 
-/// Columns with how many values they lack, and where the first is lacked.
+/// Columns with their number of missing values, and the place of the first one.
 fn show_missing(files: &FilesSpec, records: &Records, columns: &[usize]) -> String {
-    /// Looking for a place reads the files once more.
+    /// Finding a place reads the files again.
     const PLACED: usize = 3;
     let shown = columns.iter().enumerate().map(|(num, at)| {
         let name = &records.columns()[*at].name;
@@ -90,14 +90,14 @@ fn show_missing(files: &FilesSpec, records: &Records, columns: &[usize]) -> Stri
     shown.collect::<Vec<_>>().join("; ")
 }
 
-/// Where a column lacks a value first.
+/// The first missing value of a column.
 fn missing_place(files: &FilesSpec, records: &Records, column: usize) -> Option<String> {
     let name = &records.columns()[column].name;
     if let Some(place) = first_place(files, name, &|value| value.is_none()) {
         return Some(place);
     }
     let row = (0..records.len()).find(|row| records.lacks(*row, column))?;
-    // Counted from the beginning of its file, unless items were left out.
+    // Counted from the start of its file, unless items were skipped.
     if records.header.skipped.is_empty() {
         let start = records.header.files.iter().rfind(|start| **start <= row);
         let number = row - start.copied().unwrap_or(0);
@@ -115,7 +115,7 @@ fn missing_place(files: &FilesSpec, records: &Records, column: usize) -> Option<
     }
 }
 
-/// Nothing is left, since each item lacks a value.
+/// Nothing is left, since each item has a missing value.
 pub(super) fn all_dropped(files: &FilesSpec, records: &Records, uses: &Uses) -> DataError {
     let missing = |at: &usize| records.header.extents[*at].missing > 0;
     let policy = |at: &usize| files.roles.missing_of(&records.columns()[*at].name);
@@ -124,7 +124,7 @@ pub(super) fn all_dropped(files: &FilesSpec, records: &Records, uses: &Uses) -> 
         .filter(|at| missing(at) && policy(at) == Missing::Drop)
         .collect();
     DataError::new(
-        "no item is left to train on: each lacks a value of a column that leaves such items out",
+        "no item is left to train on: each lacks a value in a column with `missing = \"drop\"`",
     )
     .key("data.missing")
     .note(format!(
@@ -132,11 +132,11 @@ pub(super) fn all_dropped(files: &FilesSpec, records: &Records, uses: &Uses) -> 
         counted(records.len(), "item"),
         show_missing(files, records, &columns)
     ))
-    .help("fill them, such as with `missing = \"median\"`, or name the columns in `ignore`")
+    .help("impute them, for example with `missing = \"median\"`, or list the columns in `ignore`")
 }
 
-/// Which rows are left out because a value is missing; empty when none is. Refuses missing values that
-/// the file says nothing about.
+/// Which rows are dropped because a value is missing; empty if none is. Refuses missing values that the file does not
+/// handle.
 pub(super) fn dropped(
     files: &FilesSpec,
     records: &Records,
@@ -165,7 +165,7 @@ pub(super) fn dropped(
         .key("data.missing");
         let is_array = |at: &usize| records.columns()[*at].shape.len() > 1;
         let has_names = has_names(files);
-        // Without names of columns, what is said holds for the targets too.
+        // Without column names, the settings apply to the targets too.
         if refused.iter().any(is_filled) && (has_names || refused.iter().all(is_filled)) {
             let some = if refused.iter().any(is_array) {
                 "`missing = \"zero\"` or `\"drop\"`"
@@ -173,16 +173,16 @@ pub(super) fn dropped(
                 "`missing = \"mean\"`, `\"median\"`, `\"most_common\"`, `\"zero\"` or `\"drop\"`"
             };
             error = error.help(if has_names {
-                format!("write {some} under `[data]`, or in `[[data.columns]]` for one column")
+                format!("set {some} under `[data]`, or in `[[data.columns]]` for one column")
             } else {
-                format!("write {some} under `[data]`")
+                format!("set {some} under `[data]`")
             });
         }
         if let Some(at) = refused.iter().find(|at| !is_filled(at)) {
             let name = &records.columns()[*at].name;
             error = error.help(if has_names { format!(
-                "what is to be learned or ordered by cannot be filled in: write `[[data.columns]]` with `name = \"{name}\"` and `missing = \"drop\"` to leave such items out"
-            ) } else { "targets cannot be filled in: write `missing = \"drop\"` under `[data]` to leave such items out".into() });
+                "targets and the values of `order_by` cannot be imputed: add `[[data.columns]]` with `name = \"{name}\"` and `missing = \"drop\"` to drop such items"
+            ) } else { "targets cannot be imputed: set `missing = \"drop\"` under `[data]` to drop such items".into() });
         }
         return Err(error);
     }

@@ -1,4 +1,4 @@
-//! The MNIST files: found in a folder or in the cache, downloaded when allowed, and read.
+//! The MNIST files: found in a folder or in the cache, downloaded if allowed, and read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ struct Published {
     name: &'static str,
     /// sha256 of the gzipped file.
     sha256: &'static str,
-    /// sha256 of what it unpacks to.
+    /// sha256 of the decompressed file.
     content: &'static str,
 }
 
@@ -62,7 +62,7 @@ pub struct Found {
     pub folder: PathBuf,
     /// Items to split.
     pub num_items: usize,
-    /// Items of the official test part; 0 unless it is used as such.
+    /// Items of the official test part; 0 unless it is the test split.
     pub num_test: usize,
 }
 
@@ -88,7 +88,7 @@ impl Places {
         self.root.iter().chain([&self.cache])
     }
 
-    /// The first folder that has all files of `part`, with the sizes from their headers.
+    /// The first folder that contains all files of `part`, with the sizes from their headers.
     pub fn find(&self, part: MnistPart) -> Result<Option<Found>, DataError> {
         let complete = |folder: &&PathBuf| {
             files(part)
@@ -104,7 +104,7 @@ impl Places {
             let path = idx::find(folder, file.name).unwrap_or_default();
             nums.push(idx::read_header(&path, 3)?.sizes[0]);
         }
-        // Absolute, so that a run folder does not depend on where the program was started.
+        // Absolute, so that a run folder does not depend on the working directory.
         let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.clone());
         Ok(Some(Found {
             folder,
@@ -113,7 +113,7 @@ impl Places {
         }))
     }
 
-    /// What to tell a user who has not got the files.
+    /// The message for a user who does not have the files.
     pub fn missing(&self, part: MnistPart) -> DataError {
         let names: Vec<_> = files(part)
             .iter()
@@ -126,24 +126,24 @@ impl Places {
             .map(|name| format!("-O {}{name}", MIRRORS[0]))
             .collect();
         DataError::new("the MNIST files are missing")
-            .note(format!("looked in {}", folders.join(" and in ")))
+            .note(format!("searched {}", folders.join(" and in ")))
             .note(format!("needed, with or without .gz: {}", names.join(", ")))
             .help(format!(
-                "fetch them: mkdir -p {target} && cd {target} && curl -fL {}",
+                "download them: mkdir -p {target} && cd {target} && curl -fL {}",
                 urls.join(" ")
             ))
-            .help("or write `fallback = \"digits\"` under `[data]` to train on the digits inside the binary")
+            .help("or set `fallback = \"digits\"` under `[data]` to train on the embedded digits")
     }
 
-    /// Downloads the files that the cache lacks. Each is checked by its sha256 before it takes its
-    /// name, so that a partial download is never taken for a whole one. The error is a phrase.
+    /// Downloads the files that are missing in the cache. Each is checked by its sha256 before it is renamed into
+    /// place, so that a partial download is never used. The error is a phrase.
     pub fn download(
         &self,
         part: MnistPart,
         progress: DownloadProgress<'_>,
     ) -> Result<Found, String> {
         fs::create_dir_all(&self.cache)
-            .map_err(|e| format!("the folder {} cannot be made: {e}", self.cache.display()))?;
+            .map_err(|e| format!("the folder {} cannot be created: {e}", self.cache.display()))?;
         for file in files(part) {
             if idx::find(&self.cache, file.name).is_some() {
                 continue;
@@ -163,13 +163,13 @@ impl Places {
         }
         match self.find(part) {
             Ok(Some(found)) => Ok(found),
-            Ok(None) => Err("the downloaded files cannot be found".into()),
+            Ok(None) => Err("the downloaded files were not found".into()),
             Err(e) => Err(e.to_string()),
         }
     }
 }
 
-/// `a and b: reason` where the mirrors agree, else one reason after the other.
+/// `a and b: reason` if the mirrors agree, otherwise all reasons in order.
 fn joined(reasons: &[(&str, String)]) -> String {
     let all_same = reasons.windows(2).all(|pair| pair[0].1 == pair[1].1);
     match reasons.first() {
@@ -199,7 +199,7 @@ pub fn files_in(folder: &Path, part: MnistPart) -> Result<Vec<PathBuf>, DataErro
         .collect()
 }
 
-/// The digest of what the files of `part` unpack to: gzipped or not, the same content has the same one.
+/// The digest of the decompressed files of `part`: the same content has the same digest, gzipped or not.
 pub fn digest(
     folder: &Path,
     part: MnistPart,
@@ -209,7 +209,7 @@ pub fn digest(
     let mut known = Known::read(cache, trust);
     let mut sums = Vec::new();
     for (at, path) in files_in(folder, part)?.iter().enumerate() {
-        // Images and labels take turns.
+        // Images and labels alternate.
         let num_dims = if at % 2 == 0 { 3 } else { 1 };
         let sum = known.sum("unpacked ", path, 0, &mut || {
             Ok(idx::read(path, num_dims)?.sha256)
@@ -220,7 +220,7 @@ pub fn digest(
     Ok(digest_of(part, sums.iter().map(String::as_str)))
 }
 
-/// The digest of what the files of `part` are published to hold.
+/// The digest of the published content of the files of `part`.
 pub fn published_digest(part: MnistPart) -> String {
     digest_of(part, files(part).iter().map(|file| file.content))
 }
@@ -235,9 +235,9 @@ fn digest_of<'a>(part: MnistPart, sums: impl Iterator<Item = &'a str>) -> String
 pub struct Loaded {
     /// The items to split.
     pub items: Items,
-    /// The official test part, where it is used as such.
+    /// The official test part, if it is the test split.
     pub test: Option<Items>,
-    /// The digest of what was read.
+    /// The digest of the content.
     pub digest: String,
 }
 
@@ -270,12 +270,11 @@ fn path_of(folder: &Path, file: &Published) -> Result<PathBuf, DataError> {
             "`{}` is missing, gzipped or not",
             folder.join(file.name).display()
         );
-        DataError::new(message)
-            .help("run `runner run` on the experiment again to locate the data anew")
+        DataError::new(message).help("run `runner run` on the experiment again to locate the data")
     })
 }
 
-/// Items with the sums of the files that they are of.
+/// Items with the sums of their files.
 fn read_part(
     folder: &Path,
     images: &Published,
@@ -295,16 +294,16 @@ fn read_part(
     let num = header.sizes[0];
     if header.sizes[1..] != [28, 28] {
         let message = format!(
-            "`{}` holds images of {}x{}, and MNIST's have 28x28",
+            "`{}` contains images of {}x{}, but MNIST's are 28x28",
             images_path.display(),
             header.sizes[1],
             header.sizes[2]
         );
-        return Err(DataError::new(message).help("put MNIST's own files into the folder"));
+        return Err(DataError::new(message).help("put the original MNIST files into the folder"));
     }
     if label_header.sizes[0] != num {
         let message = format!(
-            "`{}` holds {num} images and `{}` {} labels",
+            "`{}` contains {num} images, but `{}` contains {} labels",
             images_path.display(),
             labels_path.display(),
             label_header.sizes[0]
@@ -313,11 +312,11 @@ fn read_part(
     }
     if let Some(at) = labels.iter().position(|label| *label > 9) {
         let message = format!(
-            "`{}`: label {} of item {at} is out of range, 10 classes have labels 0 to 9",
+            "`{}`: label {} of item {at} is out of range: the 10 classes have labels 0 to 9",
             labels_path.display(),
             labels[at]
         );
-        return Err(DataError::new(message).help("put MNIST's own files into the folder"));
+        return Err(DataError::new(message).help("put the original MNIST files into the folder"));
     }
     let shape = vec![1, 28, 28];
     let items = Items::of_bytes(shape, bytes, 1.0 / 255.0, &labels, 10);

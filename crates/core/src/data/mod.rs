@@ -1,7 +1,7 @@
-//! Data sets as host memory: where the files are, what they hold, how they are split.
+//! Data sets in host memory: where the files are, what they contain, how they are split.
 //!
-//! Knows bytes, labels and splits, and nothing of tensors or runs. [`locate`] looks only as far as
-//! planning needs; [`load`] reads and checks everything.
+//! Knows bytes, labels and splits, but neither tensors nor runs. [`locate`] inspects only as much as planning needs;
+//! [`load`] reads and checks everything.
 
 pub mod cache;
 mod content;

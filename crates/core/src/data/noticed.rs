@@ -1,5 +1,4 @@
-//! What is odd about files although a run could use them: found where data is located, told by rules that know
-//! the task.
+//! Oddities of files that a run could still use: found where data is located, and judged by rules that know the task.
 
 use super::DataError;
 use super::encode::{InputEncoder, TargetEncoder};
@@ -10,12 +9,12 @@ use super::serve::Split;
 use super::suspects;
 use crate::spec::data::{ColumnSpec, FilesSpec};
 
-/// What was found besides what a run needs.
+/// Findings beyond what a run needs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Noticed {
-    /// What is most likely a mistake, whatever is learned.
+    /// Probable mistakes, whatever the task.
     pub warnings: Vec<DataError>,
-    /// Where each item has a class, how often each occurs.
+    /// How often each class occurs, if each item has one.
     pub classes: Option<ClassCounts>,
 }
 
@@ -31,7 +30,7 @@ pub struct ClassCounts {
 }
 
 impl Noticed {
-    /// What is odd about splits of files.
+    /// Oddities of file splits.
     pub(super) fn of(files: &FilesSpec, splits: &Splits) -> Self {
         let set = splits.train.set();
         let records = &set.records;
@@ -51,7 +50,7 @@ impl Noticed {
                 .find(|at| records.columns()[**at].name == nearly.column);
             if let Some(column) = column {
                 let kind = records.columns()[*column].kind.show();
-                let note = format!("so it is taken for {kind}");
+                let note = format!("so it is read as {kind}");
                 warnings.push(nearly.error(files).note(note));
             }
         }
@@ -78,7 +77,7 @@ impl Noticed {
     }
 }
 
-/// A column whose values all lie on one side of its `clip`.
+/// A column whose values are all on one side of its `clip`.
 fn clipped_away(records: &Records, column: usize, said: &ColumnSpec) -> Option<DataError> {
     let [low, high] = said.clip?;
     let extent = records.header.extents[column];
@@ -86,10 +85,10 @@ fn clipped_away(records: &Records, column: usize, said: &ColumnSpec) -> Option<D
     let is_all_one = max <= low || min >= high;
     is_all_one.then(|| {
         DataError::new(format!(
-            "`clip` of `{}` is from {low} to {high}, and its values are from {min} to {max}: it becomes one number",
+            "`clip` of `{}` is from {low} to {high}, but its values are from {min} to {max}: they all become one number",
             said.name
         ))
-        .help("choose bounds among its values, or name the column in `ignore`")
+        .help("choose bounds within its values, or list the column in `ignore`")
     })
 }
 

@@ -1,14 +1,14 @@
-//! What is most likely a mistake in how files are read, with the keys that mend it.
+//! Probable mistakes in how files are read, with the keys that fix them.
 
 use serde::{Deserialize, Serialize};
 
 use super::DataError;
 use crate::spec::data::ColumnType;
 
-/// Something odd that was seen while files were read.
+/// Something odd that was found while files were read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Oddity {
-    /// The columns that it is about, which matter only where one of them is used; empty where it is about the files.
+    /// The affected columns, which matter only if one of them is used; empty if it affects the files.
     pub columns: Vec<String>,
     /// What is odd.
     pub message: String,
@@ -16,13 +16,13 @@ pub struct Oddity {
     pub notes: Vec<String>,
     /// What to do about it.
     pub helps: Vec<String>,
-    /// Whether a run that used the columns would most likely learn from values that nobody meant.
+    /// Whether a run with these columns would probably learn from wrong values.
     pub is_refused: bool,
-    /// The keys that mend it, where it is clear which do.
+    /// The keys that fix it, if they are clear.
     pub fix: Fix,
 }
 
-/// Keys of `[data]` and `[[data.columns]]` that read files as they are meant.
+/// Keys of `[data]` and `[[data.columns]]` that read the files correctly.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Fix {
     /// `decimal`
@@ -65,7 +65,7 @@ impl Oddity {
         self
     }
 
-    /// As what is refused or warned about.
+    /// As an error or a warning.
     pub fn error(&self) -> DataError {
         DataError {
             message: self.message.clone(),
@@ -75,7 +75,7 @@ impl Oddity {
         }
     }
 
-    /// Whether it matters to who uses some columns.
+    /// Whether it matters to a user of some columns.
     pub fn is_about(&self, uses: &mut dyn FnMut(&str) -> bool) -> bool {
         self.columns.is_empty() || self.columns.iter().any(|column| uses(column))
     }

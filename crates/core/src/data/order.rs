@@ -1,27 +1,27 @@
-//! Every random draw of a run as a pure function of its seed: streams and orders.
+//! Every random number of a run as a pure function of its seed: streams and orders.
 
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 
-/// What a stream of random numbers is for; equal seeds of different purposes are unrelated.
+/// The purpose of a stream of random numbers; equal seeds with different purposes are unrelated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Which item goes into which split.
+    /// Assignment of items to splits.
     Split = 1,
-    /// The first weights.
+    /// Initial weights.
     Init = 2,
     /// The order of the items in an epoch.
     Order = 3,
-    /// Draws of a training step, such as dropout.
+    /// Random numbers of a training step, such as dropout.
     Step = 4,
-    /// Data that is made up.
+    /// Generated data.
     Generate = 5,
-    /// Changes of pictures in training.
+    /// Augmentation of images in training.
     Augment = 6,
     /// The values of a random sweep.
     Sweep = 7,
-    /// Changes of the last place and orders of sums, when devices are compared.
+    /// Perturbations of the last bit and orders of summation, for comparing devices.
     Rounding = 8,
 }
 

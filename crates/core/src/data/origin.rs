@@ -1,4 +1,4 @@
-//! What a data set is read from: every file with its sum, and a plan that finds the same files elsewhere.
+//! The sources of a data set: every file with its sum, and a plan that finds the same files elsewhere.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,33 +10,32 @@ use crate::spec::data::Format;
 /// A file or folder that a plan names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Root {
-    /// The key of the experiment file that it comes from: `path`, `valid_path`, `target_path` …, or
-    /// `folder` for the files of MNIST.
+    /// The key of the experiment file that lists it: `path`, `valid_path`, `target_path` …, or `folder` for the MNIST
+    /// files.
     pub key: &'static str,
-    /// Its place in that key's list, from 1.
+    /// Its position in that key's list, from 1.
     pub number: usize,
     /// Where it is.
     pub path: PathBuf,
     /// Whether it stands for the files in it.
     pub is_folder: bool,
-    /// Its files in order, once they are measured.
+    /// Its files in order, once measured.
     pub files: Vec<FileSum>,
 }
 
 /// A file as it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileSum {
-    /// Its name in the root's folder, with `/` on every system; its own where the root is a file.
+    /// Its name in the root's folder, with `/` on every system; its own name if the root is a file.
     pub name: String,
     /// Its size.
     pub bytes: u64,
-    /// sha256 of what it holds.
+    /// sha256 of its content.
     pub sha256: String,
 }
 
 impl DataPlan {
-    /// The files and folders that the data is read from, none of them looked at; empty where it is inside
-    /// the binary or generated.
+    /// The files and folders of the data, not inspected; empty if it is embedded or generated.
     pub fn roots(&self) -> Vec<Root> {
         let root = |key, number, path: &str, is_folder| Root {
             key,
@@ -62,14 +61,14 @@ impl DataPlan {
         }
     }
 
-    /// sha256 of what the files hold and of how they are read, where there are files and the plan says it.
+    /// sha256 of the content of the files and of how they are read, if there are files and the plan contains it.
     pub fn content_digest(&self) -> Option<&str> {
         let is_of_files = matches!(self.dataset, Dataset::Files { .. } | Dataset::Mnist { .. });
         Some(self.digest.as_str()).filter(|digest| is_of_files && !digest.is_empty())
     }
 
-    /// The same data elsewhere: a root is where `place` says by key and number, and stays where it says
-    /// nothing. Decoded files are kept in `cache`.
+    /// The same data elsewhere: `place` gives the new location of a root by key and number, if it has one. Decoded
+    /// files are kept in `cache`.
     pub fn relocated(
         mut self,
         place: &dyn Fn(&str, usize) -> Option<PathBuf>,
@@ -99,7 +98,7 @@ impl DataPlan {
     }
 }
 
-/// The roots of a plan with all of their files, each read to its end.
+/// The roots of a plan with all of their files, each read completely.
 pub fn measure(plan: &DataPlan, watch: Watch<'_>) -> Result<Vec<Root>, DataError> {
     let mut roots = plan.roots();
     let mut listed = Vec::new();
@@ -133,7 +132,7 @@ pub fn measure(plan: &DataPlan, watch: Watch<'_>) -> Result<Vec<Root>, DataError
     Ok(roots)
 }
 
-/// Whether measured roots hold what the plan was made from; `None` where the plan does not say.
+/// Whether measured roots match the plan; `None` if the plan does not say.
 pub fn is_as_planned(plan: &DataPlan, roots: &[Root]) -> Result<Option<bool>, DataError> {
     let files = match &plan.dataset {
         Dataset::Files { files, .. } => files,
@@ -155,8 +154,8 @@ pub fn is_as_planned(plan: &DataPlan, roots: &[Root]) -> Result<Option<bool>, Da
     Ok(Some([now, former].contains(&plan.digest)))
 }
 
-/// A folder of the data that is reached by a link inside of another one of its folders, with that link: copied as they
-/// are, the two would not be one folder any more. Roots have been measured.
+/// A folder of the data that is also reached by a link inside another of its folders, with that link: after copying,
+/// the two would no longer be one folder. Roots have been measured.
 pub fn linked_root(roots: &[Root]) -> Option<(PathBuf, &Root)> {
     let folders = || roots.iter().filter(|root| root.is_folder);
     for root in folders() {

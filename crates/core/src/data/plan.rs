@@ -1,4 +1,4 @@
-//! What a run trains on: resolved, so that loading it needs no decision.
+//! The data of a run: resolved, so that loading it needs no decision.
 
 use std::path::PathBuf;
 
@@ -9,25 +9,25 @@ use crate::spec::data::{AugmentSpec, FilesSpec, ImageSize, MnistPart, Scale, Spl
 use crate::spec::generate::Generated;
 use crate::spec::section::Choice;
 
-/// What a run trains on: resolved, so that loading it needs no decision.
+/// The data of a run: resolved, so that loading it needs no decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DataPlan {
     /// The data set.
     #[serde(flatten)]
     pub dataset: Dataset,
-    /// sha256 of what it holds: of files and how they are read, of what MNIST's files unpack to, of what is inside the
-    /// binary, or of the first items of a generator. Empty in plans of earlier versions, which have it for files alone.
+    /// sha256 of its content: of files and how they are read, of the decompressed MNIST files, of embedded data, or of
+    /// the first items of a generator. Empty in plans of earlier versions, which contain it only for files.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub digest: String,
-    /// What was asked for, when `dataset` stands in for it.
+    /// The requested data set, if `dataset` replaces it.
     pub stands_in_for: Option<String>,
-    /// How numbers are scaled, where a column does not say.
+    /// How numbers are scaled in columns that do not set it.
     pub scale: Scale,
-    /// How pictures of the train split are changed.
+    /// Augmentation of the images of the train split.
     pub augment: Option<AugmentSpec>,
-    /// What an item is.
+    /// The kind of an item.
     pub input: InputPlan,
-    /// What the network is to give for it.
+    /// The kind of the targets.
     pub target: TargetPlan,
     /// How the items are split.
     pub split: SplitSpec,
@@ -35,9 +35,9 @@ pub struct DataPlan {
     pub num_train: usize,
     /// Items of the valid split.
     pub num_valid: usize,
-    /// Items of the test split; 0 when there is none.
+    /// Items of the test split; 0 if there is none.
     pub num_test: usize,
-    /// What was found besides, for rules and messages alone.
+    /// Further findings, only for rules and messages.
     #[serde(skip)]
     pub noticed: Noticed,
 }
@@ -62,7 +62,7 @@ impl DataPlan {
             num => format!(", {num} test"),
         };
         let stands_in = match &self.stands_in_for {
-            Some(asked) => format!(" (stands in for `{asked}`)"),
+            Some(asked) => format!(" (replaces `{asked}`)"),
             None => String::new(),
         };
         format!(
@@ -77,27 +77,27 @@ impl DataPlan {
                 Scale::None => "",
                 Scale::Standardize => ", standardized",
                 Scale::MinMax => ", scaled from 0 to 1",
-                Scale::Normalize => ", scaled to length 1",
+                Scale::Normalize => ", scaled to unit length",
             }
         )
     }
 }
 
-/// What an item is.
+/// The kind of an item.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InputPlan {
     /// Its shape.
     pub shape: Vec<usize>,
-    /// For tokens, the number that all of them are below.
+    /// For tokens, the size of the vocabulary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vocabulary: Option<usize>,
 }
 
-/// What the network is to give for an item.
+/// The kind of a target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TargetPlan {
-    /// Nothing: items are their own targets.
+    /// None: items are their own targets.
     None,
     /// A class.
     Class {
@@ -111,7 +111,7 @@ pub enum TargetPlan {
         /// Number of classes.
         num_classes: usize,
     },
-    /// Any of several labels.
+    /// Several labels.
     Labels {
         /// Number of labels.
         num_labels: usize,
@@ -136,7 +136,7 @@ impl TargetPlan {
         }
     }
 
-    /// In words, for reports.
+    /// As text, for reports.
     pub fn show(&self) -> String {
         match self {
             TargetPlan::None => "no targets".to_owned(),
@@ -150,7 +150,7 @@ impl TargetPlan {
     }
 }
 
-/// A data set that is here.
+/// A data set that was found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Dataset {
@@ -161,20 +161,20 @@ pub enum Dataset {
         /// Which published part.
         part: MnistPart,
     },
-    /// The digits inside the binary.
+    /// The embedded digits.
     Digits {
-        /// The size they are served at.
+        /// The size of the images.
         image_size: ImageSize,
     },
-    /// The iris flowers inside the binary.
+    /// The embedded iris flowers.
     Iris,
     /// Made up.
     Synthetic(Generated),
-    /// Files of the user.
+    /// The user's files.
     Files {
         /// Where they are and how they are read.
         files: Box<FilesSpec>,
-        /// The folder of decoded files.
+        /// The cache folder of decoded files.
         cache: PathBuf,
     },
 }

@@ -1,36 +1,36 @@
-//! Numbers that most likely stand for a missing value, such as -999: found by the ends of a column's values.
+//! Numbers that probably mean missing, such as -999: found at the ends of a column's values.
 
 use serde::{Deserialize, Serialize};
 
 /// Values that are kept at each end.
 const KEPT: usize = 4;
-/// Different values that are told apart.
+/// Distinct values that are tracked.
 const TOLD_APART: usize = 24;
-/// So many different values beside it make a column one of measurements.
+/// With this many distinct other values, a column contains measurements.
 const MANY: usize = 20;
-/// So many at least say what is far away from them.
+/// At least this many are needed to judge what is far away from them.
 const SEVERAL: usize = 5;
 
-/// The least and the largest different values of a column, with how often each occurs.
+/// The smallest and largest distinct values of a column, with their counts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ends {
-    /// The least, ascending.
+    /// The smallest, ascending.
     least: Vec<(f64, u64)>,
     /// The largest, descending.
     largest: Vec<(f64, u64)>,
-    /// Some different values, as many as are told apart.
+    /// Some distinct values, up to the tracked number.
     some: Vec<f64>,
     num: u64,
 }
 
-/// A number that most likely stands for a missing value.
+/// A number that probably means missing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sentinel {
     /// The number.
     pub value: f64,
-    /// How often it occurs.
+    /// Its count.
     pub times: u64,
-    /// What the other values reach from and to.
+    /// The range of the other values.
     pub rest: [f64; 2],
 }
 
@@ -48,11 +48,11 @@ impl Ends {
         insert(&mut self.largest, value, |a, b| a > b);
     }
 
-    /// The numbers at the ends that stand for a missing value, the surest first.
+    /// The numbers at the ends that mean missing, the surest first.
     pub fn sentinels(&self) -> Vec<Sentinel> {
         let (mut least, mut largest) = (self.least.as_slice(), self.largest.as_slice());
         let mut found: Vec<Sentinel> = Vec::new();
-        // What is left when one is taken away may have another at its end.
+        // After one is removed, another may be at the end.
         loop {
             let others = self.some.len().saturating_sub(1 + found.len());
             let (Some(low), Some(high)) = (least.first(), largest.first()) else {
@@ -75,7 +75,7 @@ impl Ends {
         }
     }
 
-    /// Whether an end stands for a missing value, by the other values: the nearest of them, and the other end.
+    /// Whether the value at an end means missing, judged by the other values: the nearest of them, and the other end.
     fn sentinel(
         &self,
         (value, times): (f64, u64),
@@ -87,10 +87,10 @@ impl Ends {
         let is_far = gap >= range && gap > 0.0;
         let is_only_negative = value < 0.0 && nearest >= 0.0;
         let rest = [nearest.min(other_end), nearest.max(other_end)];
-        // Half of all items would be no information at all, but a column may be so.
+        // A column in which half of all items are missing is possible.
         let is_often = times >= 2;
         let is_it = match nines(value) {
-            // -99.9 and 9999: what people fill in.
+            // -99.9 and 9999: common fill values.
             Some(num) if num >= 3 => {
                 is_far && (is_often || num >= 4) || is_only_negative && is_often
             }
@@ -99,7 +99,7 @@ impl Ends {
             }
             None if value == -1.0 => is_far && is_only_negative && times >= 3,
             None if is_limit(value) => is_far && is_often,
-            // A lone negative number that comes again and again among amounts.
+            // A single negative number that occurs repeatedly among non-negative amounts.
             None => {
                 is_only_negative
                     && times >= 3
@@ -112,7 +112,7 @@ impl Ends {
     }
 }
 
-/// Puts a value into a short sorted list, or counts it.
+/// Inserts a value into a short sorted list, or counts it.
 fn insert(kept: &mut Vec<(f64, u64)>, value: f64, is_before: impl Fn(f64, f64) -> bool) {
     if kept.len() == KEPT && is_before(kept[KEPT - 1].0, value) {
         return;
@@ -128,10 +128,10 @@ fn insert(kept: &mut Vec<(f64, u64)>, value: f64, is_before: impl Fn(f64, f64) -
     }
 }
 
-/// How many digits a number has that are all nines, such as -999 or 99.9; `None` where others are among them.
+/// The number of digits of a number that consists only of nines, such as -999 or 99.9; `None` for others.
 fn nines(value: f64) -> Option<usize> {
     let text = value.abs().to_string();
-    // Numbers of 32 bits come with digits that nobody wrote.
+    // 32-bit floats have digits that nobody wrote.
     let text = if text.len() > 8 {
         (value as f32).abs().to_string()
     } else {
@@ -142,7 +142,7 @@ fn nines(value: f64) -> Option<usize> {
     (num >= 2 && digits().all(|byte| byte == b'9')).then_some(num)
 }
 
-/// The ends of what computers count to.
+/// The limits of integer types.
 fn is_limit(value: f64) -> bool {
     let limits = [
         f64::from(i16::MIN),

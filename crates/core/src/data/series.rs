@@ -1,4 +1,4 @@
-//! Items in their order: what they are ordered and grouped by, and which follow each other without a hole.
+//! Items in order: what they are ordered and grouped by, and which of them directly follow each other.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use super::time::{FORMS, instant};
 use super::uses::Uses;
 use crate::spec::data::{FilesSpec, WindowSpec};
 
-/// What is known of the order of all records, also of those that are left out of the splits.
+/// The order of all records, including those outside the splits.
 #[derive(Debug)]
 pub struct Series {
-    /// What each is ordered by; NaN where it lacks that.
+    /// The sort key of each; NaN if missing.
     pub keys: Option<Vec<f64>>,
     /// The group of each.
     pub groups: Option<Vec<i64>>,
@@ -36,9 +36,8 @@ impl Series {
             .map_or(0, |groups| groups[row as usize])
     }
 
-    /// The first row of each window, as its place in `rows`, which are brought into the order of files and
-    /// groups. No window reaches over the end of a file or group, or over a row that is not among `rows`:
-    /// what stands on its two sides does not follow each other.
+    /// The first row of each window, as its position in `rows`, which are sorted by file and group. No window crosses
+    /// the end of a file or group, or a row that is not in `rows`: the rows on its two sides are not consecutive.
     pub fn window_starts(
         &self,
         records: &Records,
@@ -64,7 +63,7 @@ impl Series {
         starts
     }
 
-    /// The place of each record among all, by file, group and order.
+    /// The position of each record among all, by file, group and order.
     pub fn places(&self, records: &Records) -> Vec<u32> {
         let mut order: Vec<u32> = (0..records.len() as u32).collect();
         let key = |row: u32| self.keys.as_ref().map_or(0.0, |keys| keys[row as usize]);
@@ -81,8 +80,8 @@ impl Series {
     }
 }
 
-/// What records are ordered by. Texts sort as texts, in which ten comes before two and April before January:
-/// so they must be numbers or dates.
+/// The sort keys of records. Text sorts alphabetically, with ten before two and April before January: so keys must be
+/// numbers or dates.
 fn keys(files: &FilesSpec, records: &Records, column: usize) -> Result<Vec<f64>, DataError> {
     let of = &records.columns()[column];
     let refuse = |what: String| {
@@ -95,26 +94,36 @@ fn keys(files: &FilesSpec, records: &Records, column: usize) -> Result<Vec<f64>,
         let error = match known {
             Some(odd) => DataError {
                 notes: odd.notes.clone(),
-                helps: odd.helps.iter().filter(|help| help.contains("date_format")).cloned().collect(),
+                helps: odd
+                    .helps
+                    .iter()
+                    .filter(|help| help.contains("date_format"))
+                    .cloned()
+                    .collect(),
                 ..error
             },
-            None => error.help(format!("write its values as numbers or as dates such as {FORMS}; of other dates, `date_format` says how they are written")),
+            None => error.help(format!(
+                "use numbers or dates such as {FORMS}; set `date_format` for other dates"
+            )),
         };
-        error
-            .help("or, where the items stand in their order, write `order = \"time\"` in place of `order_by`")
+        error.help(
+            "or, if the items are already in order, set `order = \"time\"` instead of `order_by`",
+        )
     };
     if of.len() != 1 {
         return Err(refuse(format!("an item has {} values there", of.len())));
     }
     let wrong = |text: &str| {
         let place = first_place(files, &of.name, &|value| value == Some(text));
-        let place = place.map_or(String::new(), |place| format!("{place} holds "));
-        refuse(format!("{place}`{text}`, which is no number and no date"))
+        let place = place.map_or(String::new(), |place| format!("{place} contains "));
+        refuse(format!(
+            "{place}`{text}`, which is neither a number nor a date"
+        ))
     };
     match &of.kind {
         ColumnKind::Categories { names } => {
             let instants: Vec<Option<f64>> = names.iter().map(|name| instant(name)).collect();
-            // The first in the order of the file, not of the names.
+            // The first in file order, not by name.
             let code = |row| records.category(row, column);
             let mut codes = (0..records.len()).filter_map(code);
             if instants.contains(&None)

@@ -1,36 +1,36 @@
-//! A sheet of pictures as one HTML page that needs nothing else: no script, no other file.
+//! A sheet of images as one self-contained HTML page, without scripts or other files.
 
 use std::fmt::Write as _;
 
 use image::codecs::png::PngEncoder;
 use image::{ExtendedColorType, ImageEncoder};
 
-/// The side, in pixels of the screen, that small pictures are brought to.
+/// The size in screen pixels that small images are enlarged to.
 const SIDE: usize = 144;
 
-/// A picture to be shown.
+/// An image to show.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
-    /// What stands below it.
+    /// The caption.
     pub caption: String,
-    /// Channels, height and width. One channel is shown as gray, three as colours; of others, the first alone.
+    /// Channels, height and width. One channel is shown as gray, three as colors; of others, only the first.
     pub shape: [usize; 3],
-    /// The channels, one behind the other.
+    /// The channels, one after the other.
     pub pixels: Vec<u8>,
-    /// A class for each pixel; -1 for one that does not count.
+    /// A class for each pixel; -1 for an ignored one.
     pub mask: Option<Vec<i32>>,
 }
 
-/// Pictures that belong together.
+/// Images that belong together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section {
-    /// What they are of.
+    /// The heading.
     pub heading: String,
     /// The pictures.
     pub pictures: Vec<Picture>,
 }
 
-/// The page. Masks stand beside their pictures, and over them when the page's box is ticked.
+/// The page. Masks are shown next to their images, and over them when the checkbox is on.
 pub fn sheet(title: &str, sections: &[Section]) -> String {
     let title = escaped(title);
     let pictures = || sections.iter().flat_map(|section| &section.pictures);
@@ -42,7 +42,7 @@ pub fn sheet(title: &str, sections: &[Section]) -> String {
     );
     if has_masks {
         page +=
-            "<p><label><input type=\"checkbox\" id=\"over\"> masks over the pictures</label></p>\n";
+            "<p><label><input type=\"checkbox\" id=\"over\"> overlay masks on images</label></p>\n";
         page += &legend(pictures());
     }
     for section in sections {
@@ -73,7 +73,7 @@ figcaption { margin-top: 0.25rem; overflow-wrap: anywhere; color: light-dark(#44
 .classes i { display: inline-block; width: 1em; height: 1em; margin-right: 0.35em; vertical-align: -0.15em; border: 1px solid light-dark(#0004, #fff4); }
 ";
 
-/// The colours of the classes that occur.
+/// The colors of the classes that occur.
 fn legend<'a>(pictures: impl Iterator<Item = &'a Picture>) -> String {
     let classes = pictures.flat_map(|picture| picture.mask.iter().flatten());
     let mut classes: Vec<i32> = classes.copied().collect();
@@ -89,7 +89,7 @@ fn legend<'a>(pictures: impl Iterator<Item = &'a Picture>) -> String {
                     "<span><i style=\"background:rgb({red} {green} {blue})\"></i>{class}</span>"
                 )
             }
-            _ => write!(html, "<span><i class=\"mask\"></i>does not count</span>"),
+            _ => write!(html, "<span><i class=\"mask\"></i>ignored</span>"),
         };
     }
     html + "</p>\n"
@@ -104,9 +104,9 @@ fn figure(picture: &Picture) -> String {
         && picture.mask.as_ref().is_none_or(|mask| mask.len() == len);
     let shown = is_whole.then(|| png(picture)).flatten();
     let Some(shown) = shown else {
-        return format!("<figure><figcaption>{caption}: no picture</figcaption></figure>\n");
+        return format!("<figure><figcaption>{caption}: no image</figcaption></figure>\n");
     };
-    // Whole pixels, so that all of them are as large.
+    // Whole pixels, so that all of them have the same size.
     let scale = (SIDE / height.max(width)).max(1);
     let image = |bytes: &[u8], class: &str| {
         format!(
@@ -148,7 +148,7 @@ fn figure(picture: &Picture) -> String {
     html
 }
 
-/// The picture as a PNG; `None` where its sizes do not fit.
+/// The image as a PNG; `None` if its sizes do not match.
 pub(super) fn png(picture: &Picture) -> Option<Vec<u8>> {
     let [channels, height, width] = picture.shape;
     let len = height * width;
@@ -172,7 +172,7 @@ fn encoded(pixels: &[u8], size: [usize; 2], colours: ExtendedColorType) -> Optio
     Some(bytes)
 }
 
-/// A colour for a class: eight that eyes tell apart, then others by golden steps around the wheel.
+/// A color for a class: eight that are easy to tell apart, then others by golden-ratio steps around the color wheel.
 fn colour(class: i32) -> [u8; 3] {
     const FIRST: [[u8; 3]; 9] = [
         [40, 40, 48],
@@ -189,7 +189,7 @@ fn colour(class: i32) -> [u8; 3] {
         return *colour;
     }
     let part = (u64::from(class as u32) * 0x9e37_79b9) as u32;
-    // Where on the wheel: one of six sectors, and how far in it.
+    // The position on the wheel: one of six sectors, and the position in it.
     let wheel = u64::from(part) * 6;
     let (sector, along) = (wheel >> 32, (wheel as u32 >> 24) as u8);
     match sector {
@@ -202,7 +202,7 @@ fn colour(class: i32) -> [u8; 3] {
     }
 }
 
-/// A PNG as an address that holds it.
+/// A PNG as a data URL.
 pub(super) fn data_url(png: &[u8]) -> String {
     format!("data:image/png;base64,{}", base64(png))
 }
@@ -284,7 +284,7 @@ mod tests {
         assert!(page.contains("<h2>train &amp; more</h2>"));
         assert_eq!(page.matches("<figure>").count(), 7);
         assert_eq!(page.matches("data:image/png;base64,iVBORw0KGgo").count(), 6);
-        assert_eq!(page.matches(": no picture").count(), 3);
+        assert_eq!(page.matches(": no image").count(), 3);
         assert!(page.contains("(the first of 5 channels)"));
         assert!(page.contains("<h1>&lt;digits&gt;</h1>"));
         assert!(page.contains("train, &lt;cat&gt; &amp; &quot;dog&quot;"));

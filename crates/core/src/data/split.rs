@@ -1,5 +1,4 @@
-//! Which item goes into which split: disjoint, seeded; stratified, grouped, in order or in folds where
-//! asked.
+//! Assignment of items to splits: disjoint, seeded; on request stratified, grouped, in order or in folds.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +17,7 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// The sizes for `num` items: fractions are rounded, and the train split takes what is left.
+    /// The sizes for `num` items: fractions are rounded, and the train split gets the rest.
     pub fn new(num: usize, split: &SplitSpec) -> Self {
         let share = |fraction: f64| (num as f64 * fraction).round() as usize;
         if let Some(folds) = split.folds {
@@ -42,7 +41,7 @@ impl Sizes {
     }
 }
 
-/// Items of each split: ascending, or in their order where they have one.
+/// Items of each split: ascending, or in their order if they have one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assigned {
     /// The train split.
@@ -53,14 +52,14 @@ pub struct Assigned {
     pub test: Vec<u32>,
 }
 
-/// What is known of items when they are assigned, each by the item's place.
+/// What is known about items when they are assigned, by item position.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Known<'a> {
     /// The class of each, for stratified splits.
     pub classes: Option<&'a [i32]>,
-    /// What is kept together.
+    /// The groups that are kept together.
     pub groups: Option<&'a [i64]>,
-    /// What they are ordered by; equal ones stay in their order.
+    /// The sort keys; equal ones stay in their order.
     pub keys: Option<&'a [f64]>,
 }
 
@@ -73,7 +72,7 @@ pub fn assign(num_items: usize, known: Known<'_>, split: &SplitSpec) -> Assigned
     }
 }
 
-/// The places of items in their order.
+/// The positions of items in their order.
 pub fn ordered(num_items: usize, keys: Option<&[f64]>) -> Vec<u32> {
     let mut order: Vec<u32> = (0..num_items as u32).collect();
     if let Some(keys) = keys {
@@ -83,7 +82,7 @@ pub fn ordered(num_items: usize, keys: Option<&[f64]>) -> Vec<u32> {
 }
 
 fn in_order(num_items: usize, keys: Option<&[f64]>, split: &SplitSpec) -> Assigned {
-    // Folds in order are refused: most would be trained on what comes behind them.
+    // Ordered folds are refused: most would be trained on later items than the ones they are evaluated on.
     let sizes = Sizes::new(num_items, split);
     let mut train = ordered(num_items, keys);
     let test = train.split_off(num_items - sizes.test);
@@ -141,7 +140,7 @@ fn at_random(num_items: usize, classes: Option<&[i32]>, split: &SplitSpec) -> As
     Assigned { train, valid, test }
 }
 
-/// Leaves the last items of each class to the train split: others give in its place, those with the most left
+/// Leaves the last items of each class in the train split: other classes give items instead, those with the most left
 /// first.
 fn leave(keep: usize, shares: &mut [usize], available: &[usize]) {
     let left = |shares: &[usize], at: usize| available[at] - shares[at];
@@ -161,9 +160,9 @@ fn leave(keep: usize, shares: &mut [usize], available: &[usize]) {
     }
 }
 
-/// Whole groups go to the test split, then to the valid split, as long as each comes nearer to its share: in a
-/// drawn order, or in time those first whose last item comes last. Then nothing is trained on that comes
-/// behind all that is held out. Folds take the largest groups first, each into the fold with the fewest items.
+/// Whole groups go to the test split, then to the valid split, as long as each brings the split closer to its fraction:
+/// in random order, or in time order with the groups whose last item is latest first. So nothing in the train split is
+/// later than everything held out. Folds take the largest groups first, each into the fold with the fewest items.
 fn by_groups(groups: &[i64], keys: Option<&[f64]>, split: &SplitSpec) -> Assigned {
     let mut members: Vec<(i64, Vec<u32>)> = Vec::new();
     let mut order = ordered(groups.len(), keys);
@@ -199,7 +198,7 @@ fn by_groups(groups: &[i64], keys: Option<&[f64]>, split: &SplitSpec) -> Assigne
         while let Some(next) = waiting.last() {
             let after = taken.len() + next.len();
             let is_nearer = after.abs_diff(num) < taken.len().abs_diff(num);
-            // One group has to be left to train on.
+            // One group must be left to train on.
             if !is_nearer || waiting.len() == 1 {
                 break;
             }

@@ -1,11 +1,11 @@
-//! Checksums of a cached file, one for each MiB: CRC-32C, which notices every flipped bit and goes at the speed of memory.
+//! Checksums of a cached file, one per MiB: CRC-32C, which detects every flipped bit and runs at memory speed.
 
 use rayon::prelude::*;
 
-/// Bytes that one sum is of.
+/// Bytes per sum.
 const BLOCK: usize = 1 << 20;
 
-/// The sums of what is written, as it is written.
+/// The sums of data as it is written.
 #[derive(Clone, Debug, Default)]
 pub struct Sums {
     done: Vec<u32>,
@@ -14,7 +14,7 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// Takes in the bytes that follow.
+    /// Includes the following bytes.
     pub fn add(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let (now, later) = bytes.split_at((BLOCK - self.filled).min(bytes.len()));
@@ -37,7 +37,7 @@ impl Sums {
     }
 }
 
-/// Where the first block begins that has another sum, if there is one. Blocks are read on all threads.
+/// The start of the first block whose sum differs, if any. Blocks are read on all threads.
 pub fn first_damage(bytes: &[u8], sums: &[u32]) -> Option<usize> {
     if bytes.len().div_ceil(BLOCK) != sums.len() {
         return Some(0);

@@ -1,4 +1,4 @@
-//! Columns whose values are numbers and most likely not amounts: what stands for missing values, and row numbers.
+//! Columns of numbers that are probably not quantities: markers of missing values, and row numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +10,10 @@ use crate::diagnostic::counted;
 use crate::spec::data::{FilesSpec, Format};
 use crate::spec::document::Value;
 
-/// Columns that are named in one message.
+/// Columns that are listed in one message.
 const NAMED: usize = 6;
 
-/// Numbers that most likely stand for missing values, a warning for each.
+/// Numbers that probably mean missing, one warning each.
 pub fn sentinels(files: &FilesSpec, records: &Records, used: &[usize]) -> Vec<DataError> {
     let mut found: BTreeMap<String, Vec<(usize, Sentinel)>> = BTreeMap::new();
     for (at, sentinel) in all(files, records, used) {
@@ -32,7 +32,7 @@ pub fn sentinels(files: &FilesSpec, records: &Records, used: &[usize]) -> Vec<Da
         let rest = first.rest.map(short);
         let message = match columns.as_slice() {
             [_] => format!(
-                "`{name}` holds {value} {times}, and its other values are from {} to {}: it most likely stands for a missing value",
+                "`{name}` contains {value} {times}, while its other values are from {} to {}: it probably means missing",
                 rest[0], rest[1]
             ),
             _ => {
@@ -42,7 +42,7 @@ pub fn sentinels(files: &FilesSpec, records: &Records, used: &[usize]) -> Vec<Da
                     more => format!(" and {more} more"),
                 };
                 format!(
-                    "{} hold {value}, which most likely stands for a missing value: {}{more}; the other values of `{name}` are from {} to {}",
+                    "{} contain {value}, which probably means missing: {}{more}; the other values of `{name}` are from {} to {}",
                     counted(columns.len(), "column"), names.join(", "), rest[0], rest[1]
                 )
             }
@@ -53,7 +53,7 @@ pub fn sentinels(files: &FilesSpec, records: &Records, used: &[usize]) -> Vec<Da
     warnings.collect()
 }
 
-/// The columns with numbers that most likely stand for missing values, and that nothing is said about.
+/// The columns with numbers that probably mean missing, without a setting about them.
 pub fn all(files: &FilesSpec, records: &Records, used: &[usize]) -> Vec<(usize, Sentinel)> {
     let mut used = used.to_vec();
     used.sort_unstable();
@@ -70,7 +70,7 @@ pub fn all(files: &FilesSpec, records: &Records, used: &[usize]) -> Vec<(usize, 
         let ends = records.header.ends.get(at);
         let found = ends.map(|ends| ends.sentinels()).unwrap_or_default();
         let column = &records.columns()[at];
-        // Behind the end of a list stands -1, and in a mask it is what does not count.
+        // -1 follows the end of a list, and marks ignored pixels in a mask.
         let is_padded = column.kind == ColumnKind::Whole && column.len() > 1;
         let found = found
             .into_iter()
@@ -80,33 +80,33 @@ pub fn all(files: &FilesSpec, records: &Records, used: &[usize]) -> Vec<(usize, 
     found.collect()
 }
 
-/// The keys that make a number a missing value.
+/// The keys that treat a number as missing.
 fn how(files: &FilesSpec, name: &str, mark: &str, are_several: bool) -> String {
-    let missing = "and what becomes of missing values, such as `missing = \"drop\"`";
+    let missing = "and how to handle missing values, such as `missing = \"drop\"`";
     let of_column = format!("`[[data.columns]]` with `name = {}` and", quoted(name));
     match &files.format {
         Format::Csv { missing_values, .. } if are_several => {
-            // Those that are known stay known: the key replaces them.
+            // Known markers stay known: the key replaces them.
             let mut all: Vec<_> = missing_values.iter().map(|text| quoted(text)).collect();
             all.push(mark.to_owned());
             format!(
-                "write `missing_values = [{}]` under `[data]`, {missing}; where it is a number, {of_column} `missing_values = []` says so",
+                "set `missing_values = [{}]` under `[data]`, {missing}; if it is a number, set {of_column} `missing_values = []`",
                 all.join(", ")
             )
         }
         Format::Npy { .. } | Format::Idx { .. } => format!(
-            "write `missing_values = [{mark}]` under `[data]`, {missing}; if it is a number, `missing_values = []` says so"
+            "set `missing_values = [{mark}]` under `[data]`, {missing}; if it is a number, set `missing_values = []`"
         ),
         _ if are_several => format!(
-            "write `missing_values = [{mark}]` under `[data]`, {missing}; if it is a number, `missing_values = []` says so"
+            "set `missing_values = [{mark}]` under `[data]`, {missing}; if it is a number, set `missing_values = []`"
         ),
         _ => format!(
-            "write {of_column} `missing_values = [{mark}]`, {missing}; if it is a number, `missing_values = []` there says so"
+            "set {of_column} `missing_values = [{mark}]`, {missing}; if it is a number, set `missing_values = []` there"
         ),
     }
 }
 
-/// Features that number the rows, unless the experiment names them.
+/// Features that number the rows, unless the experiment lists them.
 pub fn row_numbers(files: &FilesSpec, records: &Records, features: &[usize]) -> Vec<DataError> {
     if files.roles.features.is_some() {
         return Vec::new();
@@ -120,22 +120,22 @@ pub fn row_numbers(files: &FilesSpec, records: &Records, features: &[usize]) -> 
         let [first, last] = distinct_whole(records, *at)?;
         let name = &column.name;
         let is_counting = last - first + 1.0 == records.len() as f64;
-        // Without names of columns, the first is any.
+        // Without column names, the first column is arbitrary.
         if !is_counting && name == "column_1" {
             return None;
         }
-        let message = if is_counting { format!("`{name}` numbers the rows from {first} to {last}, and is a feature") } else { format!("`{name}` is another whole number in each row, as what only names rows, and is a feature") };
+        let message = if is_counting { format!("the feature `{name}` numbers the rows from {first} to {last}") } else { format!("the feature `{name}` is a different integer in each row, like an identifier") };
         Some(
             DataError::new(message)
                 .key("data.path")
-                .note("it says nothing of new items, and in a file that is sorted by the target it gives the target away")
-                .help(format!("write `ignore = [{}]`; or, if it is meant, name it with the others in `features`", quoted(name))),
+                .note("it carries no information about new items, and in a file sorted by target it leaks the target")
+                .help(format!("set `ignore = [{}]`; to keep it, list it with the others in `features`", quoted(name))),
         )
     });
     numbered.collect()
 }
 
-/// Whether a column by its name and values numbers the rows, in any order.
+/// Whether a column numbers the rows, judged by its name and values, in any order.
 pub fn numbers_rows(records: &Records, column: usize) -> bool {
     let of = &records.columns()[column];
     let is_number = matches!(of.kind, ColumnKind::Doubles | ColumnKind::Whole);
@@ -146,7 +146,7 @@ pub fn numbers_rows(records: &Records, column: usize) -> bool {
             .is_some_and(|[first, last]| last - first + 1.0 == records.len() as f64)
 }
 
-/// Whether a column's name is one that programs and people give to row numbers.
+/// Whether a column's name is a usual name for row numbers.
 pub fn names_rows(name: &str) -> bool {
     const NAMES: [&str; 9] = [
         "id",
@@ -163,7 +163,7 @@ pub fn names_rows(name: &str) -> bool {
     NAMES.contains(&name.as_str()) || name.ends_with("_id") || name.starts_with("unnamed: 0")
 }
 
-/// The least and the largest value of a column, if all are whole and no two are the same.
+/// The least and the largest value of a column, if all are distinct integers.
 fn distinct_whole(records: &Records, column: usize) -> Option<[f64; 2]> {
     const FEWEST: usize = 5;
     if records.len() < FEWEST {

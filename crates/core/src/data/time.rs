@@ -1,4 +1,4 @@
-//! What items can be ordered by: numbers, and dates and times in ISO 8601.
+//! Sort keys of items: numbers, and dates and times in ISO 8601.
 
 use crate::spec::data::days_of;
 
@@ -7,10 +7,10 @@ const DAY: f64 = 86_400.0;
 
 /// The forms of a date, as messages show them.
 pub const FORMS: &str =
-    "`2024-01-31`, `2024-01` or `2024-01-31 12:30`, with seconds and a zone if need be";
+    "`2024-01-31`, `2024-01` or `2024-01-31 12:30`, optionally with seconds and a time zone";
 
-/// The place of a text in an order: a number itself, a date or time in seconds since 1970. What states no zone
-/// is taken as it is.
+/// The sort key of a text: a number itself, a date or time in seconds since 1970. Times without a zone are used as they
+/// are.
 pub fn instant(text: &str) -> Option<f64> {
     let text = text.trim();
     if let Ok(number) = text.parse::<f64>() {
@@ -38,7 +38,7 @@ pub fn instant(text: &str) -> Option<f64> {
     }
 }
 
-/// Seconds of `12:30`, `12:30:01.5` or `12:30+02:00` since midnight at zone 0.
+/// Seconds of `12:30`, `12:30:01.5` or `12:30+02:00` since midnight UTC.
 fn time(text: &str) -> Option<f64> {
     let (clock, zone) = match text.find(['Z', 'z', '+', '-']) {
         Some(at) => (text[..at].trim_end(), &text[at..]),
@@ -53,7 +53,7 @@ fn time(text: &str) -> Option<f64> {
             let whole = text.split(['.', ',']).next()?;
             digits(whole, 2)?;
             let second: f64 = text.replace(',', ".").parse().ok()?;
-            // Some minutes have a 61st.
+            // Some minutes have a 61st second.
             (second < 61.0).then_some(second)?
         }
     };
@@ -64,7 +64,7 @@ fn time(text: &str) -> Option<f64> {
     Some(seconds - zone_offset(zone)?)
 }
 
-/// Seconds that a zone is before zone 0: `Z`, `+02:00`, `+0200`, `+02`.
+/// Seconds that a zone is ahead of UTC: `Z`, `+02:00`, `+0200`, `+02`.
 fn zone_offset(text: &str) -> Option<f64> {
     let (sign, rest) = match text.chars().next() {
         None => return Some(0.0),
@@ -81,7 +81,7 @@ fn zone_offset(text: &str) -> Option<f64> {
     Some(sign * f64::from(digits(hours, 2)? * 3600 + minutes * 60))
 }
 
-/// A number of exactly so many digits.
+/// A number with exactly this many digits.
 fn digits(text: &str, num: usize) -> Option<i32> {
     let is_right = text.len() == num && text.bytes().all(|byte| byte.is_ascii_digit());
     is_right.then(|| text.parse().ok()).flatten()

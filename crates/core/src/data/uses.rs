@@ -1,4 +1,4 @@
-//! What each column of files is for, by the names in the experiment file.
+//! The role of each column of files, by the names in the experiment file.
 
 use super::DataError;
 use super::records::{Column, ColumnKind, NearlyNumbers, Records};
@@ -6,33 +6,33 @@ use crate::diagnostic::nearest;
 use crate::spec::data::{ColumnSpec, Encode, FilesSpec, Format, Missing, RolesSpec, SplitSpec};
 use crate::spec::document::Value;
 
-/// Columns by what they are for, as numbers of columns.
+/// Columns by role, as column indices.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Uses {
-    /// What a network is given.
+    /// The inputs.
     pub features: Vec<usize>,
-    /// What it is to give.
+    /// The targets.
     pub targets: Vec<usize>,
-    /// What items are ordered by.
+    /// The sort key.
     pub order_by: Option<usize>,
-    /// Whose values are kept together.
+    /// The group.
     pub group_by: Option<usize>,
 }
 
 impl RolesSpec {
-    /// What the file says of a column.
+    /// The settings of a column.
     pub fn of(&self, name: &str) -> Option<&ColumnSpec> {
         self.columns.iter().find(|column| column.name == name)
     }
 
-    /// What becomes of a column's missing values.
+    /// How a column's missing values are handled.
     pub fn missing_of(&self, name: &str) -> Missing {
         let said = self.of(name).and_then(|said| said.missing);
         said.unwrap_or(self.missing)
     }
 }
 
-/// The columns of the first names found, for the columns of targets that formats name themselves.
+/// The columns with the first names found, for formats that name the target columns themselves.
 const TARGETS: [&str; 3] = ["target", "class", "mask"];
 
 impl Uses {
@@ -59,7 +59,7 @@ impl Uses {
                 let message = format!("`[[data.columns]]` names `{}` twice", column.name);
                 return Err(DataError::new(message)
                     .key(format!("data.columns[{at}].name"))
-                    .help("put all that is said of a column into one table"));
+                    .help("put all settings of a column into one table"));
             }
         }
         let named = matches!(
@@ -86,7 +86,7 @@ impl Uses {
         let features = match &roles.features {
             Some(names) => all(names, "data.features")?,
             None => {
-                // What a series was is what its next value is foretold from.
+                // Earlier values of a series are used to predict its next value.
                 let is_target = |at: &usize| targets.contains(at) && roles.window.is_none();
                 let apart = |at: &usize| {
                     ignored.contains(at) || order_by == Some(*at) || group_by == Some(*at)
@@ -108,8 +108,8 @@ impl Uses {
         Ok(uses)
     }
 
-    /// Refuses columns that are to be used and not to be used. What items are ordered or grouped by is no
-    /// feature, so `ignore` says nothing else of it.
+    /// Refuses columns that are both used and ignored. Sort and group columns are not features, so `ignore` has no
+    /// further effect on them.
     fn refuse_ignored(&self, ignored: &[usize], columns: &[Column]) -> Result<(), DataError> {
         let named = [
             (self.features.as_slice(), "features"),
@@ -117,25 +117,28 @@ impl Uses {
         ];
         for (all, key) in named {
             if let Some(at) = all.iter().find(|at| ignored.contains(at)) {
-                let message = format!("`{}` is in `ignore` and in `{key}`", columns[*at].name);
+                let message = format!("`{}` is both in `ignore` and in `{key}`", columns[*at].name);
                 return Err(DataError::new(message)
                     .key("data.ignore")
-                    .help("take it out of one of them"));
+                    .help("remove it from one of them"));
             }
         }
         if let (Some(at), [target]) = (self.group_by, &self.targets[..])
             && at == *target
         {
-            let message = format!("`{}` is the target and in `group_by`", columns[at].name);
+            let message = format!(
+                "`{}` is both the target and in `group_by`",
+                columns[at].name
+            );
             return Err(DataError::new(message)
                 .key("data.split.group_by")
-                .note("whole groups are held out: no class of the valid split would be learned")
-                .help("group by what items share besides their class, such as a patient, or remove `group_by`"));
+                .note("whole groups are held out, so no class of the valid split would be in the train split")
+                .help("group by something else that items share, such as a patient, or remove `group_by`"));
         }
         Ok(())
     }
 
-    /// Refuses what is said of a target and changes nothing.
+    /// Refuses settings of a target that have no effect.
     fn refuse_without_effect(
         &self,
         roles: &RolesSpec,
@@ -156,7 +159,7 @@ impl Uses {
                 }
                 ColumnSpec { scale: Some(_), .. } => (
                     "scale",
-                    "remove it, and write `target_scale` under `[data]`, which scales targets that are numbers",
+                    "remove it, and set `target_scale` under `[data]`, which scales numeric targets",
                 ),
                 ColumnSpec { clip: Some(_), .. } => ("clip", "remove it: targets are not clipped"),
                 ColumnSpec {
@@ -164,11 +167,11 @@ impl Uses {
                     ..
                 } => (
                     "encode",
-                    "remove it: a class is its place in the list of classes",
+                    "remove it: a class is encoded by its index in the list of classes",
                 ),
                 _ => continue,
             };
-            let message = format!("`{key}` is written for the target `{}`", said.name);
+            let message = format!("`{key}` has no effect on the target `{}`", said.name);
             return Err(DataError::new(message)
                 .key(format!("data.columns[{at}].{key}"))
                 .help(help));
@@ -176,10 +179,10 @@ impl Uses {
         Ok(())
     }
 
-    /// Refuses what cannot be put together.
+    /// Refuses columns that cannot be combined.
     fn fit(&self, files: &FilesSpec, records: &Records) -> Result<(), DataError> {
         let (roles, columns) = (&files.roles, records.columns());
-        // What most likely made a column of texts comes first.
+        // The probable reason why a column is text comes first.
         let nearly = |at: usize| {
             let found = records.header.nearly_numbers.iter();
             found
@@ -193,7 +196,7 @@ impl Uses {
                 .collect();
             names.join(", ")
         };
-        // What is learned from values that nobody meant is not worth a run.
+        // Training on wrong values is not worth a run.
         let mut is_used = |name: &str| self.used().any(|at| columns[at].name == name);
         let mut oddities = records.header.oddities.iter();
         if let Some(odd) = oddities.find(|odd| odd.is_refused && odd.is_about(&mut is_used)) {
@@ -201,20 +204,20 @@ impl Uses {
         }
         let odd = |at: usize| records.header.oddity_of(&columns[at].name);
         if self.features.is_empty() {
-            return Err(DataError::new("no column is left to give the network")
+            return Err(DataError::new("no column is left for the input")
                 .key("data.features")
                 .note(format!(
                     "the columns are {}",
                     names(&(0..columns.len()).collect::<Vec<_>>())
                 ))
-                .help("name some in `features`, or fewer in `ignore`"));
+                .help("list some in `features`, or fewer in `ignore`"));
         }
         let both = self.features.iter().find(|at| self.targets.contains(at));
         if let (Some(at), None) = (both, &roles.window) {
-            let message = format!("`{}` is a feature and a target", columns[*at].name);
+            let message = format!("`{}` is both a feature and a target", columns[*at].name);
             return Err(DataError::new(message)
                 .key("data.features")
-                .help("take it out of `features`: the network would only have to copy it"));
+                .help("remove it from `features`: the network would only have to copy it"));
         }
         let twice = |all: &[usize]| {
             let mut seen = Vec::new();
@@ -226,7 +229,7 @@ impl Uses {
         };
         for (all, key) in [(&self.features, "features"), (&self.targets, "target")] {
             if let Some(at) = twice(all) {
-                let message = format!("`{key}` names `{}` twice", columns[at].name);
+                let message = format!("`{key}` lists `{}` twice", columns[at].name);
                 return Err(DataError::new(message)
                     .key(format!("data.{key}"))
                     .help("remove one of them"));
@@ -244,23 +247,23 @@ impl Uses {
                 return Err(odd.error().key("data.features"));
             }
             if let Some(nearly) = nearly(*at) {
-                let note = "so it is taken for texts, which cannot be put beside other features";
+                let note = "so it is read as text, which cannot be combined with other features";
                 return Err(nearly.error(files).key("data.features").note(note));
             }
             return Err(DataError::new(format!(
-                "column `{name}` holds texts, which cannot be put beside other features"
+                "column `{name}` contains text, which cannot be combined with other features"
             ))
             .key("data.features")
             .note(format!("the features are {}", names(&self.features)))
             .help(format!(
-                "write `features = \"{name}\"` to learn from it alone, or `ignore = \"{name}\"`"
+                "set `features = \"{name}\"` to use only this column, or `ignore = \"{name}\"`"
             )));
         }
         if let Some(at) = texts.first()
             && roles.window.is_some()
         {
             return Err(DataError::new(format!(
-                "windows are of numbers, and `{}` holds texts",
+                "windows need numbers, but `{}` contains text",
                 columns[*at].name
             ))
             .key("data.window")
@@ -272,11 +275,11 @@ impl Uses {
             .find(|at| columns[**at].shape.len() > 1);
         if let (Some(at), true) = (large, self.features.len() > 1 || roles.window.is_some()) {
             return Err(DataError::new(format!(
-                "column `{}` has items of shape {:?}, which cannot be put beside other features or rows",
+                "column `{}` has items of shape {:?}, which cannot be combined with other features or rows",
                 columns[*at].name, columns[*at].shape
             ))
             .key("data.features")
-            .help("name it alone in `features`, and its classes or values in `target`"));
+            .help("list only this column in `features`, and its classes or values in `target`"));
         }
         if let Some(text) = self
             .targets
@@ -288,13 +291,13 @@ impl Uses {
                 return Err(odd.error().key("data.target"));
             }
             if let Some(nearly) = nearly(*text) {
-                let note = "so it is taken for texts, which cannot be a target";
+                let note = "so it is read as text, which cannot be a target";
                 return Err(nearly.error(files).key("data.target").note(note));
             }
-            return Err(DataError::new(format!("the target `{name}` holds texts"))
+            return Err(DataError::new(format!("the target `{name}` contains text"))
                 .key("data.target")
                 .help(format!(
-                    "for classes write `[[data.columns]]` with `name = \"{name}\"` and `type = \"category\"`"
+                    "for classes, add `[[data.columns]]` with `name = \"{name}\"` and `type = \"category\"`"
                 )));
         }
         Ok(())
@@ -307,32 +310,32 @@ impl Uses {
 }
 
 impl NearlyNumbers {
-    /// The column as an error, or as what a warning says, with what to do.
+    /// The column as an error, or as the text of a warning, with a remedy.
     pub fn error(&self, files: &FilesSpec) -> DataError {
         let error = DataError::new(self.show()).key("data.path");
         let error = match &files.format {
             Format::Csv { missing_values, .. } => {
-                // Those that are known stay known: the key replaces them.
+                // Known markers stay known: the key replaces them.
                 let all = missing_values.iter().chain([&self.text]);
                 let all: Vec<_> = all.map(|text| Value::Str(text.clone()).to_toml()).collect();
                 error.help(format!(
-                    "mend it; or, where it stands for a missing value, write `missing_values = [{}]` and what becomes of missing values, such as `missing = \"drop\"`",
+                    "fix it; if it means missing, set `missing_values = [{}]` and how to handle missing values, such as `missing = \"drop\"`",
                     all.join(", ")
                 ))
             }
             _ => error.help(format!(
-                "mend it; or, where it stands for a missing value, write `missing_values = [{}]` and what becomes of missing values, such as `missing = \"drop\"`",
+                "fix it; if it means missing, set `missing_values = [{}]` and how to handle missing values, such as `missing = \"drop\"`",
                 Value::Str(self.text.clone()).to_toml()
             )),
         };
         error.help(format!(
-            "or say what the column is, with `[[data.columns]]`, `name = {}` and `type`: with \"number\" such rows are refused, or left out with `on_bad_item = \"skip\"`; \"category\" keeps it as it is",
+            "or set the column's kind with `[[data.columns]]`, `name = {}` and `type`: with \"number\", such rows are refused, or skipped with `on_bad_item = \"skip\"`; \"category\" keeps the values as they are",
             Value::Str(self.column.clone()).to_toml()
         ))
     }
 }
 
-/// A name that no column has.
+/// A name without a column.
 pub fn unknown(name: &str, key: &str, columns: &[&str], files: &FilesSpec) -> DataError {
     const SHOWN: usize = 12;
     let error = DataError::new(format!("the data has no column `{name}`")).key(key);
@@ -351,13 +354,13 @@ pub fn unknown(name: &str, key: &str, columns: &[&str], files: &FilesSpec) -> Da
     let looks_like_values = columns.iter().any(|name| name.parse::<f64>().is_ok());
     if matches!(files.format, Format::Csv { header: true, .. }) && looks_like_values {
         return error
-            .note("the first row of the file looks like values, not like names")
+            .note("the first row of the file looks like values rather than names")
             .help(
-                "write `header = false` if it is: the columns are then `column_1`, `column_2`, …",
+                "set `header = false` if it is data: the columns are then `column_1`, `column_2`, …",
             );
     }
     match nearest(name, columns.iter().copied()) {
         Some(near) => error.help(format!("did you mean `{near}`?")),
-        None => error.help("write the name of a column; `runner data` shows them all"),
+        None => error.help("use the name of a column; `runner data` shows all of them"),
     }
 }

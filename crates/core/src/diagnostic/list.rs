@@ -2,19 +2,19 @@
 
 use super::{Diagnostic, Severity, Sources, Span, grouped};
 
-/// No more messages of one rule are kept than this: nobody reads more, and thousands of equal mistakes have one cause.
+/// At most this many messages of one rule are kept: thousands of equal mistakes have one cause.
 const MAX_ALIKE: usize = 20;
 
-/// No more messages than this are shown in all.
+/// At most this many messages are shown in total.
 const MAX_SHOWN: usize = 200;
 
-/// Diagnostics in the order in which they were found, each once.
+/// Diagnostics in the order in which they were found, without duplicates.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics(pub Vec<Diagnostic>);
 
 impl Diagnostics {
-    /// Adds a diagnostic unless the same message already stands at the same place. Of one rule the first ones are
-    /// kept and the others counted, so that neither time nor output grows with the number of equal mistakes.
+    /// Adds a diagnostic unless the same message already exists for the same place. The first ones of each rule are
+    /// kept and the others only counted, so that neither time nor output grows with the number of equal mistakes.
     pub fn push(&mut self, mut diagnostic: Diagnostic) {
         let alike = self
             .0
@@ -37,7 +37,7 @@ impl Diagnostics {
         }
     }
 
-    /// How many were found, those that were left out included.
+    /// How many were found, including the omitted ones.
     pub fn num_found(&self) -> usize {
         self.0.iter().map(|d| 1 + d.left_out.len()).sum()
     }
@@ -57,7 +57,7 @@ impl Diagnostics {
     pub fn render(&self, sources: &Sources, color: bool) -> String {
         let mut sorted: Vec<_> = self.0.iter().collect();
         sorted.sort_by_key(|d| d.span.map_or((1, Span::default()), |span| (0, span)));
-        // What stops the experiment comes first where not all is shown.
+        // If not everything is shown, errors come first.
         let num_hidden = sorted.len().saturating_sub(MAX_SHOWN);
         if num_hidden > 0 {
             sorted.sort_by_key(|d| d.severity);

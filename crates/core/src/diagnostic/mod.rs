@@ -1,7 +1,7 @@
 //! Located messages to the user: what is wrong, where, why, and what to do about it.
 //!
-//! Knows texts and byte ranges, and nothing of what the texts mean. Rendering is deterministic, so
-//! that every message can be pinned by a snapshot.
+//! Knows texts and byte ranges, but not what the texts mean. Rendering is deterministic, so that snapshots can pin
+//! every message.
 
 mod count;
 mod list;
@@ -26,7 +26,7 @@ pub use reason::Reason;
 pub enum Severity {
     /// The experiment is refused.
     Error,
-    /// The experiment runs, and the user should know.
+    /// The experiment runs, but the user should know about it.
     Warning,
 }
 
@@ -39,9 +39,9 @@ pub struct Diagnostic {
     pub code: &'static str,
     /// What is wrong, as a lowercase phrase.
     pub message: String,
-    /// Where; `None` for what has no place in a text.
+    /// Where; `None` if it has no place in a text.
     pub span: Option<Span>,
-    /// What the marked text is, shown beside the mark.
+    /// A label for the marked text, shown next to the mark.
     pub label: String,
     /// Other places that belong to the message.
     pub related: Vec<(Span, String)>,
@@ -49,7 +49,7 @@ pub struct Diagnostic {
     pub notes: Vec<String>,
     /// What to do about it.
     pub helps: Vec<String>,
-    /// Messages of the same rule that were left out after this one, by their hashes: so each counts once.
+    /// Hashes of messages of the same rule that were omitted after this one, so that each counts once.
     pub left_out: BTreeSet<u64>,
 }
 
@@ -69,7 +69,7 @@ impl Diagnostic {
         }
     }
 
-    /// Whether another one says the same of the same place.
+    /// Whether another message says the same about the same place.
     fn is_same(&self, other: &Self) -> bool {
         self.span == other.span && self.code == other.code && self.message == other.message
     }
@@ -80,7 +80,7 @@ impl Diagnostic {
         hasher.finish()
     }
 
-    /// What is said about the messages that were left out after this one.
+    /// The note about the messages that were omitted after this one.
     fn rest(&self) -> Option<String> {
         let num = self.left_out.len();
         (num > 0).then(|| format!("and {} more like this", grouped(num as u64)))
@@ -100,7 +100,7 @@ impl Diagnostic {
         self
     }
 
-    /// Says what the marked text is.
+    /// Labels the marked text.
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
         self

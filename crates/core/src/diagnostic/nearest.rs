@@ -1,12 +1,12 @@
 //! Which word a person most likely meant.
 
-/// The candidate that a person most likely misspelled as `word`, if exactly one is close enough to offer.
+/// The candidate that is most likely misspelled as `word`, if exactly one is close enough.
 ///
-/// A wrong suggestion is worse than none. So only slips of the fingers count: other capitals or separators, or about
-/// one letter in five. Words with other digits, or with a part that is another word (`in_features` and
-/// `out_features`), mean something else. What other tools call a thing is known to `spec::remedy`.
+/// A wrong suggestion is worse than none, so only typing errors count: different case or separators, or about one
+/// letter in five. Words with different digits, or with a part that is another word (`in_features` and `out_features`),
+/// mean something else. `spec::remedy` knows the terms of other tools.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    /// Longer words are not names, and comparing them takes time.
+    /// Longer words are not names, and comparing them is slow.
     const MAX_LEN: usize = 200;
     if word.len() > MAX_LEN {
         return None;
@@ -27,13 +27,13 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     best.filter(|_| !is_tied).map(|(_, candidate)| candidate)
 }
 
-/// A word in small letters without what separates its parts.
+/// A word in lower case without separators.
 fn plain_word(word: &str) -> String {
     let letters = word.chars().filter(|c| !"_- ".contains(*c));
     letters.flat_map(char::to_lowercase).collect()
 }
 
-/// How many slips make a word of a candidate; `None` where it is another word.
+/// How many typing errors turn a candidate into the word; `None` if it is another word.
 fn slips(word: &str, plain: &str, candidate: &str) -> Option<usize> {
     let theirs = plain_word(candidate);
     if plain == theirs && !plain.is_empty() {

@@ -11,7 +11,7 @@ pub struct Span {
     pub start: u32,
     /// One past the last byte.
     pub end: u32,
-    /// Where a reference stands that brought the text elsewhere: what is wrong may be wrong only there.
+    /// The reference that inserted the text here, if any: the text may be wrong only in this place.
     pub via: Option<Use>,
 }
 
@@ -27,7 +27,7 @@ pub struct Use {
 }
 
 impl Span {
-    /// The same place, reached by a reference that stands at `reference`.
+    /// The same place, reached through the reference at `reference`.
     pub fn used_at(self, reference: Span) -> Self {
         let Span {
             source, start, end, ..
@@ -36,7 +36,7 @@ impl Span {
         Self { via, ..self }
     }
 
-    /// Where the reference stands that brought the text elsewhere.
+    /// The reference that inserted the text here, if any.
     pub fn use_span(self) -> Option<Span> {
         let Use { source, start, end } = self.via?;
         Some(Span {
@@ -55,11 +55,11 @@ pub struct Source {
     pub name: String,
     /// The whole text.
     pub text: String,
-    /// The text that asked for this one with `extends`.
+    /// The text that includes this one with `extends`.
     pub extended_by: Option<u16>,
-    /// What its relative paths are relative to, seen from the folder of the first text.
+    /// The folder that its relative paths start from, relative to the folder of the first text.
     pub folder: PathBuf,
-    /// Tables that take nothing over from the ones below them in other files, with those.
+    /// Tables that inherit nothing from the tables below them in other files, together with those.
     pub restarts: Vec<(Span, Span)>,
 }
 
@@ -86,7 +86,7 @@ impl Sources {
         source.map_or("", |source| &source.text[range(span, &source.text)])
     }
 
-    /// A place as `file:line`, or the name alone for what is no file.
+    /// A place as `file:line`, or only the name for a source that is not a file.
     pub fn line(&self, span: Span) -> String {
         let Some(source) = self.0.get(span.source as usize) else {
             return String::new();
@@ -99,17 +99,17 @@ impl Sources {
         }
     }
 
-    /// What is to be known of a table that starts anew.
+    /// The note about a table that inherits nothing.
     pub(super) fn restart(&self, table: Span) -> Option<String> {
         let source = self.0.get(table.source as usize)?;
         let (_, below) = source.restarts.iter().find(|(anew, _)| *anew == table)?;
         let below = self.line(*below);
         Some(format!(
-            "the table at {below} has another `type`, so nothing is taken over from it"
+            "the table at {below} has another `type`, so none of its keys are inherited"
         ))
     }
 
-    /// How a text came to be read: which file extends it, down from the first.
+    /// How a text was included: the chain of files that extend it, from the first one.
     pub fn chain(&self, source: u16) -> Option<String> {
         let mut names = Vec::new();
         let mut next = Some(source);
@@ -130,7 +130,7 @@ impl Sources {
     }
 }
 
-/// The span as a range that cannot leave the text or cut a character, whatever a parser reported.
+/// The span as a range within the text and at character boundaries, whatever a parser reported.
 pub(super) fn range(span: Span, text: &str) -> std::ops::Range<usize> {
     let clamp = |at: u32| {
         let mut at = (at as usize).min(text.len());

@@ -1,13 +1,13 @@
-//! Text of others that is shown: what a terminal would obey, and what a reader cannot see, is spelled out.
+//! Foreign text for display: terminal control characters and invisible characters are escaped.
 //!
-//! Names, messages and labels come from files, from results of other people and from servers. An escape sequence in
-//! one of them moves the cursor, rewrites lines above or sets the clipboard; a bidirectional override makes a name
-//! look like another one. Everything that runner writes to a terminal passes one of these functions.
+//! Names, messages and labels come from files, from other people's results and from servers. An escape sequence in one
+//! of them moves the cursor, rewrites lines above or sets the clipboard; a bidirectional override disguises a name.
+//! Everything that runner writes to a terminal passes through one of these functions.
 
 use std::borrow::Cow;
 
-/// Whether a character does something to a terminal, or to the text around it, instead of being seen: control
-/// characters of both sets, marks of writing direction, characters without width, separators of lines, tags.
+/// Whether a character affects a terminal or the text around it instead of being visible: control characters,
+/// bidirectional controls, zero-width characters, line separators, tags.
 pub fn is_odd(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -24,18 +24,18 @@ pub fn is_odd(c: char) -> bool {
         )
 }
 
-/// A text on one line in which odd characters are written as `\u001b`.
+/// A text on one line in which such characters are written as `\u001b`.
 pub fn printable(text: &str) -> Cow<'_, str> {
     spelled_out(text, is_odd)
 }
 
-/// A text of several lines in which odd characters but tabs are written as `\u001b`. JSON stays what it is: there
-/// they occur in strings alone, where this is how JSON itself writes them.
+/// A text of several lines in which such characters except tabs are written as `\u001b`. JSON stays valid: there they
+/// only occur in strings, where JSON uses the same notation.
 pub fn printable_lines(text: &str) -> Cow<'_, str> {
     spelled_out(text, |c| is_odd(c) && !matches!(c, '\n' | '\t'))
 }
 
-/// As [`printable_lines`], but with escape sequences that set colours, which a rendered diagnostic has.
+/// Like [`printable_lines`], but keeps escape sequences that set colors, which a rendered diagnostic contains.
 pub fn printable_in_color(text: &str) -> Cow<'_, str> {
     if !text.contains('\u{1b}') {
         return printable_lines(text);
@@ -53,13 +53,13 @@ pub fn printable_in_color(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether what follows an escape character sets colours, as in `[1;31m`.
+/// Whether the text after an escape character sets colors, as in `[1;31m`.
 fn begins_with_color(text: &str) -> bool {
     let inner = text.strip_prefix('[').and_then(|rest| rest.split_once('m'));
     inner.is_some_and(|(codes, _)| codes.chars().all(|c| c.is_ascii_digit() || c == ';'))
 }
 
-/// A text of the same bytes at the same places, with something that is seen for every odd character but line ends
+/// A text with the same byte positions in which a visible character replaces every such character except line breaks
 /// and tabs: excerpts of files are marked by byte ranges.
 pub fn masked(text: &str) -> Cow<'_, str> {
     let is_shown_otherwise = |c: char| is_odd(c) && !matches!(c, '\n' | '\r' | '\t');

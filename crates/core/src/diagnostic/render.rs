@@ -5,11 +5,11 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use super::place::range;
 use super::{Diagnostic, Severity, Source, Sources, Span, masked, printable, printable_lines};
 
-/// Longer messages hold something that is not meant to be read.
+/// Longer messages contain something that is not meant to be read.
 const MAX_TEXT: usize = 4000;
 
 impl Diagnostic {
-    /// Renders the message for a terminal, with colours if `color`.
+    /// Renders the message for a terminal, with colors if `color`.
     pub fn render(&self, sources: &Sources, color: bool) -> String {
         let long = |text: &String| text.len() > MAX_TEXT;
         if long(&self.message) || self.notes.iter().chain(&self.helps).any(long) {
@@ -18,7 +18,7 @@ impl Diagnostic {
         self.printable().render_as_it_is(sources, color)
     }
 
-    /// The same without anything that a terminal would obey: texts of files and of other programs are in it.
+    /// The same without terminal control sequences, since it contains text from files and other programs.
     fn printable(&self) -> Self {
         let text = |text: &String| printable_lines(text).into_owned();
         Self {
@@ -44,10 +44,10 @@ impl Diagnostic {
         let used = self.span.and_then(Span::use_span);
         let used = used.map(|span| (span, "used here".to_owned()));
         let related: Vec<_> = self.related.iter().cloned().chain(used).collect();
-        // A key that a file below has is missed all the more.
+        // A missing key is easier to understand with the table that it could have been inherited from.
         let restart = self.span.filter(|_| self.code == "missing-key");
         let restart = restart.and_then(|span| sources.restart(span));
-        // Every message names the layer that a text came from: the flag, or how a file came to be read.
+        // Every message names the source of a text: the flag, or how a file was included.
         let chain = self.span.and_then(|span| sources.chain(span.source));
         let mut group = match self.span {
             None => return self.render_without_place(color),
@@ -90,7 +90,7 @@ impl Diagnostic {
         renderer.render(&[group])
     }
 
-    /// The same with head and tail of texts that are too long to be read, such as a key of a million letters.
+    /// The same, with texts that are too long to read, such as a key of a million letters, shortened to head and tail.
     fn shortened(&self) -> Self {
         let ends = |text: &String| {
             let head = text.char_indices().nth(MAX_TEXT / 8);
@@ -110,7 +110,7 @@ impl Diagnostic {
         }
     }
 
-    /// The same form without the margin, which has nothing to stand beside.
+    /// The same without the margin, when there is no source line.
     fn render_without_place(&self, color: bool) -> String {
         let (name, style) = match self.severity {
             Severity::Error => ("error", "\u{1b}[1m\u{1b}[91m"),

@@ -1,5 +1,5 @@
-//! What the attempts at a run came to: how often it was tried again, and what was changed for that. Folded
-//! from events alone, so that a runner that was killed in between is no different from one that was not.
+//! The attempts at a run: how often it was retried, and what was changed for that. Folded only from events, so that a
+//! runner that was killed in between gives the same result.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,18 @@ use super::{Adjustment, Event, FailureClass, Outcome};
 /// The attempts at a run so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Attempts {
-    /// What was changed, in order. Of a run that failed for good and was begun again, too: its
-    /// checkpoints hold it.
+    /// The changes, in order. Also after a restart of a run that had failed for good: its checkpoints contain them.
     pub adjustments: Vec<Adjustment>,
     /// Optimizer updates up to the newest checkpoint.
     pub checkpoint_step: usize,
-    /// The class of the failure that ended the newest attempt and was not followed by a retry.
+    /// The class of the failure that ended the newest attempt without a retry.
     pub failed: Option<FailureClass>,
-    /// Retries since the run was last begun, by the class of the failure before.
+    /// Retries since the run was last started, by the class of the preceding failure.
     retries: BTreeMap<FailureClass, u32>,
 }
 
 impl Attempts {
-    /// Those of a run that has only these adjustments behind it.
+    /// For a run that only has these adjustments.
     pub fn adjusted(adjustments: &[Adjustment]) -> Self {
         Self {
             adjustments: adjustments.to_vec(),
@@ -28,7 +27,7 @@ impl Attempts {
         }
     }
 
-    /// Takes in one event.
+    /// Applies an event.
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::RunStarted(started) => {
@@ -63,7 +62,7 @@ impl Attempts {
         self.retries.get(&class).copied().unwrap_or(0)
     }
 
-    /// An attempt after a failure that is no retry is the user's, who begins with all retries.
+    /// An attempt after a failure that is not a retry was started by the user, and has all retries.
     fn begin_anew(&mut self) {
         if self.failed.take().is_some() {
             self.retries.clear();

@@ -1,4 +1,4 @@
-//! The build of this program that computes a run.
+//! The build of this program that trains a run.
 
 use std::fmt;
 
@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 pub struct Build {
     /// Its version.
     pub version: String,
-    /// sha256 of the program's file.
+    /// sha256 of the executable.
     pub sha256: String,
-    /// The git commit that it was built from, if the build was told (`RUNNER_COMMIT`).
+    /// The git commit that it was built from, if set at build time (`RUNNER_COMMIT`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// The features that it was built with.
@@ -20,7 +20,7 @@ pub struct Build {
     pub features: Vec<String>,
 }
 
-/// Digits of a digest that tell a reader which is meant.
+/// Digits of a digest that identify it for a reader.
 const SHOWN: usize = 12;
 
 impl fmt::Display for Build {

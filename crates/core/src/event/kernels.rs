@@ -1,23 +1,23 @@
-//! The kernels that a backend chose by timing them.
+//! The kernels that a backend selected by timing.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What was chosen for what.
+/// The selections.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kernels {
-    /// How many choices.
+    /// Number of selections.
     pub num: usize,
     /// sha256 of all of them.
     pub digest: String,
-    /// The kernel's name, by a digest of what it was chosen for.
+    /// The name of the selected kernel, by a digest of its key.
     #[serde(default)]
     pub choices: BTreeMap<String, String>,
 }
 
 impl Kernels {
-    /// How many choices differ from others, and for how many places there are both.
+    /// How many selections differ, and how many keys both have.
     pub fn differing(&self, other: &Self) -> (usize, usize) {
         let both = self.choices.iter();
         let both = both.filter_map(|(place, name)| Some((name, other.choices.get(place)?)));

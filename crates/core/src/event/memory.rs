@@ -1,36 +1,36 @@
-//! What a run held of memory: its peak, and whether it grew from epoch to epoch.
+//! Memory use of a run: its peak, and whether it grew from epoch to epoch.
 
 use serde::{Deserialize, Serialize};
 
 use crate::spec::kind::show_bytes;
 
-/// What the allocator held of the place where a run computes: the device's pool, or on the host the
-/// allocator of the process.
+/// The allocator state where a run computes: the device's pool, or on the host the allocator of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolUsage {
-    /// Bytes of living allocations; on the host of those of 4 KiB and more.
+    /// Bytes of live allocations; on the host, of those of at least 4 KiB.
     pub in_use_bytes: u64,
-    /// Bytes that it took from the device, for these and for reuse; on the host what the process holds.
+    /// Bytes reserved from the device, for these and for reuse; on the host, those of the process.
     pub reserved_bytes: u64,
     /// Living allocations.
     pub num_allocations: u64,
 }
 
-/// The most that was held at a time.
+/// Peak memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryPeak {
-    /// By the process; pages of mapped files are not counted.
+    /// Of the process, without pages of mapped files.
     pub process_bytes: u64,
-    /// By the pool, where that is known; each number by itself.
+    /// Of the pool, if known; the maximum of each number separately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolUsage>,
-    /// Of the card, by whichever process, where its driver says that.
+    /// Of the GPU, all processes included, if its driver reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card_bytes: Option<u64>,
 }
 
 impl MemoryPeak {
-    /// The figure that limits and forecasts are of: what the pool reserved, or the process where there is none.
+    /// The number that limits and forecasts refer to: the bytes reserved in the pool, or of the process if there is no
+    /// pool.
     pub fn bytes(&self) -> u64 {
         self.pool
             .map_or(self.process_bytes, |pool| pool.reserved_bytes)
@@ -54,41 +54,41 @@ impl MemoryPeak {
     }
 }
 
-/// Epochs of one attempt that growth is fitted to, at least.
+/// Minimum number of epochs of one attempt for fitting growth.
 const MIN_EPOCHS: usize = 3;
 
-/// Growth over all epochs that is put down to the allocator: so many bytes, or so much of the first epoch's.
+/// Growth over all epochs that is attributed to the allocator: this many bytes, or this fraction of the first epoch's.
 const NOISE_BYTES: f64 = (4 << 20) as f64;
 const NOISE_SHARE: f64 = 0.05;
 
-/// How many of its standard errors a slope must be above zero.
+/// How many standard errors a slope must be above zero.
 const ERRORS: f64 = 3.0;
 
 /// Memory that grows from epoch to epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MemoryGrowth {
-    /// Epochs that it was fitted to.
+    /// Number of fitted epochs.
     pub num_epochs: usize,
-    /// The slope of the line through them (least squares), in bytes.
+    /// The least-squares slope, in bytes.
     pub bytes_per_epoch: f64,
     /// Its standard error.
     pub standard_error: f64,
-    /// The same by optimizer updates.
+    /// The slope per optimizer update.
     pub bytes_per_step: f64,
-    /// What was held after the first of them.
+    /// Memory after the first epoch.
     pub first_bytes: u64,
-    /// After the last.
+    /// Memory after the last epoch.
     pub last_bytes: u64,
-    /// The pool after the last, where it is known; then what is fitted is what is in use of it.
+    /// The pool after the last epoch, if known; then the fit uses its bytes in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolUsage>,
 }
 
 impl MemoryGrowth {
-    /// Fits a line to what was held after the epochs of one attempt, in order, and gives it where the growth
-    /// is beyond noise: when the slope is more than 3 of its standard errors above 0, and the line rises by
-    /// more than 4 MiB and 5 % over the epochs. From the fourth epoch on, the first is left out: it
-    /// fills caches. Three points on a line show a leak in the third epoch; a rise that flattens does not.
+    /// Fits a line to the memory after the epochs of one attempt, in order, and returns it if the growth is beyond
+    /// noise: if the slope is more than 3 standard errors above 0, and the line rises by more than 4 MiB and 5 % over
+    /// the epochs. With four or more epochs, the first one is excluded: it fills caches. Three points on a line reveal
+    /// a leak in the third epoch, while a rise that flattens is not reported.
     pub fn fit(held: &[(u64, Option<PoolUsage>)], steps_per_epoch: usize) -> Option<Self> {
         if held.len() < MIN_EPOCHS {
             return None;
@@ -127,23 +127,23 @@ impl MemoryGrowth {
         })
     }
 
-    /// With the figures that a report of a leak to Burn would need, but for versions, which stand in the
-    /// environment. `place` is the device, and a step has `items`.
+    /// With the numbers that a bug report to Burn needs, except versions, which are in the environment. `place` is the
+    /// device, and a step has `items`.
     pub fn in_words(&self, place: &str, items: usize) -> String {
         let what = match self.pool {
             Some(_) => "in use were",
-            None => "the process held",
+            None => "the process used",
         };
         let pool = self.pool.map_or(String::new(), |pool| {
             format!(
-                "; there are {} allocations, {} in use, {} reserved",
+                "; {} allocations, {} in use, {} reserved",
                 pool.num_allocations,
                 show_bytes(pool.in_use_bytes),
                 show_bytes(pool.reserved_bytes)
             )
         });
         format!(
-            "memory grows by {} ± {} an epoch, {} a step of {items} items, on {place}: {what} {} after the first of {} epochs and {} after the last{pool}",
+            "memory grows by {} ± {} per epoch, {} per step of {items} items, on {place}: {what} {} after the first of {} epochs and {} after the last{pool}",
             show_bytes(self.bytes_per_epoch as u64),
             show_bytes(self.standard_error as u64),
             show_bytes(self.bytes_per_step as u64),

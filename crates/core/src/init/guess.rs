@@ -1,4 +1,4 @@
-//! What could be learned from what was found, and by which network.
+//! The possible tasks for the data, and a network for each.
 
 use super::{Found, Line, quoted_all};
 use crate::data::DataError;
@@ -9,27 +9,27 @@ use crate::spec::data::{DataKind, Missing};
 use crate::spec::section::Choice;
 use crate::spec::task::TaskKind;
 
-/// What the experiment file is to say.
+/// The content of the experiment file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Guess {
-    /// What is learned.
+    /// The task.
     pub task: TaskKind,
-    /// What is foretold.
+    /// The target.
     pub target: Vec<String>,
-    /// What it is foretold from, where not from all other columns.
+    /// The features, if not all other columns.
     pub features: Option<String>,
-    /// Columns that are left out, with the reason.
+    /// Excluded columns, with the reason.
     pub ignored: Vec<(String, String)>,
     /// `[[data.columns]]`
     pub columns: Vec<Vec<Line>>,
-    /// What becomes of missing values, and where they are in words.
+    /// The handling of missing values, and a description of where they are.
     pub missing: Option<(Missing, String)>,
-    /// What an item is to a network.
+    /// The form of an item for the network.
     pub item: Item,
 }
 
 impl Guess {
-    /// A task over rows, with nothing found out yet.
+    /// A task over rows, before anything is known.
     pub fn of_rows(task: TaskKind) -> Self {
         Self {
             task,
@@ -43,24 +43,24 @@ impl Guess {
     }
 }
 
-/// What an item is to a network.
+/// The form of an item for the network.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
-    /// Numbers, one behind the other.
+    /// Numbers, one after the other.
     Row,
     /// Steps of numbers.
     Series,
-    /// A picture of a shape \[channels, height, width\].
+    /// An image of shape \[channels, height, width\].
     Picture([usize; 3]),
     /// An array of another shape.
     Array(Vec<usize>),
     /// Running text.
     Text,
-    /// A text of its own.
+    /// A single text.
     Note,
 }
 
-/// Names that targets go by, the surest first.
+/// Usual names of targets, the surest first.
 const TARGETS: [&str; 22] = [
     "target",
     "targets",
@@ -85,11 +85,11 @@ const TARGETS: [&str; 22] = [
     "charges",
     "output",
 ];
-/// Whole numbers of at most so many different values are classes.
+/// Integers with at most this many distinct values are classes.
 const MAX_CLASSES: usize = 20;
 
 impl Found {
-    /// Decides what to learn. Only a task that was asked for and does not fit is refused.
+    /// Decides the task. Only an explicitly requested task that does not fit is refused.
     pub(super) fn guess(&self, wish: Option<TaskKind>) -> Result<Guess, DataError> {
         if self.kind == DataKind::Text {
             return self.running_text(wish);
@@ -121,7 +121,7 @@ impl Found {
         if !has_roles {
             let input = features.first().copied().or(self.columns.first());
             guess.item = input.map_or(Item::Row, item);
-            // Nothing can be said of single columns, and what is to be learned cannot be filled in.
+            // Single columns cannot be configured, and targets cannot be imputed.
             let lacks = |column: &&ColumnProfile| column.missing > 0;
             let policy = match (&guess.item, targets.iter().any(|target| target.missing > 0)) {
                 (Item::Row, false) => Missing::Median,
@@ -148,12 +148,12 @@ impl Found {
                 .map(|(name, why)| format!("`{name}`: {why}"))
                 .collect();
             let what = match &guess.target[..] {
-                [target] => format!("no column is of use to foretell `{target}`"),
-                _ => "no column is of use".to_owned(),
+                [target] => format!("no column helps to predict `{target}`"),
+                _ => "no column is usable".to_owned(),
             };
             return Err(DataError::new(what)
                 .note(reasons.join("; "))
-                .help("give a table with columns that say something of its rows"));
+                .help("use a table with columns that describe its rows"));
         }
         Ok(guess)
     }
@@ -161,11 +161,12 @@ impl Found {
     fn running_text(&self, wish: Option<TaskKind>) -> Result<Guess, DataError> {
         if let Some(wish) = wish.filter(|wish| *wish != TaskKind::NextToken) {
             let message = format!(
-                "the task `{}` needs targets, and a plain text has none",
+                "the task `{}` needs targets, but plain text has none",
                 wish.name()
             );
-            return Err(DataError::new(message)
-                .help("leave `--task` out to foretell the next character, or give a csv of texts with their targets"));
+            return Err(DataError::new(message).help(
+                "remove `--task` to predict the next character, or use a csv of texts with targets",
+            ));
         }
         Ok(Guess {
             task: TaskKind::NextToken,
@@ -178,7 +179,7 @@ impl Found {
         })
     }
 
-    /// The column of a name that targets go by, or else the last one that can be foretold.
+    /// The column with a usual name of a target, or the last one that can be predicted.
     fn target(&self) -> Option<&ColumnProfile> {
         let could: Vec<_> = self
             .columns
@@ -202,7 +203,7 @@ impl Found {
         });
         match (named, self.columns.len()) {
             (Some(named), _) => Some(named),
-            // Something must be left to foretell it from.
+            // At least one feature must be left.
             (None, 0 | 1) => None,
             (None, _) => could.last().copied(),
         }
@@ -220,22 +221,22 @@ impl Found {
         let labels: Vec<_> = self.columns.iter().filter(is_label).collect();
         if labels.len() < 2 || labels.len() == self.columns.len() {
             let message = format!(
-                "several labels need columns of 0 and 1 beside others, and {} of {} columns are such",
+                "multi-label classification needs columns of 0 and 1 in addition to others; {} of {} columns qualify",
                 labels.len(),
                 self.columns.len()
             );
-            return Err(DataError::new(message).help("leave `--task` out"));
+            return Err(DataError::new(message).help("remove `--task`"));
         }
         Ok(labels)
     }
 
-    /// Refuses a task that the target cannot be used for.
+    /// Refuses a task that the target does not support.
     fn fits(&self, wish: TaskKind, target: Option<&ColumnProfile>) -> Result<(), DataError> {
         let refuse = |reason: String| {
             let message = format!("the task `{}` does not fit: {reason}", wish.name());
             let help = match target.map(usual_task) {
-                Some(task) => format!("leave `--task` out, or write `--task {}`", task.name()),
-                None => "leave `--task` out".to_owned(),
+                Some(task) => format!("remove `--task`, or use `--task {}`", task.name()),
+                None => "remove `--task`".to_owned(),
             };
             Err(DataError::new(message).help(help))
         };
@@ -248,21 +249,19 @@ impl Found {
         let name = &target.column.name;
         let is_mask = self.kind == DataKind::ImageFolder && name == "mask";
         match (wish, &target.values) {
-            (TaskKind::Segmentation, _) if !is_mask => {
-                refuse("it needs pictures with masks".into())
-            }
-            (TaskKind::NextToken, _) => refuse("it needs a text".into()),
+            (TaskKind::Segmentation, _) if !is_mask => refuse("it needs images with masks".into()),
+            (TaskKind::NextToken, _) => refuse("it needs text".into()),
             (TaskKind::Classification | TaskKind::Regression, _) if is_mask => {
                 refuse("the targets are masks".into())
             }
             (TaskKind::Regression, ValueProfile::Categories(_)) => {
-                refuse(format!("`{name}` holds names, not numbers"))
+                refuse(format!("`{name}` contains names, not numbers"))
             }
             (TaskKind::Classification, ValueProfile::Numbers(numbers))
                 if numbers.different.is_none() || !numbers.is_whole =>
             {
                 refuse(format!(
-                    "`{name}` holds numbers with many values or fractions"
+                    "`{name}` contains many distinct numbers or fractions"
                 ))
             }
             _ => Ok(()),
@@ -271,7 +270,7 @@ impl Found {
 }
 
 impl Guess {
-    /// Which of the other columns the target is foretold from.
+    /// The other columns that are used as features.
     fn choose(&mut self, columns: &[&ColumnProfile]) {
         let mut kept = Vec::new();
         for column in columns {
@@ -280,7 +279,7 @@ impl Guess {
                 None => kept.push(*column),
             }
         }
-        // Arrays and texts stand alone.
+        // Arrays and texts cannot be combined.
         let alone = |column: &&&ColumnProfile| column.column.shape.len() > 1;
         let is_text = |column: &&&ColumnProfile| column.column.kind == ColumnKind::Text;
         let only = match kept.iter().find(alone) {
@@ -299,7 +298,7 @@ impl Guess {
             }
             None => {
                 let texts = kept.iter().filter(is_text);
-                let reason = "a text, which cannot stand beside other columns";
+                let reason = "text, which cannot be combined with other columns";
                 let texts = texts.map(|column| (column.column.name.clone(), reason.to_owned()));
                 self.ignored.extend(texts);
                 kept.retain(|column| column.column.kind != ColumnKind::Text);
@@ -322,7 +321,7 @@ impl Guess {
         self.missing = shown.map(|shown| (policy, shown));
     }
 
-    /// Adds what has to be said of columns that are used.
+    /// Adds the settings that used columns need.
     fn say(&mut self, said: &[(String, Vec<Line>)]) {
         let is_ignored = |name: &String| self.ignored.iter().any(|(other, _)| other == name);
         let used = said.iter().filter(|(name, _)| !is_ignored(name));
@@ -341,7 +340,7 @@ impl Guess {
         }
     }
 
-    /// The columns that are left out, as TOML.
+    /// The excluded columns, as TOML.
     pub fn ignored_names(&self) -> String {
         let names: Vec<_> = self.ignored.iter().map(|(name, _)| name.clone()).collect();
         quoted_all(&names)
@@ -352,7 +351,7 @@ fn show_missing(column: &ColumnProfile) -> String {
     format!("{} {}", column.column.name, column.missing)
 }
 
-/// Why a column is of no use, whatever it is for.
+/// Why a column is not useful, whatever its role.
 fn reason_against(column: &ColumnProfile) -> Option<String> {
     let name = column.column.name.to_lowercase();
     let is_id = names_rows(&name) || name.starts_with("unnamed");
@@ -360,7 +359,7 @@ fn reason_against(column: &ColumnProfile) -> Option<String> {
         let bytes = name.as_bytes();
         bytes.len() >= 10 && bytes[4] == b'-' && bytes[7] == b'-' && bytes[0].is_ascii_digit()
     };
-    let always = "it is always the same";
+    let always = "it is constant";
     let reason = match &column.values {
         ValueProfile::Numbers(numbers)
             if numbers.is_counting && (is_id || numbers.min.abs() <= 1.0) =>
@@ -373,7 +372,7 @@ fn reason_against(column: &ColumnProfile) -> Option<String> {
         }
         ValueProfile::Numbers(numbers) if numbers.is_counting => {
             return Some(format!(
-                "it rises by 1 from row to row, {} to {}, as what only says where a row is",
+                "it increases by 1 from row to row, {} to {}, like a row number",
                 short(numbers.min),
                 short(numbers.max)
             ));
@@ -388,15 +387,15 @@ fn reason_against(column: &ColumnProfile) -> Option<String> {
         ValueProfile::Categories(counts)
             if counts.len() > MAX_CLASSES && counts.iter().all(|(_, num)| *num == 1) =>
         {
-            "it names each row"
+            "it identifies each row"
         }
         ValueProfile::Numbers(numbers) if is_id && name != "column_1" && numbers.is_whole => {
             match &numbers.different {
-                // Rows that share it are of one patient or shop.
+                // Rows that share it belong to one patient or shop.
                 Some(all) if (all.len() as u64) < numbers.num => {
-                    "by its name it says what a row is of, and rows share it; `data.split.group_by` can keep them together"
+                    "its name suggests an identifier that rows share; `data.split.group_by` can keep them together"
                 }
-                _ => "by its name and its whole numbers it says which row it is, or what it is of",
+                _ => "its name and its integers suggest an identifier",
             }
         }
         ValueProfile::Nothing if !matches!(column.column.kind, ColumnKind::Bytes) => {
@@ -407,7 +406,7 @@ fn reason_against(column: &ColumnProfile) -> Option<String> {
     Some(reason.to_owned())
 }
 
-/// What a target asks for by itself.
+/// The settings that a target needs.
 fn usual_task(target: &ColumnProfile) -> TaskKind {
     if target.column.name == "mask" && target.column.shape.len() == 2 {
         return TaskKind::Segmentation;
@@ -433,21 +432,21 @@ fn is_classes(target: &ColumnProfile) -> bool {
     }
 }
 
-/// `[[data.columns]]` of a target, where its values alone do not say it all.
+/// `[[data.columns]]` of a target whose values are ambiguous.
 fn said_of_target(target: &ColumnProfile, task: TaskKind) -> Option<Vec<Line>> {
     let name = &target.column.name;
     let is_number = matches!(target.values, ValueProfile::Numbers(_));
     let mut lines = vec![Line::text("name", name, "more about the target")];
     let could_be_classes = is_classes(target) || target.column.kind == ColumnKind::Whole;
     if is_number && task == TaskKind::Classification {
-        let meaning = "its numbers are classes; write \"number\" to foretell the number itself";
+        let meaning = "its numbers are classes; use \"number\" to predict the number itself";
         lines.push(Line::text("type", "category", meaning));
     } else if is_number && task == TaskKind::Regression && could_be_classes {
-        let meaning = "its whole numbers are amounts; write \"category\" to take them for classes";
+        let meaning = "its integers are quantities; use \"category\" to treat them as classes";
         lines.push(Line::text("type", "number", meaning));
     }
     if target.missing > 0 {
-        let meaning = format!("{} items without it are left out", target.missing);
+        let meaning = format!("{} items without it are dropped", target.missing);
         lines.push(Line::text("missing", "drop", meaning));
     }
     (lines.len() > 1).then_some(lines)

@@ -1,4 +1,4 @@
-//! What a path holds: the format by name and content, the columns by the format's reader.
+//! The content of a path: the format by name and content, the columns by the reader of the format.
 
 use std::fs;
 use std::io::Read;
@@ -15,12 +15,12 @@ use crate::data::suspects;
 use crate::spec::data::{DataKind, FilesSpec, Format};
 use crate::spec::section::Choice;
 
-/// Bytes that a format is told by.
+/// Bytes that identify a format.
 const HEAD: u64 = 1 << 16;
-/// Larger files are read into a file of records instead of into memory.
+/// Larger files are read into a file of records instead of memory.
 const IN_MEMORY: u64 = 64 << 20;
 
-/// Looks at a file or folder; paths in what is found are relative to `base`, the experiment file's folder.
+/// Inspects a file or folder; paths in the result are relative to `base`, the experiment file's folder.
 pub fn look(path: &Path, base: &Path) -> Result<Found, DataError> {
     let meta = fs::metadata(path).map_err(|e| unreadable(path, &e))?;
     if meta.is_dir() {
@@ -36,7 +36,7 @@ pub fn look(path: &Path, base: &Path) -> Result<Found, DataError> {
     files(&[path.to_owned()], relative(path, base)?, base)
 }
 
-/// A folder of files of one kind.
+/// A folder of files of one type.
 fn folder(path: &Path, base: &Path) -> Result<Found, DataError> {
     let entries = fs::read_dir(path).map_err(|e| unreadable(path, &e))?;
     let mut inside: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -52,13 +52,17 @@ fn folder(path: &Path, base: &Path) -> Result<Found, DataError> {
     let is_one_kind = inside.iter().all(|path| extension(path) == first);
     let (Some(first), true) = (first, is_one_kind) else {
         return Err(DataError::new(format!(
-            "`{}` is no folder of pictures, and its files are not all of one kind",
+            "`{}` is not a folder of images, and its files are of different types",
             path.display()
         ))
-        .note("a folder of pictures holds a folder for each class, or the folders `images` and `masks`")
-        .help("name one file, such as `--data table.csv`, or a folder that holds the data alone"));
+        .note(
+            "a folder of images contains one folder per class, or the folders `images` and `masks`",
+        )
+        .help(
+            "name one file, such as `--data table.csv`, or a folder that contains only the data",
+        ));
     };
-    // Refused here by the folder's name rather than by that of its first file.
+    // Refused here with the folder's name rather than that of its first file.
     if let Err(error) = kind_of(&inside[0], &head(&inside[0])?) {
         return Err(error.note(format!("it is the first file in `{}`", path.display())));
     }
@@ -102,7 +106,7 @@ fn files(paths: &[PathBuf], written: String, base: &Path) -> Result<Found, DataE
                 let written = relative(&path, base)?;
                 let path = fs::canonicalize(&path).map_err(|e| unreadable(&path, &e))?;
                 targets.path = vec![path.display().to_string()];
-                let meaning = format!("the targets, one for each item of {}", name_of(inputs));
+                let meaning = format!("the targets, one per item of {}", name_of(inputs));
                 found
                     .keys
                     .push(Line::text("target_path", &written, meaning));
@@ -113,7 +117,7 @@ fn files(paths: &[PathBuf], written: String, base: &Path) -> Result<Found, DataE
     let records = mend::read(&mut files, &mut found)?;
     found.columns = ColumnProfile::all(&records);
     for (at, column) in found.columns.iter_mut().enumerate() {
-        // Row numbers may have been shuffled with their rows.
+        // Row numbers may have been shuffled together with their rows.
         if let ValueProfile::Numbers(numbers) = &mut column.values {
             numbers.is_counting |= suspects::numbers_rows(&records, at);
         }
@@ -139,12 +143,10 @@ pub(super) fn records(files: &FilesSpec) -> Result<Records, DataError> {
     read(files, &mut writer, &|_, _| {})?;
     let path = folder.path().join("records");
     writer.persist(&path).map_err(|e| unwritable(&e))?;
-    // The map outlives the folder's names.
+    // The map outlives the folder's name.
     match Records::open(&path).map_err(|e| unreadable(&path, &e))? {
         Opened::Records(records) => Ok(*records),
-        Opened::Damaged(_) | Opened::Older => {
-            Err(DataError::new("what was read cannot be read again"))
-        }
+        Opened::Damaged(_) | Opened::Older => Err(DataError::new("the data cannot be read again")),
     }
 }
 
@@ -160,7 +162,7 @@ pub(super) fn name_of(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// The format of a file, by the end of its name or else by its first bytes.
+/// The format of a file, by its extension or its first bytes.
 fn kind_of(path: &Path, head: &[u8]) -> Result<DataKind, DataError> {
     let name = name_of(path).to_lowercase();
     let name = name.strip_suffix(".gz").unwrap_or(&name);
@@ -181,8 +183,8 @@ fn kind_of(path: &Path, head: &[u8]) -> Result<DataKind, DataError> {
         "md" => DataKind::Text,
         "png" | "jpg" | "jpeg" => {
             return refuse(
-                "is a single picture",
-                "name the folder that holds a folder of pictures for each class",
+                "is a single image",
+                "use a folder with one folder of images per class",
             );
         }
         _ if unread.is_some() => {
@@ -202,27 +204,24 @@ fn kind_of(path: &Path, head: &[u8]) -> Result<DataKind, DataError> {
                     let kinds = DataKind::ALL.iter().filter(|(kind, _, _)| kind.is_files());
                     let names: Vec<_> = kinds.map(|(_, name, _)| format!("`{name}`")).collect();
                     let help = format!("the formats are {}", names.join(", "));
-                    return refuse(
-                        "is of no format that is known by its name or content",
-                        &help,
-                    );
+                    return refuse("has no known extension or content", &help);
                 }
             };
             match text.trim_start().chars().next() {
-                None => return refuse("is empty", "name a file with data in it"),
+                None => return refuse("is empty", "use a file that contains data"),
                 Some('{') => DataKind::JsonLines,
                 Some('[') if extension == "json" => {
                     return refuse(
                         "is one JSON array",
-                        "write one object a line: `jq -c '.[]' FILE > FILE.jsonl`",
+                        "write one object per line: `jq -c '.[]' FILE > FILE.jsonl`",
                     );
                 }
                 _ if Head::of(text, head.len() as u64 == HEAD).is_table() => DataKind::Csv,
                 _ if extension == "txt" => DataKind::Text,
                 _ => {
                     return refuse(
-                        "is of no format that is known by its name or content",
-                        "data ends in .csv, .tsv, .jsonl, .parquet, .npy, .npz or .safetensors, a text to foretell in .txt or .md, each also with .gz; or name a folder of pictures",
+                        "has no known extension or content",
+                        "supported are .csv, .tsv, .jsonl, .parquet, .npy, .npz and .safetensors for data, .txt and .md for text, each optionally followed by .gz, and folders of images",
                     );
                 }
             }
@@ -230,7 +229,7 @@ fn kind_of(path: &Path, head: &[u8]) -> Result<DataKind, DataError> {
     })
 }
 
-/// The file of targets beside a file of inputs, by the usual pairs of names.
+/// The file of targets next to a file of inputs, by the usual pairs of names.
 fn targets_beside(inputs: &Path) -> Option<PathBuf> {
     const PAIRS: [(&str, &str); 9] = [
         ("images-idx3", "labels-idx1"),
@@ -246,7 +245,7 @@ fn targets_beside(inputs: &Path) -> Option<PathBuf> {
     let name = name_of(inputs);
     let other = PAIRS.iter().filter_map(|(from, to)| {
         let at = name.rfind(from)?;
-        // `x` is a name of its own, not a letter of another word.
+        // `x` is a word of its own, not a letter of another word.
         let apart = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
         let (before, behind) = (&name[..at], &name[at + from.len()..]);
         let is_word = apart(before.chars().next_back()) && apart(behind.chars().next());
@@ -255,7 +254,7 @@ fn targets_beside(inputs: &Path) -> Option<PathBuf> {
     other.into_iter().find(|path| path.is_file())
 }
 
-/// A path from a folder, or the whole path where there is none.
+/// A path relative to a folder, or the whole path if there is none.
 pub(super) fn relative(path: &Path, base: &Path) -> Result<String, DataError> {
     let whole = |path: &Path| {
         let path = if path.as_os_str().is_empty() {
@@ -269,7 +268,7 @@ pub(super) fn relative(path: &Path, base: &Path) -> Result<String, DataError> {
     let shared = path.components().zip(base.components());
     let shared = shared.take_while(|(a, b)| a == b).count();
     let up = base.components().count() - shared;
-    // A way over the root says less than the whole path.
+    // A relative path through the root is less clear than the whole path.
     if shared <= 1 && up > 0 {
         return Ok(path.display().to_string());
     }

@@ -1,4 +1,5 @@
-//! The keys that read a table as it is meant, found by reading it: what looks wrong is mended and read again.
+//! The keys that read a table correctly, found by reading it: whatever looks wrong is fixed, and the file is read
+//! again.
 
 use super::look::records;
 use super::{Found, Line, quoted};
@@ -10,10 +11,10 @@ use crate::data::suspects;
 use crate::spec::data::{ColumnSpec, FilesSpec, Format};
 use crate::spec::section::Choice;
 
-/// How often a file is read again with what was found out.
+/// How often a file is read again with the new settings.
 const ROUNDS: usize = 3;
 
-/// Reads files with the keys that they need, which are added to what is found.
+/// Reads files with the keys that they need, which are added to the findings.
 pub fn read(files: &mut FilesSpec, found: &mut Found) -> Result<Records, DataError> {
     let mut records = records(files)?;
     for _ in 0..ROUNDS {
@@ -25,7 +26,7 @@ pub fn read(files: &mut FilesSpec, found: &mut Found) -> Result<Records, DataErr
     if mark_missing(files, &records) {
         records = self::records(files)?;
     }
-    // What was there before is about the targets.
+    // Earlier findings concern the targets.
     let before = std::mem::take(&mut found.keys);
     found.keys = keys(files);
     found.keys.extend(before);
@@ -33,7 +34,7 @@ pub fn read(files: &mut FilesSpec, found: &mut Found) -> Result<Records, DataErr
     Ok(records)
 }
 
-/// Takes on the keys that mend what is odd; whether there were any.
+/// Adopts the keys that fix oddities; returns whether there were any.
 fn mend(files: &mut FilesSpec, records: &Records) -> bool {
     let before = files.clone();
     let oddities: Vec<Oddity> = records.header.oddities.clone();
@@ -79,9 +80,9 @@ fn mend(files: &mut FilesSpec, records: &Records) -> bool {
     before != *files
 }
 
-/// Makes numbers such as -999 missing values; whether there were any.
+/// Marks numbers such as -999 as missing; returns whether there were any.
 fn mark_missing(files: &mut FilesSpec, records: &Records) -> bool {
-    // Only of tables and of arrays with names can something be said of one column.
+    // Only tables and named arrays have settings for single columns.
     if matches!(
         files.format,
         Format::Npy { .. } | Format::Idx { .. } | Format::ImageFolder { .. } | Format::Text
@@ -105,7 +106,7 @@ fn mark_missing(files: &mut FilesSpec, records: &Records) -> bool {
     !found.is_empty()
 }
 
-/// What is said of a column.
+/// The settings of a column.
 fn column_of<'a>(files: &'a mut FilesSpec, name: &str) -> &'a mut ColumnSpec {
     let columns = &mut files.roles.columns;
     let at = match columns.iter().position(|column| column.name == name) {
@@ -118,7 +119,7 @@ fn column_of<'a>(files: &'a mut FilesSpec, name: &str) -> &'a mut ColumnSpec {
     &mut columns[at]
 }
 
-/// Keys of `[data]` that are not as usual.
+/// Keys of `[data]` that differ from the defaults.
 fn keys(files: &FilesSpec) -> Vec<Line> {
     let mut keys = Vec::new();
     if let Format::Csv {
@@ -129,28 +130,24 @@ fn keys(files: &FilesSpec) -> Vec<Line> {
     } = &files.format
     {
         if *delimiter != ',' {
-            let meaning = "what stands between two values";
+            let meaning = "the character between values";
             keys.push(Line::text("delimiter", &delimiter.to_string(), meaning));
         }
         if !*header {
-            let meaning = "the first row holds values, not names";
+            let meaning = "the first row contains values instead of names";
             keys.push(Line::new("header", "false", meaning));
         }
         for (key, num, meaning) in [
-            (
-                "skip_rows",
-                rows.skip_rows,
-                "lines above the table that are not part of it",
-            ),
+            ("skip_rows", rows.skip_rows, "lines to skip above the table"),
             (
                 "skip_rows_after_header",
                 rows.skip_rows_after_header,
-                "rows below the names that are no items, such as units",
+                "rows to skip below the names, such as units",
             ),
             (
                 "skip_footer",
                 rows.skip_footer,
-                "rows at the end that are no items, such as totals",
+                "rows to skip at the end, such as totals",
             ),
         ] {
             if num > 0 {
@@ -158,22 +155,22 @@ fn keys(files: &FilesSpec) -> Vec<Line> {
             }
         }
         if let Some(sign) = rows.comment {
-            let meaning = "lines that begin with it are left out";
+            let meaning = "lines that begin with it are skipped";
             keys.push(Line::text("comment", &sign.to_string(), meaning));
         }
     }
     let values = &files.roles.values;
     if values.decimal != '.' {
-        let meaning = "what stands before the decimals of a number";
+        let meaning = "the decimal separator";
         keys.push(Line::text("decimal", &values.decimal.to_string(), meaning));
     }
     if let Some(sign) = values.thousands {
-        let meaning = "what groups the digits of a number by three";
+        let meaning = "the thousands separator";
         keys.push(Line::text("thousands", &sign.to_string(), meaning));
     }
     if !values.strip.is_empty() {
         let marks: Vec<_> = values.strip.iter().map(|mark| quoted(mark)).collect();
-        let meaning = "what stands around numbers and is left out";
+        let meaning = "marks to remove around numbers";
         keys.push(Line::new(
             "strip",
             format!("[{}]", marks.join(", ")),
@@ -183,24 +180,24 @@ fn keys(files: &FilesSpec) -> Vec<Line> {
     keys
 }
 
-/// What is said of columns.
+/// The settings of columns.
 fn said(files: &FilesSpec) -> Vec<(String, Vec<Line>)> {
     let columns = files.roles.columns.iter().map(|column| {
         let mut lines = Vec::new();
         if let Some(kind) = column.kind {
             let meaning =
-                "what its values are: \"number\" for amounts, \"category\" for codes and names";
+                "the kind of its values: \"number\" for quantities, \"category\" for codes and names";
             lines.push(Line::text("type", kind.name(), meaning));
         }
         if let Some(format) = &column.date_format {
             lines.push(Line::text(
                 "date_format",
                 format,
-                "how its dates are written",
+                "the date format",
             ));
         }
         if let Some(marks) = &column.missing_values {
-            let meaning = "most likely stands for a missing value; write [] if it is a value";
+            let meaning = "probably means missing; use [] if it is a value";
             let marks = marks.iter().map(|mark| {
                 if mark.parse::<f64>().is_ok_and(f64::is_finite) {
                     mark.clone()

@@ -1,8 +1,8 @@
-//! `runner init`: a first experiment file for data that somebody has.
+//! `runner init`: a first experiment file for the user's data.
 //!
-//! [`look`] finds out what a path holds, by the readers that runs use; [`Found::starter`] is a pure function
-//! from that to the text of an experiment file with every line explained. What is guessed is said, so that
-//! a wrong guess is easily mended.
+//! [`look`] inspects a path with the readers that runs use; [`Found::starter`] is a pure function from the findings to
+//! the text of an experiment file with a comment on every line. Guesses are labeled, so that a wrong one is easy to
+//! fix.
 
 mod guess;
 mod look;
@@ -18,37 +18,37 @@ use crate::data::profile::ColumnProfile;
 use crate::spec::data::DataKind;
 use crate::spec::task::TaskKind;
 
-/// What a path holds.
+/// The content of a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// How it is read.
+    /// Its format.
     pub kind: DataKind,
-    /// The path as the experiment file is to name it.
+    /// The path for the experiment file.
     pub path: String,
-    /// Further keys of `[data]` that reading takes.
+    /// Further keys of `[data]` that reading needs.
     pub keys: Vec<Line>,
-    /// What has to be said of single columns, below their names.
+    /// Settings of single columns, below their names.
     pub said: Vec<(String, Vec<Line>)>,
     /// The columns, measured.
     pub columns: Vec<ColumnProfile>,
-    /// Items that there are.
+    /// Number of items.
     pub num_items: usize,
-    /// What is most likely a mistake in the data.
+    /// Probable mistakes in the data.
     pub warnings: Vec<DataError>,
 }
 
-/// What the user asks for, and where the file will stand.
+/// The user's request, and the location of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wishes {
-    /// What is to be learned; guessed when not asked for.
+    /// The task; inferred if not given.
     pub task: Option<TaskKind>,
-    /// The schema's path from the experiment file, where it is near.
+    /// The path of the schema from the experiment file, if it is nearby.
     pub schema: Option<String>,
-    /// The experiment file as commands name it.
+    /// The experiment file in commands.
     pub file: String,
 }
 
-/// A key with its value as TOML, and what it means in plain words.
+/// A key with its value as TOML, and a plain description.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     key: String,
@@ -57,7 +57,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// A line with a value that is TOML already.
+    /// A line with a value that is already TOML.
     pub fn new(
         key: impl Into<String>,
         value: impl Into<String>,
@@ -81,7 +81,7 @@ fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// Names as TOML: one alone, several as a list.
+/// Names as TOML: a single string, or a list.
 fn quoted_all(names: &[String]) -> String {
     match names {
         [name] => quoted(name),

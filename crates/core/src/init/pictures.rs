@@ -1,4 +1,4 @@
-//! Folders of pictures: classes by the names of folders, shapes by the heads of some files.
+//! Folders of images: classes by folder name, shapes by the headers of some files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,12 @@ use crate::data::read::unreadable;
 use crate::data::records::{Column, ColumnKind};
 use crate::spec::data::DataKind;
 
-/// Pictures whose heads are read.
+/// Images whose headers are read.
 const LOOKED_AT: usize = 256;
-/// The side that pictures are brought to, where they differ or are large.
+/// The size that images are resized to, if they differ or are large.
 const SIDE: usize = 32;
 
-/// A folder of pictures; `None` where there are none.
+/// A folder of images; `None` if there are none.
 pub fn look(path: &Path, base: &Path) -> Result<Option<Found>, DataError> {
     let mut keys = Vec::new();
     let pairs = [("images", "masks"), ("image", "mask"), ("imgs", "masks")];
@@ -41,13 +41,9 @@ pub fn look(path: &Path, base: &Path) -> Result<Option<Found>, DataError> {
             (
                 "valid_path",
                 &found.valid,
-                "what settings are compared by, as it was published",
+                "for comparing settings, as published",
             ),
-            (
-                "test_path",
-                &found.test,
-                "what is looked at once, at the end",
-            ),
+            ("test_path", &found.test, "for the final evaluation only"),
         ] {
             if let Some(path) = path {
                 keys.push(Line::text(key, &relative(path, base)?, meaning));
@@ -62,7 +58,7 @@ pub fn look(path: &Path, base: &Path) -> Result<Option<Found>, DataError> {
             collect(&folder, &mut pictures)?;
             let written = relative(masks, base)?;
             let meaning =
-                "the masks, under the names of their pictures: a pixel's value is its class";
+                "the masks, with the names of their images: the value of a pixel is its class";
             keys.push(Line::text("target_path", &written, meaning));
         }
         None => {
@@ -82,21 +78,21 @@ pub fn look(path: &Path, base: &Path) -> Result<Option<Found>, DataError> {
     }
     if let (Some(name), Some((class, _)), None) = (without.first(), classes.first(), &masks) {
         let message = format!(
-            "`{}` is no folder of pictures: `{class}` in it holds some, and `{name}` none",
+            "`{}` is not a folder of images: its folder `{class}` contains images, but `{name}` does not",
             folder.display()
         );
         return Err(DataError::new(message)
-            .note("a folder of pictures holds a folder for each class, or the folders `images` and `masks`")
-            .help("name the folder whose folders are the classes, or one file of data"));
+            .note("a folder of images contains one folder per class, or the folders `images` and `masks`")
+            .help("use the folder that contains the class folders, or a data file"));
     }
     if let ([(only, num)], true) = (&classes[..], masks.is_none()) {
         let message = format!(
-            "`{}` holds pictures in one folder alone, `{only}` with {num}: there is one class, and nothing to tell apart",
+            "`{}` contains images in only one folder, `{only}` with {num}: a single class leaves nothing to learn",
             folder.display()
         );
         return Err(DataError::new(message)
-            .note("a folder of pictures holds a folder for each class, or the folders `images` and `masks`")
-            .help("name the folder whose folders are the classes"));
+            .note("a folder of images contains one folder per class, or the folders `images` and `masks`")
+            .help("use the folder that contains the class folders"));
     }
     let shape = shape(&pictures, &mut keys);
     let column = |name: &str, kind, shape, values| ColumnProfile {
@@ -133,7 +129,7 @@ pub fn look(path: &Path, base: &Path) -> Result<Option<Found>, DataError> {
     }))
 }
 
-/// The entries of a folder but for hidden ones.
+/// The entries of a folder except hidden ones.
 fn sorted(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
     let entries = fs::read_dir(folder).map_err(|e| unreadable(folder, &e))?;
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
@@ -142,7 +138,7 @@ fn sorted(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
     Ok(paths)
 }
 
-/// The pictures in a folder and in those below. Links are not followed: they may lead in circles.
+/// The images in a folder and its subfolders. Links are not followed, since they may form cycles.
 fn collect(folder: &Path, pictures: &mut Vec<PathBuf>) -> Result<(), DataError> {
     for path in sorted(folder)? {
         if path.is_dir() {
@@ -159,8 +155,7 @@ fn collect(folder: &Path, pictures: &mut Vec<PathBuf>) -> Result<(), DataError> 
     Ok(())
 }
 
-/// The shape that pictures are read at, and the keys that it takes. A picture that cannot be read is passed
-/// over here: the reader will name it.
+/// The shape of the images, and the keys that it needs. An unreadable image is skipped here: the reader will report it.
 fn shape(pictures: &[PathBuf], keys: &mut Vec<Line>) -> Vec<usize> {
     let step = pictures.len().div_ceil(LOOKED_AT);
     let heads = pictures.iter().step_by(step).filter_map(|path| {
@@ -176,7 +171,7 @@ fn shape(pictures: &[PathBuf], keys: &mut Vec<Line>) -> Vec<usize> {
     let channels = if has_color {
         3
     } else {
-        let meaning = "the pictures have no colours";
+        let meaning = "the images are grayscale";
         keys.push(Line::text("channels", "gray", meaning));
         1
     };
@@ -186,9 +181,9 @@ fn shape(pictures: &[PathBuf], keys: &mut Vec<Line>) -> Vec<usize> {
             return vec![channels, side(height), side(width)];
         }
         [(width, height)] => format!(
-            "height and width that pictures of {height}x{width} are brought to, so that a first run is quick"
+            "height and width that images of {height}x{width} are resized to, for a quick first run"
         ),
-        _ => "height and width that all pictures are brought to: they differ in size".to_owned(),
+        _ => "height and width that all images are resized to, since their sizes differ".to_owned(),
     };
     keys.push(Line::new("size", format!("[{SIDE}, {SIDE}]"), meaning));
     vec![channels, SIDE, SIDE]

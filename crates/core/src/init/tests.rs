@@ -358,13 +358,13 @@ fn folders_of_pictures_are_looked_at() {
     assert!(
         refused
             .message
-            .ends_with("`cat` in it holds some, and `none` none"),
+            .ends_with("its folder `cat` contains images, but `none` does not"),
         "{refused}"
     );
     fs::remove_dir(at("a/none")).unwrap();
     save("one/cat/1.png", 20);
     let refused = look(&at("one"), folder.path()).unwrap_err();
-    assert!(refused.message.contains("there is one class"), "{refused}");
+    assert!(refused.message.contains("a single class"), "{refused}");
     let look = |name: &str| look(&at(name), folder.path()).unwrap();
     let found = look("a");
     assert_eq!((found.kind, found.num_items), (DataKind::ImageFolder, 3));

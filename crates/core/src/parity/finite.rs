@@ -1,8 +1,8 @@
-//! Numbers that may be infinite, in JSON, which has none: as `null`.
+//! Possibly infinite numbers in JSON, which has none: as `null`.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Writes what is not finite as `null`.
+/// Writes non-finite numbers as `null`.
 pub fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     value.is_finite().then_some(*value).serialize(serializer)
 }

@@ -1,4 +1,4 @@
-//! The types of layers, each compared on small networks of its own.
+//! The types of layers, each compared on small networks.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,16 +9,16 @@ use super::Compared;
 pub struct Example {
     /// Its number, from 1.
     pub number: usize,
-    /// The type of layer that it is for.
+    /// The type of the tested layer.
     pub kind: String,
-    /// Its layers as an experiment file has them.
+    /// Its layers as in an experiment file.
     pub layers: String,
-    /// What became of it.
+    /// Its result.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
 
-/// What became of an example.
+/// The result of an example.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
@@ -27,7 +27,7 @@ pub enum Outcome {
         /// The tensors.
         compared: Vec<Compared>,
     },
-    /// It draws random numbers, which no two devices do alike.
+    /// It is random, and random numbers differ between devices.
     Random,
     /// The device could not compute it.
     Failed {
@@ -36,14 +36,14 @@ pub enum Outcome {
     },
 }
 
-/// What all examples of a type of layer come to.
+/// The results of all examples of a type of layer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct KindRow {
     /// The type.
     pub kind: String,
     /// Its examples.
     pub num_examples: usize,
-    /// The tensor of a forward pass that uses up the most of its tolerance.
+    /// The tensor of a forward pass that uses the most of its tolerance.
     pub output: Option<Compared>,
     /// The same of the backward pass.
     pub gradient: Option<Compared>,
@@ -54,13 +54,13 @@ pub struct KindRow {
 }
 
 impl KindRow {
-    /// Whether nothing was found to be other than on the reference.
+    /// Whether no difference from the reference was found.
     pub fn is_good(&self) -> bool {
         matches!(self.verdict, "agrees" | "random")
     }
 }
 
-/// One row for each type of layer, in the examples' order. A layer that is in an example of another counts for its
+/// One row for each type of layer, in the order of the examples. A layer in the example of another type counts for its
 /// own type.
 pub fn by_kind(examples: &[Example]) -> Vec<KindRow> {
     let mut rows: Vec<KindRow> = Vec::new();

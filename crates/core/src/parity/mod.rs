@@ -1,10 +1,10 @@
-//! Two devices compared: how far numbers are apart, what a reordered sum would give, and the verdict. Knows numbers
-//! alone; `train/parity` computes them.
+//! Comparison of two devices: how far numbers differ, the effect of a reordered sum, and the verdict. Knows only
+//! numbers; `train/parity` computes them.
 //!
-//! A tensor's error on a device is its largest distance from the reference's, in units in the last place (ulp) of the
-//! reference's largest value. The noise floor is what the same tensor's error comes to when the reference computes
-//! again with rounding as another order of sums has it, the largest of [`NUM_NOISES`] times. A tensor is beyond
-//! tolerance when its error is above [`tolerance`] of that floor.
+//! A tensor's error on a device is its largest distance from the reference, in units in the last place (ulp) of the
+//! reference's largest value. The noise floor is the error of the same tensor when the reference recomputes it with the
+//! rounding of another summation order, the largest of [`NUM_NOISES`] times. A tensor is beyond tolerance if its error
+//! exceeds the [`tolerance`] of that floor.
 
 mod finite;
 mod layers;
@@ -20,30 +20,29 @@ pub use verdict::{Beyond, Verdict};
 use crate::reproduce::ulp;
 use crate::spec::backend::Precision;
 
-/// How often the reference computes again for the noise floor.
+/// How often the reference recomputes for the noise floor.
 pub const NUM_NOISES: u64 = 4;
-/// How many noise floors are within tolerance: the floor is the largest of few draws, and another device may add up
-/// in a less exact way than the reference.
+/// How many noise floors are within tolerance: the floor is the largest of few samples, and another device may sum less
+/// exactly than the reference.
 pub const FLOORS: f64 = 4.0;
-/// What is within tolerance wherever the floor is lower, in ulp: functions such as `exp` may differ by a few in any two
-/// libraries.
+/// The minimum tolerance, in ulp: functions such as `exp` may differ by a few ulp between any two libraries.
 pub const LEAST_ULPS: f64 = 8.0;
 
-/// From this tolerance on, in ulp, little can be told of a tensor in `f32`: it is a sixteenth of its largest value.
+/// From this tolerance on, in ulp, comparing a tensor in `f32` says little: it is a sixteenth of its largest value.
 pub const LITTLE_ULPS: f64 = (1 << 19) as f64;
 
-/// The error up to which a tensor is within tolerance, in ulp, for a noise floor in ulp.
+/// The tolerance, in ulp, for a noise floor in ulp.
 pub fn tolerance(floor: f64) -> f64 {
     (FLOORS * floor).max(LEAST_ULPS)
 }
 
-/// How far a tensor is from the reference's.
+/// The distance of a tensor from the reference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Error {
     /// The largest distance of two values.
     #[serde(with = "finite")]
     pub maximum: f64,
-    /// The Euclidean norm of all distances over that of the reference.
+    /// The Euclidean norm of all distances, relative to that of the reference.
     #[serde(with = "finite")]
     pub relative: f64,
     /// The largest distance in units in the last place of the reference's largest value.
@@ -52,8 +51,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// The error of pairs of the reference's value and the other one. What is no number on both sides is equal; on one
-    /// side alone it is infinitely far.
+    /// The error of pairs of reference and other value. NaN on both sides is equal; on one side it is infinitely far.
     pub fn of(pairs: impl Iterator<Item = (f64, f64)>, precision: Precision) -> Self {
         let (mut maximum, mut largest) = (0.0_f64, 0.0_f64);
         let (mut distances, mut squares) = (0.0, 0.0);
@@ -90,15 +88,15 @@ impl Error {
     }
 }
 
-/// What is compared of a layer.
+/// The compared parts of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Of {
-    /// What it gives; of the loss the mean, and by itself that of each item.
+    /// Its output; of the loss the mean, and in isolation the value of each item.
     Output,
-    /// The gradient of the loss with respect to what it gives.
+    /// The gradient of the loss with respect to the output.
     OutputGradient,
-    /// The gradient with respect to an input, of a layer by itself.
+    /// The gradient with respect to an input, for an isolated layer.
     InputGradient,
     /// The gradient with respect to a parameter.
     ParameterGradient,
@@ -113,15 +111,15 @@ pub struct Compared {
     pub layer: String,
     /// The layer's type; `loss` for the loss.
     pub kind: String,
-    /// What of it.
+    /// The compared part.
     pub of: Of,
-    /// The parameter's path in the layer, or the input's number, where there is one.
+    /// The parameter's path in the layer, or the input's number, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
-    /// Whether the layer was computed by itself: on the reference's inputs, weights and gradient of its output, so that
-    /// no other layer has a part in the error.
+    /// Whether the layer was isolated: computed with the reference's inputs, weights and output gradient, so that no
+    /// other layer contributes to the error.
     pub by_itself: bool,
-    /// How far it is from the reference's.
+    /// Its distance from the reference.
     pub error: Error,
     /// The noise floor, in ulp.
     #[serde(with = "finite")]
@@ -134,13 +132,13 @@ impl Compared {
         self.error.ulps > tolerance(self.floor)
     }
 
-    /// Whether it differs where the reference itself is no number, or is one only in one order of sums: nothing can
-    /// be told of it then.
+    /// Whether it differs where the reference is NaN, or is finite only in one summation order: then nothing can be
+    /// concluded.
     pub fn is_lost(&self) -> bool {
         self.floor.is_infinite() && self.error.ulps > 0.0
     }
 
-    /// How much of the tolerance is used up: above 1 beyond it.
+    /// How much of the tolerance is used: more than 1 is beyond it.
     pub fn used(&self) -> f64 {
         if self.is_lost() {
             f64::INFINITY
@@ -149,7 +147,7 @@ impl Compared {
         }
     }
 
-    /// In words: `gradient of weight`.
+    /// As text: `gradient of weight`.
     pub fn what(&self) -> String {
         let part = self.part.as_deref().unwrap_or("");
         match self.of {
@@ -162,7 +160,7 @@ impl Compared {
     }
 }
 
-/// One step of two devices side by side.
+/// One step of both devices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// Its number, from 1.
@@ -173,11 +171,11 @@ pub struct Step {
     /// The loss on the device.
     #[serde(with = "finite")]
     pub loss: f64,
-    /// All tensors in the order in which they are computed, those of layers by themselves at last.
+    /// All tensors in the order of computation, those of isolated layers last.
     pub compared: Vec<Compared>,
 }
 
-/// What a worker says, one JSON object a line.
+/// The messages of a worker, one JSON object per line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "said", rename_all = "snake_case")]
 pub enum Said {

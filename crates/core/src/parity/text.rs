@@ -4,7 +4,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use super::{Beyond, Compared, FLOORS, KindRow, LITTLE_ULPS, Of, Step, Verdict, tolerance};
 
-/// How tables are written.
+/// The format of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// For a terminal.
@@ -13,7 +13,7 @@ pub enum Style {
     Markdown,
 }
 
-/// The losses of each step, and how many tensors are beyond tolerance.
+/// The losses of each step, and the number of tensors beyond tolerance.
 pub fn step_table(steps: &[Step], style: Style) -> String {
     let mut table = new(
         &[
@@ -42,13 +42,13 @@ pub fn step_table(steps: &[Step], style: Style) -> String {
     table.trim_fmt()
 }
 
-/// The mean loss of a step, as it stands among the tensors.
+/// The mean loss of a step, as one of the tensors.
 fn is_loss(tensor: &Compared) -> bool {
     tensor.kind == "loss" && tensor.of == Of::Output && !tensor.by_itself
 }
 
-/// For each layer what uses up the most of its tolerance in all steps: of its output and of gradients in training, and
-/// of either by itself.
+/// For each layer, what uses the most of its tolerance over all steps: its output and gradients in training, and both
+/// in isolation.
 pub fn tensor_table(steps: &[Step], style: Style) -> String {
     let head = [
         "layer", "type", "tensor", "step", "maximum", "relative", "ulp", "floor", "",
@@ -78,7 +78,7 @@ pub fn tensor_table(steps: &[Step], style: Style) -> String {
             let Some((step, tensor)) = worst else {
                 continue;
             };
-            let by_itself = if tensor.by_itself { ", by itself" } else { "" };
+            let by_itself = if tensor.by_itself { ", isolated" } else { "" };
             table.add_row([
                 layer.to_owned(),
                 tensor.kind.clone(),
@@ -140,19 +140,19 @@ pub fn layer_table(rows: &[KindRow], style: Style) -> String {
     table.trim_fmt()
 }
 
-/// The verdict in sentences; `device` is what was compared with `reference`.
+/// The verdict in sentences; `device` was compared with `reference`.
 pub fn show_verdict(verdict: &Verdict, reference: &str, device: &str) -> String {
     match verdict {
         Verdict::Agrees => format!(
-            "verdict: agrees: no tensor of {device} is further from {reference} than tolerance, {FLOORS} times what {reference} gives with its sums in another order"
+            "verdict: agrees: no tensor of {device} differs from {reference} by more than the tolerance, {FLOORS} times the effect of a different summation order on {reference}"
         ),
         Verdict::NotCompared { first } => format!(
-            "verdict: not compared\nfirst of which nothing can be told: {}\nthe noise of {reference} itself is infinite there: its numbers are none, or turn into none in another order of sums",
+            "verdict: not compared\nfirst that cannot be compared: {}\nthe noise of {reference} is infinite there: its numbers are not finite, or become so in another summation order",
             place(first)
         ),
         Verdict::Failed { reason } => format!("verdict: failed: {reason}"),
         Verdict::Drifts { first } => format!(
-            "verdict: drifts\nfirst beyond tolerance: {}\nno layer is beyond it by itself, so the difference grew on the way, or the update differs",
+            "verdict: drifts\nfirst beyond tolerance: {}\nno isolated layer is beyond tolerance, so the difference accumulated, or the update differs",
             place(first)
         ),
         Verdict::Differs { first, wrong } => {
@@ -161,14 +161,14 @@ pub fn show_verdict(verdict: &Verdict, reference: &str, device: &str) -> String 
                 text += &format!("\nfirst beyond tolerance: {}", place(first));
             }
             for wrong in wrong {
-                text += &format!("\nwrong by itself: {}", place(wrong));
+                text += &format!("\nwrong in isolation: {}", place(wrong));
             }
             text
         }
     }
 }
 
-/// The tensors that are within a tolerance so wide that this says little; none where there are none.
+/// The tensors whose tolerance is so wide that being within it says little; none if there are none.
 pub fn show_untold(steps: &[Step], reference: &str) -> Option<String> {
     let mut untold: Vec<String> = Vec::new();
     for compared in steps.iter().flat_map(|step| &step.compared) {
@@ -179,7 +179,7 @@ pub fn show_untold(steps: &[Step], reference: &str) -> Option<String> {
     }
     (!untold.is_empty()).then(|| {
         format!(
-            "little can be told of some, where the noise of {reference} itself makes the tolerance wider than a sixteenth of the largest value: {}",
+            "some comparisons are weak, because the noise of {reference} makes the tolerance wider than a sixteenth of the largest value: {}",
             untold.join(", ")
         )
     })

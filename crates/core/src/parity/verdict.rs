@@ -1,4 +1,4 @@
-//! The verdict on a device, from all steps that were compared.
+//! The verdict on a device, from all compared steps.
 
 use serde::Serialize;
 
@@ -14,31 +14,31 @@ pub struct Beyond {
     pub compared: Compared,
 }
 
-/// Whether a device computes what the reference does.
+/// Whether a device computes the same as the reference.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
     /// Every tensor of every step is within tolerance.
     Agrees,
-    /// Some layers are beyond tolerance by themselves.
+    /// Some layers are beyond tolerance in isolation.
     Differs {
-        /// What was first beyond tolerance in training, if it was.
+        /// The first tensor beyond tolerance in training, if any.
         first: Option<Beyond>,
-        /// The first tensor of each layer that is beyond by itself.
+        /// The first tensor of each layer that is beyond tolerance in isolation.
         wrong: Vec<Beyond>,
     },
-    /// Tensors are beyond tolerance in training, and no layer is by itself: small errors grew on the way, or the
-    /// update differs.
+    /// Tensors are beyond tolerance in training, but no isolated layer is: small errors accumulated, or the update
+    /// differs.
     Drifts {
-        /// What was first.
+        /// The first one.
         first: Beyond,
     },
-    /// Nothing is beyond tolerance, and of some tensors nothing can be told: the reference's own noise is infinite.
+    /// Nothing is beyond tolerance, but some tensors cannot be judged: the reference's noise is infinite.
     NotCompared {
-        /// What was first.
+        /// The first one.
         first: Beyond,
     },
-    /// The comparison did not come to its end.
+    /// The comparison did not finish.
     Failed {
         /// Why, as a phrase.
         reason: String,
@@ -46,7 +46,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Judges steps in their order.
+    /// Judges steps in order.
     pub fn of(steps: &[Step]) -> Self {
         let those = |which: fn(&Compared) -> bool| {
             let each = steps.iter().flat_map(|step| {

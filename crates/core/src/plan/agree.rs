@@ -10,16 +10,17 @@ use crate::spec::kind::show_duration;
 use crate::spec::metric::Objective;
 use crate::spec::verdict::VerdictSpec;
 
-/// Refuses a name that cannot be a folder on every system that results are copied to.
+/// Refuses a name that is not a valid folder name on every system that results may be copied to.
 pub(super) fn reserved_name(name: &str, root: &Table) -> Diagnostic {
     let why = if name.ends_with('.') {
-        "Windows drops a dot at the end"
+        "Windows removes a trailing dot"
     } else {
-        "Windows takes it for a device"
+        "Windows reserves it for a device"
     };
-    let message = format!("`experiment.name` is `{name}`, which is not a folder on every system");
+    let message =
+        format!("`experiment.name` is `{name}`, which is not a valid folder name on every system");
     let mut diagnostic = Diagnostic::error("out-of-range", message)
-        .note(format!("it names a folder of results, and {why}"))
+        .note(format!("it names a folder of results, but {why}"))
         .help(format!(
             "choose another name, such as `{}_1`",
             name.trim_end_matches('.')
@@ -28,14 +29,14 @@ pub(super) fn reserved_name(name: &str, root: &Table) -> Diagnostic {
     diagnostic
 }
 
-/// Trials with different tasks have different usual objectives, and could not be ranked.
+/// Trials with different tasks have different default objectives, and cannot be ranked.
 pub(super) fn one_objective(runs: &[RunPlan], root: &Table) -> Result<Objective, Box<Diagnostic>> {
     let first = runs[0].objective;
     let Some(other) = runs.iter().find(|run| run.objective != first) else {
         return Ok(first);
     };
     let message = format!(
-        "trials cannot be ranked: run `{}` has the objective `{}`, and run `{}` has `{}`",
+        "trials cannot be ranked: run `{}` has the objective `{}`, but run `{}` has `{}`",
         runs[0].id,
         first.name(),
         other.id,
@@ -62,17 +63,17 @@ pub(super) fn known_baseline(
         None => {
             let example = trials().next().unwrap_or_default();
             format!(
-                "trials are named by the values of the axes, such as `{example}`; `runner plan` shows all runs"
+                "trials are named after the values of the axes, such as `{example}`; `runner plan` shows all runs"
             )
         }
     };
-    let message = format!("there is no trial `{name}` to compare the others with");
+    let message = format!("the baseline trial `{name}` does not exist");
     let mut diagnostic = Diagnostic::error("sweep", message).help(help);
     diagnostic.span = root.span_at("objective.baseline");
     Err(Box::new(diagnostic))
 }
 
-/// The experiment's time limit is that of the file, not of a trial.
+/// The experiment's time limit belongs to the file, not to a trial.
 pub(super) fn one_limit(
     written: Option<Duration>,
     spec: &ExperimentSpec,
@@ -83,12 +84,12 @@ pub(super) fn one_limit(
     if limit == written {
         return Ok(());
     }
-    let shown = limit.map_or("not written".into(), show_duration);
+    let shown = limit.map_or("not set".into(), show_duration);
     let message = format!(
-        "`limits.experiment` is {shown} in trial `{trial}`, and one limit holds for all trials"
+        "`limits.experiment` is {shown} in trial `{trial}`, but must be the same for all trials"
     );
     let mut diagnostic = Diagnostic::error("sweep", message)
-        .help("write it in `[limits]` as it is, and set no key that it refers to; `limits.run` may differ between trials");
+        .help("set a plain value in `[limits]`, and no axis over a key that it refers to; `limits.run` may differ between trials");
     diagnostic.span = root.span_at("limits.experiment");
     Err(Box::new(diagnostic))
 }

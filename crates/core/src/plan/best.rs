@@ -1,5 +1,5 @@
-//! Which epoch of a run counts. The worker's `model/best.bpk`, the checkpoints that are kept, the record and all
-//! reports ask here, so that they cannot disagree.
+//! The best epoch of a run. The worker's `model/best.bpk`, the retained checkpoints, the record and all reports use
+//! this module, so that they cannot disagree.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,23 @@ use serde::{Deserialize, Serialize};
 use super::RunPlan;
 use crate::spec::metric::{Metric, Objective};
 
-/// The first format of plans whose runs break ties by the loss.
+/// The first plan format whose runs break ties by the loss.
 const TIES_BY_LOSS_SINCE: u32 = 3;
 
 /// Which of several epochs with the best objective counts. On small data sets accuracy saturates long before the loss
-/// does, and then the first of those epochs is an undertrained one.
+/// does, and then the first of those epochs is undertrained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ties {
-    /// The earliest: runs that were planned before format 3, whose best weights were chosen so.
+    /// The earliest: for runs that were planned before format 3, whose best weights were chosen so.
     #[default]
     Earliest,
-    /// That with the lowest loss on the objective's split; of several with the same loss, the latest.
+    /// The one with the lowest loss on the objective's split; among equal losses, the latest.
     LowestLoss,
 }
 
 impl Ties {
-    /// The rule of plans of a format.
+    /// The rule for a plan format.
     pub fn of(format: u32) -> Self {
         if format < TIES_BY_LOSS_SINCE {
             Ties::Earliest
@@ -33,7 +33,7 @@ impl Ties {
         }
     }
 
-    /// Whether the numbers of a later epoch are preferred to those of an earlier one.
+    /// Whether a later epoch is preferred to an earlier one, by their numbers.
     pub fn prefer_later(
         self,
         objective: Objective,
@@ -62,18 +62,18 @@ impl Ties {
         }
     }
 
-    /// The rule in words, for a sentence about the best epoch by `objective`.
+    /// The rule as text, for a sentence about the best epoch by `objective`.
     pub fn in_words(self, objective: &str) -> String {
         let split = objective
             .split_once('/')
             .map_or(objective, |(split, _)| split);
         match self {
             Ties::Earliest => {
-                "of equal epochs the earliest, as in the version of runner that trained these runs"
+                "the earliest of equal epochs, as in the version of runner that trained these runs"
                     .into()
             }
-            Ties::LowestLoss if objective.ends_with("/loss") => "of equal epochs the latest".into(),
-            Ties::LowestLoss => format!("of equal epochs the one with the lowest `{split}/loss`"),
+            Ties::LowestLoss if objective.ends_with("/loss") => "the latest of equal epochs".into(),
+            Ties::LowestLoss => format!("of equal epochs, the one with the lowest `{split}/loss`"),
         }
     }
 }
@@ -87,8 +87,8 @@ fn loss_of(objective: Objective) -> Objective {
 }
 
 impl RunPlan {
-    /// Whether a later epoch of this run is better than an earlier one, by their numbers: by the objective, and where
-    /// that is equal, by the rule for ties of the plan's format.
+    /// Whether a later epoch of this run is better than an earlier one, by their numbers: by the objective and, if that
+    /// is equal, by the plan format's rule for ties.
     pub fn prefers_later(
         &self,
         later: &BTreeMap<String, f64>,

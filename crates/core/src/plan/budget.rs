@@ -1,5 +1,5 @@
-//! A budget sheet: what a run would hold with other batches and precisions, held against what there is, and
-//! what to change where it does not fit.
+//! A memory budget: forecasts for other batches and precisions, compared with the available memory, and remedies if it
+//! is not enough.
 
 use serde::Serialize;
 
@@ -10,21 +10,21 @@ use crate::spec::backend::Precision;
 use crate::spec::kind::show_bytes;
 use crate::spec::section::Choice;
 
-/// How much more than forecast a run may hold before its forecast would be called wrong. What fits with
-/// less room than that is tight.
+/// How much more memory than forecast a run may use before its forecast counts as wrong. A run that fits with less room
+/// than that is tight.
 const MARGIN: f64 = 0.15;
 
-/// How a forecast stands against what there is.
+/// A forecast compared with the available memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// With room for an error of 15 %.
+    /// Fits, with room for an error of 15 %.
     Fits,
-    /// As far as the forecast is right.
+    /// Fits if the forecast is right.
     Tight,
-    /// More than there is.
+    /// Does not fit.
     TooLarge,
-    /// The file cannot be run so, whatever it holds.
+    /// The file is invalid with these settings, whatever the memory.
     Refused,
 }
 
@@ -39,7 +39,7 @@ impl Verdict {
         }
     }
 
-    /// Of so many bytes against so many.
+    /// For this many bytes needed and available.
     pub fn of(bytes: u64, capacity: u64) -> Self {
         match bytes as f64 {
             held if held * (1.0 + MARGIN) <= capacity as f64 => Verdict::Fits,
@@ -49,23 +49,23 @@ impl Verdict {
     }
 }
 
-/// One field of the sheet.
+/// One entry of the budget.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cell {
-    /// Items that are computed at a time.
+    /// Items per micro-batch.
     pub items: usize,
-    /// In what precision.
+    /// The precision.
     pub precision: Precision,
-    /// The peak that is to be expected, in bytes.
+    /// The expected peak, in bytes.
     pub bytes: u64,
-    /// What that rests on.
+    /// The basis of the forecast.
     pub basis: Basis,
-    /// How it stands; none when it is not known what there is.
+    /// The comparison; none if the available memory is unknown.
     pub verdict: Option<Verdict>,
 }
 
-/// Changes that make a run fit, in the order in which they are worth trying, as far as the forecast can
-/// tell. `correction` is what the count of such runs was off by where one was measured.
+/// Changes that make a run fit, in the order in which to try them, as far as the forecast can tell. `correction` is the
+/// ratio of measured to counted memory of such runs, if measured.
 pub fn advice(run: &RunPlan, correction: Option<f64>, capacity: u64) -> Vec<String> {
     let items = run.train.micro_batch_size;
     let bytes = |run: &RunPlan| Expected::unmeasured(run, correction).bytes;
@@ -82,7 +82,7 @@ pub fn advice(run: &RunPlan, correction: Option<f64>, capacity: u64) -> Vec<Stri
     let smaller = smaller.map(in_pieces).find(&fits);
     if let Some(smaller) = &smaller {
         advice.push(format!(
-            "train.micro_batch_size = {}: the same updates, added up from pieces",
+            "train.micro_batch_size = {}: the same updates, with accumulated gradients",
             smaller.train.micro_batch_size
         ));
     }
@@ -91,16 +91,15 @@ pub fn advice(run: &RunPlan, correction: Option<f64>, capacity: u64) -> Vec<Stri
         let saved = bytes(run).saturating_sub(bytes(&kept));
         match fits(&kept) {
             true => advice.push("train.gradient_checkpointing = true: the same numbers".into()),
-            false if saved * 20 > bytes(run) => advice.push(
-                "train.gradient_checkpointing = true helps, and is not enough by itself".into(),
-            ),
+            false if saved * 20 > bytes(run) => advice
+                .push("train.gradient_checkpointing = true helps, but is not enough alone".into()),
             false => {}
         }
     }
     let half = run.in_batches(items, Precision::Bf16);
     if run.precision.num_bytes() > 2 && fits(&half) {
         advice.push(format!(
-            "backend.precision = \"{}\", where the device has it: pure half, other numbers",
+            "backend.precision = \"{}\", if the device supports it: pure half precision, other numbers",
             Precision::Bf16.name()
         ));
     }
@@ -108,13 +107,13 @@ pub fn advice(run: &RunPlan, correction: Option<f64>, capacity: u64) -> Vec<Stri
         let states = run.forecast.states();
         advice.push(if states > capacity {
             format!(
-                "a smaller model: {} parameters with their states alone take {}",
+                "a smaller model: {} parameters and their state take {}",
                 run.network.num_parameters,
                 show_bytes(states)
             )
         } else {
             format!(
-                "a smaller model, or more room: with one item at a time it would still hold {}",
+                "a smaller model, or more memory: with one item at a time it would still need {}",
                 show_bytes(bytes(&in_pieces(1)))
             )
         });

@@ -1,9 +1,9 @@
-//! What a machine measured of runs like one, and what follows for their memory.
+//! What a machine measured for similar runs, and what follows for the memory of a run.
 //!
-//! A probe trains a few steps with two batch sizes. Everything that a run holds is either there whatever the
-//! batch is (program, data, weights, states) or grows with it (activations, items, workspace), so
-//! that a line through the two peaks foretells other batches. Items that are kept on the device are taken out
-//! before and added after: whether they are kept depends on the limit, which the rest does not.
+//! A probe trains a few steps with two batch sizes. The memory of a run is either constant (program, data, weights,
+//! states) or grows with the batch (activations, items, workspace), so that a line through the two peaks predicts other
+//! batches. Items that are kept on the device are subtracted first and added afterwards: whether they are kept depends
+//! on the limit, which the rest does not.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -12,50 +12,51 @@ use super::RunPlan;
 use crate::data::sha256_hex;
 use crate::spec::section::Choice;
 
-/// The version of the files, and of what a probe does.
+/// The version of the files, and of the probes.
 pub const CALIBRATION_FORMAT: u32 = 2;
 
-/// How far beyond the probed batches the line is believed.
+/// How far beyond the probed batches the line is used.
 const REACH: usize = 4;
 
-/// What was measured of runs with one key.
+/// The measurements of runs with one key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// The version of this format.
     pub format: u32,
-    /// What it depends on, as [`RunPlan::memory_key`] gives it.
+    /// Its key, from [`RunPlan::memory_key`].
     pub key: String,
-    /// The peaks, by items that are computed at a time.
+    /// The peaks, by items per micro-batch.
     pub probes: [Probe; 2],
 }
 
 /// The peak of one probe.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Probe {
-    /// Items that are computed at a time.
+    /// Items per micro-batch.
     pub items: usize,
-    /// The most that was held.
+    /// Peak memory.
     pub bytes: u64,
-    /// Those of it that are items kept on the device.
+    /// The part of it for items kept on the device.
     pub kept: u64,
-    /// What is counted of it without these.
+    /// The counted memory without these.
     pub counted: u64,
 }
 
-/// What a figure rests on.
+/// The basis of a forecast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
-    /// On the plan alone.
+    /// The plan only.
     Counted,
-    /// On the plan, and on how far such a run with another batch or in other pieces was off its count here.
+    /// The plan, and the error of the count for the same run with another batch size or micro-batch size on this
+    /// machine.
     Corrected,
-    /// On the peaks of such runs here.
+    /// The measured peaks of such runs on this machine.
     Measured,
 }
 
 impl Basis {
-    /// In one word.
+    /// As one word.
     pub fn name(self) -> &'static str {
         match self {
             Basis::Counted => "counted",
@@ -65,21 +66,21 @@ impl Basis {
     }
 }
 
-/// How far a forecast may be off that rests on measurements of such runs, or of runs that differ in their batch.
+/// The possible error of a forecast based on measurements of such runs, or of runs that differ in their batch.
 const ERROR_MEASURED: f64 = 0.15;
 const ERROR_CORRECTED: f64 = 0.3;
 
-/// How much memory a run will hold at its peak, as well as it is known.
+/// The peak memory of a run, as well as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expected {
     /// Bytes.
     pub bytes: u64,
-    /// What that rests on.
+    /// Its basis.
     pub basis: Basis,
 }
 
 impl Expected {
-    /// Of a run of which nothing was measured. `correction` is that of such a run, if one was measured.
+    /// For a run without measurements. `correction` is that of a similar run, if measured.
     pub fn unmeasured(run: &RunPlan, correction: Option<f64>) -> Self {
         let forecast = &run.forecast;
         match correction {
@@ -95,12 +96,12 @@ impl Expected {
         }
     }
 
-    /// Whether it was measured of such runs on this machine.
+    /// Whether it was measured for such runs on this machine.
     pub fn is_measured(&self) -> bool {
         self.basis == Basis::Measured
     }
 
-    /// What it will hold by all that is known; none where nothing was measured.
+    /// The expected memory; none if nothing was measured.
     pub fn at_least(&self) -> Option<u64> {
         let error = match self.basis {
             Basis::Counted => return None,
@@ -112,7 +113,7 @@ impl Expected {
 }
 
 impl Calibration {
-    /// Of two probes of different batches, in any order.
+    /// From two probes of different batches, in any order.
     pub fn new(key: String, mut probes: [Probe; 2]) -> Self {
         probes.sort_by_key(|probe| probe.items);
         Self {
@@ -122,7 +123,7 @@ impl Calibration {
         }
     }
 
-    /// Whether it is what it says, and something can be drawn from it.
+    /// Whether it is consistent and can be used.
     pub fn is_sound(&self, key: &str) -> bool {
         let [small, large] = self.probes;
         self.format == CALIBRATION_FORMAT
@@ -133,15 +134,15 @@ impl Calibration {
             && large.bytes > large.kept
     }
 
-    /// Whether so many items are near enough to those that were probed.
+    /// Whether a batch size is close enough to the probed ones.
     pub fn covers(&self, items: usize) -> bool {
         let [small, large] = self.probes;
         items.saturating_mul(REACH) >= small.items && items <= large.items.saturating_mul(REACH)
     }
 
-    /// The bytes that do not depend on the batch, and those of each item; kept items are in neither. An item takes
-    /// at least what is counted of it: noise may make the smaller batch the larger peak. The line then lies
-    /// above both probes.
+    /// The bytes that do not depend on the batch, and those per item; without items kept on the device. An item needs
+    /// at least the counted memory: noise may give the smaller batch the larger peak. The line then lies above both
+    /// probes.
     pub fn line(&self) -> (f64, f64) {
         let [small, large] = self.probes;
         let items = (large.items - small.items) as f64;
@@ -152,7 +153,7 @@ impl Calibration {
         (fixed(&small).max(fixed(&large)), slope)
     }
 
-    /// The peak that is to be expected of a run, which has this key: never less than what is counted.
+    /// The expected peak of a run with this key: never less than counted.
     pub fn expected(&self, run: &RunPlan) -> Expected {
         let (fixed, per_item) = self.line();
         let line = fixed + per_item * run.train.micro_batch_size as f64;
@@ -163,7 +164,7 @@ impl Calibration {
         }
     }
 
-    /// How many times its count a run holds, which has this key.
+    /// The ratio of actual to counted memory for a run with this key.
     pub fn correction(&self, run: &RunPlan) -> f64 {
         let bytes = self.expected(run).bytes.saturating_sub(run.forecast.kept);
         bytes as f64 / run.forecast.without_kept().max(1) as f64
@@ -171,8 +172,8 @@ impl Calibration {
 }
 
 impl RunPlan {
-    /// A digest of all that decides how much memory it takes but for the batch size. `place` says on which
-    /// machine and by which build.
+    /// A digest of everything that determines the memory use except the batch size. `place` identifies the machine and
+    /// the build.
     pub fn memory_key(&self, place: &Json) -> String {
         let train = &self.train;
         let frozen = self.optimizer.groups.iter().filter(|group| group.freeze);

@@ -3,11 +3,11 @@
 use super::Plan;
 
 impl Plan {
-    /// What trains the plan's runs, and goes on with them; with `--results`, where they are not in the usual folder.
+    /// The command that trains the plan's runs, or resumes them; with `--results` if they are not in the usual folder.
     pub fn command(&self) -> String {
         let sets = self.overrides.iter();
         let sets: String = sets.map(|set| format!(" --set {}", quoted(set))).collect();
-        // A leading dash would be read as an option.
+        // A leading dash would be parsed as an option.
         let source = if self.source.starts_with('-') {
             format!("./{}", self.source)
         } else {

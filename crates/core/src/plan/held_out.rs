@@ -1,4 +1,4 @@
-//! Where the valid split of a run comes from: what may be said of numbers that were measured on it.
+//! The origin of a run's valid split: how far metrics measured on it generalize.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub enum HeldOut {
     /// It was not recorded.
     #[default]
     Unknown,
-    /// They were drawn at random.
+    /// They were chosen at random.
     Drawn {
         /// By the seed of the split.
         seed: u64,
@@ -25,12 +25,12 @@ pub enum HeldOut {
     },
     /// They come last in the order of the items.
     InOrder,
-    /// They are in files of their own.
+    /// They come from separate files.
     Given,
 }
 
 impl RunPlan {
-    /// Where the valid split comes from.
+    /// The origin of the valid split.
     pub fn held_out(&self) -> HeldOut {
         let split = &self.data.split;
         match &self.data.dataset {

@@ -1,8 +1,8 @@
 //! A run's identity: the hash of every input that can change a number, and of nothing else.
 //!
-//! Plans are taken apart field by field, so that none can be added without a decision on it. What stays out are names,
-//! places, limits, and what follows from other fields. `tests/suite/identity.rs` changes each value of many plans in
-//! turn and knows for each that stays out why it may.
+//! Plans are destructured field by field, so that no field can be added without a decision. Excluded are names, paths,
+//! limits, and whatever follows from other fields. `tests/suite/identity.rs` changes each value of many plans in turn
+//! and knows the reason for each excluded one.
 
 use serde::Serialize;
 use serde_json::{Value as Json, json};
@@ -20,7 +20,7 @@ use crate::spec::scheduler::SchedulerSpec;
 use crate::spec::section::Choice;
 use crate::spec::task::TaskSpec;
 
-/// What a fingerprint is the hash of, but for the network.
+/// The content of a fingerprint, except for the network.
 #[derive(Serialize)]
 struct Work<'a> {
     format: u32,
@@ -40,25 +40,25 @@ struct Work<'a> {
     loss: &'a LossSpec,
     optimizer: OptimizerSpec,
     scheduler: &'a SchedulerSpec,
-    /// How each parameter is updated, in their order; left out where all are updated alike.
+    /// How each parameter is updated, in order; omitted if all are updated alike.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     treatments: Vec<Treatment>,
-    /// Where they are not those that follow from items and batches.
+    /// If they are not derived from items and batches.
     #[serde(skip_serializing_if = "Option::is_none")]
     steps_per_epoch: Option<usize>,
 }
 
-/// What `[[optimizer.groups]]` and the patterns of `muon` come to for one parameter.
+/// The resolved settings of `[[optimizer.groups]]` and of `muon`'s patterns for one parameter.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Treatment {
     learning_rate_factor: f64,
-    /// Where it is not the optimizer's.
+    /// If it is not the optimizer's.
     weight_decay: Option<f64>,
     is_frozen: bool,
     is_left_to_adamw: bool,
 }
 
-/// Of a parameter that nothing is said of.
+/// For a parameter without settings.
 const USUAL: Treatment = Treatment {
     learning_rate_factor: 1.0,
     weight_decay: None,
@@ -66,24 +66,23 @@ const USUAL: Treatment = Treatment {
     is_left_to_adamw: false,
 };
 
-/// By which rules a fingerprint is made.
+/// The version of the fingerprint rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rules {
-    /// Groups as they are resolved for each parameter.
+    /// Groups, resolved for each parameter.
     Now,
-    /// Groups as they are written, with patterns over names that are not in the fingerprint. Runs of earlier versions
-    /// have such.
+    /// Groups as written, with patterns over names that are not in the fingerprint. Used by runs of earlier versions.
     Former,
 }
 
 impl RunPlan {
-    /// The same with the fingerprint of what it says now.
+    /// The same with an updated fingerprint.
     pub fn with_fingerprint(mut self) -> Self {
         self.fingerprint = self.compute_fingerprint(&self.network.work().to_string());
         self
     }
 
-    /// Whether the fingerprint is that of what the plan says, by the rules of this version or of an earlier one.
+    /// Whether the fingerprint matches the plan, by the rules of this version or of an earlier one.
     pub fn is_as_fingerprinted(&self) -> bool {
         let network = self.network.work().to_string();
         [Rules::Now, Rules::Former]
@@ -91,7 +90,8 @@ impl RunPlan {
             .any(|rules| self.fingerprint_by(&network, *rules) == self.fingerprint)
     }
 
-    /// In words, the first parameter that the same patterns treat in another way in `now`, since layers have other names.
+    /// A description of the first parameter that the same patterns treat differently in `now`, because layers have
+    /// other names.
     pub fn change_of_groups(&self, now: &Self) -> Option<String> {
         if self.optimizer != now.optimizer {
             return None;
@@ -116,14 +116,14 @@ impl RunPlan {
         ))
     }
 
-    /// `network` is the text of the network's work.
+    /// `network` is the serialized network.
     pub(super) fn compute_fingerprint(&self, network: &str) -> String {
         self.fingerprint_by(network, Rules::Now)
     }
 
     fn fingerprint_by(&self, network: &str, rules: Rules) -> String {
         let mut text = serde_json::to_string(&self.work(rules)).unwrap_or_default();
-        // The network's text is shared by the trials of a sweep, and goes in as it is.
+        // The serialized network is shared by the trials of a sweep, and is hashed as it is.
         text.truncate(text.len().saturating_sub(1));
         text.push_str(",\"network\":");
         text.push_str(network);
@@ -140,7 +140,7 @@ impl RunPlan {
             trial: _,
             axes: _,
             seed,
-            // What is computed here.
+            // Computed here.
             fingerprint: _,
             objective,
             device,
@@ -154,7 +154,7 @@ impl RunPlan {
             on_failure: _,
             skip: _,
             forecast: _,
-            // When weights are saved; the best epoch's are in any case.
+            // When weights are saved; those of the best epoch always are.
             checkpoint: _,
             steps_per_epoch,
             train,
@@ -163,18 +163,18 @@ impl RunPlan {
             loss,
             optimizer,
             scheduler,
-            // Its text is put behind.
+            // Its text is appended.
             network: _,
         } = self;
         let DataPlan {
             dataset: _,
             digest: _,
-            // What a report is told.
+            // Only for reports.
             stands_in_for: _,
             noticed: _,
             scale,
             augment,
-            // What the data holds decides these: the digest covers them, and loading compares them.
+            // The content of the data determines these: the digest covers them, and loading checks them.
             input: _,
             target: _,
             split,
@@ -184,7 +184,7 @@ impl RunPlan {
         } = data;
         let usual_steps = num_train.div_ceil(self.train.batch_size.max(1));
         let mut train = json!(train);
-        // It says when numbers are read, and changes none.
+        // It determines when numbers are read, not their values.
         if let Some(train) = train.as_object_mut() {
             train.remove("log_every");
         }
@@ -224,7 +224,7 @@ impl RunPlan {
         }
     }
 
-    /// What the patterns of the optimizer come to for each parameter; empty where nothing is said of any.
+    /// The resolved optimizer settings of each parameter; empty if there are none.
     fn treatments(&self) -> Vec<Treatment> {
         let OptimizerSpec { method, groups, .. } = &self.optimizer;
         let adamw = match method {
@@ -238,7 +238,7 @@ impl RunPlan {
             let mut treatment = USUAL;
             treatment.is_left_to_adamw = adamw.is_some_and(|parameters| matches(parameters, path));
             if let Some(group) = group_of(groups, path) {
-                // What is frozen has no other setting.
+                // Frozen parameters have no other settings.
                 if group.freeze {
                     return Treatment {
                         is_frozen: true,
@@ -246,7 +246,7 @@ impl RunPlan {
                     };
                 }
                 treatment.learning_rate_factor = group.learning_rate_factor;
-                // With `muon` it depends on the parameter which one is the usual.
+                // With `muon`, the default depends on the parameter.
                 let is_other = |decay: &f64| adamw.is_some() || *decay != method.weight_decay();
                 treatment.weight_decay = group.weight_decay.filter(is_other);
             }
@@ -254,7 +254,7 @@ impl RunPlan {
         };
         let parameters = self.network.named_parameters();
         let treatments: Vec<_> = parameters
-            // The network says of a layer that it is frozen as a whole.
+            // The network itself records a layer that is frozen as a whole.
             .map(|(layer, path, _)| {
                 if layer.freeze {
                     USUAL
@@ -270,7 +270,7 @@ impl RunPlan {
     }
 }
 
-/// The data set without the place of its files: the same files elsewhere are the same work.
+/// The data set without the paths of its files: the same files elsewhere are the same work.
 fn dataset_of(data: &DataPlan) -> Json {
     let mut dataset = match &data.dataset {
         Dataset::Mnist { part, folder: _ } => json!({ "type": "mnist", "part": part }),
@@ -282,7 +282,7 @@ fn dataset_of(data: &DataPlan) -> Json {
         }),
         other @ (Dataset::Digits { .. } | Dataset::Iris | Dataset::Synthetic(_)) => json!(other),
     };
-    // Plans of earlier versions have it for files alone.
+    // Plans of earlier versions contain it only for files.
     if let Some(dataset) = dataset.as_object_mut()
         && !data.digest.is_empty()
     {
@@ -291,7 +291,7 @@ fn dataset_of(data: &DataPlan) -> Json {
     dataset
 }
 
-/// The optimizer without its patterns, which say nothing without the names that they match.
+/// The optimizer without its patterns, which are meaningless without the names that they match.
 fn without_patterns(optimizer: &OptimizerSpec) -> OptimizerSpec {
     let mut optimizer = optimizer.clone();
     optimizer.groups.clear();

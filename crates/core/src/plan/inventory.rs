@@ -1,14 +1,14 @@
-//! The devices of a machine, as data: what is there, and for what is not, why and what to do about it.
+//! The devices of a machine, as data: the available ones, and for the others the reason and a remedy.
 
 use serde::{Deserialize, Serialize};
 
 use crate::spec::backend::{Backend, DeviceName, Precision};
 use crate::spec::section::Choice;
 
-/// The hardware by which the host's memory is known.
+/// The hardware that stands for the host's memory.
 pub const HOST: &str = "host";
 
-/// Every backend that runner knows, with the devices of those that have some.
+/// Every backend that runner knows, with its devices, if any.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Inventory(pub Vec<Listed>);
 
@@ -17,40 +17,40 @@ pub struct Inventory(pub Vec<Listed>);
 pub struct Listed {
     /// The name in the experiment file.
     pub device: DeviceName,
-    /// Whether it is there.
+    /// Its availability.
     #[serde(flatten)]
     pub state: State,
 }
 
-/// Whether a device is there.
+/// Whether a device is available.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum State {
-    /// It is there.
+    /// Available.
     Found(Found),
-    /// It is not.
+    /// Not available.
     Missing(Missing),
 }
 
-/// A device that is there.
+/// An available device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Found {
     /// The device's own name.
     pub name: String,
-    /// The driver with its version, where it can be had.
+    /// The driver with its version, if known.
     pub driver: Option<String>,
-    /// Bytes of its memory, where they can be had.
+    /// Bytes of its memory, if known.
     pub memory_bytes: Option<u64>,
-    /// What it computes in.
+    /// The precisions that it supports.
     pub precisions: Vec<Precision>,
-    /// What it is.
+    /// Its kind.
     pub kind: DeviceKind,
-    /// The hardware behind it: devices with the same text are one card, seen through different backends.
+    /// The hardware behind it: devices with equal text are one GPU, seen through different backends.
     pub card: String,
 }
 
 impl Found {
-    /// The hardware whose memory its runs take: its card, or the host for what computes on the host's processor.
+    /// The hardware whose memory its runs use: its GPU, or the host for devices on the host's processor.
     pub fn memory_of(&self) -> &str {
         match self.kind {
             DeviceKind::Host | DeviceKind::Software => HOST,
@@ -59,29 +59,29 @@ impl Found {
     }
 }
 
-/// What a device is.
+/// The kind of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceKind {
     /// The host's processor.
     Host,
-    /// A card of its own.
+    /// A separate GPU.
     Gpu,
-    /// A driver that computes on the host's processor what a card would.
+    /// A driver that emulates a GPU on the host's processor.
     Software,
 }
 
-/// A device that is not there, or cannot do what is asked.
+/// A device that is not available, or does not support what is needed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
     /// Why.
     pub reason: String,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: String,
 }
 
-/// What `auto` takes, the first that is there: cards before the host's processor, a vendor's own interface before
-/// a common one. Software drivers are taken by nobody who has not named them.
+/// The order of preference of `auto`: GPUs before the host's processor, a vendor's interface before a common one.
+/// Software drivers are only used when named explicitly.
 const PREFERRED: [Backend; 7] = [
     Backend::Cuda,
     Backend::Rocm,
@@ -93,7 +93,7 @@ const PREFERRED: [Backend; 7] = [
 ];
 
 impl Inventory {
-    /// That of a backend without a device.
+    /// For a backend without a device.
     pub fn missing(backend: Backend, reason: String, remedy: String) -> Self {
         Self(vec![Listed {
             device: DeviceName { backend, index: 0 },
@@ -101,7 +101,7 @@ impl Inventory {
         }])
     }
 
-    /// The devices that are there.
+    /// The available devices.
     pub fn found(&self) -> impl Iterator<Item = (DeviceName, &Found)> {
         self.0.iter().filter_map(|listed| match &listed.state {
             State::Found(found) => Some((listed.device, found)),
@@ -109,7 +109,7 @@ impl Inventory {
         })
     }
 
-    /// A device that computes in a precision, or why there is none of this name.
+    /// The device of this name that supports a precision, or why there is none.
     pub fn look_up(&self, device: DeviceName, precision: Precision) -> Result<&Found, Missing> {
         let of_backend = || {
             let all = self.0.iter();
@@ -123,8 +123,8 @@ impl Inventory {
             });
             let last = of_backend().count().saturating_sub(1);
             return Err(missing.unwrap_or(Missing {
-                reason: format!("`{name}` has no device of this number; the last one is {last}"),
-                remedy: "write the name of a device that `runner devices` lists".into(),
+                reason: format!("`{name}` has no device with this index; the last one is {last}"),
+                remedy: "use the name of a device that `runner devices` lists".into(),
             }));
         };
         match &listed.state {
@@ -133,9 +133,9 @@ impl Inventory {
             State::Found(found) => {
                 let names = found.precisions.iter().map(|precision| precision.name());
                 Err(Missing {
-                    reason: format!("{} does not compute in {}", found.name, precision.name()),
+                    reason: format!("{} does not support {}", found.name, precision.name()),
                     remedy: format!(
-                        "choose another `backend.precision`: it computes in {}",
+                        "choose another `backend.precision`; it supports {}",
                         names.collect::<Vec<_>>().join(", ")
                     ),
                 })
@@ -143,7 +143,7 @@ impl Inventory {
         }
     }
 
-    /// The devices that compute in a precision, the ones first that `auto` prefers.
+    /// The devices that support a precision, in the order of preference of `auto`.
     pub fn preferred(&self, precision: Precision) -> impl Iterator<Item = DeviceName> {
         let usable = |(_, found): &(DeviceName, &Found)| {
             found.kind != DeviceKind::Software && found.precisions.contains(&precision)
@@ -223,8 +223,8 @@ mod tests {
             told("wgpu:3", Precision::F32),
             told("cuda:2", Precision::F32),
         ].join("\n"), @r"
-        the wgpu does not compute in bf16; choose another `backend.precision`: it computes in f32
-        `wgpu` has no device of this number; the last one is 0; write the name of a device that `runner devices` lists
+        the wgpu does not support bf16; choose another `backend.precision`; it supports f32
+        `wgpu` has no device with this index; the last one is 0; use the name of a device that `runner devices` lists
         no adapter; install a driver
         ");
     }

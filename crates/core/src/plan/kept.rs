@@ -1,4 +1,4 @@
-//! Which splits a run keeps on its device: a function of the plan alone, so that a forecast of memory can count them.
+//! Which splits a run keeps on its device: a function of the plan only, so that a memory forecast can include them.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use super::RunPlan;
 use crate::data::TargetPlan;
 use crate::spec::task::TaskKind;
 
-/// The most bytes that a run keeps on its device, whatever its limit is: other runs may share the device.
+/// The maximum number of bytes that a run keeps on its device, whatever its limit: other runs may share the device.
 const MOST: u64 = 1 << 30;
-/// What part of the memory that a run does not need otherwise may be taken by its items.
+/// The fraction of the otherwise free memory that items may use.
 const SHARE: u64 = 4;
 /// Bytes of a token or a class on a device.
 const INTEGER: u64 = 4;
 
 impl RunPlan {
-    /// The splits whose encoded items are kept on the device for the whole training, with their bytes there: those of
-    /// train and valid that are the same in every epoch, if all of them together fit. The test split is gone
-    /// through once, and is not worth the room.
+    /// The splits whose encoded items are kept on the device for the whole training, with their bytes there: train and
+    /// valid if they are equal in every epoch and all of them fit together. The test split is only read once, and not
+    /// worth the memory.
     pub fn kept_on_device(&self) -> BTreeMap<&'static str, u64> {
         let data = &self.data;
         let splits = [
@@ -37,7 +37,7 @@ impl RunPlan {
         if all <= room { kept } else { BTreeMap::new() }
     }
 
-    /// Bytes of an item with its target as tensors; an item that is its own target is there once.
+    /// Bytes of an item with its target as tensors; an item that is its own target counts once.
     fn bytes_per_item(&self) -> u64 {
         let float = self.precision.num_bytes();
         let size = |shape: &[usize]| shape.iter().product::<usize>() as u64;

@@ -1,6 +1,6 @@
-//! From a document to runs: the sweep expanded, defaults filled in, everything named and checked.
+//! From a document to runs: the sweep is expanded, defaults are filled in, and everything is named and checked.
 //!
-//! Knows no device, clock or disk. Data is looked at through a function that the caller passes.
+//! Knows no device, clock or disk. The caller passes a function that inspects the data.
 
 mod agree;
 mod best;
@@ -43,11 +43,11 @@ pub use run::{FORMAT, OLDEST_FORMAT, OtherWork, Plan, RunPlan};
 use sweep::{Expansion, Point};
 use trial::Planner;
 
-/// Asks for the devices of this machine; done once, and only when a file asks for more than the host's processor.
+/// Lists the devices of this machine; called once, and only if a file needs more than the host's processor.
 pub type Devices<'a> = &'a dyn Fn() -> Inventory;
 
-/// Plans a document. Refusals are returned all at once, with the warnings; a plan comes with warnings
-/// alone. `default_name` names the experiment when the file does not.
+/// Plans a document. Errors are returned all at once, with the warnings; a plan comes with warnings only.
+/// `default_name` names the experiment if the file does not.
 pub fn plan(
     document: &Document,
     default_name: &str,
@@ -59,7 +59,7 @@ pub fn plan(
     let (root, written, mut findings) = read_as_written(document, &references);
     let expansion = sweep::expand(document, written.experiment.seeds.len(), &mut diagnostics);
     let Some(expansion) = expansion else {
-        // Trials of a wrong sweep would only repeat what is wrong with the file itself.
+        // Trials of an invalid sweep would only repeat what is wrong with the file itself.
         let wrong = diagnostics.0.into_iter();
         wrong.for_each(|d| findings.diagnostics.push(d));
         let mut planner = Planner::new(locate, devices);
@@ -82,7 +82,7 @@ pub fn plan(
         }
         if is_refused && diagnostics.num(Severity::Error) >= MAX_REFUSALS {
             let last = diagnostics.0.last_mut();
-            let note = "there may be more: trials after this one were not looked at";
+            let note = "there may be more errors: later trials were not checked";
             last.into_iter().for_each(|d| d.notes.push(note.into()));
             break;
         }
@@ -94,7 +94,7 @@ pub fn plan(
             }
             let mut values = expansion.values(point);
             for (key, value) in &mut values {
-                // What a reference came to, not the reference.
+                // The resolved value, not the reference.
                 if let Some(entry) = root.at(key) {
                     *value = entry.node.value.to_json();
                 }
@@ -119,12 +119,13 @@ pub fn plan(
         .unwrap_or_else(|| default_name.to_owned());
     if let Some(run) = runs.iter().find(|run| run.experiment != experiment) {
         let message = format!(
-            "`experiment.name` is `{}` in trial `{}`, and one name holds for all trials",
+            "`experiment.name` is `{}` in trial `{}`, but must be the same for all trials",
             run.experiment, run.trial
         );
         let place = document.root.at("experiment.name");
-        let mut diagnostic = Diagnostic::error("sweep", message)
-            .help("refer to no key that an axis sets; trials are named by their values anyway");
+        let mut diagnostic = Diagnostic::error("sweep", message).help(
+            "do not refer to a key that an axis sets; trials are named after their values anyway",
+        );
         diagnostic.span = place.map(|entry| entry.node.span);
         return Err(Diagnostics(vec![diagnostic]));
     }
@@ -164,8 +165,7 @@ pub fn plan(
     Ok((plan, diagnostics))
 }
 
-/// What is wrong with a trial, with the trial's name; none when a drawn value is wrong as an earlier one
-/// was.
+/// What is wrong with a trial, with the trial's name; none if a sampled value repeats an earlier error.
 fn in_trial(
     diagnostic: Diagnostic,
     expansion: &Expansion,
@@ -201,8 +201,8 @@ fn in_trial(
     }
 }
 
-/// Nobody reads more refusals than this, and a sweep could have very many.
+/// Nobody reads more errors than this, and a sweep could have very many.
 const MAX_REFUSALS: usize = 100;
 
-/// How the note begins that names a trial.
+/// The start of the note that names a trial.
 const IN_TRIAL: &str = "first found in trial";

@@ -3,12 +3,12 @@
 use super::RunPlan;
 use crate::spec::adjustment::{Adjustment, Change};
 
-/// How many items are computed at a time, by optimizer update: what was adjusted holds from its step on.
+/// The micro-batch size by optimizer update: an adjustment applies from its step on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PieceSizes(Vec<(usize, usize)>);
 
 impl PieceSizes {
-    /// Those of a run as it was planned, with what was changed on the way.
+    /// The sizes of a planned run, with its adjustments.
     pub fn new(planned: &RunPlan, adjustments: &[Adjustment]) -> Self {
         let changes = adjustments.iter().filter_map(|a| match a.change {
             Change::MicroBatchSize(size) => Some((a.from_step, size)),
@@ -18,7 +18,7 @@ impl PieceSizes {
         Self([first].into_iter().chain(changes).collect())
     }
 
-    /// In the update that `step` updates come before.
+    /// For the update after `step` updates.
     pub fn at(&self, step: usize) -> usize {
         let mut made = self.0.iter().filter(|(from, _)| *from <= step);
         made.next_back().map_or(1, |(_, size)| *size)
@@ -26,7 +26,7 @@ impl PieceSizes {
 }
 
 impl RunPlan {
-    /// The items of each piece of at most `size` that a step of an epoch is computed in, its number from 0.
+    /// The items of each piece of at most `size` in a step of an epoch, numbered from 0.
     pub fn pieces(&self, step: usize, size: usize) -> impl Iterator<Item = usize> + use<> {
         let first = step * self.train.batch_size;
         let num = self

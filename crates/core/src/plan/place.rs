@@ -1,4 +1,4 @@
-//! Where a trial is computed on this machine, or why it cannot be.
+//! The device of a trial on this machine, or why there is none.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -11,21 +11,21 @@ use crate::diagnostic::Diagnostic;
 use crate::spec::backend::{DeviceName, FLEX};
 use crate::spec::section::Findings;
 
-/// The devices of this machine, asked for when they are needed first.
+/// The devices of this machine, listed on first use.
 pub struct Machine<'a> {
     ask: Devices<'a>,
     inventory: OnceCell<Inventory>,
-    /// What `auto` stood for.
+    /// The device behind `auto`.
     chosen: BTreeSet<String>,
 }
 
-/// Where a trial is computed.
+/// The device of a trial.
 pub struct Place {
     /// The device.
     pub device: DeviceName,
     /// Why its runs are skipped, if they are.
     pub skip: Option<String>,
-    /// What is done about its runs when they do not fit.
+    /// The remedies if its runs do not fit.
     pub on_exceed: Relief,
 }
 
@@ -40,7 +40,7 @@ impl Default for Place {
 }
 
 impl<'a> Machine<'a> {
-    /// Nothing is asked yet.
+    /// Nothing is listed yet.
     pub fn new(ask: Devices<'a>) -> Self {
         Self {
             ask,
@@ -49,7 +49,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Where the runs of a trial are computed.
+    /// The device of a trial's runs.
     pub fn place(&mut self, point: &Point<'_>, findings: &mut Findings) -> Place {
         let backend = &point.spec.backend;
         let (device, skip) = self.device(point, findings);
@@ -67,11 +67,11 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The device of a trial, and why its runs are skipped. One that is not there is a warning, and an error where
-    /// it is required.
+    /// The device of a trial, and why its runs are skipped. An unavailable one is a warning, or an error if it is
+    /// required.
     fn device(&self, point: &Point<'_>, findings: &mut Findings) -> (DeviceName, Option<String>) {
         let backend = &point.spec.backend;
-        // The host's processor computes in all precisions; a second one is refused by a rule.
+        // The host's processor supports all precisions; a second one is refused by a rule.
         let is_host =
             |device: DeviceName| device == FLEX || (device.backend.is_host() && device.index > 0);
         if backend.device.is_some_and(is_host) && FLEX.backend.is_compiled() {
@@ -92,7 +92,7 @@ impl<'a> Machine<'a> {
         } else {
             (
                 Diagnostic::warning("device", reason.clone()),
-                "its runs are skipped; `backend.required = true` makes this an error",
+                "its runs are skipped; set `backend.required = true` to make this an error",
             )
         };
         let diagnostic = diagnostic.at(point.span("backend.device")).note(note);
@@ -100,7 +100,7 @@ impl<'a> Machine<'a> {
         (device, Some(format!("{reason}; {remedy}")))
     }
 
-    /// What the reader must know: which device `auto` is.
+    /// Notices for the reader: the device behind `auto`.
     pub fn notice(&self) -> Option<String> {
         let chosen: Vec<&str> = self.chosen.iter().map(String::as_str).collect();
         (!chosen.is_empty()).then(|| {

@@ -10,8 +10,8 @@ use crate::spec::reference::{References, drop_unused_values};
 use crate::spec::section::Findings;
 use crate::spec::sweep::SweepSpec;
 
-/// The spec of every trial with the trial's id, or what is wrong with the document's model or sweep.
-/// Rules and shapes are not looked at.
+/// The spec of every trial with the trial's id, or what is wrong with the document's model or sweep. Rules and shapes
+/// are not checked.
 pub fn specs(document: &Document) -> Result<Vec<(String, ExperimentSpec)>, Diagnostics> {
     let references = References::new(document);
     let mut specs = Vec::new();
@@ -25,7 +25,7 @@ pub fn specs(document: &Document) -> Result<Vec<(String, ExperimentSpec)>, Diagn
     Ok(specs)
 }
 
-/// The tree of every trial with the trial's id, references still in it, or what is wrong with the sweep.
+/// The tree of every trial with the trial's id, with unresolved references, or what is wrong with the sweep.
 pub fn trials(document: &Document) -> Result<Vec<(String, Table)>, Diagnostics> {
     let mut diagnostics = Diagnostics::default();
     let expansion = sweep::expand(document, 1, &mut diagnostics).ok_or(diagnostics)?;
@@ -35,9 +35,9 @@ pub fn trials(document: &Document) -> Result<Vec<(String, Table)>, Diagnostics> 
         .collect())
 }
 
-/// A document, or one of its trials, put together for [`crate::spec::render`]: with the keys that the
-/// sweep sets. References to those are left open where the tree is that of no trial. With a `folder`,
-/// paths that are relative to the file are put below it.
+/// A document, or one of its trials, prepared for [`crate::spec::render`]: with the keys that the sweep sets.
+/// References to those stay unresolved if the tree is not that of a trial. With a `folder`, relative paths are put
+/// below it.
 pub fn put_together(
     document: &Document,
     trial: Option<&str>,
@@ -58,7 +58,7 @@ pub fn put_together(
                     None => {
                         let first = ids().next().unwrap_or_default().to_owned();
                         diagnostic.help(format!(
-                            "trials are named like `{first}`; `runner plan` shows the runs, named by trial and seed"
+                            "trials have names such as `{first}`; `runner plan` shows the runs, named after trial and seed"
                         ))
                     }
                 };
@@ -92,7 +92,7 @@ pub(super) fn read(
     (resolved.root, spec, findings)
 }
 
-/// Decodes the document itself, in which references to keys that axes set are left open.
+/// Decodes the document itself, leaving references to swept keys unresolved.
 pub(super) fn read_as_written(
     document: &Document,
     references: &References<'_>,
@@ -101,7 +101,7 @@ pub(super) fn read_as_written(
     read(references, document.root.clone(), &sweep.keys())
 }
 
-/// What became of the points of a document's sweep; none when the sweep is wrong.
+/// What happened to the points of a document's sweep; none if the sweep is invalid.
 pub fn account(document: &Document) -> Option<Account> {
     let written = ExperimentSpec::decode(&document.root, &mut Findings::default());
     let num_seeds = written.experiment.seeds.len();

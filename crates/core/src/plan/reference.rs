@@ -1,11 +1,11 @@
-//! Memory budgets as a known sheet for a card of 16 GB declares them, beside what follows from the models
-//! themselves. Of 16,384 MB the sheet takes 2,400 for the system, programs and safety.
+//! Memory budgets as published in a known sheet for a GPU with 16 GB, compared with what follows from the models
+//! themselves. Of 16,384 MB the sheet reserves 2,400 for the system, programs and safety.
 //!
-//! The sheet says neither how long its sequences are nor how it counts; ours counts weights, gradients and
-//! Adam's two states (16 bytes a parameter in f32, 8 in pure half), and the values that a token leaves for the
-//! backward pass. Scores of attention, which grow with the square of the length, come on top.
+//! The sheet states neither the length of its sequences nor its method; runner's budget counts weights, gradients and
+//! Adam's two states (16 bytes per parameter in f32, 8 in pure half), and the values of a token that the backward pass
+//! needs. Attention scores, which grow with the square of the length, are extra.
 
-/// Bytes that the sheet leaves to a training.
+/// Bytes that the sheet leaves for training.
 pub const USABLE_BYTES: u64 = 13_984 * 1_000_000;
 
 /// A row of the sheet.
@@ -18,14 +18,14 @@ pub struct Declared {
     pub batch: u64,
     /// Whether with gradient checkpointing.
     pub gradient_checkpointing: bool,
-    /// What the sheet says it takes.
+    /// The memory according to the sheet.
     pub declared: &'static str,
     /// Whether the sheet calls that safe.
     pub is_safe: bool,
     shape: Shape,
 }
 
-/// What decides about a model's memory.
+/// What determines a model's memory.
 enum Shape {
     /// Widths from the items to the classes.
     Layers(&'static [u64]),
@@ -38,10 +38,10 @@ struct Decoder {
     vocabulary: u64,
     width: u64,
     num_layers: u64,
-    /// Width of keys and of values, which groups of heads share.
+    /// Width of keys and values, which groups of heads share.
     key_width: u64,
     feedforward: u64,
-    /// Whether input and output share their table of tokens.
+    /// Whether input and output share their embedding table.
     is_tied: bool,
 }
 
@@ -79,7 +79,7 @@ const LLAMA_7B: Decoder = Decoder {
     is_tied: false,
 };
 
-/// The rows, in the sheet's order.
+/// The rows, in the order of the sheet.
 pub const DECLARED: [Declared; 9] = [
     row(
         "SimpleMLP",
@@ -185,7 +185,7 @@ const fn row(
 }
 
 impl Declared {
-    /// Numbers that are trained.
+    /// Trainable parameters.
     pub fn num_parameters(&self) -> u64 {
         match &self.shape {
             Shape::Layers(widths) => widths.windows(2).map(|w| (w[0] + 1) * w[1]).sum(),
@@ -204,7 +204,7 @@ impl Declared {
         4 * self.float * self.num_parameters()
     }
 
-    /// Bytes that an item, or of a decoder a token, leaves for the backward pass.
+    /// Bytes that an item, or a token of a decoder, keeps for the backward pass.
     pub fn kept_bytes(&self) -> u64 {
         let values = match &self.shape {
             // Each hidden width twice, before and after its activation.
@@ -213,8 +213,8 @@ impl Declared {
                 before[0] + 2 * before[1..].iter().sum::<u64>() + last
             }
             Shape::Decoder(d) => {
-                // Two norms, queries before and after their turn, what attention gives, its map, the map
-                // back from the feed-forward network; the two sums are computed anew where asked for.
+                // Two norms, queries before and after rotation, the output of attention, its projection, and the
+                // projection of the feed-forward network; the two sums are recomputed if requested.
                 let sums = if self.gradient_checkpointing { 0 } else { 2 };
                 let gates = if self.gradient_checkpointing { 2 } else { 4 };
                 let layer = (7 + sums) * d.width + 3 * d.key_width + gates * d.feedforward;
@@ -224,13 +224,13 @@ impl Declared {
         self.float * values
     }
 
-    /// How many items, or tokens, fit beside the states; none when the states alone are too much.
+    /// How many items or tokens fit in addition to the states; none if the states alone are too large.
     pub fn num_that_fit(&self) -> Option<u64> {
         let left = USABLE_BYTES.checked_sub(self.state_bytes())?;
         Some(left / self.kept_bytes())
     }
 
-    /// What it is that is counted, with its article.
+    /// The counted unit, with its article.
     pub fn unit(&self) -> &'static str {
         match self.shape {
             Shape::Layers(_) => "an item",

@@ -1,4 +1,4 @@
-//! What can be changed about a run that does not fit into memory, and the run as it is then.
+//! Changes to a run that does not fit into memory, and the resulting run.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,18 +10,18 @@ use crate::spec::backend::{DeviceName, Precision};
 use crate::spec::memory::OnExceed;
 use crate::spec::section::Choice;
 
-/// What is done about a run that does not fit.
+/// Remedies for a run that does not fit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Relief {
-    /// What is tried, in order.
+    /// The remedies, in order.
     pub rungs: Vec<OnExceed>,
-    /// The devices that it may go on on, the best first.
+    /// The devices on which it may continue, the best first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceName>,
 }
 
 impl Relief {
-    /// That of a run on `device`. The devices are looked for only when they may be needed.
+    /// For a run on `device`. The devices are listed only if they may be needed.
     pub fn new<'a>(
         rungs: &[OnExceed],
         (device, precision): (DeviceName, Precision),
@@ -38,18 +38,18 @@ impl Relief {
         }
     }
 
-    /// Whether nothing is done.
+    /// Whether there are no remedies.
     pub fn is_empty(&self) -> bool {
         self.rungs.is_empty()
     }
 }
 
-/// Half as many items, as long as there are two.
+/// Half as many items, as long as there are at least two.
 pub fn halved(items: usize) -> Option<usize> {
     (items > 1).then(|| items.div_ceil(2))
 }
 
-/// The devices besides `device`, those of other hardware alone: more memory is what is looked for.
+/// The devices other than `device`, only with other hardware: the purpose is more memory.
 fn after(device: DeviceName, precision: Precision, inventory: &Inventory) -> Vec<DeviceName> {
     let card = |name: DeviceName| {
         let found = inventory.look_up(name, precision).ok();
@@ -66,7 +66,7 @@ fn after(device: DeviceName, precision: Precision, inventory: &Inventory) -> Vec
 }
 
 impl RunPlan {
-    /// The run as its adjustments leave it.
+    /// The run with its adjustments applied.
     pub fn adjusted(&self, adjustments: &[Adjustment]) -> Self {
         let mut run = self.clone();
         if adjustments.is_empty() {
@@ -74,9 +74,9 @@ impl RunPlan {
         }
         for adjustment in adjustments {
             match adjustment.change {
-                // The schedule is asked with the adjustments, since they hold from their step on.
+                // The schedule is evaluated with the adjustments, since they apply from their step on.
                 Change::LearningRateFactor(_) => {}
-                // Before their step others hold: see `PieceSizes`.
+                // Before their step, others apply: see `PieceSizes`.
                 Change::MicroBatchSize(size) => run.train.micro_batch_size = size,
                 Change::GradientCheckpointing(is_on) => run.train.gradient_checkpointing = is_on,
                 Change::Device(device) => run.device = device,
@@ -85,8 +85,7 @@ impl RunPlan {
         run.with_forecast()
     }
 
-    /// What the user can do about a run that does not fit as it is, besides what `more_room` says: with nothing left
-    /// of its ladder.
+    /// What the user can do about a run that does not fit and has no remedies left, in addition to `more_room`.
     pub fn without_relief(&self, more_room: &str) -> String {
         let train = &self.train;
         let rungs = &self.on_exceed.rungs;
@@ -108,11 +107,11 @@ impl RunPlan {
         let tried = if rungs.is_empty() {
             ""
         } else {
-            "all that `memory.on_exceed` names was tried: "
+            "every remedy in `memory.on_exceed` was applied: "
         };
         if has_no_device {
             format!(
-                "this machine has no other device to go on on in {}; {tried}{ways}",
+                "this machine has no other device to continue on in {}; {tried}{ways}",
                 self.precision.name()
             )
         } else {
@@ -120,7 +119,7 @@ impl RunPlan {
         }
     }
 
-    /// The run with as much of its ladder as it takes for its count to fit, or all of it.
+    /// The run with as many of its remedies as its count needs to fit, or all of them.
     pub fn relieved(&self, room: impl Fn(&RunPlan) -> Option<Room>) -> Self {
         let mut run = self.clone();
         while let (Some(room), Some(change)) = (room(&run), run.relief()) {
@@ -135,8 +134,8 @@ impl RunPlan {
         run
     }
 
-    /// Whether a change makes the run hold less by its count. Gradients of pieces are added up in a second copy, which
-    /// may take more than smaller pieces save.
+    /// Whether a change lowers the run's memory count. Gradients of pieces are accumulated in a second copy, which may
+    /// need more than smaller pieces save.
     fn holds_less(&self, change: Change) -> bool {
         let changed = self.adjusted(&[Adjustment {
             from_step: 0,
@@ -145,7 +144,7 @@ impl RunPlan {
         changed.forecast.without_kept() < self.forecast.without_kept()
     }
 
-    /// What is changed next about a run that does not fit as it is; none when nothing is left that helps.
+    /// The next change to a run that does not fit; none if no remedy helps.
     pub fn relief(&self) -> Option<Change> {
         for rung in &self.on_exceed.rungs {
             let train = &self.train;
@@ -163,7 +162,7 @@ impl RunPlan {
                 }
                 OnExceed::NextDevice => {
                     let devices = &self.on_exceed.devices;
-                    // Where it is not in the list, it is where it began.
+                    // If it is not in the list, it is the original device.
                     let at = devices.iter().position(|device| *device == self.device);
                     let next = devices.get(at.map_or(0, |at| at + 1));
                     next.map(|device| Change::Device(*device))

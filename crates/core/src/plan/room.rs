@@ -1,9 +1,9 @@
-//! How much memory a run may take: the one answer for plans, sheets, and what is started.
+//! The memory available to a run: the single source for plans, budgets, and admission.
 
 use super::RunPlan;
 use crate::spec::kind::show_bytes;
 
-/// The most that a run may hold, and what sets it.
+/// The memory available to a run, and what determines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Bytes.
@@ -15,13 +15,13 @@ pub struct Room {
 enum Bound {
     /// `memory.limit`.
     Limit,
-    /// What its device has, and how much of that stays free for others.
+    /// The memory of its device, and how much of it stays free for other programs.
     Device { there: u64, reserve: u64 },
 }
 
 impl RunPlan {
-    /// The smaller of its limit and of what its device has but for what stays free for others; none where neither
-    /// is known. `there` are the bytes that the device has, or has free.
+    /// The smaller of its limit and of its device's memory minus the reserve; none if neither is known. `there` are the
+    /// total or free bytes of the device.
     pub fn room(&self, there: Option<u64>) -> Option<Room> {
         let reserve = self.memory_reserve_bytes;
         let of_device = there.map(|there| Room {
@@ -32,7 +32,7 @@ impl RunPlan {
             bytes,
             bound: Bound::Limit,
         });
-        // Of equals the limit is what the user knows.
+        // If they are equal, the limit is what the user knows.
         limit
             .into_iter()
             .chain(of_device)
@@ -41,25 +41,25 @@ impl RunPlan {
 }
 
 impl Room {
-    /// What it is, as the second half of a sentence.
+    /// A description, as the second half of a sentence.
     pub fn in_words(&self) -> String {
         match self.bound {
             Bound::Limit => format!("`memory.limit` is {}", show_bytes(self.bytes)),
-            Bound::Device { there, reserve: 0 } => format!("there are {}", show_bytes(there)),
+            Bound::Device { there, reserve: 0 } => format!("{} are available", show_bytes(there)),
             Bound::Device { there, reserve } if reserve >= there => format!(
-                "`memory.reserve` keeps {} free, more than the {} that can be had",
+                "`memory.reserve` keeps {} free, more than the {} that are available",
                 show_bytes(reserve),
                 show_bytes(there)
             ),
             Bound::Device { there, reserve } => format!(
-                "there are {}, of which `memory.reserve` keeps {} free",
+                "{} are available, of which `memory.reserve` keeps {} free",
                 show_bytes(there),
                 show_bytes(reserve)
             ),
         }
     }
 
-    /// The key of the file that it depends on; the model where it is all that there is.
+    /// The key of the file that it depends on; the model if there is no other.
     pub fn key(&self) -> &'static str {
         match self.bound {
             Bound::Limit => "memory.limit",
@@ -68,11 +68,11 @@ impl Room {
         }
     }
 
-    /// How to get more of it.
+    /// How to get more memory.
     pub fn remedy(&self) -> &'static str {
         match self.bound {
             Bound::Limit => "raise `memory.limit`",
-            Bound::Device { reserve: 0, .. } => "end what else takes memory",
+            Bound::Device { reserve: 0, .. } => "close other programs that use memory",
             Bound::Device { .. } => "lower `memory.reserve`",
         }
     }

@@ -1,5 +1,5 @@
-//! The learning rate of each step, as a function of the plan and the step alone: so there is no state
-//! that a resumed run could lose.
+//! The learning rate of each step, as a pure function of the plan and the step: there is no state that a resumed run
+//! could lose.
 
 use std::f64::consts::PI;
 
@@ -7,7 +7,7 @@ use crate::plan::RunPlan;
 use crate::spec::scheduler::{Curve, Unit};
 
 impl RunPlan {
-    /// The learning rate of the update that `step` updates come before.
+    /// The learning rate of the update after `step` updates.
     pub fn learning_rate(&self, step: usize) -> f64 {
         let peak = self.optimizer.learning_rate;
         let scheduler = &self.scheduler;
@@ -24,7 +24,7 @@ impl RunPlan {
     }
 }
 
-/// The factor at `step` of a curve over `num_steps` steps, both counted from the curve's start.
+/// The factor at `step` of a schedule over `num_steps` steps, both counted from its start.
 fn factor(curve: &Curve, step: usize, num_steps: usize, steps_per_epoch: usize) -> f64 {
     let (at, num) = match curve.unit() {
         Unit::Step => (step, num_steps),
@@ -57,7 +57,7 @@ fn factor(curve: &Curve, step: usize, num_steps: usize, steps_per_epoch: usize) 
             initial_fraction,
             final_fraction,
         } => {
-            // PyTorch's definition: the first and the last step have the two fractions themselves.
+            // PyTorch's definition: the first and the last step use the two fractions exactly.
             let (at, last) = (at as f64, (num - 1) as f64);
             let peak = (peak_at * num as f64 - 1.0).max(0.0);
             match at < peak {
@@ -82,12 +82,12 @@ fn factor(curve: &Curve, step: usize, num_steps: usize, steps_per_epoch: usize) 
     }
 }
 
-/// From `first` to `last` on half a cosine; `at` goes from 0 to 1.
+/// Cosine interpolation from `first` to `last`; `at` goes from 0 to 1.
 fn between(first: f64, last: f64, at: f64) -> f64 {
     last + 0.5 * (first - last) * (1.0 + (at * PI).cos())
 }
 
-/// The place in the period that `at` falls into, and the length of that period.
+/// The position in the period that contains `at`, and the length of that period.
 fn in_period(at: usize, period: usize, period_factor: usize) -> (usize, usize) {
     if period_factor == 1 {
         return (at % period, period);

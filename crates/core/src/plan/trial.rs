@@ -20,7 +20,7 @@ pub(super) struct Planner<'a> {
     machine: Machine<'a>,
 }
 
-/// A trial that nothing is wrong with.
+/// A valid trial.
 pub(super) struct Trial {
     pub(super) spec: ExperimentSpec,
     data: DataPlan,

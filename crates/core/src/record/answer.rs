@@ -1,18 +1,18 @@
-//! Other programs that are asked for something, and may never answer.
+//! External programs, which may never answer.
 
 use std::io::{self, Read};
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a driver may take to answer.
+/// The maximum time for an answer of a driver.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Between two looks at whether a program has ended.
+/// Interval between checks whether a program has ended.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Runs a program to its end, and gives its exit status with what it wrote to standard output; none when it does not
-/// end in time, for which it is killed.
+/// Runs a program to its end, and returns its exit status and standard output; none if it does not end in time, in
+/// which case it is killed.
 pub fn answer(
     mut command: Command,
     patience: Duration,
@@ -24,7 +24,7 @@ pub fn answer(
         .stderr(Stdio::null())
         .spawn()?;
     let mut output = child.stdout.take();
-    // Read beside, so that a program that writes much can end.
+    // Read concurrently, so that a program with much output can end.
     let reader = thread::spawn(move || {
         let mut text = Vec::new();
         let read = output.as_mut().map(|output| output.read_to_end(&mut text));
@@ -36,7 +36,7 @@ pub fn answer(
             return Ok(Some((status, String::from_utf8_lossy(&text).into_owned())));
         }
         if started.elapsed() > patience {
-            // What it has started may hold its output open: nobody waits for the reader.
+            // Its children may keep its output open: the reader is not awaited.
             let _ = child.kill();
             let _ = child.wait();
             return Ok(None);

@@ -1,5 +1,5 @@
-//! Which build of this program is running. Reading its file takes some 50 ms, so it is read once a process and only
-//! where somebody asks; a worker is told what its runner found, and believes it only of the very same file.
+//! The build of the running program. Reading its file takes some 50 ms, so it is read once per process and only on
+//! demand; a worker receives the digest from its runner, and accepts it only for the very same file.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::event::Build;
 
-/// Features that change what is compiled in.
+/// Features that change the compiled code.
 const FEATURES: [(&str, bool); 8] = [
     ("flex", cfg!(feature = "flex")),
     ("wgpu", cfg!(feature = "wgpu")),
@@ -24,7 +24,7 @@ const FEATURES: [(&str, bool); 8] = [
 
 static SHA256: OnceLock<Option<String>> = OnceLock::new();
 
-/// The build that is running; `None` where its file cannot be read.
+/// The running build; `None` if its file cannot be read.
 pub fn this_build() -> Option<Build> {
     let sha256 = SHA256.get_or_init(|| sha256_of_program().ok());
     let features = FEATURES.iter().filter(|(_, is_in)| *is_in);
@@ -36,18 +36,18 @@ pub fn this_build() -> Option<Build> {
     })
 }
 
-/// Starts to read the program's file beside what else there is to do.
+/// Starts reading the program's file in the background.
 pub fn look_at_this_build() {
     std::thread::spawn(this_build);
 }
 
-/// What a worker is told of the program that starts it: the digest, and which file it is the digest of.
+/// What a worker receives from its parent: the digest, and the file that it belongs to.
 pub fn known_build() -> Option<String> {
     Some(format!("{}@{}", this_build()?.sha256, file_of_program()?))
 }
 
-/// Takes over a digest from [`known_build`] if it is that of the file that this process runs: the file may have been
-/// replaced since the runner was started.
+/// Adopts a digest from [`known_build`] if it belongs to the file that this process runs: the file may have been
+/// replaced since the runner started.
 pub fn take_known_build(known: &str) {
     if let Some((sha256, file)) = known.split_once('@')
         && sha256.len() == 64
@@ -57,7 +57,7 @@ pub fn take_known_build(known: &str) {
     }
 }
 
-/// On Linux the file that runs, even if another has taken its name.
+/// On Linux, the running file, even if its name now belongs to another.
 fn program() -> io::Result<PathBuf> {
     if cfg!(target_os = "linux") {
         Ok("/proc/self/exe".into())
@@ -80,8 +80,8 @@ fn sha256_of_program() -> io::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What tells the file of the program from any other: a program that runs cannot be written to, and another file has
-/// another inode. `None` where the system has no such numbers.
+/// Identifies the program's file: a running program cannot be written to, and another file has another inode. `None` if
+/// the system has no such numbers.
 #[cfg(unix)]
 fn file_of_program() -> Option<String> {
     use std::os::unix::fs::MetadataExt;

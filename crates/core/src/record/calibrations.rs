@@ -1,5 +1,5 @@
-//! The calibrations of this machine, in the user's cache folder: a small JSON file each, named by its key.
-//! All of them may be removed; they are measured anew.
+//! The calibrations of this machine, in the user's cache folder: small JSON files, named by key. All of them may be
+//! removed; they are measured again.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -20,14 +20,14 @@ use crate::spec::backend::compiled;
 pub struct Calibrations {
     folder: PathBuf,
     place: Json,
-    /// What was measured by this process: it holds also where nothing can be written.
+    /// The measurements of this process, which also apply if nothing can be written.
     fresh: RefCell<BTreeMap<String, Calibration>>,
-    /// The keys of what was asked for last: the runs of a sweep mostly have one.
+    /// The last used keys: the runs of a sweep usually share one.
     last: RefCell<Option<(RunPlan, String)>>,
 }
 
 impl Calibrations {
-    /// Those below a cache folder, for the build that `program` is.
+    /// Those in a cache folder, for the build `program`.
     pub fn new(cache: &Path, program: &Path) -> Self {
         let file = fs::metadata(program);
         let changed = file.as_ref().ok().and_then(|file| file.modified().ok());
@@ -54,10 +54,10 @@ impl Calibrations {
         }
     }
 
-    /// What decides the memory of a run here.
+    /// What determines the memory of a run here.
     pub fn key(&self, run: &RunPlan) -> String {
         let is_same = |known: &RunPlan| {
-            // All that goes into `RunPlan::memory_key`.
+            // The inputs of `RunPlan::memory_key`.
             (known.device, known.precision) == (run.device, run.precision)
                 && known.network == run.network
                 && known.optimizer == run.optimizer
@@ -75,8 +75,7 @@ impl Calibrations {
         key
     }
 
-    /// What was measured of runs like this one, if that says something of its batch. A file that cannot be
-    /// read or is not what it should be is as good as none.
+    /// The measurements of similar runs, if they apply to its batch. An unreadable or invalid file counts as missing.
     pub fn find(&self, run: &RunPlan) -> Option<Calibration> {
         if !self.folder.is_dir() && self.fresh.borrow().is_empty() {
             return None;
@@ -88,7 +87,7 @@ impl Calibrations {
             None => {
                 let path = self.path(&key);
                 let text = fs::read_to_string(&path).ok()?;
-                // What fits into memory decides how a run is computed: a damaged number must not.
+                // The available memory determines how a run is computed: a damaged number must not.
                 check_seal(&path, &text, FIRST_SEALED.into()).ok()?;
                 serde_json::from_str(&text).ok()?
             }
@@ -97,7 +96,7 @@ impl Calibrations {
         is_good.then_some(calibration)
     }
 
-    /// How much a run will hold: as measured of such runs, else as counted, times the correction if there is one.
+    /// The memory of a run: as measured for such runs, otherwise as counted, times the correction if there is one.
     pub fn expected(&self, run: &RunPlan, correction: Option<f64>) -> Expected {
         match self.find(run) {
             Some(calibration) => calibration.expected(run),
@@ -105,12 +104,12 @@ impl Calibrations {
         }
     }
 
-    /// What corrects the count of runs that differ from this one in their batch alone, if it was measured.
+    /// The correction from runs that differ only in their batch, if measured.
     pub fn correction(&self, run: &RunPlan) -> Option<f64> {
         Some(self.find(run)?.correction(run))
     }
 
-    /// Keeps a calibration, at least for as long as this lives.
+    /// Saves a calibration, at least for the lifetime of this process.
     pub fn keep(&self, calibration: &Calibration) -> io::Result<()> {
         let fresh = calibration.clone();
         self.fresh.borrow_mut().insert(fresh.key.clone(), fresh);

@@ -1,4 +1,4 @@
-//! The one place that writes what happens: takes events in, keeps the records up to date on disk.
+//! The only writer of what happens: receives events, and keeps the records on disk up to date.
 
 use std::fs;
 use std::io;
@@ -20,17 +20,17 @@ pub struct Recorded {
 
 /// The runs that are being recorded.
 pub struct Collector {
-    /// In the order in which they were dispatched.
+    /// In order of dispatch.
     pub runs: Vec<Recorded>,
     environment: Environment,
     progress_written: Vec<Option<Instant>>,
 }
 
-/// How often it is written where a run is.
+/// How often the progress of a run is written.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Collector {
-    /// Records runs, each from what its folder already holds.
+    /// Records runs, continuing from the content of their folders.
     pub fn new(runs: Vec<(RunPlan, RunFolder)>, environment: Environment) -> io::Result<Self> {
         let read = |(plan, folder): (RunPlan, RunFolder)| -> io::Result<Recorded> {
             folder.check_links()?;
@@ -48,7 +48,7 @@ impl Collector {
         })
     }
 
-    /// Takes in an event of a run.
+    /// Receives an event of a run.
     pub fn take(&mut self, run: usize, event: &Event) -> io::Result<()> {
         let Recorded {
             plan,
@@ -59,7 +59,7 @@ impl Collector {
             let written = &mut self.progress_written[run];
             if written.is_none_or(|written| written.elapsed() >= PROGRESS_INTERVAL) {
                 *written = Some(Instant::now());
-                // No part of the record: a run does not end because nobody can watch it.
+                // Not part of the record: a run does not fail because its progress cannot be shown.
                 let _ = write_json(&folder.progress_json(), progress);
             }
             return Ok(());
@@ -68,11 +68,11 @@ impl Collector {
         record.apply(event);
         match event {
             Event::RunStarted(started) => {
-                // Of the attempt before, or of a runner that was killed.
+                // From the previous attempt, or from a runner that was killed.
                 let _ = fs::remove_file(folder.progress_json());
                 let path = folder.environment_json();
                 let mut environment = self.environment.of_run(plan, started);
-                // What cannot be read says nothing of where the run was begun.
+                // An unreadable file does not say where the run was started.
                 if started.resumed_step > 0
                     && let Ok(Some(before)) = folder.read_environment()
                 {
@@ -81,7 +81,7 @@ impl Collector {
                 write_json(&path, &environment).map_err(|e| unwritable(&path, e))?;
                 folder.sync_begun()
             }
-            // The checkpoint is on the disk, and the events before it have to be as well.
+            // The checkpoint is on disk, so the events before it must be as well.
             Event::CheckpointSaved { .. } => folder.sync_events(),
             Event::KernelsChosen(kernels) => {
                 let Some(mut environment) = folder.read_environment()? else {
@@ -94,14 +94,14 @@ impl Collector {
                 write_json(&path, &environment).map_err(|e| unwritable(&path, e))
             }
             Event::EpochFinished(_) => record.write_metrics(folder),
-            // A checkpoint is of this run only with the adjustments that led to it.
+            // A checkpoint belongs to this run only with the adjustments that led to it.
             Event::RunRetried { .. } | Event::RunAdjusted { .. } => {
                 folder.sync_events()?;
                 folder.remove_summary()
             }
             Event::RunFinished { .. } => {
                 let _ = fs::remove_file(folder.progress_json());
-                // Before the summary, which must not say more than the events do.
+                // Before the summary, which must not contain more than the events.
                 folder.sync_events()?;
                 record.write_metrics(folder)?;
                 record.write_summary(folder, plan)

@@ -1,11 +1,11 @@
-//! Files that are damaged, as opposed to files that cannot be read just now, and what to do about each.
+//! Damaged files, as opposed to files that are temporarily unreadable, with a remedy for each.
 
 use std::error::Error;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A file that does not hold what was written to it.
+/// A file whose content is not what was written.
 #[derive(Debug)]
 pub struct Damaged {
     path: PathBuf,
@@ -26,8 +26,8 @@ pub(super) fn damaged(path: &Path, reason: impl fmt::Display) -> io::Error {
     io::Error::other(Damaged { path, reason })
 }
 
-/// Whether what was read is not what was written: trying again or fixing a permission does not help. A folder in the
-/// place of a file counts as damage, too.
+/// Whether the content is not what was written: retrying or fixing a permission does not help. A folder in the place of
+/// a file also counts as damage.
 pub fn is_damaged(error: &io::Error) -> bool {
     let inner = error.get_ref();
     inner.is_some_and(|inner| inner.is::<Damaged>())
@@ -37,20 +37,20 @@ pub fn is_damaged(error: &io::Error) -> bool {
         )
 }
 
-/// What to do about a run whose files are damaged.
-pub const RUN_REMEDY: &str = "restore the file from a backup or a capsule; or let `runner run` move the run's folder to `replaced/` and train the run again";
+/// The remedy for a run whose files are damaged.
+pub const RUN_REMEDY: &str = "restore the file from a backup or a capsule, or let `runner run` move the run's folder to `replaced/` and train the run again";
 
-/// What to do about a run whose files cannot be read by this user, or by anyone just now.
-pub const ACCESS_REMEDY: &str = "nothing is wrong with the run itself: make its folder and files readable and writable for you, then run the command again";
+/// The remedy for a run whose files this user, or anyone at the moment, cannot read.
+pub const ACCESS_REMEDY: &str = "the run itself is intact: make its folder and files readable and writable for you, then run the command again";
 
-/// What to do about a run whose files the disk does not give.
+/// The remedy for a run whose files cause I/O errors.
 pub const DISK_REMEDY: &str =
-    "check the disk or the network share that the folder is on, then run the command again";
+    "check the disk or the network share that contains the folder, then run the command again";
 
-/// What to do about a run whose folder is none.
-pub const PATH_REMEDY: &str = "a file stands where a folder is needed: move it away";
+/// The remedy for a run whose folder is not a folder.
+pub const PATH_REMEDY: &str = "a file is in the place of a folder: move it elsewhere";
 
-/// What to do about a run that cannot be read, by what is wrong. Only damage is a reason to give a run up.
+/// The remedy for an unreadable run, by cause. Only damage is a reason to give a run up.
 pub fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::NotADirectory => PATH_REMEDY,

@@ -1,4 +1,4 @@
-//! `environment.json`: what a run's numbers may depend on besides its plan.
+//! `environment.json`: what a run's numbers may depend on in addition to its plan.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::plan::inventory::Inventory;
 /// The version of Burn that this build is pinned to.
 const BURN_VERSION: &str = "0.22.1";
 
-/// Where a run is computed.
+/// The environment of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// When the record was made, RFC 3339.
@@ -29,7 +29,7 @@ pub struct Environment {
     pub backends: Vec<String>,
     /// Commit of the git checkout around the experiment file, if there is one.
     pub git_commit: Option<String>,
-    /// Whether that checkout had changes.
+    /// Whether that checkout had uncommitted changes.
     pub git_dirty: Option<bool>,
     /// Name of the machine.
     pub host: String,
@@ -41,28 +41,28 @@ pub struct Environment {
     pub cores: usize,
     /// Bytes of its memory.
     pub memory_bytes: u64,
-    /// The drivers of devices, by device; of a run, that of its device.
+    /// The drivers of devices, by device; for a run, that of its device.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub drivers: BTreeMap<String, String>,
-    /// What stands in for the data that was asked for, and why.
+    /// What replaces the requested data, and why.
     pub data_notice: Option<String>,
-    /// The build that computed it; none in records of earlier versions.
+    /// The build that trained it; none in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<Build>,
-    /// What the worker found: device, data digests, threads.
+    /// What the worker reported: device, data digests, threads.
     pub worker: Option<Worker>,
-    /// Where the attempts before were computed that it was resumed from, if that was elsewhere.
+    /// The environment of earlier attempts that it was resumed from, if different.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Environment>,
 }
 
-/// What the kernels that were chosen are called.
+/// The label of the selected kernels.
 pub const KERNELS: &str = "kernels chosen";
 
-/// What the device is called.
+/// The label of the device.
 const DEVICE: &str = "device";
 
-/// What the worker found.
+/// What the worker reported.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Worker {
     /// The device's own name.
@@ -71,15 +71,15 @@ pub struct Worker {
     pub threads: usize,
     /// sha256 of each split's items.
     pub data_digests: BTreeMap<String, String>,
-    /// Whose kernels computed its convolutions of one and two dimensions, `runner` or `burn`; none without such layers.
+    /// Whose kernels computed its one- and two-dimensional convolutions, `runner` or `burn`; none without such layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conv: Option<String>,
-    /// The kernels that were chosen by their times, once the run has come to its end.
+    /// The kernels that were selected by timing, once the run has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernels: Option<Kernels>,
 }
 
-/// Bytes of this machine's memory; 0 where the system does not say.
+/// Bytes of this machine's memory; 0 if unknown.
 pub fn total_memory() -> u64 {
     let Ok(mut system) = System::new() else {
         return 0;
@@ -88,7 +88,7 @@ pub fn total_memory() -> u64 {
     system.total_memory()
 }
 
-/// Bytes of this machine's memory that nobody uses; 0 where the system does not say.
+/// Free bytes of this machine's memory; 0 if unknown.
 pub fn available_memory() -> u64 {
     let Ok(mut system) = System::new() else {
         return 0;
@@ -98,7 +98,7 @@ pub fn available_memory() -> u64 {
 }
 
 impl Environment {
-    /// Looks at this machine and at the git checkout around `folder`.
+    /// Describes this machine and the git checkout around `folder`.
     pub fn here(folder: &Path, data_notice: Option<String>) -> Self {
         let mut system = System::new().ok();
         if let Some(system) = &mut system {
@@ -138,12 +138,12 @@ impl Environment {
         self
     }
 
-    /// The same for one run, with what its worker found.
+    /// The same for one run, with what its worker reported.
     pub fn of_run(&self, plan: &RunPlan, started: &Started) -> Self {
         let stands_in = plan.data.stands_in_for.is_some();
         let mut drivers = self.drivers.clone();
         drivers.retain(|device, _| *device == started.device);
-        // The worker may be of another build than the runner: somebody may have put another file in its place.
+        // The worker may be another build than the runner, if the file was replaced.
         let build = started.build.clone();
         Self {
             drivers,
@@ -164,8 +164,8 @@ impl Environment {
         }
     }
 
-    /// The same for a run that was resumed: with where its earlier attempts were computed, as far as numbers may depend
-    /// on it and it was not the same.
+    /// The same for a resumed run: with the environment of its earlier attempts, if it differs in what numbers may
+    /// depend on.
     pub fn resumed_from(mut self, before: Environment) -> Self {
         let Environment { earlier, .. } = &before;
         let mut all = earlier.clone();
@@ -178,7 +178,7 @@ impl Environment {
         self
     }
 
-    /// Without what is different for each run: the clock, and the digests of the data, which have a place of their own.
+    /// Without what differs for each run: the clock, and the digests of the data, which are stored elsewhere.
     pub(super) fn forget_occasion(&mut self) {
         self.recorded_at.clear();
         if let Some(worker) = &mut self.worker {
@@ -186,8 +186,8 @@ impl Environment {
         }
     }
 
-    /// What numbers may depend on, by name, without the kernels that were chosen: those of one place are compared with
-    /// those of the same place by [`Kernels::differing`]. Threads are not among it, since no sum depends on them.
+    /// What numbers may depend on, by name, without the selected kernels: [`Kernels::differing`] compares those key by
+    /// key. Threads are excluded, since no sum depends on them.
     pub fn facts(&self) -> Vec<(&'static str, Option<String>)> {
         let worker = self.worker.as_ref();
         let build = match &self.build {
@@ -202,11 +202,11 @@ impl Environment {
             ("processor", Some(self.cpu.clone())),
             (DEVICE, worker.map(|w| w.device_name.clone())),
             ("driver", self.drivers.values().next().cloned()),
-            ("convolutions by", worker.and_then(|w| w.conv.clone())),
+            ("convolution kernels", worker.and_then(|w| w.conv.clone())),
         ]
     }
 
-    /// The kernels that were chosen, if any were.
+    /// The selected kernels, if any.
     pub fn kernels(&self) -> Option<&Kernels> {
         self.worker.as_ref()?.kernels.as_ref()
     }

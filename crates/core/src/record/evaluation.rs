@@ -1,7 +1,7 @@
-//! `evaluation.json`: what the best weights of a run get wrong, item by item, on the split that epochs are compared on.
+//! `evaluation.json`: the errors of a run's best weights, item by item, on the split that epochs are compared on.
 //!
-//! The worker writes it when everything is trained, so it is there for runs that completed. No number of a run
-//! comes from it: those are in the events.
+//! The worker writes it after training, so it exists for completed runs. No metric comes from it: those are in the
+//! events.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,41 +10,41 @@ use serde::{Deserialize, Serialize};
 
 use super::{RunFolder, format, seal, unwritable, write_whole};
 
-/// What the weights of `model/best.bpk` give for a split.
+/// The results of the weights in `model/best.bpk` on a split.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     /// [`crate::plan::FORMAT`].
     pub format: u32,
     /// The split.
     pub split: String,
-    /// The epoch that the weights are of.
+    /// The epoch of the weights.
     pub epoch: usize,
-    /// What is learned, and what came of it.
+    /// The task and its results.
     #[serde(flatten)]
     pub found: Evaluated,
 }
 
-/// What came of a task.
+/// The results of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "task", rename_all = "snake_case")]
 pub enum Evaluated {
-    /// A class for each item.
+    /// One class per item.
     Classification {
-        /// Items that have a class.
+        /// Items with a class.
         num_items: u64,
-        /// How often which class was taken for which.
+        /// The confusion matrix.
         #[serde(flatten)]
         confusion: Confusion,
-        /// Of the items that were taken for another class those with the largest losses, the largest first.
+        /// The misclassified items with the largest losses, the largest first.
         mistakes: Vec<Mistake>,
     },
-    /// A class for each pixel.
+    /// One class per pixel.
     Segmentation {
         /// Items.
         num_items: u64,
-        /// Pixels that count.
+        /// Pixels that are not ignored.
         num_pixels: u64,
-        /// How often which class was taken for which, in pixels.
+        /// The confusion matrix, in pixels.
         #[serde(flatten)]
         confusion: Confusion,
     },
@@ -52,29 +52,29 @@ pub enum Evaluated {
     NextToken {
         /// Items.
         num_items: u64,
-        /// Tokens that count.
+        /// Tokens that are not ignored.
         num_tokens: u64,
-        /// The tokens that were taken for others most often.
+        /// The tokens that were confused most often.
         confused: Vec<Confused>,
     },
-    /// Any of several labels.
+    /// Several labels.
     MultiLabel {
         /// Items.
         num_items: u64,
-        /// How often each was given and held.
+        /// How often each label was predicted and present.
         labels: Vec<LabelCounts>,
     },
-    /// Numbers for each item.
+    /// Numbers per item.
     Regression {
         /// Items.
         num_items: u64,
-        /// The name of each number; none where there are too many.
+        /// The name of each number; none if there are too many.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         targets: Vec<String>,
-        /// Some items, ascending: evenly by the rank of their first target, with those of the largest losses.
+        /// Some items, ascending: evenly by the rank of their first target, including those with the largest losses.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         points: Vec<Point>,
-        /// What was predicted less what was to be, for each target in the units of the data.
+        /// Predicted minus target, for each target in the units of the data.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         residuals: Vec<Residuals>,
         /// Why there are none.
@@ -83,13 +83,13 @@ pub enum Evaluated {
     },
 }
 
-/// How often which class was taken for which.
+/// A confusion matrix.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Confusion {
-    /// The names of the classes; none where there are too many.
+    /// The names of the classes; none if there are too many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<String>,
-    /// A row for each true class, with a column for each predicted one.
+    /// One row per true class, with one column per predicted class.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub confusion: Vec<Vec<u64>>,
     /// Why there is none.
@@ -97,86 +97,86 @@ pub struct Confusion {
     pub left_out: Option<String>,
 }
 
-/// An item that was taken for another class.
+/// A misclassified item.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mistake {
-    /// Its place in the split, from 0.
+    /// Its position in the split, from 0.
     pub item: usize,
     /// Its class.
     pub target: String,
-    /// What it was taken for.
+    /// The predicted class.
     pub predicted: String,
-    /// The probability that this was given, where outputs stand for probabilities.
+    /// The probability of the predicted class, if outputs are probabilities.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
     /// Its loss.
     pub loss: f64,
-    /// Where it stands in the data, in words.
+    /// Its place in the data, as text.
     #[serde(rename = "where")]
     pub place: String,
-    /// A small PNG as a `data:` URL, where items are pictures.
+    /// A small PNG as a `data:` URL, if items are images.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub picture: Option<String>,
 }
 
-/// A token that was taken for another.
+/// A token that was confused with another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Confused {
     /// The token.
     pub target: String,
-    /// What it was taken for.
+    /// The predicted token.
     pub predicted: String,
     /// How often.
     pub count: u64,
 }
 
-/// How often a label was given and held.
+/// How often a label was predicted and present.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabelCounts {
     /// Its name.
     pub label: String,
-    /// Given, and it holds.
+    /// Predicted and present.
     pub true_positives: u64,
-    /// Given, and it does not hold.
+    /// Predicted but absent.
     pub false_positives: u64,
-    /// Not given, and it does not hold.
+    /// Not predicted and absent.
     pub true_negatives: u64,
-    /// Not given, and it holds.
+    /// Not predicted but present.
     pub false_negatives: u64,
 }
 
 /// An item with numbers, in the units of the data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Its place in the split, from 0.
+    /// Its position in the split, from 0.
     pub item: usize,
-    /// What was to be predicted.
+    /// The target.
     pub target: Vec<f64>,
     /// What was.
     pub predicted: Vec<f64>,
-    /// Where it stands in the data, in words.
+    /// Its place in the data, as text.
     #[serde(rename = "where")]
     pub place: String,
 }
 
-/// How far predictions of one target are off.
+/// The errors of the predictions of one target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Residuals {
-    /// Of all items.
+    /// Over all items.
     pub mean: f64,
-    /// The standard deviation around the mean, over one item less than there are; 0 for one item.
+    /// The standard deviation, with n - 1; 0 for one item.
     pub sd: f64,
-    /// The root of the mean square.
+    /// Root mean square.
     pub rmse: f64,
-    /// By their fractions from 0 to 1; 0 and 1 are of all items.
+    /// By fraction from 0 to 1; 0 and 1 are over all items.
     pub quantiles: BTreeMap<String, f64>,
-    /// The items that the other quantiles are of, evenly spread over the split, where they are not of all.
+    /// The number of items behind the other quantiles, spread evenly over the split, if not all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantiles_of: Option<u64>,
 }
 
 impl RunFolder {
-    /// Writes what the best weights get wrong. The same evaluation gives the same bytes.
+    /// Writes the evaluation. Equal evaluations give equal bytes.
     pub fn write_evaluation(&self, evaluation: &Evaluation) -> io::Result<()> {
         let path = self.evaluation_json();
         let mut text = serde_json::to_string(evaluation).map_err(io::Error::other)?;
@@ -184,7 +184,7 @@ impl RunFolder {
         write_whole(&path, seal::json(text).as_bytes()).map_err(|e| unwritable(&path, e))
     }
 
-    /// Reads what the best weights get wrong; `None` where it was not written.
+    /// Reads the evaluation; `None` if it was not written.
     pub fn read_evaluation(&self) -> io::Result<Option<Evaluation>> {
         format::read_json(&self.evaluation_json())
     }

@@ -1,5 +1,5 @@
-//! What a run leaves besides its events: weights, trace, evaluation, transforms. The last events of a run hold their
-//! digests (`files_recorded`), and whoever reads one of them compares it with that.
+//! The files of a run in addition to its events: weights, trace, evaluation, transforms. The last events of a run
+//! contain their digests (`files_recorded`), and every reader compares them.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ const FILES: [&str; 2] = ["transforms.json", "evaluation.json"];
 const FOLDERS: [&str; 2] = ["model", "trace"];
 
 impl RunFolder {
-    /// The sha256 of each of the run's files, by its path in the folder, when all of them are on the disk.
+    /// The sha256 of each of the run's files, by path in the folder, once all of them are on disk.
     pub fn digest_files(&self) -> io::Result<BTreeMap<String, String>> {
         let mut names: Vec<String> = FILES.map(str::to_owned).to_vec();
         for folder in FOLDERS {
@@ -26,7 +26,7 @@ impl RunFolder {
             };
             for entry in entries {
                 let name = entry?.file_name().to_string_lossy().into_owned();
-                // Those that begin with a point are being written.
+                // Files that begin with a dot are still being written.
                 if !name.starts_with('.') {
                     names.push(format!("{folder}/{name}"));
                 }
@@ -45,8 +45,8 @@ impl RunFolder {
         names.into_iter().zip(paths).map(digest).collect()
     }
 
-    /// Refuses one of the run's files that is not as it was when the run ended: `model/best.bpk`, `trace/losses.f64`, …
-    /// Of a run that has not ended, or ended before digests were recorded, nothing is known and nothing refused.
+    /// Refuses one of the run's files that changed since the run ended: `model/best.bpk`, `trace/losses.f64`, … Nothing
+    /// is known or refused for a run that has not ended, or that ended before digests were recorded.
     pub fn check_file(&self, record: &RunRecord, name: &str) -> io::Result<()> {
         if record.files.is_empty() {
             return Ok(());
@@ -60,11 +60,12 @@ impl RunFolder {
         if is_same {
             return Ok(());
         }
-        let reason = "it was changed after the run had ended (its sha256 is not the recorded one)";
+        let reason =
+            "it was changed after the run ended (its sha256 does not match the recorded one)";
         Err(damaged(&path, reason))
     }
 
-    /// What is wrong with each of the run's recorded files that is not as it was when the run ended.
+    /// What is wrong with each of the run's recorded files that changed since the run ended.
     pub fn changed_files(&self, record: &RunRecord) -> Vec<io::Error> {
         let names = record.files.keys();
         names

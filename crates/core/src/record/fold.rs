@@ -1,4 +1,4 @@
-//! What a run's events come down to: its record, `metrics.csv` and `summary.json`.
+//! The state derived from a run's events: its record, `metrics.csv` and `summary.json`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,40 +20,40 @@ use crate::spec::section::Choice;
 /// What happened in a run, folded from its events in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunRecord {
-    /// The newest start, if the worker came up.
+    /// The newest start, if the worker started.
     pub started: Option<Started>,
-    /// The epochs that count: those of the newest attempt, with the ones that it resumed from.
+    /// The epochs that count: those of the newest attempt, with the ones before its checkpoint.
     pub epochs: Vec<Epoch>,
     /// The epoch after which training was stopped early, with the reason.
     pub stopped_early: Option<(usize, String)>,
     /// Evaluations after the training, by split.
     pub evaluations: BTreeMap<String, Metrics>,
-    /// How the newest attempt ended; `None` while it has not.
+    /// How the newest attempt ended; `None` if it has not.
     pub outcome: Option<Outcome>,
     /// Seconds that the run took: up to the checkpoint that it resumed from, and since.
     pub wall_secs: f64,
     /// sha256 of the final weights.
     pub weights_digest: String,
-    /// sha256 of the files that go with the numbers, by path, of an attempt that came to its end.
+    /// sha256 of the files that belong to the numbers, by path, for an attempt that finished.
     pub files: BTreeMap<String, String>,
     /// Updates whose losses were lost from the trace, and whether digests of parameters were.
     pub trace_lost: Option<(usize, bool)>,
-    /// How often it was tried again, and what was adjusted for that.
+    /// Its retries and adjustments.
     pub attempts: Attempts,
-    /// The most that it held, over the attempts that count.
+    /// Peak memory, over the attempts that count.
     pub peak: Option<MemoryPeak>,
-    /// What it was expected to hold by measurements of runs like it.
+    /// The expected memory, from measurements of similar runs.
     pub calibrated_bytes: Option<u64>,
     /// How memory grew in the newest attempt, if it did.
     pub growth: Option<MemoryGrowth>,
-    /// When the newest start arrived, in milliseconds since 1970, of a record that was read.
+    /// When the newest start arrived, in milliseconds since 1970, for a record read from disk.
     pub started_ms: Option<u64>,
-    /// When the last event arrived, in milliseconds since 1970, of a record that was read.
+    /// When the last event arrived, in milliseconds since 1970, for a record read from disk.
     pub last_event_ms: Option<u64>,
 }
 
 impl RunRecord {
-    /// Takes in one event.
+    /// Applies an event.
     pub fn apply(&mut self, event: &Event) {
         self.attempts.apply(event);
         match event {
@@ -89,11 +89,11 @@ impl RunRecord {
             }
             Event::RunAdjusted { .. } => {
                 self.outcome = None;
-                // What was held and foretold before says nothing of the run as it is now.
+                // Earlier measurements and predictions do not apply to the run as it is now.
                 self.calibrated_bytes = None;
                 self.peak = None;
             }
-            // The failure before it is not how the run ended.
+            // The preceding failure is not how the run ended.
             Event::RunRetried { .. } | Event::RunExtended { .. } => {
                 self.outcome = None;
             }
@@ -116,25 +116,26 @@ impl RunRecord {
         }
     }
 
-    /// Reads a run's events back, as those of a plan: what was made for another one says nothing of it. A run that is
-    /// completed has to have all of its epochs, and no summary of a completed run is left where the events have no end.
+    /// Reads a run's events, checked against a plan: those of another plan are refused. A completed run must have all
+    /// of its epochs, and a summary of a completed run requires events with an end.
     pub fn read_for(folder: &RunFolder, plan: &RunPlan) -> io::Result<Self> {
         if !folder.holds(plan)? {
             return Ok(Self::default());
         }
         let mut record = Self::read_as(folder, plan)?;
         if record.outcome.is_none() && is_said_to_be_completed(folder, plan) {
-            // It may have been completed just now: the summary is written after the last event.
+            // It may have completed just now: the summary is written after the last event.
             record = Self::read_as(folder, plan)?;
             if record.outcome.is_none() {
-                let reason = "its end is missing: `summary.json` says that the run was completed";
+                let reason =
+                    "its end is missing: according to `summary.json`, the run was completed";
                 return Err(damaged(&folder.events_jsonl(), reason));
             }
         }
         if record.outcome == Some(Outcome::Completed)
             && let Some(missing) = record.missing_epoch(plan)
         {
-            let reason = format!("the run is completed, and epoch {missing} is missing");
+            let reason = format!("the run is completed, but epoch {missing} is missing");
             return Err(damaged(&folder.events_jsonl(), reason));
         }
         Ok(record)
@@ -146,12 +147,12 @@ impl RunRecord {
         Ok(Self::of(&log.events))
     }
 
-    /// Reads a run's events back, as those of the run that the folder holds.
+    /// Reads a run's events, checked against the run in the folder.
     pub fn read(folder: &RunFolder) -> io::Result<Self> {
         Ok(Self::of(&folder.read_events()?))
     }
 
-    /// What these events come down to.
+    /// The state derived from these events.
     pub fn of(events: &[(u64, Event)]) -> Self {
         let mut record = Self::default();
         for (time_ms, event) in events {
@@ -164,7 +165,7 @@ impl RunRecord {
         record
     }
 
-    /// The first epoch that a completed run has no numbers of.
+    /// The first epoch of a completed run without metrics.
     fn missing_epoch(&self, plan: &RunPlan) -> Option<usize> {
         let last = match &self.stopped_early {
             Some((epoch, _)) => *epoch,
@@ -178,7 +179,7 @@ impl RunRecord {
         (1..=last).find(|epoch| !has(epoch))
     }
 
-    /// Seconds from the newest start to the last event, of an attempt that has not come to an end.
+    /// Seconds from the newest start to the last event, for an attempt that has not ended.
     pub fn unfinished_secs(&self) -> f64 {
         match (self.started_ms, self.last_event_ms, &self.outcome) {
             (Some(from), Some(to), None) => to.saturating_sub(from) as f64 / 1e3,
@@ -197,7 +198,7 @@ impl RunRecord {
         })
     }
 
-    /// One line for each epoch, without clocks: equal runs have equal bytes.
+    /// One line per epoch, without clocks: equal runs have equal bytes.
     pub fn metrics_csv(&self) -> String {
         let names: BTreeSet<&str> = self
             .epochs
@@ -223,8 +224,8 @@ impl RunRecord {
         text
     }
 
-    /// Writes what is derived and is not what the events give, and names the files that were there and differed. A kill
-    /// may come between an event and the files that follow from it, so a file that is missing is no news.
+    /// Rewrites derived files that do not match the events, and returns the names of those that existed and differed. A
+    /// kill may come between an event and its derived files, so a missing file is expected.
     pub fn write_derived(
         &self,
         folder: &RunFolder,
@@ -243,7 +244,7 @@ impl RunRecord {
         for (name, path, text) in files {
             match special::refuse(&path).and_then(|()| fs::read(&path)) {
                 Ok(there) if there == text.as_bytes() => continue,
-                // Somebody has begun it again, and writes them.
+                // Another process has restarted it, and writes them.
                 _ if folder.is_trained() => return Ok(differed),
                 // Earlier versions wrote other bytes for the same events.
                 Ok(_) if plan.format >= FIRST_SEALED => differed.push(name),
@@ -273,7 +274,7 @@ impl RunRecord {
         }
     }
 
-    /// Numbers of the best epoch by the objective, of the evaluations, and with `last/` of the last epoch.
+    /// Metrics of the best epoch by the objective, of the evaluations, and with `last/` of the last epoch.
     pub fn metrics(&self, plan: &RunPlan) -> Metrics {
         let mut metrics = match self.best_epoch(plan) {
             Some(best) => best.metrics.clone(),
@@ -340,7 +341,7 @@ impl RunRecord {
     }
 }
 
-/// Whether the summary beside a run's events is that of the completed run. Without a seal nothing says whose it is.
+/// Whether the summary next to a run's events is that of the completed run. Without a seal its origin is unknown.
 fn is_said_to_be_completed(folder: &RunFolder, plan: &RunPlan) -> bool {
     plan.format >= FIRST_SEALED
         && folder.read_summary().is_ok_and(|summary| {
@@ -361,43 +362,43 @@ pub struct Summary {
     pub run: String,
     /// `completed`, `failed`, `interrupted` or `skipped`.
     pub outcome: String,
-    /// What went wrong, when it failed.
+    /// The failure, if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
     /// Why it was skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Numbers of the best epoch by the objective, of the evaluations, and with `last/` of the last epoch.
+    /// Metrics of the best epoch by the objective, of the evaluations, and with `last/` of the last epoch.
     pub metrics: Metrics,
     /// The best epoch by the objective.
     pub best_epoch: Option<usize>,
     /// The epoch after which training was stopped early, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_early: Option<usize>,
-    /// Epochs that were finished.
+    /// Finished epochs.
     pub epochs: usize,
     /// Optimizer updates up to the end of the last finished epoch.
     pub steps: usize,
     /// Seconds that the run took: up to the checkpoint that it resumed from, and since.
     pub wall_secs: f64,
-    /// The most memory that it held.
+    /// Its peak memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryPeak>,
     /// How memory grew from epoch to epoch, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_growth: Option<MemoryGrowth>,
-    /// Where it was computed.
+    /// The device.
     pub device: String,
-    /// In what precision.
+    /// The precision.
     pub precision: String,
     /// The seed.
     pub seed: u64,
     /// The values of the varied keys.
     pub axes: Map<String, Json>,
-    /// Checkpoints that were passed over, and why.
+    /// Checkpoints that were skipped, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rejected_checkpoints: Vec<String>,
-    /// What was changed after failures, in order.
+    /// The changes after failures, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub adjustments: Vec<Adjustment>,
     /// Hash of everything that can change the numbers.
@@ -406,10 +407,10 @@ pub struct Summary {
     pub weights_digest: String,
 }
 
-/// What went wrong.
+/// The failure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The kind of failure.
+    /// The class of the failure.
     pub class: String,
     /// What happened, and what to do about it.
     pub message: String,
@@ -418,7 +419,7 @@ pub struct Failure {
     pub signal: Option<i32>,
 }
 
-/// The shortest digits that read back the same; very small and very large numbers with an exponent.
+/// The shortest digits that parse to the same number; very small and very large numbers with an exponent.
 fn number(value: f64) -> String {
     match value.abs() {
         0.0 => "0".into(),

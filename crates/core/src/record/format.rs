@@ -1,5 +1,5 @@
-//! Reading what has a format version. A seal that is there is checked first, since a flipped bit can change the version
-//! too; then the version, so that a file of another version is called that, and not damaged.
+//! Reading versioned files. An existing seal is checked first, since a flipped bit can change the version too; then the
+//! version, so that a file of another version is reported as such, and not as damaged.
 
 use std::error::Error;
 use std::fmt;
@@ -35,7 +35,7 @@ impl fmt::Display for OtherFormat {
 
 impl Error for OtherFormat {}
 
-/// An error about a file that another version wrote, with what shows that: "was written by …".
+/// An error about a file that another version wrote, with the evidence: "was written by …".
 pub(super) fn of_another_version(path: &Path, wrote: String) -> io::Error {
     let path = path.to_owned();
     io::Error::other(OtherFormat { path, wrote })
@@ -47,7 +47,7 @@ pub fn is_other_format(error: &io::Error) -> bool {
     inner.is_some_and(|inner| inner.is::<OtherFormat>())
 }
 
-/// The file's text; `None` when it is not there.
+/// The file's text; `None` if it does not exist.
 pub(super) fn read(path: &Path) -> io::Result<Option<String>> {
     match special::refuse(path).and_then(|()| std::fs::read_to_string(path)) {
         Ok(text) => Ok(Some(text)),
@@ -70,18 +70,19 @@ fn expect_format(path: &Path, format: u64) -> io::Result<()> {
     if (u64::from(OLDEST_FORMAT)..=u64::from(FORMAT)).contains(&format) {
         return Ok(());
     }
-    let wrote =
-        format!("was written by format {format}, this runner reads {OLDEST_FORMAT} to {FORMAT}");
+    let wrote = format!(
+        "was written in format {format}; this runner reads formats {OLDEST_FORMAT} to {FORMAT}"
+    );
     Err(of_another_version(path, wrote))
 }
 
-/// Reads a TOML file; `None` when it is not there.
+/// Reads a TOML file; `None` if it does not exist.
 pub(super) fn read_toml<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     let text = read(path)?;
     text.map(|text| parse_toml(path, &text)).transpose()
 }
 
-/// What the text of a TOML file says.
+/// Parses the text of a TOML file.
 pub(super) fn parse_toml<T: DeserializeOwned>(path: &Path, text: &str) -> io::Result<T> {
     refuse_broken(path, text)?;
     let (value, format) = parse_unsealed(path, text)?;
@@ -89,7 +90,7 @@ pub(super) fn parse_toml<T: DeserializeOwned>(path: &Path, text: &str) -> io::Re
     Ok(value)
 }
 
-/// What the text of a TOML file says, whatever its seal says, with its format.
+/// Parses the text of a TOML file regardless of its seal, with its format.
 pub(super) fn parse_unsealed<T: DeserializeOwned>(path: &Path, text: &str) -> io::Result<(T, u64)> {
     let wrong = |e: toml::de::Error| damaged(path, e.message());
     let head: Head = toml::from_str(text).map_err(wrong)?;
@@ -97,8 +98,8 @@ pub(super) fn parse_unsealed<T: DeserializeOwned>(path: &Path, text: &str) -> io
     Ok((toml::from_str(text).map_err(wrong)?, head.format))
 }
 
-/// Looks at the version of a TOML file alone. It stands before the first table, and the rest, which may be
-/// long, is not looked at.
+/// Reads only the version of a TOML file. It comes before the first table, and the rest, which may be long, is not
+/// parsed.
 pub(super) fn check_toml(path: &Path) -> io::Result<()> {
     let text = read(path)?.unwrap_or_default();
     let before = text.lines().take_while(|line| !line.starts_with('['));
@@ -109,7 +110,7 @@ pub(super) fn check_toml(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Reads a JSON file; `None` when it is not there.
+/// Reads a JSON file; `None` if it does not exist.
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     let Some(text) = read(path)? else {
         return Ok(None);
@@ -125,7 +126,7 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T
     serde_json::from_str(&text).map(Some).map_err(wrong)
 }
 
-/// Reads a JSON file that has no format of its own and belongs to a run of a format; `None` when it is not there.
+/// Reads a JSON file without its own format that belongs to a run of a format; `None` if it does not exist.
 pub(super) fn read_json_of<T: DeserializeOwned>(path: &Path, format: u32) -> io::Result<Option<T>> {
     let Some(text) = read(path)? else {
         return Ok(None);
@@ -135,7 +136,7 @@ pub(super) fn read_json_of<T: DeserializeOwned>(path: &Path, format: u32) -> io:
     value.map(Some).map_err(|e| damaged(path, e))
 }
 
-/// The version of a JSON file in which it comes first, as in all that this program writes: plans are long.
+/// The version of a JSON file whose first key it is, as in everything that this program writes: plans are long.
 fn first_format(text: &str) -> Option<u64> {
     let rest = text.trim_start().strip_prefix('{')?.trim_start();
     let rest = rest.strip_prefix("\"format\"")?.trim_start();

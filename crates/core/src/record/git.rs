@@ -1,11 +1,11 @@
-//! What git knows of a checkout, asked so that the checkout itself runs nothing.
+//! Git information about a checkout, queried so that the checkout itself runs nothing.
 //!
-//! A repository's own configuration can name programs that `git status` runs: `core.fsmonitor`, filters of content,
-//! hooks, transports for objects that are missing. A cloned or unpacked folder is not trusted with that. What can be
-//! turned off is turned off for the call; where the repository itself configures filters, which have names of their
-//! choice, it is not asked for changes at all. What the user configured for all repositories stays in force. Limits:
-//! the index is still parsed by git, changes inside of submodules are not seen, and of a repository with filters of its
-//! own it is not known whether it has changes.
+//! A repository's configuration can name programs that `git status` runs: `core.fsmonitor`, content filters, hooks,
+//! transports for missing objects. A cloned or unpacked folder is not trusted with that. Whatever can be turned off is
+//! turned off for the call; if the repository itself configures filters, whose names are arbitrary, it is not checked
+//! for changes at all. The user's configuration for all repositories stays in effect. Limits: git still parses the
+//! index, changes inside submodules are not detected, and for a repository with its own filters it is unknown whether
+//! it has changes.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use super::answer;
 
-/// How long git may take: a checkout on a slow disk is no reason to wait.
+/// Time limit for git: a checkout on a slow disk is no reason to wait.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Settings that win over those of the checkout.
+/// Settings that override those of the checkout.
 const SETTINGS: [&str; 8] = [
     "core.fsmonitor=false",
     "core.untrackedCache=false",
@@ -28,7 +28,7 @@ const SETTINGS: [&str; 8] = [
     "protocol.allow=never",
 ];
 
-/// The commit of a checkout and whether it has changes, each as far as it can be known.
+/// The commit of a checkout and whether it has changes, each if known.
 pub fn state(folder: &Path) -> (Option<String>, Option<bool>) {
     let commit = ask(folder, &["rev-parse", "--verify", "HEAD"]).filter(|commit| is_commit(commit));
     if commit.is_none() || has_filters(folder) {
@@ -46,9 +46,9 @@ pub fn state(folder: &Path) -> (Option<String>, Option<bool>) {
     (commit, changes.map(|changes| !changes.is_empty()))
 }
 
-/// How many commits one commit has and the other has not, in the repository around a folder.
+/// How many commits one commit has that the other does not, in the repository around a folder.
 pub fn commits_between(folder: &Path, from: &str, to: &str) -> Option<usize> {
-    // Records of anyone: a text that is no commit could be an option.
+    // Records may come from anyone: a text that is not a commit could be an option.
     if !is_commit(from) || !is_commit(to) {
         return None;
     }
@@ -63,8 +63,8 @@ fn is_commit(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Whether the checkout itself, and not the user, configures programs that `git status` would run on its files; so it
-/// is taken where git is too old to tell.
+/// Whether the checkout itself, rather than the user, configures programs that `git status` would run on its files;
+/// assumed if git is too old to tell.
 fn has_filters(folder: &Path) -> bool {
     let Some(listed) = ask(
         folder,
@@ -72,7 +72,7 @@ fn has_filters(folder: &Path) -> bool {
     ) else {
         return true;
     };
-    // Scope and key take turns.
+    // Scope and key alternate.
     let words: Vec<&str> = listed.split('\0').collect();
     words.chunks_exact(2).any(|pair| {
         let key = pair[1].to_ascii_lowercase();
@@ -80,7 +80,7 @@ fn has_filters(folder: &Path) -> bool {
     })
 }
 
-/// What a command of git says; `None` when it fails or does not end in time.
+/// The output of a git command; `None` if it fails or does not end in time.
 fn ask(folder: &Path, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new("git");
     command.arg("--no-pager").arg("-C").arg(folder);
@@ -112,7 +112,7 @@ mod tests {
         assert!(command.output().unwrap().status.success(), "{arguments:?}");
     }
 
-    /// A repository with a commit, and a program that leaves a file beside it when it runs.
+    /// A repository with a commit, and a program that creates a file next to it when it runs.
     fn repository(place: &Path) -> (std::path::PathBuf, std::path::PathBuf) {
         let (folder, trap) = (place.join("checkout"), place.join("trap"));
         fs::create_dir(&folder).unwrap();
@@ -148,7 +148,7 @@ mod tests {
         fs::write(folder.join("a.toml"), "b").unwrap();
         assert_eq!(state(&folder).1, Some(true));
         assert!(!place.path().join("ran").exists());
-        // A filter has a name that nobody else knows, and git runs it to compare contents.
+        // A filter has an arbitrary name, and git runs it to compare contents.
         git(&folder, &["config", "core.fsmonitor", "false"]);
         git(&folder, &["config", "filter.evil=x.clean", trap]);
         fs::write(folder.join(".git/info/attributes"), "* filter=evil=x\n").unwrap();

@@ -1,8 +1,9 @@
-//! Symbolic links in a results tree, which may come from anyone: nothing is written through one that leads out of it.
+//! Symbolic links in a results tree, which may come from anyone: nothing is written through a link that leads out of
+//! it.
 //!
-//! Files that are written whole are renamed into place, which replaces a link. This is about what would be followed:
-//! folders, and files that are appended to or locked. The results folder and the experiment's folder themselves may be
-//! links, since the user names them.
+//! Files that are written whole are renamed into place, which replaces a link. This module covers what would be
+//! followed: folders, and files that are appended to or locked. The results folder and the experiment's folder
+//! themselves may be links, since the user names them.
 
 use std::fs;
 use std::io;
@@ -10,7 +11,7 @@ use std::path::Path;
 
 use super::{ExperimentFolder, RunFolder, special, unwritable};
 
-/// What is written to in a run's folder by following names.
+/// The entries of a run's folder that are written to by following names.
 const OF_RUN: [&str; 9] = [
     ".lock",
     "events.jsonl",
@@ -30,10 +31,10 @@ pub fn refuse_links(root: &Path, names: &[&str]) -> io::Result<()> {
         .try_for_each(|name| refuse_link(root, &root.join(name)))
 }
 
-/// Refuses a path that is a link out of a folder; one that leads nowhere may lead out.
+/// Refuses a path that is a link out of a folder; a broken link may lead out.
 fn refuse_link(root: &Path, path: &Path) -> io::Result<()> {
     let Ok(target) = fs::read_link(path) else {
-        // A pipe without a reader would be waited for.
+        // Opening a pipe without a reader would block.
         return special::refuse(path).map_err(|e| unwritable(path, e));
     };
     let leads_inside = match (root.canonicalize(), path.canonicalize()) {
@@ -44,7 +45,7 @@ fn refuse_link(root: &Path, path: &Path) -> io::Result<()> {
         return Ok(());
     }
     let reason = format!(
-        "it is a link to `{}`, which is outside of `{}`; put a file or folder in the place of the link",
+        "it is a link to `{}`, which is outside `{}`; replace the link with a file or folder",
         target.display(),
         root.display()
     );
@@ -94,7 +95,7 @@ mod tests {
         fs::create_dir(&away).unwrap();
         let run = ExperimentFolder(tree.clone()).run("a");
         assert!(run.check_links().is_ok());
-        // Inside it may be as its owner wants.
+        // Links within the experiment's folder are the owner's choice.
         symlink(tree.join("runs/a/model"), tree.join("runs/a/checkpoints")).unwrap();
         assert!(run.check_links().is_ok());
         for (name, target) in [

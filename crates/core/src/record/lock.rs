@@ -1,5 +1,5 @@
-//! The locks of the results tree. The system's lock decides who writes; the text in the file only says who
-//! that is, and may be that of a runner that was killed long ago.
+//! The locks of the results tree. The system's lock decides who writes; the text in the file only names the holder, and
+//! may be that of a runner that was killed long ago.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -11,12 +11,12 @@ use sysinfo::System;
 
 use super::{refuse_links, special};
 
-/// Who holds a lock, as its file says.
+/// The holder of a lock, according to its file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Holder {
-    /// The number of its process.
+    /// Its process id.
     pub pid: u32,
-    /// The machine that it runs on.
+    /// Its machine.
     pub host: String,
     /// When it took the lock, RFC 3339.
     pub since: String,
@@ -27,16 +27,15 @@ pub struct Holder {
 /// A lock that is held until this is dropped.
 pub struct Lock(File);
 
-/// What asking for a lock came to.
+/// The result of requesting a lock.
 pub enum Locked {
-    /// It is ours now.
+    /// This process has it now.
     Taken(Lock),
-    /// Another process has it; who that is, where its file says so.
+    /// Another process has it; which one, if its file says so.
     Busy(Option<Holder>),
 }
 
-/// Between taking a lock and writing its name a holder needs some time, in which the file names the one
-/// before.
+/// A holder needs some time between taking a lock and writing its name, during which the file names the previous one.
 const NAMING: Duration = Duration::from_millis(100);
 
 pub(super) fn open(folder: &Path) -> io::Result<File> {
@@ -47,7 +46,8 @@ pub(super) fn open(folder: &Path) -> io::Result<File> {
     options.open(folder.join(".lock"))
 }
 
-/// Whether a process has the lock of a folder. It is shared for a moment to see that; who wants to take it tries twice.
+/// Whether a process has the lock of a folder. The check shares the lock for a moment; taking it is therefore tried
+/// twice.
 pub(super) fn is_held(folder: &Path) -> bool {
     let path = folder.join(".lock");
     let Ok(file) = special::refuse(&path).and_then(|()| File::open(path)) else {
@@ -86,7 +86,7 @@ impl Lock {
             Ok(()) => Ok(Locked::Taken(Self::named(file))),
             Err(fs::TryLockError::WouldBlock) => {
                 std::thread::sleep(NAMING);
-                // It may have been one who only looked whether it is held.
+                // It may have been a process that only checked the lock.
                 match file.try_lock() {
                     Ok(()) => Ok(Locked::Taken(Self::named(file))),
                     Err(fs::TryLockError::WouldBlock) => Ok(Locked::Busy(Holder::read(&file))),
@@ -104,7 +104,7 @@ impl Lock {
         Ok(Self::named(file))
     }
 
-    /// Who cannot be named still has the lock.
+    /// A holder that cannot be named still has the lock.
     fn named(file: File) -> Self {
         let text = toml::to_string(&Holder::here()).unwrap_or_default();
         let write = |mut file: &File| -> io::Result<()> {
@@ -113,7 +113,7 @@ impl Lock {
             file.write_all(text.as_bytes())
         };
         if let Err(e) = write(&file) {
-            tracing::warn!("the lock cannot be named: {e}");
+            tracing::warn!("the lock cannot be created: {e}");
         }
         Self(file)
     }
@@ -121,7 +121,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Nobody is named who has it no more.
+        // A previous holder must not be named.
         let _ = self.0.set_len(0);
     }
 }

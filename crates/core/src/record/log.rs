@@ -1,10 +1,10 @@
-//! `events.jsonl`: what happened in a run, one JSON object a line, appended to by one process.
+//! `events.jsonl`: what happened in a run, one JSON object per line, appended by one process.
 //!
-//! Each line ends with a key `"sum"`: 16 hexadecimal digits of the sha256 of the sum of the line before and of this line
-//! without its own. So a line that was changed, removed, moved or added shows. The first line (`log_started`) names the
-//! run, so that the events of another run show, too. A kill can leave a piece of a line at the end, which the next append
-//! cuts off; anywhere else a line that cannot be read is damage. What a newer version wrote has right sums and is called
-//! that. Logs of format 2 have no sums.
+//! Each line ends with a key `"sum"`: 16 hexadecimal digits of the sha256 of the previous line's sum and of this line
+//! without its own. So changed, removed, moved and added lines are detected. The first line (`log_started`) names the
+//! run, so that another run's events are detected too. A kill can leave a partial line at the end, which the next
+//! append cuts off; any other unreadable line is damage. Lines of a newer version have correct sums and are reported as
+//! such. Logs of format 2 have no sums.
 
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
@@ -29,7 +29,7 @@ const BEHIND: &[u8] = b"\"}";
 /// The event of the first line.
 const LOG_STARTED: &str = "log_started";
 
-/// Which run a log is of.
+/// The run of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LogHead {
     pub run: String,
@@ -50,7 +50,7 @@ struct Named<'a> {
     head: &'a LogHead,
 }
 
-/// What an event is called, and when it arrived.
+/// The name of an event, and its time.
 #[derive(Deserialize)]
 struct EventHead<'a> {
     time_ms: u64,
@@ -58,14 +58,14 @@ struct EventHead<'a> {
     event: Cow<'a, str>,
 }
 
-/// What an event says of a checkpoint.
+/// The checkpoint in an event.
 #[derive(Deserialize)]
 struct Saved {
     step: usize,
     epoch: usize,
 }
 
-/// A log that was read to its end.
+/// A log that was read completely.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     pub head: Option<LogHead>,
@@ -74,7 +74,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Reads the log of a run; an empty one when there is none.
+    /// Reads the log of a run; an empty one if there is none.
     pub fn read(folder: &RunFolder) -> io::Result<Self> {
         let path = folder.events_jsonl();
         match special::refuse(&path).and_then(|()| std::fs::read(&path)) {
@@ -84,7 +84,7 @@ impl Log {
         }
     }
 
-    /// What the text of a log says.
+    /// Parses the text of a log.
     fn parse(path: &Path, text: &[u8]) -> io::Result<Self> {
         let mut reader = LogReader::default();
         let mut events = Vec::new();
@@ -106,21 +106,21 @@ impl Log {
             return Ok(());
         };
         if head.run != run.id {
-            let reason = format!("it is that of run `{}`, not of `{}`", head.run, run.id);
+            let reason = format!("it belongs to run `{}`, not to `{}`", head.run, run.id);
             return Err(damaged(&path, reason));
         }
         let extended = self.events.iter().any(|(_, event)| {
             matches!(event, Event::RunExtended { fingerprint, .. } if *fingerprint == run.fingerprint)
         });
         if head.fingerprint != run.fingerprint && !extended {
-            let reason = "it is that of a run with other settings (another fingerprint)";
+            let reason = "it belongs to a run with other settings (another fingerprint)";
             return Err(damaged(&path, reason));
         }
         Ok(())
     }
 }
 
-/// The keys of a `run.toml` that say which run it is.
+/// The keys of a `run.toml` that identify the run.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct RunHead {
     pub format: u32,
@@ -138,8 +138,8 @@ impl RunHead {
         }
     }
 
-    /// Of a folder; `None` where `run.toml` is missing or does not say it. The rest of the file, which may be long, is not
-    /// looked at.
+    /// Of a folder; `None` if `run.toml` is missing or incomplete. The rest of the file, which may be long, is not
+    /// parsed.
     pub fn read(folder: &RunFolder) -> io::Result<Option<Self>> {
         let text = format::read(&folder.run_toml())?.unwrap_or_default();
         let end = text.find("\n[").unwrap_or(text.len());
@@ -147,7 +147,7 @@ impl RunHead {
     }
 }
 
-/// The lines that have an end.
+/// The complete lines.
 pub(super) fn whole_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let whole = text.iter().rposition(|b| *b == b'\n');
     let whole = whole.map(|end| &text[..end]);
@@ -156,13 +156,13 @@ pub(super) fn whole_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
         .flat_map(|text| text.split(|b| *b == b'\n'))
 }
 
-/// How the lines so far were summed.
+/// The kind of sums so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 enum Chain {
     #[default]
     Empty,
     Summed(String),
-    /// By a version before format 3.
+    /// From a version before format 3.
     Unsummed,
 }
 
@@ -172,12 +172,12 @@ pub(super) struct LogReader {
     pub head: Option<LogHead>,
     chain: Chain,
     num_lines: usize,
-    /// An unsummed line that breaks off, which a start of the run has to follow.
+    /// An unsummed partial line, which a start of the run must follow.
     broken: Option<usize>,
 }
 
 impl LogReader {
-    /// Takes in the next line; `None` when it is no event.
+    /// Reads the next line; `None` if it is not an event.
     pub fn take(&mut self, path: &Path, line: &[u8]) -> io::Result<Option<(u64, Event)>> {
         self.num_lines += 1;
         let number = self.num_lines;
@@ -200,7 +200,7 @@ impl LogReader {
             }
         };
         if sum_of(before, body) != sum {
-            let reason = "does not follow from what is before it: a line was changed, removed, moved or added (its checksum is wrong)";
+            let reason = "does not follow from what precedes it: a line was changed, removed, moved or added (its checksum is wrong)";
             return Err(damaged(path, format_args!("line {number} {reason}")));
         }
         let is_first = self.chain == Chain::Empty;
@@ -224,7 +224,7 @@ impl LogReader {
             Some((time_ms, event)) => {
                 let line = Line { time_ms, event };
                 if let Some(key) = unknown_key(&line, body) {
-                    return Err(newer(format!("`{key}`, which this version does not know")));
+                    return Err(newer(format!("the unknown key `{key}`")));
                 }
                 Ok(Some((time_ms, line.event)))
             }
@@ -232,9 +232,9 @@ impl LogReader {
                 let head = serde_json::from_slice::<EventHead<'_>>(line);
                 Err(newer(match head {
                     Ok(head) => {
-                        format!("an event `{}` that this version does not know", head.event)
+                        format!("the unknown event `{}`", head.event)
                     }
-                    Err(_) => "something that this version cannot read".into(),
+                    Err(_) => "content that this version cannot read".into(),
                 }))
             }
         }
@@ -251,8 +251,8 @@ impl LogReader {
             return Err(cannot(broken));
         }
         if event.is_none() {
-            // Former versions closed a line that a full disk or a kill had broken off, and carried on behind it. What
-            // counts then is in the start that follows.
+            // Earlier versions closed a line that a full disk or a kill had cut off, and continued after it. The
+            // following start then counts.
             let parsed = serde_json::from_slice::<serde::de::IgnoredAny>(line);
             if !parsed.is_err_and(|e| e.is_eof()) {
                 return Err(cannot(number));
@@ -262,7 +262,7 @@ impl LogReader {
         Ok(event)
     }
 
-    /// Refuses a log that ends in a line that cannot be read.
+    /// Refuses a log that ends in an unreadable line.
     pub fn finish(&self, path: &Path) -> io::Result<()> {
         match self.broken {
             Some(number) => Err(damaged(path, format_args!("line {number} cannot be read"))),
@@ -279,7 +279,7 @@ fn split_sum(line: &[u8]) -> Option<(&[u8], &str)> {
     Some((body.strip_suffix(BEFORE)?, sum))
 }
 
-/// The sum of a line, given without its closing brace, behind a line with a sum.
+/// The sum of a line, given without its closing brace, that follows a line with a sum.
 fn sum_of(before: &str, body: &[u8]) -> String {
     let mut sum = Sha256::new();
     sum.update(before);
@@ -295,7 +295,7 @@ fn summed(before: &str, json: &str) -> (String, String) {
     (format!("{body},\"sum\":\"{sum}\"}}\n"), sum)
 }
 
-/// A key of a line that the event read from it does not have. What is empty says nothing.
+/// A key of a line that the parsed event does not have. Empty values do not matter.
 fn unknown_key(line: &Line<Event>, body: &[u8]) -> Option<String> {
     let ours = serde_json::to_string(line).ok()?;
     if ours
@@ -335,8 +335,8 @@ fn is_empty(value: &Json) -> bool {
     }
 }
 
-/// An event with the time at which it arrived; `None` for what is none. Most events are epochs and checkpoints, which
-/// are read several times as fast where it is known beforehand that they are.
+/// An event with its time; `None` for anything else. Most events are epochs and checkpoints, which parse several times
+/// as fast if that is known beforehand.
 fn read_event(line: &[u8]) -> Option<(u64, Event)> {
     let head: EventHead<'_> = serde_json::from_slice(line).ok()?;
     let event = match &*head.event {
@@ -365,7 +365,7 @@ fn first_line(folder: &RunFolder, time_ms: u64) -> io::Result<(String, String)> 
     Ok(summed("", &json))
 }
 
-/// Appends an event with the present time. What a kill left of a line is cut off first.
+/// Appends an event with the current time. A partial line that a kill left is cut off first.
 pub(super) fn append(folder: &RunFolder, event: &Event) -> io::Result<()> {
     let path = folder.events_jsonl();
     let mut file = OpenOptions::new()
@@ -391,7 +391,7 @@ pub(super) fn append(folder: &RunFolder, event: &Event) -> io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-/// Where the last whole line ends, and that line without its line break.
+/// The end of the last complete line, and that line without its line break.
 fn last_line(file: &mut File) -> io::Result<(u64, Option<Vec<u8>>)> {
     let len = file.metadata()?.len();
     let mut size = 4096;
@@ -427,7 +427,7 @@ pub(super) fn text_of(folder: &RunFolder, events: &[(u64, Event)]) -> io::Result
     Ok(text)
 }
 
-/// The text of a log with sums that fit its lines. For tests that change logs on purpose.
+/// The text of a log with correct sums. For tests that change logs on purpose.
 pub(super) fn renewed(text: &str) -> String {
     let mut before = String::new();
     let lines = text.lines().map(|line| {

@@ -27,10 +27,10 @@
 //!   tensorboard/<run>/       TensorBoard's event files, once they are asked for
 //! ```
 //!
-//! A file that is not appended to is written whole under another name and renamed, so that a kill at
-//! any moment leaves the old or the new one. Those that numbers are read from can tell that they were changed since: files
-//! written whole end with a seal (`seal.rs`), each event with a sum over all before it (`log.rs`), and what a run leaves
-//! besides is in its last events by its digests (`files.rs`).
+//! A file that is not appended to is written under another name and renamed, so that a kill at any moment leaves the
+//! old or the new one. Files that numbers are read from reveal later changes: files written whole end with a seal
+//! (`seal.rs`), each event has a sum over everything before it (`log.rs`), and the last events of a run contain the
+//! digests of its other files (`files.rs`).
 
 mod answer;
 mod build;
@@ -126,7 +126,7 @@ impl ExperimentFolder {
         self.0.join("experiment.toml")
     }
 
-    /// The input with the files that it extends, its edits and what it took from the environment.
+    /// The input with the files that it extends, its edits and its environment variables.
     pub fn resolved_toml(&self) -> PathBuf {
         self.0.join("resolved.toml")
     }
@@ -136,22 +136,22 @@ impl ExperimentFolder {
         self.0.join("plan.json")
     }
 
-    /// What plan and runs come down to, for those who read it again.
+    /// The state of plan and runs, cached for later reads.
     pub fn index_jsonl(&self) -> PathBuf {
         self.0.join(".index.jsonl")
     }
 
-    /// The kernels that CubeCL chose by timing them, for all runs.
+    /// The kernels that CubeCL selected by timing, for all runs.
     pub fn kernels(&self) -> PathBuf {
         self.0.join("kernels")
     }
 
-    /// A report, by its ending.
+    /// A report, by file extension.
     pub fn report(&self, extension: &str) -> PathBuf {
         self.0.join(format!("report.{extension}"))
     }
 
-    /// TensorBoard's event files, a folder for each run.
+    /// TensorBoard's event files, one folder per run.
     pub fn tensorboard(&self) -> PathBuf {
         self.0.join("tensorboard")
     }
@@ -161,7 +161,8 @@ impl ExperimentFolder {
         RunFolder(self.0.join("runs").join(id))
     }
 
-    /// Puts what a run's folder holds aside, since another run of that name is to be made, and says where.
+    /// Moves the content of a run's folder aside, since another run of that name will be created, and returns the new
+    /// place.
     pub fn replace(&self, id: &str) -> io::Result<PathBuf> {
         self.check_links()?;
         let there = self.run(id);
@@ -181,7 +182,7 @@ impl ExperimentFolder {
         Ok(place)
     }
 
-    /// The ids of the runs that have a folder, sorted.
+    /// The ids of the runs with a folder, sorted.
     pub fn run_ids(&self) -> Vec<String> {
         let entries = fs::read_dir(self.0.join("runs"))
             .into_iter()
@@ -205,7 +206,7 @@ impl ExperimentFolder {
         Ok(plan)
     }
 
-    /// The command that goes on with the experiment of a plan in this folder.
+    /// The command that continues the experiment of a plan in this folder.
     pub fn command(&self, plan: &Plan) -> String {
         let command = plan.command();
         let results = self.0.parent().map(|path| path.to_string_lossy());
@@ -238,12 +239,12 @@ impl RunFolder {
         self.0.join("run.toml")
     }
 
-    /// Where the run was computed.
+    /// The run's environment.
     pub fn environment_json(&self) -> PathBuf {
         self.0.join("environment.json")
     }
 
-    /// How items become numbers.
+    /// The fitted transforms.
     pub fn transforms_json(&self) -> PathBuf {
         self.0.join("transforms.json")
     }
@@ -253,12 +254,12 @@ impl RunFolder {
         self.0.join("events.jsonl")
     }
 
-    /// Where the run is while it is trained.
+    /// The run's progress while it trains.
     pub fn progress_json(&self) -> PathBuf {
         self.0.join("progress.json")
     }
 
-    /// One line for each epoch.
+    /// One line per epoch.
     pub fn metrics_csv(&self) -> PathBuf {
         self.0.join("metrics.csv")
     }
@@ -268,7 +269,7 @@ impl RunFolder {
         self.0.join("summary.json")
     }
 
-    /// What the best weights get wrong.
+    /// The evaluation of the best weights.
     pub fn evaluation_json(&self) -> PathBuf {
         self.0.join("evaluation.json")
     }
@@ -278,7 +279,7 @@ impl RunFolder {
         self.0.join("run.log")
     }
 
-    /// What reproductions are held against.
+    /// The trace that reproductions are compared with.
     pub fn trace(&self) -> PathBuf {
         self.0.join("trace")
     }
@@ -313,12 +314,12 @@ impl RunFolder {
         lock::is_held(&self.0)
     }
 
-    /// Shares the folder's lock with other readers until the returned file is dropped; `None` when a worker
-    /// has it. The folder may be one that cannot be written to.
+    /// Shares the folder's lock with other readers until the returned file is dropped; `None` if a worker has it. The
+    /// folder may be read-only.
     pub fn lock_to_read(&self) -> io::Result<Option<File>> {
         let lock = self.0.join(".lock");
         let file = match special::refuse(&lock).and_then(|()| File::open(lock)) {
-            // No worker was ever there: the plan stands for the lock.
+            // There was never a worker: the plan file serves as the lock.
             Err(e) if e.kind() == io::ErrorKind::NotFound => File::open(self.run_toml())?,
             other => other?,
         };
@@ -329,14 +330,14 @@ impl RunFolder {
         }
     }
 
-    /// Where the run is, as far as it was written; who asks has to know that it is being trained.
+    /// The last written progress of the run; valid only while it is training.
     pub fn read_progress(&self) -> Option<Progress> {
         special::refuse(&self.progress_json()).ok()?;
         let text = fs::read(self.progress_json()).ok()?;
         serde_json::from_slice(&text).ok()
     }
 
-    /// Whether a worker has the run. Looks at the lock alone: a folder that cannot be read has none.
+    /// Whether a worker has the run. Only checks the lock: an unreadable folder has none.
     pub fn is_trained(&self) -> bool {
         matches!(self.lock_to_read(), Ok(None))
     }
@@ -349,10 +350,10 @@ impl RunFolder {
         write_whole(&path, text.as_bytes()).map_err(|e| unwritable(&path, e))
     }
 
-    /// Whether the folder holds this plan: one of the same fingerprint, if there is one. A folder with events and without
-    /// a run, or with that of another one, is damaged.
+    /// Whether the folder contains this plan: one with the same fingerprint, if any. A folder with events but without a
+    /// run, or with the events of another run, is damaged.
     pub(crate) fn holds(&self, plan: &RunPlan) -> io::Result<bool> {
-        // Reading a plan takes much longer than writing it, and most are as they were written.
+        // Parsing a plan takes much longer than writing it, and most are unchanged.
         let path = self.run_toml();
         match format::read(&path)? {
             None if self.events_jsonl().exists() => Err(damaged(&path, "it is missing")),
@@ -361,7 +362,7 @@ impl RunFolder {
             Some(text) => {
                 let there: RunPlan = format::parse_toml(&path, &text)?;
                 if there.id != plan.id {
-                    let reason = format!("it is that of run `{}`, not of `{}`", there.id, plan.id);
+                    let reason = format!("it belongs to run `{}`, not to `{}`", there.id, plan.id);
                     return Err(damaged(&path, reason));
                 }
                 name::check_run(&path, &there)?;
@@ -370,7 +371,7 @@ impl RunFolder {
         }
     }
 
-    /// Reads the run, if the folder has one. One that was changed after it was written is refused.
+    /// Reads the run, if the folder has one. Refuses one that was changed after it was written.
     pub fn read_plan(&self) -> io::Result<Option<RunPlan>> {
         let path = self.run_toml();
         let plan = format::read_toml(&path)?;
@@ -380,7 +381,7 @@ impl RunFolder {
         Ok(plan)
     }
 
-    /// Reads the run, if the folder has one, as it is now, with whether it is as it was written.
+    /// Reads the run, if the folder has one, even if it was changed, together with its state.
     pub fn read_plan_as_is(&self) -> io::Result<Option<(RunPlan, SealState)>> {
         let path = self.run_toml();
         let Some(text) = format::read(&path)? else {
@@ -396,23 +397,23 @@ impl RunFolder {
         format::check_toml(&self.run_toml())
     }
 
-    /// Reads where the run was computed; `None` where it has not started.
+    /// Reads the run's environment; `None` if it has not started.
     pub fn read_environment(&self) -> io::Result<Option<Environment>> {
         format::read_json_of(&self.environment_json(), self.format()?)
     }
 
-    /// Reads the outcome; `None` while there is none.
+    /// Reads the outcome; `None` if there is none.
     pub fn read_summary(&self) -> io::Result<Option<Summary>> {
         format::read_json(&self.summary_json())
     }
 
-    /// The format of the run; the present one where there is no run.
+    /// The format of the run; the current one if there is no run.
     fn format(&self) -> io::Result<u32> {
         let head = RunHead::read(self)?;
         Ok(head.map_or(crate::plan::FORMAT, |head| head.format))
     }
 
-    /// Removes the outcome, which is not the run's any more once it goes on.
+    /// Removes the outcome, which is outdated once the run continues.
     pub fn remove_summary(&self) -> io::Result<()> {
         match fs::remove_file(self.summary_json()) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
@@ -441,7 +442,7 @@ impl RunFolder {
         steps
     }
 
-    /// Appends an event with the time at which it arrived.
+    /// Appends an event with its time.
     pub fn append_event(&self, event: &Event) -> io::Result<()> {
         self.append(event)
             .map_err(|e| unwritable(&self.events_jsonl(), e))
@@ -451,13 +452,13 @@ impl RunFolder {
         log::append(self, event)
     }
 
-    /// Returns when all that happened so far is on the disk.
+    /// Returns when everything that happened so far is on disk.
     pub fn sync_events(&self) -> io::Result<()> {
         let path = self.events_jsonl();
         sync_file(&path).map_err(|e| unwritable(&path, e))
     }
 
-    /// Returns when the files that a run begins with are on the disk, with the entries of the folders that lead to them.
+    /// Returns when the initial files of a run are on disk, including the entries of their folders.
     pub fn sync_begun(&self) -> io::Result<()> {
         let sync = || -> io::Result<()> {
             let files = [
@@ -472,9 +473,8 @@ impl RunFolder {
         sync().map_err(|e| unwritable(&self.0, e))
     }
 
-    /// Reads the events with the times at which they arrived, in milliseconds since 1970. A piece of a line that a kill
-    /// left at the end is left out; any other line that is not as it was written is damage, and so are the events of
-    /// another run.
+    /// Reads the events with their times, in milliseconds since 1970. A partial line that a kill left at the end is
+    /// ignored; any other changed line is damage, and so are the events of another run.
     pub fn read_events(&self) -> io::Result<Vec<(u64, Event)>> {
         let log = Log::read(self)?;
         if !log.events.is_empty()
@@ -485,14 +485,14 @@ impl RunFolder {
         Ok(log.events)
     }
 
-    /// Writes all events at once, with their times. For benchmarks and tests, which make runs up.
+    /// Writes all events at once, with their times. For benchmarks and tests with synthetic runs.
     #[doc(hidden)]
     pub fn write_events(&self, events: &[(u64, Event)]) -> io::Result<()> {
         write_whole(&self.events_jsonl(), log::text_of(self, events)?.as_bytes())
     }
 }
 
-/// Gives a file a seal, or a log sums, that fit what it holds now. For tests that change files on purpose.
+/// Gives a file a correct seal, or a log correct sums, for its current content. For tests that change files on purpose.
 #[doc(hidden)]
 pub fn reseal(path: &Path) -> io::Result<()> {
     let text = fs::read_to_string(path)?;
@@ -509,7 +509,7 @@ fn run_toml(plan: &RunPlan) -> io::Result<String> {
         "# A resolved run, written by runner. `runner exec` and `runner report` read it.\n\n";
     let text = toml::to_string(plan).map_err(io::Error::other)?;
     let text = format!("{head}{text}");
-    // Runs of former versions are known by their text, too.
+    // Runs of earlier versions are also identified by their text.
     let is_sealed = plan.format >= seal::FIRST_SEALED;
     Ok(if is_sealed { seal::toml(text) } else { text })
 }

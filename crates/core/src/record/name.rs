@@ -1,5 +1,5 @@
-//! Names that come from files of others and become paths: those of a capsule's entries, and those of runs, trials and
-//! experiments in a results tree. A name is sound when it is the same file below a folder on every system.
+//! Names from foreign files that become paths: those of a capsule's entries, and those of runs, trials and experiments
+//! in a results tree. A valid name is the same file below a folder on every system.
 
 use std::io;
 use std::path::Path;
@@ -9,9 +9,9 @@ use crate::spec::is_odd as is_unseen;
 
 use crate::spec::portable::is_reserved;
 
-/// The most bytes of a name with its folders.
+/// The maximum length in bytes of a name with its folders.
 const MAX_NAME: usize = 1024;
-/// The most bytes of a part of a name; file systems take no more.
+/// The maximum length in bytes of a part of a name; file systems accept no more.
 const MAX_PART: usize = 255;
 
 /// What is wrong with the name of an entry, as the end of a sentence.
@@ -39,7 +39,7 @@ pub fn wrong(name: &str) -> Option<String> {
             _ if part.len() > MAX_PART => {
                 return Some(format!("has a part of more than {MAX_PART} bytes"));
             }
-            // On other systems these are names like others, and `con` may well be a class.
+            // On other systems these names are ordinary, and `con` may well be a class.
             _ if cfg!(windows) && is_reserved(part) => {
                 return Some(format!("has the part `{part}`, a device of this system"));
             }
@@ -49,7 +49,7 @@ pub fn wrong(name: &str) -> Option<String> {
     None
 }
 
-/// Whether a text can be the name of one folder.
+/// Whether a text is a valid folder name.
 #[cfg(any(feature = "native", test))]
 pub fn is_plain(name: &str) -> bool {
     wrong(name).is_none() && !name.contains('/')
@@ -80,7 +80,7 @@ pub fn check_run(path: &Path, run: &RunPlan) -> io::Result<()> {
     Ok(())
 }
 
-/// Refuses one name that becomes a folder's.
+/// Refuses one name that becomes a folder.
 pub fn check(path: &Path, what: &str, name: &str) -> io::Result<()> {
     match wrong(name) {
         None if !name.contains('/') => Ok(()),
@@ -98,10 +98,10 @@ pub fn check(path: &Path, what: &str, name: &str) -> io::Result<()> {
     }
 }
 
-/// The file is not read further. Its folder's owner has to know that this is no accident.
+/// The file is not read further. The owner of the folder must know that this is not an accident.
 fn refused(path: &Path, what: &str) -> io::Error {
     io::Error::other(format!(
-        "`{}` is refused: {what}, and would lead out of the results folder; runner writes no such name: do not use this folder, and ask where it comes from",
+        "`{}` is refused: {what}, and would lead out of the results folder; runner never writes such a name: do not use this folder, and ask where it comes from",
         path.display()
     ))
 }
@@ -111,8 +111,7 @@ pub fn shown(name: &str) -> String {
     format!("`{}`", plain(name, 100))
 }
 
-/// A text of somebody else's that can be printed: on one line, not long, and without what a terminal
-/// would obey.
+/// Foreign text for display: on one line, shortened, and without terminal control characters.
 pub fn plain(text: &str, max_chars: usize) -> String {
     let short: String = text.chars().take(max_chars).collect();
     let end = if short.len() < text.len() { "…" } else { "" };
@@ -127,7 +126,7 @@ pub fn plain(text: &str, max_chars: usize) -> String {
     plain + end
 }
 
-/// Characters that separate, that cannot be seen, or that turn the direction of a text.
+/// Characters that separate, are invisible, or change the direction of text.
 fn is_odd(c: char) -> bool {
     is_unseen(c) || matches!(c, '\\' | ':' | '\u{fffd}')
 }

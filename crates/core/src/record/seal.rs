@@ -1,8 +1,8 @@
-//! Seals: a checksum at the end of each file that is written whole and that numbers are read from.
+//! Seals: checksums at the end of each file that is written whole and that numbers are read from.
 //!
 //! A JSON file ends with a key `"seal"`, a TOML file with a comment `# seal: …`: 16 hexadecimal digits of the sha256 of
-//! the file without it. It tells damage and edits from what was written; it is no signature, and anyone can compute it.
-//! Files of plans before format 3 have none.
+//! the file without it. It detects damage and edits; it is not a signature, and anyone can compute it. Files of plans
+//! before format 3 have none.
 
 use std::io;
 use std::path::Path;
@@ -18,34 +18,34 @@ pub const FIRST_SEALED: u32 = 3;
 /// Digits of a seal.
 const NUM_DIGITS: usize = 16;
 
-/// Why a file is not accepted that is not as it was written.
+/// Why a changed file is not accepted.
 pub(super) const EDITED: &str =
-    "it was changed after it was written (its seal does not match what it holds)";
+    "it was changed after it was written (its seal does not match its content)";
 
-/// Why a file is not accepted that lost its seal.
+/// Why a file without its seal is not accepted.
 const NO_SEAL: &str = "it was changed after it was written (its seal is missing)";
 
-/// Whether a file is as it was written.
+/// Whether a file is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SealState {
     /// It is.
     Intact,
-    /// It was changed since: by an edit or by damage.
+    /// It was changed by an edit or by damage.
     Edited,
-    /// It has no seal and needs none: a version before seals wrote it.
+    /// It has no seal and needs none: it was written before seals existed.
     Unsealed,
 }
 
-/// The ways in which a seal ends a file: what is before its digits, what is behind them, and what of that belongs to
-/// the file without the seal.
+/// The forms of a seal at the end of a file: what precedes its digits, what follows them, and which of that belongs to
+/// the unsealed file.
 const ENDINGS: [(&str, &str, &str); 3] = [
     (",\n  \"seal\": \"", "\"\n}\n", "\n}\n"),
     (",\"seal\":\"", "\"}\n", "}\n"),
     ("# seal: ", "\n", ""),
 ];
 
-/// The JSON text of an object, with a line break at its end, with its seal. Other values have no place for one and stay
-/// as they are.
+/// The JSON text of an object, with a final line break, with its seal. Other values have no place for one and are
+/// unchanged.
 pub fn json(text: String) -> String {
     for (before, behind, rest) in &ENDINGS[..2] {
         if let Some(head) = text.strip_suffix(rest)
@@ -87,7 +87,7 @@ pub fn seal_state(text: &str, format: u64) -> SealState {
     }
 }
 
-/// Refuses a text whose seal is there and wrong, whatever its format is said to be.
+/// Refuses a text with an incorrect seal, whatever its format claims to be.
 pub(super) fn refuse_broken(path: &Path, text: &str) -> io::Result<()> {
     match split(text) {
         Some((text, seal)) if seal_of(&text) != seal => Err(damaged(path, EDITED)),
@@ -95,7 +95,7 @@ pub(super) fn refuse_broken(path: &Path, text: &str) -> io::Result<()> {
     }
 }
 
-/// Refuses a text of a format that is not as it was written.
+/// Refuses a changed text of a format.
 pub fn check_seal(path: &Path, text: &str, format: u64) -> io::Result<()> {
     refuse_broken(path, text)?;
     match seal_state(text, format) {
@@ -104,7 +104,7 @@ pub fn check_seal(path: &Path, text: &str, format: u64) -> io::Result<()> {
     }
 }
 
-/// The text with a seal that fits, where it has one. For tests that change files on purpose.
+/// The text with a correct seal, if it has one. For tests that change files on purpose.
 pub(super) fn renewed(text: &str) -> String {
     match split(text) {
         Some((text, _)) if text.ends_with("}\n") => json(text),

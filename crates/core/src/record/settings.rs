@@ -1,4 +1,4 @@
-//! The settings of a run as keys with values, and what differs between those of two runs.
+//! The settings of a run as keys with values, and the differences between two runs.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use crate::plan::RunPlan;
 /// Values by key, such as `optimizer.learning_rate`.
 pub type Settings = BTreeMap<String, Json>;
 
-/// A key whose value differs; `None` where there is no such key.
+/// A key whose value differs; `None` if the key does not exist.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Changed {
     /// The key.
     pub key: String,
-    /// Its value there.
+    /// Its recorded value.
     pub then: Option<Json>,
-    /// Its value now.
+    /// Its current value.
     pub now: Option<Json>,
 }
 
-/// What follows from other keys, or is a name.
+/// Keys that are derived from others, or are names.
 const DERIVED: [&str; 11] = [
     "id",
     "trial",
@@ -35,7 +35,7 @@ const DERIVED: [&str; 11] = [
     "least_memory",
 ];
 
-/// What changes no number of a run that comes to its end.
+/// Keys that do not affect the numbers of a completed run.
 const GUARDS: [&str; 5] = [
     "memory.",
     "limits.run",
@@ -44,7 +44,7 @@ const GUARDS: [&str; 5] = [
     "data.cache",
 ];
 
-/// Keys of a resolved run that the experiment file has another name for; those inside of a table go with it.
+/// Keys of a resolved run with another name in the experiment file, including those inside tables.
 const NAMES: [(&str, &str); 8] = [
     ("device", "backend.device"),
     ("precision", "backend.precision"),
@@ -56,8 +56,8 @@ const NAMES: [(&str, &str); 8] = [
     ("objective", "objective.metric"),
 ];
 
-/// The settings of a run by the keys of the experiment file, without what follows from others. The network is laid out from the model's settings, which a
-/// resolved run does not hold any more.
+/// The settings of a run by the keys of the experiment file, without derived ones. The network is planned from the
+/// model's settings, which a resolved run no longer contains.
 pub fn settings(plan: &RunPlan) -> Settings {
     let mut settings = Settings::new();
     let json = serde_json::to_value(plan).unwrap_or_default();
@@ -80,7 +80,7 @@ fn as_written(key: String) -> String {
     }
 }
 
-/// Whether a key only guards a run: limits, retries, places of files.
+/// Whether a key only limits or locates a run: limits, retries, paths.
 pub fn is_guard(key: &str) -> bool {
     GUARDS.iter().any(|start| key.starts_with(start))
 }
@@ -90,7 +90,7 @@ pub fn changed(then: &RunPlan, now: &RunPlan) -> Vec<Changed> {
     let (then_axes, now_axes) = (&then.axes, &now.axes);
     let (mut then, mut now) = (settings(then), settings(now));
     let keys: std::collections::BTreeSet<_> = then.keys().chain(now.keys()).cloned().collect();
-    // A plan leaves out what is usual, which an axis may say all the same.
+    // A plan omits defaults, which an axis may still set.
     let pairs = keys.into_iter().map(|key| Changed {
         then: then.remove(&key).or_else(|| then_axes.get(&key).cloned()),
         now: now.remove(&key).or_else(|| now_axes.get(&key).cloned()),

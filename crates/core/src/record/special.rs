@@ -5,12 +5,12 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Refuses what is there and is neither a file nor a folder; folders are refused where they are read.
+/// Refuses anything but a file or a folder; folders are refused by the reader.
 pub fn refuse(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(there) if !there.is_file() && !there.is_dir() => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "it is a pipe or a device, not a file",
+            "it is a pipe or a device instead of a regular file",
         )),
         _ => Ok(()),
     }

@@ -1,4 +1,4 @@
-//! Reading a run's events as they are written.
+//! Reading a run's events while they are written.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -7,25 +7,25 @@ use super::log::{LogReader, whole_lines};
 use super::{RunFolder, format, special};
 use crate::event::Event;
 
-/// A place in a run's `events.jsonl`.
+/// A position in a run's `events.jsonl`.
 #[derive(Debug, Default)]
 pub struct Tail {
     offset: u64,
     reader: LogReader,
 }
 
-/// What there was to read.
+/// The new content.
 #[derive(Debug, PartialEq)]
 pub struct News {
-    /// The file is another one than before: what was read of it does not count any more.
+    /// The file was replaced: everything read from it before is void.
     pub is_anew: bool,
     /// The events since the last time.
     pub events: Vec<Event>,
 }
 
 impl Tail {
-    /// The events that were written since the last time. A line that is still being written is left for the next; one
-    /// that is damaged is an error from then on.
+    /// The events since the last read. An incomplete line is left for the next read; a damaged one is an error from
+    /// then on.
     pub fn read(&mut self, folder: &RunFolder) -> io::Result<News> {
         let path = folder.events_jsonl();
         let mut news = News {
@@ -41,7 +41,7 @@ impl Tail {
         };
         let mut read = || -> io::Result<Vec<u8>> {
             if file.metadata()?.len() < self.offset {
-                // It only grows, so this is another file.
+                // It only grows, so a shorter file is another one.
                 *self = Self::default();
                 news.is_anew = true;
             }
@@ -59,7 +59,7 @@ impl Tail {
         for line in whole_lines(&text) {
             match reader.take(&path, line) {
                 Ok(event) => news.events.extend(event.map(|(_, event)| event)),
-                // Another run's file may be longer, too.
+                // Another run's file may also be longer.
                 Err(_) if self.offset > 0 => {
                     *self = Self::default();
                     let anew = self.read(folder)?;

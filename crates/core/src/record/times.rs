@@ -1,4 +1,4 @@
-//! When things happened in a run. Nothing is computed from it; other programs draw by it.
+//! When things happened in a run. No number is computed from it; other programs use it for plots.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,20 @@ use crate::event::Event;
 /// Times in milliseconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Times {
-    /// When the training began from its first step.
+    /// When the training started at its first step.
     pub started: Option<u64>,
-    /// When its newest attempt began.
+    /// When its newest attempt started.
     pub attempt: Option<u64>,
     /// When each epoch ended.
     pub epochs: BTreeMap<usize, u64>,
-    /// When each split was evaluated, and with the weights of which epoch.
+    /// When each split was evaluated, and the epoch of the weights.
     pub evaluations: BTreeMap<String, (usize, u64)>,
-    /// When its newest attempt ended; `None` while it has not.
+    /// When its newest attempt ended; `None` if it has not.
     pub ended: Option<u64>,
 }
 
 impl Times {
-    /// Takes in one event.
+    /// Applies an event.
     pub fn apply(&mut self, time_ms: u64, event: &Event) {
         match event {
             Event::RunStarted(started) => {

@@ -1,10 +1,10 @@
-//! The trace of a run: what a resumed run and a reproduction are held against, step by step.
+//! The trace of a run, which resumed runs and reproductions are compared with step by step.
 //!
-//! `trace/losses.f64` holds the loss of each update, in 8 bytes each, little-endian: the place is the step.
-//! `trace/digests.csv` holds a digest of each parameter when training begins and at the end of each
-//! epoch, and at last of the optimizer's state. A resumed run cuts both to the checkpoint that it goes on
-//! from, so that they are those of a run that was never stopped. A checkpoint holds digests of both, and a resumed run
-//! says when they are not what they were: what is lost is no number from then on.
+//! `trace/losses.f64` contains the loss of each update, 8 bytes each, little-endian, indexed by step.
+//! `trace/digests.csv` contains a digest of each parameter at the start of training and at the end of each epoch, and
+//! finally of the optimizer's state. A resumed run truncates both to its checkpoint, so that they equal those of an
+//! uninterrupted run. A checkpoint contains digests of both, and a resumed run reports when they do not match: lost
+//! losses are NaN from then on.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -16,10 +16,10 @@ use sha2::{Digest, Sha256};
 use super::{RunFolder, RunRecord, special, write_whole};
 use crate::hash::hex;
 
-/// What the paths of an optimizer's state begin with.
+/// The prefix of the optimizer state's paths.
 pub const OPTIMIZER: &str = "optimizer/";
 
-/// The digests of all parameters after so many updates.
+/// The digests of all parameters after some updates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digests {
     /// Updates before.
@@ -31,9 +31,9 @@ pub struct Digests {
 /// A trace as it is on disk.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace {
-    /// The loss of each update; no number for one that was lost.
+    /// The loss of each update; NaN if lost.
     pub losses: Vec<f64>,
-    /// In the order of their steps.
+    /// In step order.
     pub digests: Vec<Digests>,
 }
 
@@ -50,7 +50,7 @@ pub struct TraceSums {
 pub const TRACE_FILES: [&str; 2] = ["trace/losses.f64", "trace/digests.csv"];
 
 impl Trace {
-    /// Reads the trace of a run that has a record, which says what it was.
+    /// Reads the trace of a run, checked against its record.
     pub fn read_recorded(folder: &RunFolder, record: &RunRecord) -> io::Result<Self> {
         for name in TRACE_FILES {
             folder.check_file(record, name)?;
@@ -58,7 +58,7 @@ impl Trace {
         Self::read(folder)
     }
 
-    /// Reads the trace of a run; an empty one when there is none. A torn end is left out.
+    /// Reads the trace of a run; an empty one if there is none. A partial end is ignored.
     pub fn read(folder: &RunFolder) -> io::Result<Self> {
         let losses = read_if_there(losses_path(folder))?;
         let losses = losses
@@ -93,7 +93,7 @@ impl Trace {
     }
 }
 
-/// Writes the trace of a run that goes on.
+/// Writes the trace of a resumed run.
 #[derive(Debug)]
 pub struct TraceWriter {
     losses: File,
@@ -105,8 +105,8 @@ pub struct TraceWriter {
 }
 
 impl TraceWriter {
-    /// Opens the trace of a run that goes on after so many updates, the last of its finished epochs ending at
-    /// `epoch_end`: what lies behind is cut off. What is not as `sums` say is lost.
+    /// Opens the trace of a run that resumes after some updates, where `epoch_end` is the end of its last finished
+    /// epoch: everything later is cut off. What does not match `sums` is lost.
     pub fn open(
         folder: &RunFolder,
         step: usize,
@@ -118,7 +118,7 @@ impl TraceWriter {
         let mut bytes = read_if_there(losses_path(folder))?;
         bytes.truncate(8 * step);
         bytes.truncate(bytes.len() / 8 * 8);
-        // Losses that somebody took away are not made up, and those that somebody changed are not kept.
+        // Removed losses are not invented, and changed ones are not kept.
         lost.0 = step - bytes.len() / 8;
         if sums.is_some_and(|sums| sums.losses != hex(&Sha256::digest(&bytes))) {
             bytes.clear();
@@ -131,7 +131,7 @@ impl TraceWriter {
         if step > 0 {
             let there = Trace::read(folder)?.digests.into_iter();
             for mut digests in there.filter(|digests| digests.step <= epoch_end) {
-                // The optimizer's state is that of an end, which this is not any more.
+                // The optimizer's state belongs to the end, which this no longer is.
                 let is_kept = |(path, _): &(String, String)| !path.starts_with(OPTIMIZER);
                 digests.parameters.retain(is_kept);
                 text += &lines(&digests);
@@ -158,13 +158,13 @@ impl TraceWriter {
         })
     }
 
-    /// Updates whose losses were not there any more when the trace was opened, and whether digests were not; `None`
-    /// where nothing was lost.
+    /// Updates whose losses were missing when the trace was opened, and whether digests were; `None` if nothing was
+    /// lost.
     pub fn lost(&self) -> Option<(usize, bool)> {
         Some(self.lost).filter(|lost| *lost != (0, false))
     }
 
-    /// Digests of the trace as it is after so many updates; `None` when it is of another number.
+    /// Digests of the trace after some updates; `None` if it has another length.
     pub fn sums(&self, step: usize) -> Option<TraceSums> {
         (self.num_losses == step).then(|| TraceSums {
             losses: hex(&self.losses_sum.clone().finalize()),

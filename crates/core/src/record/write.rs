@@ -1,4 +1,4 @@
-//! Writing whole files, and errors that name the file.
+//! Writing whole files, and errors with the name of the file.
 
 use std::error::Error;
 use std::fmt;
@@ -27,7 +27,7 @@ impl fmt::Display for Unwritable {
 
 impl Error for Unwritable {}
 
-/// An error about writing a file that names the file; one that does already stays as it is.
+/// An error about writing a file, with its name; unchanged if it already has one.
 pub fn unwritable(path: &Path, error: io::Error) -> io::Error {
     if is_unwritable(&error) {
         return error;
@@ -37,19 +37,19 @@ pub fn unwritable(path: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), Unwritable { path, reason })
 }
 
-/// Whether an error is about writing a file, and names it.
+/// Whether an error is about writing a file, with its name.
 pub fn is_unwritable(error: &io::Error) -> bool {
     let inner = error.get_ref();
     inner.is_some_and(|inner| inner.is::<Unwritable>())
 }
 
-/// Writes a file whole: under another name first, then renamed.
+/// Writes a file atomically: under another name first, then renamed.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_whole_by(path, |file| file.write_all(bytes))
 }
 
-/// As [`write_whole`], and returns when the file and its entry in the folder are on the disk, so that a loss of power
-/// leaves the old or the new one, too.
+/// Like [`write_whole`], but returns when the file and its folder entry are on disk, so that a power failure also
+/// leaves the old or the new one.
 pub fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_whole_by(path, |file| {
         file.write_all(bytes)?;
@@ -59,9 +59,9 @@ pub fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_folder(path.parent().unwrap_or(Path::new(".")))
 }
 
-/// Returns when the entries of a folder are on the disk.
+/// Returns when the entries of a folder are on disk.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
-    // Elsewhere a folder cannot be opened as a file; renames are in the file system's journal.
+    // Elsewhere a folder cannot be opened as a file; renames are journaled by the file system.
     #[cfg(unix)]
     {
         let folder = if folder.as_os_str().is_empty() {
@@ -78,14 +78,14 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns when a file that another program or library wrote is on the disk.
+/// Returns when a file that another program or library wrote is on disk.
 pub fn sync_file(path: &Path) -> io::Result<()> {
-    // A file that is only read cannot be synced on Windows.
+    // A file that is open for reading only cannot be synced on Windows.
     let file = File::options().read(true).append(true).open(path)?;
     file.sync_all()
 }
 
-/// As [`sync_file`], of several files at once: a file system writes what is asked for together in one go.
+/// Like [`sync_file`], for several files at once: a file system writes concurrent requests together.
 pub fn sync_files(paths: &[PathBuf]) -> io::Result<()> {
     std::thread::scope(|scope| {
         let syncs: Vec<_> = paths
@@ -99,7 +99,7 @@ pub fn sync_files(paths: &[PathBuf]) -> io::Result<()> {
     })
 }
 
-/// Some network file systems have no syncing of folders; that is no failure of the run.
+/// Some network file systems cannot sync folders; that is not a failure of the run.
 #[cfg(unix)]
 fn accept_no_sync(synced: io::Result<()>) -> io::Result<()> {
     match synced {
@@ -115,7 +115,7 @@ fn accept_no_sync(synced: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// As [`write_whole`], piece by piece.
+/// Like [`write_whole`], piece by piece.
 pub fn write_whole_by(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
@@ -131,8 +131,8 @@ pub fn write_whole_by(
     Ok(())
 }
 
-/// A file under a name of its own that is to be renamed. Temporary files are private by default; results are as readable
-/// as the user's other files, as the `umask` says.
+/// A temporary file to be renamed. Temporary files are private by default; results have the permissions of the user's
+/// other files, according to the `umask`.
 pub fn readable_file(prefix: &str, folder: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(prefix);
@@ -144,17 +144,17 @@ pub fn readable_file(prefix: &str, folder: &Path) -> io::Result<NamedTempFile> {
     builder.tempfile_in(folder)
 }
 
-/// Writes a value as sealed JSON, whole.
+/// Writes a value as sealed JSON, atomically.
 pub fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
     write_whole(path, json_text(value)?.as_bytes())
 }
 
-/// As [`write_json`], and returns when it is on the disk.
+/// Like [`write_json`], but returns when it is on disk.
 pub fn write_json_synced(path: &Path, value: &impl Serialize) -> io::Result<()> {
     write_synced(path, json_text(value)?.as_bytes())
 }
 
-/// A value as it stands in a file of JSON, with its seal.
+/// The content of a JSON file for a value, with its seal.
 pub(super) fn json_text(value: &impl Serialize) -> io::Result<String> {
     let mut text = serde_json::to_string_pretty(value).map_err(io::Error::other)?;
     text.push('\n');

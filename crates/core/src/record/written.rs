@@ -1,12 +1,12 @@
-//! The settings of runs by the keys that an experiment file has for them, to search and group runs by.
+//! The settings of runs by the keys of the experiment file, for searching and grouping runs.
 
 use serde_json::Value as Json;
 
 use super::settings::{Settings, flatten, settings as planned};
 use crate::plan::RunPlan;
 
-/// The settings that all runs share, and those that each has besides. Runs of a trial differ in nothing but their seed,
-/// which is no setting here.
+/// The settings that all runs share, and the additional ones of each. Runs of a trial differ only in their seed, which
+/// is not a setting here.
 pub(super) fn settings(runs: &[RunPlan]) -> (Settings, Vec<Settings>) {
     let mut trials: Vec<Settings> = Vec::new();
     let mut of_run = Vec::with_capacity(runs.len());
@@ -28,7 +28,7 @@ pub(super) fn settings(runs: &[RunPlan]) -> (Settings, Vec<Settings>) {
 /// The settings of one run.
 fn of(run: &RunPlan) -> Settings {
     let mut named = planned(run);
-    // The network is laid out in a plan, so that what varies of the model is known by the axes alone.
+    // A plan contains the planned network, so that variations of the model are only visible in the axes.
     for (key, value) in &run.axes {
         flatten(value.clone(), key.clone(), &mut named);
     }

@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{Comparison, Spread};
 
-/// Up to this distance, numbers count as those of another order of sums.
+/// Up to this distance, numbers count as equal except for the summation order.
 const MAX_ULPS: f64 = 1024.0;
 
 /// How well a run was reproduced.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "grade", rename_all = "snake_case")]
 pub enum Grade {
-    /// All losses, digests, weights and recorded metrics are there and equal.
+    /// All losses, digests, weights and recorded metrics exist and are equal.
     Bitwise,
     /// All losses, metrics and weights are this close.
     Within {
@@ -23,27 +23,27 @@ pub enum Grade {
         /// Where that is.
         place: String,
     },
-    /// The objective is where a further seed of the original experiment would fall.
+    /// The objective is within the range of another seed of the original experiment.
     Equivalent {
-        /// The objective then.
+        /// The original objective.
         then: f64,
-        /// The objective now.
+        /// The reproduced objective.
         now: f64,
-        /// What the seeds of the original came to.
+        /// The spread of the original's seeds.
         spread: Spread,
     },
-    /// What was compared deserves a grade, and a part that the run should have was not.
+    /// What was compared deserves a grade, but some expected part was not compared.
     Partial {
-        /// The grade of what was compared.
+        /// The grade of the compared part.
         at_best: Box<Grade>,
-        /// Whether the objective was among it.
+        /// Whether it includes the objective.
         has_objective: bool,
-        /// What was not.
+        /// What was not compared.
         not_compared: Vec<String>,
     },
-    /// The original's record was changed after it was written, so it is no measure of anything.
+    /// The original's record was changed after it was written, so it cannot be compared with.
     Edited {
-        /// What was changed, and how that shows.
+        /// What was changed, and the evidence.
         edited: Vec<String>,
     },
     /// None of these.
@@ -55,7 +55,7 @@ pub enum Grade {
     },
 }
 
-/// The grade that is asked for.
+/// The requested grade.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum AtLeast {
     /// `bitwise`
@@ -86,7 +86,7 @@ impl Grade {
         }
     }
 
-    /// The grade of what was compared.
+    /// The grade of the compared part.
     fn of_compared(comparison: &Comparison, spread: Option<Spread>, at_least: AtLeast) -> Self {
         if comparison.is_bitwise() {
             return Grade::Bitwise;
@@ -96,7 +96,7 @@ impl Grade {
             _ => MAX_ULPS,
         };
         let distance = comparison.distance();
-        // Of first steps no weights are there to be measured.
+        // A run of the first steps has no final weights to compare.
         let is_measured = if comparison.is_partial {
             comparison.first_parameters.is_none()
         } else {
@@ -136,7 +136,7 @@ impl Grade {
         }
     }
 
-    /// Whether it is good enough.
+    /// Whether it is at least as good.
     pub fn is(&self, at_least: AtLeast) -> bool {
         match (self, at_least) {
             (Grade::Bitwise, _) => true,
@@ -168,7 +168,7 @@ impl fmt::Display for Grade {
                 ..
             } => write!(
                 f,
-                "partial: {at_best} as far as it was compared, which leaves out {}",
+                "partial: {at_best} as far as compared, excluding {}",
                 not_compared.join("; ")
             ),
             Grade::Edited { edited } => write!(f, "edited record: {}", edited.join("; ")),
@@ -195,7 +195,7 @@ impl FromStr for AtLeast {
                 .and_then(|number| number.parse().ok())
                 .filter(|number: &f64| *number >= 0.0)
                 .map(AtLeast::Ulps)
-                .ok_or_else(|| "write `bitwise`, `ulp:N` such as `ulp:16`, or `equivalent`".into()),
+                .ok_or_else(|| "use `bitwise`, `ulp:N` such as `ulp:16`, or `equivalent`".into()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How well a run was reproduced: two traces compared step by step, and the difference graded.
+//! How well a run was reproduced: two traces compared step by step, with a grade.
 
 mod grade;
 mod numbers;
@@ -17,33 +17,33 @@ pub use weights::WeightDistance;
 use crate::event::{Epoch, Metrics};
 use crate::record::{Digests, Environment, KERNELS, OPTIMIZER, Trace};
 
-/// What is known of one of two runs that are compared.
+/// What is known about one of two compared runs.
 #[derive(Clone, Debug, Default)]
 pub struct Side {
     /// Its trace.
     pub trace: Trace,
     /// Its epochs with their metrics.
     pub epochs: Vec<Epoch>,
-    /// What was measured after the training, by split.
+    /// The evaluations after training, by split.
     pub evaluations: BTreeMap<String, Metrics>,
-    /// The objective's value in the best epoch, if the run came to its end.
+    /// The objective in the best epoch, if the run ended.
     pub objective: Option<f64>,
-    /// sha256 of its final weights; empty when it has none.
+    /// sha256 of its final weights; empty if it has none.
     pub weights_digest: String,
 }
 
-/// What two runs have in common, and where they part.
+/// What two runs have in common, and where they diverge.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// Updates whose losses were compared.
     pub num_steps: usize,
-    /// Whether that was asked for, and is not the whole training.
+    /// Whether that was requested, and is not the whole training.
     pub is_partial: bool,
-    /// The first update whose loss differs, from 1, with the loss then and now.
+    /// The first update whose loss differs, from 1, with original and new loss.
     pub first_loss: Option<(usize, f64, f64)>,
-    /// The step after which digests differ first, and the parameters that do.
+    /// The first step whose digests differ, and the parameters that do.
     pub first_parameters: Option<(usize, Vec<String>)>,
-    /// Metrics that were compared, of epochs and evaluations.
+    /// Compared metrics, of epochs and evaluations.
     #[serde(default)]
     pub num_numbers: usize,
     /// The first metrics that differ.
@@ -54,18 +54,18 @@ pub struct Comparison {
     /// The largest distance of two metrics.
     #[serde(default)]
     pub number_distance: Distance,
-    /// The largest distance of two final weights, where both are there.
+    /// The largest distance of two final weights, if both exist.
     pub weight_distance: Option<Distance>,
-    /// The objective then and now, where both are known.
+    /// The original and new objective, if both are known.
     pub objective: Option<(f64, f64)>,
-    /// What could not be compared, and why. Anything here keeps a reproduction from being `bitwise`.
+    /// What could not be compared, and why. Anything here prevents the grade `bitwise`.
     pub not_compared: Vec<String>,
-    /// What of the original's record was changed after it was written, and how that shows.
+    /// What was changed in the original's record after it was written, and the evidence.
     #[serde(default)]
     pub edited: Vec<String>,
 }
 
-/// How far two numbers are apart.
+/// The distance of two numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distance {
     /// In units in the last place of 32-bit floats, of the largest number of the tensor.
@@ -77,7 +77,7 @@ pub struct Distance {
 impl Distance {
     /// Keeps the larger one.
     pub fn widen(&mut self, ulps: f64, place: impl FnOnce() -> String) {
-        // No number is as far away as can be.
+        // NaN is as far away as possible.
         let ulps = if ulps.is_nan() { f64::INFINITY } else { ulps };
         if ulps > self.ulps {
             *self = Self {
@@ -95,8 +95,8 @@ pub fn ulp(size: f64) -> f64 {
 }
 
 impl Comparison {
-    /// Compares the first `steps` updates of two runs, or all of them. `weights` are the distances of final
-    /// weights, where they were compared.
+    /// Compares the first `steps` updates of two runs, or all of them. `weights` are the distances of final weights, if
+    /// compared.
     pub fn of(
         then: &Side,
         now: &Side,
@@ -129,7 +129,7 @@ impl Comparison {
 
     fn compare_losses(&mut self, then: &Trace, now: &Trace, steps: Option<usize>) {
         if then.losses.is_empty() {
-            let what = "the losses of the steps, of which there is no trace";
+            let what = "the losses of the steps, which have no trace";
             self.not_compared.push(what.into());
             return;
         }
@@ -152,7 +152,7 @@ impl Comparison {
         }
         let (before, after) = (then.losses.len(), now.losses.len());
         if steps.is_none() && before < after {
-            // Shorter than the training was: the file was cut, which final weights then tell from an early end.
+            // Shorter than the training: the file was truncated, which final weights distinguish from an early end.
             num_lost += after - before;
         }
         if steps.is_none() && after < before {
@@ -163,7 +163,7 @@ impl Comparison {
                 .widen(f64::INFINITY, || format!("step {}", at + 1));
         }
         if num_lost > 0 {
-            let what = format!("the losses of {num_lost} steps, which the trace has lost");
+            let what = format!("the losses of {num_lost} steps, which are missing from the trace");
             self.not_compared.push(what);
         }
     }
@@ -174,7 +174,7 @@ impl Comparison {
         let is_meant = |path: &String| steps.is_none() || !path.starts_with(OPTIMIZER);
         for after in now {
             let before = then.iter().find(|before| before.step == after.step);
-            // First steps may end within an epoch, where a whole training leaves no digests.
+            // The first steps may end within an epoch, where a whole training leaves no digests.
             if before.is_none() && steps.is_some() && after.step > 0 {
                 continue;
             }
@@ -201,15 +201,16 @@ impl Comparison {
             }
         }
         if !is_any {
-            let what = "the parameters by path, of which there are no digests";
+            let what = "the parameters by path, which have no digests";
             self.not_compared.push(what.into());
         } else if num_lost > 0 {
-            let what = format!("{num_lost} digests of parameters, which the trace has lost");
+            let what =
+                format!("{num_lost} digests of parameters, which are missing from the trace");
             self.not_compared.push(what);
         }
     }
 
-    /// Whether nothing that was compared differs.
+    /// Whether everything compared is equal.
     pub fn is_bitwise(&self) -> bool {
         let has_equal_weights = self
             .weight_distance
@@ -221,12 +222,12 @@ impl Comparison {
             && has_equal_weights
     }
 
-    /// Whether both began with the same weights, as far as is known.
+    /// Whether both started with the same weights, as far as is known.
     pub fn begins_alike(&self) -> bool {
         !matches!(self.first_parameters, Some((0, _)))
     }
 
-    /// The largest distance of all that was compared.
+    /// The largest of all distances.
     pub fn distance(&self) -> &Distance {
         let others = [Some(&self.number_distance), self.weight_distance.as_ref()];
         let others = others.into_iter().flatten();
@@ -236,8 +237,8 @@ impl Comparison {
     }
 }
 
-/// What differs between where a run was made and where it is made again, as far as numbers may depend on it and
-/// both are known: name, then, now.
+/// Differences between the environments of the original run and its reproduction that numbers may depend on and that
+/// are known on both sides: name, original, new.
 pub fn environment_differences(then: &Environment, now: &Environment) -> Vec<[String; 3]> {
     let pairs = environment_facts(then)
         .into_iter()
@@ -245,20 +246,20 @@ pub fn environment_differences(then: &Environment, now: &Environment) -> Vec<[St
     let both = pairs.filter_map(|((name, then), (_, now))| Some([name.to_owned(), then?, now?]));
     let both = both.filter(|[name, then, now]| name != KERNELS && then != now);
     let mut differing: Vec<_> = both.collect();
-    // Other runs may have added choices since; what counts are the places that both have chosen for.
+    // Other runs may have added selections since; only keys that both have selected count.
     if let (Some(then), Some(now)) = (then.kernels(), now.kernels())
         && let (num @ 1.., of) = now.differing(then)
     {
         differing.push([
             KERNELS.to_owned(),
             format!("one for each of {of} places"),
-            format!("another for {num} of them"),
+            format!("a different one for {num} of them"),
         ]);
     }
     differing
 }
 
-/// What numbers may depend on of where a run is made, by name.
+/// Facts about a run's environment that numbers may depend on, by name.
 pub fn environment_facts(e: &Environment) -> Vec<(&'static str, Option<String>)> {
     let worker = e.worker.as_ref();
     let kernels = e.kernels();

@@ -1,4 +1,4 @@
-//! The recorded numbers of two runs: metrics of all epochs and of the evaluations after the training.
+//! The recorded metrics of two runs: of all epochs and of the evaluations after training.
 
 use std::collections::BTreeSet;
 
@@ -12,20 +12,20 @@ use crate::spec::section::by_name;
 /// The first recorded numbers that differ.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FirstNumbers {
-    /// Updates before they were measured.
+    /// Updates before the measurement.
     pub step: usize,
     /// Where: `epoch 3`, or `the evaluation of test`.
     pub place: String,
-    /// The names of those that differ there.
+    /// The names of the metrics that differ there.
     pub names: Vec<String>,
-    /// The first of them then; none where it was not recorded.
+    /// The original value of the first one; none if it was not recorded.
     pub then: Option<f64>,
-    /// The same now.
+    /// The new value.
     pub now: Option<f64>,
 }
 
 impl Comparison {
-    /// Compares all that was recorded. Of the first `steps` updates, only the epochs that both have finished by then.
+    /// Compares everything recorded. Of the first `steps` updates, only the epochs that both have finished by then.
     pub(super) fn compare_numbers(&mut self, then: &Side, now: &Side, steps: Option<usize>) {
         let empty = Metrics::new();
         let num = match steps {
@@ -83,8 +83,8 @@ impl Comparison {
     }
 }
 
-/// What a difference is large against: the numbers themselves, and 1 for a metric that is a share or the like, whose
-/// errors are those of numbers near 1 even where it is near 0.
+/// The scale of a difference: the numbers themselves, or 1 for a metric such as a fraction, whose errors are those of
+/// numbers near 1 even if it is near 0.
 fn scale(name: &str, a: f64, b: f64) -> f64 {
     let metric = name.rsplit('/').next().and_then(by_name::<Metric>);
     let is_share = metric.is_some_and(|metric| metric.bounds().1.is_finite());

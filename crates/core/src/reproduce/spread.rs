@@ -1,15 +1,15 @@
-//! How far the objective is spread over seeds.
+//! The spread of the objective over seeds.
 
 use serde::{Deserialize, Serialize};
 
 use runner_statistics::Interval;
 
-/// What the seeds of a trial came to.
+/// The results of a trial's seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// The objective of each seed.
     pub values: Vec<f64>,
-    /// Between which a further seed falls 95 times of 100, if they are normally distributed.
+    /// The range that contains another seed 95 times out of 100, if they are normally distributed.
     pub interval: [f64; 2],
 }
 

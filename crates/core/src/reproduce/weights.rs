@@ -1,4 +1,4 @@
-//! How far the saved values of a parameter are apart.
+//! The distance of the saved values of a parameter.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,14 +9,14 @@ use super::ulp;
 pub struct WeightDistance {
     /// The parameter's path in the experiment file.
     pub parameter: String,
-    /// Its shape in each; none where a file lacks it.
+    /// Its shape in each; none if a file lacks it.
     pub shapes: [Option<Vec<usize>>; 2],
-    /// The Euclidean norm of the difference, relative to that of the first; `None` where shapes differ.
+    /// The Euclidean norm of the difference, relative to that of the first; `None` if shapes differ.
     pub relative_norm: Option<f64>,
-    /// The largest difference of two values; `None` where shapes differ.
+    /// The largest difference of two values; `None` if shapes differ.
     pub largest: Option<f64>,
-    /// That in units in the last place of the first's largest value, as 32-bit floats: sums in another order differ
-    /// by a few of those. Infinite where shapes differ.
+    /// The same in units in the last place of the first's largest value, as 32-bit floats: another summation order
+    /// differs by a few of those. Infinite if shapes differ.
     pub ulps: f64,
 }
 
@@ -30,7 +30,7 @@ impl WeightDistance {
             squares_of_first += a * a;
             let is_same = a == b || a.is_nan() && b.is_nan();
             let far = if is_same { 0.0 } else { (a - b).abs() };
-            // `max` would pass over what is no number.
+            // `max` would ignore NaN.
             let far = if far.is_nan() { f64::INFINITY } else { far };
             largest = largest.max(far);
             squares += far * far;
@@ -48,7 +48,7 @@ impl WeightDistance {
         }
     }
 
-    /// Of values that cannot be held against each other.
+    /// For values that cannot be compared.
     pub fn apart(parameter: String, shapes: [Option<Vec<usize>>; 2]) -> Self {
         Self {
             parameter,

@@ -1,4 +1,4 @@
-//! Changes of a run that its file knows nothing of, such as those after a failure.
+//! Changes to a run that are not in its file, such as those after a failure.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,32 +7,32 @@ use serde::{Deserialize, Serialize};
 
 use super::backend::DeviceName;
 
-/// A change of a run that its plan knows nothing of.
+/// A change to a run that is not in its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Adjustment {
-    /// Optimizer updates that came before it.
+    /// Optimizer updates before it.
     pub from_step: usize,
-    /// What is changed for those that follow.
+    /// The change for the following updates.
     #[serde(flatten)]
     pub change: Change,
 }
 
-/// What is changed.
+/// The change.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// The learning rate is multiplied by this.
+    /// A factor of the learning rate.
     LearningRateFactor(f64),
-    /// So many items are computed at a time: an update is made of the same items as before.
+    /// The micro-batch size: an update uses the same items as before.
     MicroBatchSize(usize),
-    /// The backward pass computes cheap outputs anew.
+    /// The backward pass recomputes cheap outputs.
     GradientCheckpointing(bool),
-    /// It is computed elsewhere.
+    /// Another device.
     Device(DeviceName),
 }
 
 impl Adjustment {
-    /// What it was for.
+    /// The reason.
     pub fn reason(&self) -> &'static str {
         match self.change {
             Change::LearningRateFactor(_) => "after a failure",
@@ -42,7 +42,7 @@ impl Adjustment {
         }
     }
 
-    /// What it is, for readers.
+    /// A description.
     pub fn in_words(&self) -> String {
         let what = match self.change {
             Change::LearningRateFactor(factor) if factor < 1e-4 => {
@@ -57,12 +57,12 @@ impl Adjustment {
         };
         match self.from_step {
             0 => format!("{what} from the start"),
-            step => format!("{what} from step {step} on"),
+            step => format!("{what} from step {step}"),
         }
     }
 }
 
-/// Those that still hold: of changes from the same step the last of each kind does. Factors all do.
+/// Those in effect: of changes at the same step, the last of each kind. All factors are in effect.
 pub fn lasting(adjustments: &[Adjustment]) -> impl Iterator<Item = &Adjustment> {
     let is_replaced = |at: usize, before: &Adjustment| {
         let mut later = adjustments[at + 1..].iter();
@@ -77,7 +77,7 @@ pub fn lasting(adjustments: &[Adjustment]) -> impl Iterator<Item = &Adjustment> 
         .map(|(_, adjustment)| adjustment)
 }
 
-/// What adjustments multiply the learning rate of the update by that `step` updates come before.
+/// The factor of the learning rate for the update after `step` updates.
 pub fn learning_rate_factor(adjustments: &[Adjustment], step: usize) -> f64 {
     let made = adjustments.iter().filter(|a| a.from_step <= step);
     made.filter_map(|a| match a.change {
@@ -87,7 +87,7 @@ pub fn learning_rate_factor(adjustments: &[Adjustment], step: usize) -> f64 {
     .product()
 }
 
-/// As on the command line of a worker: `STEP:KEY=VALUE`.
+/// In the form of a worker's command line: `STEP:KEY=VALUE`.
 impl fmt::Display for Adjustment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.from_step)?;
@@ -126,7 +126,7 @@ impl FromStr for Adjustment {
                 change,
             })
         };
-        read().ok_or_else(|| format!("`{text}` is not of the form STEP:KEY=VALUE"))
+        read().ok_or_else(|| format!("`{text}` must have the form STEP:KEY=VALUE"))
     }
 }
 

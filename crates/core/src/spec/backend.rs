@@ -1,4 +1,4 @@
-//! `[backend]`: where a run is computed, and in what precision.
+//! `[backend]`: the device and the precision.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,13 +12,13 @@ use super::section::{Choice, Section, by_name, choices};
 /// The `[backend]` table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BackendSpec {
-    /// The device; none for the best one that is there, which the file calls `auto`.
+    /// The device; none for the best available one, which the file calls `auto`.
     pub device: Option<DeviceName>,
-    /// The type of floating-point numbers.
+    /// The floating-point type.
     pub precision: Precision,
-    /// Whether a device that is not there is an error; its runs are skipped otherwise.
+    /// Whether an unavailable device is an error; otherwise its runs are skipped.
     pub required: bool,
-    /// Which kernels convolutions are computed by.
+    /// Which kernels compute convolutions.
     pub conv: ConvKernels,
 }
 
@@ -28,7 +28,7 @@ pub struct BackendSpec {
 pub struct DeviceName {
     /// The backend.
     pub backend: Backend,
-    /// The index; 0 when not written.
+    /// The index; 0 if not set.
     pub index: u16,
 }
 
@@ -59,13 +59,13 @@ impl Backend {
         }
     }
 
-    /// Whether it computes on the host's processor, so that the process's memory is the run's.
+    /// Whether it computes on the host's processor, so that the run's memory is that of the process.
     pub fn is_host(self) -> bool {
         matches!(self, Backend::Flex | Backend::Cpu)
     }
 }
 
-/// Names of the backends that this build has.
+/// Names of the backends in this build.
 pub fn compiled() -> Vec<&'static str> {
     let all = Backend::ALL.iter();
     all.filter(|(backend, _, _)| backend.is_compiled())
@@ -73,13 +73,13 @@ pub fn compiled() -> Vec<&'static str> {
         .collect()
 }
 
-/// The host's processor, as every build has it unless told otherwise.
+/// The host's processor, the default of every build.
 pub const FLEX: DeviceName = DeviceName {
     backend: Backend::Flex,
     index: 0,
 };
 
-/// What the file calls the best device that is there.
+/// The name of the best available device in files.
 const AUTO: &str = "auto";
 
 impl fmt::Display for DeviceName {
@@ -110,7 +110,7 @@ impl FromStr for DeviceName {
         let meant = meant.map_or(String::new(), |answer| format!("; {answer}"));
         let names: Vec<_> = names().collect();
         Err(format!(
-            "`{text}` is no device: write one of {}, with a number behind it where there are several, such as `wgpu:1`{meant}",
+            "`{text}` is not a device: expected one of {}, with an index where there are several, such as `wgpu:1`{meant}",
             names.join(", ")
         ))
     }
@@ -125,40 +125,40 @@ impl TryFrom<String> for DeviceName {
 }
 
 choices! {
-    /// The type of floating-point numbers. Half precision is pure half: Burn keeps no master weights.
+    /// The floating-point type. Half precision is pure: Burn keeps no master weights.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Precision {
         F32 "f32" "32 bits.",
-        F64 "f64" "64 bits, where the device has them.",
-        F16 "f16" "16 bits, pure half: without master weights.",
-        Bf16 "bf16" "16 bits with the range of f32, pure half: without master weights.",
+        F64 "f64" "64-bit, where the device supports it.",
+        F16 "f16" "16-bit, pure half precision without master weights.",
+        Bf16 "bf16" "16-bit with the range of f32, pure half precision without master weights.",
     }
 }
 
 choices! {
-    /// Which kernels convolutions of one and two dimensions and max pooling are computed by.
+    /// Which kernels compute one- and two-dimensional convolutions and max pooling.
     #[derive(Default, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum ConvKernels {
         #[default]
-        Auto "auto" "The fastest that there are: runner's own on `flex` in f32, else Burn's.",
-        Reference "reference" "Burn's own everywhere.",
+        Auto "auto" "The fastest available: runner's kernels on `flex` in f32, otherwise Burn's.",
+        Reference "reference" "Burn's kernels everywhere.",
     }
 }
 
 impl ConvKernels {
-    /// Whether they are the ones that are used where nothing is said.
+    /// Whether they are the default.
     pub fn is_auto(&self) -> bool {
         *self == ConvKernels::Auto
     }
 
-    /// Whether they are runner's own on a device.
+    /// Whether a device uses runner's kernels.
     pub fn are_own(self, backend: Backend, precision: Precision) -> bool {
         self.is_auto() && backend == Backend::Flex && precision == Precision::F32
     }
 
-    /// Whose kernels they are on a device, in a word.
+    /// Whose kernels a device uses, as one word.
     pub fn on(self, backend: Backend, precision: Precision) -> &'static str {
         if self.are_own(backend, precision) {
             "runner"
@@ -180,7 +180,7 @@ impl FromStr for Precision {
 }
 
 impl Precision {
-    /// Bytes of one number.
+    /// Bytes per number.
     pub fn num_bytes(self) -> u64 {
         match self {
             Precision::F64 => 8,
@@ -189,7 +189,7 @@ impl Precision {
         }
     }
 
-    /// Bits of a number's mantissa that are stored.
+    /// Stored bits of a number's mantissa.
     pub fn mantissa_bits(self) -> i32 {
         match self {
             Precision::F64 => 52,
@@ -206,15 +206,12 @@ impl BackendSpec {
             .iter()
             .map(|(_, name, doc)| (*name, *doc))
             .collect();
-        let auto = vec![(
-            AUTO,
-            "The best device that is there: a card, or else `flex`.",
-        )];
+        let auto = vec![(AUTO, "The best device available: a GPU, otherwise `flex`.")];
         let device = s
             .field(
                 "device",
                 Kind::Either(Box::new(Kind::Indexed(names)), Box::new(Kind::OneOf(auto))),
-                "The device, as `runner devices` lists it.",
+                "The device, as listed by `runner devices`.",
             )
             .or("flex".to_owned());
         Self {
@@ -224,19 +221,19 @@ impl BackendSpec {
             },
             precision: s.choice(
                 "precision",
-                "The type of floating-point numbers.",
+                "The floating-point type.",
                 Precision::F32,
             ),
             required: s
                 .field(
                     "required",
                     Kind::Bool,
-                    "Whether a device that is not there, or does not compute in the precision, is an error; runs on it are skipped otherwise.",
+                    "Whether a missing device, or one that does not support the precision, is an error; otherwise its runs are skipped.",
                 )
                 .or(false),
             conv: s.choice(
                 "conv",
-                "Which kernels convolutions of one and two dimensions and max pooling are computed by.",
+                "Which kernels compute one- and two-dimensional convolutions and max pooling.",
                 ConvKernels::Auto,
             ),
         }

@@ -1,4 +1,4 @@
-//! What the values of a random axis are drawn from.
+//! The distributions of random axes.
 
 use super::document::{Node, Value};
 use super::kind::Kind;
@@ -9,19 +9,19 @@ use crate::diagnostic::Diagnostic;
 /// A distribution over the values of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Distribution {
-    /// Every number between two is as likely.
+    /// Uniform between two numbers.
     Uniform(Range),
-    /// Every factor between two numbers is as likely.
+    /// Log-uniform between two numbers.
     LogUniform(Range),
-    /// Whole numbers, both bounds included.
+    /// Integers, both bounds included.
     Integer {
         /// The smallest.
         min: i64,
         /// The largest.
         max: i64,
-        /// From one to the next.
+        /// The step.
         step: i64,
-        /// Whether factors are as likely, not differences.
+        /// Whether log-uniform instead of uniform.
         log: bool,
     },
     /// Some values, each with its weight.
@@ -33,32 +33,32 @@ pub enum Distribution {
     },
 }
 
-/// The numbers between two.
+/// The bounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Range {
     /// The smallest.
     pub min: f64,
     /// The largest.
     pub max: f64,
-    /// When set, only `min`, `min + step`, `min + 2 * step`, … are drawn.
+    /// If set, only `min`, `min + step`, `min + 2 * step`, … are sampled.
     pub step: Option<f64>,
 }
 
 choices! {
     /// The kinds of distributions.
     enum DistributionType {
-        Uniform "uniform" "Numbers from `min` to `max`, all as likely.",
-        LogUniform "log_uniform" "Numbers from `min` to `max`, all orders of magnitude as likely.",
-        Integer "integer" "Whole numbers from `min` to `max`, both included.",
-        Choice "choice" "One of some values.",
+        Uniform "uniform" "Uniform between `min` and `max`.",
+        LogUniform "log_uniform" "Log-uniform between `min` and `max`.",
+        Integer "integer" "Integers from `min` to `max`, both included.",
+        Choice "choice" "One of a list of values.",
     }
 }
 
 impl Distribution {
-    /// Decodes the table of a random axis: the distribution, and when the axis is set.
+    /// Decodes the table of a random axis: the distribution, and the axis' condition.
     pub(super) fn decode(s: &mut Section<'_>) -> (Self, Option<Text>) {
         let distribution = s.variant(
-            "How values are drawn.",
+            "The distribution to sample from.",
             None::<DistributionType>,
             |s, kind| match kind {
                 DistributionType::Uniform => Self::Uniform(Range::decode(s, Kind::any())),
@@ -73,22 +73,18 @@ impl Distribution {
     }
 
     fn integer(s: &mut Section<'_>) -> Self {
-        // Differences and widths of such numbers are exact as floats too.
+        // Differences and widths of such numbers are also exact as floats.
         const MOST: i64 = 1 << 53;
         let log = s
-            .field(
-                "log",
-                Kind::Bool,
-                "Whether all orders of magnitude are as likely.",
-            )
+            .field("log", Kind::Bool, "Whether to sample log-uniformly.")
             .or(false);
         let least = if log { 1 } else { -MOST };
         let mut bound = |key, doc| s.field(key, Kind::Int(least, MOST), doc).required();
         let (min, max) = (
-            bound("min", "The smallest value; with `log` at least 1."),
+            bound("min", "The smallest value; at least 1 with `log`."),
             bound("max", "The largest value."),
         );
-        let doc = "From one value to the next, counted from `min`.";
+        let doc = "Step between values, counted from `min`.";
         let step = s.field("step", Kind::Int(1, MOST), doc).or(1);
         refuse_no_range(s, min as f64, max as f64, Some(step as f64));
         Self::Integer {
@@ -100,13 +96,13 @@ impl Distribution {
     }
 
     fn choice(s: &mut Section<'_>) -> Self {
-        let doc = "The values; they may be lists or whole tables.";
+        let doc = "The values; they may be lists or tables.";
         let values = s.raw("values", doc, Shape::Values);
         let weights: Option<Vec<f64>> = s
             .field(
                 "weights",
                 Kind::list(Kind::positive(), 1),
-                "How likely each value is, compared with the others; all alike when not written.",
+                "Relative probability of each value; uniform when not set.",
             )
             .optional();
         let items = match values.as_ref().map(|entry| &entry.node.value) {
@@ -118,21 +114,21 @@ impl Distribution {
             (None, _, _) => {
                 if let Some(place) = place {
                     let missing =
-                        Diagnostic::error("missing-key", "missing key `values` of a choice");
+                        Diagnostic::error("missing-key", "missing key `values` of a `choice`");
                     let help = "add `values = [1, 2, 3]`, the values to choose from";
                     s.refuse("values", missing.at(place).help(help));
                 }
             }
             (Some(at), _, _) if items.is_empty() => {
                 let empty = Diagnostic::error("out-of-range", "a choice needs a list of values");
-                let help = "write at least two values: `values = [1, 2]`";
+                let help = "list at least two values: `values = [1, 2]`";
                 s.refuse("values", empty.at(at).help(help));
             }
             (Some(at), Some(weights_at), Some(weights)) if weights.len() != items.len() => {
                 let (num, num_weights) = (items.len(), weights.len());
                 let message = format!("there are {num} values and {num_weights} weights");
                 let unequal = Diagnostic::error("contradiction", message).at(weights_at);
-                let help = "write a weight for each value";
+                let help = "give one weight per value";
                 s.refuse("weights", unequal.related(at, "the values").help(help));
             }
             _ => {}
@@ -151,14 +147,14 @@ impl Range {
             bound("min", "The smallest value."),
             bound("max", "The largest value."),
         );
-        let doc = "Draws only `min` and every `step` above it; any number when not written.";
+        let doc = "Samples only `min` and multiples of `step` above it; any number when not set.";
         let step = s.field("step", Kind::positive(), doc).optional();
         refuse_no_range(s, min, max, step);
         Self { min, max, step }
     }
 }
 
-/// Refuses bounds that leave nothing to draw.
+/// Refuses bounds that leave nothing to sample.
 fn refuse_no_range(s: &mut Section<'_>, min: f64, max: f64, step: Option<f64>) {
     let (Some(min_at), Some(max_at)) = (s.written_at("min"), s.written_at("max")) else {
         return;
@@ -168,25 +164,25 @@ fn refuse_no_range(s: &mut Section<'_>, min: f64, max: f64, step: Option<f64>) {
     }
     if min >= max {
         let message = format!(
-            "`min` is {} and `max` is {}, which leaves nothing to draw",
+            "`min` is {} and `max` is {}, which leaves nothing to sample",
             show(min),
             show(max)
         );
         let empty = Diagnostic::error("contradiction", message).at(max_at);
         let empty = empty.related(min_at, "the smallest value");
-        s.refuse("max", empty.help("write a `max` above `min`"));
+        s.refuse("max", empty.help("set `max` above `min`"));
     } else if let (Some(step), Some(at)) = (step, s.written_at("step"))
         && step > max - min
     {
         let (step, width) = (show(step), show(max - min));
-        let message = format!("`step` is {step}, and from `min` to `max` it is {width}");
+        let message = format!("`step` is {step}, but the range from `min` to `max` is {width}");
         let wide = Diagnostic::error("contradiction", message).at(at);
-        let help = "write a smaller step, so that at least two values can be drawn";
+        let help = "use a smaller step, so that at least two values can be sampled";
         s.refuse("step", wide.help(help));
     }
 }
 
-/// Small numbers with an exponent, as they are written.
+/// Small numbers with an exponent, as they are usually written.
 fn show(number: f64) -> String {
     if number.fract() == 0.0 {
         format!("{number}")

@@ -1,8 +1,8 @@
-//! The experiment file as a tree of values that remember where they were written.
+//! The experiment file as a tree of values with their source places.
 //!
-//! Knows TOML and nothing of experiments. The text is parsed once; every later message points back
-//! into it. Files that it extends, `--set` and sweep points are layers of this tree, so that a value from
-//! them is reported at the place where the user wrote it.
+//! Knows TOML but nothing about experiments. The text is parsed once; every later message points back into it. Files
+//! that it extends, `--set` and sweep points are layers of this tree, so that a value from them is reported where the
+//! user wrote it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,7 +13,7 @@ use toml::de::{DeTable, DeValue};
 use super::{extends, reference, remedy};
 use crate::diagnostic::{Diagnostic, Diagnostics, Sources, Span, grouped};
 
-/// A value and where it was written.
+/// A value and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// Where.
@@ -29,11 +29,11 @@ pub enum Value {
     Bool(bool),
     /// An integer.
     Int(i64),
-    /// A float, `nan` and `inf` included.
+    /// A float, including `nan` and `inf`.
     Float(f64),
     /// A string.
     Str(String),
-    /// A date or time, which no key takes.
+    /// A date or time, which no key accepts.
     Datetime(String),
     /// An array.
     Array(Vec<Node>),
@@ -53,14 +53,14 @@ pub struct Table {
 pub struct Entry {
     /// The key as written, unquoted.
     pub key: String,
-    /// Where the key stands.
+    /// The place of the key.
     pub key_span: Span,
     /// Its value.
     pub node: Node,
 }
 
 impl Value {
-    /// The type's name with its article, as messages use it.
+    /// The type's name with its article, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Bool(_) => "a boolean",
@@ -117,14 +117,14 @@ impl Value {
 }
 
 impl Entry {
-    /// Whether the value is a table in braces: one value, and no keys of its own lines.
+    /// Whether the value is an inline table, rather than keys on separate lines.
     pub fn is_inline(&self) -> bool {
-        // The place of a table of dotted keys is its key's, and that of `[a.table]` begins before it.
+        // A table of dotted keys has the place of its key, whereas that of `[a.table]` begins before it.
         matches!(self.node.value, Value::Table(_)) && self.node.span.start > self.key_span.start
     }
 }
 
-/// A key as TOML: in quotes where it must be.
+/// A key as TOML: quoted if necessary.
 pub fn key_to_toml(key: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     if !key.is_empty() && key.chars().all(is_bare) {
@@ -150,8 +150,8 @@ fn quoted(text: &str) -> String {
 }
 
 impl Table {
-    /// The table as one line of TOML, with dotted keys for what was not written in braces: in a trial of
-    /// `[[sweep.list]]` that is another thing than a table.
+    /// The table as one line of TOML, with dotted keys for everything that was not an inline table: the two differ in a
+    /// trial of `[[sweep.list]]`.
     pub fn to_dotted_toml(&self) -> String {
         fn collect(table: &Table, above: &str, lines: &mut Vec<String>) {
             for entry in &table.entries {
@@ -178,8 +178,7 @@ impl Table {
         self.entries.iter().find(|e| e.key == key)
     }
 
-    /// The entry at a dotted path. In a list of tables a segment is the number of an item from 0, or its
-    /// `name`.
+    /// The entry at a dotted path. In a list of tables a segment is the index of an item from 0, or its `name`.
     pub fn at(&self, path: &str) -> Option<&Entry> {
         let (head, rest) = match path.split_once('.') {
             None => return self.get(path),
@@ -198,8 +197,8 @@ impl Table {
         }
     }
 
-    /// Where the value at a dotted path stands, for a table its key. A segment may end in the place of
-    /// an item of a list: `groups[1]`.
+    /// The place of the value at a dotted path, or of its key for a table. A segment may end in the index of a list
+    /// item: `groups[1]`.
     pub fn span_at(&self, path: &str) -> Option<Span> {
         let (head, rest) = match path.split_once('.') {
             None => (path, None),
@@ -213,7 +212,7 @@ impl Table {
         let node = match (at, &entry.node.value) {
             (None, _) => &entry.node,
             (Some(at), Value::Array(items)) => items.get(at)?,
-            // What may be written without a list stands for its only item.
+            // A value that may be written without a list is its only item.
             (Some(_), _) => &entry.node,
         };
         match (rest, &node.value) {
@@ -231,7 +230,7 @@ impl Table {
         }
     }
 
-    /// The item of a list that a dotted path asks for and that is not there, with what is.
+    /// The missing list item of a dotted path, with the existing ones.
     pub fn missing_item(&self, path: &str) -> Option<(String, Vec<String>)> {
         let (head, rest) = path.split_once('.')?;
         match &self.get(head)?.node.value {
@@ -258,7 +257,7 @@ impl Table {
         }
     }
 
-    /// The same path with items of lists by their number.
+    /// The same path with list items by index.
     pub fn numbered(&self, path: &str) -> String {
         let Some((head, rest)) = path.split_once('.') else {
             return path.to_owned();
@@ -280,7 +279,7 @@ impl Table {
         format!("{head}.{rest}")
     }
 
-    /// The value at a dotted path, which may end at an item of a list.
+    /// The value at a dotted path, which may end at a list item.
     pub fn value_at(&self, path: &str) -> Option<&Value> {
         let (head, rest) = match path.split_once('.') {
             None => (path, None),
@@ -304,7 +303,7 @@ impl Table {
         }
     }
 
-    /// Takes out the entry at a dotted path, if it is there.
+    /// Removes the entry at a dotted path, if it exists.
     pub fn remove(&mut self, path: &str) {
         let Some((head, rest)) = path.split_once('.') else {
             return self.entries.retain(|entry| entry.key != path);
@@ -324,8 +323,8 @@ impl Table {
         }
     }
 
-    /// Puts `node` at a dotted path, creating tables on the way. What stands in the way and is not a
-    /// table is replaced. The keys take `key_span`.
+    /// Sets `node` at a dotted path, creating tables as needed. Anything in the way that is not a table is replaced.
+    /// The keys get `key_span`.
     pub fn set(&mut self, path: &str, key_span: Span, node: Node) {
         // A key with dots in it, as axes have.
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.key == path) {
@@ -337,7 +336,7 @@ impl Table {
             None => (path, None),
             Some((head, rest)) => (head, Some(rest)),
         };
-        // A quoted key may have dots in it, as those of axes have.
+        // A quoted key may contain dots, as the keys of axes do.
         let quoted = |e: &Entry| {
             let rest = path.strip_prefix(e.key.as_str());
             e.key.contains('.') && rest.is_some_and(|r| r.is_empty() || r.starts_with('.'))
@@ -391,7 +390,7 @@ impl Table {
     }
 }
 
-/// The place of an item in a list of tables, by its number or its `name`.
+/// The position of an item in a list of tables, by its index or its `name`.
 pub(super) fn item_at(items: &[Node], item: &str) -> Option<usize> {
     let is_named = |node: &Node| match &node.value {
         Value::Table(table) => {
@@ -403,10 +402,10 @@ pub(super) fn item_at(items: &[Node], item: &str) -> Option<usize> {
     number.or_else(|| items.iter().position(is_named))
 }
 
-/// A table with more keys is no table that a person wrote, and what looks keys up would take for ever.
+/// A table with more keys was not written by a person, and key lookups would take forever.
 const MAX_KEYS: usize = 4096;
 
-/// A dotted key with more parts names nothing.
+/// A dotted key with more parts is meaningless.
 pub(crate) const MAX_PARTS: usize = 64;
 
 /// An experiment file, read and parsed, with the edits of `--set`.
@@ -418,13 +417,12 @@ pub struct Document {
     pub root: Table,
     /// The edits, as the user wrote them.
     pub overrides: Vec<String>,
-    /// The environment variables that it asks for; `None` for those that are not set.
+    /// The environment variables that it uses; `None` for those that are not set.
     pub environment: BTreeMap<String, Option<String>>,
 }
 
 impl Document {
-    /// Reads and parses a file and those that it extends. `path` is how the user wrote it and how messages
-    /// name it.
+    /// Reads and parses a file and those that it extends. `path` is as the user wrote it, for messages.
     pub fn read(path: &Path) -> Result<Self, (Sources, Diagnostics)> {
         let name = path.display().to_string();
         let text = match extends::read_text(path) {
@@ -437,12 +435,12 @@ impl Document {
         Self::compose(&name, &text, path.parent())
     }
 
-    /// Parses a text that extends no others.
+    /// Parses a text that does not extend others.
     pub fn parse(name: &str, text: &str) -> Result<Self, (Sources, Diagnostics)> {
         Self::compose(name, text, None)
     }
 
-    /// Parses a text, and reads the files that it extends, seen from `folder`.
+    /// Parses a text, and reads the files that it extends, relative to `folder`.
     pub fn compose(
         name: &str,
         text: &str,
@@ -457,8 +455,8 @@ impl Document {
         })
     }
 
-    /// Looks up the environment variables that the document asks for. Who reads a document decides whether
-    /// it may see the environment; without this, none is set.
+    /// Looks up the environment variables that the document uses. The caller decides whether a document may see the
+    /// environment; without this, no variable is set.
     pub fn look_up(&mut self, variable: &dyn Fn(&str) -> Option<String>) {
         let mut names = BTreeSet::new();
         reference::environment_names(&self.root, &mut names);
@@ -469,9 +467,9 @@ impl Document {
         self.environment = looked_up.collect();
     }
 
-    /// Applies one `--set key=value`. The value is TOML; a bare word is taken as a string.
+    /// Applies one `--set key=value`. The value is TOML; a bare word is read as a string.
     pub fn set(&mut self, assignment: &str) -> Result<(), Box<Diagnostic>> {
-        let usage = "write `--set key=value`, for example `--set optimizer.learning_rate=1e-2`";
+        let usage = "use `--set key=value`, for example `--set optimizer.learning_rate=1e-2`";
         let refuse = |message| Box::new(Diagnostic::error("bad-override", message).help(usage));
         let Some((key, value)) = assignment.split_once('=') else {
             let message = format!("`--set {assignment}` has no `=`");
@@ -488,8 +486,8 @@ impl Document {
         }
         if key.split('.').next() == Some("extends") {
             let message =
-                format!("`--set {assignment}` comes too late: the files were read before");
-            let help = "write `extends` in the file, or make a small file that extends others";
+                format!("`--set {assignment}` has no effect: the files have already been read");
+            let help = "set `extends` in the file, or create a small file that extends others";
             return Err(Box::new(
                 Diagnostic::error("bad-override", message).help(help),
             ));
@@ -499,7 +497,7 @@ impl Document {
             parsed.is_ok_and(|table| table.len() == 1)
         };
         if let Some((item, names)) = self.root.missing_item(key) {
-            let message = format!("`--set {assignment}`: there is no item `{item}` in the list");
+            let message = format!("`--set {assignment}`: the list has no item `{item}`");
             let help = format!(
                 "its items are {}, by name or number from 0",
                 names.join(", ")
@@ -560,7 +558,7 @@ pub fn plain_io_error(error: &std::io::Error) -> String {
     }
 }
 
-/// Whether a line sets several dotted keys at once, as an axis can, without quotes around them.
+/// Whether a line sets several dotted keys at once, as an axis can, without quoting them.
 fn keys_at_once(text: &str, line: usize) -> bool {
     let line = text.lines().nth(line).unwrap_or_default();
     // Also in braces, as in `zip = { a.b, a.c = … }`.
@@ -576,8 +574,8 @@ fn keys_at_once(text: &str, line: usize) -> bool {
     keys.contains(',') && keys.split(',').all(is_key)
 }
 
-/// Parses a text. Of several syntax errors the first of each line is kept, three at most, because the
-/// later ones are mostly consequences.
+/// Parses a text. The first syntax error of each line is kept, at most three in total, because later ones are mostly
+/// consequences.
 pub(super) fn parse_table(text: &str, source: u16, diagnostics: &mut Diagnostics) -> Table {
     let (root, errors) = DeTable::parse_recoverable(text);
     let mut lines_seen = Vec::new();
@@ -591,11 +589,11 @@ pub(super) fn parse_table(text: &str, source: u16, diagnostics: &mut Diagnostics
         let span = to_span(source, range);
         let message = format!("not valid TOML: {}", error.message().trim());
         let help = if keys_at_once(text, line) {
-            "an axis over several keys stands in quotes: `\"train.batch_size, train.epochs\" = [[32, 10], [64, 20]]`".to_owned()
+            "quote the name of an axis over several keys: `\"train.batch_size, train.epochs\" = [[32, 10], [64, 20]]`".to_owned()
         } else {
             let written = text.lines().nth(line).unwrap_or_default();
             remedy::for_syntax(written).unwrap_or_else(|| {
-                "see https://toml.io for the syntax; strings need quotes, tables are `[name]`"
+                "strings need quotes and tables are written `[name]`; see https://toml.io for the syntax"
                     .into()
             })
         };
@@ -626,7 +624,7 @@ impl Converter<'_> {
     fn table(&mut self, table: &DeTable<'_>) -> Table {
         if let Some((key, _)) = table.iter().nth(MAX_KEYS) {
             let message = format!(
-                "a table has {} keys, and {} are the most",
+                "a table has {} keys; the limit is {}",
                 grouped(table.len() as u64),
                 grouped(MAX_KEYS as u64)
             );
@@ -634,7 +632,7 @@ impl Converter<'_> {
                 Diagnostic::error("out-of-range", message)
                     .at(to_span(self.source, key.span()))
                     .help(
-                        "is this a data file? name data files under `[data]` of an experiment file",
+                        "is this a data file? List data files under `[data]` of an experiment file",
                     ),
             );
         }
@@ -660,7 +658,7 @@ impl Converter<'_> {
                 Ok(v) => Value::Int(v),
                 Err(_) => {
                     let message = format!("`{}` does not fit a 64-bit integer", v.as_str());
-                    let help = "write a number below 9.2e18";
+                    let help = "use a number below 9.2e18";
                     self.diagnostics
                         .push(Diagnostic::error("syntax", message).at(span).help(help));
                     Value::Int(0)

@@ -1,9 +1,9 @@
 //! `extends`: files as layers under a file.
 //!
-//! `extends = ["base.toml", "more.toml"]` at the top of a file, with paths relative to that file. Later
-//! files win over earlier ones, the file itself over all of them. Tables are merged key by key; arrays
-//! and single values are replaced. A table that writes another `type` than the one below it starts anew:
-//! the settings of one optimizer mean nothing to another.
+//! `extends = ["base.toml", "more.toml"]` at the top of a file, with paths relative to that file. Later files override
+//! earlier ones, and the file itself overrides all of them. Tables are merged key by key; arrays and single values are
+//! replaced. A table with another `type` than the one below it inherits nothing: the settings of one optimizer are
+//! meaningless for another.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -12,15 +12,15 @@ use super::document::{Entry, Node, Table, Value, parse_table, plain_io_error};
 use super::{plain_file, remedy};
 use crate::diagnostic::{Diagnostic, Diagnostics, Sources, Span, nearest};
 
-/// Larger files are not experiments but data given by mistake.
+/// Larger files are data passed by mistake.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// A longer chain of files is one that nobody can follow.
+/// The maximum depth of a chain of files.
 const MAX_DEPTH: usize = 16;
 
 const KEY: &str = "extends";
 
-/// Parses a text and puts the files that it extends under it. Without a `folder` it may extend none.
+/// Parses a text and merges it over the files that it extends. Without a `folder` it may not extend any.
 pub(super) fn compose(
     name: &str,
     text: &str,
@@ -48,9 +48,9 @@ pub(super) fn compose(
 struct Reader {
     sources: Sources,
     diagnostics: Diagnostics,
-    /// The files that are being read, each because of the one before.
+    /// The files being read, each because of the one before.
     chain: Vec<(PathBuf, u16)>,
-    /// What was read, whole: two files may extend the same one.
+    /// Completely read files: two files may extend the same one.
     layers: BTreeMap<PathBuf, Table>,
 }
 
@@ -63,7 +63,7 @@ impl Reader {
         let name = &self.sources.0[source as usize].name;
         match remedy::for_format(name, &text).filter(|_| found.has_errors()) {
             Some((format, help)) => {
-                let message = format!("`{name}` is {format}, and an experiment file is TOML");
+                let message = format!("`{name}` is {format}; an experiment file must be TOML");
                 let first = found.0.first().and_then(|diagnostic| diagnostic.span);
                 let mut diagnostic = Diagnostic::error("syntax", message).help(help);
                 diagnostic.span = first;
@@ -77,7 +77,8 @@ impl Reader {
         let bases = self.bases(own.entries.remove(at));
         let Some(file) = file else {
             if let Some((_, span)) = bases.first() {
-                let message = "only a file can extend others: this text has no folder";
+                let message =
+                    "`extends` needs a file: this text has no folder to resolve paths from";
                 self.diagnostics
                     .push(Diagnostic::error("extends", message).at(*span));
             }
@@ -118,28 +119,29 @@ impl Reader {
             match item.value {
                 Value::Str(path) if path.contains("${") => self.diagnostics.push(
                     refuse(format!(
-                        "`extends` names files, and `{path}` is an expression"
+                        "`extends` takes plain paths, and `{path}` is an expression"
                     ))
-                    .note(
-                        "what an experiment is must not depend on the machine or on its own values",
-                    )
-                    .help("write the path itself, relative to this file"),
+                    .note("an experiment must not depend on the machine or on its own values")
+                    .help("use a plain path, relative to this file"),
                 ),
                 Value::Str(path) if path.trim().is_empty() => self
                     .diagnostics
-                    .push(refuse("`extends` holds an empty path".into()).help(help)),
+                    .push(refuse("`extends` contains an empty path".into()).help(help)),
                 Value::Str(path) => {
                     match bases.iter().find(|(known, _)| *known == path) {
                         Some((_, first)) => self.diagnostics.push(
-                            refuse(format!("`extends` holds `{path}` twice"))
-                                .related(*first, "first written here")
+                            refuse(format!("`extends` lists `{path}` twice"))
+                                .related(*first, "first listed here")
                                 .help("remove one of them"),
                         ),
                         None => bases.push((path, item.span)),
                     };
                 }
                 other => {
-                    let message = format!("`extends` holds paths of files, found {}", other.kind());
+                    let message = format!(
+                        "`extends` must be a list of file paths, found {}",
+                        other.kind()
+                    );
                     self.diagnostics.push(refuse(message).help(help));
                 }
             }
@@ -172,8 +174,8 @@ impl Reader {
             self.diagnostics.push(
                 Diagnostic::error("extends", message)
                     .at(span)
-                    .label("this closes the circle")
-                    .help("take one of these files out of `extends`; put what they share into a file of its own"),
+                    .label("this closes the cycle")
+                    .help("remove one of these files from `extends`, and move what they share into a separate file"),
             );
             return None;
         }
@@ -181,11 +183,11 @@ impl Reader {
             return Some(known.clone());
         }
         if self.chain.len() >= MAX_DEPTH {
-            let message = format!("files extend each other more than {MAX_DEPTH} deep");
+            let message = format!("`extends` is nested more than {MAX_DEPTH} files deep");
             self.diagnostics.push(
                 Diagnostic::error("extends", message)
                     .at(span)
-                    .help("list the files in one `extends`"),
+                    .help("list the files in a single `extends`"),
             );
             return None;
         }
@@ -210,12 +212,12 @@ impl Reader {
     }
 }
 
-/// What tells one file from another, however it is named.
+/// Identifies a file, however it is named.
 fn identity(file: &Path) -> PathBuf {
     std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned())
 }
 
-/// A path seen from the folder of `file`, without steps that cancel out.
+/// A path relative to the folder of `file`, without steps that cancel out.
 fn beside(file: &Path, path: &str) -> PathBuf {
     let mut clean = PathBuf::new();
     for component in file
@@ -236,7 +238,7 @@ fn beside(file: &Path, path: &str) -> PathBuf {
     clean
 }
 
-/// The path of a file that is there and is named much like the one that is not.
+/// The path of an existing file with a similar name to the missing one.
 fn near(file: &Path, path: &str) -> Option<String> {
     let wanted = file.file_name()?.to_str()?;
     if file.exists() {
@@ -252,8 +254,7 @@ fn near(file: &Path, path: &str) -> Option<String> {
     Some(format!("{}{near}", path.strip_suffix(wanted)?))
 }
 
-/// Puts the entries of `over` into `base`.
-/// Returns where a table starts anew, with the one that it replaces.
+/// Merges the entries of `over` into `base`. Returns the tables that inherit nothing, with the ones that they replace.
 pub(super) fn merge(base: &mut Table, over: Table) -> Vec<(Span, Span)> {
     let mut restarts = Vec::new();
     let sweep = base.entries.iter_mut().find(|entry| entry.key == "sweep");
@@ -285,8 +286,7 @@ fn collect_spellings(table: &Table, above: &[String], spellings: &mut Vec<Vec<St
     }
 }
 
-/// An axis is written `optimizer.type` or `"optimizer.type"`. One that is written the other way in the
-/// file above is the same axis.
+/// An axis is written `optimizer.type` or `"optimizer.type"`. In another file, the other form is the same axis.
 fn drop_respelled(
     table: &mut Table,
     above: &[String],
@@ -330,7 +330,7 @@ fn put(base: &mut Table, entry: Entry, restarts: &mut Vec<(Span, Span)>) {
     known.node.span = entry.node.span;
 }
 
-/// Whether a table says that it is of another type than the one below it.
+/// Whether a table declares another type than the one below it.
 fn is_another(below: &Table, over: &Table) -> bool {
     let name = |table: &Table| match table.get("type").map(|entry| &entry.node.value) {
         Some(Value::Str(name)) => Some(name.clone()),
@@ -369,30 +369,30 @@ impl Unreadable {
             Unreadable::Io(reason) => {
                 Diagnostic::error("unreadable-file", format!("cannot read `{name}`: {reason}"))
             }
-            // A file of /proc, for one, claims to be empty.
+            // A file of /proc, for example, claims to be empty.
             Unreadable::TooLarge(bytes) if *bytes <= MAX_BYTES => Diagnostic::error(
                 "file-too-large",
                 format!(
-                    "`{name}` has more than {} MiB, the most that an experiment file may have",
+                    "`{name}` is larger than {} MiB, the limit for an experiment file",
                     MAX_BYTES >> 20
                 ),
             ),
             Unreadable::TooLarge(bytes) => Diagnostic::error(
                 "file-too-large",
                 format!(
-                    "`{name}` has {:.1} MiB, and an experiment file at most {} MiB",
+                    "`{name}` has {:.1} MiB; the limit for an experiment file is {} MiB",
                     *bytes as f64 / (1 << 20) as f64,
                     MAX_BYTES >> 20
                 ),
             ),
             Unreadable::NotUtf8 { line, byte } => Diagnostic::error(
                 "not-utf8",
-                format!("`{name}` is not text: line {line} is not valid UTF-8 (byte {byte})"),
+                format!("`{name}` is not UTF-8 text: line {line} is invalid at byte {byte}"),
             ),
         }
     }
 
-    /// What to do about a file that was named on the command line.
+    /// The remedy for a file that was named on the command line.
     pub(super) fn help(&self) -> &'static str {
         match self {
             Unreadable::Io(_) => {
@@ -404,11 +404,11 @@ impl Unreadable {
 
     fn help_for_base(&self) -> &'static str {
         match self {
-            Unreadable::Io(_) => "paths in `extends` are relative to the file that they stand in",
+            Unreadable::Io(_) => "paths in `extends` are relative to the file that contains them",
             Unreadable::TooLarge(_) => {
-                "is this a data file? name data files under `[data]` of an experiment file"
+                "is this a data file? List data files under `[data]` of an experiment file"
             }
-            Unreadable::NotUtf8 { .. } => "an experiment file is TOML saved as UTF-8",
+            Unreadable::NotUtf8 { .. } => "save the experiment file as TOML in UTF-8",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `[on_failure]`: what is done about a run that failed, for each class of failure.
+//! `[on_failure]`: how each class of failure is handled.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,51 +9,51 @@ use super::kind::Kind;
 use super::section::{Choice, Section, choices};
 
 choices! {
-    /// Kinds of failure.
+    /// Classes of failure.
     #[derive(PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum FailureClass {
         Panic "panic" "The program panicked.",
-        OutOfMemory "out_of_memory" "`memory.limit` was passed, or the device had no more memory.",
-        DeviceLost "device_lost" "The device cannot be used, or not any more.",
-        NotFinite "not_finite" "A loss or metric became infinite or not a number.",
-        Timeout "timeout" "`limits.run` was passed.",
+        OutOfMemory "out_of_memory" "`memory.limit` was exceeded, or the device ran out of memory.",
+        DeviceLost "device_lost" "The device cannot be used, or is no longer available.",
+        NotFinite "not_finite" "A loss or metric became infinite or NaN.",
+        Timeout "timeout" "`limits.run` was exceeded.",
         Killed "killed" "The process was killed from outside.",
-        Data "data" "The data cannot be read, or is not what it was.",
-        Disk "disk" "A file cannot be written.",
+        Data "data" "The data cannot be read, or has changed.",
+        Disk "disk" "A file could not be written.",
         Internal "internal" "Anything else.",
     }
 }
 
 choices! {
-    /// What follows when a run has failed and is not tried again.
+    /// What happens after a run has failed and is not retried.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Then {
-        Skip "skip" "The other runs go on.",
-        Stop "stop" "No further run is started, and running ones save a checkpoint and stop.",
+        Skip "skip" "The other runs continue.",
+        Stop "stop" "No further run starts; active runs save a checkpoint and stop.",
     }
 }
 
-/// What is done about a class of failure.
+/// How a class of failure is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FailurePolicy {
-    /// How often the run is tried again.
+    /// How many times the run is retried.
     pub retries: u32,
-    /// Seconds before the first retry; doubled for each further one.
+    /// Delay in seconds before the first retry; doubled for each further one.
     pub backoff_secs: f64,
-    /// What follows when no retry is left.
+    /// What happens when no retry is left.
     pub then: Then,
-    /// What the learning rate is multiplied by at each retry.
+    /// Factor of the learning rate at each retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learning_rate_factor: Option<f64>,
 }
 
-/// The `[on_failure]` table: the classes that are written. Of any other class, a run fails at once, and
-/// the others go on.
+/// The `[on_failure]` table: the classes that are set. For any other class, a run fails at once, and the others
+/// continue.
 pub type OnFailure = BTreeMap<FailureClass, FailurePolicy>;
 
-/// No wait before a retry is longer, unless the first one is.
+/// The maximum delay before a retry, unless the first one is longer.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
 pub(super) fn decode(s: &mut Section<'_>) -> OnFailure {
@@ -71,17 +71,17 @@ impl FailurePolicy {
             .field(
                 "retries",
                 Kind::Int(0, 100),
-                "How often the run is tried again, from its newest checkpoint.",
+                "How many times the run is retried, each time from its newest checkpoint.",
             )
             .or(0);
         let backoff: Duration = s
             .field(
                 "backoff",
                 Kind::Duration { allows_zero: true },
-                "How long is waited before the first retry; doubled for each further one, up to an hour.",
+                "Delay before the first retry; doubled for each further one, up to an hour.",
             )
             .or(Duration::from_secs(1));
-        let then = s.choice("then", "What follows when no retry is left.", Then::Skip);
+        let then = s.choice("then", "What happens when no retry is left.", Then::Skip);
         let learning_rate_factor = match class {
             FailureClass::NotFinite => s
                 .field(
@@ -92,7 +92,7 @@ impl FailurePolicy {
                         max: 1.0,
                         open_max: true,
                     },
-                    "What the learning rate is multiplied by, once more at each retry, from the checkpoint on that the run goes on from.",
+                    "Factor that multiplies the learning rate at each retry, from the checkpoint at which the run resumes.",
                 )
                 .optional(),
             _ => None,
@@ -105,7 +105,7 @@ impl FailurePolicy {
         }
     }
 
-    /// How long is waited before a retry, which `num_before` came before.
+    /// The delay before a retry that follows `num_before` others.
     pub fn wait(&self, num_before: u32) -> Duration {
         let doubled = self.backoff_secs * 2f64.powi(num_before.min(64) as i32);
         let longest = LONGEST_WAIT.as_secs_f64().max(self.backoff_secs);

@@ -1,14 +1,13 @@
-//! What expressions compute with: arithmetic and functions over values.
+//! Arithmetic and functions of expressions.
 //!
-//! Everything here gives the same result on every machine: there are whole numbers, the operations that
-//! IEEE 754 rounds in one way, and what is made of them. A result that is whole is an integer where its
-//! operands are.
+//! Everything here gives the same result on every machine: only integers, operations that IEEE 754 rounds exactly, and
+//! combinations of them are used. A whole result is an integer if its operands are.
 
 use super::document::{Node, Value};
 use super::expression::Wrong;
 use crate::diagnostic::nearest;
 
-/// The functions, as messages list them.
+/// The functions, as listed in messages.
 pub(super) const FUNCTIONS: [&str; 12] = [
     "abs", "ceil", "first", "floor", "int", "len", "log2", "max", "min", "pow", "round", "sqrt",
 ];
@@ -40,19 +39,19 @@ pub(super) fn call(name: &str, arguments: &[Value]) -> Result<Value, Wrong> {
                     found = Some(value.clone());
                 }
             }
-            return found.ok_or_else(|| wrong_number(name, "at least one value", 0));
+            return found.ok_or_else(|| wrong_number(name, "at least one argument", 0));
         }
         "pow" => 2,
         _ => 1,
     };
     let [value, more @ ..] = arguments else {
-        return Err(wrong_number(name, "a value", 0));
+        return Err(wrong_number(name, "one argument", 0));
     };
     if arguments.len() != wanted {
         let wanted = if wanted == 1 {
-            "one value"
+            "one argument"
         } else {
-            "two values"
+            "two arguments"
         };
         return Err(wrong_number(name, wanted, arguments.len()));
     }
@@ -61,7 +60,7 @@ pub(super) fn call(name: &str, arguments: &[Value]) -> Result<Value, Wrong> {
         ("len", Value::Array(items)) => Ok(Value::Int(items.len() as i64)),
         ("first" | "len", other) => Err((
             format!("`{name}` takes a list, found {}", other.to_toml()),
-            "give it a list".into(),
+            "pass a list".into(),
         )),
         ("pow", _) => power(value, &more[0]),
         ("abs", Value::Int(value)) => Ok(value
@@ -75,8 +74,8 @@ pub(super) fn call(name: &str, arguments: &[Value]) -> Result<Value, Wrong> {
         ("int", _) => whole(name, number(value)?.trunc()),
         ("sqrt", _) => match number(value)? {
             number if number < 0.0 => Err((
-                format!("there is no `sqrt` of {}", value.to_toml()),
-                "give it a number of at least 0".into(),
+                format!("`sqrt` of {} is undefined", value.to_toml()),
+                "pass a number of at least 0".into(),
             )),
             number => Ok(like(&[value], number.sqrt())),
         },
@@ -95,14 +94,14 @@ fn wrong_number(name: &str, wanted: &str, found: usize) -> Wrong {
     )
 }
 
-/// A float that is whole as an integer.
+/// A whole float as an integer.
 fn whole(name: &str, value: f64) -> Result<Value, Wrong> {
     if value.abs() < 2f64.powi(63) {
         Ok(Value::Int(value as i64))
     } else {
         Err((
-            format!("`{name}` of {value:?} is no 64-bit integer"),
-            "give it a smaller number".into(),
+            format!("`{name}` of {value:?} does not fit a 64-bit integer"),
+            "pass a smaller number".into(),
         ))
     }
 }
@@ -122,8 +121,8 @@ fn log2(value: &Value) -> Result<Value, Wrong> {
     let number = number(value)?;
     if number <= 0.0 {
         return Err((
-            format!("there is no `log2` of {}", value.to_toml()),
-            "give it a number above 0".into(),
+            format!("`log2` of {} is undefined", value.to_toml()),
+            "pass a number above 0".into(),
         ));
     }
     let rounded = (number.log2() * 1e10).round() / 1e10;
@@ -136,14 +135,14 @@ pub(super) fn power(base: &Value, exponent: &Value) -> Result<Value, Wrong> {
     if b.fract() != 0.0 || b.abs() > 1024.0 {
         return Err((
             format!(
-                "the exponent {} is not a whole number up to 1024",
+                "the exponent {} must be an integer of at most 1024",
                 exponent.to_toml()
             ),
-            "write a whole one; a square root is `sqrt(x)`".into(),
+            "use an integer; for a square root, use `sqrt(x)`".into(),
         ));
     }
     if a == 0.0 && b < 0.0 {
-        let help = "divide by a number that is not 0".into();
+        let help = "divide by a nonzero number".into();
         return Err((format!("{} is divided by 0", Value::Int(1).to_toml()), help));
     }
     let mut result = Value::Int(1);
@@ -164,12 +163,12 @@ pub(super) fn number(value: &Value) -> Result<f64, Wrong> {
         Value::Float(value) => Ok(*value),
         other => Err((
             format!("{} is not a number", other.to_toml()),
-            "arithmetic takes numbers".into(),
+            "arithmetic needs numbers".into(),
         )),
     }
 }
 
-/// Whether two values are the same: `1` is `1.0`.
+/// Whether two values are equal: `1` is `1.0`.
 pub(super) fn same(a: &Value, b: &Value) -> bool {
     let both = |a: &[Node], b: &[Node]| {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(&a.value, &b.value))
@@ -187,7 +186,7 @@ pub(super) fn same(a: &Value, b: &Value) -> bool {
 pub(super) fn arithmetic(left: &Value, sign: &str, right: &Value) -> Result<Value, Wrong> {
     let (a, b) = (number(left)?, number(right)?);
     if b == 0.0 && "/%".contains(sign) {
-        let help = "divide by a number that is not 0".into();
+        let help = "divide by a nonzero number".into();
         return Err((format!("{} is divided by 0", left.to_toml()), help));
     }
     if let (Value::Int(a), Value::Int(b)) = (left, right) {

@@ -1,4 +1,4 @@
-//! Data sets that are made up: keys and ranges. What they hold is in `data/generate`.
+//! Generated data sets: keys and ranges. Their content is in `data/generate`.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,34 +6,34 @@ use super::data::DataKind;
 use super::kind::Kind;
 use super::section::{Choice, Section, choices};
 
-/// A data set that is made up, the same on every machine.
+/// A generated data set, equal on every machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Generated {
-    /// Items to make.
+    /// Number of items.
     pub num_items: usize,
-    /// Seed of what is made; apart from the seeds of runs and of the split.
+    /// Seed of the generator; independent of the seeds of runs and of the split.
     pub seed: u64,
-    /// What is made.
+    /// The generator.
     #[serde(flatten)]
     pub generator: Generator,
 }
 
-/// What is made.
+/// The generators.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "generator", rename_all = "snake_case")]
-#[allow(missing_docs, reason = "the keys' own texts, below, say what each is")]
+#[allow(missing_docs, reason = "each key is documented below")]
 pub enum Generator {
-    /// Normal clouds around a centre for each class.
+    /// Normally distributed clusters, one per class.
     Blobs {
         num_classes: usize,
         num_features: usize,
         noise: f64,
     },
-    /// Two half circles that reach into each other.
+    /// Two interleaving half circles.
     TwoMoons { noise: f64 },
-    /// Arms of a spiral, one for each class.
+    /// Arms of a spiral, one per class.
     Spirals { num_classes: usize, noise: f64 },
-    /// Smooth functions of the features with noise, some targets far off.
+    /// Smooth functions of the features with noise, and some outliers.
     Regression {
         num_features: usize,
         num_targets: usize,
@@ -42,7 +42,7 @@ pub enum Generator {
         #[serde(rename = "asked")]
         target: RegressionTarget,
     },
-    /// Windows of waves: the class is the wave's form, or the target is the next value.
+    /// Windows of waves: the class is the shape of the wave, or the target is the next value.
     SineWindows {
         length: usize,
         noise: f64,
@@ -63,38 +63,38 @@ pub enum Generator {
 }
 
 choices! {
-    /// What the targets of a regression are.
+    /// The targets of a regression.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum RegressionTarget {
-        Values "values" "Numbers around 0.",
-        Counts "counts" "Whole numbers of at least 0.",
+        Values "values" "Normally distributed around 0.",
+        Counts "counts" "Non-negative integers.",
     }
 }
 
 choices! {
-    /// What is asked of a window.
+    /// The target of a window.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum WindowTarget {
-        Class "class" "The form of the wave: sine, square, triangle or sawtooth.",
+        Class "class" "The shape of the wave: sine, square, triangle or sawtooth.",
         Next "next" "The value after the window.",
     }
 }
 
 choices! {
-    /// What is asked of an image of shapes.
+    /// The target of an image of shapes.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum ShapeTarget {
         Class "class" "The one shape in the image.",
-        Labels "labels" "For each shape whether it is there.",
-        Mask "mask" "For each pixel the shape it is of, or background.",
+        Labels "labels" "Whether each shape is present.",
+        Mask "mask" "The shape at each pixel, or background.",
     }
 }
 
 impl Generated {
-    /// What data is named by in the file.
+    /// The `type` of data in the file.
     pub fn name(&self) -> &'static str {
         let kind = match self.generator {
             Generator::Blobs { .. } => DataKind::Blobs,
@@ -138,15 +138,23 @@ impl Generated {
                     .field(
                         "outliers",
                         Kind::fraction(),
-                        "Share of targets that are far off.",
+                        "Fraction of targets that are outliers.",
                     )
                     .or(0.0),
-                target: s.choice("target", "What the targets are.", RegressionTarget::Values),
+                target: s.choice(
+                    "target",
+                    "The type of the targets.",
+                    RegressionTarget::Values,
+                ),
             },
             DataKind::SineWindows => Generator::SineWindows {
-                length: size(s, "length", 4, 65_536, "Values of a window.", 32),
+                length: size(s, "length", 4, 65_536, "Values per window.", 32),
                 noise: noise(s, 0.1),
-                target: s.choice("target", "What is asked of a window.", WindowTarget::Class),
+                target: s.choice(
+                    "target",
+                    "What to predict from a window.",
+                    WindowTarget::Class,
+                ),
             },
             DataKind::CopySequence => Generator::CopySequence {
                 length: size(s, "length", 1, 4096, "Tokens to copy.", 8),
@@ -155,7 +163,7 @@ impl Generated {
                     "vocabulary",
                     3,
                     65_536,
-                    "Tokens that there are, the separator included.",
+                    "Vocabulary size, including the separator.",
                     10,
                 ),
             },
@@ -165,25 +173,36 @@ impl Generated {
                     "length",
                     4,
                     4096,
-                    "Tokens of a sequence; shorter ones are filled up.",
+                    "Tokens per sequence; shorter ones are padded.",
                     16,
                 ),
-                kinds: size(s, "kinds", 2, 8, "Kinds of brackets.", 2),
+                kinds: size(s, "kinds", 2, 8, "Number of bracket types.", 2),
             },
             DataKind::Shapes => Generator::Shapes {
-                size: size(s, "size", 8, 512, "Side of the images.", 16),
+                size: size(s, "size", 8, 512, "Side length of the images.", 16),
                 noise: noise(s, 0.2),
-                target: s.choice("target", "What is asked of an image.", ShapeTarget::Class),
+                target: s.choice(
+                    "target",
+                    "What to predict from an image.",
+                    ShapeTarget::Class,
+                ),
             },
-            _ => unreachable!("files and embedded sets are decoded by their own"),
+            _ => unreachable!("files and embedded data sets have their own decoders"),
         };
         Self {
-            num_items: size(s, "num_items", 10, 10_000_000, "Items to make.", 1000),
+            num_items: size(
+                s,
+                "num_items",
+                10,
+                10_000_000,
+                "Number of items to generate.",
+                1000,
+            ),
             seed: s
                 .field(
                     "seed",
                     Kind::at_least(0),
-                    "Seed of what is made; all runs of the experiment share it.",
+                    "Seed of the generator, shared by all runs of the experiment.",
                 )
                 .or(0),
             generator,

@@ -1,4 +1,4 @@
-//! What a person most likely meant by a key that is wrong or missing, from the keys that there are.
+//! The probable meaning of a wrong or missing key, from the existing keys.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::model::expand::decode_layer;
 use super::remedy;
 use super::section::{KeyDoc, Shape};
 
-/// The keys that a table must have, with a value each.
+/// The required keys of a table, with an example value each.
 pub fn required_keys(path: &str) -> String {
     let keys = super::describe();
     let Some(Shape::Table(inner)) = keys
@@ -38,7 +38,7 @@ pub fn required_keys(path: &str) -> String {
     required.collect::<Vec<_>>().join(" and ")
 }
 
-/// The known path that another one most likely means, also where its last key is what other tools say.
+/// The known path that another one probably means, even if its last key is a term of other tools.
 pub fn nearest_path<'a>(
     path: &str,
     known: impl Iterator<Item = &'a str> + Clone,
@@ -70,7 +70,7 @@ pub fn home_of(key: &str) -> Option<String> {
             let found = match &doc.shape {
                 Shape::Table(keys) => find(keys, &inner, wanted),
                 Shape::Variants(all) => all.iter().find_map(|v| find(&v.keys, path, wanted)),
-                // A key of many tables has no home.
+                // A key of many tables is ambiguous.
                 Shape::Scalar(_)
                 | Shape::Tables(_)
                 | Shape::Axes
@@ -90,7 +90,7 @@ pub fn home_of(key: &str) -> Option<String> {
     find(super::describe(), "", key)
 }
 
-/// The dotted paths of all keys outside of lists, tables included.
+/// The dotted paths of all keys outside lists, including tables.
 pub fn key_paths() -> Vec<String> {
     fn collect(keys: &[KeyDoc], prefix: &str, paths: &mut Vec<String>) {
         for doc in keys {
@@ -114,8 +114,7 @@ pub fn key_paths() -> Vec<String> {
     paths
 }
 
-/// The value, as TOML, that the key at a dotted path has when it is not written, where that does not
-/// depend on a `type`.
+/// The default of the key at a dotted path, as TOML, if it does not depend on a `type`.
 pub fn default_of(path: &str) -> Option<String> {
     fn collect(keys: &[KeyDoc], path: &str, found: &mut Vec<String>) {
         let (head, rest) = match path.split_once('.') {
@@ -149,7 +148,7 @@ pub struct TypeKeys {
 }
 
 impl TypeKeys {
-    /// Whether there is such a type.
+    /// Whether the type exists.
     pub fn is_type(&self, name: &str) -> bool {
         self.by_type.contains_key(name)
     }
@@ -179,11 +178,11 @@ impl TypeKeys {
     }
 }
 
-/// The keys of each type of the table at a dotted path, with items of lists by number; `None` for a table without a
-/// `type` that decides about its keys. The blocks of `root` are types of layers.
+/// The keys of each type of the table at a dotted path, with list items by index; `None` for a table without a `type`
+/// that determines its keys. The blocks of `root` are layer types.
 pub fn keys_of_types(path: &str, root: &Table) -> Option<TypeKeys> {
     let parts: Vec<&str> = path.split('.').collect();
-    // Lists of layers may be inside of each other.
+    // Lists of layers may be nested.
     let is_list = |at: &usize| parts[0] == "model" && parts[*at] == "layers";
     let Some(at) = (0..parts.len()).rfind(is_list) else {
         return TypeKeys::of(keys_below(super::describe(), &parts)?);
@@ -214,14 +213,14 @@ pub fn keys_of_types(path: &str, root: &Table) -> Option<TypeKeys> {
     Some(keys)
 }
 
-/// The keys of the table that a path leads to, through whichever type has it.
+/// The keys of the table at a path, through whichever type has it.
 fn keys_below<'a>(keys: &'a [KeyDoc], path: &[&str]) -> Option<&'a [KeyDoc]> {
     let Some((head, rest)) = path.split_first() else {
         return Some(keys);
     };
     keys.iter().find_map(|doc| match &doc.shape {
         Shape::Table(inner) if doc.key == *head => keys_below(inner, rest),
-        // The number of an item comes next.
+        // The index of an item comes next.
         Shape::Tables(inner) if doc.key == *head => keys_below(inner, rest.get(1..)?),
         Shape::Variants(variants) => variants.iter().find_map(|v| keys_below(&v.keys, path)),
         _ => None,

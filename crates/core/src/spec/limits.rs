@@ -1,16 +1,16 @@
-//! `[limits]`: how long a run and the whole experiment may take.
+//! `[limits]`: time limits of a run and of the whole experiment.
 
 use std::time::Duration;
 
 use super::kind::Kind;
 use super::section::Section;
 
-/// The `[limits]` table. Both count within one `runner run`: the same command again begins anew.
+/// The `[limits]` table. Both count within one `runner run`: running the command again starts from zero.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LimitsSpec {
-    /// The time that a run may take over all its attempts.
+    /// The time limit of a run over all its attempts.
     pub run: Option<Duration>,
-    /// The time after which the experiment stops.
+    /// The time limit of the experiment.
     pub experiment: Option<Duration>,
 }
 
@@ -22,14 +22,14 @@ impl LimitsSpec {
                 .field(
                     "run",
                     kind.clone(),
-                    "How long a run may take in one `runner run`, retries and waits included; one above it saves a checkpoint and is ended as `timeout`.",
+                    "The most time a run may take in one `runner run`, including retries and delays; a run that exceeds it saves a checkpoint and ends as `timeout`.",
                 )
                 .optional(),
             experiment: s
                 .field(
                     "experiment",
                     kind,
-                    "How long one `runner run` may train; then running runs save a checkpoint and stop, and no run is started.",
+                    "The most time one `runner run` may train; after it, active runs save a checkpoint and stop, and no new run starts.",
                 )
                 .optional(),
         }

@@ -1,4 +1,4 @@
-//! `[loss]`: what is minimized.
+//! `[loss]`: the loss to minimize.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,12 +8,12 @@ use super::task::TaskKind;
 
 /// The `[loss]` table: the loss of one item. A step minimizes the mean over its items.
 ///
-/// Burn's other losses fit none of the tasks: `ctc` and `rnnt` need targets of varying length, and
-/// `cosine_embedding`, `margin_ranking`, `triplet_margin` and `hinge_embedding` need pairs or triplets of
-/// items; `kl_div` needs targets that are distributions.
+/// Burn's other losses fit none of the tasks: `ctc` and `rnnt` need targets of varying length, and `cosine_embedding`,
+/// `margin_ranking`, `triplet_margin` and `hinge_embedding` need pairs or triplets of items; `kl_div` needs targets
+/// that are distributions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LossSpec {
-    /// How the elements of one item (its positions, pixels, labels or values) become one number.
+    /// How the elements of an item (positions, pixels, labels or values) are reduced to one number.
     pub reduction: Reduction,
     /// The loss of an element.
     #[serde(flatten)]
@@ -26,23 +26,23 @@ pub struct LossSpec {
 pub enum LossFunction {
     /// Negative log-likelihood of the class under the softmax of the outputs.
     CrossEntropy {
-        /// Share of the target that is spread over all classes.
+        /// Fraction of the target spread over all classes.
         label_smoothing: f64,
-        /// What the loss of each class is multiplied by; empty for 1.
+        /// Weight of each class in the loss; empty for 1.
         class_weights: Vec<f64>,
     },
     /// Hinge of the margins between the class and each other class, divided by the number of classes.
     MultiMargin {
         /// The margin.
         margin: f64,
-        /// The power, 1 or 2.
+        /// The exponent, 1 or 2.
         p: usize,
     },
     /// Negative log-likelihood of each label under the sigmoid of its output.
     BinaryCrossEntropy {
-        /// Share of the target that is spread over the labels.
+        /// Fraction of the target spread over the labels.
         label_smoothing: f64,
-        /// What the loss of each label is multiplied by; empty for 1.
+        /// Weight of each label in the loss; empty for 1.
         label_weights: Vec<f64>,
     },
     /// `ln(1 + exp(-y x))` with labels y of 1 and -1.
@@ -61,30 +61,30 @@ pub enum LossFunction {
         /// Where it becomes linear.
         delta: f64,
     },
-    /// Huber's loss divided by `beta`.
+    /// Huber loss divided by `beta`.
     SmoothL1 {
         /// Where it becomes linear.
         beta: f64,
     },
     /// Negative log-likelihood of counts under a Poisson distribution.
     PoissonNll {
-        /// Whether the network gives the logarithm of the rate.
+        /// Whether the network outputs the logarithm of the rate.
         log_input: bool,
-        /// Whether Stirling's approximation of the counts' factorials is added.
+        /// Whether to add Stirling's approximation of the factorial of the count.
         full: bool,
     },
-    /// Negative log-likelihood under a normal distribution: the network gives a mean for each value and,
-    /// through softplus, a variance.
+    /// Negative log-likelihood under a normal distribution: the network outputs a mean for each value and, through
+    /// softplus, a variance.
     GaussianNll,
 }
 
 choices! {
-    /// How the elements of one item become one number. Items are always averaged.
+    /// How the elements of an item are reduced to one number. Items are always averaged.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Reduction {
-        Mean "mean" "Their mean.",
-        Sum "sum" "Their sum.",
+        Mean "mean" "The mean.",
+        Sum "sum" "The sum.",
     }
 }
 
@@ -95,18 +95,18 @@ choices! {
         MultiMargin "multi_margin" "Hinge of the margins between the class and each other class, divided by the number of classes.",
         BinaryCrossEntropy "binary_cross_entropy" "Negative log-likelihood of each label under the sigmoid of its output.",
         SoftMargin "soft_margin" "ln(1 + exp(-y x)) for each label y of 1 or -1 and its output x.",
-        Mse "mse" "Squared error; for classes against the one-hot class.",
+        Mse "mse" "Squared error; for classes, against the one-hot class.",
         Mae "mae" "Absolute error.",
         Lp "lp" "Absolute error to the power `p`.",
         Huber "huber" "Half the squared error up to `delta`, linear beyond.",
-        SmoothL1 "smooth_l1" "Huber's loss divided by `beta`.",
+        SmoothL1 "smooth_l1" "Huber loss divided by `beta`.",
         PoissonNll "poisson_nll" "Negative log-likelihood of counts under a Poisson distribution.",
-        GaussianNll "gaussian_nll" "Negative log-likelihood under a normal distribution: the network gives twice the values, a mean and through softplus a variance for each.",
+        GaussianNll "gaussian_nll" "Negative log-likelihood under a normal distribution: the network outputs two values per target, a mean and (through softplus) a variance.",
     }
 }
 
 impl LossKind {
-    /// The tasks that it can be minimized for.
+    /// The tasks that it supports.
     pub fn tasks(self) -> &'static [TaskKind] {
         use TaskKind::*;
         match self {
@@ -143,7 +143,7 @@ impl LossFunction {
 }
 
 impl LossSpec {
-    /// What is minimized when the file does not say.
+    /// The default loss.
     pub fn default_for(task: TaskKind) -> Self {
         let function = match task {
             TaskKind::Classification | TaskKind::NextToken | TaskKind::Segmentation => {
@@ -165,10 +165,10 @@ impl LossSpec {
     }
 
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
-        s.variant("What is minimized.", None, |s, kind| Self {
+        s.variant("The loss to minimize.", None, |s, kind| Self {
             reduction: s.choice(
                 "reduction",
-                "How the elements of one item (its positions, pixels, labels or values) become one number; items are always averaged.",
+                "How the elements of an item (positions, pixels, labels or values) are reduced to one number; items are always averaged.",
                 Reduction::Mean,
             ),
             function: LossFunction::decode(s, kind),
@@ -189,19 +189,19 @@ impl LossFunction {
         match kind {
             LossKind::CrossEntropy => LossFunction::CrossEntropy {
                 label_smoothing: s
-                    .field("label_smoothing", Kind::fraction(), "Share of the target that is spread evenly over all classes.")
+                    .field("label_smoothing", Kind::fraction(), "Fraction of the target spread evenly over all classes.")
                     .or(0.0),
                 class_weights: weights(
                     s,
                     "class_weights",
-                    "What the loss of an item of each class is multiplied by; empty for 1. It is not divided by the weights of the batch.",
+                    "Weight of each class in the loss; empty for 1. The loss is not divided by the sum of weights in the batch.",
                 ),
             },
             LossKind::MultiMargin => LossFunction::MultiMargin {
                 margin: s
-                    .field("margin", Kind::between(0.0, 1e6), "How far the class must be ahead of each other class.")
+                    .field("margin", Kind::between(0.0, 1e6), "Margin by which the class must exceed each other class.")
                     .or(1.0),
-                p: s.field("p", Kind::Int(1, 2), "The power of the hinge.").or(1),
+                p: s.field("p", Kind::Int(1, 2), "Exponent of the hinge.").or(1),
             },
             LossKind::BinaryCrossEntropy => LossFunction::BinaryCrossEntropy {
                 label_smoothing: s
@@ -211,13 +211,13 @@ impl LossFunction {
                         "A label y becomes y (1 - label_smoothing) + label_smoothing / the number of labels, as Burn defines it.",
                     )
                     .or(0.0),
-                label_weights: weights(s, "label_weights", "What the loss of each label is multiplied by; empty for 1."),
+                label_weights: weights(s, "label_weights", "Weight of each label in the loss; empty for 1."),
             },
             LossKind::SoftMargin => LossFunction::SoftMargin,
             LossKind::Mse => LossFunction::Mse,
             LossKind::Mae => LossFunction::Mae,
             LossKind::Lp => LossFunction::Lp {
-                p: s.field("p", Kind::between(1.0, 10.0), "The power.").or(2.0),
+                p: s.field("p", Kind::between(1.0, 10.0), "Exponent.").or(2.0),
             },
             LossKind::Huber => LossFunction::Huber {
                 delta: s
@@ -231,10 +231,10 @@ impl LossFunction {
             },
             LossKind::PoissonNll => LossFunction::PoissonNll {
                 log_input: s
-                    .field("log_input", Kind::Bool, "Whether the network gives the logarithm of the rate, and not, through softplus, the rate.")
+                    .field("log_input", Kind::Bool, "Whether the network outputs the logarithm of the rate; otherwise the rate is softplus of the output.")
                     .or(true),
                 full: s
-                    .field("full", Kind::Bool, "Whether Stirling's approximation of the counts' factorials is added.")
+                    .field("full", Kind::Bool, "Whether to add Stirling's approximation of the factorial of the count.")
                     .or(false),
             },
             LossKind::GaussianNll => LossFunction::GaussianNll,

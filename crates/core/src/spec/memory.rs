@@ -1,4 +1,4 @@
-//! `[memory]`: what a run may hold, and what is done about one that does not fit.
+//! `[memory]`: memory limits, and remedies for a run that does not fit.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,23 +8,23 @@ use super::section::{Section, by_name, choices};
 /// The `[memory]` table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemorySpec {
-    /// The most that a run may hold: its process where it computes on the host, else the device's pool.
+    /// The memory limit of a run: of its process if it computes on the host, otherwise of the device's pool.
     pub limit: Option<Bytes>,
-    /// What stays free for others of the memory that the run's device has, beside the limit too.
+    /// Device memory left free for other programs, in addition to the limit.
     pub reserve: Bytes,
-    /// What is done about a run that does not fit, in order; nothing when it is empty.
+    /// Remedies for a run that does not fit, in order; empty for none.
     pub on_exceed: Vec<OnExceed>,
 }
 
 choices! {
-    /// What is done about a run that does not fit into memory.
+    /// A remedy for a run that does not fit into memory.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum OnExceed {
-        Refuse "refuse" "It fails as `out_of_memory`, before it starts where that can be told.",
-        Accumulate "accumulate" "Half as many items are computed at a time, down to one; an update is made of the same items as before.",
-        Checkpoint "checkpoint" "The backward pass computes cheap outputs anew instead of keeping them, as `train.gradient_checkpointing` does.",
-        NextDevice "next_device" "It goes on on the next best device that is there, as `backend.device = \"auto\"` orders them.",
+        Refuse "refuse" "The run fails as `out_of_memory`, before it starts where this can be predicted.",
+        Accumulate "accumulate" "Halves the number of items computed at a time, down to one; each update still uses the same items.",
+        Checkpoint "checkpoint" "The backward pass recomputes cheap outputs instead of keeping them, as `train.gradient_checkpointing` does.",
+        NextDevice "next_device" "Moves the run to the next best available device, in the order of `backend.device = \"auto\"`.",
     }
 }
 
@@ -34,7 +34,7 @@ impl MemorySpec {
             .field(
                 "on_exceed",
                 Kind::one_or_many(Kind::of_choice::<OnExceed>()),
-                "What is done about a run that does not fit, by its forecast before it starts or by what it holds: each as often as it helps, in this order.",
+                "Remedies for a run that does not fit, according to its forecast before it starts or its measured memory: each is applied as often as it helps, in this order.",
             )
             .or(vec!["refuse".to_owned()]);
         let rungs: Vec<OnExceed> = names.iter().filter_map(|name| by_name(name)).collect();
@@ -43,14 +43,14 @@ impl MemorySpec {
                 .field(
                     "limit",
                     Kind::Bytes,
-                    "The most memory that a run may hold, as its process on the CPU and as the device's pool on a GPU; a run that cannot fit is refused, and one above it is ended as `out_of_memory`.",
+                    "The most memory a run may use: of its process on the CPU, of the device's pool on a GPU. A run that cannot fit is refused, and one that exceeds the limit ends as `out_of_memory`.",
                 )
                 .optional(),
             reserve: s
                 .field(
                     "reserve",
                     Kind::Bytes,
-                    "The memory of the device that stays free for others.",
+                    "Device memory to leave free for other programs.",
                 )
                 .or(Bytes(0)),
             on_exceed: match rungs.as_slice() {

@@ -1,4 +1,4 @@
-//! The metrics by name, each with its direction and the tasks that it measures; the objective.
+//! The metrics by name, each with its direction and its tasks; the objective.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,25 +13,25 @@ choices! {
     #[derive(PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Metric {
-        Accuracy "accuracy" "Share of items, positions or pixels whose class is right.",
-        TopKAccuracy "top_k_accuracy" "Share of items whose class is among the `top_k` highest outputs.",
-        Precision "precision" "Share of what is predicted as a class that is of it; 0 for a class that is never predicted.",
-        Recall "recall" "Share of a class that is predicted as it.",
-        FBeta "f_beta" "Harmonic mean of precision and recall, recall weighted `beta` times.",
-        Auroc "auroc" "Area under the receiver operating characteristic: each class against the rest, mean over classes. Valid and test alone.",
-        AucPr "auc_pr" "Average precision: each class against the rest, mean over classes. Valid and test alone.",
-        HammingScore "hamming_score" "Share of labels that are right.",
-        SubsetAccuracy "subset_accuracy" "Share of items with all labels right.",
+        Accuracy "accuracy" "Fraction of items, positions or pixels whose class is correct.",
+        TopKAccuracy "top_k_accuracy" "Fraction of items whose class is among the `top_k` highest outputs.",
+        Precision "precision" "Fraction of the predictions of a class that are correct; 0 for a class that is never predicted.",
+        Recall "recall" "Fraction of the items of a class that are predicted as it.",
+        FBeta "f_beta" "Harmonic mean of precision and recall, with recall weighted `beta` times.",
+        Auroc "auroc" "Area under the receiver operating characteristic curve: each class against the rest, averaged over classes. Valid and test only.",
+        AucPr "auc_pr" "Average precision: each class against the rest, averaged over classes. Valid and test only.",
+        HammingScore "hamming_score" "Fraction of labels that are correct.",
+        SubsetAccuracy "subset_accuracy" "Fraction of items with all labels correct.",
         Perplexity "perplexity" "Exponential of the mean negative log-likelihood of the predicted positions.",
-        Dice "dice" "Dice coefficient of predicted and true pixels, mean over the classes, background included.",
-        MeanIou "mean_iou" "Intersection over union of predicted and true pixels, mean over the classes, background included.",
-        R2 "r2" "Coefficient of determination, mean over the targets: 1 is perfect, 0 is no better than their mean.",
+        Dice "dice" "Dice coefficient of predicted and true pixels, averaged over the classes, including background.",
+        MeanIou "mean_iou" "Intersection over union of predicted and true pixels, averaged over the classes, including background.",
+        R2 "r2" "Coefficient of determination, averaged over the targets: 1 is perfect, 0 is no better than predicting their mean.",
         Mae "mae" "Mean absolute error.",
         Mse "mse" "Mean squared error.",
-        Rmse "rmse" "Root of the mean squared error.",
-        Psnr "psnr" "Peak signal-to-noise ratio of pixels from 0 to 1 in decibels, mean over the images.",
-        Ssim "ssim" "Structural similarity of pixels from 0 to 1 in windows of 11x11, mean over the images.",
-        Loss "loss" "Mean loss of the items; always measured.",
+        Rmse "rmse" "Root mean squared error.",
+        Psnr "psnr" "Peak signal-to-noise ratio in decibels of pixels from 0 to 1, averaged over the images.",
+        Ssim "ssim" "Structural similarity of pixels from 0 to 1 in windows of 11x11, averaged over the images.",
+        Loss "loss" "Mean loss over the items; always measured.",
     }
 }
 
@@ -44,7 +44,7 @@ impl Metric {
         )
     }
 
-    /// The least and the largest that it can be.
+    /// Its range.
     pub fn bounds(self) -> (f64, f64) {
         match self {
             Metric::Accuracy
@@ -62,12 +62,12 @@ impl Metric {
             Metric::Perplexity => (1.0, f64::INFINITY),
             Metric::R2 => (f64::NEG_INFINITY, 1.0),
             Metric::Ssim => (-1.0, 1.0),
-            // That of a density can be below 0.
+            // A density can be negative.
             Metric::Loss | Metric::Psnr => (f64::NEG_INFINITY, f64::INFINITY),
         }
     }
 
-    /// The tasks that it measures.
+    /// The tasks that it supports.
     pub fn tasks(self) -> &'static [TaskKind] {
         use TaskKind::*;
         match self {
@@ -100,10 +100,10 @@ impl Metric {
 }
 
 choices! {
-    /// What epochs may be compared on. `test` is none of them.
+    /// The splits that epochs can be compared on. `test` is not one of them.
     pub enum ObjectiveSplit {
         Valid "valid" "The valid split.",
-        ValidEma "valid_ema" "The valid split, by the averaged weights of `[train.ema]`.",
+        ValidEma "valid_ema" "The valid split, with the averaged weights of `[train.ema]`.",
         Train "train" "The train split.",
     }
 }
@@ -112,7 +112,7 @@ choices! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Objective {
-    /// Where it is measured.
+    /// The split.
     pub split: ObjectiveSplit,
     /// The metric.
     pub metric: Metric,
@@ -127,7 +127,7 @@ impl Objective {
         }
     }
 
-    /// Parses `split/metric`; the error says what to write instead.
+    /// Parses `split/metric`; the error contains a remedy.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (split, name) = text.split_once('/').unwrap_or(("", text));
         let known = by_name::<ObjectiveSplit>(split);
@@ -135,9 +135,9 @@ impl Objective {
         match (known, metric) {
             (Some(split), Some(metric)) => Ok(Self { split, metric }),
             (None, Some(_)) if split == "test" => Err(format!(
-                "choose on another split and let test be looked at once: write `valid/{name}`"
+                "the test split is only for the final evaluation; select on another split, such as `valid/{name}`"
             )),
-            (None, Some(_)) if split.is_empty() => Err(format!("write `valid/{name}`")),
+            (None, Some(_)) if split.is_empty() => Err(format!("use `valid/{name}`")),
             _ => Err(remedy::for_objective(text).unwrap_or_else(|| {
                 let names = Metric::ALL.iter().map(|(_, name, _)| *name);
                 let names: Vec<_> = names.collect();
@@ -146,17 +146,17 @@ impl Objective {
         }
     }
 
-    /// As it is written and recorded: `valid/accuracy`.
+    /// As written and recorded: `valid/accuracy`.
     pub fn name(self) -> String {
         format!("{}/{}", self.split.name(), self.metric.name())
     }
 
-    /// Whether it is of the averaged weights.
+    /// Whether it uses the averaged weights.
     pub fn is_of_ema(self) -> bool {
         self.split == ObjectiveSplit::ValidEma
     }
 
-    /// Whether it is of the train split.
+    /// Whether it is measured on the train split.
     pub fn is_of_train(self) -> bool {
         self.split == ObjectiveSplit::Train
     }
@@ -176,7 +176,7 @@ impl TryFrom<String> for Objective {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        Self::parse(&text).map_err(|help| format!("`{text}` is no metric of a split: {help}"))
+        Self::parse(&text).map_err(|help| format!("`{text}` is not a metric of a split: {help}"))
     }
 }
 

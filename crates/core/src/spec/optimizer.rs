@@ -11,13 +11,13 @@ use super::section::Section;
 pub struct OptimizerSpec {
     /// Before the scheduler.
     pub learning_rate: f64,
-    /// How weights follow from gradients.
+    /// The update rule.
     #[serde(flatten)]
     pub method: Method,
-    /// How gradients are made smaller before that.
+    /// Gradient clipping.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip: Option<ClipSpec>,
-    /// Parameters that are treated differently.
+    /// Settings for groups of parameters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupSpec>,
 }
@@ -41,17 +41,17 @@ pub struct ClipSpec {
 pub struct GroupSpec {
     /// Patterns over the paths of parameters.
     pub parameters: Vec<String>,
-    /// Instead of the optimizer's.
+    /// Overrides the optimizer's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight_decay: Option<f64>,
-    /// What the learning rate is multiplied by.
+    /// Factor of the learning rate.
     pub learning_rate_factor: f64,
-    /// Whether they stay as they are.
+    /// Whether they are frozen.
     pub freeze: bool,
 }
 
 impl OptimizerSpec {
-    /// The settings that Burn takes as 32-bit numbers, by their keys below `optimizer`.
+    /// The settings that Burn stores as 32-bit numbers, by their keys below `optimizer`.
     pub fn settings(&self) -> Vec<(String, f64, Role)> {
         let own = self.method.settings().into_iter();
         let mut settings = vec![("learning_rate".to_owned(), self.learning_rate, Role::Scale)];
@@ -72,7 +72,7 @@ impl OptimizerSpec {
     }
 
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
-        let doc = "Step size, before the scheduler.";
+        let doc = "Learning rate, before the scheduler.";
         Self {
             // First, since messages about the other keys name the type.
             method: Method::decode(s),
@@ -81,12 +81,12 @@ impl OptimizerSpec {
                 .required(),
             clip: s.optional_table(
                 "clip",
-                "How gradients are made smaller before the update: one of the keys.",
+                "How gradients are clipped before the update: one of the keys.",
                 ClipSpec::decode,
             ),
             groups: s.tables(
                 "groups",
-                "Parameters that are treated differently. Of several groups that a parameter is in, the last one counts, with all of its keys.",
+                "Settings for groups of parameters. If a parameter is in several groups, only the last one applies, with all of its keys.",
                 false,
                 GroupSpec::decode,
             ),
@@ -96,8 +96,8 @@ impl OptimizerSpec {
 
 impl ClipSpec {
     fn decode(s: &mut Section<'_>) -> Self {
-        let value = "Each element of a gradient is cut to between minus and plus this.";
-        let norm = "A parameter's gradient is scaled down to this norm if its norm is larger.";
+        let value = "Each element of a gradient is clamped to plus or minus this value.";
+        let norm = "The gradient of a parameter is scaled down to this norm if its norm is larger.";
         let global_norm = "All gradients are scaled down together if the norm over all of them is larger (Pascanu et al., 2013).";
         let mut limit = |key, doc| s.field(key, Kind::positive(), doc).optional();
         Self {
@@ -125,28 +125,28 @@ impl GroupSpec {
                 .field(
                     "parameters",
                     patterns(),
-                    "Which parameters, by path, such as \"linear_1.weight\" or \"*.bias\"; `*` stands for any text, `?` for one character.",
+                    "The parameters, by path, such as \"linear_1.weight\" or \"*.bias\"; `*` matches any text, `?` one character.",
                 )
                 .required(),
             weight_decay: s
                 .field(
                     "weight_decay",
                     Kind::non_negative(),
-                    "Weight decay instead of the optimizer's.",
+                    "Weight decay for this group, overriding the optimizer's.",
                 )
                 .optional(),
             learning_rate_factor: s
                 .field(
                     "learning_rate_factor",
                     Kind::positive(),
-                    "What the learning rate is multiplied by.",
+                    "Factor that multiplies the learning rate.",
                 )
                 .or(1.0),
             freeze: s
                 .field(
                     "freeze",
                     Kind::Bool,
-                    "Whether these parameters stay as they are.",
+                    "Whether these parameters are frozen.",
                 )
                 .or(false),
         }

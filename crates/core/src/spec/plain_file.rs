@@ -1,20 +1,20 @@
-//! Files that an experiment names, opened so that no name can block or fill the memory.
+//! Files named by an experiment, opened so that no name can block or exhaust the memory.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Opens a regular file. A folder, a device, a pipe or a socket is refused without being read: reading one may
-/// wait for ever, never end, or change what it stands for.
+/// Opens a regular file. A folder, a device, a pipe or a socket is refused without being read: reading one may block
+/// forever, never end, or have side effects.
 pub fn open(path: &Path) -> io::Result<File> {
-    // Before it is opened, since opening a device can have effects already.
+    // Before it is opened, since even opening a device can have effects.
     check(&fs::metadata(path)?)?;
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        // It may have become a pipe in between, and some files of /proc wait for their content.
+        // It may have become a pipe in between, and some files of /proc block on reading.
         options.custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
     }
     let file = options.open(path)?;
@@ -22,7 +22,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The content of a regular file; `None` when it has more bytes than `most`, whatever size it claims to have.
+/// The content of a regular file; `None` if it has more than `most` bytes, whatever size it claims to have.
 pub fn read(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     open(path)?.take(most + 1).read_to_end(&mut bytes)?;
@@ -39,7 +39,7 @@ pub fn check(metadata: &fs::Metadata) -> io::Result<()> {
         return Err(io::ErrorKind::IsADirectory.into());
     }
     let what = special(&kind);
-    let reason = format!("it is {what}, and only regular files are read");
+    let reason = format!("it is {what}; only regular files are read");
     Err(io::Error::new(io::ErrorKind::InvalidInput, reason))
 }
 

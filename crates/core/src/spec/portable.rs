@@ -1,6 +1,6 @@
-//! Names that are not the same file on every system.
+//! Names that differ between systems.
 
-/// Whether Windows takes a file's name for a device, whatever is behind a dot, or would shorten it.
+/// Whether Windows reserves a file name for a device, with any extension, or would shorten it.
 pub fn is_reserved(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default().trim_end();
     let stem = stem.to_ascii_lowercase();
@@ -14,7 +14,7 @@ pub fn is_reserved(name: &str) -> bool {
         || name.ends_with(['.', ' '])
 }
 
-/// A text by which names are equal that are one file where case does not count.
+/// A key that is equal for names that are the same file on case-insensitive systems.
 pub fn folded(name: &str) -> String {
     name.to_lowercase()
 }

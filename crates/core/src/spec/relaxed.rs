@@ -1,19 +1,19 @@
-//! The schema made to fit files that are put together: what a file may leave out to others, and where
-//! it may refer to a key instead of writing a value.
+//! Relaxes the schema for composed files: what a file may leave to others, and where it may refer to a key instead of a
+//! value.
 //!
-//! Works on the finished schema, so that nothing that declares a key has to think of it.
+//! Works on the finished schema, so that declarations of keys need not consider it.
 
 use serde_json::{Map, Value as Json, json};
 
-/// Moves what must be written to a condition at the root: a file that extends others may leave out what
-/// they write. Lists are never merged, so what their items need stays where it is.
+/// Moves required keys to a condition at the root: a file that extends others may omit what they set. Lists are never
+/// merged, so the requirements of their items stay.
 pub(super) fn relax_required(root: &mut Json) {
     let required = take_required(root);
     root["if"] = json!({ "not": { "required": ["extends"] } });
     root["then"] = required.unwrap_or(json!({}));
 }
 
-/// Takes the `required` of a table and the tables in it, as a schema of its own.
+/// Removes the `required` of a table and its subtables, as a separate schema.
 fn take_required(schema: &mut Json) -> Option<Json> {
     if let Some(branches) = schema.as_object_mut()?.remove("oneOf") {
         return take_from_branches(schema, branches);
@@ -39,7 +39,7 @@ fn properties_of(schema: &mut Json) -> impl Iterator<Item = (&String, &mut Json)
     properties.into_iter().flatten()
 }
 
-/// The branches of a table with a `type`: without one that is written, any of them may be meant.
+/// The branches of a table with a `type`: if it is not set, any of them may apply.
 fn take_from_branches(schema: &mut Json, mut branches: Json) -> Option<Json> {
     let mut conditions = Vec::new();
     for branch in branches.as_array_mut().into_iter().flatten() {
@@ -84,7 +84,7 @@ fn take_from_branches(schema: &mut Json, mut branches: Json) -> Option<Json> {
     (!taken.is_empty()).then(|| taken.into())
 }
 
-/// Lets every value be a reference, with the checks of other values as they are.
+/// Allows every value to be a reference, keeping the checks of other values.
 pub(super) fn allow_references(schema: &mut Json) {
     for (key, inner) in properties_of(schema) {
         // These are read before references are resolved.
@@ -147,7 +147,7 @@ fn allow_reference(schema: &mut Json) {
             }
         }
         Some(kind) => {
-            // A pattern says nothing of values that are no text.
+            // A pattern does not apply to values that are not text.
             let kinds = json!([kind, "string"]);
             object.insert("type".into(), kinds);
             object.insert("pattern".into(), PATTERN.into());

@@ -8,76 +8,76 @@ use super::section::{Choice, Section, choices};
 /// The `[scheduler]` table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SchedulerSpec {
-    /// Steps over which the rate rises linearly from zero.
+    /// Warm-up steps, over which the rate rises linearly from zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup_steps: Option<usize>,
     /// The same in epochs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup_epochs: Option<usize>,
-    /// What it does after that.
+    /// The schedule after the warm-up.
     #[serde(flatten)]
     pub curve: Curve,
 }
 
-/// What the learning rate does after the warm-up.
+/// The learning rate schedules.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Curve {
     /// It stays.
     Constant,
-    /// It falls on a line.
+    /// Linear decay.
     Linear {
-        /// What is left at the end, as a fraction.
+        /// The final fraction.
         final_fraction: f64,
-        /// What it changes with.
+        /// The unit of changes.
         unit: Unit,
     },
-    /// It falls on half a cosine (Loshchilov and Hutter, 2017, without restarts).
+    /// Cosine decay (Loshchilov and Hutter, 2017, without restarts).
     Cosine {
-        /// What is left at the end, as a fraction.
+        /// The final fraction.
         final_fraction: f64,
-        /// What it changes with.
+        /// The unit of changes.
         unit: Unit,
     },
-    /// It is multiplied by the same number again and again.
+    /// Multiplied by a factor at each step or epoch.
     Exponential {
         /// The number.
         gamma: f64,
         /// How often.
         unit: Unit,
     },
-    /// It is multiplied by the same number once in a while.
+    /// Multiplied by a factor at intervals.
     Step {
-        /// Steps or epochs in between.
+        /// The interval in steps or epochs.
         step_size: usize,
         /// The number.
         gamma: f64,
         /// Of `step_size`.
         unit: Unit,
     },
-    /// It falls with the inverse square root of the step (Vaswani et al., 2017).
+    /// Decay with the inverse square root of the step (Vaswani et al., 2017).
     Noam,
-    /// It falls on half a cosine again and again (Loshchilov and Hutter, 2017).
+    /// Cosine decay with restarts (Loshchilov and Hutter, 2017).
     CosineRestarts {
-        /// Steps or epochs of the first fall.
+        /// Steps or epochs of the first cycle.
         period: usize,
-        /// How many times longer each one is than the one before.
+        /// Factor by which each cycle is longer than the one before.
         period_factor: usize,
-        /// What is left at the end of a fall, as a fraction.
+        /// The final fraction of a cycle.
         final_fraction: f64,
         /// Of `period`.
         unit: Unit,
     },
-    /// It rises and falls once, each on half a cosine (Smith and Topin, 2018).
+    /// A single cosine rise and fall (Smith and Topin, 2018).
     OneCycle {
-        /// Share of the training after which it is highest.
+        /// Fraction of the training at which it peaks.
         peak_at: f64,
-        /// Where it begins, as a fraction.
+        /// The initial fraction.
         initial_fraction: f64,
-        /// Where it ends, as a fraction.
+        /// The final fraction.
         final_fraction: f64,
     },
-    /// One curve after the other.
+    /// A sequence of schedules.
     Sequence {
         /// The curves.
         stages: Vec<Stage>,
@@ -93,15 +93,15 @@ pub struct Stage {
     /// The same in epochs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epochs: Option<usize>,
-    /// What its rates are multiplied by.
+    /// Factor of its rates.
     pub fraction: f64,
-    /// What the learning rate does.
+    /// The schedule.
     #[serde(flatten)]
     pub curve: Curve,
 }
 
 choices! {
-    /// What a schedule counts in.
+    /// The unit of a schedule.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Unit {
@@ -113,22 +113,22 @@ choices! {
 choices! {
 
     enum CurveKind {
-        Constant "constant" "The learning rate stays.",
-        Linear "linear" "It falls on a line over the whole training.",
-        Cosine "cosine" "It falls on half a cosine over the whole training.",
-        Exponential "exponential" "It is multiplied by `gamma` at each step or epoch.",
-        Step "step" "It is multiplied by `gamma` every `step_size` steps or epochs.",
-        CosineRestarts "cosine_restarts" "It falls on half a cosine again and again (Loshchilov and Hutter, 2017).",
-        Noam "noam" "It falls with the inverse square root of the step (Vaswani et al., 2017), from the end of the warm-up on.",
-        OneCycle "one_cycle" "It rises and falls once, each on half a cosine (Smith and Topin, 2018).",
-        Sequence "sequence" "One curve after the other: `[[scheduler.stages]]`.",
+        Constant "constant" "Constant learning rate.",
+        Linear "linear" "Linear decay over the whole training.",
+        Cosine "cosine" "Cosine decay over the whole training.",
+        Exponential "exponential" "Multiplied by `gamma` at each step or epoch.",
+        Step "step" "Multiplied by `gamma` every `step_size` steps or epochs.",
+        CosineRestarts "cosine_restarts" "Cosine decay with warm restarts (Loshchilov and Hutter, 2017).",
+        Noam "noam" "Decay with the inverse square root of the step, starting after the warm-up (Vaswani et al., 2017).",
+        OneCycle "one_cycle" "One-cycle policy: a single cosine rise and fall (Smith and Topin, 2018).",
+        Sequence "sequence" "A sequence of schedules: `[[scheduler.stages]]`.",
     }
 }
 
-/// The curves that a stage may have: those that are nothing but a shape over a length.
+/// The schedules that a stage may have: those that are only a shape over a length.
 const STAGE_KINDS: usize = 6;
 
-/// A [`CurveKind`] as a stage may have it.
+/// A [`CurveKind`] as part of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct StageKind(CurveKind);
 
@@ -157,7 +157,7 @@ impl SchedulerSpec {
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
         Self {
             curve: s.variant(
-                "What the learning rate does after the warm-up.",
+                "The learning rate schedule after the warm-up.",
                 Some(CurveKind::Constant),
                 Curve::decode,
             ),
@@ -165,14 +165,14 @@ impl SchedulerSpec {
                 .field(
                     "warmup_steps",
                     Kind::at_least(0),
-                    "Steps over which the learning rate rises linearly from zero; none when not written.",
+                    "Steps over which the learning rate rises linearly from zero; no warm-up when not set.",
                 )
                 .optional(),
             warmup_epochs: s
                 .field(
                     "warmup_epochs",
                     Kind::at_least(0),
-                    "Epochs over which the learning rate rises linearly from zero, at each step.",
+                    "Epochs over which the learning rate rises linearly from zero, updated at each step.",
                 )
                 .optional(),
         }
@@ -180,7 +180,7 @@ impl SchedulerSpec {
 }
 
 impl Curve {
-    /// What it counts in.
+    /// The unit.
     pub fn unit(&self) -> Unit {
         match self {
             Curve::Linear { unit, .. }
@@ -215,7 +215,7 @@ impl Curve {
                     .field(
                         "step_size",
                         Kind::at_least(1),
-                        "Steps or epochs (see `unit`) between two changes.",
+                        "Steps or epochs (see `unit`) between changes.",
                     )
                     .required(),
                 gamma: s.field("gamma", part(), GAMMA).or(0.1),
@@ -226,14 +226,14 @@ impl Curve {
                     .field(
                         "period",
                         Kind::at_least(1),
-                        "Steps or epochs (see `unit`) of the first fall.",
+                        "Steps or epochs (see `unit`) of the first cycle.",
                     )
                     .required(),
                 period_factor: s
                     .field(
                         "period_factor",
                         Kind::Int(1, 1000),
-                        "How many times longer each fall is than the one before.",
+                        "Factor by which each cycle is longer than the one before.",
                     )
                     .or(1),
                 final_fraction: final_fraction(s, 0.0),
@@ -244,23 +244,23 @@ impl Curve {
                     .field(
                         "peak_at",
                         Kind::fraction(),
-                        "Share of the training after which the learning rate is highest.",
+                        "Fraction of the training at which the learning rate peaks.",
                     )
                     .or(0.3),
                 initial_fraction: s
                     .field(
                         "initial_fraction",
                         part(),
-                        "What the training begins with, as a fraction of the learning rate.",
+                        "Initial learning rate, as a fraction of the peak.",
                     )
                     .or(0.04),
-                // PyTorch's: a ten-thousandth of where it began.
+                // As in PyTorch: a ten-thousandth of the initial rate.
                 final_fraction: final_fraction(s, 4e-6),
             },
             CurveKind::Sequence => Curve::Sequence {
                 stages: s.tables(
                     "stages",
-                    "The curves after the warm-up, each over a length of its own; the last one over what is left.",
+                    "The schedules that follow the warm-up, each with its length; the last one covers the rest of the training.",
                     true,
                     Stage::decode,
                 ),
@@ -273,41 +273,41 @@ impl Stage {
     fn decode(s: &mut Section<'_>) -> Self {
         let length = Kind::at_least(1);
         Self {
-            curve: s.variant("What the learning rate does.", None, |s, kind: StageKind| {
+            curve: s.variant("The learning rate schedule.", None, |s, kind: StageKind| {
                 Curve::decode(s, kind.0)
             }),
             epochs: s
                 .field(
                     "epochs",
                     length.clone(),
-                    "Its length in epochs; the last stage has none.",
+                    "Length in epochs; the last stage has none.",
                 )
                 .optional(),
             steps: s
                 .field(
                     "steps",
                     length,
-                    "Its length in steps; the last stage has none.",
+                    "Length in steps; the last stage has none.",
                 )
                 .optional(),
             fraction: s
                 .field(
                     "fraction",
                     part(),
-                    "What its rates are multiplied by, so that a stage can go on where the one before ended.",
+                    "Factor that multiplies its rates, so that a stage can continue where the previous one ended.",
                 )
                 .or(1.0),
         }
     }
 
-    /// Its length in steps, if it says one.
+    /// Its length in steps, if it has one.
     pub fn num_steps(&self, steps_per_epoch: usize) -> Option<usize> {
         let epochs = self.epochs.map(|num| num.saturating_mul(steps_per_epoch));
         epochs.or(self.steps)
     }
 }
 
-const GAMMA: &str = "What the learning rate is multiplied by.";
+const GAMMA: &str = "Factor that multiplies the learning rate.";
 
 /// A number above 0 and at most 1.
 fn part() -> Kind {
@@ -322,7 +322,7 @@ fn part() -> Kind {
 fn unit(s: &mut Section<'_>) -> Unit {
     s.choice(
         "unit",
-        "What the schedule counts in; with `epoch`, the rate changes only between epochs.",
+        "The unit of the schedule; with `epoch`, the rate changes only between epochs.",
         Unit::Step,
     )
 }
@@ -337,7 +337,7 @@ fn final_fraction(s: &mut Section<'_>, default: f64) -> f64 {
     s.field(
         "final_fraction",
         kind,
-        "What is left of the learning rate at the end.",
+        "Fraction of the learning rate that remains at the end.",
     )
     .or(default)
 }

@@ -44,8 +44,8 @@ pub fn experiment_schema() -> String {
     text
 }
 
-/// Says of every part that speaks of tables whether they may hold other keys. Draft 7 takes silence for
-/// yes, and Tombi takes it for no.
+/// Sets for every part that describes tables whether they may contain other keys. Draft 7 allows them by default,
+/// whereas Tombi does not.
 fn say_what_is_open(schema: &mut Json) {
     const NESTED: [&str; 6] = ["items", "additionalProperties", "not", "if", "then", "else"];
     let Json::Object(keywords) = schema else {
@@ -152,7 +152,7 @@ fn object_schema(keys: &[KeyDoc], doc: &str, mut properties: Map<String, Json>) 
     schema
 }
 
-/// Every layer with weights has the same `initializer`, which is written once.
+/// Every layer with weights has the same `initializer`, which is defined once.
 fn share_initializer(layer: &mut Json) -> Json {
     let mut shared = Json::Null;
     for branch in layer["oneOf"].as_array_mut().into_iter().flatten() {
@@ -205,20 +205,20 @@ fn axes_schema() -> Json {
     })
 }
 
-/// Distributions stand under dotted or nested keys.
+/// Distributions under dotted or nested keys.
 fn distributions_schema() -> Json {
     json!({
         "type": "object",
         "additionalProperties": {
             "anyOf": [
-                table_schema(&describe_distribution(), "What values are drawn from."),
+                table_schema(&describe_distribution(), "A distribution to sample from."),
                 { "type": "object", "additionalProperties": { "type": "object" } },
             ]
         }
     })
 }
 
-/// The part of a dotted key that is written without quotes.
+/// The characters of an unquoted part of a dotted key.
 fn nested_schema() -> Json {
     let inner = json!({ "anyOf": [{ "type": "array", "minItems": 1 }, { "type": "object" }] });
     json!({ "type": "object", "additionalProperties": inner })

@@ -1,8 +1,8 @@
-//! One way to say what a table of the experiment file may hold, used for two ends.
+//! A single declaration of a table's keys, used for two purposes.
 //!
-//! Each spec type has one `decode` function that asks a [`Section`] for its keys. Over a document the
-//! section reads, checks and reports; without one it records the keys, and the JSON Schema is made
-//! from that record. So the checker and the schema cannot disagree, and every default stands once.
+//! Each spec type has one `decode` function that requests its keys from a [`Section`]. With a document the section
+//! reads, checks and reports; without one it records the keys, and the JSON Schema is generated from that record. So
+//! the checker and the schema cannot disagree, and every default is defined once.
 
 use serde_json::Value as Json;
 
@@ -12,17 +12,17 @@ use super::kind::{Kind, Scalar};
 use super::remedy;
 use crate::diagnostic::{Diagnostic, Diagnostics, Span};
 
-/// What reading a document found out.
+/// The findings of reading a document.
 #[derive(Debug, Default)]
 pub struct Findings {
     /// The messages.
     pub diagnostics: Diagnostics,
-    /// Paths whose values are wrong and were replaced by a stand-in: rules that need them are not run.
+    /// Paths whose values are invalid and were replaced by a placeholder: rules that need them are not run.
     pub poisoned: Vec<String>,
 }
 
 impl Findings {
-    /// Whether the value at `path`, or one above or below it, is a stand-in.
+    /// Whether the value at `path`, or one above or below it, is a placeholder.
     pub fn is_poisoned(&self, path: &str) -> bool {
         let under = |a: &str, b: &str| {
             a.is_empty() || a == b || (b.starts_with(a) && b".[".contains(&b.as_bytes()[a.len()]))
@@ -37,19 +37,19 @@ impl Findings {
 pub struct KeyDoc {
     /// The key.
     pub key: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub doc: &'static str,
-    /// What it holds.
+    /// Its content.
     pub shape: Shape,
-    /// The value it has when it is not written.
+    /// Its default.
     pub default: Option<Json>,
-    /// Whether it must be written.
+    /// Whether it is required.
     pub required: bool,
-    /// Whether a table that is not written is not there, instead of being one of defaults.
+    /// Whether a table that is not set is absent, rather than one of defaults.
     pub is_optional: bool,
 }
 
-/// What a key holds.
+/// The content of a key.
 #[derive(Clone, Debug)]
 pub enum Shape {
     /// A value or a list of values.
@@ -81,7 +81,7 @@ pub enum Shape {
 pub struct Variant {
     /// The value of the `type` key.
     pub name: &'static str,
-    /// What it is.
+    /// Its meaning.
     pub doc: &'static str,
     /// The keys it adds.
     pub keys: Vec<KeyDoc>,
@@ -89,7 +89,7 @@ pub struct Variant {
 
 /// A fixed set of names, in the order in which messages and schemas show them.
 pub trait Choice: Copy + PartialEq + 'static {
-    /// Every value with its name in the file and what it means.
+    /// Every value with its name in the file and its meaning.
     const ALL: &'static [(Self, &'static str, &'static str)];
 
     /// The name in the file.
@@ -99,14 +99,14 @@ pub trait Choice: Copy + PartialEq + 'static {
     }
 }
 
-/// Declares a fixed set of names: `Variant "name" "what it means",` for each.
+/// Declares a fixed set of names: `Variant "name" "meaning",` for each.
 macro_rules! choices {
     ($(#[$meta:meta])* $vis:vis enum $choice:ident {
         $($(#[$mark:meta])* $variant:ident $name:literal $doc:literal,)+
     }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        // The texts are messages too, and have shapes such as [hidden] in them.
+        // The texts are messages too, and contain shapes such as [hidden].
         #[allow(rustdoc::broken_intra_doc_links)]
         $vis enum $choice {
             $($(#[$mark])* #[doc = $doc] $variant,)+
@@ -120,10 +120,10 @@ macro_rules! choices {
 }
 pub(super) use choices;
 
-/// A table of the experiment file while it is decoded.
+/// A table of the experiment file while it is being decoded.
 pub struct Section<'a> {
     path: String,
-    /// What messages add to the path, such as the type of the table.
+    /// What messages append to the path, such as the type of the table.
     remark: String,
     mode: Mode<'a>,
     known: Vec<&'static str>,
@@ -134,7 +134,7 @@ enum Mode<'a> {
         table: Option<&'a Table>,
         span: Span,
         findings: &'a mut Findings,
-        /// A stand-in for a table that was already reported.
+        /// A placeholder for a table that was already reported.
         silent: bool,
     },
     Describe(&'a mut Vec<KeyDoc>),
@@ -151,7 +151,7 @@ pub fn read<T>(root: &Table, findings: &mut Findings, decode: impl Fn(&mut Secti
     run_section(String::new(), mode, decode)
 }
 
-/// Decodes a table that stands at `path`; `span` is where a missing key is reported.
+/// Decodes a table at `path`; `span` is where a missing key is reported.
 pub fn read_at<T>(
     table: &Table,
     path: String,
@@ -168,7 +168,7 @@ pub fn read_at<T>(
     run_section(path, mode, decode)
 }
 
-/// Records the keys that `decode` asks for.
+/// Records the keys that `decode` requests.
 pub fn describe<T>(decode: impl Fn(&mut Section<'_>) -> T) -> Vec<KeyDoc> {
     let mut keys = Vec::new();
     run_section(String::new(), Mode::Describe(&mut keys), decode);
@@ -188,7 +188,7 @@ fn run_section<T>(path: String, mode: Mode<'_>, decode: impl Fn(&mut Section<'_>
 }
 
 impl<'a> Section<'a> {
-    /// Starts asking for a value; the returned [`Field`] says what happens when it is not written.
+    /// Requests a value; the returned [`Field`] determines what happens if it is not set.
     pub fn field<T: Scalar>(
         &mut self,
         key: &'static str,
@@ -205,7 +205,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A value out of a fixed set of names, with `default` when it is not written.
+    /// One of a fixed set of names, with `default` if it is not set.
     pub fn choice<T: Choice>(&mut self, key: &'static str, doc: &'static str, default: T) -> T {
         let name: String = self
             .field(key, Kind::of_choice::<T>(), doc)
@@ -213,7 +213,7 @@ impl<'a> Section<'a> {
         by_name(&name).unwrap_or(default)
     }
 
-    /// A list of tables, `[[…]]`, whose keys `decode` asks for; empty when it is not written.
+    /// A list of tables, `[[…]]`, whose keys `decode` requests; empty if it is not set.
     pub fn tables<T>(
         &mut self,
         key: &'static str,
@@ -246,7 +246,7 @@ impl<'a> Section<'a> {
             } => (table, span, findings, silent),
         };
         let help =
-            format!("write `[[{path}]]` on a line of its own for each table, and its keys below");
+            format!("add `[[{path}]]` on a separate line for each table, with its keys below");
         let Some(entry) = table.and_then(|t| t.get(key)) else {
             if required && !*silent {
                 let message = format!("missing `[[{path}]]` in {place}");
@@ -295,14 +295,14 @@ impl<'a> Section<'a> {
             };
             decoded.push(run_section(path.clone(), mode, &decode));
             if findings.diagnostics.num_found() > num_before {
-                // An item that lacks what was misspelled would only be refused a second time.
+                // An item without a misspelled key would be refused a second time.
                 findings.poisoned.push(path);
             }
         }
         decoded
     }
 
-    /// A table whose keys `decode` asks for. When it is not written, each of its keys is unwritten too.
+    /// A table whose keys `decode` requests. If it is not set, neither are its keys.
     pub fn table<T>(
         &mut self,
         key: &'static str,
@@ -339,10 +339,10 @@ impl<'a> Section<'a> {
                         let message = format!("`{path}` must be a table, found {}", other.kind());
                         let help = match (remedy::for_scalar(&path, other), path.contains('[')) {
                             (Some(help), _) => help,
-                            (None, true) => format!("write a table: `{key} = {{ … }}`"),
+                            (None, true) => format!("use a table: `{key} = {{ … }}`"),
                             (None, false) => {
                                 let keys = keys_for(&path, other);
-                                format!("write `[{path}]` on a line of its own, and {keys}")
+                                format!("add `[{path}]` on a separate line, and {keys}")
                             }
                         };
                         findings.diagnostics.push(
@@ -403,7 +403,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Whether the key is written; always so in the schema.
+    /// Whether the key is set; always true in the schema.
     pub fn is_written(&self, key: &str) -> bool {
         match &self.mode {
             Mode::Describe(_) => true,
@@ -411,12 +411,12 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Takes note of a key that was dealt with elsewhere.
+    /// Marks a key as handled elsewhere.
     pub fn known(&mut self, key: &'static str) {
         self.known.push(key);
     }
 
-    /// Where the value of a key stands.
+    /// The place of a key's value.
     pub fn written_at(&self, key: &str) -> Option<Span> {
         match &self.mode {
             Mode::Describe(_) => None,
@@ -444,7 +444,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The entry of a key that somebody else reads.
+    /// The entry of a key that is decoded elsewhere.
     pub fn raw(&mut self, key: &'static str, doc: &'static str, shape: Shape) -> Option<Entry> {
         self.known.push(key);
         match &mut self.mode {
@@ -463,8 +463,8 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Where this table stands and where its findings go; `None` when there is nothing to read, or
-    /// when the table was already refused.
+    /// The place of this table and the destination of its findings; `None` if there is nothing to read, or if the table
+    /// was already refused.
     pub fn reading(&mut self) -> Option<(Span, &mut Findings)> {
         match &mut self.mode {
             Mode::Read {
@@ -485,7 +485,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Refuses the value of a key for more than its kind.
+    /// Refuses the value of a key for other reasons than its kind.
     pub fn refuse(&mut self, key: &str, diagnostic: Diagnostic) {
         let path = self.path_of(key);
         if let Some((_, findings)) = self.reading() {
@@ -494,8 +494,8 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The `type` key of this table: `decode` asks for the keys that the type adds. Without a
-    /// `default` the key must be written.
+    /// The `type` key of this table: `decode` requests the keys that the type adds. Without a `default` the key is
+    /// required.
     pub fn variant<T: Choice, O>(
         &mut self,
         doc: &'static str,
@@ -532,7 +532,7 @@ impl<'a> Section<'a> {
         }
         let field = self.field::<String>(KEY, Kind::of_choice::<T>(), doc);
         let name = match default {
-            // A wrong name is not taken for the default.
+            // An invalid name does not select the default.
             Some(default) => match field.take(None, false) {
                 None if !self.is_written(KEY) => default.name().to_owned(),
                 name => name.unwrap_or_default(),
@@ -545,7 +545,7 @@ impl<'a> Section<'a> {
                 decode(self, value)
             }
             None => {
-                // The type is wrong, so nothing can be said of the other keys.
+                // The type is wrong, so the other keys cannot be checked.
                 if let Mode::Read { table, silent, .. } = &mut self.mode {
                     (*table, *silent) = (None, true);
                 }
@@ -554,8 +554,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Refuses a key that stands for the `type` in other tools, where there is no `type`; nothing can be said of the
-    /// other keys then.
+    /// Refuses a key that is the `type` in other tools, if there is no `type`; the other keys cannot be checked then.
     fn refuse_other_word_for_type(&mut self) -> bool {
         let place = self.place();
         let Mode::Read {
@@ -582,8 +581,8 @@ impl<'a> Section<'a> {
         true
     }
 
-    /// The entries of a table of axes: dotted paths, or nested tables, that end in what is no table, or
-    /// in a table that `is_axis`.
+    /// The entries of a table of axes: dotted paths, or nested tables, that end in a value that is not a table, or in a
+    /// table that `is_axis`.
     pub fn axes(
         &mut self,
         key: &'static str,
@@ -604,7 +603,9 @@ impl<'a> Section<'a> {
                 findings.diagnostics.push(
                     Diagnostic::error("wrong-type", message)
                         .at(entry.node.span)
-                        .help(format!("write `[{path}]`, and below it `{example}`")),
+                        .help(format!(
+                            "add `[{path}]`, with lines such as `{example}` below it"
+                        )),
                 );
                 findings.poisoned.push(path);
             }
@@ -649,7 +650,7 @@ impl<'a> Section<'a> {
             let message = format!("unknown key `{}` in {place}", entry.key);
             let mut diagnostic = Diagnostic::error("unknown-key", message).at(entry.key_span);
             let answer = remedy::for_key(&path, entry, table, &self.known);
-            // A key that is misspelled is missing too, which would be the same mistake twice.
+            // A misspelled key is also missing, which would report the same mistake twice.
             let near = answer.as_ref().and_then(|answer| {
                 let names = |known: &&&str| {
                     let is_key = |end: &str| answer.contains(&format!("`{known}{end}"));
@@ -667,7 +668,7 @@ impl<'a> Section<'a> {
                     .0
                     .retain(|diagnostic| !is_twice(diagnostic));
             }
-            // Keys of presets say nothing of a layer's keys.
+            // Keys of presets are unrelated to a layer's keys.
             let home =
                 || home_of(&entry.key).filter(|home| !path.starts_with("model.") && *home != path);
             diagnostic = match answer.or_else(|| Some(belongs(&entry.key, &home()?))) {
@@ -683,27 +684,27 @@ impl<'a> Section<'a> {
     }
 }
 
-/// What is written below the head of a table for which a name is given, such as `optimizer = "adam"`.
+/// What to write below the header of a table that was set to a name, such as `optimizer = "adam"`.
 fn keys_for(path: &str, value: &Value) -> String {
     let types = keys_of_types(path, &Table::default());
     match (value, types) {
         (Value::Str(name), Some(types)) if types.is_type(name) => {
-            format!("below it `type = \"{name}\"`")
+            format!("with `type = \"{name}\"` below it")
         }
         (Value::Str(name), Some(types)) => {
             match remedy::ours_for_value(&format!("{path}.type"), name, &types.names()) {
-                Some(ours) => format!("below it `type = \"{ours}\"`"),
-                None => "below it its `type`, and its other keys".to_owned(),
+                Some(ours) => format!("with `type = \"{ours}\"` below it"),
+                None => "with its `type` and other keys below it".to_owned(),
             }
         }
-        _ => "its keys below".to_owned(),
+        _ => "its keys below it".to_owned(),
     }
 }
 
-/// Where a key belongs that is in another table.
+/// The table to which a misplaced key belongs.
 fn belongs(key: &str, home: &str) -> String {
     match home {
-        "" => format!("`{key}` belongs at the top of the file"),
+        "" => format!("`{key}` belongs at the top level of the file"),
         _ => format!("`{key}` is a key of `[{home}]`"),
     }
 }
@@ -735,7 +736,7 @@ pub fn by_name<T: Choice>(name: &str) -> Option<T> {
     found.map(|(value, _, _)| *value)
 }
 
-/// A key that is being asked for.
+/// A requested key.
 pub struct Field<'s, 'a, T> {
     section: &'s mut Section<'a>,
     key: &'static str,
@@ -745,25 +746,25 @@ pub struct Field<'s, 'a, T> {
 }
 
 impl<T: Scalar> Field<'_, '_, T> {
-    /// The value, or `default` when it is not written.
+    /// The value, or `default` if it is not set.
     pub fn or(self, default: T) -> T {
         let shown = default.to_json();
         self.take(Some(shown), false).unwrap_or(default)
     }
 
-    /// The value, if it is written.
+    /// The value, if it is set.
     pub fn optional(self) -> Option<T> {
         self.take(None, false)
     }
 
-    /// The value, which must be written.
+    /// The value, which is required.
     pub fn required(self) -> T {
         self.take(None, true).unwrap_or_else(T::stand_in)
     }
 
     fn take(self, default: Option<Json>, required: bool) -> Option<T> {
         if let Mode::Read { table, .. } = &self.section.mode {
-            // Most values are right or not written, and a sweep reads very many: nothing is put into words for those.
+            // Most values are valid or not set, and a sweep reads very many: no text is formatted for those.
             match table.and_then(|table| table.get(self.key)) {
                 Some(entry) if self.kind.check("", &entry.node).is_empty() => {
                     return Some(T::from_value(&entry.node.value));
@@ -803,7 +804,7 @@ impl<T: Scalar> Field<'_, '_, T> {
                     findings.diagnostics.push(
                         Diagnostic::error("missing-key", message)
                             .at(*span)
-                            .label(format!("`{}` must be written here", self.key))
+                            .label(format!("`{}` must be set here", self.key))
                             .help(format!("add `{} = …`, {}", self.key, self.kind.expected())),
                     );
                     findings.poisoned.push(path);

@@ -1,4 +1,4 @@
-//! `[sweep]`: which keys are varied, and how.
+//! `[sweep]`: the keys that vary, and how.
 
 use super::distribution::Distribution;
 use super::document::{Entry, Node, Table, Value};
@@ -11,58 +11,58 @@ use crate::diagnostic::{Diagnostic, Span};
 pub struct SweepSpec {
     /// Every combination of these, in file order.
     pub grid: Vec<AxisSpec>,
-    /// These side by side.
+    /// These item by item.
     pub zip: Vec<AxisSpec>,
-    /// Trials as they are; keys with their values.
+    /// Explicit trials; keys with their values.
     pub list: Vec<Vec<(String, Entry)>>,
     /// Drawn values.
     pub random: Option<RandomSpec>,
-    /// Points for which one of these holds are no trials.
+    /// Points that satisfy one of these are excluded.
     pub exclude: Vec<Text>,
-    /// The most trials, and where that is written.
+    /// The maximum number of trials, and its place.
     pub limit: Option<(usize, Span)>,
 }
 
 /// A varied key, or several that are set together, with its values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AxisSpec {
-    /// The dotted key as written, or several with commas between them.
+    /// The dotted key as written, or several separated by commas.
     pub key: String,
-    /// Where the key is written.
+    /// The place of the key.
     pub key_span: Span,
-    /// What should be a list of values.
+    /// The list of values, not yet checked.
     pub values: Node,
-    /// When it is set; always when not written.
+    /// Its condition; none if not set.
     pub when: Option<Text>,
 }
 
 /// The `[sweep.random]` table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RandomSpec {
-    /// Points to draw.
+    /// Number of samples.
     pub num_trials: usize,
-    /// Decides what is drawn.
+    /// The seed.
     pub seed: u64,
     /// How points are spread.
     pub sampler: Sampler,
-    /// What is drawn.
+    /// The random axes.
     pub axes: Vec<RandomAxisSpec>,
-    /// Where the table is written.
+    /// The place of the table.
     pub span: Span,
 }
 
-/// A varied key, or several, with what its values are drawn from.
+/// A varied key, or several, with the distribution of its values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RandomAxisSpec {
-    /// As in [`AxisSpec`].
+    /// Like [`AxisSpec`].
     pub key: String,
-    /// Where the key is written.
+    /// The place of the key.
     pub key_span: Span,
-    /// Where the distribution is written.
+    /// The place of the distribution.
     pub span: Span,
     /// The distribution.
     pub distribution: Distribution,
-    /// When it is set; always when not written.
+    /// Its condition; none if not set.
     pub when: Option<Text>,
 }
 
@@ -71,7 +71,7 @@ pub struct RandomAxisSpec {
 pub struct Text {
     /// The text.
     pub source: String,
-    /// Where it is written.
+    /// Its place.
     pub span: Span,
 }
 
@@ -79,7 +79,7 @@ choices! {
     /// How random points are spread.
     pub enum Sampler {
         Sobol "sobol" "A Sobol sequence with Owen scrambling (Burley, 2020): points that cover the space evenly.",
-        Uniform "uniform" "Points that know nothing of each other.",
+        Uniform "uniform" "Independent points.",
     }
 }
 
@@ -100,16 +100,16 @@ impl SweepSpec {
     }
 
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
-        let grid = "Keys with their values; every combination is a trial. `{ values = […], when = \"…\" }` sets the key only in trials for which the condition holds.";
-        let zip = "Keys with lists of one length, which are walked together.";
-        let exclude = "Conditions over dotted keys, such as \"optimizer.type == 'sgd' and train.batch_size > 64\"; points for which one holds are no trials.";
+        let grid = "Keys with lists of values; every combination is a trial. `{ values = […], when = \"…\" }` sets the key only in trials that satisfy the condition.";
+        let zip = "Keys with lists of equal length, combined item by item.";
+        let exclude = "Conditions over dotted keys, such as \"optimizer.type == 'sgd' and train.batch_size > 64\"; combinations that satisfy one are excluded.";
         Self {
             grid: axes(s, "grid", grid),
             zip: axes(s, "zip", zip),
             list: list(s),
             random: s.optional_table(
                 "random",
-                "Trials with drawn values; the same draws for every combination of the other axes.",
+                "Trials with sampled values; the same samples are used for every combination of the other axes.",
                 RandomSpec::decode,
             ),
             exclude: {
@@ -132,7 +132,7 @@ impl SweepSpec {
                 }
             },
             limit: {
-                let doc = "The most trials; the first ones are kept.";
+                let doc = "The maximum number of trials; the first ones are kept.";
                 let limit: Option<usize> = s.field("limit", Kind::at_least(1), doc).optional();
                 limit.zip(s.written_at("limit"))
             },
@@ -143,7 +143,7 @@ impl SweepSpec {
 impl Text {
     /// The `when` key of an axis.
     pub(super) fn when(s: &mut Section<'_>) -> Option<Self> {
-        let doc = "A condition over dotted keys, such as \"optimizer.type == 'sgd'\": where it does not hold, the key stays as the file has it.";
+        let doc = "A condition over dotted keys, such as \"optimizer.type == 'sgd'\"; where it is false, the key keeps the value in the file.";
         let source: Option<String> = s.field("when", Kind::Text, doc).optional();
         let span = s.written_at("when")?;
         source.map(|source| Self { source, span })
@@ -185,7 +185,7 @@ fn long_axis(s: &mut Section<'_>) -> (Option<Entry>, Option<Text>) {
     let place = s.reading().map(|(span, _)| span);
     if let (None, Some(place)) = (&values, place) {
         let missing = Diagnostic::error("missing-key", "missing key `values` of an axis").at(place);
-        let help = "add `values = […]`, the values that the axis takes";
+        let help = "add `values = […]`, the values of the axis";
         s.refuse("values", missing.help(help));
     }
     (values, when)
@@ -201,16 +201,16 @@ pub fn describe_distribution() -> Vec<KeyDoc> {
     super::section::describe(Distribution::decode)
 }
 
-/// `[[sweep.list]]`: a table sets the keys that it names; an inline table is the value of its key.
+/// `[[sweep.list]]`: each table sets the keys that it lists; an inline table is the value of its key.
 fn list(s: &mut Section<'_>) -> Vec<Vec<(String, Entry)>> {
-    let doc = "Trials as they are: tables of dotted keys with a value each.";
+    let doc = "Explicit trials: tables of dotted keys with one value each.";
     let Some(entry) = s.raw("list", doc, Shape::Trials) else {
         return Vec::new();
     };
     let Some((_, findings)) = s.reading() else {
         return Vec::new();
     };
-    let help = "write `[[sweep.list]]` on a line of its own for each trial, and below it keys such as `optimizer.type = \"sgd\"`";
+    let help = "add `[[sweep.list]]` on a separate line for each trial, with keys such as `optimizer.type = \"sgd\"` below";
     let mut refuse = |message: String, at| {
         let wrong = Diagnostic::error("wrong-type", message).at(at);
         findings.diagnostics.push(wrong.help(help));
@@ -260,15 +260,15 @@ fn collect(table: &Table, prefix: &str, keys: &mut Vec<(String, Entry)>) {
 
 impl RandomSpec {
     fn decode(s: &mut Section<'_>) -> Self {
-        // As many points and seeds as the Sobol sequence has.
+        // The number of points and seeds of the Sobol sequence.
         let num_trials = s
-            .field("num_trials", Kind::Int(1, 1 << 16), "How many are drawn.")
+            .field("num_trials", Kind::Int(1, 1 << 16), "Number of samples.")
             .required();
-        let doc = "Decides what is drawn.";
+        let doc = "Seed of the sampler.";
         let seed = s.field("seed", Kind::Int(0, u32::MAX.into()), doc).or(0);
-        let doc = "How they are spread.";
+        let doc = "How the samples are spread.";
         let sampler = s.choice("sampler", doc, Sampler::Sobol);
-        let doc = "Keys with what their values are drawn from. The order counts: a new axis at the end leaves the draws of the others as they are.";
+        let doc = "Keys with the distributions of their values. The order matters: adding an axis at the end keeps the samples of the others.";
         let example =
             "\"optimizer.learning_rate\" = { type = \"log_uniform\", min = 1e-4, max = 1e-1 }";
         let entries = s.axes(
@@ -287,14 +287,14 @@ impl RandomSpec {
             return Self::stand_in();
         };
         if entries.is_empty() && !findings.is_poisoned("sweep.random.axes") {
-            let message = "`[sweep.random]` has no axes to draw";
+            let message = "`[sweep.random]` has no axes to sample";
             findings
                 .diagnostics
                 .push(
                     Diagnostic::error("missing-table", message)
                         .at(span)
                         .help(format!(
-                            "write `[sweep.random.axes]`, and below it `{example}`"
+                            "add `[sweep.random.axes]`, with lines such as `{example}` below it"
                         )),
                 );
             findings.poisoned.push("sweep.random".into());
@@ -308,10 +308,10 @@ impl RandomSpec {
                 other => {
                     let help = match other {
                         Value::Array(_) => format!(
-                            "write {{ type = \"choice\", values = {} }}, or move the axis to `[sweep.grid]`",
+                            "use {{ type = \"choice\", values = {} }}, or move the axis to `[sweep.grid]`",
                             other.to_toml()
                         ),
-                        _ => format!("write `{example}`"),
+                        _ => format!("use `{example}`"),
                     };
                     let message = format!(
                         "the random axis `{key}` must be a distribution, found {}",

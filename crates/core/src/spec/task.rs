@@ -1,4 +1,4 @@
-//! `[task]`: what is to be learned from the data, and how well it is done in numbers.
+//! `[task]`: the prediction task and its metrics.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,26 +6,26 @@ use super::kind::Kind;
 use super::metric::Metric;
 use super::section::{Section, by_name, choices};
 
-/// The `[task]` table as written; what is not written follows from the data.
+/// The `[task]` table as written; the rest is inferred from the data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskTable {
     /// `type`
     pub kind: Option<TaskKind>,
-    /// Besides the loss.
+    /// In addition to the loss.
     pub metrics: Option<Vec<Metric>>,
-    /// How the metrics are computed.
+    /// Settings of the metrics.
     pub settings: MetricSettings,
 }
 
-/// A task with nothing left to decide.
+/// A task, fully resolved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskSpec {
-    /// What is learned.
+    /// The task.
     #[serde(rename = "type")]
     pub kind: TaskKind,
-    /// What is measured besides the loss.
+    /// The metrics in addition to the loss.
     pub metrics: Vec<Metric>,
-    /// How the metrics are computed.
+    /// Settings of the metrics.
     #[serde(flatten)]
     pub settings: MetricSettings,
 }
@@ -42,31 +42,31 @@ pub struct MetricSettings {
 }
 
 choices! {
-    /// What is learned.
+    /// The tasks.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum TaskKind {
-        Classification "classification" "A class for each item: a row, an image, or a sequence.",
-        MultiLabel "multi_label" "For each of several labels whether the item has it.",
-        Regression "regression" "Numbers for each item.",
+        Classification "classification" "One class per item: a row, an image or a sequence.",
+        MultiLabel "multi_label" "Whether each of several labels applies to the item.",
+        Regression "regression" "One or more numbers per item.",
         NextToken "next_token" "The next token at each position of a sequence.",
-        Autoencoding "autoencoding" "The item itself, through the network; what the data is labelled with is not used.",
-        Segmentation "segmentation" "A class for each pixel.",
+        Autoencoding "autoencoding" "Reconstructs the item itself; the labels of the data are not used.",
+        Segmentation "segmentation" "One class per pixel.",
     }
 }
 
 choices! {
-    /// How numbers of classes become one number.
+    /// How metrics are averaged over classes.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Average {
-        Macro "macro" "The mean over the classes that occur, in the data or in the predictions.",
-        Micro "micro" "All decisions counted together.",
+        Macro "macro" "The mean over the classes that occur in the data or in the predictions.",
+        Micro "micro" "All decisions pooled.",
     }
 }
 
 impl TaskKind {
-    /// What is measured when the file does not say.
+    /// The default metrics.
     pub fn default_metrics(self) -> &'static [Metric] {
         match self {
             TaskKind::Classification => &[Metric::Accuracy],
@@ -80,7 +80,7 @@ impl TaskKind {
 }
 
 impl TaskKind {
-    /// What epochs and trials are ranked by on the valid split when the file does not say.
+    /// The default objective on the valid split.
     pub fn default_objective(self, metrics: &[Metric]) -> Metric {
         match self {
             TaskKind::Classification if metrics.contains(&Metric::Accuracy) => Metric::Accuracy,
@@ -95,7 +95,7 @@ impl TaskTable {
             .field::<String>(
                 "type",
                 Kind::of_choice::<TaskKind>(),
-                "What is learned; when it is not written, what the data is labelled for.",
+                "The prediction task; when not set, inferred from the labels of the data.",
             )
             .optional();
         let metrics = s
@@ -106,7 +106,7 @@ impl TaskTable {
                     min_items: 0,
                     unique: true,
                 },
-                "What is measured over the whole of each split besides the loss; the usual ones when it is not written.",
+                "Metrics over the whole of each split, in addition to the loss; the usual ones of the task when not set.",
             )
             .optional();
         let settings = MetricSettings {
@@ -114,14 +114,14 @@ impl TaskTable {
                 .field(
                     "top_k",
                     Kind::Int(1, 1_000_000),
-                    "For `top_k_accuracy`: among how many highest outputs the class must be.",
+                    "For `top_k_accuracy`: how many of the highest outputs may contain the class.",
                 )
                 .or(3),
             beta: s
                 .field(
                     "beta",
                     Kind::between(0.01, 100.0),
-                    "For `f_beta`: how many times more recall weighs than precision.",
+                    "For `f_beta`: weight of recall relative to precision.",
                 )
                 .or(1.0),
             average: s.choice(

@@ -1,22 +1,22 @@
-//! Text with `${…}` in it, taken apart.
+//! Text that contains `${…}`, parsed into pieces.
 
 /// A piece of a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Part<'a> {
-    /// As it stands.
+    /// Literal text.
     Text(&'a str),
-    /// `$${`, which stands for `${`.
+    /// `$${`, an escaped `${`.
     Escape,
-    /// What stands between `${` and `}`.
+    /// The text between `${` and `}`.
     Expression(&'a str),
 }
 
-/// Whether there is anything to take apart.
+/// Whether there is anything to parse.
 pub fn is_template(text: &str) -> bool {
     text.contains("${")
 }
 
-/// The pieces of a text; `None` when a `${` is not closed.
+/// The pieces of a text; `None` if a `${` is not closed.
 pub fn parts(text: &str) -> Option<Vec<Part<'_>>> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -44,7 +44,7 @@ pub fn parts(text: &str) -> Option<Vec<Part<'_>>> {
     Some(parts)
 }
 
-/// The text that stands for `text` itself once it is taken apart.
+/// The escaped form of a text, which parses to `text` itself.
 pub fn escaped(text: &str) -> String {
     text.replace("${", "$${")
 }

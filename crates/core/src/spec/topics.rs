@@ -1,5 +1,5 @@
-//! What each table and key of the experiment file means, by path: the texts of `runner explain` and of the manual's
-//! reference chapters. They come from what the decode functions declare, as the JSON Schema does.
+//! The meaning of each table and key of the experiment file, by path: the texts of `runner explain` and of the manual's
+//! reference chapters. They come from the declarations in the decode functions, as the JSON Schema does.
 
 use serde_json::Value as Json;
 
@@ -9,21 +9,21 @@ use super::model::expand::decode_layer;
 use super::section::{self, Choice, KeyDoc, Shape, Variant};
 use crate::diagnostic::nearest;
 
-/// More names than this are counted in a phrase, and listed below it.
+/// With more names than this, a phrase contains their number, and they are listed below it.
 const MANY: usize = 6;
 
 /// A table, a type of a table, a key, or a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topic {
-    /// Where it is in the file, such as `optimizer.adam` or `train.batch_size`.
+    /// Its path in the file, such as `optimizer.adam` or `train.batch_size`.
     pub path: String,
-    /// What it means.
+    /// Its meaning.
     pub doc: String,
-    /// What a key accepts and what it is when it is not set, as a phrase; empty for a table.
+    /// What a key accepts and its default, as a phrase; empty for a table.
     pub expects: String,
-    /// Lines of TOML that are accepted; empty for a table.
+    /// Valid lines of TOML; empty for a table.
     pub example: String,
-    /// What is in it: the keys of a table, the types of a table with types, the names that a key accepts.
+    /// Its content: the keys of a table, the types of a table with types, the names that a key accepts.
     pub parts: Vec<Part>,
 }
 
@@ -32,20 +32,20 @@ pub struct Topic {
 pub struct Part {
     /// A key, a type or a name.
     pub name: String,
-    /// What a key accepts and what it is when it is not set, as a phrase; empty for a name.
+    /// What a key accepts and its default, as a phrase; empty for a name.
     pub expects: String,
-    /// What it means.
+    /// Its meaning.
     pub doc: String,
 }
 
-/// What a search for a topic found.
+/// The result of a search for a topic.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
     /// One topic.
     One(Box<Topic>),
-    /// Several paths end with what was asked for.
+    /// Several paths end with the search term.
     Several(Vec<String>),
-    /// None, and the nearest path if there is one.
+    /// None, with the nearest path if there is one.
     None(Option<String>),
 }
 
@@ -133,7 +133,7 @@ fn add_keys(topics: &mut Vec<Topic>, path: &str, keys: &[KeyDoc]) {
     }
 }
 
-/// A table, each of its types if it has types, and its keys.
+/// A table, its types if it has any, and its keys.
 fn add_table(topics: &mut Vec<Topic>, path: &str, doc: &str, keys: &[KeyDoc]) {
     let variants: &[Variant] = keys
         .iter()
@@ -158,7 +158,7 @@ fn add_table(topics: &mut Vec<Topic>, path: &str, doc: &str, keys: &[KeyDoc]) {
         expects: String::new(),
         doc: variant.doc.to_owned(),
     });
-    // Layers are in `model`, which says itself what they are.
+    // Layers are in `model`, which describes them.
     if !doc.is_empty() {
         let parts = types.chain(plain().map(part)).collect();
         topics.push(table(path.to_owned(), doc, parts));
@@ -207,7 +207,7 @@ fn expects(key: &KeyDoc) -> String {
     }
 }
 
-/// The names that a key accepts, with what they mean.
+/// The names that a key accepts, with their meanings.
 fn names(shape: &Shape) -> Vec<Part> {
     let Shape::Scalar(Kind::OneOf(names) | Kind::Indexed(names)) = shape else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! `[train]`: how long is trained, in what batches, and what is done besides.
+//! `[train]`: epochs, batches, and related settings.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,16 +11,16 @@ use super::section::{Section, choices};
 pub struct TrainSpec {
     /// Passes over the train split.
     pub epochs: usize,
-    /// Items of a step.
+    /// Items per optimizer update.
     pub batch_size: usize,
-    /// Items that are computed at a time; `batch_size` when not written.
+    /// Items computed at a time; `batch_size` if not set.
     pub micro_batch_size: usize,
-    /// Whether the backward pass computes cheap outputs anew instead of keeping them.
+    /// Whether the backward pass recomputes cheap outputs instead of keeping them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gradient_checkpointing: bool,
-    /// Which norms of gradients are metrics.
+    /// The gradient norms to record as metrics.
     pub log_gradient_norms: GradientNorms,
-    /// Updates after which what was measured on the device is read; no number depends on it.
+    /// Updates between reads of metrics from the device; it does not affect results.
     #[serde(default = "log_every")]
     pub log_every: usize,
     /// When training ends before its last epoch.
@@ -34,35 +34,35 @@ pub struct TrainSpec {
 /// The `[train.early_stopping]` table.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EarlyStoppingSpec {
-    /// The metric to watch; the objective when not written.
+    /// The metric to watch; the objective if not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<Objective>,
-    /// Epochs without a better value after which training ends.
+    /// Epochs without improvement after which training ends.
     pub patience: usize,
-    /// How much better a better value must be.
+    /// Minimum improvement.
     pub min_delta: f64,
 }
 
 /// The `[train.ema]` table.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EmaSpec {
-    /// What is kept of the average at each step.
+    /// Fraction of the average kept at each step.
     pub decay: f64,
 }
 
 choices! {
-    /// Which norms of gradients are metrics.
+    /// The gradient norms to record as metrics.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum GradientNorms {
         None "none" "None.",
         Global "global" "The norm over all gradients.",
-        Parameters "parameters" "That, and the norm of each parameter's gradient.",
+        Parameters "parameters" "The norm over all gradients and the norm of each parameter's gradient.",
     }
 }
 
-/// A read costs a GPU about as much as a small step does: so it is a twentieth of the time at most, and a training that
-/// went wrong goes on for 20 steps at most.
+/// A read costs a GPU about as much as a small step: it takes at most a twentieth of the time, and a diverged training
+/// continues for at most 20 steps.
 fn log_every() -> usize {
     20
 }
@@ -77,7 +77,7 @@ impl TrainSpec {
         );
         let epochs = epochs.required();
         let batch_size = s
-            .field("batch_size", sizes.clone(), "Items of a step.")
+            .field("batch_size", sizes.clone(), "Items per optimizer update.")
             .or(64);
         Self {
             epochs,
@@ -86,7 +86,7 @@ impl TrainSpec {
                 .field(
                     "micro_batch_size",
                     sizes,
-                    "Items that are computed at a time, to save memory: the gradients of a step's pieces are averaged. The whole batch when not written.",
+                    "Items computed at a time, to save memory; gradients are accumulated over the batch. The whole batch when not set.",
                 )
                 .optional()
                 .unwrap_or(batch_size),
@@ -94,29 +94,29 @@ impl TrainSpec {
                 .field(
                     "gradient_checkpointing",
                     Kind::Bool,
-                    "Whether the backward pass computes cheap outputs (activations, sums, products, views) anew instead of keeping them: less memory, a little more time, the same numbers.",
+                    "Whether the backward pass recomputes cheap outputs (activations, sums, products, views) instead of keeping them: less memory, slightly more time, identical numbers.",
                 )
                 .or(false),
             log_gradient_norms: s.choice(
                 "log_gradient_norms",
-                "Which norms of gradients, before clipping, are metrics of each epoch (means over its steps).",
+                "Which gradient norms, before clipping, are recorded as metrics of each epoch (means over its steps).",
                 GradientNorms::None,
             ),
             log_every: s
                 .field(
                     "log_every",
                     Kind::Int(1, 1 << 16),
-                    "Updates after which what was measured on the device is read. No number depends on it: a higher one lets a GPU wait less often, a lower one finds a loss that is no number sooner.",
+                    "Read metrics back from the device every this many updates. It does not affect the results: a higher value lets a GPU wait less often, a lower one detects a NaN loss sooner.",
                 )
                 .or(log_every()),
             early_stopping: s.optional_table(
                 "early_stopping",
-                "Ends the training when a metric has not become better for a while.",
+                "Ends the training when a metric has stopped improving.",
                 EarlyStoppingSpec::decode,
             ),
             ema: s.optional_table(
                 "ema",
-                "An exponential moving average of the weights, evaluated beside them as `valid_ema` and `test_ema`.",
+                "An exponential moving average of the weights, evaluated in addition to them as `valid_ema` and `test_ema`.",
                 EmaSpec::decode,
             ),
         }
@@ -130,28 +130,27 @@ impl EarlyStoppingSpec {
                 .field(
                     "metric",
                     Kind::Objective,
-                    "The metric to watch; the objective when not written.",
+                    "The metric to watch; the objective when not set.",
                 )
                 .optional(),
             patience: s
                 .field(
                     "patience",
                     Kind::at_least(1),
-                    "Epochs without a better value after which training ends.",
+                    "Epochs without improvement after which training ends.",
                 )
                 .required(),
             min_delta: s
                 .field(
                     "min_delta",
                     Kind::non_negative(),
-                    "How much better than the best so far a value must be to count.",
+                    "Minimum improvement over the best value so far.",
                 )
                 .or(0.0),
         }
     }
 
-    /// Whether training ends after these values of the metric, one for each epoch. `nan` is never
-    /// better.
+    /// Whether training ends after these values of the metric, one per epoch. `nan` is never better.
     pub fn is_over(&self, metric: Objective, values: impl Iterator<Item = f64>) -> bool {
         let higher_is_better = metric.is_better(1.0, 0.0);
         let mut best = f64::NAN;
@@ -182,7 +181,11 @@ impl EmaSpec {
         };
         Self {
             decay: s
-                .field("decay", kind, "What is kept of the average at each step.")
+                .field(
+                    "decay",
+                    kind,
+                    "Fraction of the average that is kept at each step, such as 0.999.",
+                )
                 .or(0.999),
         }
     }

@@ -1,4 +1,4 @@
-//! The kernels as operations of Burn's backend `flex`, with their way back in its autodiff.
+//! The kernels as operations of Burn's backend `flex`, with their backward pass in its autodiff.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub trait ConvolutionOps: Backend {
         geometry: Geometry,
     ) -> FloatTensor<Self>;
 
-    /// A convolution with a bias for each channel of the output.
+    /// A convolution with a bias for each output channel.
     fn biased_convolution(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
@@ -35,11 +35,11 @@ pub trait ConvolutionOps: Backend {
         geometry: Geometry,
     ) -> FloatTensor<Self>;
 
-    /// The largest number of each window.
+    /// The maximum of each window.
     fn largest_of_windows(x: FloatTensor<Self>, geometry: Geometry) -> FloatTensor<Self>;
 }
 
-/// Whether a tensor is computed by these operations.
+/// Whether these operations support a tensor.
 fn is_ours<const D: usize>(tensor: &Tensor<D>) -> bool {
     let device: Device = tensor.device();
     let is_flex = match device.as_dispatch() {
@@ -49,7 +49,7 @@ fn is_ours<const D: usize>(tensor: &Tensor<D>) -> bool {
     is_flex && tensor.dtype() == DType::F32
 }
 
-/// A convolution, if it can be computed here.
+/// A convolution, if it is supported here.
 pub fn convolution<const D: usize, const N: usize>(
     x: &Tensor<D>,
     weight: &Tensor<D>,
@@ -84,7 +84,7 @@ pub fn convolution<const D: usize, const N: usize>(
     }))
 }
 
-/// The largest number of each window, if it can be computed here.
+/// The maximum of each window, if it is supported here.
 pub fn max_pool<const D: usize, const N: usize>(
     x: &Tensor<D>,
     options: &MaxPoolOptions<N>,
@@ -117,7 +117,7 @@ fn plane<T: Copy>(sizes: &[T], one: T) -> [T; 2] {
     }
 }
 
-/// A tensor of items and channels like `like`, which has as many axes.
+/// A tensor of items and channels with as many axes as `like`.
 fn planes(values: Vec<f32>, geometry: &Geometry, rank: usize) -> FlexTensor {
     let [height, width] = geometry.output();
     let sizes = [geometry.items, geometry.outputs, height, width];
@@ -136,7 +136,7 @@ fn tensor(values: Vec<f32>, shape: Shape) -> FlexTensor {
     )
 }
 
-/// The numbers of a tensor that is contiguous.
+/// The numbers of a contiguous tensor.
 fn numbers(tensor: &FlexTensor) -> &[f32] {
     tensor.as_slice().expect("a contiguous tensor of f32")
 }
@@ -171,12 +171,12 @@ impl ConvolutionOps for Flex {
     }
 }
 
-/// The way back through a convolution, whose parents are the input, the weights and with `N = 3` the bias.
+/// The backward pass of a convolution, whose parents are the input, the weights and with `N = 3` the bias.
 #[derive(Debug)]
 struct Convolution<const N: usize>;
 
 impl<const N: usize> Backward<Flex, N> for Convolution<N> {
-    /// Where the input and the weights are kept; one that only the gradient of a constant would need is not.
+    /// Saved input and weights; one that only the gradient of a constant would need is not saved.
     type State = (Option<NodeId>, Option<NodeId>, [Shape; 2], Geometry);
 
     fn backward(
@@ -210,7 +210,7 @@ impl<const N: usize> Backward<Flex, N> for Convolution<N> {
     }
 }
 
-/// The way back through pooling: which tap of each window was chosen.
+/// The backward pass of pooling: the chosen tap of each window.
 #[derive(Debug)]
 struct Largest;
 

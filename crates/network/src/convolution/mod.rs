@@ -1,7 +1,8 @@
-//! Convolutions of one and two dimensions and max pooling, by kernels of ours where there are any and else by Burn's.
+//! One- and two-dimensional convolutions and max pooling, by runner's kernels if available and otherwise by Burn's.
 //!
-//! `extension` makes operations of Burn's backend `flex` of the functions in [`runner_kernels`], which know no tensors. The
-//! modules here have the parameters of Burn's, so that a checkpoint does not know which kernels wrote it.
+//! `extension` turns the functions in [`runner_kernels`], which know no tensors, into operations of Burn's backend
+//! `flex`. The modules here have the parameters of Burn's, so that a checkpoint does not depend on the kernels that
+//! wrote it.
 
 #[cfg(feature = "flex")]
 mod extension;
@@ -25,7 +26,7 @@ macro_rules! modules {
             pub weight: Param<Tensor<$rank>>,
             /// \[outputs\].
             pub bias: Option<Param<Tensor<1>>>,
-            /// Groups of channels that do not see each other.
+            /// Number of channel groups.
             pub groups: usize,
             #[module(skip)]
             options: ConvOptions<$dims>,
@@ -34,7 +35,7 @@ macro_rules! modules {
         }
 
         impl $name {
-            /// One as Burn's configuration says, its padding excepted, with weights still to be drawn.
+            /// One with Burn's configuration, except for its padding, and uninitialized weights.
             pub fn new(
                 config: &$config,
                 options: ConvOptions<$dims>,
@@ -66,7 +67,7 @@ macro_rules! modules {
             }
         }
 
-        /// The largest number of each window.
+        /// The maximum of each window.
         pub fn $pooled(
             x: Tensor<$rank>,
             options: MaxPoolOptions<$dims>,

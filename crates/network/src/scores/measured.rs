@@ -1,33 +1,33 @@
-//! What a batch contributes to the metrics: computed on the device, and read from there for many steps at once.
+//! The contribution of a batch to the metrics: computed on the device, and read back for many steps at once.
 
 use burn::tensor::{Int, Tensor, TensorData, TensorReadError, Transaction};
 
 use crate::targets::Targets;
 
-/// What a batch contributes, on the device and not waited for.
+/// The contribution of a batch, still on the device.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
     parts: Vec<(Part, Numbers)>,
-    /// What needs no device: its name and how much is added under it.
+    /// Values that need no device: names with the amounts to add.
     known: Vec<(&'static str, f64)>,
-    /// The outputs and targets themselves, for metrics that look at the order of all scores of a split.
+    /// The outputs and targets themselves, for metrics that depend on the order of all scores of a split.
     pub ranked: Option<(Tensor<2>, Targets)>,
     /// Whether more pieces of the same step follow.
     pub goes_on: bool,
 }
 
-/// What numbers are, and so what is added up of them.
+/// The kinds of numbers, and how they are accumulated.
 #[derive(Clone, Debug)]
 enum Part {
     /// The loss of each item.
     Losses,
-    /// Added up under a name.
+    /// Accumulated under a name.
     Sum(&'static str),
-    /// Counts of each class or label, added up under a name and its number.
+    /// Counts of each class or label, accumulated under a name and its number.
     Counts(&'static str),
-    /// The squared error of each item, with the square of what makes values pixels from 0 to 1.
+    /// The squared error of each item, with the square of the factor that scales values to pixels from 0 to 1.
     Squared { unit: f64 },
-    /// Predictions and targets of so many values an item, all predictions first.
+    /// Predictions and targets with this many values per item, all predictions first.
     Pairs { num_values: usize },
     /// The norm of gradients under the name of its metric.
     Norm(String),
@@ -40,7 +40,7 @@ enum Numbers {
 }
 
 impl Measured {
-    /// Begins with the loss of each item.
+    /// Starts with the loss of each item.
     pub fn of_losses(losses: Tensor<1>) -> Self {
         Self {
             parts: vec![(Part::Losses, Numbers::Floats(losses))],
@@ -52,7 +52,7 @@ impl Measured {
         self.known.push((name, value));
     }
 
-    /// Numbers that are added up one after the other, in double precision.
+    /// Numbers that are accumulated one after the other, in double precision.
     pub(super) fn sum(&mut self, name: &'static str, each: Tensor<1>) {
         self.parts.push((Part::Sum(name), Numbers::Floats(each)));
     }
@@ -85,7 +85,7 @@ impl Measured {
         self.parts.push((Part::Norm(name), Numbers::Floats(norm)));
     }
 
-    /// Lets the device begin with what it has not begun with.
+    /// Makes the device start its pending work.
     pub fn flush(&self) -> Result<(), burn::tensor::ExecutionError> {
         match self.parts.first() {
             Some((_, Numbers::Floats(numbers))) => numbers.device().flush(),
@@ -95,7 +95,7 @@ impl Measured {
     }
 }
 
-/// What was read of a batch.
+/// The values of a batch that were read back.
 #[derive(Debug, Default)]
 pub struct Read {
     /// The loss of each item.
@@ -110,7 +110,7 @@ pub struct Read {
     known: Vec<(&'static str, f64)>,
 }
 
-/// Reads everything at once, which waits for the device once.
+/// Reads everything at once, waiting for the device once.
 pub fn read(all: Vec<Measured>) -> Result<Vec<Read>, TensorReadError> {
     let mut transaction = Transaction::default();
     let mut asked = Vec::new();
@@ -149,7 +149,7 @@ pub fn read(all: Vec<Measured>) -> Result<Vec<Read>, TensorReadError> {
 }
 
 impl Read {
-    /// Adds up what metrics are made of. `add` takes a name and what is added under it.
+    /// Accumulates the inputs of metrics. `add` receives a name and an amount.
     pub fn add(&self, add: &mut dyn FnMut(&str, f64)) {
         for (name, value) in &self.known {
             add(name, *value);
@@ -165,8 +165,8 @@ impl Read {
                     }
                 }
                 Part::Squared { unit } => {
-                    // An exact image would have no finite ratio: 100 dB stands for it. `min` alone would take it for
-                    // an error that is no number, too.
+                    // An exact image would have no finite ratio: it counts as 100 dB. `min` alone would also give that
+                    // for a NaN error.
                     let ratio = |error: f64| match (1.0 / (error * unit)).log10() {
                         ratio if ratio.is_nan() => f64::NAN,
                         ratio => 10.0 * ratio.min(10.0),

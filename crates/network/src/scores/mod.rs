@@ -1,9 +1,9 @@
-//! The metrics of a task, out of sums that can be added up in any order.
+//! The metrics of a task, from sums that can be accumulated in any order.
 //!
-//! Burn's metrics average the values of batches, which is wrong for all that is no mean over items: so
-//! what is summed up here are counts and errors, and values are computed from the sums of a whole split. What a batch
-//! contributes is reduced on the device: counts to a number, errors to a number an item, which are added up in double
-//! precision when they are read.
+//! Burn's metrics average the values of batches, which is wrong for everything that is not a mean over items: so counts
+//! and errors are accumulated here, and values are computed from the sums of a whole split. The contribution of a batch
+//! is reduced on the device: counts to one number, errors to one number per item, which are accumulated in double
+//! precision when they are read back.
 
 mod measured;
 mod ranked;
@@ -28,23 +28,22 @@ use runner_core::spec::task::{Average, MetricSettings, TaskKind};
 /// Computes the metrics of a run.
 #[derive(Clone, Debug)]
 pub struct Scores {
-    /// What is measured.
+    /// The metrics.
     pub metrics: Vec<Metric>,
     /// How.
     pub settings: MetricSettings,
-    /// The loss, which says what outputs mean.
+    /// The loss, which determines the meaning of outputs.
     pub loss: LossFunction,
-    /// \[channels, height, width\], where items are images that the network gives back.
+    /// \[channels, height, width\], if items are images that the network reconstructs.
     pub image: Option<[usize; 3]>,
-    /// What values are multiplied by, and what is added then, for pixels from 0 to 1.
+    /// Factor and offset that scale values to pixels from 0 to 1.
     pub to_pixels: (f32, f32),
-    /// Number of classes or labels, where there are such.
+    /// Number of classes or labels, if any.
     pub num_classes: usize,
 }
 
 impl Scores {
-    /// The scores of a plan. `to_pixels` is what values are multiplied by and what is added then, for
-    /// pixels from 0 to 1.
+    /// The scores of a plan. `to_pixels` is the factor and offset that scale values to pixels from 0 to 1.
     pub fn new(plan: &RunPlan, to_pixels: (f32, f32)) -> Self {
         let image = match (plan.task.kind, plan.data.input.shape.as_slice()) {
             (TaskKind::Autoencoding, &[channels, height, width]) => Some([channels, height, width]),
@@ -79,7 +78,7 @@ impl Scores {
         self.metrics.iter().any(|metric| any.contains(metric))
     }
 
-    /// What a batch contributes. With `ranked`, its scores themselves too, if a metric needs them.
+    /// The contribution of a batch. With `ranked`, also its scores, if a metric needs them.
     pub fn measure(&self, output: Output, ranked: bool) -> Measured {
         let Output {
             losses,
@@ -116,7 +115,7 @@ impl Scores {
         to.count("counted", counts.clone().int().sum());
         if self.wants(&[Accuracy, Precision, Recall, FBeta, Dice, MeanIou]) {
             let chosen = outputs.clone().argmax(1);
-            // What does not count is no class, so it is never right.
+            // An ignored position has no class, so it is never correct.
             let right = chosen.clone().equal(wanted.clone());
             to.count("right", right.int().sum());
             if self.wants(&[Precision, Recall, FBeta, Dice, MeanIou]) {
@@ -197,7 +196,7 @@ impl Scores {
         }
     }
 
-    /// The values that outputs stand for.
+    /// The predictions behind the outputs.
     pub fn predicted(&self, outputs: Tensor<2>, num_values: usize) -> Tensor<2> {
         match self.loss {
             LossFunction::GaussianNll => outputs.narrow(1, 0, num_values),
@@ -211,8 +210,8 @@ impl Scores {
         }
     }
 
-    /// The metrics, by name, of everything that was added up. `sum` gives what was added under a name.
-    /// Those that need all scores of a split are not among them.
+    /// The metrics, by name, of everything accumulated. `sum` returns the amount for a name. Metrics that need all
+    /// scores of a split are not included.
     pub fn values(&self, sum: &dyn Fn(&str) -> Option<f64>) -> Vec<(&'static str, f64)> {
         let total = |name: &str| sum(name).unwrap_or(0.0);
         let share = |name: &str, of: &str| total(name) / total(of).max(1.0);
@@ -247,7 +246,7 @@ impl Scores {
             }
             Metric::R2 => {
                 let num = total("items").max(1.0);
-                // A target that does not vary has nothing to explain.
+                // A constant target has nothing to explain.
                 let each = columns(sum).map(|(sum, squares, errors)| {
                     let varied = squares - sum * sum / num;
                     if varied > 0.0 {
@@ -315,7 +314,7 @@ fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// The mean over the classes that occur, in the data or in the predictions.
+/// The mean over the classes that occur in the data or in the predictions.
 fn macro_mean(sum: &dyn Fn(&str) -> Option<f64>, num: usize, value: impl Fn(&Count) -> f64) -> f64 {
     let occurring = counts(sum, num).filter(|count| count.chosen + count.wanted > 0.0);
     let values: Vec<f64> = occurring.map(|count| value(&count)).collect();
@@ -348,7 +347,7 @@ fn columns(sum: &dyn Fn(&str) -> Option<f64>) -> impl Iterator<Item = (f64, f64,
     })
 }
 
-/// The whole numbers of a tensor in order.
+/// The integers of a tensor in order.
 pub fn whole_numbers(tensor: Tensor<1, Int>) -> Result<Vec<i64>, TensorReadError> {
     Ok(tensor.try_into_data()?.iter::<i64>().collect())
 }

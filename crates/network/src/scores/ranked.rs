@@ -1,4 +1,4 @@
-//! Metrics that look at the order of all scores of a split.
+//! Metrics that depend on the order of all scores of a split.
 
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Int, Tensor, TensorReadError};
@@ -7,18 +7,18 @@ use super::{numbers, whole_numbers};
 use crate::targets::Targets;
 use runner_core::spec::metric::Metric;
 
-/// The scores of a whole split, for the metrics that look at their order.
+/// The scores of a whole split, for metrics that depend on their order.
 #[derive(Clone, Debug, Default)]
 pub struct Ranked {
     num_classes: usize,
     /// \[items, classes\]
     scores: Vec<f64>,
-    /// Whether the item is of the class.
+    /// Whether the item has the class.
     truths: Vec<bool>,
 }
 
 impl Ranked {
-    /// Keeps the scores of a batch, as `Scores::add` takes it.
+    /// Keeps the scores of a batch, in the form that `Scores::add` takes.
     pub fn add(&mut self, outputs: Tensor<2>, targets: &Targets) -> Result<(), TensorReadError> {
         let [_, num_classes] = outputs.dims();
         self.num_classes = num_classes;
@@ -41,7 +41,7 @@ impl Ranked {
         Ok(())
     }
 
-    /// The value of a metric: each class against the rest, mean over the classes of which there are both.
+    /// The value of a metric: each class against the rest, averaged over the classes with both.
     pub fn value(&self, metric: Metric) -> f64 {
         let values = (0..self.num_classes).filter_map(|class| {
             let of_class = (class..self.scores.len()).step_by(self.num_classes);
@@ -59,7 +59,7 @@ impl Ranked {
     }
 }
 
-/// Groups of equal scores, highest first: how many are of the class, and how many not.
+/// Groups of equal scores, highest first: how many have the class, and how many do not.
 fn groups(pairs: &[(f64, bool)]) -> impl Iterator<Item = (f64, f64)> {
     pairs.chunk_by(|a, b| a.0 == b.0).map(|group| {
         let positive = group.iter().filter(|(_, truth)| *truth).count();
@@ -67,8 +67,8 @@ fn groups(pairs: &[(f64, bool)]) -> impl Iterator<Item = (f64, f64)> {
     })
 }
 
-/// The share of pairs of an item of the class and another in which the first scores higher, ties for half
-/// (Mann and Whitney, 1947).
+/// The fraction of pairs of an item of the class and another in which the first scores higher, counting ties half (Mann
+/// and Whitney, 1947).
 fn auroc(pairs: &[(f64, bool)]) -> Option<f64> {
     let (mut positives, mut negatives, mut won) = (0.0, 0.0, 0.0);
     for (positive, negative) in groups(pairs) {
@@ -79,7 +79,7 @@ fn auroc(pairs: &[(f64, bool)]) -> Option<f64> {
     (positives > 0.0 && negatives > 0.0).then(|| won / (positives * negatives))
 }
 
-/// The sum of precisions, each times the recall that its threshold adds.
+/// The sum of precisions, each weighted by the recall that its threshold adds.
 fn average_precision(pairs: &[(f64, bool)]) -> Option<f64> {
     let total = pairs.iter().filter(|(_, truth)| *truth).count() as f64;
     let (mut positives, mut seen, mut sum) = (0.0, 0.0, 0.0);

@@ -1,5 +1,5 @@
-//! What is known of the runs of an experiment while they are trained: events in, state out. Knows no clock, no
-//! terminal and no disk, so that a board made from `events.jsonl` is the one that was shown.
+//! The state of an experiment's runs while they train: events in, state out. Knows no clock, terminal or disk, so that
+//! a board rebuilt from `events.jsonl` equals the one that was shown.
 
 use super::pace::{Pace, Rest, TimeLeft};
 use runner_core::event::{Event, Outcome};
@@ -13,15 +13,15 @@ use runner_core::spec::section::Choice;
 pub struct Board {
     /// The experiment.
     pub experiment: String,
-    /// The metric that is shown.
+    /// The displayed metric.
     pub objective: String,
     /// The runs, in the order in which they start.
     pub rows: Vec<Row>,
-    /// Runs at once, where that is known.
+    /// Concurrent runs, if known.
     pub slots: Option<usize>,
-    /// No other run is started.
+    /// No further run starts.
     pub starts_no_more: bool,
-    /// Nobody works on the experiment; the command that goes on with it.
+    /// No runner is active; the command that resumes the experiment.
     pub abandoned: Option<String>,
     pub(super) pace: Pace,
 }
@@ -31,9 +31,9 @@ pub struct Board {
 pub struct Row {
     /// The run's id.
     pub id: String,
-    /// Where it is.
+    /// Its state.
     pub state: State,
-    /// Where it is computed.
+    /// Its device.
     pub device: DeviceName,
     /// The epoch in progress, from 1; 0 before the first.
     pub epoch: usize,
@@ -43,46 +43,46 @@ pub struct Row {
     pub step: usize,
     /// Optimizer updates of the whole training.
     pub num_steps: usize,
-    /// Optimizer updates a second, of late.
+    /// Recent optimizer updates per second.
     pub steps_per_sec: Option<f64>,
     /// The objective after each epoch.
     pub curve: Vec<f64>,
-    /// What it held after the last epoch, once that was measured.
+    /// Its memory after the last epoch, once measured.
     pub held_bytes: Option<u64>,
     pub(super) steps_per_epoch: usize,
     pub(super) may_stop_early: bool,
-    /// Seconds of the epochs since it was last started.
+    /// Seconds of the epochs since the last start.
     pub(super) epoch_secs: f64,
 }
 
-/// Where a run is.
+/// The state of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
-    /// It has not begun.
+    /// Not started.
     Waiting,
-    /// It is trained.
+    /// Training.
     Running,
-    /// It has begun, and goes on after a failure or a change; how, in words.
+    /// Started, and continuing after a failure or a change; how, as text.
     Again(String),
-    /// It was asked to stop and has not ended yet.
+    /// Asked to stop, but not ended yet.
     Stopping,
-    /// It was begun, and nobody trains it.
+    /// Started, but no runner is active.
     Incomplete,
     /// Its folder is damaged.
     Unreadable,
-    /// It has ended.
+    /// Ended.
     Ended(Outcome),
 }
 
 impl State {
-    /// Whether a slot is taken by it.
+    /// Whether it occupies a slot.
     pub fn is_under_way(&self) -> bool {
         matches!(self, State::Running | State::Again(_) | State::Stopping)
     }
 }
 
 impl Board {
-    /// Runs that wait, of which `slots` are under way at once.
+    /// Waiting runs, of which `slots` run concurrently.
     pub fn new(experiment: &str, plans: &[RunPlan], slots: Option<usize>) -> Self {
         let mut names: Vec<String> = plans.iter().map(|plan| plan.objective.name()).collect();
         names.dedup();
@@ -90,7 +90,7 @@ impl Board {
             experiment: experiment.to_owned(),
             objective: match &names[..] {
                 [name] => name.clone(),
-                // Where runs have several, each shows its own.
+                // If runs have several devices, each shows its own.
                 _ => "objective".into(),
             },
             rows: plans.iter().map(Row::new).collect(),
@@ -101,7 +101,7 @@ impl Board {
         }
     }
 
-    /// Takes in an event of a run, after its record has.
+    /// Applies an event of a run, after its record has.
     pub fn observe(&mut self, run: usize, plan: &RunPlan, event: &Event, record: &RunRecord) {
         let row = &mut self.rows[run];
         match event {
@@ -124,7 +124,7 @@ impl Board {
                 row.steps_per_sec = Some(progress.steps_per_sec);
             }
             Event::EpochFinished(epoch) => {
-                // The first epoch of a resumed run may be the rest of one.
+                // The first epoch of a resumed run may be partial.
                 let began = record.started.as_ref();
                 let began = began.map_or(0, |started| started.resumed_step);
                 let made = epoch.step.saturating_sub(began).min(plan.steps_per_epoch);
@@ -144,7 +144,7 @@ impl Board {
                 row.begin_again(format!("retry {attempt} after {}", class.name()));
             }
             Event::RunAdjusted { adjustment, .. } => {
-                row.begin_again(format!("goes on with {}", adjustment.in_words()));
+                row.begin_again(format!("continues with {}", adjustment.in_words()));
                 row.device = plan.adjusted(&record.attempts.adjustments).device;
             }
             Event::RunFinished {
@@ -160,12 +160,12 @@ impl Board {
         }
     }
 
-    /// Nothing is known of a run any more.
+    /// Forgets the state of a run.
     pub fn begin_anew(&mut self, run: usize, plan: &RunPlan) {
         self.rows[run] = Row::new(plan);
     }
 
-    /// Runs that have ended, and how many of those failed.
+    /// Ended runs, and how many of those failed.
     pub fn num_ended(&self) -> (usize, usize) {
         let ended = self.rows.iter().filter_map(|row| match &row.state {
             State::Ended(outcome) => Some(matches!(outcome, Outcome::Failed { .. })),
@@ -176,23 +176,23 @@ impl Board {
         })
     }
 
-    /// How to go on, where nobody works on what is left.
+    /// How to continue, if no runner is active and work remains.
     pub fn go_on(&self) -> Option<String> {
         let (num_ended, _) = self.num_ended();
         let stopped = State::Ended(Outcome::Interrupted);
         let is_left = num_ended < self.rows.len() || self.rows.iter().any(|r| r.state == stopped);
         let command = self.abandoned.as_ref().filter(|_| is_left)?;
-        Some(format!("nobody works on it; go on with: {command}"))
+        Some(format!("no runner is active; resume with: {command}"))
     }
 
-    /// The places of the runs under way.
+    /// The indices of the active runs.
     pub fn under_way(&self) -> impl Iterator<Item = usize> {
         let rows = self.rows.iter().enumerate();
         rows.filter(|(_, row)| row.state.is_under_way())
             .map(|(run, _)| run)
     }
 
-    /// The time left, in words; empty when nothing is left.
+    /// The remaining time, as text; empty if nothing is left.
     pub fn time_left(&self) -> String {
         let mut left = self.rows.iter().filter(|row| self.is_to_do(row));
         let at_most = left.any(|row| row.may_stop_early);
@@ -252,7 +252,7 @@ impl Row {
         self.held_bytes = None;
     }
 
-    /// How much of the training is done, from 0 to 1.
+    /// The completed fraction of the training, from 0 to 1.
     pub fn done(&self) -> f64 {
         (self.step as f64 / self.num_steps.max(1) as f64).min(1.0)
     }

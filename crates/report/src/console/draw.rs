@@ -1,4 +1,4 @@
-//! A board as lines of a terminal. One pure function of what is known and of how much room there is.
+//! A board as lines of a terminal: a pure function of the state and the available space.
 
 use super::board::{Board, Row, State};
 use super::text::{cut, cut_name, left, plain, right, sparkline, width};
@@ -7,55 +7,55 @@ use runner_core::event::Outcome;
 use runner_core::spec::kind::show_bytes;
 use runner_core::spec::section::Choice;
 
-/// Columns of a run's name that are not given up for other columns.
+/// Columns reserved for a run's name.
 const MIN_NAME: usize = 14;
 /// Columns of a curve.
 const CURVE: usize = 12;
-/// Lines for runs that are not given up for what else could be shown.
+/// Lines reserved for runs.
 const MIN_RUNS: usize = 4;
-/// Failures that are shown; the report has all of them.
+/// Displayed failures; the report lists all of them.
 const FAILURES: usize = 3;
 
-/// What a part of a line means.
+/// The role of a part of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// Nothing particular.
     Plain,
-    /// What names the rest.
+    /// A label for the rest.
     Bold,
-    /// What matters less.
+    /// Secondary information.
     Dim,
-    /// What went wrong.
+    /// A problem.
     Bad,
-    /// What keys act on.
+    /// The selection.
     Chosen,
 }
 
 /// A line in parts.
 pub type Line = Vec<(Style, String)>;
 
-/// How a board is looked at.
+/// The view of a board.
 #[derive(Clone, Debug, Default)]
 pub struct View {
     /// Columns of the terminal.
     pub width: usize,
-    /// Lines that may be used.
+    /// Available lines.
     pub height: usize,
-    /// The run that keys act on, by its board and its place there.
+    /// The selected run, by board and index.
     pub chosen: Option<(usize, usize)>,
-    /// What keys do, or what was asked for; empty when there are no keys.
+    /// What keys do, or what was requested; empty if there are no keys.
     pub foot: String,
-    /// Bytes of the host's memory that are free, and all.
+    /// Free and total bytes of the host's memory.
     pub memory: Option<(u64, u64)>,
 }
 
-/// The lines of boards, none wider than the view, and no more than it has.
+/// The lines of boards, within the width and height of the view.
 pub fn draw(boards: &[Board], view: &View) -> Vec<Line> {
     let mut foot = foot(view);
     let mut memory = memory(boards, view);
     let heads: Vec<Vec<Line>> = boards.iter().map(|board| head(board, view)).collect();
     let num_heads: usize = heads.iter().map(Vec::len).sum();
-    // Every board's head comes before any board's runs, and some runs before what keys do and the memory.
+    // Every board's head comes before any board's runs, and some runs before the keys and the memory.
     if view.height < num_heads + foot.len() + MIN_RUNS {
         foot.clear();
     }
@@ -86,7 +86,7 @@ pub fn text(line: &Line) -> String {
     parts.collect::<String>().trim_end().to_owned()
 }
 
-/// What is said of an experiment as a whole.
+/// The summary of an experiment.
 fn head(board: &Board, view: &View) -> Vec<Line> {
     let (num_ended, num_failed) = board.num_ended();
     let under_way = board.under_way().count();
@@ -110,7 +110,7 @@ fn head(board: &Board, view: &View) -> Vec<Line> {
     }
     match board.slots {
         Some(slots) => parts.push((Style::Plain, format!("{under_way} of {slots} slots"))),
-        None if under_way > 0 => parts.push((Style::Plain, format!("{under_way} under way"))),
+        None if under_way > 0 => parts.push((Style::Plain, format!("{under_way} active"))),
         None => {}
     }
     let time_left = board.time_left();
@@ -128,7 +128,7 @@ fn num(board: &Board, is_meant: impl Fn(&State) -> bool) -> usize {
     board.rows.iter().filter(|row| is_meant(&row.state)).count()
 }
 
-/// Parts with two spaces between, on as many lines as they need.
+/// Parts separated by two spaces, on as many lines as they need.
 fn flow(parts: Vec<(Style, String)>, columns: usize) -> Vec<Line> {
     let mut lines: Vec<Line> = vec![Vec::new()];
     let mut used = 0;
@@ -150,7 +150,7 @@ fn flow(parts: Vec<(Style, String)>, columns: usize) -> Vec<Line> {
     lines
 }
 
-/// What runs under way hold, where it was measured, and what the host has.
+/// The memory of active runs, if measured, and of the host.
 fn memory(boards: &[Board], view: &View) -> Vec<Line> {
     let rows = || {
         let rows = boards.iter().flat_map(|board| &board.rows);
@@ -172,7 +172,7 @@ fn memory(boards: &[Board], view: &View) -> Vec<Line> {
     for (device, bytes) in by_device {
         parts.push((
             Style::Plain,
-            format!("{} held on {device}", show_bytes(bytes)),
+            format!("{} used on {device}", show_bytes(bytes)),
         ));
     }
     let unknown = rows().filter(|row| row.held_bytes.is_none()).count();
@@ -190,7 +190,7 @@ fn memory(boards: &[Board], view: &View) -> Vec<Line> {
     flow(parts, view.width)
 }
 
-/// The runs under way, those that wait, and failures, in so many lines at most.
+/// Active runs, waiting ones, and failures, in at most this many lines.
 fn runs(board: &Board, at: usize, view: &View, room: usize) -> Vec<Line> {
     let under_way: Vec<usize> = board.under_way().collect();
     let mut end = Vec::new();
@@ -232,7 +232,7 @@ fn runs(board: &Board, at: usize, view: &View, room: usize) -> Vec<Line> {
         };
         let chosen = view.chosen.filter(|(on, _)| *on == at);
         let chosen = chosen.and_then(|(_, run)| under_way.iter().position(|r| *r == run));
-        // The chosen one is always among those that are shown.
+        // The selected run is always visible.
         let first = chosen.map_or(0, |at| (at + 1).saturating_sub(shown));
         lines.push(columns.head(board));
         for (place, run) in under_way.iter().enumerate().skip(first).take(shown) {
@@ -240,14 +240,14 @@ fn runs(board: &Board, at: usize, view: &View, room: usize) -> Vec<Line> {
         }
         let hidden = under_way.len() - shown;
         if hidden > 0 && lines.len() < room {
-            lines.push(vec![(Style::Dim, format!("  {hidden} more under way"))]);
+            lines.push(vec![(Style::Dim, format!("  {hidden} more active"))]);
         }
     }
     lines.extend(end);
     lines
 }
 
-/// The columns that a terminal has room for.
+/// The columns that fit the terminal.
 struct Columns {
     name: usize,
     epoch: usize,
@@ -268,7 +268,7 @@ impl Columns {
         let wanted = rows().map(|row| width(&row.id)).max().unwrap_or(0).max(3);
         let epochs = rows().map(|row| row.epochs).max().unwrap_or(0);
         let epoch = (2 * epochs.to_string().len() + 1).max(5);
-        // A mark, the name, and how much is done.
+        // A mark, the name, and the progress.
         let fixed = 2 + 2 + epoch + 6;
         let mut of = Self {
             name: 0,
@@ -404,7 +404,7 @@ fn foot(view: &View) -> Vec<Line> {
     }
 }
 
-/// A text in pieces that are no wider than that, broken between words.
+/// A text in pieces of limited width, broken between words.
 fn broken(text: &str, columns: usize) -> Vec<String> {
     let mut pieces: Vec<String> = Vec::new();
     for word in text.split(' ') {
@@ -419,7 +419,7 @@ fn broken(text: &str, columns: usize) -> Vec<String> {
     pieces
 }
 
-/// A line cut to a width.
+/// A line truncated to a width.
 fn fit(line: &Line, columns: usize) -> Line {
     let mut free = columns;
     let mut kept = Vec::new();

@@ -1,10 +1,10 @@
-//! Bars for downloads and for what is decoded.
+//! Progress bars for downloads and decoding.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Mode;
 
-/// A bar before the rest, where the terminal is wide enough for both.
+/// A bar before the rest, if the terminal is wide enough for both.
 fn style(rest: &str) -> ProgressStyle {
     let width = terminal_size::terminal_size_of(std::io::stderr()).map_or(80, |(width, _)| width.0);
     let template = match width {
@@ -17,18 +17,18 @@ fn style(rest: &str) -> ProgressStyle {
         .progress_chars("=> ")
 }
 
-/// A bar for a download, or lines where there is no terminal.
+/// A bar for a download, or lines without a terminal.
 pub struct Fetching {
     bar: ProgressBar,
 }
 
 impl Fetching {
-    /// A bar over the bytes of a download. It shows itself with the first of them.
+    /// A bar over the bytes of a download, shown from the first byte on.
     pub fn download(mode: Mode) -> Self {
         Self::new(mode, "{bytes}/{total_bytes}  {wide_msg}")
     }
 
-    /// A bar over what is decoded, in the reader's unit.
+    /// A bar for decoding, in the reader's unit.
     pub fn decoding(mode: Mode) -> Self {
         Self::new(mode, "{percent} %  {wide_msg}")
     }
@@ -43,7 +43,7 @@ impl Fetching {
         Self { bar }
     }
 
-    /// Shows how far a file is.
+    /// Shows the progress of a file.
     pub fn show(&self, file: &str, received: u64, total: Option<u64>) {
         if let Some(total) = total {
             self.bar.set_length(total);

@@ -1,33 +1,33 @@
-//! What keys mean. Knows boards and no terminal.
+//! The meaning of keys. Knows boards but no terminal.
 
 use super::board::{Board, State};
 use super::terminal::Key;
 
-/// What was asked for by keys.
+/// A request from the keyboard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Stop this run, by its board and its place there; once more, kill it.
+    /// Stop this run, by board and index; the second time, kill it.
     Stop(usize, usize),
-    /// Start no other run.
+    /// Start no further run.
     StartNoMore,
-    /// Stop everything, or stop looking.
+    /// Stop everything, or stop watching.
     Quit,
 }
 
-/// The keys of one console.
+/// The keyboard state of one console.
 #[derive(Debug)]
 pub struct Keys {
-    /// The run that keys act on, by its board and its place there.
+    /// The selected run, by board and index.
     pub chosen: Option<(usize, usize)>,
-    /// The place of the chosen run that has ended: none is chosen until somebody chooses, so that a key that is meant for
-    /// that run never stops another.
+    /// The index of the selected run that has ended: nothing is selected until the user selects again, so that a key
+    /// intended for that run never stops another.
     left: Option<(usize, usize)>,
     may_change: bool,
     shows_help: bool,
 }
 
 impl Keys {
-    /// No run is chosen. With `may_change` keys stop runs.
+    /// Nothing is selected. With `may_change` keys stop runs.
     pub fn new(may_change: bool) -> Self {
         Self {
             chosen: None,
@@ -37,7 +37,7 @@ impl Keys {
         }
     }
 
-    /// Keeps the choice among the runs under way: the first one at the beginning, none once the chosen one has ended.
+    /// Keeps the selection among the active runs: the first one initially, none once the selected one has ended.
     pub fn choose(&mut self, boards: &[Board]) {
         let under_way = under_way(boards);
         self.chosen = match self.chosen {
@@ -89,15 +89,15 @@ impl Keys {
         self.chosen = Some(under_way[at.saturating_add_signed(by).min(last)]);
     }
 
-    /// What keys do; parts have two spaces between.
+    /// What keys do; parts are separated by two spaces.
     pub fn foot(&self) -> String {
         let foot = match (self.may_change, self.shows_help) {
-            (true, false) => "up/down choose  s stop it  a start no more  q quit  ? help",
+            (true, false) => "up/down select  s stop it  a start no more  q quit  ? help",
             (true, true) => {
-                "up, down: choose a run  s: stop it, with a checkpoint to go on from; once more: kill it  a: let those under way end and start no more  q: stop all, with checkpoints, as Ctrl-C does  ?: less"
+                "up, down: select a run  s: stop it with a checkpoint to resume from; twice: kill it  a: finish active runs and start no more  q: stop all with checkpoints, as Ctrl-C does  ?: less"
             }
             (false, false) => "q quit  ? help",
-            (false, true) => "q: stop watching; the runs go on  ?: less",
+            (false, true) => "q: stop watching; the runs continue  ?: less",
         };
         foot.to_owned()
     }

@@ -1,8 +1,8 @@
-//! Live progress: events in, words and a board out, all to standard error. On a terminal the board stands below the
-//! lines that scroll by; elsewhere there are the lines alone.
+//! Live progress: events in, text and a board out, all to standard error. On a terminal the board is below the
+//! scrolling lines; elsewhere there are only lines.
 //!
-//! `board` is what is known, `pace` how long the rest takes, `draw` the board as lines of text, `words` an event as a
-//! line, `keys` what keys mean. None of them knows a terminal; `screen` draws on one and `terminal` has its settings.
+//! `board` is the state, `pace` the remaining time, `draw` the board as lines of text, `words` an event as a line,
+//! `keys` the meaning of keys. None of them knows a terminal; `screen` draws on one and `terminal` has its settings.
 
 mod board;
 mod draw;
@@ -32,24 +32,24 @@ use runner_core::spec::{printable_in_color, printable_lines};
 use screen::Screen;
 use terminal::Terminal;
 
-/// How often a long run gets a line where there is no board.
+/// How often a long run gets a line if there is no board.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How often the board is drawn and keys are looked for.
+/// How often the board is drawn and keys are read.
 pub const TICK: Duration = Duration::from_millis(100);
 
-/// How often the host's memory is looked at.
+/// How often the host's memory is measured.
 const MEMORY_INTERVAL: Duration = Duration::from_secs(2);
 
-/// The most lines of a board: more would push all else off the screen.
+/// The maximum number of lines of a board: more would push everything else off the screen.
 const MAX_HEIGHT: usize = 30;
 
-/// How much is shown.
+/// The level of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// A board or lines.
     Normal,
-    /// Nothing but failures.
+    /// Only failures.
     Quiet,
 }
 
@@ -58,11 +58,11 @@ pub enum Mode {
 pub struct Look {
     /// How much.
     pub mode: Mode,
-    /// Whether there may be a board, if standard error is a terminal.
+    /// Whether a board is allowed, if standard error is a terminal.
     pub may_draw: bool,
-    /// Whether it may be coloured.
+    /// Whether colors are allowed.
     pub color: bool,
-    /// Whether keys may change what is trained, and not only what is seen.
+    /// Whether keys may control the training, or only the display.
     pub may_change: bool,
 }
 
@@ -72,18 +72,18 @@ pub struct Console {
     boards: Vec<Board>,
     canvas: Option<Canvas>,
     keys: Keys,
-    /// Nothing is done by keys any more.
+    /// Keys no longer have an effect.
     is_over: bool,
     last_tick: Option<Instant>,
     started: Instant,
     last_plain: Vec<Vec<Option<Instant>>>,
 }
 
-/// Where the board is drawn.
+/// The screen of the board.
 struct Canvas {
     terminal: Terminal,
     screen: Screen<Stderr>,
-    /// Whether this process has the terminal; a board that is drawn from the background is in the way.
+    /// Whether this process has the terminal; a board drawn from the background would be in the way.
     is_ours: bool,
     memory: Option<(u64, u64)>,
     memory_looked_at: Option<Instant>,
@@ -116,23 +116,23 @@ impl Console {
         console
     }
 
-    /// What is known.
+    /// The state.
     pub fn boards(&self) -> &[Board] {
         &self.boards
     }
 
-    /// What is known, to be changed.
+    /// The mutable state.
     pub fn boards_mut(&mut self) -> &mut [Board] {
         &mut self.boards
     }
 
-    /// Shows another board in the place of one.
+    /// Replaces a board.
     pub fn replace(&mut self, at: usize, board: Board) {
         self.last_plain[at] = vec![None; board.rows.len()];
         self.boards[at] = board;
     }
 
-    /// Shows an event of a run of a board, after its record has taken it in.
+    /// Shows an event of a run of a board, after its record has applied it.
     pub fn observe(
         &mut self,
         (at, run): (usize, usize),
@@ -155,7 +155,7 @@ impl Console {
         }
     }
 
-    /// A line about a long run from time to time, where there is no board.
+    /// An occasional line about a long run, if there is no board.
     fn plain_progress(&mut self, (at, run): (usize, usize), plan: &RunPlan, record: &RunRecord) {
         if self.is_drawing() {
             return;
@@ -175,7 +175,7 @@ impl Console {
         }
     }
 
-    /// Reads keys and draws the board again, when it is time for that. Returns what was asked for.
+    /// Reads keys and redraws the board, if it is time. Returns the requests.
     pub fn tick(&mut self) -> Vec<Command> {
         let Some(canvas) = &mut self.canvas else {
             return Vec::new();
@@ -219,9 +219,9 @@ impl Console {
         let (columns, lines) = size.map_or((80, 24), |(width, height)| (width.0, height.0));
         self.keys.choose(&self.boards);
         let view = View {
-            // Terminals differ in what happens after the last column.
+            // Terminals differ in their behavior after the last column.
             width: usize::from(columns).saturating_sub(1),
-            // A line of what scrolls by stays in sight.
+            // The last scrolling line stays visible.
             height: usize::from(lines).saturating_sub(1).min(MAX_HEIGHT),
             chosen: self.keys.chosen,
             foot: if canvas.terminal.has_keys() && !self.is_over {
@@ -238,7 +238,7 @@ impl Console {
         self.canvas.as_ref().is_some_and(|canvas| canvas.is_ours)
     }
 
-    /// Writes a line above the board, unless quiet was asked for.
+    /// Writes a line above the board, unless quiet.
     pub fn line(&mut self, text: &str) {
         if self.look.mode == Mode::Normal {
             self.tell(text);
@@ -255,7 +255,7 @@ impl Console {
         }
     }
 
-    /// Makes way for words of others; the board is drawn again with the next tick.
+    /// Clears the board for other output; it is redrawn with the next tick.
     pub fn make_way(&mut self) {
         if let Some(canvas) = &mut self.canvas
             && canvas.is_ours
@@ -264,7 +264,7 @@ impl Console {
         }
     }
 
-    /// Takes the board away, and gives the terminal back.
+    /// Removes the board, and releases the terminal.
     pub fn close(&mut self) {
         if let Some(mut canvas) = self.canvas.take()
             && canvas.is_ours
@@ -273,7 +273,7 @@ impl Console {
         }
     }
 
-    /// Leaves the board as it is, and gives the terminal back.
+    /// Leaves the board as it is, and releases the terminal.
     pub fn leave(&mut self) {
         self.is_over = true;
         self.redraw();
@@ -289,21 +289,21 @@ impl Console {
         self.canvas.is_some()
     }
 
-    /// The boards as plain lines, with a line for each run.
+    /// The boards as plain lines, one per run.
     pub fn plain(&self) -> String {
         let boards: Vec<String> = self.boards.iter().map(words::board).collect();
         boards.join("\n")
     }
 }
 
-/// Writes lines to standard error without what a terminal would obey; when nobody reads them, nothing is lost that the
-/// record lacks.
+/// Writes lines to standard error without terminal control characters; if nobody reads them, nothing is lost that is
+/// not in the record.
 pub fn eprintln_lossy(text: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "{}", printable_lines(text));
 }
 
-/// As [`eprintln_lossy`], for what may be coloured.
+/// Like [`eprintln_lossy`], for text that may be colored.
 pub fn eprint_in_color(text: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "{}", printable_in_color(text));

@@ -1,20 +1,20 @@
-//! How long the rest takes, and how sure that is: from what epochs took so far, and from nothing else.
+//! The remaining time and its uncertainty, estimated only from the epochs so far.
 //!
-//! Seconds an update are taken from every epoch that was measured, with its validation. For a run that has epochs of
-//! its own, the rest takes its own mean; for one that has none, the mean over the runs measured on its device, and
-//! besides what such runs took outside their epochs (start and evaluation). Runs are put into slots in their order,
-//! each into the one that is free first; what is left is the slot that is busy longest.
+//! Seconds per update are measured in every epoch, including its validation. A run with finished epochs is extrapolated
+//! from its own mean; another run from the mean over the runs measured on its device, plus the time that such runs
+//! spent outside their epochs (start and evaluation). Runs are assigned to slots in order, each to the first free one;
+//! the remaining time is that of the slot that is busy longest.
 //!
-//! Variances add up along a slot: of a run with epochs of its own, the squared standard error of their mean times the
-//! updates that are left, and the scatter of the epochs to come; of a run without, the variance from run to run. The
-//! error of the mean from run to run is common to all runs of a slot and adds up before it is squared. The range that
-//! is shown is two standard deviations to both sides, about 95 %.
+//! Variances add up along a slot: for a run with finished epochs, the squared standard error of their mean times the
+//! remaining updates, and the scatter of the remaining epochs; for a run without, the variance between runs. The error
+//! of the mean over runs is shared by all runs of a slot and adds up before it is squared. The displayed range is two
+//! standard deviations to both sides, about 95 %.
 
 use std::collections::BTreeMap;
 
 use runner_core::spec::backend::DeviceName;
 
-/// Mean and variance of numbers that come one by one (Welford, 1962).
+/// Running mean and variance (Welford, 1962).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample {
     n: usize,
@@ -23,7 +23,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Takes a number in; one that is not finite is left out.
+    /// Includes a number; ignores one that is not finite.
     pub fn add(&mut self, value: f64) {
         if !value.is_finite() {
             return;
@@ -46,42 +46,42 @@ impl Sample {
     }
 }
 
-/// What was measured.
+/// The measurements.
 #[derive(Clone, Debug, Default)]
 pub struct Pace {
-    /// Seconds an update, of each epoch of each run.
+    /// Seconds per update, of each epoch of each run.
     runs: BTreeMap<usize, (DeviceName, Sample)>,
     /// Seconds of whole runs outside their epochs.
     beside: Vec<(DeviceName, Sample)>,
 }
 
-/// What a run has left to do.
+/// The remaining work of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Rest {
     /// The run.
     pub run: usize,
-    /// Where it is computed.
+    /// Its device.
     pub device: DeviceName,
-    /// Updates that are left.
+    /// Remaining updates.
     pub steps: usize,
-    /// Updates of an epoch.
+    /// Updates per epoch.
     pub steps_per_epoch: usize,
-    /// Whether it has begun, and so has a slot.
+    /// Whether it has started, and so has a slot.
     pub has_begun: bool,
 }
 
-/// The time that is left.
+/// The remaining time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TimeLeft {
     /// Nothing is left.
     None,
     /// No epoch was measured yet on a device that is still needed.
     Unknown,
-    /// About so many seconds.
+    /// Approximate seconds.
     About {
         /// The mean.
         secs: f64,
-        /// Its standard deviation; none where only one measurement stands behind some of it.
+        /// Its standard deviation; none if part of it is based on a single measurement.
         sd: Option<f64>,
     },
 }
@@ -90,13 +90,13 @@ pub enum TimeLeft {
 struct Slot {
     secs: f64,
     variance: f64,
-    /// The part of the deviation that is common to all runs.
+    /// The part of the deviation that all runs share.
     common: f64,
     is_sure: bool,
 }
 
 impl Pace {
-    /// An epoch of a run took so long for so many updates.
+    /// The duration of an epoch of a run with this many updates.
     pub fn epoch(&mut self, run: usize, device: DeviceName, secs: f64, steps: usize) {
         let (on, sample) = self.runs.entry(run).or_insert((device, Sample::default()));
         if *on != device {
@@ -105,7 +105,7 @@ impl Pace {
         sample.add(secs / steps.max(1) as f64);
     }
 
-    /// A completed run took so long outside its epochs.
+    /// The time of a completed run outside its epochs.
     pub fn beside(&mut self, device: DeviceName, secs: f64) {
         let known = self.beside.iter().position(|(known, _)| *known == device);
         let at = known.unwrap_or_else(|| {
@@ -115,7 +115,7 @@ impl Pace {
         self.beside[at].1.add(secs.max(0.0));
     }
 
-    /// The time that runs take, in the order in which they start, so many at once.
+    /// The time of runs in starting order, this many concurrently.
     pub fn left(&self, rest: &[Rest], slots: usize) -> TimeLeft {
         let sure = Slot {
             is_sure: true,
@@ -154,7 +154,7 @@ impl Pace {
                 secs: steps * own.mean,
                 variance: own.variance().unwrap_or(0.0) * scatter,
                 common: 0.0,
-                // The last updates of a run do not ask for more than they can have.
+                // The last updates of a run cannot use more than the remaining slots.
                 is_sure: own.n > 1 || rest.steps < rest.steps_per_epoch,
             });
         }
@@ -178,14 +178,14 @@ impl Pace {
 }
 
 impl TimeLeft {
-    /// In words; `at_most` when runs may stop before their last epoch. Empty when nothing is left.
+    /// As text; `at_most` if runs may stop before their last epoch. Empty if nothing is left.
     pub fn in_words(self, at_most: bool) -> String {
         let about = if at_most { "at most about" } else { "about" };
         match self {
             TimeLeft::None => String::new(),
             TimeLeft::Unknown => "time left: measuring".into(),
             TimeLeft::About { secs, sd: None } => {
-                format!("{about} {} left, by one measurement", duration(secs))
+                format!("{about} {} left, from one measurement", duration(secs))
             }
             TimeLeft::About { secs, sd: Some(sd) } => {
                 let (low, high) = ((secs - 2.0 * sd).max(0.0), secs + 2.0 * sd);
@@ -194,7 +194,7 @@ impl TimeLeft {
                 if low == mean && high == mean {
                     return format!("{about} {mean} left");
                 }
-                // `6 to 8 min`, with the unit once where it is the same.
+                // `6 to 8 min`, with the unit once if it is the same.
                 let (number, unit) = low.split_once(' ').unwrap_or((&low, ""));
                 let low = if high.ends_with(&format!(" {unit}")) {
                     number
@@ -207,7 +207,7 @@ impl TimeLeft {
     }
 }
 
-/// Seconds in words, to the precision that a guess deserves.
+/// Seconds as text, with the precision that an estimate deserves.
 pub fn duration(secs: f64) -> String {
     match secs {
         s if s < 60.0 => format!("{:.0} s", s.max(1.0)),
@@ -250,7 +250,10 @@ mod tests {
                 sd: None
             }
         );
-        assert_eq!(left.in_words(false), "about 20 s left, by one measurement");
+        assert_eq!(
+            left.in_words(false),
+            "about 20 s left, from one measurement"
+        );
         let mut elsewhere = rest(1, 10, false);
         elsewhere.device = DeviceName {
             backend: Backend::Wgpu,

@@ -1,10 +1,10 @@
-//! Some lines at the end of a terminal that are drawn again in place, with lines above them that stay.
+//! Lines at the bottom of a terminal that are redrawn in place, below lines that stay.
 //!
-//! Works with what every terminal since the VT100 does: up by lines, to the line's start, clear to its end or the
-//! screen's. The terminal's main screen is used, so that what was said stays in its memory, and nothing has to be
-//! restored but the lines themselves. A terminal that was made narrower may have wrapped old lines; some do and some
-//! do not, and none says so. As many lines are taken back as were drawn: where they were wrapped, some remain above
-//! as they were, and nothing else is overwritten.
+//! Only uses features of every terminal since the VT100: up by lines, to the start of the line, clear to the end of the
+//! line or screen. It uses the main screen of the terminal, so that earlier output stays in its scrollback, and only
+//! the lines themselves need to be restored. A terminal that became narrower may have wrapped old lines; some do and
+//! some do not, and none reports it. Exactly the drawn number of lines is cleared: if they were wrapped, some remain
+//! above, and nothing else is overwritten.
 
 use std::io::{self, Write};
 
@@ -14,7 +14,7 @@ use super::text::{plain, plain_lines};
 /// The drawn lines.
 pub struct Screen<W: Write> {
     out: W,
-    /// Whether parts may be coloured; bold and dim are colours here.
+    /// Whether colors are allowed; bold and dim count as colors.
     color: bool,
     drawn: Vec<Line>,
 }
@@ -29,7 +29,7 @@ impl<W: Write> Screen<W> {
         }
     }
 
-    /// Draws lines in the place of those before. What has not changed is not written again.
+    /// Redraws the lines in place. Unchanged lines are not written again.
     pub fn draw(&mut self, lines: Vec<Line>) -> io::Result<()> {
         if lines == self.drawn {
             return Ok(());
@@ -39,21 +39,21 @@ impl<W: Write> Screen<W> {
         self.write(&text)
     }
 
-    /// Writes a text above, which stays, and draws the lines again.
+    /// Writes a text above, which stays, and redraws the lines.
     pub fn insert(&mut self, text: &str) -> io::Result<()> {
         let drawn = self.rendered(&self.drawn);
         let back = self.taken_back();
         self.write(&format!("{back}{}\n{drawn}", plain_lines(text)))
     }
 
-    /// Takes the lines away.
+    /// Removes the lines.
     pub fn clear(&mut self) -> io::Result<()> {
         let back = self.taken_back();
         self.drawn.clear();
         self.write(&back)
     }
 
-    /// Leaves the lines as they are, and goes on below them.
+    /// Leaves the lines as they are, and continues below them.
     pub fn leave(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.drawn).is_empty() {
             Ok(())
@@ -62,7 +62,7 @@ impl<W: Write> Screen<W> {
         }
     }
 
-    /// The cursor stands in the last line that was drawn.
+    /// The cursor is in the last drawn line.
     fn taken_back(&self) -> String {
         match self.drawn.len() {
             0 => String::new(),
@@ -95,7 +95,7 @@ impl<W: Write> Screen<W> {
         parts.collect()
     }
 
-    /// In one write, so that nothing is seen half drawn.
+    /// In one write, so that no partial drawing is visible.
     fn write(&mut self, text: &str) -> io::Result<()> {
         self.out.write_all(text.as_bytes())?;
         self.out.flush()

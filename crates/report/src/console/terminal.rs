@@ -1,9 +1,8 @@
-//! The terminal's own settings: single keys without waiting for a newline, given back whatever happens.
+//! Terminal settings: single keys without waiting for a newline, always restored.
 //!
-//! Keys that send signals (Ctrl-C, Ctrl-Z, Ctrl-\) still do, so that they mean what they always mean. The settings
-//! are given back when this is dropped, also by a panic, and before the process is stopped or ended by a signal.
-//! After a stop, [`Terminal::is_ours`] takes them again. Only the process in the foreground touches them: another
-//! would be stopped by the system for it.
+//! Keys that send signals (Ctrl-C, Ctrl-Z, Ctrl-\) keep their usual meaning. The settings are restored when this is
+//! dropped, also by a panic, and before the process is stopped or ended by a signal. After a stop,
+//! [`Terminal::is_ours`] applies them again. Only the foreground process changes them: the system would stop any other.
 
 #[cfg(unix)]
 pub use unix::Terminal;
@@ -31,18 +30,18 @@ impl Terminal {
     }
 }
 
-/// A key that means something.
+/// A recognized key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     /// The run above.
     Up,
     /// The run below.
     Down,
-    /// Anything that can be typed.
+    /// Any printable character.
     Char(char),
 }
 
-/// The keys in what a terminal sent; what is none is passed over.
+/// The keys in terminal input; anything else is skipped.
 pub fn keys(bytes: &[u8]) -> Vec<Key> {
     let mut keys = Vec::new();
     let mut rest = bytes;
@@ -75,24 +74,24 @@ mod unix {
 
     use super::Key;
 
-    /// Standard input, where keys come from, and standard error, where the board is.
+    /// Standard input, for keys, and standard error, for the board.
     const INPUT: i32 = 0;
     const OUTPUT: i32 = 2;
 
-    /// What is switched off: whole lines, and that keys are shown.
+    /// The disabled settings: line buffering and echo.
     const LINES: libc::tcflag_t = libc::ICANON | libc::ECHO;
 
-    /// The terminal that the board is on.
+    /// The terminal of the board.
     pub struct Terminal {
-        /// The settings that were found; none when keys come from elsewhere.
+        /// The original settings; none if keys come from elsewhere.
         found: Option<libc::termios>,
-        /// What was done about signals before.
+        /// The original signal handlers.
         handlers: Vec<(c_int, libc::sigaction)>,
     }
 
     impl Terminal {
-        /// The terminal behind standard error, if it is one. Keys are read if standard input is one too, with the
-        /// settings that a shell leaves.
+        /// The terminal behind standard error, if it is one. Keys are read if standard input is one too, with the usual
+        /// settings of a shell.
         pub fn open() -> Option<Self> {
             if !std::io::stderr().is_terminal() {
                 return None;
@@ -113,8 +112,8 @@ mod unix {
             Some(terminal)
         }
 
-        /// Whether this process may draw and read keys, and whether it may do so anew: at first, and after it was
-        /// stopped or in the background.
+        /// Whether this process may draw and read keys, and whether it just became allowed to: at first, and after it
+        /// was stopped or in the background.
         pub fn is_ours(&mut self) -> (bool, bool) {
             if !is_in_foreground() {
                 return (false, false);
@@ -138,13 +137,13 @@ mod unix {
             self.found.is_some()
         }
 
-        /// The keys that were pressed since the last time. Does not wait.
+        /// The keys that were pressed since the last call. Does not wait.
         pub fn keys(&mut self) -> Vec<Key> {
             let mut bytes = [0; 64];
             if self.found.is_none() || !has_input() {
                 return Vec::new();
             }
-            // SAFETY: the buffer lives as long as the call, and is as long as it says.
+            // SAFETY: the buffer is valid during the call, and has the given length.
             let num = unsafe { libc::read(INPUT, bytes.as_mut_ptr().cast(), bytes.len()) };
             match usize::try_from(num) {
                 Ok(num) => super::keys(&bytes[..num]),
@@ -156,7 +155,7 @@ mod unix {
     impl Drop for Terminal {
         fn drop(&mut self) {
             for (signal, before) in self.handlers.drain(..) {
-                // SAFETY: what was there before is put back as it was given.
+                // SAFETY: restores the previous handler as it was returned.
                 unsafe { libc::sigaction(signal, &before, std::ptr::null_mut()) };
             }
             if let Some(found) = &self.found
@@ -167,11 +166,10 @@ mod unix {
         }
     }
 
-    /// Has a signal give the terminal back before it does what it does, and returns what was done about it before. One
-    /// that is ignored, as under `nohup`, stays so, and so does one that somebody waits for: a closed terminal lets runs
-    /// save a checkpoint.
+    /// Makes a signal restore the terminal before it takes effect, and returns its previous handler. A signal that is
+    /// ignored, as under `nohup`, stays so, and so does a handled one: a closed terminal lets runs save a checkpoint.
     fn handle(signal: c_int) -> Option<libc::sigaction> {
-        // SAFETY: a structure of numbers and flags, for which all zeros are a value; both live as long as the calls.
+        // SAFETY: a structure of numbers and flags, which may be all zeros; both are valid during the calls.
         unsafe {
             let mut before: libc::sigaction = std::mem::zeroed();
             let mut ours: libc::sigaction = std::mem::zeroed();
@@ -184,8 +182,8 @@ mod unix {
         }
     }
 
-    /// A handler of signals. It knows nothing of what was found, so that nothing has to be shared with it: keys were
-    /// taken only where lines were on.
+    /// A signal handler. It does not use the original settings, so that no state is shared with it: keys were only read
+    /// if line buffering was on.
     extern "C" fn give_back(signal: c_int) {
         if is_in_foreground()
             && let Some(mut now) = settings()
@@ -195,7 +193,7 @@ mod unix {
             set(&now);
         }
         // SAFETY: `tcgetattr`, `tcsetattr`, `tcgetpgrp`, `getpgrp`, `signal` and `raise` may be called in a handler
-        // (POSIX.1-2017, 2.4.3). Nothing is allocated, locked or waited for.
+        // (POSIX.1-2017, 2.4.3). Nothing is allocated, locked or awaited.
         unsafe {
             match signal {
                 SIGTSTP => libc::raise(libc::SIGSTOP),
@@ -209,18 +207,19 @@ mod unix {
 
     fn settings() -> Option<libc::termios> {
         let mut settings = MaybeUninit::uninit();
-        // SAFETY: it fills what it is given when it returns 0, and is used in no other case.
+        // SAFETY: initialized by the call if it returns 0, and only used then.
         unsafe {
             (libc::tcgetattr(INPUT, settings.as_mut_ptr()) == 0).then(|| settings.assume_init())
         }
     }
 
     fn set(settings: &libc::termios) {
-        // SAFETY: the settings are whole, and came from `tcgetattr`.
+        // SAFETY: the settings are complete, and came from `tcgetattr`.
         unsafe { libc::tcsetattr(INPUT, libc::TCSANOW, settings) };
     }
 
-    /// Whether this process has the terminal. One that is not its terminal has no say in that.
+    /// Whether this process is in the foreground of the terminal. Without a controlling terminal it cannot be stopped
+    /// for that.
     fn is_in_foreground() -> bool {
         // SAFETY: both take no pointers.
         let (front, own) = unsafe { (libc::tcgetpgrp(OUTPUT), libc::getpgrp()) };
@@ -233,7 +232,7 @@ mod unix {
             events: libc::POLLIN,
             revents: 0,
         };
-        // SAFETY: one structure, as many as it says.
+        // SAFETY: one structure, as the count says.
         let ready = unsafe { libc::poll(&mut input, 1, 0) };
         ready > 0 && input.revents & libc::POLLIN != 0
     }

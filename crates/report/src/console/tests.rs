@@ -169,7 +169,7 @@ fn boards_that_are_over_are_a_line() {
     over.slots = None;
     insta::assert_snapshot!(drawn(&[over], 80, 24), @r#"
     mnist_sweep  8 of 8 runs ended
-    up/down choose  s stop it  a start no more  q quit  ? help
+    up/down select  s stop it  a start no more  q quit  ? help
     "#);
     let mut incomplete = board();
     incomplete.slots = None;
@@ -179,7 +179,7 @@ fn boards_that_are_over_are_a_line() {
     insta::assert_snapshot!(drawn(&[incomplete.clone()], 80, 24), @r#"
     mnist_sweep  3 of 8 runs ended  1 failed  5 incomplete
     failed  optimizer=sgd,learning_rate=0.1-s1  not_finite: the loss is no number s…
-    up/down choose  s stop it  a start no more  q quit  ? help
+    up/down select  s stop it  a start no more  q quit  ? help
     "#);
     insta::assert_snapshot!(words::board(&incomplete), @r#"
     mnist_sweep: 3 of 8 runs ended, 1 failed
@@ -251,7 +251,7 @@ fn what_keys_do_is_broken_and_not_cut() {
         let foot = &lines[foot.expect("a foot")..];
         assert!(foot.iter().all(|line| !line.contains('…')), "{foot:?}");
         let words = foot.join(" ");
-        for part in ["once more: kill it", "as Ctrl-C does", "?: less"] {
+        for part in ["twice: kill it", "as Ctrl-C does", "?: less"] {
             assert!(words.contains(part), "{part}: {foot:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! Texts in a terminal: how wide they are, cut to a width, and free of what would move the cursor.
+//! Text in a terminal: its width, truncation, and removal of control characters.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -9,7 +9,7 @@ pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// A text on one line, without what a terminal would obey: names and messages come from files and from other programs.
+/// A text on one line, without terminal control characters: names and messages come from files and from other programs.
 pub fn plain(text: &str) -> String {
     let spaced = text.replace(['\n', '\r', '\t'], " ");
     printable(&spaced).into_owned()
@@ -21,7 +21,7 @@ pub fn plain_lines(text: &str) -> String {
     lines.join("\n")
 }
 
-/// A text cut to so many columns, with `…` where something is missing.
+/// A text truncated to a number of columns, with `…` for the missing part.
 pub fn cut(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -41,7 +41,7 @@ pub fn cut(text: &str, columns: usize) -> String {
     kept
 }
 
-/// A name cut to so many columns in its middle: names of runs begin alike, and differ at their end.
+/// A name truncated in the middle to a number of columns: run names start alike, and differ at their end.
 pub fn cut_name(name: &str, columns: usize) -> String {
     let all = width(name);
     if all <= columns || columns < 4 {
@@ -60,21 +60,21 @@ pub fn cut_name(name: &str, columns: usize) -> String {
     start + &end
 }
 
-/// A text in exactly so many columns, on the left.
+/// A left-aligned text of exactly this many columns.
 pub fn left(text: &str, columns: usize) -> String {
     let text = cut(text, columns);
     let missing = columns.saturating_sub(width(&text));
     text + &" ".repeat(missing)
 }
 
-/// A text in exactly so many columns, on the right.
+/// A right-aligned text of exactly this many columns.
 pub fn right(text: &str, columns: usize) -> String {
     let text = cut(text, columns);
     " ".repeat(columns.saturating_sub(width(&text))) + &text
 }
 
-/// A curve in so many columns at most: each is the last value of its stretch, from the lowest to the highest of
-/// all. Where a value is no number there is a gap.
+/// A curve in at most this many columns: each is the last value of its stretch, from the lowest to the highest of all.
+/// NaN leaves a gap.
 pub fn sparkline(values: &[f64], columns: usize) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let num = values.len().min(columns);
@@ -85,7 +85,7 @@ pub fn sparkline(values: &[f64], columns: usize) -> String {
         if !value.is_finite() {
             return ' ';
         }
-        // Of halves, so that the span of two large numbers is one.
+        // Halved first, so that the span of two large numbers is finite.
         let span = high / 2.0 - low / 2.0;
         let share = if span > 0.0 {
             (value / 2.0 - low / 2.0) / span

@@ -1,4 +1,4 @@
-//! Events in words, one line each: for what scrolls by above the board, and for where there is no board.
+//! Events as text, one line each: for the scrolling lines above the board, and for output without a board.
 
 use std::time::Duration;
 
@@ -15,12 +15,11 @@ use runner_core::spec::section::Choice;
 pub struct Said {
     /// The line.
     pub text: String,
-    /// Whether it is said to those too who asked for quiet.
+    /// Whether it is also shown with `--quiet`.
     pub is_trouble: bool,
 }
 
-/// What is said of an event, after the record and the board have taken it in; `counts` are runs that have ended,
-/// and all.
+/// The text of an event, after the record and the board have applied it; `counts` are ended runs, and all.
 pub fn of(event: &Event, plan: &RunPlan, record: &RunRecord, counts: (usize, usize)) -> Vec<Said> {
     let id = &plan.id;
     let usual = |text: String| Said {
@@ -35,7 +34,7 @@ pub fn of(event: &Event, plan: &RunPlan, record: &RunRecord, counts: (usize, usi
         Event::RunStarted(started) => {
             let rejected = started.rejected_checkpoints.iter();
             rejected
-                .map(|rejected| usual(format!("{id}: passed over {rejected}")))
+                .map(|rejected| usual(format!("{id}: skipped {rejected}")))
                 .collect()
         }
         Event::RunRetried {
@@ -51,7 +50,9 @@ pub fn of(event: &Event, plan: &RunPlan, record: &RunRecord, counts: (usize, usi
         ))],
         Event::RunAdjusted { adjustment, reason } => {
             let adjusted = adjustment.in_words();
-            vec![usual(format!("{id}  {reason}: it goes on with {adjusted}"))]
+            vec![usual(format!(
+                "{id}  {reason}: it continues with {adjusted}"
+            ))]
         }
         Event::TraceLost { steps, .. } => vec![trouble(format!(
             "{id}: the trace was deleted or changed: the losses of the first {steps} updates are lost, and the run cannot be compared step by step; its training continues"
@@ -81,7 +82,7 @@ pub fn of(event: &Event, plan: &RunPlan, record: &RunRecord, counts: (usize, usi
     }
 }
 
-/// Where a run under way is.
+/// The progress of an active run.
 pub fn progress(plan: &RunPlan, epoch: usize, steps_per_sec: f64, record: &RunRecord) -> String {
     let name = plan.objective.name();
     let newest = record.epochs.last();
@@ -151,7 +152,7 @@ fn retried(
     )
 }
 
-/// A board in lines: the experiment, then each run.
+/// A board as lines: the experiment, then each run.
 pub fn board(board: &Board) -> String {
     let (num_ended, num_failed) = board.num_ended();
     let mut lines = vec![format!(
@@ -170,9 +171,9 @@ pub fn board(board: &Board) -> String {
         let state = match &row.state {
             State::Waiting if board.abandoned.is_some() => "not started".to_owned(),
             State::Waiting => "waiting".to_owned(),
-            State::Running | State::Stopping => "under way".to_owned(),
+            State::Running | State::Stopping => "active".to_owned(),
             State::Again(how) => how.clone(),
-            State::Incomplete => "incomplete, nobody trains it".to_owned(),
+            State::Incomplete => "incomplete, no runner is active".to_owned(),
             State::Unreadable => "cannot be read".to_owned(),
             State::Ended(Outcome::Failed { class, .. }) => format!("failed ({})", class.name()),
             State::Ended(outcome) => outcome.word().to_owned(),

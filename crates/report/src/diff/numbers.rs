@@ -7,20 +7,20 @@ use serde::Serialize;
 use runner_core::record::{RunRecord, Trace};
 use runner_core::reproduce::{Comparison, Side as Traced};
 
-/// What the numbers of two runs have in common, and where they part.
+/// What the metrics of two runs have in common, and where they diverge.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Numbers {
-    /// The epochs that each finished.
+    /// The epochs that each has finished.
     pub epochs: [usize; 2],
     /// The first epoch with a metric that differs, and those metrics.
     pub first_epoch: Option<(usize, Vec<String>)>,
-    /// The steps that each left a loss of.
+    /// The steps whose losses each has recorded.
     pub steps: [usize; 2],
     /// The first step whose loss differs, with both losses.
     pub first_loss: Option<(usize, f64, f64)>,
-    /// The step after which parameters differ first, and which ones.
+    /// The first step after which parameters differ, and which ones.
     pub first_parameters: Option<(usize, Vec<String>)>,
-    /// Each metric, at the end and where it differs most.
+    /// Each metric, at the end and at its largest difference.
     pub metrics: Vec<MetricDifference>,
     /// What could not be compared of the steps.
     #[serde(skip)]
@@ -34,14 +34,14 @@ pub struct MetricDifference {
     pub name: String,
     /// Its last value in each.
     pub last: [Option<f64>; 2],
-    /// The second's last value less the first's.
+    /// The second's last value minus the first's.
     pub difference: Option<f64>,
-    /// The largest difference in size between equal epochs, and the epoch; `None` where there are none.
+    /// The largest absolute difference between equal epochs, and the epoch; `None` if there are none.
     pub largest: Option<(usize, f64)>,
 }
 
 impl Numbers {
-    /// Compares two records, and two traces where both could be read.
+    /// Compares two records, and two traces if both could be read.
     pub fn of(a: &RunRecord, b: &RunRecord, traces: Option<(&Trace, &Trace)>) -> Self {
         let mut numbers = Self {
             epochs: [a.epochs.len(), b.epochs.len()],
@@ -121,7 +121,7 @@ impl Numbers {
             .collect();
     }
 
-    /// Whether nothing differs.
+    /// Whether everything is equal.
     pub fn is_equal(&self) -> bool {
         let bits = |value: Option<f64>| value.map(f64::to_bits);
         self.epochs[0] == self.epochs[1]

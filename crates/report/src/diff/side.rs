@@ -5,14 +5,14 @@ use runner_core::plan::RunPlan;
 use runner_core::record::{Environment, RunFolder, RunRecord, Trace};
 use runner_core::spec::document::plain_io_error;
 
-/// A run as far as it can be read. An error is a phrase, and keeps the rest from nobody.
+/// A run as far as it is readable. An error is a phrase, and does not prevent reading the rest.
 #[derive(Clone, Debug)]
 pub struct Side {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub name: String,
     /// Its folder.
     pub folder: RunFolder,
-    /// What was to be done.
+    /// Its plan.
     pub plan: Result<RunPlan, String>,
     /// What happened.
     pub record: Result<RunRecord, String>,
@@ -33,7 +33,7 @@ impl Side {
             _ => RunRecord::read(&folder),
         };
         let record = record.map_err(|e| plain_io_error(&e));
-        // A trace that its record does not confirm is not compared.
+        // A trace that does not match its record is not compared.
         let trace = match &record {
             Ok(record) => Trace::read_recorded(&folder, record),
             Err(_) => Trace::read(&folder),
@@ -42,7 +42,7 @@ impl Side {
             plan: plan.and_then(|plan| plan.ok_or_else(|| absent("run.toml"))),
             record,
             environment: environment.and_then(|there| {
-                there.ok_or_else(|| absent("environment.json: it has not begun"))
+                there.ok_or_else(|| absent("environment.json: the run has not started"))
             }),
             trace: trace.map_err(|e| plain_io_error(&e)),
             folder,
@@ -50,14 +50,14 @@ impl Side {
         }
     }
 
-    /// Refuses final weights that are not those that the run ended with.
+    /// Refuses final weights that do not match the record.
     pub fn check_weights(&self) -> Result<(), String> {
         let record = self.record.as_ref().map_err(String::clone)?;
         let checked = self.folder.check_file(record, "model/final.bpk");
         checked.map_err(|e| plain_io_error(&e))
     }
 
-    /// The word for how it ended, or how far it is.
+    /// The word for its outcome or state.
     pub fn outcome(&self) -> &'static str {
         let Ok(record) = &self.record else {
             return "unreadable";

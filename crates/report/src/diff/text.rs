@@ -1,4 +1,4 @@
-//! A difference in words and tables.
+//! A difference as text and tables.
 //!
 //! The norm of a parameter's difference is the Euclidean one, relative to that of the first run's; the largest difference
 //! of two values is also given in units in the last place of the parameter's largest value.
@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use super::{Compared, Diff, Numbers, Weights};
 use crate::report::{short_number, value_text};
 
-/// Parameters and metrics that are shown; the rest is counted.
+/// Displayed parameters and metrics; the rest is counted.
 const MAX_ROWS: usize = 40;
 
 /// Everything, subject by subject.
@@ -52,7 +52,7 @@ pub fn show(diff: &Diff) -> String {
     let subjects = diff.subjects();
     let verdict = match (subjects.is_empty(), diff.is_equal) {
         (true, true) => "equal".to_owned(),
-        (true, false) => "equal as far as they could be compared".to_owned(),
+        (true, false) => "equal as far as compared".to_owned(),
         (false, _) => format!("they differ in {}", subjects.join(", ")),
     };
     line(&mut text, "verdict", &verdict);
@@ -84,7 +84,10 @@ pub fn brief(diff: &Diff) -> String {
     let not: Vec<_> = diff.not_compared.iter().map(|n| n.what.as_str()).collect();
     match (parts.is_empty(), not.is_empty()) {
         (true, true) => "equal".into(),
-        (true, false) => format!("equal, but for what was not compared: {}", not.join(", ")),
+        (true, false) => format!(
+            "equal, except for what was not compared: {}",
+            not.join(", ")
+        ),
         (false, true) => parts.join(", "),
         (false, false) => format!("{}; not compared: {}", parts.join(", "), not.join(", ")),
     }
@@ -205,7 +208,7 @@ fn numbers(text: &mut String, numbers: &Numbers) {
         None if a.min(b) > 0 => {
             line(text, "metrics", &format!("equal in {} epochs", a.min(b)));
         }
-        None => line(text, "metrics", "no epoch is there in both"),
+        None => line(text, "metrics", "no common epoch"),
     }
     if a != b {
         text.push_str(&format!("  a has {a} epochs, b {b}\n"));
@@ -246,6 +249,6 @@ fn table(text: &mut String, head: &[&str], rows: Vec<Vec<String>>) {
         text.push_str(&format!(" {row}\n"));
     }
     if left_out > 0 {
-        text.push_str(&format!("  and {left_out} more; `--json` has all\n"));
+        text.push_str(&format!("  and {left_out} more; `--json` lists all\n"));
     }
 }

@@ -1,6 +1,6 @@
-//! Records in the forms of other programs: TensorBoard's event files, an MLflow server, plain tables.
+//! Records in the formats of other programs: TensorBoard's event files, an MLflow server, plain tables.
 //!
-//! Knows the results tree alone; no device, no environment variable, and nothing of how runs are trained.
+//! Only knows the results tree; no device, no environment variable, and nothing about training.
 
 pub mod mlflow;
 mod points;
@@ -18,7 +18,7 @@ pub use points::{Point, points};
 /// A run as it is on disk.
 #[derive(Clone, Debug)]
 pub struct Exported {
-    /// What was to be done.
+    /// Its plan.
     pub plan: RunPlan,
     /// Its folder.
     pub folder: RunFolder,
@@ -26,13 +26,13 @@ pub struct Exported {
     pub record: RunRecord,
     /// When.
     pub times: Times,
-    /// The loss of each step, where they were asked for.
+    /// The loss of each step, if requested.
     pub losses: Vec<f64>,
 }
 
 impl Exported {
-    /// Reads a run, with the losses of its steps where they are wanted; one that was not begun, or whose folder holds
-    /// other work, has an empty record.
+    /// Reads a run, with the losses of its steps on request; one that has not started, or whose folder contains other
+    /// work, has an empty record.
     pub fn read(
         experiment: &ExperimentFolder,
         plan: RunPlan,
@@ -60,7 +60,7 @@ impl Exported {
         })
     }
 
-    /// The word for how the run ended, or how far it is.
+    /// The word for the run's outcome or state.
     pub fn outcome(&self) -> &'static str {
         match (&self.record.outcome, &self.record.started) {
             (Some(outcome), _) => outcome.word(),

@@ -1,4 +1,4 @@
-//! A run's numbers as curves: each with its key, its step and its time.
+//! A run's metrics as curves: each point with its key, step and time.
 
 use std::borrow::Cow;
 
@@ -12,17 +12,17 @@ pub const STEP_LOSS: &str = "train/step_loss";
 pub struct Point<'a> {
     /// The curve, such as `valid/loss`.
     pub key: Cow<'a, str>,
-    /// Optimizer updates before.
+    /// Optimizer updates before it.
     pub step: usize,
-    /// Milliseconds since 1970. Steps have no clock of their own: theirs lie evenly between those of the epochs.
+    /// Milliseconds since 1970. Steps have no recorded time: their times are interpolated between those of the epochs.
     pub time_ms: u64,
     /// The number.
     pub value: f64,
 }
 
-/// The curves of a run, epoch by epoch: the losses of its steps, where they were read, then its metrics; at last the losses
-/// behind the last epoch, once no more can come, and the evaluations. What is there of a run stays the
-/// beginning of what there will be, as long as it goes on without being resumed.
+/// The curves of a run, epoch by epoch: the losses of its steps, if read, then its metrics; finally the losses after
+/// the last epoch, once it is final, and the evaluations. For a run that continues without being resumed, the output so
+/// far stays a prefix of later output.
 pub fn points(run: &Exported) -> Vec<Point<'_>> {
     let losses = &run.losses;
     let mut points = Vec::new();
@@ -69,7 +69,7 @@ fn add_losses(
     time: std::ops::Range<u64>,
 ) {
     let num = steps.len() as f64;
-    // A clock that was set back gives no negative time.
+    // A clock that was set back must not give a negative time.
     let duration = time.end.saturating_sub(time.start) as f64;
     for (at, loss) in losses.iter().enumerate().take(steps.end).skip(steps.start) {
         let part = (at + 1 - steps.start) as f64 / num;

@@ -1,7 +1,6 @@
-//! Protocol Buffers' wire format, as far as it is written here
-//! (<https://protobuf.dev/programming-guides/encoding/>).
+//! The subset of Protocol Buffers' wire format that is used here (<https://protobuf.dev/programming-guides/encoding/>).
 
-/// A message that is being put together. Fields of the value 0 are written too, so that a reader sees them.
+/// A message being built. Fields with value 0 are written too, so that a reader sees them.
 #[derive(Clone, Debug, Default)]
 pub struct Message(pub Vec<u8>);
 
@@ -18,7 +17,7 @@ impl Message {
         self.varint(u64::from(field << 3 | wire_type));
     }
 
-    /// A whole number or the number of an enum.
+    /// An integer or an enum value.
     pub fn int(mut self, field: u32, value: u64) -> Self {
         self.tag(field, 0);
         self.varint(value);
@@ -48,7 +47,7 @@ impl Message {
         self
     }
 
-    /// A message within.
+    /// A nested message.
     pub fn message(self, field: u32, value: Message) -> Self {
         self.bytes(field, value.0)
     }

@@ -1,5 +1,5 @@
-//! Plain tables for pandas, DuckDB and whatever reads CSV or JSON Lines: one row for each thing, one column for each
-//! of its properties.
+//! Plain tables for pandas, DuckDB and anything else that reads CSV or JSON Lines: one row per item, one column per
+//! property.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -11,10 +11,10 @@ use crate::report::value_text;
 use runner_core::event::{Metrics, Outcome};
 use runner_core::spec::section::Choice;
 
-/// What a row is.
+/// The kinds of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {
-    /// A run, with how it ended and its numbers.
+    /// A run, with its outcome and metrics.
     Runs,
     /// An epoch of a run, with its metrics.
     Epochs,
@@ -22,12 +22,12 @@ pub enum Rows {
     Steps,
 }
 
-/// How a table is written.
+/// The table formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Comma-separated values with a head (RFC 4180). Numbers that are none are `NaN`, `inf` and `-inf`.
+    /// Comma-separated values with a header (RFC 4180). Non-finite numbers are `NaN`, `inf` and `-inf`.
     Csv,
-    /// An object a line. There are no numbers in JSON that are none: they are `null`.
+    /// One object per line. JSON has no non-finite numbers: they are `null`.
     JsonLines,
 }
 
@@ -49,7 +49,7 @@ impl Columns {
         }
     }
 
-    /// Takes in what a run has.
+    /// Includes the columns of a run.
     pub fn take(&mut self, run: &Exported) {
         for axis in run.plan.axes.keys() {
             if !self.axes.contains(axis) {
@@ -111,7 +111,7 @@ enum To<W: Write> {
 }
 
 impl<W: Write> TableWriter<W> {
-    /// Writes the head, where the format has one.
+    /// Writes the header, if the format has one.
     pub fn new(columns: Columns, format: Format, to: W) -> io::Result<Self> {
         let names = columns.names();
         let to = match format {
@@ -130,7 +130,7 @@ impl<W: Write> TableWriter<W> {
         })
     }
 
-    /// Rows that were written so far.
+    /// Rows written so far.
     pub fn num_rows(&self) -> usize {
         self.num_rows
     }
@@ -210,7 +210,7 @@ impl<W: Write> TableWriter<W> {
     fn number(&self, value: f64) -> Json {
         match &self.to {
             To::Csv(_) if !value.is_finite() => json!(value.to_string()),
-            // JSON has `null` for what is no number.
+            // JSON has `null` for non-finite numbers.
             _ => json!(value),
         }
     }
@@ -236,7 +236,7 @@ impl<W: Write> TableWriter<W> {
         }
     }
 
-    /// Writes what is left.
+    /// Writes the rest.
     pub fn finish(self) -> io::Result<()> {
         match self.to {
             To::Csv(mut writer) => writer.flush(),

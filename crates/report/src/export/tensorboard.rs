@@ -1,11 +1,11 @@
 //! TensorBoard's event files: framed records, each a protocol buffer.
 //!
-//! A file is a function of the run's record, and what there is of a run that goes on is the beginning of what there
-//! will be. So a file is written by appending wherever that is true: a TensorBoard that has it open sees what is new.
-//! After a resumption the file has another name, which TensorBoard moves on to.
+//! A file is a function of the run's record, and for a running run a prefix of its later content. So a file is extended
+//! by appending whenever possible: an open TensorBoard sees the new part. After a resume the file has another name,
+//! which TensorBoard switches to.
 //!
-//! Values are 32-bit floats. Times of single steps lie evenly between those of epochs; `test/…` stands at the step of the
-//! epoch that was evaluated; the seeds of a trial are one group of hyperparameters.
+//! Values are 32-bit floats. Times of single steps are interpolated between those of epochs; `test/…` is at the step of
+//! the evaluated epoch; the seeds of a trial form one group of hyperparameters.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -18,10 +18,10 @@ use super::{Exported, points};
 use runner_core::event::Outcome;
 use runner_core::record::{refuse_links, unwritable, write_whole};
 
-/// What the names of files written here end with. Others are left alone.
+/// The suffix of files written here. Others are left alone.
 const SUFFIX: &str = ".runner";
 
-/// Writes the event file of a run into a folder of its own; `None` when the run has not begun.
+/// Writes the event file of a run into a separate folder; `None` if the run has not started.
 pub fn write(folder: &Path, run: &Exported) -> io::Result<Option<PathBuf>> {
     let Some(attempt) = run.times.attempt else {
         return Ok(None);
@@ -32,7 +32,7 @@ pub fn write(folder: &Path, run: &Exported) -> io::Result<Option<PathBuf>> {
         "events.out.tfevents.{:010}.{host}{SUFFIX}",
         attempt / 1000
     ));
-    // A results tree of anyone: nothing is appended to what is elsewhere.
+    // A results tree may come from anyone: nothing outside it is appended to.
     if let (Some(all), Some(name)) = (folder.parent(), folder.file_name()) {
         refuse_links(all, &[&name.to_string_lossy()])?;
     }
@@ -53,7 +53,7 @@ pub fn write(folder: &Path, run: &Exported) -> io::Result<Option<PathBuf>> {
     Ok(Some(path))
 }
 
-/// Makes a file of these bytes, by appending where its own are their beginning.
+/// Writes a file with these bytes, by appending if its content is a prefix of them.
 fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let there = match fs::read(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -68,7 +68,7 @@ fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// The whole event file of a run: the version, the settings that were varied, the curves, the end.
+/// The complete event file of a run: the version, the varied settings, the curves, the end.
 ///
 /// Messages and fields are those of `tensorflow/core/util/event.proto`, `framework/summary.proto`, `framework/tensor.proto`
 /// and `tensorboard/plugins/hparams/plugin_data.proto`. Values are 32-bit floats there.
@@ -127,8 +127,8 @@ fn session_start(run: &Exported) -> Message {
         .double(5, started as f64 / 1000.0)
 }
 
-/// A summary of the plugin for hyperparameters: HParamsPluginData { version: 1, session_start_info: 3,
-/// session_end_info: 4 } as the content of the metadata, with a tensor that says nothing.
+/// A summary of the hyperparameter plugin: HParamsPluginData { version: 1, session_start_info: 3, session_end_info: 4 }
+/// as the content of the metadata, with an empty tensor.
 fn hparams(tag: &str, field: u32, info: Message) -> Message {
     let data = Message::default().int(1, 0).message(field, info);
     // PluginData { plugin_name: 1, content: 2 } in SummaryMetadata { plugin_data: 1, data_class: 4 (tensor: 2) }
@@ -143,7 +143,7 @@ fn hparams(tag: &str, field: u32, info: Message) -> Message {
     Message::default().message(1, value)
 }
 
-/// A record as TensorFlow frames it: the length in 8 bytes, its masked sum, the bytes, their masked sum.
+/// A record in TensorFlow's framing: the length in 8 bytes, its masked checksum, the bytes, their masked checksum.
 fn push_record(bytes: &mut Vec<u8>, record: &[u8]) {
     let length = (record.len() as u64).to_le_bytes();
     bytes.extend(length);
@@ -152,7 +152,7 @@ fn push_record(bytes: &mut Vec<u8>, record: &[u8]) {
     bytes.extend(masked(record).to_le_bytes());
 }
 
-/// CRC-32C, turned and moved, so that a sum over bytes that hold sums is a good one
+/// CRC-32C, rotated and offset, so that a checksum over bytes that contain checksums is effective
 /// (`tensorflow/core/lib/hash/crc32c.h`).
 pub(super) fn masked(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes)
@@ -160,7 +160,7 @@ pub(super) fn masked(bytes: &[u8]) -> u32 {
         .wrapping_add(0xa282_ead8)
 }
 
-/// A machine's name as a part of a file's name.
+/// A machine's name as part of a file name.
 fn plain(name: &str) -> String {
     let keep = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     name.chars()

@@ -1,4 +1,4 @@
-//! An experiment in a line: how far it is, and the best of what is there.
+//! A one-line summary of an experiment: its progress, and the best result.
 
 use std::collections::BTreeMap;
 
@@ -8,24 +8,24 @@ use super::numbers::short_number;
 use super::rank::is_of_several_losses;
 use runner_core::record::{Index, State};
 
-/// An experiment in a line.
+/// A one-line summary of an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Brief {
-    /// How far it is, in words.
+    /// Its progress, as text.
     pub state: String,
-    /// Runs that are planned.
+    /// Planned runs.
     pub num_runs: usize,
-    /// Those of them that are completed.
+    /// Completed runs.
     pub num_completed: usize,
-    /// The best mean of a trial by the objective, with the trial; none where there is none, or where the objective is
-    /// that of other functions in other trials.
+    /// The best mean of a trial by the objective, with the trial; none if there is none, or if the objective is a
+    /// different function in different trials.
     pub best: Option<String>,
     /// When the last event of a run arrived, in milliseconds since 1970.
     pub last_event_ms: Option<u64>,
 }
 
 impl Brief {
-    /// Sums up an experiment; `is_in_use` while a `runner run` writes to it.
+    /// Summarizes an experiment; `is_in_use` while a `runner run` writes to it.
     pub fn of(index: &Index, is_in_use: bool) -> Self {
         let num = |state: State| index.runs.iter().filter(|run| run.state == state).count();
         let num_runs = index.runs.len();
@@ -35,7 +35,7 @@ impl Brief {
         match (running, is_in_use, num_completed == num_runs) {
             (0, false, true) => parts.push("completed".to_owned()),
             (0, false, false) => {}
-            (0, true, _) => parts.push("under way".to_owned()),
+            (0, true, _) => parts.push("active".to_owned()),
             (_, _, _) => parts.push(format!("{running} running")),
         }
         let is_over = parts.is_empty();
@@ -48,7 +48,7 @@ impl Brief {
         ];
         for (state, word) in others {
             let num = num(state);
-            // What waits for its turn is no trouble.
+            // Waiting is not a problem.
             if num > 0 && (is_over || state != State::NotStarted) {
                 parts.push(format!("{num} {word}"));
             }

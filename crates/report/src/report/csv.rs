@@ -1,4 +1,4 @@
-//! `report.csv`: one line for each trial, in rank order.
+//! `report.csv`: one line per trial, in rank order.
 
 use super::escaped::field;
 use super::model::{Report, Trial};

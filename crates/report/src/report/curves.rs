@@ -1,4 +1,4 @@
-//! Learning curves of the trials that are shown: a mean over seeds for each epoch, with a band.
+//! Learning curves of the displayed trials: a mean over seeds for each epoch, with a band.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use runner_core::event::Epoch;
 use runner_core::record::{ExperimentFolder, Index, RunEntry, RunRecord, State};
 use runner_statistics::Interval;
 
-/// Trials with curves, so that they can be told apart.
+/// Maximum number of trials with curves, so that they can be told apart.
 pub const MAX_TRIALS: usize = 8;
-/// Points of a curve: more cannot be seen.
+/// Maximum number of points per curve: more are not visible.
 const MAX_POINTS: usize = 400;
-/// Metrics with curves.
+/// Maximum number of metrics with curves.
 const MAX_METRICS: usize = 6;
-/// With fewer seeds the band is from the smallest to the largest value.
+/// With fewer seeds the band shows the range.
 const LEAST_FOR_INTERVAL: usize = 5;
 
 /// Learning curves.
@@ -26,11 +26,11 @@ const LEAST_FOR_INTERVAL: usize = 5;
 pub struct Curves {
     /// The metrics without their split, the objective's first.
     pub metrics: Vec<String>,
-    /// The trials, in the order of the report.
+    /// The trials, in report order.
     pub trials: Vec<TrialCurves>,
-    /// Trials that have curves and are left out.
+    /// Omitted trials with curves.
     pub num_more_trials: usize,
-    /// Metrics that have curves and are left out.
+    /// Omitted metrics with curves.
     pub num_more_metrics: usize,
 }
 
@@ -39,9 +39,9 @@ pub struct Curves {
 pub struct TrialCurves {
     /// The trial's name.
     pub trial: String,
-    /// Its runs that have finished an epoch, completed or not.
+    /// Its runs with at least one finished epoch, completed or not.
     pub n: usize,
-    /// A curve for each metric and split.
+    /// A curve per metric and split.
     pub curves: Vec<Curve>,
 }
 
@@ -50,18 +50,18 @@ pub struct TrialCurves {
 pub struct Curve {
     /// The metric with its split, such as `valid/loss`.
     pub metric: String,
-    /// What the band is; none where no epoch has two values.
+    /// The kind of band; none if no epoch has two values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub band: Option<Band>,
     /// By ascending epoch, at most 400.
     pub points: Vec<CurvePoint>,
 }
 
-/// What a band around a mean is.
+/// The kinds of bands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Band {
-    /// From the smallest to the largest value.
+    /// The range of the values.
     Range,
     /// Student's 95 % interval for the mean.
     StudentT,
@@ -76,7 +76,7 @@ pub struct CurvePoint {
     pub n: usize,
     /// Their mean.
     pub mean: f64,
-    /// The ends of the band, with two runs or more.
+    /// The ends of the band, for at least two runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub band: Option<(f64, f64)>,
 }
@@ -87,8 +87,8 @@ impl Curves {
         self.trials.is_empty()
     }
 
-    /// Reads the curves of the best trials and of the baseline. A run whose events cannot be read has none; that is
-    /// told where its numbers are.
+    /// Reads the curves of the best trials and of the baseline. A run with unreadable events has none; that is reported
+    /// with its metrics.
     pub fn read(report: &Report, index: &Index, folder: &ExperimentFolder) -> Self {
         let folds = Folds::of(index);
         let trials = report.trials.iter();
@@ -136,7 +136,7 @@ impl Curves {
     }
 }
 
-/// The runs of a trial that a mean may be taken over: without those that are not completed, if they read other data.
+/// The runs of a trial that can be averaged: without incomplete ones that read other data.
 fn over_same_data<'a>(index: &Index, folds: &Folds, runs: &[&'a RunEntry]) -> Vec<&'a RunEntry> {
     let mut runs = runs.to_vec();
     if !mixed_data(index, &runs, folds).is_empty() {
@@ -145,7 +145,7 @@ fn over_same_data<'a>(index: &Index, folds: &Folds, runs: &[&'a RunEntry]) -> Ve
     runs
 }
 
-/// The epochs of a run, if they are those of its plan.
+/// The epochs of a run, if they belong to its plan.
 fn epochs(run: &RunEntry, folder: &ExperimentFolder) -> Option<Vec<Epoch>> {
     let folder = folder.run(&run.id);
     let plan = folder.read_plan().ok().flatten()?;
@@ -154,11 +154,11 @@ fn epochs(run: &RunEntry, folder: &ExperimentFolder) -> Option<Vec<Epoch>> {
     Some(record.epochs)
 }
 
-/// Splits, in the order of their curves.
+/// Splits, in curve order.
 const SPLITS: [&str; 3] = ["train/", "valid/", "valid_ema/"];
 
-/// The metrics of a split without the split: the objective's first, then the loss, then by name. Those with a name of
-/// several parts, such as the norm of each gradient, are too many to show.
+/// The metrics of a split without the split: the objective's first, then the loss, then by name. Names with several
+/// parts, such as the gradient norms of parameters, are too many to show.
 fn names<'a>(epochs: impl Iterator<Item = &'a Epoch>, objective: &str) -> Vec<String> {
     let mut names: Vec<&str> = epochs
         .flat_map(|epoch| epoch.metrics.keys())
@@ -180,7 +180,7 @@ fn curves(runs: &[Vec<Epoch>], metrics: &[String]) -> Vec<Curve> {
 }
 
 impl Curve {
-    /// The curve of a metric over the runs of a trial. Values that are not finite are left out.
+    /// The curve of a metric over the runs of a trial. Non-finite values are omitted.
     fn of(metric: String, runs: &[Vec<Epoch>]) -> Self {
         let band = match runs.len() {
             0 | 1 => None,
@@ -210,7 +210,7 @@ impl Curve {
 fn point(epoch: usize, values: &[f64], band: Option<Band>) -> Option<CurvePoint> {
     let low = values.iter().copied().reduce(f64::min)?;
     let high = values.iter().copied().reduce(f64::max)?;
-    // Divided first: a sum of the largest numbers is none.
+    // Divided first: the sum of very large numbers overflows.
     let mean = values.iter().map(|v| v / values.len() as f64).sum();
     let band = match (band, values.len()) {
         (None, _) | (_, 1) => None,
@@ -229,8 +229,8 @@ fn point(epoch: usize, values: &[f64], band: Option<Band>) -> Option<CurvePoint>
     })
 }
 
-/// At most [`MAX_POINTS`] of the points, among them the first, the last, and the extremes of mean and band in each of
-/// as many stretches of equal length as that allows.
+/// At most [`MAX_POINTS`] of the points, including the first, the last, and the extremes of mean and band in as many
+/// stretches of equal length as that allows.
 fn thin(points: Vec<CurvePoint>) -> Vec<CurvePoint> {
     if points.len() <= MAX_POINTS {
         return points;

@@ -1,13 +1,13 @@
-//! Texts of records as Markdown and CSV: what they say, and nothing that a renderer or a spreadsheet would act on.
+//! Text of records in Markdown and CSV, escaped so that a renderer or a spreadsheet does not interpret it.
 //!
-//! Names, messages, questions and labels come from files of others. Reports put names and values between backticks;
-//! everything else is text. So code spans stay, as CommonMark finds them, and outside of them what begins HTML, a link,
-//! an image, an entity, emphasis or a block is escaped. A bare address that some renderers make a link of stays one:
-//! it shows where it leads.
+//! Names, messages, questions and labels come from foreign files. Reports put names and values between backticks;
+//! everything else is text. So code spans stay, as defined by CommonMark, and outside of them anything that starts
+//! HTML, a link, an image, an entity, emphasis or a block is escaped. A bare address that some renderers turn into a
+//! link stays one: it shows its target.
 
 use runner_core::spec::printable;
 
-/// A paragraph, heading or item of a list: one line.
+/// A paragraph, heading or list item: one line.
 pub fn prose(text: &str) -> String {
     let text = one_line(text);
     let text = inline(text.trim());
@@ -37,7 +37,7 @@ pub fn cell(text: &str) -> String {
     inline(one_line(text).trim()).replace('|', "\\|")
 }
 
-/// Lines of a shell between fences that none of them ends.
+/// Shell lines between fences that none of them closes.
 pub fn fenced(lines: &[String]) -> String {
     let lines: Vec<String> = lines.iter().map(|line| one_line(line)).collect();
     let longest = lines
@@ -49,8 +49,8 @@ pub fn fenced(lines: &[String]) -> String {
     format!("{fence}sh\n{}\n{fence}\n", lines.join("\n"))
 }
 
-/// A field of CSV. A spreadsheet takes a text that begins like a formula for one: such a text gets an apostrophe, by
-/// which spreadsheets know text. Numbers, also with their spread behind them, stay as they are.
+/// A field of CSV. Spreadsheets interpret a text that begins like a formula: it gets an apostrophe, which marks it as
+/// text. Numbers, also with a spread, are unchanged.
 pub fn field(text: &str) -> String {
     let begins_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     let first = text.split(' ').next().unwrap_or_default();
@@ -76,9 +76,9 @@ fn longest_run(text: &str) -> usize {
     runs.max().unwrap_or(0)
 }
 
-/// A text outside of code spans, escaped; those as they are.
+/// A text with everything escaped except code spans.
 fn inline(text: &str) -> String {
-    // One alone can close nothing.
+    // A single one closes nothing.
     let is_several = |c: char| text.matches(c).count() > 1;
     let (stars, lows, tildes) = (is_several('*'), is_several('_'), is_several('~'));
     let mut shown = String::with_capacity(text.len() + 16);
@@ -114,7 +114,7 @@ fn inline(text: &str) -> String {
     shown
 }
 
-/// The code span that a text begins with, or the backticks alone that begin none.
+/// The code span at the start of a text, or backticks that start none.
 fn code_span(text: &str) -> (&str, bool) {
     let run = text.len() - text.trim_start_matches('`').len();
     let mut at = run;

@@ -1,4 +1,4 @@
-//! What the selected trial gets wrong, from the `evaluation.json` of its runs.
+//! The errors of the selected trial, from the `evaluation.json` of its runs.
 
 use std::io;
 
@@ -9,22 +9,22 @@ use runner_core::record::evaluation::{Confusion, Evaluated, Evaluation, Point};
 use runner_core::record::{ExperimentFolder, Index, RunFolder, RunRecord, State};
 use runner_core::spec::document::plain_io_error;
 
-/// What the highest ranked trial gets wrong.
+/// The errors of the highest ranked trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Selected {
     /// The trial.
     pub trial: String,
-    /// Its first run with mistakes, which single items are of; the first one where that says nothing.
+    /// Its first run with mistakes, from which single items are shown; the first run if none has any.
     pub run: String,
-    /// Its runs, over which confusions are summed.
+    /// Its runs, over which confusion matrices are summed.
     pub n: usize,
-    /// The evaluation of that run, with the sums of all in place of its confusion.
+    /// The evaluation of that run, with the summed confusion matrix.
     pub evaluation: Evaluation,
 }
 
 impl Selected {
-    /// Reads that of the highest ranked trial. `None` where no completed run of it has one that can be read. What is not
-    /// as it was when its run ended is left out, with a remark.
+    /// Reads that of the highest ranked trial. `None` if none of its completed runs has a readable one. An evaluation
+    /// that changed since its run ended is skipped, with a remark.
     pub fn read(
         report: &Report,
         index: &Index,
@@ -38,7 +38,7 @@ impl Selected {
             Ok(evaluation) => Some((run.id.clone(), evaluation?)),
             Err(e) => {
                 remarks.push(format!(
-                    "the evaluation of `{}` is left out: {}",
+                    "the evaluation of `{}` is omitted: {}",
                     run.id,
                     plain_io_error(&e)
                 ));
@@ -78,13 +78,13 @@ impl Selected {
     }
 }
 
-/// The evaluation of a run, if it has one, as the run left it.
+/// The evaluation of a run, if it has one, as recorded.
 fn read_checked(folder: &RunFolder) -> io::Result<Option<Evaluation>> {
     folder.check_file(&RunRecord::read(folder)?, "evaluation.json")?;
     folder.read_evaluation()
 }
 
-/// The confusion, if there is one; one that is no square is taken for none.
+/// The confusion matrix, if any; one that is not square is ignored.
 fn confusion_of(found: &mut Evaluated) -> Option<&mut Confusion> {
     let (Evaluated::Classification { confusion, .. } | Evaluated::Segmentation { confusion, .. }) =
         found
@@ -111,27 +111,27 @@ fn add(sum: &mut Confusion, more: &Confusion) -> bool {
     true
 }
 
-/// Whether a picture is inside its address: a report opens nothing from elsewhere.
+/// Whether an image is contained in its address: a report loads nothing from elsewhere.
 fn is_embedded(url: &str) -> bool {
     let data = url.strip_prefix("data:image/png;base64,");
     let is_base64 = |c: char| c.is_ascii_alphanumeric() || "+/=".contains(c);
     data.is_some_and(|data| data.chars().all(is_base64))
 }
 
-/// A class that is taken for another.
+/// A class that is predicted as another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Confused<'a> {
     /// The class.
     pub class: &'a str,
-    /// What it is taken for.
+    /// The predicted class.
     pub taken_for: &'a str,
     /// How often.
     pub count: u64,
-    /// Out of how many of the class.
+    /// Total number of items of the class.
     pub of: u64,
 }
 
-/// The classes that are taken for others, the most frequent first.
+/// The most frequent confusions of classes, in order.
 pub fn most_confused(confusion: &Confusion) -> Vec<Confused<'_>> {
     let mut pairs = Vec::new();
     for (at, row) in confusion.confusion.iter().enumerate() {
@@ -151,7 +151,7 @@ pub fn most_confused(confusion: &Confusion) -> Vec<Confused<'_>> {
     pairs
 }
 
-/// One target of an item with what was predicted for it.
+/// One target of an item with its prediction.
 pub fn pair(point: &Point, target: usize) -> Option<(f64, f64)> {
     Some((*point.target.get(target)?, *point.predicted.get(target)?))
 }

@@ -1,5 +1,5 @@
-//! Folds of a cross-validation: trials of a plan that differ in their fold alone are one trial of a report, and each
-//! fold counts as a seed does.
+//! Folds of a cross-validation: planned trials that differ only in their fold are one trial of a report, and folds
+//! count as seeds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,12 +9,12 @@ use super::sample::Repeat;
 use runner_core::plan::HeldOut;
 use runner_core::record::{DataUsed, Index, RunEntry};
 
-/// The key that says which fold is the valid split.
+/// The key of the fold that is the valid split.
 const FOLD: &str = "data.split.fold";
 
-/// Which runs are those of one trial.
+/// How runs are grouped into trials.
 pub struct Folds {
-    /// How many folds there are; none where trials are those of the plan.
+    /// The number of folds; none if trials are those of the plan.
     pub num: Option<usize>,
     /// Held-out items over items that are trained on, where the repeats of a trial are on several splits.
     pub overlap: Option<f64>,
@@ -23,7 +23,7 @@ pub struct Folds {
 }
 
 impl Folds {
-    /// Folds are put together where some trials differ in them alone.
+    /// Folds are combined if some trials differ only in them.
     pub fn of(index: &Index) -> Self {
         let mut settings: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
         let mut all = BTreeSet::new();
@@ -48,7 +48,7 @@ impl Folds {
         }
     }
 
-    /// What tells a run from the others of its trial.
+    /// What distinguishes a run within its trial.
     pub fn repeat(&self, run: &RunEntry) -> Repeat {
         Repeat {
             seed: run.seed,
@@ -81,7 +81,7 @@ impl Folds {
         }
     }
 
-    /// Whether a varied key is one of the trials.
+    /// Whether a varied key belongs to the trial.
     pub fn keeps(&self, key: &str) -> bool {
         self.num.is_none() || key != FOLD
     }
@@ -109,8 +109,8 @@ pub fn without_fold(axes: &Map<String, Json>) -> (Map<String, Json>, Option<u64>
     (axes, fold.and_then(|fold| fold.as_u64()))
 }
 
-/// The name of a trial without its fold, such as `hidden=64` of `hidden=64,fold=0`. A name that was cut stays as it is,
-/// without the end that is a digest.
+/// The name of a trial without its fold, such as `hidden=64` of `hidden=64,fold=0`. A truncated name only loses its
+/// digest suffix.
 fn without_part(trial: &str, fold: u64) -> String {
     for label in ["fold", "split.fold", FOLD] {
         let part = format!("{label}={fold}");

@@ -1,4 +1,4 @@
-//! `report.md`: what the report says, without plots.
+//! `report.md`: the content of the report, without plots.
 
 use comfy_table::presets;
 
@@ -35,7 +35,7 @@ pub fn markdown(report: &Report) -> String {
 }
 
 fn push_section(text: &mut String, section: Section) {
-    // What has plots alone is nothing here.
+    // Sections that only have plots are omitted.
     let is_empty =
         section.table.is_none() && section.list.is_empty() && section.commands.is_empty();
     if is_empty && section.notes.is_empty() {

@@ -1,10 +1,10 @@
-//! What runs held of memory, beside what was forecast, as a table.
+//! Memory of runs compared with their forecasts, as a table.
 
 use runner_core::event::PoolUsage;
 use runner_core::record::MemoryUse;
 use runner_core::spec::kind::show_bytes;
 
-/// The names of a row's columns. What is in use of a card is told where it is known of any.
+/// The names of a row's columns. GPU memory in use is a column if it is known for any row.
 pub fn names(of_cards: bool) -> Vec<&'static str> {
     let card = of_cards.then_some("card");
     ["forecast", "calibrated", "process", "in use", "reserved"]

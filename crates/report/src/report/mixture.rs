@@ -1,5 +1,5 @@
-//! Runs of one trial that do not belong together: those that read different data are not averaged, and those that were
-//! computed by different builds or on different machines are averaged with a warning.
+//! Runs of one trial that do not belong together: those with different data are not averaged, and those of different
+//! builds or machines are averaged with a warning.
 
 mod words;
 
@@ -12,7 +12,7 @@ use runner_core::event::Kernels;
 use runner_core::record::{Environment, Index, KERNELS, RunEntry, State};
 pub use words::{DATA_REMEDY, data_in_words, environments_in_words, groups, other_items};
 
-/// Completed runs of a trial that read the same data, where others of the trial read different data.
+/// Completed runs of a trial with the same data, if others of the trial have different data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SameData {
     /// sha256 of each split's items.
@@ -21,16 +21,16 @@ pub struct SameData {
     pub runs: Vec<String>,
 }
 
-/// Something that numbers may depend on and that is not the same for all completed runs of a trial.
+/// A fact that numbers may depend on and that differs between the completed runs of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Differing {
-    /// What differs, as environments call it.
+    /// The name of the fact in environments.
     pub what: String,
     /// Each value with its runs. A run that was resumed elsewhere has several.
     pub values: Vec<Having>,
 }
 
-/// A value with the runs that have it.
+/// A value with its runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Having {
     /// The value.
@@ -39,12 +39,12 @@ pub struct Having {
     pub runs: Vec<String>,
 }
 
-/// Runs by the digests of what they read.
+/// Runs by the digests of their data.
 type ByDigests<'a> = BTreeMap<&'a BTreeMap<String, String>, Vec<String>>;
 
-/// The runs of a trial by their data, if they differ in it; nothing otherwise. Folds have different train and valid
-/// splits, so runs are compared with those of the same fold, and all of them in their test split. What a run read is
-/// not known of the records of some earlier versions, and is then compared with nothing.
+/// The runs of a trial by their data, if it differs; otherwise empty. Folds have different train and valid splits, so
+/// runs are compared with those of the same fold, and all of them by their test split. Records of some earlier versions
+/// do not contain the data of a run, which is then not compared.
 pub fn mixed_data(index: &Index, runs: &[&RunEntry], folds: &Folds) -> Vec<SameData> {
     let mut by_fold: BTreeMap<Option<u64>, ByDigests<'_>> = BTreeMap::new();
     let mut tests: BTreeSet<Option<&String>> = BTreeSet::new();
@@ -72,7 +72,7 @@ pub fn mixed_data(index: &Index, runs: &[&RunEntry], folds: &Folds) -> Vec<SameD
     .collect()
 }
 
-/// The trials of an index whose completed runs read different data.
+/// The trials of an index whose completed runs have different data.
 pub fn mixed_trials(index: &Index) -> BTreeMap<String, Vec<SameData>> {
     let folds = Folds::of(index);
     let mut trials: BTreeMap<String, Vec<&RunEntry>> = BTreeMap::new();
@@ -89,7 +89,7 @@ pub fn mixed_trials(index: &Index) -> BTreeMap<String, Vec<SameData>> {
     mixed.filter(|(_, mixed)| !mixed.is_empty()).collect()
 }
 
-/// What differs between the environments that the runs of a trial were computed in.
+/// Differences between the environments of a trial's runs.
 pub fn differing(index: &Index, runs: &[&RunEntry]) -> Vec<Differing> {
     let mut by_place: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     for run in runs {
@@ -120,7 +120,7 @@ pub fn differing(index: &Index, runs: &[&RunEntry]) -> Vec<Differing> {
     }
     facts.push((KERNELS, by_kernels(&places)));
     facts.retain(|(_, values)| values.len() > 1);
-    // Another build may have another version of Burn and other backends, and that is said by its digest.
+    // Another build may have another version of Burn and other backends, which its digest already covers.
     if facts.iter().any(|(what, _)| *what == "runner") {
         facts.retain(|(what, _)| !["burn", "backends"].contains(what));
     }
@@ -142,8 +142,8 @@ fn add(all: &mut Vec<String>, runs: &[&str]) {
     }
 }
 
-/// Runs by kernels that go together: a run chooses some itself and takes over others, so what counts is whether one
-/// place got two different ones.
+/// Runs by compatible kernels: a run selects some itself and reuses others, so only a key with two different selections
+/// counts.
 fn by_kernels(places: &[(&Environment, &Vec<&str>)]) -> BTreeMap<String, Vec<String>> {
     let mut groups: Vec<(Kernels, Vec<String>)> = Vec::new();
     for (place, runs) in places {

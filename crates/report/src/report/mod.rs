@@ -49,22 +49,22 @@ use runner_core::record::{
     ExperimentFolder, Index, State, leftovers, unwritable, write_json, write_whole,
 };
 
-/// Reads an experiment's folder, and writes nothing there but the index that it keeps. `None` when the folder has no plan.
+/// Reads an experiment's folder, and writes nothing there except the cached index. `None` if the folder has no plan.
 pub fn read(folder: &ExperimentFolder) -> io::Result<Option<Report>> {
     let index = Index::read(folder)?;
     let mut report = index.map(|index| sum_up(&index, folder));
-    // What waits for its turn need not be asked for again.
+    // Queued runs need not be queried again.
     if let Some(report) = report.as_mut().filter(|_| folder.is_in_use()) {
         let problems = report.problems.iter_mut();
         for problem in problems.filter(|problem| problem.outcome == State::NotStarted) {
-            problem.message = "a `runner run` is at work, and has not come to it yet".into();
+            problem.message = "queued behind the current `runner run`".into();
         }
     }
     Ok(report)
 }
 
 /// Reads an experiment's folder and writes `report.json`, `report.csv`, `report.md` and `report.html` into it. `None`
-/// when the folder has no plan.
+/// if the folder has no plan.
 pub fn write(folder: &ExperimentFolder) -> io::Result<Option<Report>> {
     let Some(index) = Index::mend(folder)? else {
         return Ok(None);
@@ -89,7 +89,7 @@ pub fn write(folder: &ExperimentFolder) -> io::Result<Option<Report>> {
     Ok(Some(report))
 }
 
-/// The report of an index, with what is not in it: curves, and what the selected trial gets wrong.
+/// The report of an index, with data from outside it: curves, and the errors of the selected trial.
 fn sum_up(index: &Index, folder: &ExperimentFolder) -> Report {
     let planned = index.runs.iter().map(|run| run.id.as_str());
     let mut report = aggregate(

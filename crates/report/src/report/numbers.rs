@@ -1,4 +1,4 @@
-//! Numbers and values as a reader wants to see them.
+//! Numbers and values formatted for readers.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use runner_statistics::{Description, Interval};
 
-/// A number with the digits that a reader wants: 4 significant ones, no exponent where avoidable.
+/// A number with 4 significant digits, without an exponent if possible.
 pub fn short_number(value: f64) -> String {
     match value.abs() {
         0.0 => "0".into(),
@@ -32,7 +32,7 @@ pub fn mean_and_sd(sample: &Description) -> String {
 
 /// `0.9661 to 0.9765`, to two digits of half its width.
 pub fn interval(interval: &Interval) -> String {
-    // Narrower is what rounding makes of equal values.
+    // Narrower intervals are rounding errors of equal values.
     let least = 1e-9 * interval.low.abs().max(interval.high.abs());
     match (interval.high - interval.low) / 2.0 {
         half if half > least && half < 1e6 => {
@@ -47,7 +47,7 @@ pub fn interval(interval: &Interval) -> String {
     }
 }
 
-/// A share as a percentage, such as `5 %`.
+/// A fraction as a percentage, such as `5 %`.
 pub fn percent(share: f64) -> String {
     let share = 100.0 * share;
     let trimmed = |digits: &str| {
@@ -71,7 +71,7 @@ fn digits_of(spread: f64) -> usize {
     (1 - spread.log10().floor() as i32).clamp(0, 6) as usize
 }
 
-/// The value of a key as text. A table is called by its type, with what else is written.
+/// The value of a key as text. A table is labeled by its type, followed by its other keys.
 pub fn value_text(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),
@@ -85,7 +85,7 @@ pub fn value_text(value: &Json) -> String {
     }
 }
 
-/// The order in which a reader looks for values: numbers in texts by their size, the rest as text.
+/// The natural order of values: numbers in texts by size, the rest as text.
 pub fn natural_order(a: &str, b: &str) -> Ordering {
     let (mut a, mut b) = (a, b);
     loop {
@@ -101,7 +101,7 @@ pub fn natural_order(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// What stands before the first number, the number, and what follows it.
+/// The text before the first number, the number, and the rest.
 fn split(text: &str) -> (&str, Option<f64>, &str) {
     let Some(start) = text.find(|c: char| c.is_ascii_digit()) else {
         return (text, None, "");
@@ -110,7 +110,7 @@ fn split(text: &str) -> (&str, Option<f64>, &str) {
     let end = text[start..]
         .find(|c| !number(c))
         .map_or(text.len(), |end| start + end);
-    // The longest beginning of it that is one, since a dash or a point may also follow a number.
+    // The longest numeric prefix, since a dash or a point may also follow a number.
     let parsed = (start + 1..=end)
         .rev()
         .find_map(|end| Some((text[start..end].parse().ok()?, end)));

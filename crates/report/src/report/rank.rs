@@ -1,11 +1,11 @@
-//! In which order a value puts trials, and where it puts them in none.
+//! Ranking of trials by a value.
 
 use std::cmp::Ordering;
 
 use runner_statistics::Direction;
 
-/// Whether a metric is that of other functions in other trials, so that its values are not to be compared: a loss, where
-/// the axes vary which.
+/// Whether a metric is a different function in different trials, so that its values cannot be compared: a loss, if the
+/// axes vary it.
 pub fn is_of_several_losses(metric: &str, axes: &[String]) -> bool {
     let is_of_loss = |key: &String| key.as_str() == "loss" || key.starts_with("loss.");
     is_loss(metric) && axes.iter().any(is_of_loss)
@@ -16,8 +16,8 @@ pub fn is_loss(metric: &str) -> bool {
     metric.rsplit('/').next() == Some("loss")
 }
 
-/// The places of means, best first, each with its rank from 1. Equals have one rank and keep their order; those without
-/// a mean have no rank and come last.
+/// The indices of means, best first, each with its rank from 1. Equal ones share a rank and keep their order; those
+/// without a mean have no rank and come last.
 pub fn ranked(means: &[Option<f64>], direction: Direction) -> Vec<(usize, Option<usize>)> {
     let mut order: Vec<usize> = (0..means.len()).collect();
     order.sort_by(|a, b| match (means[*a], means[*b]) {

@@ -1,5 +1,5 @@
-//! The parts of a report that follow the answer, as text and tables. `report.md` and `report.html` are both made of
-//! them, so that they say the same.
+//! The sections of a report after the answer, as text and tables. `report.md` and `report.html` both consist of them,
+//! so that their content is the same.
 
 mod cost;
 mod effects;
@@ -16,15 +16,15 @@ pub use origin::in_words;
 use super::model::Report;
 use super::table::Columns;
 
-/// More rows than this are left to `report.csv` and `report.json`.
+/// Further rows are only in `report.csv` and `report.json`.
 pub const MAX_ROWS: usize = 200;
 
-/// A part of a report. In its texts, words between backticks are names or values.
+/// A section of a report. In its texts, words between backticks are names or values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Section {
-    /// What kind of section it is: its place in a page, and what plots it gets.
+    /// The kind of section: its place in a page, and its plots.
     pub id: &'static str,
-    /// The axis that it is about, if it is about one.
+    /// Its axis, if it is about one.
     pub axis: Option<String>,
     /// Its title.
     pub title: String,
@@ -36,12 +36,12 @@ pub struct Section {
     pub list: Vec<String>,
     /// Commands for a shell.
     pub commands: Vec<String>,
-    /// Paragraphs after all that.
+    /// Paragraphs at the end.
     pub notes: Vec<String>,
 }
 
 impl Section {
-    /// A section without anything in it.
+    /// An empty section.
     fn new(id: &'static str, title: impl Into<String>) -> Self {
         Self {
             id,
@@ -50,45 +50,46 @@ impl Section {
         }
     }
 
-    /// With a paragraph before what follows.
+    /// Adds a paragraph at the start.
     fn intro(mut self, text: impl Into<String>) -> Self {
         self.intro.push(text.into());
         self
     }
 
-    /// With a paragraph after it.
+    /// Adds a paragraph at the end.
     fn note(mut self, text: impl Into<String>) -> Self {
         self.notes.push(text.into());
         self
     }
 
-    /// With paragraphs after it.
+    /// Adds paragraphs at the end.
     fn notes(mut self, texts: impl IntoIterator<Item = String>) -> Self {
         self.notes.extend(texts);
         self
     }
 
-    /// With a table, which is cut where it is too long for a reader.
+    /// Adds a table, truncated if it is too long for a reader.
     fn columns(mut self, mut table: Columns) -> Self {
         self.notes.extend(cut(&mut table));
         self.table = Some(table);
         self
     }
 
-    /// With a table of these names and rows.
+    /// Adds a table of these names and rows.
     fn table(self, head: Vec<String>, rows: Vec<Vec<String>>) -> Self {
         self.columns(Columns { head, rows })
     }
 }
 
-/// Cuts a table to [`MAX_ROWS`] rows; says so if it had more.
+/// Truncates a table to [`MAX_ROWS`] rows, with a note if it had more.
 pub fn cut(table: &mut Columns) -> Option<String> {
     let num = table.rows.len();
     table.rows.truncate(MAX_ROWS);
-    (num > MAX_ROWS).then(|| format!("The first {MAX_ROWS} of {num} rows; `report.csv` has all."))
+    (num > MAX_ROWS)
+        .then(|| format!("The first {MAX_ROWS} of {num} rows; `report.csv` contains all."))
 }
 
-/// All sections, in order; those without content are left out.
+/// All sections, in order; empty ones are omitted.
 pub fn sections(report: &Report) -> Vec<Section> {
     let mut all: Vec<Section> = Vec::new();
     all.extend(problems::not_completed(report));

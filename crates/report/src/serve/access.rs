@@ -1,4 +1,4 @@
-//! Who may read.
+//! Access control.
 
 use std::net::Ipv4Addr;
 
@@ -6,24 +6,24 @@ use sha2::{Digest, Sha256};
 
 use super::request::Request;
 
-/// The fewest characters of a token: of letters and digits, so many cannot be tried.
+/// The minimum length of a token: with letters and digits, so many cannot be guessed.
 const MIN_TOKEN: usize = 16;
 
-/// The rules of one server.
+/// The access rules of a server.
 pub struct Access {
     is_loopback: bool,
-    /// The token's digest: what is compared is of one length, and says nothing of the token.
+    /// The token's digest: compared values have a fixed length, and reveal nothing about the token.
     token: Option<[u8; 32]>,
-    /// What a browser is given in the place of the token.
+    /// The cookie of a browser, in place of the token.
     cookie: Option<String>,
 }
 
-/// Whether a text may be a token. The error is a phrase.
+/// Whether a text is a valid token. The error is a phrase.
 pub fn check_token(token: &str) -> Result<(), String> {
     let is_known = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
     if !token.chars().all(is_known) {
         return Err(
-            "a token has letters, digits and `-._~` alone, as it stands in addresses".into(),
+            "a token consists only of letters, digits and `-._~`, as allowed in addresses".into(),
         );
     }
     if token.len() < MIN_TOKEN {
@@ -39,7 +39,7 @@ impl Access {
         let cookie = token.map(|token| {
             let digest = sha256(&format!("runner serve, a cookie for {token}"));
             let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-            // Browsers give cookies to all ports of a machine: the name keeps them apart.
+            // Browsers send cookies to all ports of a machine: the name keeps them apart.
             format!("runner-{port}={digest}")
         });
         Self {
@@ -49,13 +49,13 @@ impl Access {
         }
     }
 
-    /// Whether a request may be answered; with a cookie to set when it came with the token in its address. The error
-    /// is a status and the reason.
+    /// Whether a request may be answered; with a cookie to set if the token was in its address. The error is a status
+    /// and the reason.
     pub fn check(&self, request: &Request) -> Result<Option<String>, (u16, &'static str)> {
         if self.is_loopback && !is_this_machine(&request.host) {
             return Err((
                 403,
-                "asked for under another name than this machine's; use http://127.0.0.1 or http://localhost",
+                "requested under another host name than this machine's; use http://127.0.0.1 or http://localhost",
             ));
         }
         let Some(token) = &self.token else {
@@ -63,7 +63,7 @@ impl Access {
             return if self.is_loopback {
                 Ok(None)
             } else {
-                Err((401, "there is no token"))
+                Err((401, "the token is missing"))
             };
         };
         let cookie = self.cookie.as_deref().unwrap_or_default();
@@ -72,7 +72,7 @@ impl Access {
             return if is_right(given) {
                 Ok(Some(format!("{cookie}; HttpOnly; SameSite=Lax; Path=/")))
             } else {
-                Err((401, "this is not the token"))
+                Err((401, "the token is wrong"))
             };
         }
         let bearer = request.authorization.as_deref();
@@ -86,7 +86,7 @@ impl Access {
         } else {
             Err((
                 401,
-                "a token is needed: add ?token=… to the address once, or send `Authorization: Bearer …`",
+                "a token is required: add ?token=… to the address once, or send `Authorization: Bearer …`",
             ))
         }
     }
@@ -109,7 +109,7 @@ fn sha256(text: &str) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
-/// Compares in a time that says nothing of where they differ.
+/// Compares in constant time.
 fn are_equal(a: &[u8; 32], b: &[u8; 32]) -> bool {
     let differ = a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b));
     std::hint::black_box(differ) == 0

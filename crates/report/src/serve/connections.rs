@@ -1,6 +1,6 @@
-//! The connections at once. Who says nothing gives way to who comes: a connection that is not being answered is closed
-//! for a new one, the oldest first, so that nobody is locked out by silence. A browser's request comes with its
-//! connection, so that only those who send slowly notice.
+//! Concurrent connections. Idle ones give way to new ones: a connection that is not being answered is closed for a new
+//! one, the oldest first, so that silent clients cannot lock out others. A browser sends its request right after
+//! connecting, so that only slow senders are affected.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -8,20 +8,20 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What can be closed for others.
+/// A connection that can be closed for another.
 pub trait Closes {
-    /// Ends the connection, whoever waits for it.
+    /// Closes the connection, even if a thread is waiting for it.
     fn close(&self);
 }
 
 impl Closes for TcpStream {
     fn close(&self) {
-        // It may be gone already.
+        // It may already be closed.
         let _: io::Result<()> = self.shutdown(Shutdown::Both);
     }
 }
 
-/// The connections that there are.
+/// The open connections.
 pub struct Connections<C> {
     most: usize,
     patience: Duration,
@@ -30,7 +30,7 @@ pub struct Connections<C> {
 
 struct Shared<C> {
     there: Mutex<There<C>>,
-    /// Told of each connection that has ended.
+    /// Notified of each closed connection.
     ended: Condvar,
 }
 
@@ -38,19 +38,19 @@ struct There<C> {
     next: u64,
     /// By age, with whether they are being answered.
     open: BTreeMap<u64, (C, bool)>,
-    /// Those that were closed for others, until who serves them has seen that.
+    /// Those that were closed for others, until their threads have noticed.
     closed: BTreeSet<u64>,
 }
 
-/// One of the connections at once, until it is dropped.
+/// An open connection, until it is dropped.
 pub struct Slot<C> {
     number: u64,
     there: Arc<Shared<C>>,
 }
 
 impl<C: Closes> Connections<C> {
-    /// None yet, and at most so many. A new one waits `patience` at most until threads have seen that the connections
-    /// that they serve were closed: on a busy machine that takes a moment.
+    /// None yet, and at most this many. A new one waits up to `patience` until threads have noticed that their
+    /// connections were closed: on a busy machine that takes a moment.
     pub fn new(most: usize, patience: Duration) -> Self {
         let there = There {
             next: 0,
@@ -67,11 +67,11 @@ impl<C: Closes> Connections<C> {
         }
     }
 
-    /// Makes room for a connection; `None` while all that there are are being answered.
+    /// Makes room for a connection; `None` while all existing ones are being answered.
     pub fn admit(&self, connection: C) -> Option<Slot<C>> {
         let mut there = lock(&self.there.there);
         if there.open.len() >= self.most {
-            // Threads that still have to see that they are closed are not to become ever more.
+            // The number of threads that have not noticed yet must not grow without limit.
             let is_full = |there: &mut There<C>| there.closed.len() >= self.most;
             let waited = self
                 .there
@@ -102,7 +102,7 @@ impl<C: Closes> Connections<C> {
 }
 
 impl<C> Slot<C> {
-    /// Whether the connection is being answered, and so is not closed for another one.
+    /// Marks the connection as being answered, so that it is not closed for another.
     pub fn is_answered(&self, is_answered: bool) {
         if let Some((_, is)) = lock(&self.there.there).open.get_mut(&self.number) {
             *is = is_answered;

@@ -1,12 +1,12 @@
-//! A small web server that shows the reports of a results tree, and nothing else.
+//! A small web server that only shows the reports of a results tree.
 //!
-//! Every answer is made in memory from records (`site`); no file is ever sent, so a path can name nothing but an
-//! experiment and a form of its report. Requests are believed in nothing (`request`): only GET and HEAD, a head of
-//! limited size that has to come within a limited time, a limited number of connections (`connections`), each for one
-//! request and for a limited time in all.
+//! Every answer is generated in memory from records (`site`); no file is ever sent, so a path can only name an
+//! experiment and a form of its report. Requests are untrusted (`request`): only GET and HEAD, headers of limited size
+//! that must arrive within a limited time, a limited number of connections (`connections`), each for one request and a
+//! limited total time.
 //!
-//! Who may read: without a token only who asks for this machine by a name that means this machine, so that no web page
-//! can have a browser ask for it under a name of its own (DNS rebinding); with a token, who has it (`access`).
+//! Access (`access`): without a token, only requests that address this machine by a local name, so that no web page can
+//! have a browser request it under a name of its own (DNS rebinding); with a token, only those that have it.
 
 mod access;
 mod connections;
@@ -25,19 +25,19 @@ use connections::{Connections, Slot};
 use request::{Refused, Request};
 use site::Site;
 
-/// Connections at once.
+/// Maximum number of concurrent connections.
 pub const MAX_CONNECTIONS: usize = 64;
 
-/// How long a new connection waits for one that gives way to it.
+/// How long a new connection waits for another to give way.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long a request's head may take.
+/// Time limit for a request's headers.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
-/// How slowly an answer may be read, in bytes a second, beyond the time that any answer has.
+/// The minimum reading speed of a client, in bytes per second, after the time that every answer has.
 const SLOWEST: u64 = 64 << 10;
 
-/// What a browser may do with a page: show it with the styles and scripts that are in it, and ask this server again.
+/// What a browser may do with a page: show it with its inline styles and scripts, and query this server again.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The server, bound to its address.
@@ -56,7 +56,7 @@ struct Served {
 #[derive(Clone)]
 struct Response {
     status: u16,
-    /// By which a browser knows what it has; none for words.
+    /// The cache tag of a page; none for plain text.
     tag: Option<String>,
     kind: &'static str,
     headers: Vec<(&'static str, String)>,
@@ -64,7 +64,7 @@ struct Response {
 }
 
 impl Server {
-    /// Listens at an address, 0 for any port that is free. An address that others can reach needs a token.
+    /// Listens at an address, 0 for any free port. An address that others can reach needs a token.
     pub fn bind(
         results: &Path,
         address: IpAddr,
@@ -83,22 +83,22 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// The listening address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Answers until the process ends.
+    /// Serves until the process ends.
     pub fn serve(&self) -> ! {
         loop {
             let Ok((stream, _)) = self.listener.accept() else {
-                // Too many open files, or a connection that is gone already.
+                // Too many open files, or a connection that was already closed.
                 std::thread::sleep(Duration::from_millis(50));
                 continue;
             };
             let served = self.served.clone();
             let thread = std::thread::Builder::new().name("connection".into());
-            // Without a slot or a thread the connection is closed, and the browser asks again.
+            // Without a slot or a thread the connection is closed, and the browser retries.
             let twin = stream.try_clone().ok();
             if let Some(slot) = twin.and_then(|twin| served.connections.admit(twin)) {
                 let _ = thread.spawn(move || {
@@ -120,7 +120,7 @@ impl Served {
         };
         response.write(&mut stream, has_body)?;
         slot.is_answered(false);
-        // What was sent and not read would make the system take the answer back.
+        // Unread input would make the system discard the answer.
         stream.shutdown(Shutdown::Write)?;
         stream.set_read_timeout(Some(Duration::from_millis(200)))?;
         let mut rest = [0; 4096];
@@ -136,7 +136,7 @@ impl Served {
         match self.access.check(request) {
             Ok(None) => {}
             Ok(Some(cookie)) => {
-                // The token leaves the address line, where it would be seen and kept.
+                // Removes the token from the address, where it would be visible and saved.
                 let mut response = Response::redirect(&request.path);
                 response.headers.push(("Set-Cookie", cookie));
                 return response;
@@ -188,9 +188,9 @@ impl Response {
         }
     }
 
-    /// `path` begins with one slash, and is written as it was asked for.
+    /// `path` begins with one slash, and is unchanged from the request.
     fn redirect(path: &str) -> Self {
-        let mut response = Self::words(303, "see there");
+        let mut response = Self::words(303, "see the other address");
         response.headers.push(("Location", path.to_owned()));
         response
     }
@@ -235,7 +235,7 @@ impl Response {
     }
 }
 
-/// Writes bytes until a moment: who reads a byte now and then would hold a connection for ever.
+/// Writes bytes until a deadline: a very slow reader would hold a connection forever.
 fn write_until(stream: &mut TcpStream, mut bytes: &[u8], until: Instant) -> io::Result<()> {
     while !bytes.is_empty() {
         let left = until.saturating_duration_since(Instant::now());

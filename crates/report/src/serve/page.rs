@@ -8,10 +8,10 @@ use crate::report::{Brief, Report, html, markdown};
 /// Keeps a page up to date.
 const LIVE: &str = include_str!("live.js");
 
-/// Says so when the server is gone.
-const LOST: &str = "<style id=\"runner-lost\">html[data-lost]::before { content: \"the server does not answer: this page may be old\"; position: fixed; inset: 0 0 auto 0; padding: .3em; text-align: center; background: #b00020; color: #fff; z-index: 9; }</style>";
+/// Shows when the server is not responding.
+const LOST: &str = "<style id=\"runner-lost\">html[data-lost]::before { content: \"the server is not responding: this page may be outdated\"; position: fixed; inset: 0 0 auto 0; padding: .3em; text-align: center; background: #b00020; color: #fff; z-index: 9; }</style>";
 
-/// A page, and the tag by which a browser knows it.
+/// A page, and its cache tag.
 pub struct Page {
     pub text: String,
     pub tag: String,
@@ -23,7 +23,7 @@ pub fn report(report: &Report) -> Page {
     live(&page.unwrap_or_else(|_| text_page(&report.experiment, &markdown(report))))
 }
 
-/// Experiments, each a row with a link; of those that cannot be read, why.
+/// Experiments, each a row with a link; for unreadable ones, the reason.
 pub fn list<'a>(
     all: impl Iterator<Item = (&'a str, Result<Option<Brief>, String>)>,
     now_ms: u64,
@@ -69,8 +69,8 @@ fn page(title: &str, body: &str) -> String {
     )
 }
 
-/// A page with the script that keeps it up to date. The script knows the tag of the page that it came with, so that
-/// no change is missed between that and its first question; the tag is that of the page without the script.
+/// A page with the script that keeps it up to date. The script knows the tag of its page, so that no change is missed
+/// before its first request; the tag is that of the page without the script.
 fn live(page: &str) -> Page {
     let tag = tag(page.as_bytes());
     let quoted = escaped(&tag);
@@ -93,7 +93,7 @@ pub fn tag(body: &[u8]) -> String {
     format!("\"{digest}\"")
 }
 
-/// A name as a part of a path.
+/// A name as a path segment.
 pub fn encoded(name: &str) -> String {
     let bytes = name.bytes().map(|byte| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'=' | b',' => {

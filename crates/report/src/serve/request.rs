@@ -1,52 +1,52 @@
-//! The head of a request, read and refused.
+//! Reading and checking the head of a request.
 
 use std::io::Read;
 use std::net::TcpStream;
 use std::time::Instant;
 
-/// The most bytes of a head.
+/// The maximum size of a head in bytes.
 const MAX_HEAD: usize = 16 << 10;
-/// The most headers.
+/// The maximum number of headers.
 const MAX_HEADERS: usize = 64;
 
-/// What is asked for, as far as it matters here.
+/// The relevant parts of a request.
 #[derive(Debug, Default, PartialEq)]
 pub struct Request {
-    /// Whether only the head of the answer is wanted.
+    /// Whether only the headers of the answer are requested.
     pub is_head: bool,
-    /// The path as it was sent, from its slash; without the query.
+    /// The path as sent, from its slash on; without the query.
     pub path: String,
     /// The token in the query.
     pub token: Option<String>,
-    /// The name that this machine was asked by, with its port.
+    /// The name of this machine in the request, with its port.
     pub host: String,
     /// `Authorization`.
     pub authorization: Option<String>,
     /// All of `Cookie`.
     pub cookies: String,
-    /// What the browser has already.
+    /// The cache tag of the browser.
     pub if_none_match: Option<String>,
 }
 
-/// Why there is no request.
+/// Why there is no valid request.
 #[derive(Debug, PartialEq)]
 pub enum Refused {
-    /// Nobody is there to be answered.
+    /// The client is gone.
     Gone,
-    /// It is wrong: the status, and why.
+    /// It is invalid: the status, and the reason.
     Wrong(u16, &'static str),
 }
 
 impl Request {
-    /// Reads a request's head until a moment.
+    /// Reads a request's head until a deadline.
     pub fn read(stream: &mut TcpStream, until: Instant) -> Result<Self, Refused> {
         let mut head = Vec::new();
         let mut piece = [0; 4096];
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            // The system takes no time of nothing.
+            // The system does not accept a timeout of zero.
             if left.is_zero() || stream.set_read_timeout(Some(left)).is_err() {
-                return Err(Refused::Wrong(408, "the request did not come in time"));
+                return Err(Refused::Wrong(408, "the request timed out"));
             }
             let num = match stream.read(&mut piece) {
                 Ok(0) => return Err(Refused::Gone),
@@ -60,7 +60,10 @@ impl Request {
                 return Ok(request);
             }
             if head.len() >= MAX_HEAD {
-                return Err(Refused::Wrong(431, "the request's head is too large"));
+                return Err(Refused::Wrong(
+                    431,
+                    "the headers of the request are too large",
+                ));
             }
         }
     }
@@ -73,24 +76,27 @@ impl Request {
         match parsed.parse(head) {
             Ok(httparse::Status::Complete(size)) if size <= MAX_HEAD => {}
             Ok(httparse::Status::Complete(_)) => {
-                return wrong(431, "the request's head is too large");
+                return wrong(431, "the headers of the request are too large");
             }
             Ok(httparse::Status::Partial) => return Ok(None),
             Err(httparse::Error::TooManyHeaders) => return wrong(431, "too many headers"),
-            Err(httparse::Error::Version) => return wrong(505, "only HTTP/1.1 is spoken here"),
-            Err(_) => return wrong(400, "this is no HTTP request"),
+            Err(httparse::Error::Version) => return wrong(505, "only HTTP/1.1 is supported"),
+            Err(_) => return wrong(400, "this is not an HTTP request"),
         }
         let mut request = Self {
             is_head: parsed.method == Some("HEAD"),
             ..Self::default()
         };
         if !matches!(parsed.method, Some("GET" | "HEAD")) {
-            return wrong(405, "only GET and HEAD: nothing can be changed here");
+            return wrong(
+                405,
+                "only GET and HEAD are supported: the server is read-only",
+            );
         }
         let target = parsed.path.unwrap_or_default();
-        // Some browsers take a backslash for a slash.
+        // Some browsers treat a backslash as a slash.
         if !target.starts_with('/') || target.starts_with("//") || target.contains(['#', '\\']) {
-            return wrong(400, "the path has to begin with one slash");
+            return wrong(400, "the path must begin with a single slash");
         }
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         request.path = path.to_owned();
@@ -112,12 +118,12 @@ impl Request {
                     request.cookies += ";";
                 }
                 "if-none-match" => request.if_none_match = Some(value),
-                "transfer-encoding" => return wrong(400, "a request has no body here"),
+                "transfer-encoding" => return wrong(400, "requests must not have a body"),
                 _ => {}
             }
         }
         if hosts != 1 {
-            return wrong(400, "there has to be one `Host`");
+            return wrong(400, "exactly one `Host` header is required");
         }
         Ok(Some(request))
     }

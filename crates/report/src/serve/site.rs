@@ -1,4 +1,4 @@
-//! What there is to read: a list of experiments, and each one's report in every form.
+//! The content of the server: a list of experiments, and each one's report in every form.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,7 +12,7 @@ use super::{Response, page};
 use crate::report::{self, Brief};
 use runner_core::record::{ExperimentFolder, Index, sealed_json, unix_millis};
 
-/// How often a tree is looked at anew.
+/// How often a tree is re-read.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -20,14 +20,14 @@ const HTML: &str = "text/html; charset=utf-8";
 /// A results folder.
 pub struct Site {
     folder: PathBuf,
-    /// Where it really is: nothing from elsewhere is shown.
+    /// Its real path: nothing from elsewhere is shown.
     real: PathBuf,
     /// The page that lists all experiments, and when it was made.
     listed: Mutex<Option<(Instant, Response)>>,
     reports: Mutex<BTreeMap<String, Arc<Mutex<Kept>>>>,
 }
 
-/// A report that was made, in its forms.
+/// A generated report, in its forms.
 #[derive(Default)]
 struct Kept {
     looked_at: Option<Instant>,
@@ -46,11 +46,11 @@ impl Site {
         })
     }
 
-    /// The answer to a path. Names are only ever compared with those that are there.
+    /// The answer to a path. Names are only compared with existing ones.
     pub fn respond(&self, path: &str) -> Response {
         let experiments = self.experiments();
         let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
-        let unknown = || Response::words(404, "there is no such page; / has what there is");
+        let unknown = || Response::words(404, "this page does not exist; see / for a list");
         match parts[..] {
             [""] => match &experiments[..] {
                 [(name, _)] => Response::redirect(&format!("/{}/", page::encoded(name))),
@@ -67,7 +67,7 @@ impl Site {
         }
     }
 
-    /// The page that lists what there is.
+    /// The page that lists the content.
     fn list(&self, experiments: &[(String, ExperimentFolder)]) -> Response {
         let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, page)) = &*listed
@@ -111,7 +111,7 @@ impl Site {
                     Ok(Some(forms)) => (kept.forms, kept.stamp) = (forms, stamp),
                     Ok(None) => return None,
                     Err(e) => {
-                        // A file that is being replaced: what was made before still holds.
+                        // A file is being replaced: the previous content is still valid.
                         tracing::warn!("no report of `{}`: {e}", folder.0.display());
                         if kept.forms.is_empty() {
                             return Some(Response::words(500, &format!("no report: {e}")));
@@ -165,7 +165,7 @@ fn make(folder: &ExperimentFolder) -> io::Result<Option<Forms>> {
     Ok(Some(forms.into()))
 }
 
-/// Changes when something that a report is made of does.
+/// Changes whenever a source of the report does.
 fn stamp(folder: &ExperimentFolder) -> Vec<u8> {
     let mut digest = Sha256::new();
     let mut add = |path: &Path| {

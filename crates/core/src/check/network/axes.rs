@@ -1,9 +1,9 @@
-//! Shapes after layers that only arrange axes. Axes of a file do not count the batch, and may be negative
-//! to count from the end.
+//! Shapes after layers that only rearrange axes. Axes in a file do not count the batch, and may be negative to count
+//! from the end.
 
 use super::shape::{Dims, Mismatch, wrong};
 
-/// The shape with some axes made one.
+/// The shape with some axes merged.
 pub fn flattened(start_axis: i64, end_axis: i64, input: &[usize]) -> Result<Dims, Mismatch> {
     let start = resolve(start_axis, input.len(), "start_axis")?;
     let end = resolve(end_axis, input.len(), "end_axis")?;
@@ -11,7 +11,7 @@ pub fn flattened(start_axis: i64, end_axis: i64, input: &[usize]) -> Result<Dims
         return wrong(
             "start_axis",
             format!("starts at axis {start} and ends at axis {end}"),
-            "write a `start_axis` that is not behind `end_axis`",
+            "set a `start_axis` that is not after `end_axis`",
         );
     }
     let merged = input[start..=end].iter().product();
@@ -28,11 +28,11 @@ pub fn squeezed(axis: i64, input: &[usize]) -> Result<Dims, Mismatch> {
             .collect();
         return wrong(
             "axis",
-            format!("takes away axis {at}, which has {} values", input[at]),
+            format!("removes axis {at}, which has {} values", input[at]),
             if ones.is_empty() {
                 "no axis has size 1: remove the layer, or use `flatten` or `mean`".to_owned()
             } else {
-                format!("axes of size 1 here: {}", ones.join(", "))
+                format!("the axes of size 1 are {}", ones.join(", "))
             },
         );
     }
@@ -46,8 +46,11 @@ pub fn sliced(axis: i64, start: i64, end: Option<i64>, input: &[usize]) -> Resul
     if first >= past || past > input[at] as i64 || first < 0 {
         return wrong(
             "start",
-            format!("takes {first} up to {past} of an axis of {}", input[at]),
-            format!("write a range inside 0 to {}", input[at]),
+            format!(
+                "selects {first} up to {past} of an axis of size {}",
+                input[at]
+            ),
+            format!("use a range within 0 to {}", input[at]),
         );
     }
     let mut shape = input.to_vec();
@@ -86,23 +89,23 @@ pub fn without(input: &[usize], at: usize) -> Dims {
     [&input[..at], &input[at + 1..]].concat()
 }
 
-/// An axis counted from the front.
+/// An axis, counted from the front.
 pub fn resolve(axis: i64, rank: usize, key: &'static str) -> Result<usize, Mismatch> {
     let at = if axis < 0 { axis + rank as i64 } else { axis };
     match usize::try_from(at).ok().filter(|at| *at < rank) {
         Some(at) => Ok(at),
         None => wrong(
             key,
-            format!("has the axis {axis}, and there are {rank}"),
+            format!("uses the axis {axis}, but the input has {rank}"),
             format!(
-                "write an axis from 0 to {}, or from -{rank} to -1; the batch is not counted",
+                "use an axis from 0 to {}, or from -{rank} to -1; the batch axis is not counted",
                 rank.max(1) - 1
             ),
         ),
     }
 }
 
-/// Where an axis is the given one from the front, for axes that the planner has accepted.
+/// The position of an axis counted from the front, for axes that the planner has accepted.
 pub fn axis_of(axis: i64, rank: usize) -> usize {
     resolve(axis, rank, "axis").unwrap_or_default()
 }
@@ -120,12 +123,12 @@ pub fn reshaped(shape: &[i64], input: &[usize]) -> Result<Dims, Mismatch> {
     if open > 1 {
         return wrong(
             "shape",
-            "has -1 more than once",
-            "leave one size open at most",
+            "contains -1 more than once",
+            "leave at most one size open",
         );
     }
     if shape.contains(&0) {
-        return wrong("shape", "has a size of 0", "write sizes of at least 1");
+        return wrong("shape", "contains a size of 0", "use sizes of at least 1");
     }
     let known: usize = shape
         .iter()
@@ -140,8 +143,8 @@ pub fn reshaped(shape: &[i64], input: &[usize]) -> Result<Dims, Mismatch> {
     if !fits {
         return wrong(
             "shape",
-            format!("cannot make {shape:?} of {input:?}: {total} values against {known}"),
-            "write sizes whose product is the same; one of them may be -1",
+            format!("cannot reshape {input:?} to {shape:?}: {known} values do not make {total}"),
+            "use sizes with the same product; one of them may be -1",
         );
     }
     let size = |size: &i64| {
@@ -169,7 +172,7 @@ pub fn permuted(axes: &[i64], input: &[usize]) -> Result<Dims, Mismatch> {
         wrong(
             "axes",
             format!(
-                "must name each of the {} axes once, found {axes:?}",
+                "must list each of the {} axes once, found {axes:?}",
                 input.len()
             ),
             format!(

@@ -1,10 +1,10 @@
-//! What a layer costs: its parameters by path, the multiplications of a forward pass, the values that
-//! the backward pass needs. The paths are those of Burn's modules.
+//! The cost of a layer: its parameters by path, the multiplications of a forward pass, the values that the backward
+//! pass needs. Paths are those of Burn's modules.
 
 use super::Input;
 use crate::spec::model::layer::{Cell, LayerKind, Norm, Recurrent, Steps, Transformer};
 
-/// Paths inside the layer with how many numbers each holds.
+/// Paths inside the layer with the number of elements of each.
 pub fn parameters(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> Vec<(String, u64)> {
     let first = |at: usize| inputs[0].shape.dims.get(at).copied().unwrap_or(1);
     let last = |dims: &[usize]| dims.last().copied().unwrap_or(1);
@@ -142,14 +142,14 @@ impl Parameters {
     }
 }
 
-/// The product of sizes; what no machine holds stays at the largest number.
+/// The product of sizes; saturates at the largest number.
 fn times(sizes: &[usize]) -> u64 {
     let sizes = sizes.iter().map(|size| *size as u64);
     sizes.fold(1, u64::saturating_mul)
 }
 
-/// Multiplications with addition of one item's forward pass, in products of matrices and in
-/// convolutions; what is done value by value is not counted.
+/// Multiply-adds of one item's forward pass in matrix products and convolutions; element-wise operations are not
+/// counted.
 pub fn multiply_adds(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u64 {
     saturated(wide_multiply_adds(kind, inputs, shape))
 }
@@ -210,8 +210,8 @@ fn attention(length: u128, memory: u128, width: u128) -> u128 {
     2 * length * width * width + 2 * memory * width * width + 2 * length * memory * width
 }
 
-/// Values that one item's forward pass keeps for the backward pass: the output of every layer that has
-/// memory of its own, and what layers of several parts keep in between.
+/// Values that one item's forward pass keeps for the backward pass: the output of every layer that allocates one, and
+/// the intermediate values of composite layers.
 pub fn activations(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u64 {
     saturated(wide_activations(kind, inputs, shape))
 }

@@ -1,5 +1,5 @@
-//! A small network for each type of layer, several for those with many settings: what the plans of layers are held
-//! against Burn by, and what devices are compared on.
+//! A small network for each type of layer, and several for those with many settings. Tests use them to check the layer
+//! plans against Burn and to compare devices.
 
 use super::{Network, Shape, infer};
 use crate::spec::document::Document;
@@ -10,21 +10,21 @@ use crate::spec::section::{Choice, Findings};
 /// A small network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Example {
-    /// Its layers as an experiment file has them, the one that it is for at last.
+    /// Its layers as in an experiment file, the tested one last.
     pub layers: String,
-    /// The network laid out.
+    /// The planned network.
     pub network: Network,
 }
 
 impl Example {
-    /// The type of layer that it is for.
+    /// The type of the tested layer.
     pub fn kind(&self) -> String {
         let last = self.network.layers.last();
         last.map_or(String::new(), |layer| layer.kind.type_name())
     }
 }
 
-/// Items as numbers of a shape, or where it is empty as 6 tokens of 7, and layers over them.
+/// Numeric items of a shape, or for an empty shape 6 tokens out of 7, and layers over them.
 const EXAMPLES: &[(&[usize], &str)] = &[
     (&[5], "{ type = 'linear', out_features = 3 }"),
     (
@@ -209,10 +209,9 @@ const EXAMPLES: &[(&[usize], &str)] = &[
     ),
 ];
 
-/// The examples, in an order that stays: at least one for each type of layer.
+/// The examples, in a stable order: at least one for each type of layer.
 ///
-/// # Panics
-/// If one is wrong, which a test would have found.
+/// # Panics If one of them is invalid, which a test would have detected.
 pub fn examples() -> Vec<Example> {
     let activations = LayerType::ALL.iter().filter_map(|(_, name, _)| {
         let layers = format!("{{ type = '{name}' }}");

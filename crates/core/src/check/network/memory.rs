@@ -1,26 +1,27 @@
 //! What a training step keeps of a network's values, for one item.
 //!
-//! Burn's autodiff keeps what a backward step asks for. Read in burn-autodiff 0.22.1: a linear layer and a
-//! convolution ask for their input, an activation for its input, a max pooling for its input and the
-//! places of the largest values, a product for both factors, a sum for neither. So the output of each
-//! layer is kept by what comes behind it, and what [`super::cost::activations`] counts is what is alive
-//! when the forward pass is over. Runner's own max pooling asks for the places alone, so that what only
-//! it reads is not kept. What lies before the first layer that is trained has no way back, and keeps nothing.
+//! Burn's autodiff keeps what a backward step asks for. As of burn-autodiff 0.22.1, a linear layer and a convolution
+//! keep their input, an activation its input, a max pooling its input and the positions of the maxima, a product both
+//! factors, a sum neither. So the output of a layer is kept by the layers that use it, and [`super::cost::activations`]
+//! counts what is alive at the end of the forward pass. Runner's max pooling keeps only the positions, so a value that
+//! only it reads is not kept. Layers before the first trained layer have no backward pass, and keep nothing.
 //!
-//! With gradient checkpointing, operations marked as bound by memory keep a way to compute their output
-//! anew, and its place is taken by the nearest outputs before it that are kept anyway. Operations that
-//! draw at random, products of matrices, convolutions, poolings and reductions are kept in both cases.
+//! With gradient checkpointing, memory-bound operations keep a way to recompute their output, and the nearest preceding
+//! outputs that are kept anyway replace it. Random operations, matrix products, convolutions, poolings and reductions
+//! are kept in both cases.
 
 use super::{Layer, Network};
 use crate::spec::model::activation::Activation;
 use crate::spec::model::layer::LayerKind;
 
-/// Bytes of a place, as a max pooling keeps it for each output value: of Burn's, in the plane, and of our own, in the window.
+/// Bytes per position that a max pooling keeps for each output value: Burn's position in the plane, and runner's
+/// position in the window.
 const PLACE_BYTES: [u64; 2] = [4, 1];
 
 impl Network {
-    /// Bytes that one item's forward pass leaves for the backward pass, in numbers of `float` bytes. `has_own` says
-    /// whether convolutions and max pooling are computed by kernels of our own, `trained` how many numbers of each layer are trained.
+    /// Bytes that one item's forward pass keeps for the backward pass, with numbers of `float` bytes. `has_own` says
+    /// whether runner's kernels compute convolutions and max pooling, `trained` how many numbers of each layer are
+    /// trained.
     pub fn kept_bytes_per_item(
         &self,
         float: u64,
@@ -37,7 +38,7 @@ impl Network {
         let kept = self.layers.iter().enumerate().map(|(at, layer)| {
             let output = values(&layer.shape);
             if !is_tracked[at] {
-                // A trained layer asks for its input, which is no memory of its own where it is a view.
+                // A trained layer keeps its input, which needs no memory if it is a view.
                 let values = if self.readers(at).any(|reader| trained[reader] > 0) {
                     output.min(layer.activations_per_item)
                 } else {
@@ -68,23 +69,23 @@ impl Network {
         kept.fold(0, u64::saturating_add)
     }
 
-    /// Whether a layer's output is read by our own max pooling alone.
+    /// Whether a layer's output is read only by runner's max pooling.
     fn is_only_pooled(&self, at: usize) -> bool {
         let mut readers = self.readers(at).peekable();
         readers.peek().is_some()
             && readers.all(|reader| is_pooled_by_own(&self.layers[reader].kind))
     }
 
-    /// The layers that a layer's output reaches.
+    /// The layers that use a layer's output.
     fn readers(&self, at: usize) -> impl Iterator<Item = usize> {
         let reads = move |layer: &Layer| layer.inputs.iter().any(|input| input.layer == Some(at));
         let layers = self.layers.iter().enumerate();
         layers.filter_map(move |(reader, layer)| reads(layer).then_some(reader))
     }
 
-    /// Values of one item that the backward pass holds for a moment besides what is kept, where that is most:
-    /// the gradients of a layer's output and inputs, and the copies with channels last that Burn's convolutions
-    /// on `flex` make of input and gradient.
+    /// The largest number of values of one item that the backward pass holds temporarily, in addition to what is kept:
+    /// the gradients of a layer's output and inputs, and the copies with channels last that Burn's convolutions on
+    /// `flex` make of input and gradient.
     pub fn moment_per_item(&self, is_flex: bool, has_own: bool) -> u64 {
         let moment = |layer: &Layer| {
             let inputs = layer.inputs.iter().map(|input| values(&input.shape.dims));
@@ -101,7 +102,7 @@ impl Network {
     }
 }
 
-/// Whether a layer is a max pooling that there is a kernel of our own for.
+/// Whether runner has a kernel for a layer's max pooling.
 fn is_pooled_by_own(kind: &LayerKind) -> bool {
     let LayerKind::Pool(pool) = kind else {
         return false;
@@ -114,7 +115,7 @@ fn is_pooled_by_own(kind: &LayerKind) -> bool {
     pool.max && !pool.ceil_mode && has_near_taps && num_taps <= 256
 }
 
-/// Whether all of a layer is operations that autodiff calls bound by memory.
+/// Whether a layer consists only of operations that autodiff calls memory-bound.
 fn is_computed_anew(kind: &LayerKind) -> bool {
     match kind {
         LayerKind::Add | LayerKind::Multiply | LayerKind::Permute { .. } => true,

@@ -1,7 +1,6 @@
-//! The network of a trial, laid out: every layer with the shapes that reach it and that it gives.
+//! The planned network of a trial: every layer with its input and output shapes.
 //!
-//! Nothing here needs a device. What the numbers are held against is Burn itself, in the tests of
-//! `train`.
+//! Nothing here needs a device. The tests of `train` check the numbers against Burn.
 
 pub mod axes;
 mod cost;
@@ -24,12 +23,11 @@ pub struct Network {
     pub num_parameters: u64,
     /// Values that one item's forward pass keeps for the backward pass.
     pub activations_per_item: u64,
-    /// Multiplications with addition that one item's forward pass takes in products of matrices and
-    /// convolutions.
+    /// Multiply-adds of one item's forward pass in matrix products and convolutions.
     pub multiply_adds_per_item: u64,
-    /// What reaches the first layer.
+    /// The input of the first layer.
     pub items: Shape,
-    /// The layers; each takes outputs of earlier ones, and the last gives the network's output.
+    /// The layers; each uses outputs of earlier ones, and the last one computes the network's output.
     pub layers: Vec<Layer>,
 }
 
@@ -38,27 +36,27 @@ pub struct Network {
 pub struct Layer {
     /// Its name, unique in the network.
     pub name: String,
-    /// What it computes.
+    /// Its function.
     pub kind: LayerKind,
     /// Where its inputs come from.
     pub inputs: Vec<Input>,
-    /// Shape of one item of its output.
+    /// Shape of its output for one item.
     pub shape: Vec<usize>,
-    /// Whether its weights stay as they are.
+    /// Whether its weights are frozen.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub freeze: bool,
-    /// Numbers in its weights.
+    /// Number of its weights.
     pub num_parameters: u64,
     /// Values that one item's forward pass keeps.
     pub activations_per_item: u64,
-    /// Multiplications with addition for one item.
+    /// Multiply-adds for one item.
     pub multiply_adds_per_item: u64,
 }
 
 /// An input of a layer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Input {
-    /// The index of the layer that it comes from; the items when there is none.
+    /// The index of the source layer; none for the items.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layer: Option<usize>,
     /// Its shape.
@@ -69,9 +67,9 @@ pub struct Input {
 /// The shape of one item.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
-    /// Sizes, the batch not counted.
+    /// Sizes, without the batch.
     pub dims: Vec<usize>,
-    /// For tokens, the number that all of them are below.
+    /// For tokens, the size of the vocabulary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vocabulary: Option<usize>,
 }
@@ -95,7 +93,7 @@ impl Shape {
 }
 
 impl Network {
-    /// What the layers compute, without names and counts: equal for networks that train alike.
+    /// The functions of the layers, without names and counts: equal for networks that train alike.
     pub fn work(&self) -> serde_json::Value {
         let layers = self.layers.iter().map(|layer| {
             let inputs: Vec<_> = layer.inputs.iter().map(|input| input.layer).collect();
@@ -104,7 +102,7 @@ impl Network {
         serde_json::json!([self.items, layers.collect::<Vec<_>>()])
     }
 
-    /// In words, the first layer that is another one in `now`.
+    /// A description of the first layer that differs in `now`.
     pub fn change(&self, now: &Self) -> Option<String> {
         let work = |network: &Self, at: usize| {
             let layer = network.layers.get(at)?;
@@ -130,7 +128,7 @@ impl Network {
         self.named_parameters().map(|(_, path, _)| path).collect()
     }
 
-    /// Each parameter with its layer, its path and how many numbers it holds.
+    /// Each parameter with its layer, its path and its number of elements.
     pub fn named_parameters(&self) -> impl Iterator<Item = (&Layer, String, u64)> {
         self.layers.iter().flat_map(|layer| {
             let parameters = cost::parameters(&layer.kind, &layer.inputs, &layer.shape);
@@ -139,21 +137,21 @@ impl Network {
         })
     }
 
-    /// The path that users know for Burn's path of a parameter, `<layer's index>.<its module>.<rest>`
-    /// below the list of layers.
+    /// The path of a parameter as users know it, for Burn's path `<layer's index>.<its module>.<rest>` in the list of
+    /// layers.
     pub fn user_path(&self, path: &str) -> Option<String> {
         let mut parts = path.splitn(4, '.').skip(1);
         let layer = self.layers.get(parts.next()?.parse::<usize>().ok()?)?;
         Some(format!("{}.{}", layer.name, parts.nth(1)?))
     }
 
-    /// Whether there are convolutions of one or two dimensions.
+    /// Whether there are one- or two-dimensional convolutions.
     pub fn has_convolutions(&self) -> bool {
         let mut layers = self.layers.iter();
         layers.any(|layer| matches!(&layer.kind, LayerKind::Conv(conv) if conv.dims < 3))
     }
 
-    /// The index of the layer after which nothing takes the output of each layer.
+    /// For each layer, the index of the last layer that uses its output.
     pub fn last_uses(&self) -> Vec<usize> {
         let mut last = vec![0; self.layers.len()];
         for (at, layer) in self.layers.iter().enumerate() {
@@ -165,8 +163,8 @@ impl Network {
     }
 }
 
-/// Lays out layers over items of a shape; `output` is the shape that the task asks for. The error points
-/// at the layer that does not fit.
+/// Plans the layers for items of a shape; `output` is the shape that the task needs. The error points at the layer that
+/// does not fit.
 pub fn lay_out(
     layers: &[LayerSpec],
     items: &Shape,
@@ -183,7 +181,7 @@ pub fn lay_out(
     }
 }
 
-/// A size may be left out where the task decides it: in the last layer that has one.
+/// The task determines a missing size in the last layer that has one.
 fn refuse_forgotten_size(layers: &[LayerSpec]) -> Result<(), Box<Diagnostic>> {
     let Some(last) = layers.iter().rposition(|spec| spec.kind.has_size()) else {
         return Ok(());
@@ -201,14 +199,14 @@ fn refuse_forgotten_size(layers: &[LayerSpec]) -> Result<(), Box<Diagnostic>> {
         return Ok(());
     };
     let message = format!(
-        "`{}` has no `{key}`, and only the last layer of its kind follows the task",
+        "`{}` has no `{key}`, and only the last layer of its kind can infer it from the task",
         spec.name
     );
     let diagnostic = spec.point(Diagnostic::error("missing-key", message), "type");
     Err(Box::new(diagnostic.help(format!("add `{key} = 64`"))))
 }
 
-/// The same for layers that need not give what the task asks for.
+/// The same for layers that need not match the task.
 pub fn infer(
     layers: &[LayerSpec],
     items: &Shape,
@@ -274,12 +272,12 @@ fn refusal(
     let way = chain(network, inputs.first());
     Box::new(
         diagnostic
-            .note(format!("what reaches it: {way}"))
+            .note(format!("its inputs: {way}"))
             .help(mismatch.help),
     )
 }
 
-/// The shapes on the way from the items to an input, the last few of them.
+/// The last few shapes on the way from the items to an input.
 fn chain(network: &Network, input: Option<&Input>) -> String {
     const SHOWN: usize = 6;
     let mut steps = Vec::new();

@@ -1,6 +1,6 @@
-//! The shape that each layer gives for the shapes that reach it, or why it cannot.
+//! The output shape of each layer for its input shapes, or why there is none.
 //!
-//! Sizes are those of Burn's modules; the tests of `train` hold every kind of layer to that.
+//! Sizes are those of Burn's modules; the tests of `train` check this for every kind of layer.
 
 use super::Input;
 use super::axes::*;
@@ -10,15 +10,15 @@ use crate::spec::model::initializer::Initializer;
 use crate::spec::model::layer::{LayerKind, Norm, Recurrent, Steps, Transformer};
 use crate::spec::model::layer_spec::LayerSpec;
 
-/// More dimensions than this, the batch not counted, have no tensor.
+/// Tensors have no more dimensions than this, without the batch.
 pub const MAX_RANK: usize = 4;
 
-/// Why a layer does not fit what reaches it.
+/// Why a layer does not fit its inputs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mismatch {
     /// The key of the layer to point at.
     pub key: &'static str,
-    /// What is wrong, to stand behind the layer's name.
+    /// What is wrong, as the continuation of the layer's name.
     pub message: String,
     /// What to do about it.
     pub help: String,
@@ -37,11 +37,10 @@ pub fn wrong<T>(
     })
 }
 
-/// Sizes, the batch not counted.
+/// Sizes, without the batch.
 pub type Dims = Vec<usize>;
 
-/// The shape of a layer's output. `wanted` is what the task asks of the network, for sizes that are not
-/// written.
+/// The shape of a layer's output. `wanted` is what the task needs, for sizes that are not set.
 pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Dims, Mismatch> {
     check_inputs(&spec.kind, inputs)?;
     check_settings(&spec.kind, inputs)?;
@@ -83,8 +82,12 @@ pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Di
             if !width.is_multiple_of(2) {
                 return wrong(
                     "type",
-                    format!("needs an even number of features, and {width} reach it"),
-                    format!("make the layer before give {} or {}", width - 1, width + 1),
+                    format!("needs an even number of features, got {width}"),
+                    format!(
+                        "make the preceding layer output {} or {}",
+                        width - 1,
+                        width + 1
+                    ),
                 );
             }
             input.to_vec()
@@ -94,8 +97,8 @@ pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Di
             if !width.is_multiple_of(2) {
                 return wrong(
                     "type",
-                    format!("halves the last axis, and {width} values reach it"),
-                    "make the layer before give an even number",
+                    format!("halves the last axis, which has {width} values"),
+                    "make the preceding layer output an even number",
                 );
             }
             with_last(input, width / 2)
@@ -124,34 +127,36 @@ pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Di
     if shape.len() > MAX_RANK {
         return wrong(
             "type",
-            format!("would give {shape:?}, which has more than {MAX_RANK} dimensions"),
-            "flatten some of them before",
+            format!("would output {shape:?}, which has more than {MAX_RANK} dimensions"),
+            "flatten some of them first",
         );
     }
     const MAX_VALUES: u128 = 1 << 40;
     if shape.iter().map(|size| *size as u128).product::<u128>() > MAX_VALUES {
         return wrong(
             "type",
-            format!("would give {shape:?} for each item, which no machine holds"),
+            format!(
+                "would output {shape:?} for each item, which exceeds the memory of any machine"
+            ),
             "use smaller sizes",
         );
     }
     Ok(shape)
 }
 
-/// Why the last layer does not give what the task asks for.
+/// Why the output of the last layer does not fit the task.
 pub fn wrong_output(kind: &LayerKind, shape: &[usize], wanted: &[usize]) -> Mismatch {
     let help = match kind {
         LayerKind::Linear { .. } if shape.len() == wanted.len() && shape[..shape.len() - 1] == wanted[..wanted.len() - 1] => {
-            format!("write `out_features = {}`, or leave it out", wanted[wanted.len() - 1])
+            format!("set `out_features = {}`, or remove it", wanted[wanted.len() - 1])
         }
         LayerKind::Conv(_) | LayerKind::ConvTranspose(_) if shape.len() == wanted.len() && shape[1..] == wanted[1..] => {
-            format!("write `out_channels = {}`, or leave it out", wanted[0])
+            format!("set `out_channels = {}`, or remove it", wanted[0])
         }
-        _ if wanted.len() == 1 && shape.len() > 1 => "add `{ type = \"flatten\" }` and `{ type = \"linear\" }` at the end; a linear layer without `out_features` gives what the task asks for".into(),
-        _ if wanted.len() == 1 => "add `{ type = \"linear\" }` at the end; without `out_features` it gives what the task asks for".into(),
+        _ if wanted.len() == 1 && shape.len() > 1 => "add `{ type = \"flatten\" }` and `{ type = \"linear\" }` at the end; a linear layer without `out_features` infers its width from the task".into(),
+        _ if wanted.len() == 1 => "add `{ type = \"linear\" }` at the end; without `out_features` it infers its width from the task".into(),
         _ if shape.iter().product::<usize>() == wanted.iter().product::<usize>() => format!("add `{{ type = \"reshape\", shape = {wanted:?} }}` at the end"),
-        _ => format!("end with a layer that gives {wanted:?}"),
+        _ => format!("end with a layer that outputs {wanted:?}"),
     };
     Mismatch {
         key: if matches!(kind, LayerKind::Linear { .. }) {
@@ -159,12 +164,12 @@ pub fn wrong_output(kind: &LayerKind, shape: &[usize], wanted: &[usize]) -> Mism
         } else {
             "type"
         },
-        message: format!("is the last layer and gives {shape:?}, and the task asks for {wanted:?}"),
+        message: format!("is the last layer and outputs {shape:?}, but the task needs {wanted:?}"),
         help,
     }
 }
 
-/// Numbers that Burn panics on, or that make no function.
+/// Numbers that make Burn panic, or that do not define a function.
 fn check_settings(kind: &LayerKind, inputs: &[Input]) -> Result<(), Mismatch> {
     let ordered = |key, (lower, low): (&str, f64), (upper, high): (&str, f64)| {
         if low <= high {
@@ -172,8 +177,8 @@ fn check_settings(kind: &LayerKind, inputs: &[Input]) -> Result<(), Mismatch> {
         } else {
             wrong(
                 key,
-                format!("has a `{lower}` of {low} above its `{upper}` of {high}"),
-                format!("write a `{upper}` of at least {low}"),
+                format!("has `{lower}` = {low}, above `{upper}` = {high}"),
+                format!("set `{upper}` to at least {low}"),
             )
         }
     };
@@ -190,8 +195,10 @@ fn check_settings(kind: &LayerKind, inputs: &[Input]) -> Result<(), Mismatch> {
             let length = inputs[0].shape.dims[0];
             return wrong(
                 "max_timescale",
-                format!("has a `max_timescale` of {max_timescale}, and {length} positions"),
-                format!("write at least {length}"),
+                format!(
+                    "has `max_timescale` = {max_timescale}, but the input has {length} positions"
+                ),
+                format!("use at least {length}"),
             );
         }
         _ => {}
@@ -201,8 +208,8 @@ fn check_settings(kind: &LayerKind, inputs: &[Input]) -> Result<(), Mismatch> {
     {
         return wrong(
             "initializer",
-            format!("draws weights from {min} to {max}, which is no interval"),
-            "write a `max` above `min`, or `{ type = \"constant\", value = … }`",
+            format!("samples weights from {min} to {max}, which is not an interval"),
+            "set `max` above `min`, or use `{ type = \"constant\", value = 0.0 }`",
         );
     }
     Ok(())
@@ -224,12 +231,12 @@ fn check_inputs(kind: &LayerKind, inputs: &[Input]) -> Result<(), Mismatch> {
             _ => "at least two inputs".to_owned(),
         };
         let help = match least {
-            1 => "join them before, with `add` or `concat`".to_owned(),
+            1 => "combine them first, with `add` or `concat`".to_owned(),
             _ => "name them: `inputs = [\"previous\", \"other\"]`".to_owned(),
         };
         return wrong(
             if num > 1 { "inputs" } else { "type" },
-            format!("takes {wanted}, found {num}"),
+            format!("needs {wanted}, found {num}"),
             help,
         );
     }
@@ -238,19 +245,19 @@ fn check_inputs(kind: &LayerKind, inputs: &[Input]) -> Result<(), Mismatch> {
     match (takes_tokens, tokens) {
         (false, Some(_)) => wrong(
             "type",
-            "takes numbers, and tokens reach it",
+            "expects numbers, got tokens",
             "put `{ type = \"embedding\", embedding_dim = 64 }` before it (presets: `input = \"tokens\"`)",
         ),
         (true, None) => wrong(
             "type",
-            "takes tokens, and numbers reach it",
-            "use a `linear` layer (presets: `input = \"features\"`), or data of tokens",
+            "expects tokens, got numbers",
+            "use a `linear` layer (presets: `input = \"features\"`), or tokenized data",
         ),
         _ => Ok(()),
     }
 }
 
-/// Refuses a shape of too few or too many axes; `pattern` is how messages name what is taken.
+/// Refuses a shape with too few or too many axes; `pattern` is the expected shape in messages.
 pub fn rank(
     input: &[usize],
     ranks: std::ops::RangeInclusive<usize>,
@@ -261,10 +268,10 @@ pub fn rank(
     } else {
         wrong(
             "type",
-            format!("takes {pattern}, and {input:?} reaches it"),
+            format!("expects input {pattern}, got {input:?}"),
             if input.len() < *ranks.start() {
                 format!(
-                    "bring it into that shape before, for example with {}",
+                    "convert the input to that shape first, for example with {}",
                     reshape_hint(input, *ranks.start())
                 )
             } else {
@@ -281,7 +288,7 @@ pub fn rank(
 
 fn reshape_hint(input: &[usize], rank: usize) -> String {
     if rank == input.len() + 1 {
-        "`{ type = \"unsqueeze\" }`, which adds an axis of size 1 in front".into()
+        "`{ type = \"unsqueeze\" }`, which inserts an axis of size 1 in front".into()
     } else {
         "`{ type = \"reshape\", shape = […] }`".into()
     }
@@ -291,7 +298,7 @@ fn sequence(input: &[usize]) -> Result<(), Mismatch> {
     rank(input, 2..=2, "[length, features]")
 }
 
-/// A size that is written, or else what the task asks for.
+/// A size that is set, or the one that the task needs.
 pub fn or_asked(
     written: Option<usize>,
     asked: Option<usize>,
@@ -301,7 +308,7 @@ pub fn or_asked(
         Some(size) => Ok(size),
         None => wrong(
             "type",
-            format!("has no `{key}`, and it does not follow from the task"),
+            format!("has no `{key}`, and the task does not determine it"),
             format!("add `{key} = 64`"),
         ),
     }
@@ -314,8 +321,10 @@ fn check_norm(norm: &Norm, input: &[usize]) -> Result<(), Mismatch> {
             if input.iter().product::<usize>() == *num_groups {
                 return wrong(
                     "num_groups",
-                    format!("has one value for each group of {input:?} to find a deviation of"),
-                    "write fewer groups",
+                    format!(
+                        "has a single value in each group of {input:?}, which has no deviation"
+                    ),
+                    "use fewer groups",
                 );
             }
             if input[0].is_multiple_of(*num_groups) {
@@ -327,7 +336,7 @@ fn check_norm(norm: &Norm, input: &[usize]) -> Result<(), Mismatch> {
                         "cannot split {} channels into {num_groups} groups",
                         input[0]
                     ),
-                    "write a number that divides the channels",
+                    "use a number that divides the channels",
                 )
             }
         }
@@ -336,8 +345,10 @@ fn check_norm(norm: &Norm, input: &[usize]) -> Result<(), Mismatch> {
             match input[1..].iter().product::<usize>() {
                 1 => wrong(
                     "type",
-                    format!("has one value for each channel of {input:?} to find a deviation of"),
-                    "use `layer_norm` or `batch_norm`, or put it where channels have more values",
+                    format!(
+                        "has a single value in each channel of {input:?}, which has no deviation"
+                    ),
+                    "use `layer_norm` or `batch_norm`, or move it to where channels have more values",
                 ),
                 _ => Ok(()),
             }
@@ -366,8 +377,8 @@ fn heads(width: usize, num_heads: usize) -> Result<(), Mismatch> {
             .collect();
         wrong(
             "num_heads",
-            format!("cannot share {width} features evenly between {num_heads} heads"),
-            format!("write one of {}", dividing.join(", ")),
+            format!("cannot divide {width} features evenly among {num_heads} heads"),
+            format!("use one of {}", dividing.join(", ")),
         )
     }
 }
@@ -379,7 +390,7 @@ fn same_width(inputs: &[Input]) -> Result<(), Mismatch> {
         if other[1] != first[1] {
             return wrong(
                 "inputs",
-                format!("takes sequences of the same width, found {first:?} and {other:?}"),
+                format!("expects sequences of the same width, got {first:?} and {other:?}"),
                 format!(
                     "put `{{ type = \"linear\", out_features = {} }}` before the second",
                     first[1]
@@ -396,7 +407,7 @@ fn stacked(stack: &Transformer, input: &[usize]) -> Result<Dims, Mismatch> {
     Ok(input.to_vec())
 }
 
-/// Inputs of equal shapes, or with sizes of 1 that are stretched.
+/// Inputs of equal shapes, or with sizes of 1 that are broadcast.
 fn broadcast(inputs: &[Input]) -> Result<Dims, Mismatch> {
     let mut shape = inputs[0].shape.dims.clone();
     for other in inputs[1..].iter().map(|input| &input.shape.dims) {
@@ -408,7 +419,7 @@ fn broadcast(inputs: &[Input]) -> Result<Dims, Mismatch> {
         if !fits {
             return wrong(
                 "inputs",
-                format!("takes inputs of one shape, found {}", shapes(inputs)),
+                format!("expects inputs of the same shape, got {}", shapes(inputs)),
                 equal_help(&shape, other),
             );
         }
@@ -419,18 +430,18 @@ fn broadcast(inputs: &[Input]) -> Result<Dims, Mismatch> {
     Ok(shape)
 }
 
-/// What would make the second shape the first.
+/// A layer that turns the second shape into the first.
 fn equal_help(first: &[usize], second: &[usize]) -> String {
     if first.len() == second.len() && first[1..] == second[1..] && first.len() == 3 {
         return format!(
-            "put `{{ type = \"conv2d\", out_channels = {}, kernel_size = 1 }}` on the way of the second",
+            "put `{{ type = \"conv2d\", out_channels = {}, kernel_size = 1 }}` before the second input",
             first[0]
         );
     }
     if first.len() == second.len() && first[..first.len() - 1] == second[..second.len() - 1] {
         let width = first[first.len() - 1];
         return format!(
-            "put `{{ type = \"linear\", out_features = {width} }}` on the way of the second"
+            "put `{{ type = \"linear\", out_features = {width} }}` before the second input"
         );
     }
     format!("make both {first:?}")
@@ -450,10 +461,10 @@ fn concatenated(inputs: &[Input], axis: i64) -> Result<Dims, Mismatch> {
             return wrong(
                 "inputs",
                 format!(
-                    "joins along axis {at} and needs the other axes equal, found {}",
+                    "concatenates along axis {at} and needs the other axes to be equal, got {}",
                     shapes(inputs)
                 ),
-                "bring them to equal sizes before, or join along another `axis`",
+                "make the sizes equal first, or concatenate along another `axis`",
             );
         }
         shape[at] += other[at];

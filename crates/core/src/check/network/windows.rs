@@ -1,5 +1,4 @@
-//! Shapes after layers that look through windows: convolutions, poolings, and layers that change an
-//! image's size.
+//! Shapes after layers with windows: convolutions, poolings, and layers that resize images.
 
 use super::shape::{Dims, Mismatch, or_asked, rank, wrong};
 use crate::spec::kind::Padding;
@@ -24,9 +23,9 @@ pub fn convolved(conv: &Conv, input: &[usize], wanted: &[usize]) -> Result<Dims,
             return wrong(
                 "kernel_size",
                 format!(
-                    "would need one zero more on one side than on the other for \"same\" padding of a kernel of {side}, which 3d convolutions do not have"
+                    "would need one more zero on one side than on the other for \"same\" padding of a kernel of {side}, which 3d convolutions do not support"
                 ),
-                format!("write an odd kernel size, such as {}", side + 1),
+                format!("use an odd kernel size, such as {}", side + 1),
             );
         }
         shape.push(window(input, at, extent, conv.stride[at], pads, false)?);
@@ -56,9 +55,9 @@ pub fn transposed(
             return wrong(
                 "output_padding",
                 format!(
-                    "has an output padding of {extra}, and it must be below the stride of {stride} or the dilation of {dilation}"
+                    "has an output padding of {extra}, which must be below the stride of {stride} or the dilation of {dilation}"
                 ),
-                format!("write at most {}", stride.max(dilation) - 1),
+                format!("use at most {}", stride.max(dilation) - 1),
             );
         }
         let full = (input[1 + at] - 1).saturating_mul(stride)
@@ -69,8 +68,8 @@ pub fn transposed(
         if cut >= full {
             return wrong(
                 "padding",
-                format!("cuts {cut} off an output of {full}, which leaves nothing"),
-                format!("write a padding of at most {}", (full - 1) / 2),
+                format!("crops {cut} from an output of {full}, which leaves nothing"),
+                format!("use a padding of at most {}", (full - 1) / 2),
             );
         }
         shape.push(full - cut);
@@ -78,16 +77,16 @@ pub fn transposed(
     Ok(shape)
 }
 
-/// The shape after channels became finer images.
+/// The shape after pixel shuffle.
 pub fn shuffled(factor: usize, input: &[usize]) -> Result<Dims, Mismatch> {
     let channels = images(input, 2)?;
     let square = factor * factor;
     if !channels.is_multiple_of(square) {
         return wrong(
             "factor",
-            format!("needs a multiple of {square} channels, and {channels} reach it"),
+            format!("needs a multiple of {square} channels, got {channels}"),
             format!(
-                "make the layer before give {} channels",
+                "make the preceding layer output {} channels",
                 channels.next_multiple_of(square)
             ),
         );
@@ -99,17 +98,17 @@ pub fn shuffled(factor: usize, input: &[usize]) -> Result<Dims, Mismatch> {
     ])
 }
 
-/// The shape after finer images became channels.
+/// The shape after pixel unshuffle.
 pub fn unshuffled(factor: usize, input: &[usize]) -> Result<Dims, Mismatch> {
     let channels = images(input, 2)?;
     if !input[1].is_multiple_of(factor) || !input[2].is_multiple_of(factor) {
         return wrong(
             "factor",
             format!(
-                "cannot cut {}x{} into squares of {factor}",
+                "cannot divide {}x{} into squares of {factor}",
                 input[1], input[2]
             ),
-            "write a factor that divides both sides",
+            "use a factor that divides both sides",
         );
     }
     Ok(vec![
@@ -119,7 +118,7 @@ pub fn unshuffled(factor: usize, input: &[usize]) -> Result<Dims, Mismatch> {
     ])
 }
 
-/// The shape at another size.
+/// The shape after resizing.
 pub fn interpolated(kind: &LayerKind, input: &[usize]) -> Result<Dims, Mismatch> {
     let LayerKind::Interpolate {
         dims,
@@ -135,8 +134,8 @@ pub fn interpolated(kind: &LayerKind, input: &[usize]) -> Result<Dims, Mismatch>
     if *dims == 1 && *mode == Interpolation::Cubic {
         return wrong(
             "mode",
-            "interpolates with cubics, which is for images",
-            "write `mode = \"linear\"`",
+            "uses cubic interpolation, which needs images",
+            "set `mode = \"linear\"`",
         );
     }
     let sizes: Vec<usize> = match (output_size, scale) {
@@ -150,29 +149,29 @@ pub fn interpolated(kind: &LayerKind, input: &[usize]) -> Result<Dims, Mismatch>
         (Some(_), Some(_)) => {
             return wrong(
                 "scale",
-                "has both `output_size` and `scale`",
+                "sets both `output_size` and `scale`",
                 "remove one of them",
             );
         }
         (None, None) => {
             return wrong(
                 "type",
-                "has neither `output_size` nor `scale`",
-                "add `scale = 2`, or the size",
+                "sets neither `output_size` nor `scale`",
+                "add `scale = 2.0`, or `output_size`",
             );
         }
     };
     if sizes.contains(&0) {
         return wrong(
             "scale",
-            format!("would make {sizes:?} of {:?}", &input[1..]),
-            "write a larger scale",
+            format!("would resize {:?} to {sizes:?}", &input[1..]),
+            "use a larger scale",
         );
     }
     Ok([&[channels], sizes.as_slice()].concat())
 }
 
-/// The channels of what a layer of images, sequences or volumes takes.
+/// The channels of the input of a layer for images, sequences or volumes.
 pub fn images(input: &[usize], dims: usize) -> Result<usize, Mismatch> {
     let pattern = [
         "[channels, length]",
@@ -183,8 +182,8 @@ pub fn images(input: &[usize], dims: usize) -> Result<usize, Mismatch> {
         true => Ok(input[0]),
         false if input.len() == 1 => wrong(
             "type",
-            format!("takes {pattern}, and {input:?} reaches it"),
-            "use layers that take one axis, such as `linear` (preset `mlp`), or bring it into that shape with `reshape` before",
+            format!("expects input {pattern}, got {input:?}"),
+            "use layers that work on one axis, such as `linear` (preset `mlp`), or convert the input to that shape with `reshape` first",
         ),
         false => rank(input, dims + 1..=dims + 1, pattern).map(|()| 0),
     }
@@ -200,13 +199,13 @@ fn grouped(side: &str, channels: usize, groups: usize) -> Result<(), Mismatch> {
             .collect();
         wrong(
             "groups",
-            format!("cannot split {channels} {side} channels into {groups} groups"),
-            format!("write one of {}", dividing.join(", ")),
+            format!("cannot divide {channels} {side} channels into {groups} groups"),
+            format!("use one of {}", dividing.join(", ")),
         )
     }
 }
 
-/// Zeros before and behind a dimension: for `same`, as many as keep its size over the stride.
+/// Padding before and after a dimension: for `same`, as much as keeps its size divided by the stride.
 pub fn padding(
     padding: &Padding,
     at: usize,
@@ -243,11 +242,11 @@ fn window(
         return wrong(
             "kernel_size",
             format!(
-                "has a window of {extent}, which does not fit the {} that reaches it",
+                "has a window of {extent}, which is larger than its input of {}",
                 sides.join("x")
             ),
             format!(
-                "write a smaller kernel (at most {padded}), add padding, or shrink the input less before"
+                "use a smaller kernel (at most {padded}), add padding, or shrink the input less before this layer"
             ),
         );
     }
@@ -255,7 +254,7 @@ fn window(
         return Ok((padded - extent) / stride + 1);
     }
     let windows = (padded - extent).div_ceil(stride) + 1;
-    // A last window that would start behind the input is dropped.
+    // A last window that would start after the input is dropped.
     Ok(windows - ((windows - 1) * stride >= size + pads.0) as usize)
 }
 
@@ -266,7 +265,7 @@ pub fn pooled(pool: &Pool, input: &[usize]) -> Result<Dims, Mismatch> {
         let extent = pool.dilation[at] * (pool.kernel_size[at] - 1) + 1;
         let pads = padding(&pool.padding, at, input[1 + at], extent, pool.stride[at]);
         let windows = window(input, at, extent, pool.stride[at], pads, pool.ceil_mode)?;
-        // A window that sees nothing but padding has no largest value, and no mean.
+        // A window that covers only padding has no maximum, and no mean.
         let sees = |window: usize| {
             let mut places = (0..pool.kernel_size[at])
                 .map(|step| window * pool.stride[at] + step * pool.dilation[at]);
@@ -275,8 +274,8 @@ pub fn pooled(pool: &Pool, input: &[usize]) -> Result<Dims, Mismatch> {
         if !(0..windows).all(sees) {
             return wrong(
                 "padding",
-                "has windows that lie in the padding alone",
-                "write a smaller padding, or a smaller dilation",
+                "has windows that contain only padding",
+                "use a smaller padding, or a smaller dilation",
             );
         }
         shape.push(windows);

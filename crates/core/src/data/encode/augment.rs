@@ -1,7 +1,7 @@
-//! Changes of pictures in training.
+//! Augmentation of images in training.
 //!
-//! A change is drawn once and applied to the picture and its mask, as one map from where a pixel comes
-//! out to where it comes from: so a pixel that is moved out by one change and in by the next is not lost.
+//! A change is sampled once and applied to the image and its mask, as one map from output to source positions: so a
+//! pixel that is moved out by one change and back in by the next is not lost.
 
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
@@ -10,26 +10,24 @@ use crate::data::generate::{below, turn, uniform};
 use crate::data::order::{Purpose, stream_seed};
 use crate::spec::data::AugmentSpec;
 
-/// The class of a pixel that comes in from outside: it does not count.
+/// The class of a pixel from outside the image: ignored.
 const NO_CLASS: i32 = -1;
-/// Of the whole picture, the least and the most that is erased.
+/// The minimum and maximum erased fraction of the image.
 const ERASED: (f64, f64) = (0.02, 0.2);
 
-/// The seed of an item's changes in an epoch.
+/// The seed of an item's augmentation in an epoch.
 pub fn augment_seed(seed: u64, epoch: u64, item: u64) -> u64 {
     let epoch = stream_seed(seed, Purpose::Augment, epoch);
     stream_seed(epoch, Purpose::Augment, item)
 }
 
-/// Changes one picture of shape \[channels, height, width\] in place, and its mask of shape \[height, width\] in
-/// the same way. All draws come from `seed`; `fill` is the value of what comes in from outside, a black
-/// pixel after scaling.
+/// Augments one image of shape \[channels, height, width\] in place, and its mask of shape \[height, width\] in the
+/// same way. All random numbers come from `seed`; `fill` is the value of uncovered pixels, black after scaling.
 ///
-/// The picture is exchanged left to right and top to bottom, turned about its centre, moved by whole pixels,
-/// and last a rectangle of it is erased, of the mask not.
+/// The image is flipped horizontally and vertically, rotated about its center and moved by whole pixels; finally a
+/// rectangle is erased from the image, but not from the mask.
 ///
-/// # Panics
-/// When the picture or the mask is not of the shape.
+/// # Panics If the image or the mask does not have the shape.
 pub fn augment(
     spec: &AugmentSpec,
     seed: u64,
@@ -71,21 +69,21 @@ pub fn augment(
     }
 }
 
-/// What is done to one item.
+/// The augmentation of one item.
 #[derive(Debug, PartialEq)]
 struct Change {
     flip: bool,
     flip_vertical: bool,
     /// Sine and cosine of the angle.
     turn: Option<(f64, f64)>,
-    /// Rows that it is moved down by, columns to the right.
+    /// Rows to move down, columns to move right.
     moved: [isize; 2],
-    /// Top, left, bottom and right, the last two outside.
+    /// Top, left, bottom and right; the last two are exclusive.
     erased: Option<[usize; 4]>,
 }
 
 impl Change {
-    /// Always draws the same number of times, so that one setting does not change what another does.
+    /// Always samples equally often, so that one setting does not affect the others.
     fn draw(spec: &AugmentSpec, seed: u64, size: [usize; 2]) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let flip = uniform(&mut rng) < spec.flip;
@@ -128,7 +126,7 @@ impl Change {
     }
 }
 
-/// Moves values towards the end, or towards the start, and fills what is left.
+/// Moves values towards the end, or towards the start, and fills the rest.
 fn slide<T: Copy>(values: &mut [T], by: isize, fill: T) {
     let len = values.len();
     let num = by.unsigned_abs().min(len);
@@ -145,11 +143,11 @@ fn slide<T: Copy>(values: &mut [T], by: isize, fill: T) {
     }
 }
 
-/// A rectangle of the share of the picture that was drawn, from twice as high as wide to twice as wide as high
-/// in a square one.
+/// A rectangle of the sampled fraction of the image, from twice as high as wide to twice as wide as high for a square
+/// image.
 fn rectangle(size: [usize; 2], share: f64, ratio: f64, place: [f64; 2]) -> [usize; 4] {
     let share = ERASED.0 + (ERASED.1 - ERASED.0) * share;
-    // As fractions of the sides: at most 0.9, since a share is at most a fifth.
+    // As fractions of the sides: at most 0.9, since the erased fraction is at most a fifth.
     let tall = (share * (0.5 + 1.5 * ratio)).sqrt();
     let fractions = [tall, share / tall];
     let sides = [0, 1].map(|at| {
@@ -163,14 +161,14 @@ fn rectangle(size: [usize; 2], share: f64, ratio: f64, place: [f64; 2]) -> [usiz
     [start[0], start[1], start[0] + sides[0], start[1] + sides[1]]
 }
 
-/// Where the pixels of a turned picture come from, in numbers of 32 bits behind the point: whole numbers
-/// add up alike on every machine.
+/// Source positions of the pixels of a rotated image, in fixed point with 32 fractional bits: integer sums are equal on
+/// every machine.
 struct Turned {
-    /// The row and the column that the first pixel comes from.
+    /// The source row and column of the first pixel.
     start: [i64; 2],
-    /// What they grow by to the next column.
+    /// Their increment per column.
     across: [i64; 2],
-    /// What they grow by to the next row.
+    /// Their increment per row.
     down: [i64; 2],
 }
 
@@ -180,7 +178,7 @@ impl Turned {
     fn new(change: &Change, (sine, cosine): (f64, f64), [height, width]: [usize; 2]) -> Self {
         let centre = [height, width].map(|side| (side as f64 - 1.0) / 2.0);
         let [moved_down, moved_right] = change.moved.map(|by| by as f64);
-        // The first pixel from the centre, before it was moved, turned back.
+        // The first pixel relative to the center, before the move, rotated back.
         let (row, column) = (-centre[0] - moved_down, -centre[1] - moved_right);
         let mut from = [cosine * row - sine * column, sine * row + cosine * column];
         let mut down = [cosine, sine];
@@ -200,7 +198,7 @@ impl Turned {
         }
     }
 
-    /// Calls `see` with each pixel's number and where it comes from.
+    /// Calls `see` with the index and the source position of each pixel.
     fn each(&self, [height, width]: [usize; 2], mut see: impl FnMut(usize, [i64; 2])) {
         let mut first = self.start;
         for row in 0..height {
@@ -214,9 +212,9 @@ impl Turned {
     }
 }
 
-/// Each pixel from the four that it falls between, by their nearness; those outside are `fill`.
+/// Each pixel from its four neighbors, weighted by distance; those outside are `fill`.
 fn rotate(turned: &Turned, picture: &mut [f32], [height, width]: [usize; 2], fill: f32) {
-    // A frame of one pixel before and two behind: what comes from farther away comes from the frame.
+    // A border of one pixel before and two after: positions farther away read the border.
     let framed = [height, width].map(|side| side + 3);
     let mut from = vec![fill; framed[0] * framed[1]];
     let ends = [height, width].map(|side| (side as i64) << POINT);
@@ -229,7 +227,7 @@ fn rotate(turned: &Turned, picture: &mut [f32], [height, width]: [usize; 2], fil
             let [row, column] = [0, 1].map(|axis| place[axis].clamp(-1 << POINT, ends[axis]));
             let corner =
                 ((row >> POINT) + 1) as usize * framed[1] + ((column >> POINT) + 1) as usize;
-            // 24 bits fit into a number of 32 bits as they are.
+            // 24 bits fit a 32-bit float exactly.
             let behind = |place: i64| (place as u32 >> 8) as f32 / (1u32 << 24) as f32;
             let (down, right) = (behind(row), behind(column));
             let (above, below) = (&from[corner..][..2], &from[corner + framed[1]..][..2]);

@@ -1,5 +1,4 @@
-//! From records to what a network is given and is to give: fitted on the train split alone, saved with
-//! the run.
+//! From records to inputs and targets: fitted only on the train split, saved with the run.
 
 pub mod augment;
 mod fit;
@@ -18,23 +17,23 @@ use tokenizer::Tokenizer;
 /// How records become items.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Encoder {
-    /// What a network is given.
+    /// The input encoder.
     pub input: InputEncoder,
-    /// What it is to give.
+    /// The target encoder.
     pub target: TargetEncoder,
 }
 
-/// How records become what a network is given.
+/// How records become inputs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum InputEncoder {
-    /// Numbers of several columns, one behind the other.
+    /// Numbers of several columns, one after the other.
     Features {
         /// The columns.
         features: Vec<Feature>,
-        /// Whether each item is brought to length 1 then.
+        /// Whether each item is then normalized to unit length.
         normalize: bool,
-        /// Where an item is a window of rows, which.
+        /// The window, if an item is a window of rows.
         window: Option<WindowSpec>,
     },
     /// The array of one column.
@@ -43,51 +42,51 @@ pub enum InputEncoder {
         column: usize,
         /// Its shape.
         shape: Vec<usize>,
-        /// How it is scaled: once for all values, or for each.
+        /// Its scaling: one for all values, or one each.
         scaling: Vec<Scaling>,
-        /// What a byte is worth where it is not scaled.
+        /// The value of an unscaled byte.
         unit: f32,
-        /// Whether each item is brought to length 1 then.
+        /// Whether each item is then normalized to unit length.
         normalize: bool,
     },
-    /// Tokens as they stand in a column.
+    /// Tokens as in the column.
     Tokens {
         /// The column.
         column: usize,
         /// Its shape.
         shape: Vec<usize>,
-        /// The number that all tokens are below.
+        /// The size of the vocabulary.
         vocabulary: usize,
-        /// What is added to each: 1 where -1 stands for padding.
+        /// Added to each token: 1 if -1 means padding.
         shift: i32,
     },
-    /// A text, cut or filled up to a length.
+    /// A text, truncated or padded to a length.
     Text {
         /// The column.
         column: usize,
-        /// Makes tokens of it.
+        /// The tokenizer.
         tokenizer: Tokenizer,
-        /// Tokens of an item.
+        /// Tokens per item.
         length: usize,
     },
     /// A piece of running text.
     Stream {
-        /// The column of texts, which follow each other.
+        /// The text column; its texts are concatenated.
         column: usize,
-        /// Makes tokens of them.
+        /// The tokenizer.
         tokenizer: Tokenizer,
-        /// Tokens of an item.
+        /// Tokens per item.
         length: usize,
-        /// Tokens from one item's start to the next one's.
+        /// Tokens between the starts of consecutive items.
         stride: usize,
     },
 }
 
-/// How records become what a network is to give.
+/// How records become targets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TargetEncoder {
-    /// Nothing: the items are their own targets.
+    /// None: the items are their own targets.
     None,
     /// The class in a column.
     Class {
@@ -105,26 +104,26 @@ pub enum TargetEncoder {
         /// Number of classes.
         num_classes: usize,
     },
-    /// Labels that are 0 or 1, in one column or several.
+    /// Labels that are 0 or 1, in one or more columns.
     Labels {
         /// The columns.
         columns: Vec<usize>,
         /// Number of labels.
         num_labels: usize,
     },
-    /// Numbers of one column or several.
+    /// Numbers of one or more columns.
     Values {
-        /// The columns, each with the scaling of all its values or of each.
+        /// The columns, each with one scaling for all its values or one each.
         columns: Vec<(usize, Vec<Scaling>)>,
         /// The shape of a target.
         shape: Vec<usize>,
     },
-    /// The token behind each token of a piece of text.
+    /// The token after each token of a piece of text.
     NextTokens,
 }
 
 impl TargetEncoder {
-    /// The columns that targets are in.
+    /// The target columns.
     pub fn columns(&self) -> Vec<usize> {
         match self {
             TargetEncoder::None | TargetEncoder::NextTokens => Vec::new(),
@@ -154,29 +153,29 @@ pub struct Feature {
 pub enum Form {
     /// They are numbers.
     Numbers {
-        /// What stands for missing ones, for each value.
+        /// Imputed values, for each position.
         fill: Vec<f64>,
-        /// What they are brought between first.
+        /// The clipping range.
         clip: Option<[f64; 2]>,
-        /// How each is scaled.
+        /// The scaling of each.
         scaling: Vec<Scaling>,
     },
-    /// A number for each category.
+    /// One number per category: one-hot.
     OneHot {
-        /// The place of each category of the column; `None` for one that the train split lacks.
+        /// The position of each category of the column; `None` for one that is not in the train split.
         places: Vec<Option<usize>>,
-        /// Number of places.
+        /// Number of positions.
         width: usize,
-        /// The place that missing ones take.
+        /// The position of missing values.
         fill: Option<usize>,
     },
-    /// One number for all categories.
+    /// One number for all categories: ordinal.
     Ordinal {
         /// The number of each category of the column.
         numbers: Vec<f64>,
-        /// The number of missing ones.
+        /// The number of missing values.
         fill: f64,
-        /// How it is scaled.
+        /// Its scaling.
         scaling: Scaling,
     },
 }
@@ -184,9 +183,9 @@ pub enum Form {
 /// (value - shift) * factor.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scaling {
-    /// What is subtracted.
+    /// The offset that is subtracted.
     pub shift: f64,
-    /// What is multiplied by then.
+    /// The factor that is applied then.
     pub factor: f64,
 }
 
@@ -201,7 +200,7 @@ impl Scaling {
         ((value - self.shift) * self.factor) as f32
     }
 
-    /// What a scaled value was; the shift where all values were scaled to one.
+    /// The unscaled value; the shift if all values were scaled to one.
     pub fn undo(&self, scaled: f32) -> f64 {
         match self.factor {
             0.0 => self.shift,
@@ -295,7 +294,7 @@ impl Feature {
     }
 }
 
-/// Brings values to length 1, unless all are 0.
+/// Normalizes values to unit length, unless all are 0.
 fn to_unit_length(values: &mut [f32]) {
     let squares: f64 = values.iter().map(|v| f64::from(*v) * f64::from(*v)).sum();
     if squares > 0.0 {
@@ -307,7 +306,7 @@ fn to_unit_length(values: &mut [f32]) {
 }
 
 impl InputEncoder {
-    /// What an item is.
+    /// The kind of an item.
     pub fn plan(&self) -> InputPlan {
         let (shape, vocabulary) = match self {
             InputEncoder::Features {
@@ -337,7 +336,7 @@ impl InputEncoder {
         InputPlan { shape, vocabulary }
     }
 
-    /// Whether items are tokens, and not numbers.
+    /// Whether items are tokens rather than numbers.
     pub fn is_tokens(&self) -> bool {
         !matches!(
             self,
@@ -347,8 +346,7 @@ impl InputEncoder {
 
     /// Adds the numbers of one record.
     ///
-    /// # Panics
-    /// When items are tokens.
+    /// # Panics If items are tokens.
     pub fn numbers(&self, records: &Records, item: usize, out: &mut Vec<f32>) {
         let start = out.len();
         let normalize = match self {
@@ -371,7 +369,7 @@ impl InputEncoder {
                 array(records, item, *column, scaling, out);
                 normalize
             }
-            _ => unreachable!("tokens are no numbers"),
+            _ => unreachable!("tokens are not numbers"),
         };
         if *normalize {
             to_unit_length(&mut out[start..]);
@@ -379,7 +377,7 @@ impl InputEncoder {
     }
 }
 
-/// Adds the scaled values of an array. Most of the time of serving pictures is spent here.
+/// Adds the scaled values of an array. Most of the time of serving images is spent here.
 fn array(records: &Records, item: usize, column: usize, scaling: &[Scaling], out: &mut Vec<f32>) {
     let bytes = records.bytes(item, column);
     let singles = |scaling: &Scaling| (scaling.shift as f32, scaling.factor as f32);
@@ -393,7 +391,7 @@ fn array(records: &Records, item: usize, column: usize, scaling: &[Scaling], out
             let values = bytes.chunks_exact(4);
             out.extend(values.map(|b| {
                 let value = f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
-                // Only `missing = "zero"` lets numbers through that are none.
+                // Only `missing = "zero"` admits NaN here.
                 let value = if value.is_nan() { 0.0 } else { value };
                 (value - shift) * factor
             }));
@@ -411,7 +409,7 @@ fn array(records: &Records, item: usize, column: usize, scaling: &[Scaling], out
 }
 
 impl TargetEncoder {
-    /// What a target is; `input` is what an item is.
+    /// The kind of a target; `input` is the kind of an item.
     pub fn plan(&self, input: &InputPlan) -> TargetPlan {
         match self {
             TargetEncoder::None => TargetPlan::None,
@@ -442,7 +440,7 @@ impl TargetEncoder {
         matches!(self, TargetEncoder::Class { .. })
     }
 
-    /// Whether targets are classes, and not numbers.
+    /// Whether targets are classes rather than numbers.
     pub fn is_classes(&self) -> bool {
         !matches!(
             self,

@@ -1,15 +1,15 @@
-//! What is measured on the train split: in chunks of items, on all cores, put together in the order of
-//! items, so that it does not depend on the number of threads.
+//! Statistics of the train split: in chunks of items, on all cores, combined in item order, so that the result does not
+//! depend on the number of threads.
 
 use rayon::prelude::*;
 
 use super::Scaling;
 use crate::spec::data::Scale;
 
-/// Items that are summed up by one thread at a time.
+/// Items that one thread sums up at a time.
 const CHUNK: usize = 1024;
 
-/// What is known of one value over the items that have it.
+/// Statistics of one value over the items that have it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moments {
     /// Items that have it.
@@ -41,11 +41,11 @@ const EMPTY: Sums = Sums {
     max: f64::NEG_INFINITY,
 };
 
-/// The moments of `width` values over some rows; `read` gives the values of a row in turn, as often as
-/// it likes: value `at` counts for `at % width`. NaN stands for none.
+/// The moments of `width` values over some rows; `read` yields the values of a row in turn, any number of times: value
+/// `at` counts for `at % width`. NaN means missing.
 ///
-/// Sums are taken of differences to the first value (Chan, Golub and LeVeque, 1983, on shifted data), so
-/// that a deviation that is small beside the mean is not lost.
+/// Sums are over differences to the first value (Chan, Golub and LeVeque, 1983, on shifted data), so that a deviation
+/// that is small relative to the mean is not lost.
 pub fn moments(
     rows: &[u32],
     width: usize,
@@ -120,8 +120,8 @@ pub fn moments(
 }
 
 impl Moments {
-    /// How values are scaled by what was measured; what does not vary is only shifted. `unit` is what a
-    /// value is multiplied by where it is not scaled.
+    /// The scaling of values by their statistics; constant values are only shifted. `unit` is the factor of unscaled
+    /// values.
     pub fn scaling(&self, scale: Scale, unit: f64) -> Scaling {
         let factor = |spread: f64| if spread > 0.0 { 1.0 / spread } else { 1.0 };
         match scale {
@@ -142,7 +142,7 @@ impl Moments {
     }
 }
 
-/// The median of values, NaN left out; the mean of the two in the middle where their number is even.
+/// The median of values, ignoring NaN; the mean of the two middle ones if their number is even.
 pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.retain(|value| !value.is_nan());
     values.sort_by(f64::total_cmp);
@@ -154,7 +154,7 @@ pub fn median(mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
-/// The most common value, the smallest of equally common ones; NaN left out.
+/// The most frequent value, the smallest of equally frequent ones; NaN is ignored.
 pub fn most_common(mut values: Vec<f64>) -> Option<f64> {
     values.retain(|value| !value.is_nan());
     values.sort_by(f64::total_cmp);

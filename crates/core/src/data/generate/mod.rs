@@ -1,6 +1,5 @@
-//! Data that is made up: learnable, small, the same on every machine. For trying things out, never a
-//! stand-in for real data without a word. Only operations are used
-//! that every machine rounds alike.
+//! Generated data: learnable, small, equal on every machine. For experiments, never an unannounced substitute for real
+//! data. Only operations that every machine rounds alike are used.
 
 mod points;
 mod sequences;
@@ -13,7 +12,7 @@ use super::order::{Purpose, stream_seed};
 use super::{InputPlan, Inputs, Items, TargetPlan, TargetValues};
 use crate::spec::generate::{Generated, Generator, RegressionTarget, ShapeTarget, WindowTarget};
 
-/// What the items and targets of a generator are.
+/// The kinds of a generator's items and targets.
 pub fn plans(generated: &Generated) -> (InputPlan, TargetPlan) {
     let numbers = |shape: Vec<usize>| InputPlan {
         shape,
@@ -71,7 +70,7 @@ pub fn plans(generated: &Generated) -> (InputPlan, TargetPlan) {
     }
 }
 
-/// The items of a generator. Item `n` depends on the seed and `n` alone.
+/// The items of a generator. Item `n` depends only on the seed and `n`.
 pub fn generate(generated: &Generated) -> Items {
     let (input, target) = plans(generated);
     let mut inputs = match input.vocabulary {
@@ -139,7 +138,7 @@ fn stream(seed: u64, index: u64) -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(stream_seed(seed, Purpose::Generate, index))
 }
 
-/// An item that is being made.
+/// An item that is being generated.
 struct Item<'a> {
     at: usize,
     seed: u64,
@@ -149,7 +148,7 @@ struct Item<'a> {
 }
 
 impl Item<'_> {
-    /// A generator that all items share, for what they have in common.
+    /// Random numbers that all items share, for common properties.
     fn shared(&self) -> ChaCha8Rng {
         stream(self.seed, 0)
     }
@@ -184,13 +183,13 @@ pub(in crate::data) fn uniform(rng: &mut impl Rng) -> f64 {
     rng.random::<f64>()
 }
 
-/// With mean 0 and deviation 1, as near to normal as the sum of twelve even numbers is.
+/// With mean 0 and deviation 1, approximately normal: the sum of twelve uniform numbers.
 fn normal(rng: &mut impl Rng) -> f64 {
     (0..12).map(|_| uniform(rng)).sum::<f64>() - 6.0
 }
 
-/// Sine and cosine of a part of a full turn, by Taylor's series: those of the system's library differ
-/// between machines.
+/// Sine and cosine of a fraction of a full turn, by Taylor series: those of the system's library differ between
+/// machines.
 pub(in crate::data) fn turn(part: f64) -> (f64, f64) {
     let x = (part - part.round()) * std::f64::consts::TAU;
     let series = |first: f64, start: f64| {
@@ -205,7 +204,7 @@ pub(in crate::data) fn turn(part: f64) -> (f64, f64) {
     (series(x, 2.0), series(1.0, 1.0))
 }
 
-/// A whole number below `bound`.
+/// An integer below `bound`.
 pub(in crate::data) fn below(rng: &mut impl Rng, bound: usize) -> usize {
     ((uniform(rng) * bound as f64) as usize).min(bound - 1)
 }

@@ -2,11 +2,11 @@
 
 use super::{Item, below, normal, turn, uniform};
 
-/// Classes take turns, so that there are equally many of each.
+/// Classes alternate, so that there are equally many of each.
 pub fn blob(item: &mut Item<'_>, num_classes: usize, num_features: usize, noise: f64) {
     let class = item.at % num_classes;
     let mut shared = item.shared();
-    // Centres are drawn in order, and the item's own is the one of its class.
+    // Centers are sampled in order; the item uses the one of its class.
     let centres = (0..num_classes * num_features).map(|_| 8.0 * uniform(&mut shared) - 4.0);
     let centre: Vec<f64> = centres
         .skip(class * num_features)
@@ -34,7 +34,7 @@ pub fn moon(item: &mut Item<'_>, noise: f64) {
     item.class(class as i32);
 }
 
-/// One and a half turns from the middle outwards.
+/// One and a half turns from the center outwards.
 pub fn spiral(item: &mut Item<'_>, num_classes: usize, noise: f64) {
     let class = item.at % num_classes;
     let radius = uniform(&mut item.rng);
@@ -46,11 +46,11 @@ pub fn spiral(item: &mut Item<'_>, num_classes: usize, noise: f64) {
     item.class(class as i32);
 }
 
-/// Chances of a count.
+/// Trials of a count.
 const NUM_CHANCES: usize = 20;
 
-/// For each target a plane, a wave along another direction, and noise; or a count whose mean goes from 0 to
-/// 6 with that. An outlier is off by ten times what targets vary.
+/// For each target a plane, a wave along another direction, and noise; or a count whose mean is derived from them, from
+/// 0 to 6. An outlier is off by ten times the spread of targets.
 pub fn regression(
     item: &mut Item<'_>,
     (num_features, num_targets): (usize, usize),

@@ -6,7 +6,7 @@ use crate::spec::generate::WindowTarget;
 /// Sine, square, triangle, sawtooth.
 pub const NUM_FORMS: usize = 4;
 
-/// One to three periods of a wave with a random start, \[length, 1\]; forms take turns.
+/// One to three periods of a wave with a random start, \[length, 1\]; shapes alternate.
 pub fn window(item: &mut Item<'_>, length: usize, noise: f64, target: WindowTarget) {
     let form = item.at % NUM_FORMS;
     let start = uniform(&mut item.rng);
@@ -30,8 +30,8 @@ pub fn window(item: &mut Item<'_>, length: usize, noise: f64, target: WindowTarg
     }
 }
 
-/// Tokens 1 and up, the separator 0, and the same tokens: all but the last come in, and all but the first
-/// are to be predicted. What is random cannot be predicted and does not count.
+/// Tokens 1 and up, the separator 0, and the same tokens: all except the last are the input, and all except the first
+/// are the targets. The random part cannot be predicted and is ignored.
 pub fn copy(item: &mut Item<'_>, length: usize, vocabulary: usize) {
     let mut tokens: Vec<usize> = Vec::with_capacity(2 * length + 1);
     for _ in 0..length {
@@ -48,9 +48,9 @@ pub fn copy(item: &mut Item<'_>, length: usize, vocabulary: usize) {
     }
 }
 
-/// Token 0 fills up; kind k opens with 1 + 2k and closes with 2 + 2k. Every second sequence is balanced. In
-/// the others two closing brackets of different kinds have changed places where there are such, so that
-/// counting does not tell; else one bracket is of another kind.
+/// Token 0 is padding; kind k opens with 1 + 2k and closes with 2 + 2k. Every second sequence is balanced. In the
+/// others, two closing brackets of different kinds are swapped if there are such, so that counting is not enough;
+/// otherwise one bracket has another kind.
 pub fn brackets(item: &mut Item<'_>, length: usize, kinds: usize) {
     let is_balanced = item.at.is_multiple_of(2);
     // At least half of the sequence is used.

@@ -6,8 +6,8 @@ use crate::spec::generate::ShapeTarget;
 /// Disk, square, cross.
 pub const NUM_SHAPES: usize = 3;
 
-/// An image \[1, size, size\] from 0 to 1 with noise. One shape where it is the class, else each with a
-/// chance of one half; later shapes lie over earlier ones.
+/// An image \[1, size, size\] from 0 to 1 with noise. One shape if it is the class, otherwise each with a probability
+/// of one half; later shapes cover earlier ones.
 pub fn image(item: &mut Item<'_>, size: usize, noise: f64, target: ShapeTarget) {
     let only = item.at % NUM_SHAPES;
     let shown: Vec<bool> = (0..NUM_SHAPES)

@@ -14,14 +14,14 @@ use crate::spec::data::{ColumnType, DataKind};
 use crate::spec::document::Value;
 use crate::spec::section::Choice;
 
-/// Items that are shown in words.
+/// Items that are shown as text.
 const SHOWN: u32 = 3;
 /// Values of an item, or characters of its text, that are shown.
 const SHOWN_VALUES: usize = 12;
 const SHOWN_CHARS: usize = 60;
 
 impl Encoder {
-    /// What a column is for, as far as the encoder knows.
+    /// The role of a column, as far as the encoder knows.
     fn role(&self, column: usize) -> Option<Role> {
         let features = match &self.input {
             InputEncoder::Features { features, .. } => features.iter().map(|f| f.column).collect(),
@@ -79,11 +79,11 @@ impl Profile {
     }
 }
 
-/// What the data is, a line each.
+/// The description of the data, one line each.
 fn source(plan: &DataPlan, loaded: &Loaded) -> Vec<String> {
     let records = &loaded.train.set().records;
     let set = loaded.train.set();
-    // The records of a running text are its files.
+    // The records of running text are its files.
     let what = match set.encoder.input {
         InputEncoder::Stream { .. } => {
             if set.records.columns()[0].name == text::COLUMN {
@@ -95,7 +95,7 @@ fn source(plan: &DataPlan, loaded: &Loaded) -> Vec<String> {
         _ => "item",
     };
     let split = match set.encoder.input {
-        InputEncoder::Stream { .. } => "split in its order".to_owned(),
+        InputEncoder::Stream { .. } => "split in order".to_owned(),
         _ => plan.split.show(),
     };
     let mut lines = vec![format!(
@@ -105,7 +105,7 @@ fn source(plan: &DataPlan, loaded: &Loaded) -> Vec<String> {
     )];
     if loaded.num_dropped > 0 {
         lines.push(format!(
-            "  {} left out because a value is missing",
+            "  {} dropped because a value is missing",
             match loaded.num_dropped {
                 1 => "1 item is".to_owned(),
                 num => format!("{num} items are"),
@@ -125,7 +125,7 @@ fn source(plan: &DataPlan, loaded: &Loaded) -> Vec<String> {
         None => String::new(),
     };
     lines.push(format!(
-        "an item is of shape {:?}{vocabulary}, with {}",
+        "items of shape {:?}{vocabulary}, with {}",
         plan.input.shape,
         plan.target.show()
     ));
@@ -133,7 +133,7 @@ fn source(plan: &DataPlan, loaded: &Loaded) -> Vec<String> {
     lines
 }
 
-/// What whole numbers of a target were taken for, where it could be otherwise, and how to say so.
+/// How the integers of a target were interpreted, if that is ambiguous, and how to change it.
 fn taken_as(plan: &DataPlan, loaded: &Loaded) -> Option<String> {
     const FEW: usize = 20;
     let Dataset::Files { files, .. } = &plan.dataset else {
@@ -181,15 +181,15 @@ fn taken_as(plan: &DataPlan, loaded: &Loaded) -> Option<String> {
     };
     let how = match (files.kind(), is_class) {
         (DataKind::Csv | DataKind::JsonLines | DataKind::Parquet, _) => format!(
-            "write `[[data.columns]]`, `name = {}` and `type = \"{}\"`",
+            "add `[[data.columns]]` with `name = {}` and `type = \"{}\"`",
             Value::Str(of.name.clone()).to_toml(),
             kind.name()
         ),
-        (_, true) => "save them with a point, such as with `y.astype(np.float32)`".to_owned(),
-        (_, false) => "number them from 0 and save them as whole numbers".to_owned(),
+        (_, true) => "save them as floats, for example with `y.astype(np.float32)`".to_owned(),
+        (_, false) => "number them from 0 and save them as integers".to_owned(),
     };
     Some(format!(
-        "the {} whole numbers of the target `{}` are taken for {are}; {other} {how}",
+        "the {} integers of the target `{}` are read as {are}; {other} {how}",
         seen.len(),
         of.name
     ))
@@ -220,7 +220,7 @@ fn classes(split: &Split) -> Vec<(String, usize)> {
         .collect()
 }
 
-/// One item in words: what a network is given, and what it is to give.
+/// One item as text: input and target.
 fn item(split: &Split, at: u32) -> String {
     let set = split.set();
     let served = split.serve(&[at], None);
@@ -262,7 +262,7 @@ fn listed(values: impl ExactSizeIterator<Item = String>) -> String {
     let num = values.len();
     let mut shown: Vec<String> = values.take(SHOWN_VALUES).collect();
     if num > SHOWN_VALUES {
-        shown.push(format!("… {num} in all"));
+        shown.push(format!("… {num} in total"));
     }
     match num {
         1 => shown.concat(),
@@ -270,8 +270,8 @@ fn listed(values: impl ExactSizeIterator<Item = String>) -> String {
     }
 }
 
-/// Pictures of a split for a sheet, evenly spread over it and as a network is given them at a moment, but for
-/// the scaling; none when items are no pictures.
+/// Images of a split for a sheet, spread evenly over it, as the network receives them at a moment except for the
+/// scaling; none if items are not images.
 pub fn pictures(split: &Split, num: usize, moment: Moment) -> Vec<Picture> {
     let set = split.set();
     let (InputEncoder::Array { scaling, .. }, Some(pictures)) =

@@ -4,13 +4,13 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use super::{ColumnProfile, Profile, Role, SplitProfile, ValueProfile};
 
-/// Categories of a column, or classes of a split, that are named.
+/// Categories of a column, or classes of a split, that are listed.
 const NAMED: usize = 8;
-/// Items left out that are listed.
+/// Skipped items that are listed.
 const LISTED: usize = 10;
 
 impl Profile {
-    /// The profile as a text of several lines, its tables no wider than `width` where that can be.
+    /// The profile as text of several lines, its tables no wider than `width` if possible.
     pub fn show(&self, width: u16) -> String {
         let mut blocks = vec![self.source.join("\n")];
         if !self.columns.is_empty() {
@@ -23,8 +23,8 @@ impl Profile {
             let num = self.skipped.len();
             let shown = self.skipped.iter().take(LISTED);
             let mut lines = vec![match num {
-                1 => "1 item was left out:".to_owned(),
-                _ => format!("{num} items were left out:"),
+                1 => "1 item was skipped:".to_owned(),
+                _ => format!("{num} items were skipped:"),
             }];
             lines.extend(shown.map(|skipped| format!("  {}", skipped.show())));
             if num > LISTED {
@@ -42,7 +42,7 @@ impl Profile {
 }
 
 impl Role {
-    /// In a word.
+    /// As one word.
     pub fn show(self) -> &'static str {
         match self {
             Role::Feature => "feature",
@@ -67,7 +67,7 @@ impl ColumnProfile {
 }
 
 impl ValueProfile {
-    /// In one line.
+    /// As one line.
     pub fn show(&self) -> String {
         match self {
             ValueProfile::Nothing => String::new(),
@@ -189,7 +189,7 @@ fn plain(width: u16) -> Table {
     table
 }
 
-/// A number to four digits, whole ones as they are.
+/// A number with four digits, integers as they are.
 pub(crate) fn short(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() < 1e15 {
         return format!("{value}");

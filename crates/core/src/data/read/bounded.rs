@@ -1,34 +1,34 @@
-//! Packed files: a few kilobytes of gzip or zip can hold gigabytes of zeros.
+//! Compressed files: a few kilobytes of gzip or zip can contain gigabytes of zeros.
 
 use std::io::{self, Read};
 use std::path::Path;
 
 use crate::spec::kind::show_bytes;
 
-/// How many times its size a file may be unpacked to. Tables and pictures are seldom packed to less than a fiftieth.
+/// The maximum decompression ratio of a file. Tables and images rarely compress to less than a fiftieth.
 const MAX_RATIO: u64 = 200;
-/// Less than this is unpacked whatever the ratio.
+/// Smaller results are decompressed whatever the ratio.
 const ALWAYS: u64 = 1 << 30;
 
-/// The most bytes that are unpacked from so many.
+/// The maximum number of bytes that so many compressed bytes may decompress to.
 fn limit(packed: u64) -> u64 {
     packed.saturating_mul(MAX_RATIO).max(ALWAYS)
 }
 
-/// Why so many bytes are not unpacked from so few; nothing where they are. Ends a sentence.
+/// Why so many bytes are not decompressed from so few; none if they are. Ends a sentence.
 pub fn refusal(unpacked: u64, packed: u64) -> Option<String> {
     (unpacked > limit(packed)).then(|| too_much(packed))
 }
 
 fn too_much(packed: u64) -> String {
     format!(
-        "its {} are unpacked to more than {}, which is over {MAX_RATIO} times as much; if that is right, unpack it before",
+        "its {} decompress to more than {}, which is over {MAX_RATIO} times as much; if that is correct, decompress it first",
         show_bytes(packed),
         show_bytes(limit(packed))
     )
 }
 
-/// What is unpacked from a file, which ends with an error where it is too much.
+/// The decompressed content of a file, which ends with an error if it is too large.
 pub struct Bounded<R> {
     inner: R,
     packed: u64,
@@ -36,7 +36,7 @@ pub struct Bounded<R> {
 }
 
 impl<R: Read> Bounded<R> {
-    /// What a reader unpacks from a file.
+    /// The decompressed output of a reader.
     pub fn new(inner: R, path: &Path) -> Self {
         Self::of(inner, path.metadata().map_or(0, |there| there.len()))
     }

@@ -1,6 +1,6 @@
-//! Folders of pictures, with classes or masks.
+//! Folders of images, with classes or masks.
 //!
-//! `folder` knows names and no pixels, `decode` and `png` know the bytes of one file and no names.
+//! `folder` knows names but no pixels; `decode` and `png` know the bytes of one file but no names.
 
 mod decode;
 mod folder;
@@ -24,16 +24,16 @@ use crate::spec::data::{Channels, FilesSpec, Format, OnBadItem};
 
 /// Bytes of records that are decoded before they are written.
 const CHUNK_BYTES: usize = 32 << 20;
-/// Pictures that are decoded before they are written, at most.
+/// Maximum number of images that are decoded before they are written.
 const CHUNK_ITEMS: usize = 1024;
-/// Pictures that cannot be decoded and are named.
+/// Undecodable images that are listed.
 const NAMED: usize = 5;
 
 /// Reads the folders into the writer: columns `image` \[channels, height, width\] of bytes, and `class`, or
 /// `mask` \[height, width\] of classes.
 ///
-/// The value of a mask's pixel is its class, and 255 says that it does not count, which becomes -1. But
-/// where all masks hold nothing but 0 and 255, these are the classes 0 and 1.
+/// The value of a mask's pixel is its class, and 255 means ignored, which becomes -1. But if all masks contain only 0
+/// and 255, these are the classes 0 and 1.
 pub fn read(files: &FilesSpec, writer: &mut Writer, watch: Watch<'_>) -> Result<(), DataError> {
     let Format::ImageFolder {
         masks,
@@ -41,13 +41,13 @@ pub fn read(files: &FilesSpec, writer: &mut Writer, watch: Watch<'_>) -> Result<
         channels,
     } = &files.format
     else {
-        return Err(DataError::new("these files are no folders of pictures"));
+        return Err(DataError::new("these files are not folders of images"));
     };
     if let Some([height, width]) = size
         && height.saturating_mul(*width) > decode::MAX_PIXELS
     {
-        let message = format!("`size` is {height} x {width} pixels, and 64 million are the most");
-        return Err(DataError::new(message).help("write a smaller `size` under `[data]`"));
+        let message = format!("`size` is {height} x {width} pixels; the limit is 64 million");
+        return Err(DataError::new(message).help("set a smaller `size` under `[data]`"));
     }
     let listing = folder::list(files, masks)?;
     let total = listing.parts.iter().map(|(_, items)| items.len() as u64);
@@ -81,15 +81,15 @@ pub fn read(files: &FilesSpec, writer: &mut Writer, watch: Watch<'_>) -> Result<
     if reading.first.is_some() {
         return Ok(());
     }
-    let message = format!("not one of the {total} pictures could be decoded");
+    let message = format!("none of the {total} images could be decoded");
     let mut error = DataError::new(message);
     error
         .notes
         .extend(reading.bad.into_iter().next().map(|(_, words)| words));
-    Err(error.help("check that `path` is the folder of the pictures"))
+    Err(error.help("check that `path` is the folder of the images"))
 }
 
-/// Resolved files with the folders of splits named, where their folder holds such, and what is to be said of it.
+/// Resolved files with the folders of splits listed, if their folder contains such, and a notice about it.
 pub fn settle(mut files: FilesSpec) -> Result<(FilesSpec, Option<String>), DataError> {
     let Format::ImageFolder { masks, .. } = &files.format else {
         return Ok((files, None));
@@ -112,10 +112,10 @@ pub fn settle(mut files: FilesSpec) -> Result<(FilesSpec, Option<String>), DataE
             layout::Found::Splits(found) if is_alone => splits = Some(found),
             layout::Found::Splits(found) => {
                 let error = DataError::new(format!(
-                    "`{folder}` holds the folders of several splits, and `data` names some of its own"
+                    "`{folder}` contains the folders of several splits, but `data` sets splits too"
                 ));
                 return Err(error.key(part.key()).help(format!(
-                    "name the folder of one split, such as `{}`",
+                    "use the folder of one split, such as `{}`",
                     found.train.display()
                 )));
             }
@@ -139,7 +139,7 @@ pub fn settle(mut files: FilesSpec) -> Result<(FilesSpec, Option<String>), DataE
             }
         }
         notes.push(format!(
-            "`{}` is split already, and this is kept: {}",
+            "`{}` is already split, and this is kept: {}",
             files.path[0],
             named.join(", ")
         ));
@@ -149,7 +149,7 @@ pub fn settle(mut files: FilesSpec) -> Result<(FilesSpec, Option<String>), DataE
     Ok((files, note))
 }
 
-/// The name of each picture within its folder, in the order of the records, without those that were left out.
+/// The name of each image within its folder, in the order of the records, without skipped ones.
 pub fn names(files: &FilesSpec, skipped: &[Skipped]) -> Result<Vec<String>, DataError> {
     let Format::ImageFolder { masks, .. } = &files.format else {
         return Ok(Vec::new());
@@ -170,12 +170,12 @@ pub fn names(files: &FilesSpec, skipped: &[Skipped]) -> Result<Vec<String>, Data
     Ok(kept.map(name).collect())
 }
 
-/// What messages call a picture.
+/// The name of an image in messages.
 fn place(path: &Path) -> String {
     format!("`{}`", path.display())
 }
 
-/// Whether masks hold 0 and 255 alone; those that cannot be decoded are refused later, with their pictures.
+/// Whether masks contain only 0 and 255; undecodable ones are refused later, with their images.
 fn masks_are_binary<'a>(items: impl Iterator<Item = &'a Item>) -> bool {
     let paths = |item: &'a Item| match &item.label {
         Label::Mask(Some(path)) => Some(path.as_path()),
@@ -183,7 +183,7 @@ fn masks_are_binary<'a>(items: impl Iterator<Item = &'a Item>) -> bool {
     };
     let mut paths = items.filter_map(paths);
     loop {
-        // Most masks with classes are found out by the first few.
+        // The first few masks usually decide it.
         let chunk: Vec<&Path> = paths.by_ref().take(64).collect();
         let is_binary = |path: &&Path| match decode::mask(path) {
             Ok(mask) => mask.pixels.iter().all(|value| matches!(value, 0 | 255)),
@@ -248,7 +248,7 @@ impl Decoder {
         if mask.size != picture.size {
             let ([height, width], [of_height, of_width]) = (mask.size, picture.size);
             return Err(in_mask(format!(
-                "has {height} x {width} pixels, and the picture {of_height} x {of_width}"
+                "has {height} x {width} pixels, but the image has {of_height} x {of_width}"
             )));
         }
         Ok(mask)
@@ -263,14 +263,14 @@ impl Decoder {
     }
 }
 
-/// Where reading stands.
+/// The state of reading.
 struct Reading<'a> {
     files: &'a FilesSpec,
     classes: Option<&'a [String]>,
     decoder: Decoder,
-    /// The size that all pictures have, with the one that said so.
+    /// The common size of the images, with the one that determined it.
     first: Option<([usize; 2], &'a Path)>,
-    /// What is wrong with the first pictures that cannot be decoded, and which part they are of.
+    /// What is wrong with the first undecodable images, and which part they belong to.
     bad: Vec<(Part, String)>,
     num_bad: usize,
     done: u64,
@@ -287,7 +287,7 @@ impl<'a> Reading<'a> {
     ) -> Result<(), DataError> {
         let mut rest = items;
         while !rest.is_empty() {
-            // The first picture alone, since it says how large the others are.
+            // The first image separately, since it determines the size of the others.
             let num = match self.first {
                 Some(([height, width], _)) => CHUNK_BYTES / (4 * height * width),
                 None => 1,
@@ -296,7 +296,7 @@ impl<'a> Reading<'a> {
             let expected = self.first.map(|(size, _)| size);
             let decode = |item| {
                 let mut decoded = self.decoder.decode(item)?;
-                // It will be refused, and until then a chunk of such may not fit into memory.
+                // It will be refused, and until then a chunk of such images may not fit into memory.
                 if expected.is_some_and(|size| size != decoded.size) {
                     decoded.record = Vec::new();
                 }
@@ -327,7 +327,7 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// All pictures that cannot be decoded, the first of them by name.
+    /// All undecodable images, listing the first of them.
     fn refusal(self) -> DataError {
         let mut bad = self.bad.into_iter();
         let (part, first) = bad.next().unwrap_or((Part::Train, String::new()));
@@ -337,7 +337,7 @@ impl<'a> Reading<'a> {
             num => {
                 let message = format!(
                     "{num} of {} cannot be decoded",
-                    counted(self.total as usize, "picture")
+                    counted(self.total as usize, "image")
                 );
                 let error = DataError::new(message).note(first);
                 let error = bad.fold(error, |error, (_, words)| error.note(words));
@@ -349,7 +349,7 @@ impl<'a> Reading<'a> {
         };
         error
             .key(part.key())
-            .help(format!("mend or remove {them}, or write `on_bad_item = \"skip\"` under `[data]` to leave such items out"))
+            .help(format!("fix or remove {them}, or set `on_bad_item = \"skip\"` under `[data]` to skip such items"))
     }
 
     fn push(
@@ -366,12 +366,12 @@ impl<'a> Reading<'a> {
             let [height, width] = decoded.size;
             let [first_height, first_width] = size;
             return Err(DataError::new(format!(
-                "`{}` has {height} x {width} pixels (height x width), and `{}` {first_height} x {first_width}",
+                "`{}` has {height} x {width} pixels (height x width), but `{}` has {first_height} x {first_width}",
                 item.path.display(),
                 first.display()
             ))
             .help(format!(
-                "write `size = [{first_height}, {first_width}]` under `[data]` to bring all pictures to one size"
+                "set `size = [{first_height}, {first_width}]` under `[data]` to resize all images to one size"
             )));
         }
         writer.push(&decoded.record).map_err(|e| unwritable(&e))

@@ -1,4 +1,4 @@
-//! What a file is by its first bytes, whatever the experiment says that it is.
+//! The format of a file by its first bytes, whatever the experiment says.
 
 use std::io::Read;
 use std::path::Path;
@@ -8,26 +8,26 @@ use crate::data::DataError;
 use crate::spec::data::DataKind;
 use crate::spec::section::Choice;
 
-/// Bytes that a file is told by.
+/// Bytes that identify a file.
 const HEAD: u64 = 1 << 12;
 
-/// What a file is.
+/// The format of a file.
 #[derive(Clone, Debug, PartialEq)]
 struct Known {
-    /// In words, with an article.
+    /// As text, with an article.
     what: &'static str,
-    /// The type that reads it, where there is one.
+    /// The type that reads it, if any.
     kind: Option<DataKind>,
     /// What to do with it.
     help: &'static str,
 }
 
 const SHEET: &str = "open it in its program and save the sheet as CSV in UTF-8, or in Python: `pd.read_excel(path).to_csv(\"data.csv\", index=False)`";
-const PICTURE: &str = "for pictures, write `type = \"image_folder\"` and in `path` the folder that holds a folder of pictures for each class";
+const PICTURE: &str = "for images, set `type = \"image_folder\"` and set `path` to a folder with one folder of images per class";
 const ZIP: &str = "a zip archive";
-const UNPACK: &str = "unpack it, and name the file in it";
+const UNPACK: &str = "extract it, and use the file in it";
 
-/// Refuses a file that is something else than its type reads, and says what it is.
+/// Refuses a file in another format than its type reads, and names the format.
 pub fn check(path: &Path, kind: DataKind) -> Result<(), DataError> {
     let shown = path.display();
     let Some(head) = head(path)? else {
@@ -36,36 +36,36 @@ pub fn check(path: &Path, kind: DataKind) -> Result<(), DataError> {
     let Some(known) = known(&head) else {
         return check_unknown(path, kind, &head);
     };
-    // The readers of arrays say what is wrong with an archive.
+    // The readers of arrays report problems of archives.
     let is_archive = known.what == ZIP && matches!(kind, DataKind::Npy | DataKind::Npz);
     let is_read = known.kind == Some(kind) || is_archive;
     if is_read || kind == DataKind::Text && known.kind.is_some_and(is_text) {
         return Ok(());
     }
-    if kind == DataKind::Text && known.what.starts_with("a page") {
+    if kind == DataKind::Text && known.what.ends_with("page") {
         return Ok(());
     }
     let message = format!(
-        "`{shown}` is {}, and `type = \"{}\"` does not read it",
+        "`{shown}` is {}, which `type = \"{}\"` does not read",
         known.what,
         kind.name()
     );
     let error = DataError::new(message).key("data.type");
     Err(match known.kind {
         Some(other) if known.help.is_empty() => {
-            error.help(format!("write `type = \"{}\"`", other.name()))
+            error.help(format!("set `type = \"{}\"`", other.name()))
         }
         _ => error.help(known.help),
     })
 }
 
-/// What a file is that no type reads, with what to do with it; `None` where its first bytes do not say so.
+/// The format of a file that no type reads, with a remedy; `None` if its first bytes do not identify it.
 pub fn unread(head: &[u8]) -> Option<(&'static str, &'static str)> {
     let known = known(head).filter(|known| known.kind.is_none())?;
     Some((known.what, known.help))
 }
 
-/// The first bytes, unpacked where the name ends in `.gz`; `None` where the reader will say what is wrong.
+/// The first bytes, decompressed if the name ends in `.gz`; `None` if the reader will report the problem.
 fn head(path: &Path) -> Result<Option<Vec<u8>>, DataError> {
     if !path.is_file() {
         return Ok(None);
@@ -91,7 +91,7 @@ fn is_text(kind: DataKind) -> bool {
     matches!(kind, DataKind::Csv | DataKind::JsonLines | DataKind::Text)
 }
 
-/// A file whose first bytes are no known mark: a text where bytes are expected, or the reverse.
+/// A file without a known magic number: text where bytes are expected, or the reverse.
 fn check_unknown(path: &Path, kind: DataKind, head: &[u8]) -> Result<(), DataError> {
     let shown = path.display();
     let looks_like_text = match std::str::from_utf8(head) {
@@ -103,28 +103,29 @@ fn check_unknown(path: &Path, kind: DataKind, head: &[u8]) -> Result<(), DataErr
     let has_mark = has_mark && !head.starts_with(b"PAR1");
     if has_mark && looks_like_text && !head.is_empty() {
         let message = format!(
-            "`{shown}` is a text file, and `type = \"{}\"` does not read it",
+            "`{shown}` is a text file, which `type = \"{}\"` does not read",
             kind.name()
         );
         return Err(DataError::new(message)
             .key("data.type")
-            .help("for a table write `type = \"csv\"`, for one JSON object a line `type = \"json_lines\"`"));
+            .help("for a table, set `type = \"csv\"`; for one JSON object per line, `type = \"json_lines\"`"));
     }
     let zeros = head.iter().filter(|byte| **byte == 0).count();
     if !is_text(kind) || zeros == 0 {
         return Ok(());
     }
-    let message = format!("`{shown}` is not text: it holds bytes that are 0");
+    let message = format!("`{shown}` is not text: it contains zero bytes");
     let error = DataError::new(message).key("data.type");
-    // Texts in two bytes a character are zeros by half.
+    // Text with two bytes per character is half zeros.
     if zeros * 3 > head.len() && zeros < head.len() {
-        return Err(error
-            .help("if it is UTF-16, save it as UTF-8, such as with `iconv -f utf-16le -t utf-8`"));
+        return Err(error.help(
+            "if it is UTF-16, save it as UTF-8, for example with `iconv -f utf-16le -t utf-8`",
+        ));
     }
     let kinds = DataKind::ALL.iter().filter(|(kind, _, _)| kind.is_files());
     let names: Vec<_> = kinds.map(|(_, name, _)| format!("`{name}`")).collect();
     Err(error.help(format!(
-        "name a file of text, or the type that reads this one: {}",
+        "use a text file, or the type that reads this one: {}",
         names.join(", ")
     )))
 }
@@ -160,23 +161,23 @@ fn known(head: &[u8]) -> Option<Known> {
     };
     if begins("<!doctype html") || begins("<html") {
         return found(
-            "a page of HTML",
+            "an HTML page",
             None,
-            "most likely the link led to a page about the file: download the file itself",
+            "the link probably led to a page about the file: download the file itself",
         );
     }
     if begins("<?xml") {
         return found(
             "XML",
             None,
-            "convert it to CSV, such as with `pd.read_xml(path)`",
+            "convert it to CSV, for example with `pd.read_xml(path)`",
         );
     }
     if begins("version https://git-lfs.github.com/spec") {
         return found(
             "a Git LFS pointer",
             None,
-            "fetch the file that it stands for: `git lfs pull`",
+            "download the actual file: `git lfs pull`",
         );
     }
     if begins("@relation") {
@@ -189,70 +190,70 @@ fn known(head: &[u8]) -> Option<Known> {
     json(text)
 }
 
-/// JSON in a file of text: an object a line, or one list of objects.
+/// JSON in a text file: one object per line, or one list of objects.
 fn json(text: &[u8]) -> Option<Known> {
     let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
     if text.starts_with(b"{") && serde_json::from_slice::<serde_json::Value>(line).is_ok() {
         return Some(Known {
-            what: "JSON, an object a line",
+            what: "JSON with one object per line",
             kind: Some(DataKind::JsonLines),
             help: "",
         });
     }
     let inner = text.strip_prefix(b"[")?.trim_ascii_start();
     inner.starts_with(b"{").then_some(Known {
-        what: "one JSON list, not an object a line",
-        // Its reader says the rest.
+        what: "one JSON list, not one object per line",
+        // Its reader reports the rest.
         kind: Some(DataKind::JsonLines),
-        help: "write each object on a line of its own, such as with `jq -c '.[]'`, and `type = \"json_lines\"`",
+        help: "write one object per line, for example with `jq -c '.[]'`, and set `type = \"json_lines\"`",
     })
 }
 
-/// Files that begin with a mark of their format: the mark, the format, the type that reads it, and what to do.
+/// Formats with a magic number: the mark, the format, the type that reads it, and a remedy.
 const MARKS: [(&[u8], &str, Option<DataKind>, &str); 30] = [
-    (b"\x89PNG", "a PNG picture", None, PICTURE),
-    (b"\xff\xd8\xff", "a JPEG picture", None, PICTURE),
+    (b"\x89PNG", "a PNG image", None, PICTURE),
+    (b"\xff\xd8\xff", "a JPEG image", None, PICTURE),
     (
         b"GIF8",
-        "a GIF picture",
+        "a GIF image",
         None,
-        "save pictures as PNG or JPEG, and write `type = \"image_folder\"`",
+        "save images as PNG or JPEG, and set `type = \"image_folder\"`",
     ),
     (
         b"II*\0",
-        "a TIFF picture",
+        "a TIFF image",
         None,
-        "save pictures as PNG or JPEG, and write `type = \"image_folder\"`",
+        "save images as PNG or JPEG, and set `type = \"image_folder\"`",
     ),
     (
         b"MM\0*",
-        "a TIFF picture",
+        "a TIFF image",
         None,
-        "save pictures as PNG or JPEG, and write `type = \"image_folder\"`",
+        "save images as PNG or JPEG, and set `type = \"image_folder\"`",
     ),
     (
         b"\x1f\x8b",
-        "packed with gzip",
+        "compressed with gzip",
         None,
-        "let its name end in `.gz`, as in `data.csv.gz`: such files are unpacked while they are read",
+        "rename it to end in `.gz`, as in `data.csv.gz`: such files are decompressed while they are read",
     ),
     (
         b"BZh",
-        "packed with bzip2",
+        "compressed with bzip2",
         None,
-        "unpack it with `bunzip2`, or pack it with gzip, which is read",
+        "decompress it with `bunzip2`, or compress it with gzip, which is supported",
     ),
     (
         b"\xfd7zXZ\0",
-        "packed with xz",
+        "compressed with xz",
         None,
-        "unpack it with `unxz`, or pack it with gzip, which is read",
+        "decompress it with `unxz`, or compress it with gzip, which is supported",
     ),
     (
         b"\x28\xb5\x2f\xfd",
-        "packed with Zstandard",
+        "compressed with Zstandard",
         None,
-        "unpack it with `unzstd`, or pack it with gzip, which is read",
+        "decompress it with `unzstd`, or compress it with gzip, which is supported",
     ),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive", None, UNPACK),
     (b"Rar!", "a RAR archive", None, UNPACK),
@@ -300,7 +301,7 @@ const MARKS: [(&[u8], &str, Option<DataKind>, &str); 30] = [
         None,
         "convert it to Parquet or CSV",
     ),
-    (b"%PDF-", "a PDF", None, "give the table itself as CSV"),
+    (b"%PDF-", "a PDF", None, "use the table itself as CSV"),
     (
         b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
         "an old Excel workbook",
@@ -335,29 +336,29 @@ const MARKS: [(&[u8], &str, Option<DataKind>, &str); 30] = [
         b"\xff\xfe\0\0",
         "UTF-32 text",
         None,
-        "save it as UTF-8, such as with `iconv -f utf-32 -t utf-8`",
+        "save it as UTF-8, for example with `iconv -f utf-32 -t utf-8`",
     ),
     (
         b"\0\0\xfe\xff",
         "UTF-32 text",
         None,
-        "save it as UTF-8, such as with `iconv -f utf-32 -t utf-8`",
+        "save it as UTF-8, for example with `iconv -f utf-32 -t utf-8`",
     ),
     (
         b"\xff\xfe",
         "UTF-16 text",
         None,
-        "save it as UTF-8, such as with `iconv -f utf-16 -t utf-8`",
+        "save it as UTF-8, for example with `iconv -f utf-16 -t utf-8`",
     ),
     (
         b"\xfe\xff",
         "UTF-16 text",
         None,
-        "save it as UTF-8, such as with `iconv -f utf-16 -t utf-8`",
+        "save it as UTF-8, for example with `iconv -f utf-16 -t utf-8`",
     ),
 ];
 
-/// A zip archive by the names in its beginning.
+/// A zip archive, identified by the names at its beginning.
 fn zip(head: &[u8]) -> (&'static str, Option<DataKind>, &'static str) {
     let within = |name: &[u8]| head.windows(name.len()).any(|bytes| bytes == name);
     if within(b"xl/") || within(b"[Content_Types].xml") {
@@ -377,7 +378,7 @@ fn zip(head: &[u8]) -> (&'static str, Option<DataKind>, &'static str) {
     }
 }
 
-/// Files that begin with a mark of their format.
+/// Formats with a magic number.
 fn by_mark(head: &[u8]) -> Option<Known> {
     if head.starts_with(b"PK\x03\x04") {
         let (what, kind, help) = zip(head);
@@ -385,13 +386,13 @@ fn by_mark(head: &[u8]) -> Option<Known> {
     }
     if head.starts_with(b"RIFF") && head.get(8..12) == Some(b"WEBP") {
         return Some(Known {
-            what: "a WebP picture",
+            what: "a WebP image",
             kind: None,
-            help: "save pictures as PNG or JPEG, and write `type = \"image_folder\"`",
+            help: "save images as PNG or JPEG, and set `type = \"image_folder\"`",
         });
     }
     let mut marks = MARKS.into_iter();
-    // Words may begin with the letters of a mark: what is binary holds bytes that no text does.
+    // Words may begin with the letters of a mark: binary files contain bytes that text does not.
     let is_binary = |mark: &[u8]| {
         let has_letters = mark.iter().all(u8::is_ascii_graphic);
         !has_letters || mark.len() >= 5 || head.iter().any(|byte| *byte < 9 || *byte >= 0xf8)
@@ -420,11 +421,11 @@ mod tests {
     #[test]
     fn files_of_other_formats_are_named() {
         for (bytes, what) in [
-            (&b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..], "a PNG picture"),
-            (b"\xff\xd8\xff\xe0\0\x10JFIF", "a JPEG picture"),
-            (b"GIF89a\x01\0\x01\0", "a GIF picture"),
-            (b"RIFF\x10\0\0\0WEBPVP8 ", "a WebP picture"),
-            (b"\x1f\x8b\x08\0\0\0\0\0", "packed with gzip"),
+            (&b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..], "a PNG image"),
+            (b"\xff\xd8\xff\xe0\0\x10JFIF", "a JPEG image"),
+            (b"GIF89a\x01\0\x01\0", "a GIF image"),
+            (b"RIFF\x10\0\0\0WEBPVP8 ", "a WebP image"),
+            (b"\x1f\x8b\x08\0\0\0\0\0", "compressed with gzip"),
             (
                 b"PK\x03\x04\x14\0\0\0\x08\0....[Content_Types].xml",
                 "an Excel workbook",
@@ -444,22 +445,25 @@ mod tests {
                 b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0",
                 "an old Excel workbook",
             ),
-            (b"\n<!DOCTYPE html><html>", "a page of HTML"),
+            (b"\n<!DOCTYPE html><html>", "an HTML page"),
             (
                 b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
                 "a Git LFS pointer",
             ),
-            (b"{\"a\": 1}\n{\"a\": 2}\n", "JSON, an object a line"),
-            (b"[\n {\"a\": 1},\n", "one JSON list, not an object a line"),
+            (b"{\"a\": 1}\n{\"a\": 2}\n", "JSON with one object per line"),
+            (
+                b"[\n {\"a\": 1},\n",
+                "one JSON list, not one object per line",
+            ),
             (b"\x40\0\0\0\0\0\0\0{\"x\":{\"dtype\"", "a safetensors file"),
             (b"\0\0\x08\x03\0\0\0\x01", "an IDX array"),
         ] {
-            let expected = format!("`F` is {what}, and `type = \"csv\"` does not read it");
+            let expected = format!("`F` is {what}, which `type = \"csv\"` does not read");
             assert_eq!(said(bytes, DataKind::Csv), expected);
         }
         assert_eq!(
             said(b"a\0,\0b\0\n\x001\0,\x002\0\n\0", DataKind::Csv),
-            "`F` is not text: it holds bytes that are 0"
+            "`F` is not text: it contains zero bytes"
         );
     }
 
@@ -484,11 +488,11 @@ mod tests {
         }
         assert_eq!(
             said(b"a,b\n1,2\n", DataKind::Npy),
-            "`F` is a text file, and `type = \"npy\"` does not read it"
+            "`F` is a text file, which `type = \"npy\"` does not read"
         );
         assert_eq!(
             said(b"PAR1\x15\x04", DataKind::Npy),
-            "`F` is a Parquet file, and `type = \"npy\"` does not read it"
+            "`F` is a Parquet file, which `type = \"npy\"` does not read"
         );
     }
 }

@@ -1,7 +1,7 @@
 //! From files to records, one module for each family of formats.
 //!
-//! Readers know columns and records, and nothing of splits or of what columns are for, but for the types
-//! that the file states and for the target, which decides between a number and a category.
+//! Readers know columns and records, but neither splits nor the roles of columns, except for the types set in the file
+//! and for the target, which decides between a number and a category.
 
 pub mod arrays;
 pub mod bounded;
@@ -22,10 +22,10 @@ use crate::spec::document::plain_io_error;
 use crate::spec::plain_file;
 use bounded::Bounded;
 
-/// Told how far reading is: items or bytes done, and in all; called from any thread.
+/// Receives the progress of reading: items or bytes done, and in total; called from any thread.
 pub type Watch<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
-/// Reads files, whose paths are absolute and without patterns, into a writer that was not begun.
+/// Reads files, whose paths are absolute and without patterns, into a new writer.
 pub fn read(files: &FilesSpec, writer: &mut Writer, watch: Watch<'_>) -> Result<(), DataError> {
     if !matches!(files.format, Format::ImageFolder { .. }) {
         for (part, path) in
@@ -47,7 +47,7 @@ pub fn read(files: &FilesSpec, writer: &mut Writer, watch: Watch<'_>) -> Result<
     }
 }
 
-/// The files of each part that has any.
+/// The files of each nonempty part.
 pub fn parts(files: &FilesSpec) -> impl Iterator<Item = (Part, &[String])> {
     let parts = [
         (Part::Train, files.path.as_slice()),
@@ -57,8 +57,8 @@ pub fn parts(files: &FilesSpec) -> impl Iterator<Item = (Part, &[String])> {
     parts.into_iter().filter(|(_, paths)| !paths.is_empty())
 }
 
-/// Whether an item of an array that lacks a number is one that cannot be decoded: where such are left out, and
-/// nothing says what else becomes of missing values.
+/// Whether an array item with a missing number counts as undecodable: if such items are skipped, and missing values are
+/// not handled otherwise.
 pub fn missing_is_bad(files: &FilesSpec) -> bool {
     let are_arrays = matches!(
         files.format,
@@ -75,8 +75,8 @@ pub fn missing_is_bad(files: &FilesSpec) -> bool {
         && said.all(|missing| missing == Missing::Refuse)
 }
 
-/// Refuses an item that cannot be decoded, or notes it, as the file says. `place` is the file, with
-/// the line or record where there is one.
+/// Refuses an undecodable item, or reports it as skipped, as the file says. `place` is the file, with the line or
+/// record if there is one.
 pub fn bad_item(
     files: &FilesSpec,
     writer: &mut Writer,
@@ -89,24 +89,24 @@ pub fn bad_item(
         return Ok(());
     }
     Err(DataError::new(bad.show())
-        .help("mend it, or write `on_bad_item = \"skip\"` under `[data]` to leave such items out"))
+        .help("fix it, or set `on_bad_item = \"skip\"` under `[data]` to skip such items"))
 }
 
 /// A file that cannot be read.
 pub fn unreadable(path: &Path, error: &io::Error) -> DataError {
     let reason = plain_io_error(error);
     DataError::new(format!("cannot read `{}`: {reason}", path.display()))
-        .help("check that the file exists and that you may read it")
+        .help("check that the file exists and that you have permission to read it")
 }
 
-/// What is written to the cache and cannot be.
+/// An error while writing to the cache.
 pub fn unwritable(error: &io::Error) -> DataError {
     let reason = plain_io_error(error);
     DataError::new(format!("the data cannot be written to the cache: {reason}"))
-        .help("make room, or name another folder in the environment variable XDG_CACHE_HOME")
+        .help("free some space, or set the environment variable XDG_CACHE_HOME to another folder")
 }
 
-/// A file to be read from its start, unpacked when its name ends in `.gz`.
+/// A file read from its start, decompressed if its name ends in `.gz`.
 pub fn open(path: &Path) -> Result<Box<dyn Read>, DataError> {
     let file = plain_file::open(path).map_err(|e| unreadable(path, &e))?;
     let reader = BufReader::with_capacity(1 << 18, file);
@@ -120,7 +120,7 @@ pub fn open(path: &Path) -> Result<Box<dyn Read>, DataError> {
     }
 }
 
-/// All files below a folder, sorted by path; links are followed, and what is hidden is left out.
+/// All files below a folder, sorted by path; links are followed, and hidden files are skipped.
 pub fn files_of(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
     let mut files = Vec::new();
     walk::walk(folder, &[], &mut |path| {

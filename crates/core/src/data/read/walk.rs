@@ -1,7 +1,7 @@
-//! What is below a folder: one walk, so that what is read and what the data's digest covers are the same files.
+//! The content of a folder: a single walk, so that the files read and the files in the data's digest are the same.
 //!
-//! Links are followed, to files and to folders, and what is behind them has the link's name. A link to a folder that
-//! it is in would never end, and is refused.
+//! Links to files and folders are followed, and their content has the link's name. A link to a folder that contains it
+//! would never end, and is refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::unreadable;
 use crate::data::DataError;
 
-/// Something in a folder.
+/// An entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Where it is.
@@ -20,7 +20,7 @@ pub struct Entry {
     pub is_folder: bool,
 }
 
-/// What is in a folder, by name, except what is hidden.
+/// The entries of a folder by name, except hidden ones.
 pub fn entries(folder: &Path) -> Result<Vec<Entry>, DataError> {
     let unreadable = |e| unreadable(folder, &e);
     let mut entries = Vec::new();
@@ -29,7 +29,7 @@ pub fn entries(folder: &Path) -> Result<Vec<Entry>, DataError> {
         let path = entry.path();
         let Ok(name) = entry.file_name().into_string() else {
             return Err(
-                DataError::new(format!("the name of `{}` is no UTF-8", path.display()))
+                DataError::new(format!("the name of `{}` is not UTF-8", path.display()))
                     .help("rename it"),
             );
         };
@@ -51,8 +51,8 @@ pub fn entries(folder: &Path) -> Result<Vec<Entry>, DataError> {
     Ok(entries)
 }
 
-/// Shows everything below a folder that is not a folder, by name in each folder. What is in one of the folders
-/// `without` is left out, however it is reached.
+/// Visits everything below a folder that is not a folder, by name in each folder. The content of the folders `without`
+/// is skipped, however it is reached.
 pub fn walk(
     folder: &Path,
     without: &[&Path],
@@ -79,7 +79,7 @@ fn walk_into(
         }
         if above.contains(&real) {
             return Err(DataError::new(format!(
-                "`{}` is a link to a folder that it stands in",
+                "`{}` is a link to a folder that contains it",
                 entry.path.display()
             ))
             .help("remove the link"));

@@ -12,36 +12,36 @@ use crate::data::sentinel::Ends;
 pub struct Column {
     /// Its name, unique in the data set.
     pub name: String,
-    /// What its values are.
+    /// The kind of its values.
     pub kind: ColumnKind,
-    /// The shape of an item's value; empty for a single one.
+    /// The shape of an item's value; empty for a scalar.
     pub shape: Vec<usize>,
 }
 
-/// What the values of a column are.
+/// The kind of a column's values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ColumnKind {
     /// Bytes, such as pixels.
     Bytes,
-    /// Numbers of 32 bits; NaN where there is none.
+    /// 32-bit floats; NaN if missing.
     Numbers,
-    /// Numbers of 64 bits; NaN where there is none.
+    /// 64-bit floats; NaN if missing.
     Doubles,
-    /// Whole numbers, such as classes or tokens; [`NO_NUMBER`] where there is none.
+    /// Integers, such as classes or tokens; [`NO_NUMBER`] if missing.
     Whole,
-    /// Places in a sorted list of names; -1 where there is none.
+    /// Indices into a sorted list of names; -1 if missing.
     Categories {
         /// The names.
         names: Vec<String>,
     },
-    /// A text; where there is none, its place is [`NO_TEXT`].
+    /// A text; [`NO_TEXT`] as its position if missing.
     Text,
 }
 
-/// Stands for a missing whole number.
+/// Marks a missing integer.
 pub const NO_NUMBER: i32 = i32::MIN;
-/// Stands for a missing text.
+/// Marks a missing text.
 pub const NO_TEXT: [u8; 16] = [0xff; 16];
 
 impl ColumnKind {
@@ -55,7 +55,7 @@ impl ColumnKind {
         }
     }
 
-    /// In words, for sentences.
+    /// As text, for sentences.
     pub fn show(&self) -> &'static str {
         match self {
             ColumnKind::Bytes => "bytes",
@@ -66,7 +66,7 @@ impl ColumnKind {
         }
     }
 
-    /// One of its values, by the word that `type` takes where it takes one.
+    /// One of its values, named by the word that `type` takes, if any.
     pub fn word(&self) -> &'static str {
         match self {
             ColumnKind::Bytes => "byte",
@@ -99,7 +99,7 @@ impl Column {
     }
 }
 
-/// Which split files were given for.
+/// The split that files were given for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
@@ -112,7 +112,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// The key of the experiment file that names its files.
+    /// The key of the experiment file that lists its files.
     pub fn key(self) -> &'static str {
         match self {
             Part::Train => "data.path",
@@ -121,7 +121,7 @@ impl Part {
         }
     }
 
-    /// The key that names the files of its targets.
+    /// The key that lists the files of its targets.
     pub fn target_key(self) -> &'static str {
         match self {
             Part::Train => "data.target_path",
@@ -131,10 +131,10 @@ impl Part {
     }
 }
 
-/// An item that could not be decoded and was left out.
+/// An item that could not be decoded and was skipped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Skipped {
-    /// The file, with the line or record where there is one.
+    /// The file, with the line or record if there is one.
     pub place: String,
     /// What is wrong with it.
     pub reason: String,
@@ -155,38 +155,38 @@ impl Skipped {
     }
 }
 
-/// What is known of records besides their bytes.
+/// What is known about records in addition to their bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Header {
-    /// The columns in the order in which a record holds them.
+    /// The columns in the order of a record.
     pub columns: Vec<Column>,
-    /// Records of each part, in the order train, valid, test, which is their order in the file.
+    /// Records of each part, in file order: train, valid, test.
     pub parts: [usize; 3],
     /// Bytes of all texts.
     pub text_bytes: u64,
-    /// Items that were left out.
+    /// Skipped items.
     pub skipped: Vec<Skipped>,
-    /// What each column's values reach from and to.
+    /// The range of each column's values.
     pub extents: Vec<Extent>,
-    /// The first records of files, ascending.
+    /// The first record of each file, ascending.
     #[serde(default)]
     pub files: Vec<usize>,
-    /// The first records of stretches, ascending: before each a file begins, or items were left out.
+    /// The first record of each uninterrupted stretch, ascending: before it, a file begins or items were skipped.
     #[serde(default)]
     pub stretches: Vec<usize>,
-    /// Columns that were found to be no numbers although most of their values are.
+    /// Columns that are not numeric although most of their values are numbers.
     #[serde(default)]
     pub nearly_numbers: Vec<NearlyNumbers>,
-    /// What else is most likely a mistake in how the files are read.
+    /// Other probable mistakes in how the files are read.
     #[serde(default)]
     pub oddities: Vec<Oddity>,
-    /// The least and the largest values of each column of numbers.
+    /// The least and the largest values of each numeric column.
     #[serde(default)]
     pub ends: Vec<Ends>,
-    /// Where the files and folders were that the records were read from, in the order of the plan.
+    /// The paths of the files and folders that the records were read from, in the order of the plan.
     #[serde(default)]
     pub roots: Vec<String>,
-    /// The digest of what the records were read from, and of how.
+    /// The digest of the sources of the records, and of how they were read.
     #[serde(default)]
     pub content: String,
     /// Checksums of all values and texts.
@@ -194,16 +194,16 @@ pub struct Header {
     pub(super) sums: Vec<u32>,
 }
 
-/// A column of categories or texts of which most values can be read as numbers.
+/// A column of categories or texts in which most values can be parsed as numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NearlyNumbers {
     /// Its name.
     pub column: String,
-    /// Values that are numbers.
+    /// Numeric values.
     pub numbers: u64,
-    /// Values that are there.
+    /// Present values.
     pub present: u64,
-    /// Where the first stands that is none.
+    /// The place of the first value that is not numeric.
     pub place: String,
     /// That value, shortened.
     pub text: String,
@@ -213,27 +213,27 @@ impl NearlyNumbers {
     /// In words.
     pub fn show(&self) -> String {
         format!(
-            "{} of {} values of `{}` are numbers, and {} holds `{}`",
+            "{} of {} values of `{}` are numbers, but {} contains `{}`",
             self.numbers, self.present, self.column, self.place, self.text
         )
     }
 }
 
-/// What the values of a column reach from and to, over all items.
+/// The range of a column's values, over all items.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Extent {
-    /// The smallest number; for texts and where there is none, `None`.
+    /// The smallest number; `None` for texts and if there is none.
     pub min: Option<f64>,
     /// The largest number.
     pub max: Option<f64>,
-    /// Items of which a value is missing.
+    /// Items with a missing value.
     pub missing: u64,
-    /// Items of which a number is infinite.
+    /// Items with an infinite number.
     pub infinite: u64,
 }
 
 impl Header {
-    /// Where each column's bytes stand in a record.
+    /// The position of each column in a record.
     pub(super) fn ranges(&self) -> Vec<Range<usize>> {
         let mut start = 0;
         let range = |column: &Column| {
@@ -248,17 +248,17 @@ impl Header {
         self.parts.iter().sum()
     }
 
-    /// What is odd about a column.
+    /// Oddities of a column.
     pub fn oddity_of(&self, column: &str) -> Option<&Oddity> {
         let mut oddities = self.oddities.iter();
         oddities.find(|odd| odd.columns.iter().any(|name| name == column))
     }
 
-    /// Names places by where the same files are now: records are found by what files hold, and may have
-    /// been read elsewhere.
+    /// Renames places to the current location of the files: records are found by content, and may have been read
+    /// elsewhere.
     pub fn move_to(&mut self, roots: &[String]) {
         let mut moves: Vec<_> = self.roots.iter().zip(roots).collect();
-        // One root may begin as another one does.
+        // One root may be a prefix of another.
         moves.sort_by_key(|(then, _)| std::cmp::Reverse(then.len()));
         let skipped = self.skipped.iter_mut().map(|skipped| &mut skipped.place);
         let odd = self.nearly_numbers.iter_mut().map(|odd| &mut odd.place);
@@ -274,13 +274,13 @@ impl Header {
 }
 
 impl Extent {
-    /// Takes in the values of one item.
+    /// Includes the values of one item.
     pub(super) fn see(&mut self, kind: &ColumnKind, bytes: &[u8]) {
         let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
         let (mut is_missing, mut is_infinite) = (false, false);
         match kind {
             ColumnKind::Text => is_missing = bytes == NO_TEXT,
-            // The same as below, eight times as fast: pictures are large.
+            // The same as below, eight times as fast: images are large.
             ColumnKind::Bytes => {
                 min = bytes.iter().min().map_or(min, |byte| f64::from(*byte));
                 max = bytes.iter().max().map_or(max, |byte| f64::from(*byte));
@@ -309,7 +309,7 @@ impl Extent {
     }
 }
 
-/// The number that the bytes of one value hold; NaN where there is none.
+/// The number in the bytes of one value; NaN if missing.
 pub(in crate::data) fn number(kind: &ColumnKind, bytes: &[u8]) -> f64 {
     let word = || {
         let mut word = [0; 4];

@@ -1,8 +1,8 @@
-//! Items as records of one size, in memory or in a mapped file: what readers make, and what everything
-//! else serves from.
+//! Items as records of fixed size, in memory or in a mapped file: written by readers, and served from by everything
+//! else.
 //!
-//! A record holds a value of each column, one behind the other, as little-endian bytes. Texts are of
-//! any length: they stand behind the records, and a record holds their places.
+//! A record contains a value of each column, one after the other, as little-endian bytes. Texts of any length follow
+//! the records, which contain their positions.
 
 mod header;
 mod writer;
@@ -63,12 +63,12 @@ impl Records {
         &self.header.columns
     }
 
-    /// The number of the file that a record is of, over those of all parts.
+    /// The number of a record's file, counted over all parts.
     pub fn file_of(&self, item: usize) -> usize {
         self.header.files.partition_point(|start| *start <= item)
     }
 
-    /// Whether two records may stand side by side in a series: both are of one unbroken stretch of a file.
+    /// Whether two records may be neighbors in a series: both are in the same uninterrupted stretch of a file.
     pub fn is_one_stretch(&self, a: usize, b: usize) -> bool {
         let stretch = |item| {
             self.header
@@ -78,7 +78,7 @@ impl Records {
         stretch(a) == stretch(b)
     }
 
-    /// Whether an item lacks a value of a column.
+    /// Whether an item has a missing value in a column.
     pub fn lacks(&self, item: usize, column: usize) -> bool {
         match self.columns()[column].kind {
             ColumnKind::Text => self.text(item, column).is_none(),
@@ -91,7 +91,7 @@ impl Records {
         }
     }
 
-    /// The number of the column with a name.
+    /// The index of the column with a name.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns().iter().position(|column| column.name == name)
     }
@@ -120,7 +120,7 @@ impl Records {
         &self.record(item..item + 1)[self.ranges[column].clone()]
     }
 
-    /// One number of an item in a column of any kind but text; NaN where there is none.
+    /// One number of an item in a column that is not text; NaN if missing.
     pub fn number(&self, item: usize, column: usize, at: usize) -> f64 {
         let bytes = self.bytes(item, column);
         let kind = &self.columns()[column].kind;
@@ -128,20 +128,20 @@ impl Records {
         number(kind, bytes)
     }
 
-    /// Calls `see` with each number of an item in a column of any kind but text, in order.
+    /// Calls `see` with each number of an item in a column that is not text, in order.
     pub fn numbers(&self, item: usize, column: usize, mut see: impl FnMut(f64)) {
         let kind = &self.columns()[column].kind;
         let values = self.bytes(item, column).chunks_exact(kind.size());
         values.for_each(|bytes| see(number(kind, bytes)));
     }
 
-    /// The name of an item's category, or `None` where there is none.
+    /// The name of an item's category, or `None` if missing.
     pub fn category(&self, item: usize, column: usize) -> Option<usize> {
         let code = self.number(item, column, 0);
         (code >= 0.0).then_some(code as usize)
     }
 
-    /// The text of an item in a column of texts.
+    /// The text of an item in a text column.
     pub fn text(&self, item: usize, column: usize) -> Option<&str> {
         let place = self.bytes(item, column);
         if place == NO_TEXT {
@@ -164,23 +164,23 @@ impl Records {
         std::str::from_utf8(bytes).ok()
     }
 
-    /// Maps a file that a [`Writer`] made. Header and structure are checked, and the values not: that is done by
-    /// [`Records::first_damage`].
+    /// Maps a file that a [`Writer`] created. Header and structure are checked, but not the values:
+    /// [`Records::first_damage`] checks those.
     pub fn open(path: &Path) -> io::Result<Opened> {
         let damaged = |reason: &str| Ok(Opened::Damaged(reason.into()));
         let file = File::open(path)?;
         if file.metadata()?.len() < TAIL as u64 {
             return damaged("it is too short");
         }
-        // SAFETY: files of the cache are made under another name, renamed, and never written again; a user
-        // who truncates one while it is read gets a bus error, as with every mapped file.
+        // SAFETY: cached files are created under another name, renamed, and never written again; a user who truncates
+        // one while it is read gets a bus error, as with every mapped file.
         let map = unsafe { Mmap::map(&file)? };
         let (rest, tail) = map.split_at(map.len() - TAIL);
         let Some(numbers) = tail.strip_suffix(MAGIC) else {
             return if tail.ends_with(OLDER) {
                 Ok(Opened::Older)
             } else {
-                damaged("it has another end")
+                damaged("it has an unexpected end")
             };
         };
         let (mut len, mut sum) = ([0; 8], [0; 4]);
@@ -190,24 +190,23 @@ impl Records {
             return damaged("its header is incomplete");
         };
         if crc32c::crc32c(&rest[start..]) != u32::from_le_bytes(sum) {
-            return damaged("its header has another checksum");
+            return damaged("the checksum of its header does not match");
         }
         let Ok(header) = serde_json::from_slice::<Header>(&rest[start..]) else {
-            return damaged("its header is of another version");
+            return damaged("its header has another version");
         };
         let size = header.ranges().last().map_or(0, |range| range.end);
         let expected = (header.num_items() as u64)
             .checked_mul(size as u64)
             .and_then(|bytes| bytes.checked_add(header.text_bytes));
         if expected != Some(start as u64) {
-            return damaged("it has another size than its header says");
+            return damaged("its size does not match its header");
         }
         let records = Self::new(header, Store::Mapped(map));
         Ok(Opened::Records(Box::new(records)))
     }
 
-    /// Where the first values begin that are not those that were written, if there are such; reads all of them. What is
-    /// in memory was never written.
+    /// The position of the first damaged values, if any; reads all of them. Records in memory cannot be damaged.
     pub fn first_damage(&self) -> Option<usize> {
         let Store::Mapped(map) = &self.store else {
             return None;
@@ -217,18 +216,18 @@ impl Records {
     }
 }
 
-/// What a file of records turned out to be.
+/// The result of opening a file of records.
 #[derive(Debug)]
 pub enum Opened {
-    /// What it is said to be.
+    /// The expected records.
     Records(Box<Records>),
-    /// Something else, in words.
+    /// Something else, as text.
     Damaged(String),
-    /// A file of an earlier version of this program, which had no checksums.
+    /// A file of an earlier version, without checksums.
     Older,
 }
 
-/// The end of a file: the header's length and checksum, and a mark.
+/// The end of a file: the length and checksum of the header, and a magic mark.
 const TAIL: usize = 8 + 4 + MAGIC.len();
 const MAGIC: &[u8] = b"runner-records-2";
 /// The mark of files without checksums.

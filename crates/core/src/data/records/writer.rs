@@ -15,7 +15,7 @@ use crate::data::oddity::Oddity;
 use crate::data::sentinel::Ends;
 use crate::data::sums::Sums;
 
-/// Takes items one after the other.
+/// Receives items one after the other.
 ///
 /// First [`Writer::begin`] with the columns, then for each part [`Writer::part`] and its records.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ enum Out {
 }
 
 impl Writer {
-    /// Keeps all in memory.
+    /// Keeps everything in memory.
     pub fn in_memory() -> Self {
         Self::new(Out::Memory {
             records: Vec::new(),
@@ -49,7 +49,7 @@ impl Writer {
         })
     }
 
-    /// Writes a file into a folder, under a name that [`Writer::persist`] changes.
+    /// Writes a file into a folder, under a temporary name that [`Writer::persist`] changes.
     pub fn in_folder(folder: &Path) -> io::Result<Self> {
         let named = tempfile::Builder::new()
             .prefix(".partial-")
@@ -71,7 +71,7 @@ impl Writer {
         }
     }
 
-    /// States the columns.
+    /// Declares the columns.
     pub fn begin(&mut self, columns: Vec<Column>) {
         self.header.columns = columns;
         self.ranges = self.header.ranges();
@@ -86,18 +86,18 @@ impl Writer {
         self.header.ends = vec![Ends::default(); self.header.columns.len()];
     }
 
-    /// The columns that were stated, empty before.
+    /// The declared columns, empty before.
     pub fn columns(&self) -> &[Column] {
         &self.header.columns
     }
 
-    /// The records that follow are of a part. Parts come in the order train, valid, test.
+    /// The following records belong to a part. Parts come in the order train, valid, test.
     pub fn part(&mut self, part: Part) {
         self.part = part as usize;
         self.begin_file();
     }
 
-    /// The records that follow are of another file.
+    /// The following records belong to another file.
     pub fn begin_file(&mut self) {
         let at = self.header.num_items();
         if self.header.files.last() != Some(&at) {
@@ -138,7 +138,7 @@ impl Writer {
         }
     }
 
-    /// Adds a text; returns what the record holds for it.
+    /// Adds a text; returns its reference for the record.
     pub fn text(&mut self, text: &str) -> io::Result<[u8; 16]> {
         let mut place = [0; 16];
         place[..8].copy_from_slice(&self.header.text_bytes.to_le_bytes());
@@ -151,13 +151,13 @@ impl Writer {
         Ok(place)
     }
 
-    /// Notes an item that is left out.
+    /// Reports a skipped item.
     pub fn skip(&mut self, skipped: Skipped) {
         self.header.skipped.push(skipped);
         self.begin_stretch();
     }
 
-    /// The records that follow do not follow those before: they are some were left out between.
+    /// The following records do not directly follow the previous ones: some were skipped in between.
     fn begin_stretch(&mut self) {
         let at = self.header.num_items();
         if self.header.stretches.last() != Some(&at) {
@@ -165,27 +165,27 @@ impl Writer {
         }
     }
 
-    /// Notes columns that are no numbers although most of their values are.
+    /// Reports columns that are not numeric although most of their values are numbers.
     pub fn note_nearly_numbers(&mut self, columns: Vec<NearlyNumbers>) {
         self.header.nearly_numbers = columns;
     }
 
-    /// Notes what is most likely a mistake in how the files are read.
+    /// Reports a probable mistake in how the files are read.
     pub fn note_oddities(&mut self, oddities: Vec<Oddity>) {
         self.header.oddities = oddities;
     }
 
-    /// Says where the files and folders are that are read, in the order of the plan.
+    /// Sets the paths of the files and folders that are read, in the order of the plan.
     pub fn note_roots(&mut self, roots: Vec<String>) {
         self.header.roots = roots;
     }
 
-    /// Says which digest what is read has.
+    /// Sets the digest of what is read.
     pub fn note_content(&mut self, digest: &str) {
         self.header.content = digest.to_owned();
     }
 
-    /// The items that were left out so far.
+    /// The items that were skipped so far.
     pub fn skipped(&self) -> &[Skipped] {
         &self.header.skipped
     }
@@ -197,8 +197,7 @@ impl Writer {
 
     /// The records of a writer in memory.
     ///
-    /// # Panics
-    /// When the writer was made with [`Writer::in_folder`].
+    /// # Panics If the writer was created with [`Writer::in_folder`].
     pub fn into_records(self) -> Records {
         let Out::Memory { records, texts } = self.out else {
             panic!("the records are in a file");
@@ -206,10 +205,9 @@ impl Writer {
         Records::new(self.header, Store::Memory { records, texts })
     }
 
-    /// Ends a file and gives it its name, all at once.
+    /// Completes a file and renames it into place atomically.
     ///
-    /// # Panics
-    /// When the writer was made with [`Writer::in_memory`].
+    /// # Panics If the writer was created with [`Writer::in_memory`].
     pub fn persist(self, path: &Path) -> io::Result<()> {
         let Out::File { mut records, texts } = self.out else {
             panic!("the records are in memory");

@@ -12,7 +12,7 @@ use crate::spec::section::Choice;
 use crate::spec::task::TaskKind;
 use text::{Text, one_line};
 
-/// Columns that are described in the file.
+/// Columns that the file describes.
 const DESCRIBED: usize = 30;
 
 impl Found {
@@ -35,14 +35,14 @@ impl Found {
 
     fn question(&self, guess: &Guess) -> String {
         match guess.task {
-            TaskKind::NextToken => "How well can the next character of a text be foretold?".into(),
-            TaskKind::Segmentation => "How well can the class of each pixel be told?".into(),
+            TaskKind::NextToken => "How well can the next character of a text be predicted?".into(),
+            TaskKind::Segmentation => "How well can the class of each pixel be predicted?".into(),
             TaskKind::Autoencoding => {
-                "How well can items be put together again from a few numbers?".into()
+                "How well can items be reconstructed from a few numbers?".into()
             }
             _ => {
                 let target = match &guess.target[..] {
-                    [] => "the class of a picture".to_owned(),
+                    [] => "the class of an image".to_owned(),
                     [target] => format!("`{target}`"),
                     _ => "the labels".to_owned(),
                 };
@@ -50,7 +50,7 @@ impl Found {
                     DataKind::Npy | DataKind::Idx => "the target".to_owned(),
                     _ => target,
                 };
-                format!("How well can {target} be foretold?")
+                format!("How well can {target} be predicted?")
             }
         }
     }
@@ -71,21 +71,17 @@ impl Found {
 
     fn data(&self, guess: &Guess, out: &mut Text) {
         out.table("[data]");
-        out.text("type", self.kind.name(), "how the data is read");
-        out.text(
-            "path",
-            &self.path,
-            "where it is, from the folder of this file",
-        );
+        out.text("type", self.kind.name(), "the data format");
+        out.text("path", &self.path, "relative to the folder of this file");
         out.lines.extend(self.keys.iter().cloned());
         if let Some(features) = &guess.features {
-            out.text("features", features, "what the network is given");
+            out.text("features", features, "the input columns");
         }
         if !guess.target.is_empty() {
             let meaning = match guess.task {
-                TaskKind::Classification => "the column to foretell: a class",
-                TaskKind::Regression => "the column to foretell: a number",
-                _ => "the columns to foretell",
+                TaskKind::Classification => "the column to predict: a class",
+                TaskKind::Regression => "the column to predict: a number",
+                _ => "the columns to predict",
             };
             out.line("target", quoted_all(&guess.target), meaning);
         }
@@ -95,26 +91,27 @@ impl Found {
                 .iter()
                 .map(|(name, reason)| format!("{name}: {reason}"));
             let reasons = reasons.collect::<Vec<_>>().join("; ");
-            let meaning = format!("columns that are not used ({reasons}); to use one, take it out");
+            let meaning =
+                format!("unused columns ({reasons}); remove a column from the list to use it");
             out.line("ignore", guess.ignored_names(), meaning);
         }
         if let Some((policy, missing)) = &guess.missing {
             match policy {
                 Missing::Median => {
                     let meaning = format!(
-                        "missing values ({missing}) become the usual value of the train split; \"drop\" leaves such items out"
+                        "missing values ({missing}) are imputed from the train split; \"drop\" drops such items instead"
                     );
                     out.text("missing", "median", meaning);
                 }
                 _ => out.text(
                     "missing",
                     "drop",
-                    format!("items that lack it ({missing}) are left out"),
+                    format!("items without a value ({missing}) are dropped"),
                 ),
             }
         }
         if guess.task == TaskKind::Regression && !guess.target.is_empty() {
-            let meaning = "targets are brought to mean 0 and deviation 1, which suits the usual learning rates";
+            let meaning = "targets are standardized to mean 0 and standard deviation 1, which suits common learning rates";
             out.text("target_scale", "standardize", meaning);
         }
         if matches!(guess.item, Item::Text | Item::Note) {
@@ -133,23 +130,19 @@ impl Found {
         }
         out.table("[data.split]");
         if guess.item == Item::Text {
-            out.line("valid", "0.1", "the part that is held out to measure by");
+            out.line("valid", "0.1", "fraction held out for validation");
             out.text(
                 "order",
                 "time",
-                "the end of the text is held out, not pieces of all of it",
+                "the end of the text is held out, rather than pieces of it",
             );
             return;
         }
         if !has_valid {
-            out.line(
-                "valid",
-                "0.2",
-                "the part of the items that settings are compared by",
-            );
+            out.line("valid", "0.2", "fraction for comparing settings");
         }
         if holds_out_test {
-            out.line("test", "0.1", "the part that is looked at once, at the end");
+            out.line("test", "0.1", "fraction for the final evaluation only");
         }
     }
 
@@ -165,10 +158,8 @@ impl Found {
             return;
         }
         out.end_lines();
-        out.raw.push_str(&format!(
-            "\n# What was found in {} items:\n",
-            self.num_items
-        ));
+        out.raw
+            .push_str(&format!("\n# Inferred from {} items:\n", self.num_items));
         for warning in &self.warnings {
             let text = one_line(&format!("{}: is it a mistake?", warning.message));
             out.raw.push_str(&format!("# {text}\n"));
@@ -183,7 +174,7 @@ impl Found {
                 0 => String::new(),
                 num => format!("; {num} missing"),
             };
-            // A name may hold anything, also the end of a line.
+            // A name may contain anything, even a line break.
             let text = format!(
                 "{:width$}  {}, {}{missing}",
                 column.column.name,
@@ -202,38 +193,26 @@ impl Found {
     }
 }
 
-/// A first experiment on the iris flowers, which are inside the program.
+/// A first experiment on the embedded iris flowers.
 pub fn starter_on_iris(wishes: &Wishes) -> Result<String, DataError> {
     if let Some(task) = wishes.task.filter(|task| *task != TaskKind::Classification) {
-        let message = format!("the task `{}` needs data of yours", task.name());
-        return Err(DataError::new(message).help("name a file or a folder with `--data`"));
+        let message = format!("the task `{}` needs your own data", task.name());
+        return Err(DataError::new(message).help("pass a file or a folder with `--data`"));
     }
     let mut out = Text::default();
-    out.head(wishes, "on the iris flowers inside `runner`");
+    out.head(wishes, "on the embedded iris flowers");
     out.experiment(
         "Which learning rate and width suit a small network on the iris flowers?",
         "[1, 2, 3]",
     );
     out.table("[data]");
-    out.text("type", "iris", "150 flowers of 3 species with 4 measurements each; for a file of yours: runner init --data FILE");
+    out.text("type", "iris", "150 flowers of 3 species with 4 measurements each; for your own file: runner init --data FILE");
     out.table("[data.split]");
-    out.line(
-        "valid",
-        "0.2",
-        "the part of the items that settings are compared by",
-    );
+    out.line("valid", "0.2", "fraction for comparing settings");
     out.task(TaskKind::Classification);
     out.table("[model]");
-    out.text(
-        "type",
-        "mlp",
-        "a network of linear layers with ReLU between them",
-    );
-    out.line(
-        "hidden",
-        "[32]",
-        "the widths of the layers between input and output",
-    );
+    out.text("type", "mlp", "linear layers with ReLU between them");
+    out.line("hidden", "[32]", "widths of the hidden layers");
     let axis = Line::new("model.hidden", "[[16], [32]]", "narrow or wide");
     out.training(120, &Guess::of_rows(TaskKind::Classification), Some(axis));
     Ok(out.finish())

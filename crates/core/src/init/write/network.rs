@@ -6,7 +6,7 @@ use crate::init::{Found, Line};
 use crate::spec::task::TaskKind;
 
 impl Found {
-    /// Writes the network; returns the axis to vary it by.
+    /// Writes the network; returns the axis to vary.
     pub(super) fn model(&self, guess: &Guess, out: &mut Text) -> Option<Line> {
         let width = match self.num_train() {
             0..1_000 => 32,
@@ -22,8 +22,7 @@ impl Found {
         out.table("[model]");
         if matches!(&guess.item, Item::Array(shape) if matches!(shape[..], [_, _, 1 | 3 | 4])) {
             out.raw.push_str(
-                "# These look like pictures whose channels come last; convolutions take [channels, height, width]: turn the\n\
-                 # array, with NumPy `x.transpose(0, 3, 1, 2)`, and write `type = \"cnn\"`.\n",
+                "# These look like images with channels last, but convolutions need [channels, height, width]: transpose the\n# array with NumPy, `x.transpose(0, 3, 1, 2)`, and set `type = \"cnn\"`.\n",
             );
         }
         let both = |key: &str, small: String, large: String, meaning: &str| {
@@ -31,17 +30,17 @@ impl Found {
         };
         match &guess.item {
             Item::Row | Item::Array(_) => {
-                out.text(
-                    "type",
-                    "mlp",
-                    "a network of linear layers with ReLU between them",
-                );
+                out.text("type", "mlp", "linear layers with ReLU between them");
                 out.line(
                     "hidden",
                     format!("[{width}]"),
-                    "the widths of the layers between input and output",
+                    "widths of the hidden layers",
                 );
-                out.line("dropout", "0.1", "the part of their values that is left out in training, against learning by heart");
+                out.line(
+                    "dropout",
+                    "0.1",
+                    "fraction of activations dropped in training, to reduce overfitting",
+                );
                 let meaning = "one layer of this width, or two";
                 both(
                     "model.hidden",
@@ -51,16 +50,8 @@ impl Found {
                 )
             }
             Item::Picture([_, height, width]) if *height.min(width) < 10 => {
-                out.text(
-                    "type",
-                    "mlp",
-                    "a network of linear layers: the pictures are small",
-                );
-                out.line(
-                    "hidden",
-                    "[64]",
-                    "the widths of the layers between input and output",
-                );
+                out.text("type", "mlp", "linear layers, since the images are small");
+                out.line("hidden", "[64]", "widths of the hidden layers");
                 both(
                     "model.hidden",
                     "[64]".into(),
@@ -70,16 +61,8 @@ impl Found {
             }
             Item::Picture([_, height, width]) if *height.max(width) <= 32 => {
                 out.text("type", "cnn", "convolutions, then linear layers");
-                out.line(
-                    "channels",
-                    "[16, 32]",
-                    "pictures that each convolution makes",
-                );
-                out.line(
-                    "hidden",
-                    "[64]",
-                    "the widths of the linear layers before the output",
-                );
+                out.line("channels", "[16, 32]", "channels of each convolution");
+                out.line("hidden", "[64]", "widths of the hidden linear layers");
                 both(
                     "model.channels",
                     "[8, 16]".into(),
@@ -91,12 +74,12 @@ impl Found {
                 out.text(
                     "type",
                     "resnet",
-                    "a residual network, which suits larger pictures",
+                    "a residual network, which suits larger images",
                 );
                 out.line(
                     "channels",
                     "[16, 32, 64]",
-                    "pictures that each stage makes; each halves the sides",
+                    "channels of each stage; each stage halves the sides",
                 );
                 both(
                     "model.channels",
@@ -109,21 +92,21 @@ impl Found {
                 out.text(
                     "type",
                     "lstm",
-                    "a recurrent network, which reads step by step",
+                    "a recurrent network, which reads the sequence step by step",
                 );
-                out.line("hidden_size", "32", "how much it remembers");
+                out.line("hidden_size", "32", "size of its memory");
                 both(
                     "model.hidden_size",
                     "32".into(),
                     "64".into(),
-                    "how much it remembers",
+                    "size of its memory",
                 )
             }
             Item::Text | Item::Note => {
                 let (preset, what) = match guess.item {
                     Item::Text => (
                         "transformer_lm",
-                        "a transformer that foretells the next token",
+                        "a transformer that predicts the next token",
                     ),
                     _ => (
                         "transformer_classifier",
@@ -131,14 +114,14 @@ impl Found {
                     ),
                 };
                 out.text("type", preset, what);
-                out.line("d_model", "64", "the width of every position");
-                out.line("num_layers", "2", "layers, one on the other");
+                out.line("d_model", "64", "features per position");
+                out.line("num_layers", "2", "number of layers");
                 both("model.d_model", "32".into(), "64".into(), "narrow or wide")
             }
         }
     }
 
-    /// Layers down to a few numbers and up to the item again.
+    /// Layers down to a few numbers and back up to the item.
     fn autoencoder(&self, guess: &Guess, out: &mut Text) -> Option<Line> {
         let shape = match &guess.item {
             Item::Picture(shape) => shape.to_vec(),
@@ -151,17 +134,17 @@ impl Found {
             out.lines.extend_from_slice(lines);
         };
         if !shape.is_empty() {
-            layer(out, "flatten", &[], "all numbers of an item in one row");
+            layer(out, "flatten", &[], "flattens an item into one row");
         }
         layer(
             out,
             "linear",
             &[
-                Line::text("name", "code", "its name, which the sweep below uses"),
+                Line::text("name", "code", "its name, used by the sweep below"),
                 Line::new(
                     "out_features",
                     "8",
-                    "the few numbers that an item is put together from",
+                    "the number of values that an item is reconstructed from",
                 ),
             ],
             "weighted sums",
@@ -172,7 +155,7 @@ impl Found {
             &[Line::new("out_features", "64", "the width of the layer")],
             "weighted sums",
         );
-        layer(out, "gelu", &[], "what makes it more than one linear layer");
+        layer(out, "gelu", &[], "the nonlinearity");
         if shape.is_empty() {
             layer(out, "linear", &[], "as wide as the item")
         } else {
@@ -180,12 +163,12 @@ impl Found {
             let num = Line::new("out_features", num.to_string(), "the numbers of an item");
             layer(out, "linear", &[num], "weighted sums");
             let shape = Line::new("shape", format!("{shape:?}"), "the item's shape");
-            layer(out, "reshape", &[shape], "the row as an item again");
+            layer(out, "reshape", &[shape], "reshapes the row into an item");
         }
         Some(Line::new(
             "\"model.layers.code.out_features\"",
             "[2, 8]",
-            "how few numbers are enough",
+            "how many numbers are enough",
         ))
     }
 }
@@ -193,25 +176,29 @@ impl Found {
 impl Text {
     fn convolutions(&mut self) -> Option<Line> {
         for (name, meaning) in [
-            ("first", "filters over the picture"),
-            ("second", "filters over these"),
+            ("first", "filters over the image"),
+            ("second", "filters over their outputs"),
         ] {
             self.table("[[model.layers]]");
             self.text("type", "conv2d", meaning);
             self.text("name", name, "its name");
-            self.line("out_channels", "16", "how many filters");
+            self.line("out_channels", "16", "number of filters");
             self.line(
                 "kernel_size",
                 "3",
-                "the side of the square that a filter looks at",
+                "side of the square that a filter covers",
             );
-            self.text("padding", "same", "zeros around the picture keep its size");
+            self.text(
+                "padding",
+                "same",
+                "zero padding, which keeps the size of the image",
+            );
             self.table("[[model.layers]]");
-            self.text("type", "relu", "what makes it more than one linear layer");
+            self.text("type", "relu", "the nonlinearity");
         }
         self.table("[[model.layers]]");
-        self.text("type", "conv2d", "one channel for each class");
-        self.line("kernel_size", "1", "each pixel by itself");
+        self.text("type", "conv2d", "one channel per class");
+        self.line("kernel_size", "1", "each pixel separately");
         Some(Line::new(
             "\"model.layers.first.out_channels\"",
             "[8, 16]",

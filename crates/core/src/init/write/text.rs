@@ -5,14 +5,14 @@ use crate::init::{Line, Wishes, quoted};
 use crate::spec::section::Choice;
 use crate::spec::task::TaskKind;
 
-/// Comments behind values stand in this column, where the values leave room.
+/// Comments after values start in this column, if the values leave room.
 const COMMENTS_AT: usize = 40;
 
 /// A file that grows table by table.
 #[derive(Default)]
 pub(super) struct Text {
     pub(super) raw: String,
-    /// The lines of the table that is being written, which are laid out together.
+    /// The lines of the current table, which are aligned together.
     pub(super) lines: Vec<Line>,
 }
 
@@ -21,15 +21,12 @@ impl Text {
         match &wishes.schema {
             Some(schema) => self.raw.push_str(&format!("#:schema {}\n\n", one_line(schema))),
             None => self.raw.push_str(
-                "# For help in editors: `runner schema experiment.schema.json`, and this as the first line:\n\
-                 # #:schema experiment.schema.json\n\n",
+                "# For help in editors: `runner schema experiment.schema.json`, and this first line:\n# #:schema experiment.schema.json\n\n",
             ),
         }
         let (what, file) = (one_line(what), one_line(&wishes.file));
         self.raw.push_str(&format!(
-            "# A first experiment {what}, written by `runner init`. What was guessed may be wrong: change it.\n#\n\
-             # Is all in order?   runner check {file}\n\
-             # Train and report:  runner run {file}\n"
+            "# A first experiment {what}, created by `runner init`. The inferred settings may be wrong: edit them.\n#\n# Check the file:    runner check {file}\n# Train and report:  runner run {file}\n"
         ));
     }
 
@@ -38,23 +35,23 @@ impl Text {
         self.text(
             "question",
             question,
-            "what you want to know; it heads the report",
+            "the question to answer; it heads the report",
         );
         self.line(
             "seeds",
             seeds,
-            "everything is trained once with each of these, to see how much is luck",
+            "every trial runs once with each seed, to show how much is chance",
         );
     }
 
     pub(super) fn task(&mut self, task: TaskKind) {
         let meaning = match task {
-            TaskKind::Classification => "one class for each item; its accuracy is reported",
-            TaskKind::MultiLabel => "any of several labels for each item",
-            TaskKind::Regression => "numbers for each item; their errors and R² are reported",
-            TaskKind::NextToken => "the next token at each place; its perplexity is reported",
-            TaskKind::Autoencoding => "the item itself, through a narrow place",
-            TaskKind::Segmentation => "a class for each pixel",
+            TaskKind::Classification => "one class per item; accuracy is reported",
+            TaskKind::MultiLabel => "several labels per item",
+            TaskKind::Regression => "numbers per item; their errors and R² are reported",
+            TaskKind::NextToken => "the next token at each position; perplexity is reported",
+            TaskKind::Autoencoding => "reconstruction of the item through a bottleneck",
+            TaskKind::Segmentation => "one class per pixel",
         };
         self.table("[task]");
         self.text("type", task.name(), meaning);
@@ -67,27 +64,23 @@ impl Text {
                 self.text(
                     "tokenizer",
                     "char",
-                    "what is foretold: characters; also \"byte\" or \"word\"",
+                    "the tokens to predict: characters; or \"byte\" or \"word\"",
                 );
-                self.line("length", "64", "characters that are looked at together");
+                self.line("length", "64", "characters per sequence");
             }
             _ => {
                 self.text(
                     "tokenizer",
                     "word",
-                    "what a text is cut into: words; also \"char\" or \"byte\"",
+                    "the tokens of a text: words; or \"char\" or \"byte\"",
                 );
-                self.line(
-                    "length",
-                    "64",
-                    "words that are looked at; longer texts are cut",
-                );
-                self.line("lowercase", "true", "capitals are made small first");
+                self.line("length", "64", "words per text; longer texts are truncated");
+                self.line("lowercase", "true", "converts the text to lower case first");
             }
         }
     }
 
-    /// Everything behind the network.
+    /// Everything after the network.
     pub(super) fn training(&mut self, num_train: usize, guess: &Guess, axis: Option<Line>) {
         let (batch_size, epochs) = match num_train {
             0..64 => (8, 60),
@@ -100,38 +93,34 @@ impl Text {
         self.text(
             "type",
             "adamw",
-            "how weights are changed; Adam with weight decay suits most networks",
+            "how weights are updated; Adam with weight decay suits most networks",
         );
-        self.line(
-            "learning_rate",
-            "1e-3",
-            "how much they are changed at each step",
-        );
+        self.line("learning_rate", "1e-3", "size of each update");
         if matches!(guess.item, Item::Series | Item::Text | Item::Note) {
             self.line(
                 "clip",
                 "{ global_norm = 1.0 }",
-                "no step is larger than this, which keeps long sequences stable",
+                "limits the size of updates, which keeps long sequences stable",
             );
         }
         self.table("[scheduler]");
         self.text(
             "type",
             "cosine",
-            "the learning rate falls to 0 over the training",
+            "the learning rate decays to 0 over the training",
         );
         self.table("[train]");
         self.line("epochs", epochs.to_string(), "passes over the train split");
         let batch_size = num_train.clamp(1, batch_size).to_string();
-        self.line("batch_size", batch_size, "items of one step");
+        self.line("batch_size", batch_size, "items per update");
         self.table("[sweep.grid]");
         self.line(
             "optimizer.learning_rate",
             "[1e-3, 1e-2]",
-            "every value of this line …",
+            "every value on this line …",
         );
         if let Some(axis) = axis {
-            let meaning = format!("… with every value of this one: {}", axis.meaning);
+            let meaning = format!("… with every value on this one: {}", axis.meaning);
             self.lines.push(Line { meaning, ..axis });
         }
     }
@@ -149,7 +138,7 @@ impl Text {
         self.lines.push(Line::new(key, value, meaning));
     }
 
-    /// Lays out the lines of a table: their comments stand in one column, or above what is too long.
+    /// Aligns the lines of a table: their comments share a column, or are above lines that are too long.
     pub(super) fn end_lines(&mut self) {
         for line in std::mem::take(&mut self.lines) {
             let written = format!("{} = {}", line.key, line.value);
@@ -169,7 +158,7 @@ impl Text {
     }
 }
 
-/// A comment must not end in the middle; control characters are no comments.
+/// A comment must stay on its line; control characters are not allowed in comments.
 pub(super) fn one_line(text: &str) -> String {
     let shown = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     shown.collect()

@@ -1,4 +1,4 @@
-//! What became of every point of a sweep, for people who wonder where a trial is.
+//! What happened to every point of a sweep, for users who miss a trial.
 
 use serde::Serialize;
 
@@ -7,23 +7,23 @@ use super::axis::Axis;
 use crate::diagnostic::Span;
 use crate::spec::sweep::Text;
 
-/// How many points there are and what was dropped by what.
+/// The number of points, and what was dropped by which rule.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Account {
     /// The factors of the product with their options.
     pub factors: Vec<(String, usize)>,
     /// Points of the product.
     pub num_points: usize,
-    /// Points for which a condition of `exclude` holds, by the first that does.
+    /// Points that satisfy a condition of `exclude`, by the first such condition.
     pub excluded: Vec<Dropped>,
-    /// Points equal to earlier ones, by the conditions that make them so.
+    /// Points equal to earlier ones, by the conditions that make them equal.
     pub merged: Vec<Dropped>,
-    /// Points behind the limit.
+    /// Points beyond the limit.
     pub cut: Vec<Dropped>,
-    /// Trials that are without a key of the file, since their type does not have it.
+    /// Trials without a key of the file, since their type does not have it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub narrowed: Vec<Dropped>,
-    /// What is left.
+    /// The remaining trials.
     pub num_trials: usize,
     /// Runs of each trial.
     pub num_seeds: usize,
@@ -34,9 +34,9 @@ pub struct Account {
 /// Points that one rule dropped.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Dropped {
-    /// The rule, as written or in words.
+    /// The rule, as written or as text.
     pub rule: String,
-    /// Where it is written.
+    /// Its place.
     #[serde(skip)]
     pub span: Option<Span>,
     /// How many.
@@ -60,14 +60,14 @@ impl Account {
         count(&mut self.excluded, &rule.source, Some(rule.span), point);
     }
 
-    /// `rules` are the conditions of `when` that do not hold at the point.
+    /// `rules` are the `when` conditions that are false at the point.
     pub(super) fn merged(&mut self, rules: &[&Text], point: impl FnOnce() -> String) {
         let (rule, span) = match rules {
-            [] => ("as an earlier point".to_owned(), None),
+            [] => ("equal to an earlier point".to_owned(), None),
             several => {
                 let sources: Vec<_> = several.iter().map(|t| t.source.as_str()).collect();
                 let rule = format!(
-                    "as an earlier point where not {}",
+                    "equal to an earlier point where not {}",
                     sources.join(", and not ")
                 );
                 (rule, Some(several[0].span))
@@ -86,7 +86,7 @@ impl Account {
             let left_out = option.iter().flat_map(|option| axis.left_out(*option));
             for narrowed in left_out {
                 let rule = format!(
-                    "without `{}`, which is for {}",
+                    "without `{}`, which belongs to {}",
                     narrowed.key,
                     narrowed.having.join(", ")
                 );
@@ -98,7 +98,7 @@ impl Account {
     }
 
     pub(super) fn finish(&mut self, num_trials: usize, num_seeds: usize) {
-        // As they stand in the file.
+        // As in the file.
         self.excluded.sort_by_key(|rule| rule.span);
         self.num_trials = num_trials;
         self.num_seeds = num_seeds;

@@ -1,4 +1,4 @@
-//! A varied key with the values that it takes, and what run ids call both.
+//! A varied key with its values, and the labels of both in run ids.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::diagnostic::Span;
 use crate::spec::document::{Node, Table, Value};
 use crate::spec::sweep::Text;
 
-/// The table of the file that an axis is written in.
+/// The table of the file that contains an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// `[sweep.grid]`
@@ -20,20 +20,20 @@ pub enum Form {
     Random,
 }
 
-/// A varied key as written, before anything is known of the others.
+/// A varied key as written, before the others are known.
 #[derive(Clone, Debug)]
 pub struct Column {
     /// The dotted key.
     pub key: String,
-    /// Where it is written.
+    /// Its place.
     pub key_span: Span,
-    /// In which table.
+    /// Its table.
     pub form: Form,
-    /// The factor that it is walked with.
+    /// Its factor.
     pub factor: usize,
-    /// When it is set.
+    /// Its condition.
     pub when: Option<Text>,
-    /// Its value for each option of the factor; none where the option leaves the key alone.
+    /// Its value for each option of the factor; none if the option does not set the key.
     pub nodes: Vec<Option<Node>>,
 }
 
@@ -42,50 +42,50 @@ pub struct Column {
 pub struct Axis {
     /// The dotted key.
     pub key: String,
-    /// Where it is written.
+    /// Its place.
     pub key_span: Span,
-    /// In which table.
+    /// Its table.
     pub form: Form,
-    /// The factor that it is walked with.
+    /// Its factor.
     pub factor: usize,
-    /// The condition under which it is set, by its index.
+    /// The index of its condition.
     pub when: Option<usize>,
-    /// What run ids call the key.
+    /// The label of the key in run ids.
     label: String,
-    /// What run ids call its values.
+    /// The labels of its values in run ids.
     value_labels: Vec<String>,
-    /// One for each option of the factor; none where the option leaves the key alone.
+    /// One for each option of the factor; none if the option does not set the key.
     pub settings: Vec<Option<Setting>>,
-    /// Keys of the file that not all values have, where the axis is over a `type`.
+    /// Keys of the file that not all types have, if the axis is over a `type`.
     pub narrowed: Vec<Narrowed>,
 }
 
 /// A value of an axis.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// The value where it is written.
+    /// The value and its place.
     pub node: Node,
-    /// Equal for equal values of the axis; 0 for the value that the file has anyway.
+    /// Equal for equal values of the axis; 0 for the value in the file.
     pub id: u32,
-    /// Its place in the labels: equal for equal values of the axis.
+    /// Its index in the labels: equal for equal values of the axis.
     pub label: u32,
 }
 
 impl Axis {
-    /// `key=value`, as run ids have it.
+    /// `key=value`, as in run ids.
     pub fn show(&self, option: usize) -> Option<String> {
         let setting = self.settings[option].as_ref()?;
         let value = &self.value_labels[setting.label as usize];
         Some(format!("{}={value}", self.label))
     }
 
-    /// Whether every option sets the key, whatever the others are.
+    /// Whether every option sets the key unconditionally.
     pub fn is_always_set(&self) -> bool {
         self.when.is_none() && self.settings.iter().all(Option::is_some)
     }
 }
 
-/// Gives labels and ids to columns; `base` is the file without its sweep.
+/// Assigns labels and ids to columns; `base` is the file without its sweep.
 pub fn axes(columns: Vec<Column>, base: &Table) -> Vec<Axis> {
     let keys: Vec<_> = columns.iter().map(|column| column.key.clone()).collect();
     let mut labels: Vec<_> = keys.iter().map(|key| key_label(key, &keys)).collect();
@@ -128,7 +128,7 @@ fn axis(column: Column, label: String, base: &Table) -> Axis {
     }
 }
 
-/// Equal for values that mean the same, wherever they are written: `1` is `1.0`.
+/// Equal for values that mean the same, however they are written: `1` is `1.0`.
 pub fn text_of(value: &Value) -> String {
     match value {
         Value::Float(v) if v.fract() == 0.0 && v.abs() < 1e15 => (*v as i64).to_string(),
@@ -149,7 +149,7 @@ pub fn text_of(value: &Value) -> String {
     }
 }
 
-/// The shortest end of a dotted key that no other axis shares; `optimizer.type` is called `optimizer`.
+/// The shortest suffix of a dotted key that no other axis shares; `optimizer.type` becomes `optimizer`.
 fn key_label(key: &str, keys: &[String]) -> String {
     let short = |key: &str| key.strip_suffix(".type").unwrap_or(key).to_owned();
     let own = short(key);
@@ -183,7 +183,7 @@ fn value_labels(values: &[Node]) -> Vec<String> {
 
 fn value_label(value: &Value) -> String {
     match value {
-        // Of an expression, what stands in it.
+        // For an expression, its content.
         Value::Str(text) => text.replace("${", "").replace([' ', '}'], ""),
         Value::Array(items) if items.is_empty() => "none".into(),
         Value::Array(items) => {
@@ -198,7 +198,7 @@ fn value_label(value: &Value) -> String {
     }
 }
 
-/// Keeps what is safe in a folder's name on every system.
+/// Keeps characters that are safe in folder names on every system.
 fn sanitize(text: &str) -> String {
     let keep = |c: char| {
         if c.is_ascii_alphanumeric() || "._+-".contains(c) {

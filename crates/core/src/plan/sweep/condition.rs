@@ -1,7 +1,8 @@
 //! `when` and `exclude`: conditions over the keys of a trial.
 //!
-//! `optimizer.type == 'sgd' and optimizer.momentum > 0.9` is no mistake where adam has no momentum, as what stands
-//! behind `and` is not looked at then. A key that is not written has no value, whatever its default is: that is said, not guessed.
+//! `optimizer.type == 'sgd' and optimizer.momentum > 0.9` is valid even if adam has no momentum, since the part after
+//! `and` is then not evaluated. A key that is not set has no value, whatever its default: this is an error, not a
+//! guess.
 
 use super::axis::Axis;
 use crate::diagnostic::Diagnostic;
@@ -22,25 +23,25 @@ pub struct Condition {
     names: Vec<Name>,
 }
 
-/// A key that a condition names, with the axes that set it, a part of it or a table around it.
+/// A key in a condition, with the axes that set it, a part of it or a table around it.
 #[derive(Clone, Debug)]
 struct Name {
     path: String,
     axes: Vec<usize>,
 }
 
-/// What a condition looks at: the file without its sweep, the axes, and the option of each that is set.
+/// The context of a condition: the file without its sweep, the axes, and the option of each that is set.
 pub struct View<'a> {
     /// The file without its sweep.
     pub base: &'a Table,
     /// All axes.
     pub axes: &'a [Axis],
-    /// For each axis the option that sets it; none where it is not set.
+    /// The option that sets each axis; none if it is not set.
     pub set: &'a [Option<u32>],
 }
 
 impl Condition {
-    /// Reads a condition, or says what is wrong with it whatever the trial is.
+    /// Parses a condition, or returns what is wrong with it in every trial.
     pub fn new(text: &Text, base: &Table, axes: &[Axis]) -> Result<Self, Box<Diagnostic>> {
         let formula = Formula::parse(&text.source).map_err(|(message, help)| {
             let message = format!("`{}`: {message}", text.source);
@@ -62,7 +63,7 @@ impl Condition {
             let touches = |axis: &Axis| touch(&base.numbered(&axis.key), &numbered);
             let touching = (0..axes.len()).filter(|at| touches(&axes[*at]));
             let touching: Vec<_> = touching.collect();
-            // Whether the key is there depends on the type too.
+            // Whether the key exists depends on the type too.
             let narrows = |at: &usize| axes[*at].narrowed.iter().any(|n| touch(&n.key, &numbered));
             condition.axes.extend((0..axes.len()).filter(narrows));
             if touching.is_empty()
@@ -82,7 +83,7 @@ impl Condition {
         Ok(condition)
     }
 
-    /// Whether it holds.
+    /// Whether it is true.
     pub fn holds(&self, view: &View<'_>) -> Result<bool, Box<Diagnostic>> {
         let trial = Trial {
             condition: self,
@@ -95,17 +96,17 @@ impl Condition {
     }
 }
 
-/// Whether one key is the other or inside of it.
+/// Whether one key equals the other or is inside it.
 pub fn touch(a: &str, b: &str) -> bool {
     a == b || is_inside(a, b) || is_inside(b, a)
 }
 
-/// Whether the key `a` is inside of the table `b`.
+/// Whether the key `a` is inside the table `b`.
 pub fn is_inside(a: &str, b: &str) -> bool {
     a.strip_prefix(b).is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// A key that neither the file nor an axis sets may only be asked for with `is_set`.
+/// A key that neither the file nor an axis sets may only be used in `is_set`.
 fn refuse_unwritten(
     path: &str,
     is_asked_for: bool,
@@ -114,8 +115,7 @@ fn refuse_unwritten(
 ) -> Option<Diagnostic> {
     let mut known = key_paths();
     if known.iter().any(|key| key == path) {
-        let message =
-            format!("`{path}` is not written, and conditions see what is written, not defaults");
+        let message = format!("`{path}` is not set, and conditions ignore defaults");
         let refusal = Diagnostic::error("expression", message).help(write_it(path));
         return (!is_asked_for).then_some(refusal);
     }
@@ -129,7 +129,7 @@ fn refuse_unwritten(
     Some(match meant {
         Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
         None => diagnostic.help(
-            "conditions name dotted keys such as `optimizer.learning_rate`; text stands in single quotes, as in `optimizer.type == 'sgd'`",
+            "conditions name dotted keys such as `optimizer.learning_rate`; quote text with single quotes, as in `optimizer.type == 'sgd'`",
         ),
     })
 }
@@ -151,9 +151,9 @@ fn written_paths(table: &Table, prefix: &str, paths: &mut Vec<String>) {
 fn write_it(path: &str) -> String {
     match path.rsplit_once('.') {
         Some((table, key)) => {
-            format!("write `{key} = …` in `[{table}]`, or ask for it first: `is_set({path}) and …`")
+            format!("set `{key} = …` in `[{table}]`, or test for it first: `is_set({path}) and …`")
         }
-        None => format!("write `[{path}]`, or ask for it first: `is_set({path}) and …`"),
+        None => format!("add `[{path}]`, or test for it first: `is_set({path}) and …`"),
     }
 }
 
@@ -164,7 +164,7 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// The value of a key with the axes' values in place, as [`super::Expansion::tree`] has it.
+    /// The value of a key with the values of the axes, as [`super::Expansion::tree`] has it.
     fn find(&self, path: &str) -> Option<&Node> {
         let View { base, axes, set } = self.view;
         let name = self.condition.names.iter().find(|n| n.path == path)?;
@@ -190,7 +190,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Whether the type of the trial does not have a key that the file sets.
+    /// Whether the trial's type does not have a key that the file sets.
     fn is_left_out(&self, path: &str) -> bool {
         let View { base, axes, set } = self.view;
         let path = base.numbered(path);
@@ -207,18 +207,16 @@ impl Names for Trial<'_> {
         match self.find(name) {
             None if self.is_left_out(name) => Err((
                 format!("the type at this point does not have the key `{name}`"),
-                format!("ask for it first: `is_set({name}) and …`"),
+                format!("test for it first: `is_set({name}) and …`"),
             )),
             None => Err((
-                format!(
-                    "`{name}` is not set at this point, and conditions see what is written, not defaults"
-                ),
+                format!("`{name}` is not set at this point, and conditions ignore defaults"),
                 write_it(name),
             )),
             Some(node) => match &node.value {
                 Value::Str(text) if text.contains("${") => Err((
-                    format!("`{name}` is `{text}` there, which is worked out only later"),
-                    "name the keys that it is worked out from".into(),
+                    format!("`{name}` is `{text}` at this point, which is evaluated later"),
+                    "use the keys that it is computed from".into(),
                 )),
                 _ => Ok(node.clone()),
             },

@@ -1,8 +1,8 @@
-//! Values drawn from distributions.
+//! Values sampled from distributions.
 //!
-//! A draw is a function of seed, sampler, the axis' place and the point's number alone: more points
-//! leave the earlier ones as they are, and so does a new axis at the end. Numbers are rounded, so
-//! that ids and files can be read, and so that a last bit in which two machines' logarithms differ changes nothing.
+//! A sample depends only on the seed, the sampler, the axis' position and the point's number: more points, or a new
+//! axis at the end, keep the earlier samples. Numbers are rounded, so that ids and files are readable, and so that a
+//! last bit in which two machines' logarithms differ has no effect.
 
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
@@ -13,10 +13,10 @@ use crate::spec::distribution::{Distribution, Range};
 use crate::spec::document::{Node, Value};
 use crate::spec::sweep::{RandomSpec, Sampler};
 
-/// The Sobol sequence has so many dimensions.
+/// The number of dimensions of the Sobol sequence.
 pub const MAX_SOBOL_AXES: usize = sobol_burley::NUM_DIMENSIONS as usize;
 
-/// The values of the axis with index `axis`, one for each point; they take the place `span`.
+/// The values of the axis with index `axis`, one per point; their place is `span`.
 pub fn draw(
     random: &RandomSpec,
     axis: usize,
@@ -29,11 +29,11 @@ pub fn draw(
     let values = points.map(|point| {
         let at = match random.sampler {
             Sampler::Sobol => sobol_burley::sample(point, axis as u32, seed as u32).into(),
-            // The 53 bits that a float between 0 and 1 can hold.
+            // The 53 bits of a float between 0 and 1.
             Sampler::Uniform => (stream.next_u64() >> 11) as f64 / (1u64 << 53) as f64,
         };
         match value(distribution, at) {
-            // A chosen value is written somewhere itself.
+            // A chosen value has its own place in the file.
             Drawn::Choice(node) => node.clone(),
             Drawn::Number(value) => Node { span, value },
         }
@@ -46,7 +46,7 @@ enum Drawn<'a> {
     Number(Value),
 }
 
-/// The value at `at` of the way through a distribution, from 0 to below 1.
+/// The quantile `at` of a distribution, from 0 to below 1.
 fn value(distribution: &Distribution, at: f64) -> Drawn<'_> {
     Drawn::Number(match distribution {
         Distribution::Uniform(range) => Value::Float(match range.step {
@@ -80,7 +80,7 @@ fn value(distribution: &Distribution, at: f64) -> Drawn<'_> {
             step,
             log: true,
         } => {
-            // The bounds are as wide as the other numbers.
+            // The bounds are formatted like the other numbers.
             let (low, high) = (*min as f64 - 0.5, *max as f64 + 0.5);
             let drawn = low * (high / low).powf(at);
             let last = (max - min) / step;
@@ -98,7 +98,7 @@ fn value(distribution: &Distribution, at: f64) -> Drawn<'_> {
     })
 }
 
-/// How many values a step allows; a last one that is short of `max` by a rounding error counts.
+/// How many values a step allows; a last one that misses `max` by a rounding error counts.
 fn num_steps(range: &Range, step: f64) -> f64 {
     ((range.max - range.min) / step + 1e-9).floor() + 1.0
 }
@@ -107,7 +107,7 @@ fn stepped(place: f64, range: &Range, step: f64) -> f64 {
     to_digits(range.min + place * step, 12).clamp(range.min, range.max)
 }
 
-/// To 4 significant digits of the number or of the range's width, whichever are finer.
+/// Rounded to 4 significant digits of the number or of the range's width, whichever is finer.
 fn rounded(value: f64, range: &Range) -> f64 {
     let finer = exponent(value) - exponent(range.max - range.min);
     let digits = 4 + finer.clamp(0, 12) as usize;

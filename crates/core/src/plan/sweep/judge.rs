@@ -1,5 +1,5 @@
-//! Whether conditions hold, over all points of a sweep: each is evaluated once for the values that it
-//! looks at, and one that decides nothing is found.
+//! Evaluates conditions over all points of a sweep: each once per combination of the values that it reads, detecting
+//! conditions without effect.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use super::Sweep;
 use super::condition::View;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
-/// Evaluates conditions, each once for the values that it looks at.
+/// Evaluates conditions, each once per combination of the values that it reads.
 pub struct Judge<'a> {
     sweep: &'a Sweep,
     verdicts: Vec<Verdicts>,
 }
 
-/// What one condition came to.
+/// The results of one condition.
 #[derive(Clone, Default)]
 struct Verdicts {
     known: BTreeMap<Vec<Option<u32>>, bool>,
@@ -23,7 +23,7 @@ struct Verdicts {
 }
 
 impl<'a> Judge<'a> {
-    /// Nothing is looked at yet.
+    /// Nothing is evaluated yet.
     pub fn new(sweep: &'a Sweep) -> Self {
         Self {
             sweep,
@@ -31,7 +31,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether a condition, by its index, holds at a point.
+    /// Whether a condition, by index, is true at a point.
     pub fn holds(&mut self, rule: usize, set: &[Option<u32>]) -> bool {
         let condition = &self.sweep.conditions[rule];
         let verdicts = &mut self.verdicts[rule];
@@ -67,7 +67,7 @@ impl<'a> Judge<'a> {
         holds
     }
 
-    /// Reports conditions that are wrong or decide nothing; whether the sweep can be used.
+    /// Reports conditions that are invalid or have no effect; returns whether the sweep can be used.
     pub fn report(self, diagnostics: &mut Diagnostics) -> bool {
         let mut is_right = true;
         let mut excluded_all = None;
@@ -82,15 +82,17 @@ impl<'a> Judge<'a> {
             let warn = |message: String| Diagnostic::warning("sweep", message).at(text.span);
             match (is_exclude, verdicts.num_true, verdicts.num_false) {
                 (true, 0, _) => diagnostics.push(
-                    warn("this condition holds for no point, and excludes nothing".into())
+                    warn("this condition is false for every point, and excludes nothing".into())
                         .help("correct it, or remove it"),
                 ),
                 (false, 0, _) => diagnostics.push(
-                    warn("this condition holds for no point, so the axis is never set".into())
-                        .help("correct it, or remove the axis"),
+                    warn(
+                        "this condition is false for every point, so the axis is never set".into(),
+                    )
+                    .help("correct it, or remove the axis"),
                 ),
                 (false, _, 0) => diagnostics.push(
-                    warn("this condition holds for every point".into())
+                    warn("this condition is true for every point".into())
                         .help("remove it, or correct it"),
                 ),
                 (true, _, 0) => excluded_all = Some(text),
@@ -99,7 +101,7 @@ impl<'a> Judge<'a> {
         }
         if let Some(text) = excluded_all {
             is_right = false;
-            let message = "this condition holds for every point, which leaves no trial";
+            let message = "this condition is true for every point, which leaves no trial";
             let diagnostic = Diagnostic::error("sweep", message).at(text.span);
             diagnostics.push(diagnostic.help("correct it, or remove it"));
         }

@@ -1,4 +1,4 @@
-//! Values of axes that no trial is left with: an axis that looks as if it were tried, and was not.
+//! Values of axes without any trial: such an axis looks as if the value were tried.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::Sweep;
 use super::axis::Form;
 use crate::diagnostic::{Diagnostic, Diagnostics, counted};
 
-/// What took a value out of a point, or the point out of the sweep.
+/// What removed a value from a point, or the point from the sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
     /// The `when` of the axis, by its index.
@@ -19,7 +19,7 @@ pub enum Cause {
     Cut,
 }
 
-/// Counts for every value of every axis the trials that it is left with, and what took the others.
+/// Counts for every value of every axis its remaining trials, and what removed the others.
 pub struct Tally<'a> {
     sweep: &'a Sweep,
     /// For each axis and each of its values.
@@ -43,7 +43,7 @@ impl<'a> Tally<'a> {
         Self { sweep, values }
     }
 
-    /// Counts a point: its options before and after `when`, and what took it out of the sweep.
+    /// Counts a point: its options before and after `when`, and what removed it from the sweep.
     pub fn add(&mut self, all: &[Option<u32>], set: &[Option<u32>], cause: Option<Cause>) {
         for (at, axis) in self.sweep.axes.iter().enumerate() {
             let option = all[at].and_then(|option| axis.settings[option as usize].as_ref());
@@ -57,7 +57,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Warns of values that no trial is left with, those of an axis with the same cause together.
+    /// Warns of values without any trial, grouping those of an axis with the same cause.
     pub fn report(&self, diagnostics: &mut Diagnostics) {
         for at in 0..self.values.len() {
             let mut by_cause: BTreeMap<Vec<Cause>, Vec<usize>> = BTreeMap::new();
@@ -70,7 +70,7 @@ impl<'a> Tally<'a> {
             for (causes, labels) in by_cause {
                 let is_never_set = labels.len() == self.values[at].len()
                     && causes.iter().all(|cause| matches!(cause, Cause::When(_)));
-                // That is said of the condition.
+                // Already reported about the condition.
                 if !is_never_set {
                     let warning = self.warning(at, &causes, &labels);
                     diagnostics.push(warning);
@@ -79,7 +79,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Whether a person chose the value: one that was drawn once was not.
+    /// Whether a person chose the value: one that was sampled once was not.
     fn is_said(&self, axis: usize, label: usize) -> bool {
         let axis = &self.sweep.axes[axis];
         let settings = axis.settings.iter().flatten();
@@ -107,7 +107,7 @@ impl<'a> Tally<'a> {
             0 => shown.join(", "),
             more => format!("{} and {more} more", shown.join(", ")),
         };
-        let message = format!("no trial is left with `{}` = {values}", axis.key);
+        let message = format!("no trial has `{}` = {values}", axis.key);
         let mut diagnostic = Diagnostic::warning("sweep", message);
         diagnostic.span = nodes.first().map(|node| node.span);
         for cause in causes {
@@ -118,31 +118,31 @@ impl<'a> Tally<'a> {
             diagnostic = match cause {
                 Cause::When(rule) => diagnostic.related(
                     self.sweep.conditions[*rule].text.span,
-                    format!("does not hold at {num}"),
+                    format!("is false at {num}"),
                 ),
                 Cause::Excluded(rule) => diagnostic.related(
                     self.sweep.conditions[*rule].text.span,
                     format!("excludes {num}"),
                 ),
                 Cause::Merged => diagnostic.note(format!(
-                    "what it sets at {num} is set by an earlier point, or in the file anyway"
+                    "at {num}, an earlier point or the file already sets the same values"
                 )),
                 Cause::Cut => {
                     let (limit, span) = self.sweep.limit.unwrap_or_default();
                     diagnostic.related(
                         span,
-                        format!("keeps the first {limit}, and cuts off {num} with this value"),
+                        format!("keeps the first {limit}, and drops {num} with this value"),
                     )
                 }
             };
         }
         diagnostic.help(match causes {
             [Cause::Cut] => {
-                "raise `limit`, or write this axis last: the last one varies fastest".to_owned()
+                "raise `limit`, or list this axis last: the last one varies fastest".to_owned()
             }
-            [Cause::Merged] => "take the value out: its trials are there already".to_owned(),
+            [Cause::Merged] => "remove the value: its trials already exist".to_owned(),
             _ => {
-                "if these are wanted, correct the condition; if not, take the value out of the axis"
+                "to keep these trials, correct the condition; otherwise remove the value from the axis"
                     .to_owned()
             }
         })

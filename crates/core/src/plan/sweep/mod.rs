@@ -1,17 +1,17 @@
 //! Expansion of the sweep into trials.
 //!
-//! A sweep is a product of *factors*. A factor is a row of options, and an option sets some keys: each
-//! axis of `[sweep.grid]` is a factor, and `[sweep.zip]`, `[[sweep.list]]` and `[sweep.random]` are one each, in
-//! this order, the last fastest. An *axis* is one key over the options of its factor. A *point* takes an
-//! option of each factor. Then, for every point in order:
+//! A sweep is a product of *factors*. A factor is a list of options, and an option sets some keys: each axis of
+//! `[sweep.grid]` is a factor, and `[sweep.zip]`, `[[sweep.list]]` and `[sweep.random]` are one each, in this order,
+//! the last varying fastest. An *axis* is one key over the options of its factor. A *point* selects an option of each
+//! factor. Then, for every point in order:
 //!
-//! 1. `when`: an axis whose condition does not hold leaves its key as the file has it;
-//! 2. `exclude`: a point for which a condition holds is dropped;
+//! 1. `when`: an axis whose condition is false keeps the value of its key in the file;
+//! 2. `exclude`: a point that satisfies a condition is dropped;
 //! 3. a point that sets the same values as an earlier one is merged into it;
-//! 4. `limit`: of what is left, the first ones are kept.
+//! 4. `limit`: of the remaining points, the first ones are kept.
 //!
-//! All of this looks at the values of axes alone, so that very many points cost little; what is left is
-//! decoded and checked, each as a file of its own ([`Expansion::tree`]).
+//! All of this only uses the values of axes, so that very many points are cheap; the remaining ones are decoded and
+//! checked as separate files ([`Expansion::tree`]).
 
 mod account;
 mod axis;
@@ -42,18 +42,18 @@ use crate::spec::sweep::{SweepSpec, Text};
 /// More runs than this are a mistake in the file.
 const MAX_RUNS: usize = 100_000;
 
-/// More points than this, before anything is left out, are a mistake too.
+/// More points than this, before exclusions, are a mistake too.
 const MAX_POINTS: usize = 1_000_000;
 
 /// More points times axes and conditions take too long.
 const MAX_WORK: usize = 100_000_000;
 
-/// Options that are walked side by side.
+/// Options that vary together.
 #[derive(Clone, Debug)]
 pub struct Factor {
-    /// Its axis' key, or the table of the file.
+    /// The key of its axis, or the table of the file.
     pub name: String,
-    /// How many options it has.
+    /// The number of its options.
     pub num: usize,
 }
 
@@ -67,38 +67,38 @@ impl Factor {
 /// One trial, as an option for each axis.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// What it is called: `learning_rate=0.01,hidden=128`, or `base` where no axis is set.
+    /// Its name: `learning_rate=0.01,hidden=128`, or `base` if no axis is set.
     pub id: String,
-    /// For each axis the option that sets it; none where it is not set.
+    /// The option that sets each axis; none if it is not set.
     set: Vec<Option<u32>>,
 }
 
-/// A sweep expanded.
+/// An expanded sweep.
 #[derive(Debug)]
 pub struct Expansion {
     base: Table,
     axes: Vec<Axis>,
     /// The trials in order.
     pub points: Vec<Point>,
-    /// What became of the points that are no trials.
+    /// What happened to the points that are not trials.
     pub account: Account,
 }
 
-/// A sweep, read and ready to be expanded.
+/// A sweep, parsed and ready to be expanded.
 struct Sweep {
     base: Table,
     axes: Vec<Axis>,
     factors: Vec<Factor>,
     conditions: Vec<Condition>,
-    /// Axes with a condition, each after those that its condition looks at.
+    /// Axes with a condition, each after those that its condition reads.
     order: Vec<usize>,
     /// The conditions of `exclude`, by index.
     excludes: Vec<usize>,
     limit: Option<(usize, Span)>,
 }
 
-/// Expands the sweep of a document. What is wrong with it, or does nothing, goes into `diagnostics`;
-/// nothing comes back when it is wrong.
+/// Expands the sweep of a document. Errors, and settings without effect, go into `diagnostics`; returns nothing if the
+/// sweep is invalid.
 pub fn expand(
     document: &Document,
     num_seeds: usize,
@@ -119,7 +119,7 @@ pub fn expand(
     let too_many = |what: String| {
         let first = sweep.axes.first()?;
         let diagnostic = Diagnostic::error("sweep", what).at(first.key_span);
-        Some(diagnostic.help("take values out of the axes, or seeds"))
+        Some(diagnostic.help("remove values from the axes, or seeds"))
     };
     if only_grid && num_runs.is_none_or(|num| num > MAX_RUNS) {
         let refusal = too_many(format!("the sweep has more than {MAX_RUNS} runs"));
@@ -128,7 +128,7 @@ pub fn expand(
     }
     let Some(num_points) = num_points.filter(|num| *num <= MAX_POINTS) else {
         let refusal = too_many(format!(
-            "the sweep has more than {MAX_POINTS} points before any is left out"
+            "the sweep has more than {MAX_POINTS} points before exclusions"
         ));
         refusal.into_iter().for_each(|d| diagnostics.push(d));
         return None;
@@ -136,7 +136,7 @@ pub fn expand(
     let num_rules = sweep.axes.len() + sweep.conditions.len();
     if num_points.saturating_mul(num_rules) > MAX_WORK {
         let refusal = too_many(format!(
-            "the sweep has {} points of {} axes with {}, which is too much to look at",
+            "the sweep has {} points of {} axes with {}, which is too many to evaluate",
             grouped(num_points as u64),
             sweep.axes.len(),
             counted(sweep.conditions.len(), "condition"),
@@ -147,10 +147,11 @@ pub fn expand(
     let (points, account) = sweep.points(num_points, num_seeds, diagnostics)?;
     if account.num_runs > MAX_RUNS {
         let refusal = too_many(format!(
-            "the sweep has {} runs, and {MAX_RUNS} are the most",
+            "the sweep has {} runs; the limit is {MAX_RUNS}",
             account.num_runs
         ));
-        let refusal = refusal.map(|d| d.help("or keep the first trials with `limit` in `[sweep]`"));
+        let refusal =
+            refusal.map(|d| d.help("or keep only the first trials with `limit` in `[sweep]`"));
         refusal.into_iter().for_each(|d| diagnostics.push(d));
         return None;
     }
@@ -163,7 +164,7 @@ pub fn expand(
 }
 
 impl Expansion {
-    /// Whether there is nothing to vary.
+    /// Whether nothing varies.
     pub fn is_plain(&self) -> bool {
         self.axes.is_empty()
     }
@@ -173,10 +174,10 @@ impl Expansion {
         self.axes.iter().map(|axis| axis.key.clone()).collect()
     }
 
-    /// The file of a trial: the document without its sweep and with the values of the trial in place.
+    /// The file of a trial: the document without its sweep, with the values of the trial.
     pub fn tree(&self, point: &Point) -> Table {
         let mut root = self.base.clone();
-        // First, so that what an axis sets for a type that does not have it is refused.
+        // First, so that a key that an axis sets for a type without it is refused.
         for (axis, option) in self.axes.iter().zip(&point.set) {
             let left_out = option.iter().flat_map(|option| axis.left_out(*option));
             left_out.for_each(|narrowed| root.remove(&narrowed.key));
@@ -190,7 +191,7 @@ impl Expansion {
         root
     }
 
-    /// What the user is told of keys that trials of some types are without. `line` names a place.
+    /// The notice about keys that trials of some types do not have. `line` formats a place.
     pub fn notices(&self, line: &dyn Fn(Span) -> String) -> Vec<String> {
         let used = self.axes.iter().enumerate().map(|(at, axis)| {
             if axis.narrowed.is_empty() {
@@ -214,7 +215,7 @@ impl Expansion {
         types::notices(&self.axes, &used.collect::<Vec<_>>(), line)
     }
 
-    /// What to do where an axis sets a key that the type of the trial does not have.
+    /// The remedy if an axis sets a key that the trial's type does not have.
     pub fn remedy_at(&self, span: Span) -> Option<String> {
         let axis = self.axes.iter().find(|axis| axis.key_span == span)?;
         let (table, _) = axis.key.rsplit_once('.')?;
@@ -223,11 +224,11 @@ impl Expansion {
         let first = types.settings.iter().flatten().next()?;
         let name = first.node.value.to_toml().replace('"', "'");
         Some(format!(
-            "set it only where the type has it: `{{ values = […], when = \"{kind} == {name}\" }}`"
+            "set it only for types that have it: `{{ values = […], when = \"{kind} == {name}\" }}`"
         ))
     }
 
-    /// The values that a trial sets, by their keys.
+    /// The values that a trial sets, by key.
     pub fn values(&self, point: &Point) -> Map<String, Json> {
         let axes = self.axes.iter().zip(&point.set);
         let values = axes.filter_map(|(axis, option)| {
@@ -237,7 +238,7 @@ impl Expansion {
         values.collect()
     }
 
-    /// The drawn value of a trial at a place of the file, in words.
+    /// The sampled value of a trial at a place of the file, as text.
     pub fn drawn_at(&self, point: &Point, span: Span) -> Option<String> {
         let mut axes = self.axes.iter().zip(&point.set);
         axes.find_map(|(axis, option)| {
@@ -245,7 +246,7 @@ impl Expansion {
             (axis.form == Form::Random && setting.node.span == span).then(|| {
                 let value = setting.node.value.to_toml();
                 format!(
-                    "{value} was drawn for `{}` from this distribution",
+                    "{value} was sampled for `{}` from this distribution",
                     axis.key
                 )
             })
@@ -278,7 +279,7 @@ impl Sweep {
         };
         types::narrow(&mut sweep.axes, &sweep.base);
         refuse_overridden(&sweep.axes, &document.overrides, &mut found);
-        // An axis that is wrong is not there, and conditions that name it would be refused for that.
+        // An invalid axis is missing, and conditions over it would be refused for that reason.
         if !found.has_errors() {
             sweep.read_conditions(spec, &whens, &mut found);
         }
@@ -330,7 +331,7 @@ impl Sweep {
                 diagnostics.push(
                     Diagnostic::error("sweep", message)
                         .at(condition.text.span)
-                        .help("write conditions over keys that are set anyway"),
+                        .help("write conditions over keys that are always set"),
                 );
                 return;
             }
@@ -352,7 +353,7 @@ impl Sweep {
         }
     }
 
-    /// The points that are trials.
+    /// The points that become trials.
     fn points(
         &self,
         num_points: usize,
@@ -376,7 +377,7 @@ impl Sweep {
                     off.push(when);
                 }
             }
-            // Each is looked at for every point, so that one that never holds is found.
+            // Each is evaluated for every point, so that one that is never true is found.
             let holding = self
                 .excludes
                 .iter()
@@ -404,7 +405,7 @@ impl Sweep {
                 if is_reserved(&id) {
                     id = format!("_{id}");
                 }
-                // Ids are folders' names, and two that differ in case alone are one folder on some systems.
+                // Ids are folder names, and two that differ only in case are one folder on some systems.
                 while !ids.insert(folded(&id)) {
                     id = format!("{id}.{}", points.len() + 1);
                 }
@@ -419,7 +420,7 @@ impl Sweep {
         account.finish(points.len(), num_seeds);
         let is_right = judge.report(diagnostics);
         if let (true, true, Some(rule)) = (is_right, points.is_empty(), self.excludes.first()) {
-            let message = "these conditions together exclude every point";
+            let message = "together, these conditions exclude every point";
             diagnostics.push(
                 Diagnostic::error("sweep", message)
                     .at(self.conditions[*rule].text.span)
@@ -433,7 +434,7 @@ impl Sweep {
         is_right.then_some((points, account))
     }
 
-    /// The option of each axis at a place of the product; the last factor varies fastest.
+    /// The option of each axis at a position of the product; the last factor varies fastest.
     fn options(&self, at: usize) -> Vec<Option<u32>> {
         let mut at = at;
         let mut options = vec![0; self.factors.len()];
@@ -457,7 +458,7 @@ impl Sweep {
             .collect()
     }
 
-    /// What a trial is called.
+    /// The name of a trial.
     fn id(&self, set: &[Option<u32>]) -> String {
         const MAX_LEN: usize = 96;
         let axes = self.axes.iter().zip(set);

@@ -1,4 +1,4 @@
-//! From the tables of `[sweep]` to columns: one for each varied key. What cannot be an axis is refused.
+//! From the tables of `[sweep]` to columns: one per varied key. Invalid axes are refused.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use crate::spec::document::{Entry, MAX_PARTS, Node, Table, Value};
 use crate::spec::remedy::full_path;
 use crate::spec::sweep::{AxisSpec, RandomSpec, Sampler, SweepSpec};
 
-/// Tables that say what is asked, not how a run is computed.
+/// Tables that describe the experiment, not a run.
 const NOT_SWEPT: [&str; 3] = ["experiment", "sweep", "objective"];
 
-/// More axes are a mistake, and each is compared with each.
+/// More axes are a mistake, and every pair is compared.
 const MAX_AXES: usize = 500;
 
-/// More values of axes, drawn or listed, do not fit into memory.
+/// More axis values, sampled or listed, do not fit into memory.
 const MAX_SETTINGS: usize = 4_000_000;
 
-/// More conditions are a mistake, and each is looked at for each point.
+/// More conditions are a mistake, and each is evaluated for every point.
 const MAX_EXCLUDES: usize = 500;
 
 /// Reads columns and factors.
@@ -37,7 +37,7 @@ pub struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads all forms: the grid's axes are a factor each, and the other forms one.
+    /// Reads all forms: each axis of the grid is a factor, and each other form is one.
     pub fn read(&mut self, sweep: &SweepSpec) {
         if self.refuse_size(sweep) {
             return;
@@ -55,7 +55,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Refuses what is too large to be looked at, before it is.
+    /// Refuses a sweep that is too large to be expanded.
     fn refuse_size(&mut self, sweep: &SweepSpec) -> bool {
         let drawn = sweep.random.iter().flat_map(|random| &random.axes);
         let axes = sweep.grid.iter().chain(&sweep.zip);
@@ -75,12 +75,12 @@ impl Reader<'_> {
         });
         let num_listed = keys.len().saturating_mul(sweep.list.len());
         let message = if num_keys > MAX_AXES {
-            format!("the sweep has {num_keys} axes, and {MAX_AXES} are the most")
+            format!("the sweep has {num_keys} axes; the limit is {MAX_AXES}")
         } else if num_drawn.max(num_listed) > MAX_SETTINGS {
-            format!("the sweep has more than {MAX_SETTINGS} values in all")
+            format!("the sweep has more than {MAX_SETTINGS} values in total")
         } else if sweep.exclude.len() > MAX_EXCLUDES {
             let num = sweep.exclude.len();
-            format!("`sweep.exclude` has {num} conditions, and {MAX_EXCLUDES} are the most")
+            format!("`sweep.exclude` has {num} conditions; the limit is {MAX_EXCLUDES}")
         } else {
             return false;
         };
@@ -104,7 +104,7 @@ impl Reader<'_> {
                 }
                 Some((other, num)) if num != rows.len() => {
                     let message = format!(
-                        "`{}` has {num} values and `{}` has {}: they cannot be walked together",
+                        "`{}` has {num} values but `{}` has {}: zipped axes need lists of equal length",
                         other.key,
                         axis.key,
                         rows.len()
@@ -113,7 +113,7 @@ impl Reader<'_> {
                         Diagnostic::error("sweep", message)
                             .at(axis.values.span)
                             .related(other.values.span, format!("{num} values"))
-                            .help("write lists of one length, or move an axis to `[sweep.grid]`"),
+                            .help("use lists of equal length, or move an axis to `[sweep.grid]`"),
                     );
                     continue;
                 }
@@ -163,13 +163,13 @@ impl Reader<'_> {
     fn read_random(&mut self, random: &RandomSpec) {
         if random.sampler == Sampler::Sobol && random.axes.len() > MAX_SOBOL_AXES {
             let message = format!(
-                "the Sobol sequence has {MAX_SOBOL_AXES} dimensions, and there are {} random axes",
+                "the Sobol sequence has {MAX_SOBOL_AXES} dimensions, but there are {} random axes",
                 random.axes.len()
             );
             self.diagnostics.push(
                 Diagnostic::error("sweep", message)
                     .at(random.span)
-                    .help("write `sampler = \"uniform\"`"),
+                    .help("set `sampler = \"uniform\"`"),
             );
             return;
         }
@@ -183,7 +183,7 @@ impl Reader<'_> {
                 self.diagnostics.push(
                     Diagnostic::error("sweep", message)
                         .at(axis.span)
-                        .help("draw from a `choice` of lists, with a value for each key"),
+                        .help("sample from a `choice` of lists, with a value for each key"),
                 );
                 continue;
             }
@@ -245,18 +245,18 @@ impl Reader<'_> {
             self.diagnostics.push(
                 Diagnostic::error("sweep", message)
                     .at(axis.values.span)
-                    .help("write at least one value, or remove the axis"),
+                    .help("list at least one value, or remove the axis"),
             );
             return None;
         }
         let mut known: BTreeMap<String, Span> = BTreeMap::new();
         for node in values.iter().filter(|_| form == Form::Grid) {
             if let Some(first) = known.insert(text_of(&node.value), node.span) {
-                let message = format!("the axis `{key}` holds {} twice", node.value.to_toml());
+                let message = format!("the axis `{key}` contains {} twice", node.value.to_toml());
                 self.diagnostics.push(
                     Diagnostic::error("repeated-value", message)
                         .at(node.span)
-                        .related(first, "first written here")
+                        .related(first, "first listed here")
                         .help("remove one of them"),
                 );
                 return None;
@@ -266,7 +266,7 @@ impl Reader<'_> {
         Some((keys, rows))
     }
 
-    /// The values of an axis by its keys. Those of several keys are lists with a value for each.
+    /// The values of an axis by key. Those of several keys are lists with one value per key.
     fn split_rows(
         &mut self,
         axis: &str,
@@ -287,12 +287,12 @@ impl Reader<'_> {
                 Value::Array(items) => format!("a list of {}", items.len()),
                 other => other.kind().to_owned(),
             };
-            let message = format!("the axis `{axis}` sets {num} keys, and this value is {found}");
+            let message = format!("the axis `{axis}` sets {num} keys, but this value is {found}");
             self.diagnostics.push(
                 Diagnostic::error("sweep", message)
                     .at(node.span)
                     .help(format!(
-                        "write a list with a value for each key: [[{}], …]",
+                        "use a list with a value for each key: [[{}], …]",
                         keys.join(", ")
                     )),
             );
@@ -312,7 +312,7 @@ impl Reader<'_> {
         keys.iter().any(|key| self.refuse_key(key, span, form, all))
     }
 
-    /// Refuses what cannot be an axis beside the first `num` columns.
+    /// Refuses axes that are invalid in combination with the first `num` columns.
     fn refuse_key(&mut self, key: &str, span: Span, form: Form, num: usize) -> bool {
         let others = &self.columns[..num];
         let wrong = refuse_table(key, span)
@@ -329,14 +329,13 @@ fn split_keys(keys: &str) -> Vec<String> {
     keys.split(',').map(|key| key.trim().to_owned()).collect()
 }
 
-/// A key of no table at all is reported here once, and not for each trial.
+/// A key outside all tables is reported here once, and not for each trial.
 fn refuse_table(key: &str, span: Span) -> Option<Diagnostic> {
     if key.split('.').count() > MAX_PARTS {
         let message = format!("the key of this axis has more than {MAX_PARTS} parts");
         let diagnostic = Diagnostic::error("unknown-key", message).at(span);
         return Some(
-            diagnostic
-                .help("write the dotted path of a key, such as `\"optimizer.learning_rate\"`"),
+            diagnostic.help("use the dotted path of a key, such as `\"optimizer.learning_rate\"`"),
         );
     }
     let table = key.split('.').next().unwrap_or(key);
@@ -344,16 +343,16 @@ fn refuse_table(key: &str, span: Span) -> Option<Diagnostic> {
         let diagnostic = Diagnostic::error("sweep", format!("`{key}` cannot be an axis"));
         return Some(diagnostic.at(span).help(match key {
             "experiment.seeds" => {
-                "every trial runs once for each of `experiment.seeds` already".to_owned()
+                "every trial already runs once for each of `experiment.seeds`".to_owned()
             }
-            _ => format!("`[{table}]` holds for the whole experiment"),
+            _ => format!("`[{table}]` applies to the whole experiment"),
         }));
     }
     let keys = crate::spec::describe();
     if keys.iter().any(|doc| doc.key == table) {
         return None;
     }
-    let message = format!("the axis `{key}` names no key of the experiment file");
+    let message = format!("the axis `{key}` is not a key of the experiment file");
     let diagnostic = Diagnostic::error("unknown-key", message).at(span);
     if let Some(path) = full_path(key) {
         return Some(diagnostic.help(format!("did you mean `{path}`?")));
@@ -361,12 +360,12 @@ fn refuse_table(key: &str, span: Span) -> Option<Diagnostic> {
     Some(match nearest(table, keys.iter().map(|doc| doc.key)) {
         Some(near) => diagnostic.help(format!("did you mean `{}`?", key.replacen(table, near, 1))),
         None => {
-            diagnostic.help("write the dotted path of a key, such as `\"optimizer.learning_rate\"`")
+            diagnostic.help("use the dotted path of a key, such as `\"optimizer.learning_rate\"`")
         }
     })
 }
 
-/// Refuses two axes over the same key, by whatever names for items of lists.
+/// Refuses two axes over the same key, however items of lists are named.
 fn refuse_twin(
     key: &str,
     span: Span,
@@ -378,13 +377,13 @@ fn refuse_twin(
     let touching = |other: &&Column| touch(&base.numbered(&other.key), &numbered);
     let other = others.iter().find(touching)?;
     if other.key == key {
-        let message = format!("the axis `{key}` is written twice");
+        let message = format!("the axis `{key}` is defined twice");
         return Some(
             Diagnostic::error("sweep", message)
                 .at(span)
-                .related(other.key_span, "first written here")
+                .related(other.key_span, "first defined here")
                 .help(if other.form == form {
-                    "put all values into one list"
+                    "put all values into a single list"
                 } else {
                     "keep one of the two"
                 }),
@@ -406,16 +405,16 @@ fn overlap(other: &str, other_span: Span, key: &str, span: Span) -> Diagnostic {
         diagnostic.related(other_span, "the other axis")
     };
     diagnostic.help(if is_inside(other, key) || is_inside(key, other) {
-        "sweep the table or the key in it, not both"
+        "sweep the table or a key in it, not both"
     } else {
-        "put all values into one list"
+        "put all values into a single list"
     })
 }
 
-/// Refuses axes over items of a list, such as layers, that are not there.
+/// Refuses axes over list items, such as layers, that do not exist.
 fn refuse_missing_item(key: &str, span: Span, base: &Table) -> Option<Diagnostic> {
     let (item, names) = base.missing_item(key)?;
-    let message = format!("the axis `{key}`: there is no item `{item}` in the list");
+    let message = format!("the axis `{key}`: the list has no item `{item}`");
     let diagnostic = Diagnostic::error("sweep", message).at(span);
     let near = nearest(&item, names.iter().map(String::as_str));
     Some(match near {

@@ -1,7 +1,7 @@
-//! Axes over a `type`: what the file sets for one type and another type does not have.
+//! Axes over a `type`: keys of the file that one type has and another does not.
 //!
-//! `momentum` in `[optimizer]` and an axis over `optimizer.type` from `sgd` to `adam` belong together: the key is for
-//! `sgd`, and trials of `adam` are without it. A key that no type of the axis has stays where it is, and is refused.
+//! `momentum` in `[optimizer]` and an axis over `optimizer.type` from `sgd` to `adam` are compatible: the key is for
+//! `sgd`, and is removed from trials of `adam`. A key that no type of the axis has is kept, and refused.
 
 use std::collections::BTreeSet;
 
@@ -13,9 +13,9 @@ use crate::spec::keys_of_types;
 /// A key of the file that not all types of an axis have.
 #[derive(Clone, Debug)]
 pub struct Narrowed {
-    /// The dotted key, with items of lists by number.
+    /// The dotted key, with list items by index.
     pub key: String,
-    /// Where it is written.
+    /// Its place.
     pub span: Span,
     /// The types that have it, in the order of the axis.
     pub having: Vec<String>,
@@ -23,7 +23,7 @@ pub struct Narrowed {
     pub lacking: Vec<String>,
 }
 
-/// Finds for each axis over a `type` the keys of the file that not all of its types have.
+/// Finds the keys of the file that not all types of each axis over a `type` have.
 pub fn narrow(axes: &mut [Axis], base: &Table) {
     for axis in axes {
         axis.narrowed = narrowed(axis, base).unwrap_or_default();
@@ -39,7 +39,7 @@ fn narrowed(axis: &Axis, base: &Table) -> Option<Vec<Narrowed>> {
     let mut types: Vec<String> = Vec::new();
     let set = axis.settings.iter().flatten();
     let values = set.map(|setting| &setting.node.value);
-    // Where the axis does not set it, the file's own type counts.
+    // If the axis is not set, the file's own type counts.
     let own = written.get("type").map(|entry| &entry.node.value);
     for value in values.chain(own.filter(|_| !axis.is_always_set())) {
         match value {
@@ -51,7 +51,7 @@ fn narrowed(axis: &Axis, base: &Table) -> Option<Vec<Narrowed>> {
     let mut found = Vec::new();
     for entry in written.entries.iter().filter(|entry| entry.key != "type") {
         let has = |name: &&String| keys.has(name, &entry.key);
-        // A type that is not known is refused by itself.
+        // An unknown type is refused elsewhere.
         let is_known = |name: &&String| keys.is_type(name);
         let (having, lacking): (Vec<_>, Vec<_>) = types
             .iter()
@@ -71,7 +71,7 @@ fn narrowed(axis: &Axis, base: &Table) -> Option<Vec<Narrowed>> {
 }
 
 impl Axis {
-    /// The keys of the file that a trial with this option is without.
+    /// The keys of the file that are removed for a trial with this option.
     pub fn left_out(&self, option: u32) -> impl Iterator<Item = &Narrowed> {
         let setting = self.settings[option as usize].as_ref();
         let name = setting.and_then(|setting| match &setting.node.value {
@@ -84,7 +84,7 @@ impl Axis {
     }
 }
 
-/// What the user is told: which keys which trials are without. `used` are the types that trials have, by axis.
+/// The notice about removed keys. `used` are the types of the trials, by axis.
 pub fn notices(
     axes: &[Axis],
     used: &[BTreeSet<String>],
@@ -108,7 +108,7 @@ pub fn notices(
                 format!("it is a key of {having}")
             };
             notices.push(format!(
-                "`{}` ({}) is left out of trials with `{}` {lacking}: {only}",
+                "`{}` ({}) is not set in trials with `{}` {lacking}: {only}",
                 narrowed.key,
                 line(narrowed.span),
                 axis.key,

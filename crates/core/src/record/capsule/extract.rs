@@ -1,4 +1,4 @@
-//! The archive of a capsule as it is read: what its manifest lists, and nothing that it does not.
+//! Reading the archive of a capsule: only what its manifest lists.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -15,11 +15,11 @@ use crate::hash::hex;
 use crate::spec::document::plain_io_error;
 use crate::spec::kind::show_bytes;
 
-/// The most bytes behind the last file: tar fills up what it writes.
+/// The maximum number of bytes after the last file: tar pads its output.
 const MAX_TAIL: u64 = 1 << 20;
-/// The most bytes of a name that does not fit its header.
+/// The maximum length in bytes of a name that does not fit its header.
 const MAX_LONG_NAME: u64 = 4096;
-/// What every file of zstd begins with.
+/// The magic number of zstd files.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Writes every file of an archive below a folder.
@@ -31,7 +31,7 @@ pub(super) fn extract(
     let unreadable = |e: io::Error| {
         CapsuleError::new(
             format!("it cannot be read: {}", plain_io_error(&e)),
-            "check that the file exists and that you may read it",
+            "check that the file exists and that you have permission to read it",
         )
     };
     let file = File::open(archive).map_err(unreadable)?;
@@ -43,8 +43,8 @@ pub(super) fn extract(
         .starts_with(&ZSTD_MAGIC)
     {
         return Err(CapsuleError::new(
-            "it is no capsule: it is not compressed with zstd",
-            "name a file that `runner bundle` made",
+            "it is not a capsule: it is not compressed with zstd",
+            "use a file that `runner bundle` created",
         ));
     }
     let decoder = zstd::Decoder::with_buffer(file).map_err(|e| damaged(&e))?;
@@ -62,7 +62,7 @@ pub(super) fn extract(
         Ok(manifest)
     } else {
         Err(CapsuleError::new(
-            "something stands behind its last file",
+            "there is data after its last file",
             HOSTILE,
         ))
     }
@@ -73,7 +73,7 @@ fn entries(
     into: &Path,
     check: &dyn Fn(u64) -> Result<(), CapsuleError>,
 ) -> Result<Manifest, CapsuleError> {
-    // Raw: the reader must not put names and sizes together from entries that nobody has looked at.
+    // Raw: the reader must not combine names and sizes from unchecked entries.
     let mut entries = archive.entries().map_err(|e| damaged(&e))?.raw(true);
     let Some(mut first) = Named::next(&mut entries)? else {
         return Err(CapsuleError::new("it is empty", DAMAGED));
@@ -85,12 +85,12 @@ fn entries(
         );
         return Err(CapsuleError::new(
             message,
-            "name a file that `runner bundle` made",
+            "use a file that `runner bundle` created",
         ));
     }
     if first.bytes > MAX_MANIFEST {
         let message = format!(
-            "`{MANIFEST}` is {}, and {} are the most",
+            "`{MANIFEST}` is {}; the limit is {}",
             show_bytes(first.bytes),
             show_bytes(MAX_MANIFEST)
         );
@@ -106,7 +106,7 @@ fn entries(
     }
     let manifest = Manifest::parse(&text)?;
     check(manifest.unpacked_bytes())?;
-    // What is still to come.
+    // The remaining files.
     let listed = manifest.files.iter();
     let mut expected: BTreeMap<&str, (&FileSum, bool)> = listed
         .map(|file| (file.path.as_str(), (file, false)))
@@ -115,18 +115,18 @@ fn entries(
         let name = shown(&next.name);
         let refuse = |why: String| Err(CapsuleError::new(format!("entry {name} {why}"), HOSTILE));
         if next.name == MANIFEST {
-            return refuse("stands there twice".into());
+            return refuse("occurs twice".into());
         }
         let Some((sum, is_there)) = expected.get_mut(next.name.as_str()) else {
             return refuse(format!("is not listed in `{MANIFEST}`"));
         };
         if *is_there {
-            return refuse("stands there twice".into());
+            return refuse("occurs twice".into());
         }
         *is_there = true;
         if next.bytes != sum.bytes {
             return refuse(format!(
-                "has {} bytes, and `{MANIFEST}` says {}",
+                "has {} bytes, but {} according to `{MANIFEST}`",
                 next.bytes, sum.bytes
             ));
         }
@@ -140,7 +140,7 @@ fn entries(
     Ok(manifest)
 }
 
-/// An entry that is a plain file with a sound name.
+/// An entry that is a regular file with a valid name.
 struct Named<'a, R: Read> {
     name: String,
     bytes: u64,
@@ -200,13 +200,13 @@ fn text_of(name: &[u8]) -> Result<String, CapsuleError> {
         Ok(name) => Ok(name.to_owned()),
         Err(_) => {
             let name = shown(&String::from_utf8_lossy(name));
-            let message = format!("the name of entry {name} is no UTF-8");
+            let message = format!("the name of entry {name} is not UTF-8");
             Err(CapsuleError::new(message, HOSTILE))
         }
     }
 }
 
-/// What an entry is that is no plain file.
+/// The kind of an entry that is not a regular file.
 fn unusual(kind: tar::EntryType) -> Option<&'static str> {
     use tar::EntryType;
     Some(match kind {
@@ -218,11 +218,11 @@ fn unusual(kind: tar::EntryType) -> Option<&'static str> {
         EntryType::Fifo => "a pipe",
         EntryType::GNUSparse => "a sparse file",
         EntryType::XHeader | EntryType::XGlobalHeader => "a header of extensions",
-        _ => "no plain file",
+        _ => "not a regular file",
     })
 }
 
-/// Writes what an entry holds, as many bytes as were announced and never more.
+/// Writes the content of an entry, exactly as many bytes as announced.
 fn write_file(entry: &mut impl Read, sum: &FileSum, path: &Path) -> Result<(), CapsuleError> {
     let unwritable = |e: io::Error| {
         CapsuleError::new(
@@ -231,7 +231,7 @@ fn write_file(entry: &mut impl Read, sum: &FileSum, path: &Path) -> Result<(), C
                 shown(&sum.path),
                 plain_io_error(&e)
             ),
-            "see that there is room and that you may write there",
+            "check that there is enough space and that you have permission to write there",
         )
     };
     if let Some(folder) = path.parent() {
@@ -261,13 +261,13 @@ fn write_file(entry: &mut impl Read, sum: &FileSum, path: &Path) -> Result<(), C
         return Ok(());
     }
     let message = format!(
-        "entry {} holds something else than `{MANIFEST}` says: its sha256 differs",
+        "entry {} does not match `{MANIFEST}`: its sha256 differs",
         shown(&sum.path)
     );
     Err(CapsuleError::new(message, DAMAGED))
 }
 
-/// A sound name of a capsule as a path below a folder.
+/// A valid name of a capsule as a path below a folder.
 pub(super) fn below(folder: &Path, name: &str) -> PathBuf {
     name.split('/')
         .fold(folder.to_owned(), |path, part| path.join(part))
@@ -279,8 +279,8 @@ fn truncated(name: &str) -> CapsuleError {
 
 fn damaged(error: &io::Error) -> CapsuleError {
     let reason = match error.kind() {
-        io::ErrorKind::UnexpectedEof => "it ends too early".to_owned(),
-        // Behind a colon stands what was found there.
+        io::ErrorKind::UnexpectedEof => "it ends prematurely".to_owned(),
+        // The part after the colon quotes the content.
         _ => match plain_io_error(error).split_once(':') {
             Some((reason, _)) => reason.to_owned(),
             None => plain_io_error(error),

@@ -1,4 +1,4 @@
-//! `capsule.json`: what a capsule holds, and what a manifest from elsewhere has to be like.
+//! `capsule.json`: the content of a capsule, and the checks for a foreign manifest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,62 +9,62 @@ use super::super::seal::{self, SealState};
 use super::{CapsuleError, FORMAT, MANIFEST, MAX_FILES, RUN_TOML, SIBLINGS};
 use crate::spec::kind::show_bytes;
 
-/// The most bytes of a file that is read as a whole when a capsule is opened.
+/// The maximum size in bytes of a file that is read as a whole when a capsule is opened.
 const MAX_READ: u64 = 64 << 20;
 
-/// What a capsule holds.
+/// The content of a capsule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The version of this format.
     pub format: u32,
-    /// The version of the program that made the capsule.
+    /// The version of the program that created the capsule.
     pub runner_version: String,
-    /// The experiment that the run is of.
+    /// The experiment of the run.
     pub experiment: String,
     /// The run's id.
     pub run: String,
-    /// `completed`, `failed`, `interrupted`, `skipped`, or `incomplete` where the run has not ended.
+    /// `completed`, `failed`, `interrupted`, `skipped`, or `incomplete` if the run has not ended.
     pub outcome: String,
-    /// What the run was trained on.
+    /// The data of the run.
     pub data: DataManifest,
     /// All other files, sorted by path.
     pub files: Vec<FileSum>,
 }
 
-/// A file of a capsule, or of data that is not in it.
+/// A file of a capsule, or of data outside it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FileSum {
     /// Its path in the capsule; for data outside, its name in the root's folder.
     pub path: String,
     /// Its size.
     pub bytes: u64,
-    /// sha256 of what it holds.
+    /// sha256 of its content.
     pub sha256: String,
 }
 
-/// What a run was trained on.
+/// The data of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DataManifest {
     /// The data set's name in experiment files.
     pub dataset: String,
-    /// What is needed besides the capsule.
+    /// What is needed in addition to the capsule.
     pub needs: Needs,
-    /// sha256 of what the files hold and of how they are read, where the plan says it.
+    /// sha256 of the content of the files and of how they are read, if the plan contains it.
     pub content_digest: Option<String>,
-    /// sha256 of each split's items, as the run was given them; empty when it never started.
+    /// sha256 of each split's items, as used by the run; empty if it never started.
     pub split_digests: BTreeMap<String, String>,
     /// The files and folders that the plan names.
     pub roots: Vec<DataRoot>,
-    /// Why sizes and sums of files outside are not known.
+    /// Why sizes and sums of files outside are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// What is needed besides a capsule to train its run.
+/// What is needed in addition to a capsule to train its run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Needs {
-    /// Nothing: the data is inside the binary or generated.
+    /// Nothing: the data is embedded or generated.
     Nothing,
     /// Nothing: the data is in the capsule.
     Packed,
@@ -77,26 +77,26 @@ pub enum Needs {
 pub struct DataRoot {
     /// The key of the experiment file: `path`, `valid_path`, `target_path` …; `folder` for MNIST.
     pub key: String,
-    /// Its place in that key's list, from 1.
+    /// Its position in that key's list, from 1.
     pub number: usize,
     /// Where it was.
     pub original: String,
     /// Whether it stands for the files in it.
     pub is_folder: bool,
-    /// How many files it is.
+    /// The number of its files.
     pub num_files: usize,
     /// Their bytes.
     pub bytes: u64,
-    /// Where it is in the capsule: a path of `files`, or what the paths of its files begin with.
+    /// Its place in the capsule: a path of `files`, or the prefix of its files' paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packed: Option<String>,
-    /// Its files, where they are not in the capsule and are not too many to be listed.
+    /// Its files, if they are not in the capsule and not too many to list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileSum>,
 }
 
 impl Manifest {
-    /// The bytes of all files.
+    /// The total size of all files in bytes.
     pub fn unpacked_bytes(&self) -> u64 {
         let sizes = self.files.iter().map(|file| file.bytes);
         sizes.fold(0, u64::saturating_add)
@@ -122,7 +122,7 @@ struct Head {
 }
 
 impl Manifest {
-    /// Reads a manifest and checks all that it says of itself.
+    /// Reads a manifest and checks its consistency.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, CapsuleError> {
         let damaged = |e: serde_json::Error| {
             let reason = e.to_string();
@@ -137,12 +137,12 @@ impl Manifest {
         let head: Head = serde_json::from_slice(bytes).map_err(damaged)?;
         if head.format != FORMAT {
             let message = format!(
-                "the capsule is of format {}, and this runner reads format {FORMAT}",
+                "the capsule has format {}; this runner reads format {FORMAT}",
                 head.format
             );
             return Err(CapsuleError::new(
                 message,
-                "use the version of runner that made it, or one that is newer",
+                "use the version of runner that created it, or a newer one",
             ));
         }
         let mut manifest: Self = serde_json::from_slice(bytes).map_err(damaged)?;
@@ -151,7 +151,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// What is only shown is made fit for that.
+    /// Text for display is made printable.
     fn make_plain(&mut self) {
         let notes = [&mut self.runner_version].into_iter();
         let notes = notes.chain(&mut self.data.note);
@@ -167,8 +167,9 @@ impl Manifest {
     fn check(&self) -> Result<(), CapsuleError> {
         if self.files.len() > MAX_FILES {
             let message = format!("the capsule lists {} files", self.files.len());
-            return Err(CapsuleError::new(message, HOSTILE)
-                .note(format!("{MAX_FILES} are the most that are unpacked")));
+            return Err(
+                CapsuleError::new(message, HOSTILE).note(format!("the limit is {MAX_FILES}"))
+            );
         }
         let mut paths = BTreeSet::new();
         for file in &self.files {
@@ -183,7 +184,7 @@ impl Manifest {
             let mut above = ends.map(|at| &file.path[..at]);
             if let Some(above) = above.find(|above| paths.contains(above)) {
                 let message = format!(
-                    "`capsule.json` lists {} as a file and as a folder",
+                    "`capsule.json` lists {} as both a file and a folder",
                     shown(above)
                 );
                 return Err(CapsuleError::new(message, HOSTILE));
@@ -195,12 +196,12 @@ impl Manifest {
         }
         for (what, name) in [("experiment", &self.experiment), ("run", &self.run)] {
             if !is_plain(name) {
-                let message = format!("the name of the {what}, {}, is no name", shown(name));
+                let message = format!("{} is not a valid name of the {what}", shown(name));
                 return Err(CapsuleError::new(message, HOSTILE));
             }
         }
         if !OUTCOMES.contains(&self.outcome.as_str()) {
-            let message = format!("{} is no outcome of a run", shown(&self.outcome));
+            let message = format!("{} is not an outcome of a run", shown(&self.outcome));
             return Err(CapsuleError::new(message, HOSTILE));
         }
         let roots = &self.data.roots;
@@ -211,14 +212,14 @@ impl Manifest {
             Needs::Files => !roots.is_empty() && num_packed == 0,
         };
         if !is_so {
-            let message = "`capsule.json` contradicts itself on where the data is";
+            let message = "`capsule.json` contradicts itself about the location of the data";
             return Err(CapsuleError::new(message, HOSTILE));
         }
         roots.iter().try_for_each(|root| check_root(root, &paths))
     }
 }
 
-/// How a run can have ended, or not.
+/// The possible outcomes of a run.
 const OUTCOMES: [&str; 5] = [
     "completed",
     "failed",
@@ -227,11 +228,11 @@ const OUTCOMES: [&str; 5] = [
     super::INCOMPLETE,
 ];
 
-/// What to do with a capsule that does not come from `runner bundle`.
+/// The remedy for a capsule that does not come from `runner bundle`.
 pub const HOSTILE: &str =
-    "`runner bundle` makes no such capsule: do not use it, and ask where it comes from";
-/// What to do with a capsule that is not whole.
-pub const DAMAGED: &str = "copy or download the capsule again, or have it made anew";
+    "`runner bundle` never creates such a capsule: do not use it, and ask where it comes from";
+/// The remedy for an incomplete capsule.
+pub const DAMAGED: &str = "copy or download the capsule again, or ask for a new one";
 
 fn check_file(file: &FileSum) -> Result<(), CapsuleError> {
     let refuse = |why: &str| {
@@ -242,7 +243,7 @@ fn check_file(file: &FileSum) -> Result<(), CapsuleError> {
         return refuse(&why);
     }
     if !(file.path == SIBLINGS || file.path.starts_with("run/") || file.path.starts_with("data/")) {
-        return refuse("is neither of the run nor of its data");
+        return refuse("belongs neither to the run nor to its data");
     }
     if [RUN_TOML, SIBLINGS].contains(&file.path.as_str()) && file.bytes > MAX_READ {
         return refuse(&format!("is larger than {}", show_bytes(MAX_READ)));
@@ -254,7 +255,7 @@ fn check_file(file: &FileSum) -> Result<(), CapsuleError> {
     Ok(())
 }
 
-/// Packed data has to be where the manifest says.
+/// Packed data must be where the manifest says.
 fn check_root(root: &DataRoot, paths: &BTreeSet<&str>) -> Result<(), CapsuleError> {
     let Some(packed) = &root.packed else {
         return Ok(());
@@ -270,7 +271,7 @@ fn check_root(root: &DataRoot, paths: &BTreeSet<&str>) -> Result<(), CapsuleErro
         return Ok(());
     }
     let message = format!(
-        "`capsule.json` says that `{}` {} of the data is {}, which it does not list",
+        "`capsule.json` says that `{}` {} of the data is {}, but does not list it",
         shown(&root.key).trim_matches('`'),
         root.number,
         shown(packed)

@@ -8,8 +8,8 @@
 //!   siblings.json       the other seeds of the trial: what their numbers were
 //! ```
 //!
-//! The same run gives the same bytes, wherever it is packed: paths and the name of the machine are left out. What is read back may come from anyone: nothing of it is believed
-//! that the manifest does not say, and nothing of the manifest that cannot be checked.
+//! The same run gives the same bytes, wherever it is packed: paths and the name of the machine are omitted. A capsule
+//! is untrusted input: only what its manifest lists is read, and everything in the manifest is checked.
 
 mod extract;
 mod manifest;
@@ -38,22 +38,22 @@ const SIBLINGS: &str = "siblings.json";
 /// The run in the archive.
 const RUN_TOML: &str = "run/run.toml";
 
-/// The outcome of a run that has none yet.
+/// The outcome of a run that has not ended.
 const INCOMPLETE: &str = "incomplete";
 
-/// The most bytes of a manifest.
+/// The maximum size of a manifest in bytes.
 const MAX_MANIFEST: u64 = 16 << 20;
-/// The most files of a capsule.
+/// The maximum number of files in a capsule.
 const MAX_FILES: usize = 1_000_000;
 
-/// Why a capsule cannot be made or used, in words for the user.
+/// Why a capsule cannot be created or used, described for the user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CapsuleError {
     /// What is wrong, with the file or entry.
     pub message: String,
     /// Facts that explain it.
     pub notes: Vec<String>,
-    /// What to do about it.
+    /// The remedy.
     pub helps: Vec<String>,
 }
 

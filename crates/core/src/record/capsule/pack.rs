@@ -19,28 +19,28 @@ use crate::plan::RunPlan;
 use crate::record::{RunFolder, RunRecord};
 use crate::spec::kind::show_bytes;
 
-/// What goes into a capsule.
+/// The content of a capsule.
 pub struct Packing<'a> {
     /// The run's folder.
     pub folder: &'a RunFolder,
     /// The run.
     pub plan: &'a RunPlan,
-    /// What happened in it.
+    /// Its events.
     pub record: &'a RunRecord,
     /// The other seeds.
     pub siblings: &'a [Sibling],
-    /// What it was trained on.
+    /// Its data.
     pub data: DataHere,
 }
 
-/// The data of a run as it is on this machine.
+/// The data of a run on this machine.
 #[derive(Clone, Debug, Default)]
 pub struct DataHere {
-    /// Its roots; `packed` is empty still.
+    /// Its roots; `packed` is still empty.
     pub roots: Vec<DataRoot>,
     /// Whether it goes into the capsule.
     pub is_packed: bool,
-    /// Why sizes and sums of its files are not known.
+    /// Why sizes and sums of its files are unknown.
     pub note: Option<String>,
 }
 
@@ -49,9 +49,9 @@ pub struct DataHere {
 pub struct Packed {
     /// Bytes of the archive.
     pub bytes: u64,
-    /// What it holds.
+    /// Its content.
     pub manifest: Manifest,
-    /// What it names of this machine all the same: a sentence each.
+    /// References to this machine that remain: one sentence each.
     pub still_named: Vec<String>,
 }
 
@@ -60,8 +60,8 @@ pub fn default_name(plan: &RunPlan) -> String {
     format!("{}-{}.capsule.tar.zst", plan.experiment, plan.id)
 }
 
-/// Writes a capsule, whole or not at all; over another file only with `force`. `watch` is told the files
-/// done and in all.
+/// Writes a capsule atomically; overwrites another file only with `force`. `watch` receives the number of finished
+/// files and the total.
 pub fn pack(
     packing: Packing<'_>,
     out: &Path,
@@ -111,8 +111,8 @@ pub fn pack(
     if head.len() as u64 > MAX_MANIFEST || sources.len() > MAX_FILES {
         let message = format!("{} files are too many for a capsule", sources.len());
         return Err(
-            CapsuleError::new(message, "leave the data out with `--data never`").note(format!(
-                "their list is {}, and {} are the most",
+            CapsuleError::new(message, "exclude the data with `--data never`").note(format!(
+                "their list is {}; the limit is {}",
                 show_bytes(head.len() as u64),
                 show_bytes(MAX_MANIFEST)
             )),
@@ -126,7 +126,7 @@ pub fn pack(
     })
 }
 
-/// Puts texts without paths and names of this machine in the place of those that have them.
+/// Replaces texts that contain paths and names of this machine by texts without them.
 fn reduce(
     packing: &Packing<'_>,
     roots: &mut [DataRoot],
@@ -173,7 +173,7 @@ fn add_run(
     .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
     .collect();
     for name in &names {
-        // What a link leads to is no part of the run, and may be nobody's business.
+        // The target of a link is not part of the run, and may be private.
         let path = folder.0.join(name);
         if !fs::symlink_metadata(&path).is_ok_and(|there| there.is_file()) {
             return Err(no_plain_file(&path));
@@ -206,7 +206,7 @@ fn add_run(
     Ok(())
 }
 
-/// The files below a folder of the run, but for those that are hidden: they are being written.
+/// The files below a folder of the run, except hidden ones: those are being written.
 fn walk(run: &Path, inner: &str, names: &mut Vec<String>) -> Result<(), CapsuleError> {
     let folder = run.join(inner);
     let entries = match fs::read_dir(&folder) {
@@ -232,12 +232,15 @@ fn walk(run: &Path, inner: &str, names: &mut Vec<String>) -> Result<(), CapsuleE
 }
 
 fn no_plain_file(path: &Path) -> CapsuleError {
-    let message = format!("`{}` is no plain file", path.display());
-    CapsuleError::new(message, "put the file itself in its place, or move it away")
+    let message = format!("`{}` is not a regular file", path.display());
+    CapsuleError::new(
+        message,
+        "replace it with the file itself, or move it elsewhere",
+    )
 }
 
-/// Gives the roots their places and puts their files there. A root in another one stays in it: masks among
-/// pictures would else be taken for pictures.
+/// Assigns places to the roots and adds their files. A root inside another one stays there: masks among images would
+/// otherwise be read as images.
 fn add_data(
     roots: &mut [DataRoot],
     sources: &mut BTreeMap<String, (Source, FileSum)>,
@@ -301,7 +304,7 @@ fn json(value: &impl serde::Serialize) -> Result<Vec<u8>, CapsuleError> {
     let mut bytes = serde_json::to_vec(value).map_err(|e| {
         CapsuleError::new(
             format!("the capsule's list cannot be written: {e}"),
-            "report this with the run's folder",
+            "report this together with the run's folder",
         )
     })?;
     bytes.push(b'\n');
@@ -312,6 +315,6 @@ fn odd_name(path: &Path, why: &str) -> CapsuleError {
     let message = format!("{} {why}", shown(&path.to_string_lossy()));
     CapsuleError::new(
         message,
-        "a capsule cannot hold it: rename it and train again, or leave data out with `--data never`",
+        "it cannot be stored in a capsule: rename it and train again, or exclude the data with `--data never`",
     )
 }

@@ -1,8 +1,8 @@
-//! What a capsule does not say of who made it: paths of this machine and its name.
+//! What a capsule omits about its author: paths of this machine and its name.
 //!
-//! Data that is packed is where the capsule has it, so its roots and the cache become paths in the capsule. Data that is
-//! not packed stays where it was, below `~` where that is the home folder: whoever unpacks the capsule finds it below
-//! their own. What else of this machine is still named is told to the user who packs.
+//! Packed data is where the capsule has it, so its roots and the cache become paths in the capsule. Data that is not
+//! packed stays where it was, below `~` if that is the home folder: the recipient finds it in their own home folder.
+//! Remaining references to this machine are reported to the user.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,13 +13,13 @@ use super::manifest::{DataRoot, FileSum};
 use super::write::Source;
 use crate::plan::RunPlan;
 
-/// A home folder in a path, whoever's it is.
+/// The home folder of any user in a path.
 const HOME: &str = "~";
 
-/// The most bytes of a file that is looked through for names of this machine.
+/// The maximum size in bytes of a file that is searched for names of this machine.
 const MAX_LOOKED_AT: u64 = 64 << 20;
 
-/// The text of `run.toml` without paths of this machine; `None` where it has none.
+/// The text of `run.toml` without paths of this machine; `None` if there are none.
 pub(super) fn run(plan: &RunPlan, roots: &[DataRoot]) -> std::io::Result<Option<String>> {
     if plan.data.roots().is_empty() {
         return Ok(None);
@@ -38,7 +38,7 @@ pub(super) fn run(plan: &RunPlan, roots: &[DataRoot]) -> std::io::Result<Option<
     run_toml(&plan).map(Some)
 }
 
-/// The text of `environment.json` without the name of the machine; `None` where there is none that can be read.
+/// The text of `environment.json` without the name of the machine; `None` if it is missing or unreadable.
 pub(super) fn environment(folder: &RunFolder) -> std::io::Result<Option<String>> {
     let Ok(Some(there)) = folder.read_environment() else {
         return Ok(None);
@@ -51,7 +51,7 @@ pub(super) fn environment(folder: &RunFolder) -> std::io::Result<Option<String>>
     json_text(&reduced).map(Some)
 }
 
-/// Where data was, as far as others need to know it: its name alone where it is packed.
+/// The place of data, as far as others need to know it: only its name if it is packed.
 pub(super) fn original(root: &DataRoot) -> String {
     let name = Path::new(&root.original).file_name();
     match (&root.packed, name) {
@@ -61,7 +61,7 @@ pub(super) fn original(root: &DataRoot) -> String {
     }
 }
 
-/// A path with the home folder of this user for `~`.
+/// A path with `~` for the home folder of this user.
 pub(super) fn expanded(path: &str) -> Option<PathBuf> {
     let rest = path.strip_prefix(HOME)?.strip_prefix('/')?;
     Some(dirs::home_dir()?.join(rest))
@@ -82,8 +82,8 @@ fn without_home(text: &str) -> String {
     }
 }
 
-/// What is named of this machine in the run's files all the same, such as in the message of a failure: sentences for
-/// the user. Data is packed as it is, and not looked through.
+/// Remaining references to this machine in the run's files, such as in the message of a failure: sentences for the
+/// user. Data is packed as it is, and not searched.
 pub(super) fn still_named(sources: &BTreeMap<String, (Source, FileSum)>) -> Vec<String> {
     let host = sysinfo::System::host_name().unwrap_or_default();
     let home = dirs::home_dir().filter(|home| home.parent().is_some());
@@ -102,16 +102,18 @@ pub(super) fn still_named(sources: &BTreeMap<String, (Source, FileSum)>) -> Vec<
         };
         let text = String::from_utf8_lossy(&bytes);
         if has_word(&text, &host) {
-            named.push(format!("`{path}` names this machine, `{host}`"));
+            named.push(format!(
+                "`{path}` contains the name of this machine, `{host}`"
+            ));
         }
         if home.as_ref().is_some_and(|home| text.contains(home)) {
-            named.push(format!("`{path}` names your home folder"));
+            named.push(format!("`{path}` contains your home folder"));
         }
     }
     named
 }
 
-/// Whether a name is there as a word of its own: short names are parts of many words.
+/// Whether a name occurs as a separate word: short names are parts of many words.
 fn has_word(text: &str, word: &str) -> bool {
     let is_end = |c: Option<char>| !c.is_some_and(|c| c.is_alphanumeric() || "-_".contains(c));
     !word.is_empty()

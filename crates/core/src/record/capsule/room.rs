@@ -1,4 +1,4 @@
-//! How much of a capsule is unpacked: a few bytes can say that they are terabytes.
+//! Limits on the unpacked size of a capsule: a few bytes can claim to be terabytes.
 
 use std::fs;
 use std::path::Path;
@@ -6,21 +6,21 @@ use std::path::Path;
 use super::CapsuleError;
 use crate::spec::kind::show_bytes;
 
-/// The most bytes that are unpacked where nothing else is said.
+/// The default maximum of unpacked bytes.
 pub const MAX_BYTES: u64 = 64 << 30;
-/// How many times its size a capsule may be unpacked to where nothing else is said: numbers of trainings and pictures
-/// are seldom packed to less than half, tables to a tenth.
+/// The default maximum ratio of unpacked to packed size: training metrics and images rarely compress to less than half,
+/// tables to a tenth.
 pub const MAX_RATIO: u64 = 200;
-/// Less than this is unpacked whatever the ratio.
+/// Smaller sizes are unpacked whatever the ratio.
 const ALWAYS: u64 = 256 << 20;
 
-/// The most bytes that are unpacked of a capsule of this size where nothing else is said.
+/// The default maximum of unpacked bytes for a capsule of this size.
 pub fn usual_limit(packed: u64) -> u64 {
     packed.saturating_mul(MAX_RATIO).clamp(ALWAYS, MAX_BYTES)
 }
 
-/// Refuses to unpack so many bytes from a capsule of this size into a folder: more than was allowed, or is usual, or
-/// there is room for.
+/// Refuses to unpack this many bytes from a capsule of this size into a folder: more than allowed, by default or
+/// explicitly, or more than there is space.
 pub(super) fn check(
     total: u64,
     packed: u64,
@@ -30,23 +30,23 @@ pub(super) fn check(
     let most = allowed.unwrap_or_else(|| usual_limit(packed));
     if total > most {
         let message = format!(
-            "the capsule holds {}, and at most {} are unpacked",
+            "the capsule contains {}; at most {} are unpacked",
             show_bytes(total),
             show_bytes(most)
         );
         let is_room = free(into).is_none_or(|free| total <= free);
         let help = match allowed {
             None if is_room => format!(
-                "if you trust who made it, allow for more: `--max-unpacked {}MiB`",
+                "if you trust its author, raise the limit: `--max-unpacked {}MiB`",
                 total.div_ceil(1 << 20)
             ),
-            _ => "allow for more if you trust who made it and have the room".into(),
+            _ => "raise the limit if you trust its author and have the space".into(),
         };
         let error = CapsuleError::new(message, help);
         return Err(match allowed {
             Some(_) => error,
             None => error.note(format!(
-                "it is {} packed; by default at most {MAX_RATIO} times that is unpacked, but {} in any case and {} at most",
+                "it is {} compressed; by default at most {MAX_RATIO} times that is unpacked, but always {} and never more than {}",
                 show_bytes(packed),
                 show_bytes(ALWAYS),
                 show_bytes(MAX_BYTES)
@@ -56,22 +56,22 @@ pub(super) fn check(
     match free(into) {
         Some(free) if total > free => {
             let message = format!(
-                "the capsule holds {}, and where it is unpacked {} are free",
+                "the capsule contains {}, but the destination has only {} free",
                 show_bytes(total),
                 show_bytes(free)
             );
             Err(CapsuleError::new(
                 message,
-                "make room, or unpack it on another disk",
+                "free some space, or unpack it on another disk",
             ))
         }
         _ => Ok(()),
     }
 }
 
-/// Bytes that are free for this user where a folder is, if the system says.
+/// Free bytes for this user on the disk of a folder, if the system reports them.
 #[cfg(unix)]
-// The numbers have 32 bits on some systems.
+// These fields have 32 bits on some systems.
 #[allow(clippy::useless_conversion)]
 fn free(folder: &Path) -> Option<u64> {
     use std::os::unix::ffi::OsStrExt;
@@ -105,7 +105,7 @@ mod tests {
         let bomb = check(8 << 30, 300 << 10, None, here)
             .unwrap_err()
             .to_string();
-        for part in ["holds 8", "at most 256", "300", "allow for more"] {
+        for part in ["contains 8", "at most 256", "300", "raise the limit"] {
             assert!(bomb.contains(part), "{bomb}");
         }
         assert!(
@@ -118,7 +118,7 @@ mod tests {
             let free = check(u64::MAX, 1, Some(u64::MAX), here)
                 .unwrap_err()
                 .to_string();
-            assert!(free.contains("are free"), "{free}");
+            assert!(free.contains("free"), "{free}");
         }
     }
 }

@@ -1,5 +1,4 @@
-//! `siblings.json`: the other seeds of a run's trial, so that their spread is known where the experiment
-//! is not.
+//! `siblings.json`: the other seeds of a run's trial, so that their spread is known without the experiment.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,16 +16,16 @@ pub struct Sibling {
     pub run: String,
     /// Its seed.
     pub seed: u64,
-    /// Where it was computed.
+    /// Its environment.
     pub device: String,
     /// sha256 of its final weights by path.
     pub weights_digest: String,
-    /// The metrics of its `summary.json`; those that are no numbers are left out.
+    /// The metrics of its `summary.json`, without NaN.
     pub metrics: Metrics,
 }
 
-/// The other completed runs of a run's trial in the experiment's folder around it, by seed, and a
-/// sentence for each that cannot be read.
+/// The other completed runs of a run's trial in the surrounding experiment's folder, by seed, and a sentence for each
+/// unreadable one.
 pub fn siblings(folder: &RunFolder, plan: &RunPlan) -> (Vec<Sibling>, Vec<String>) {
     let (mut found, mut unread) = (Vec::new(), Vec::new());
     let Ok(here) = fs::canonicalize(&folder.0) else {
@@ -51,7 +50,7 @@ pub fn siblings(folder: &RunFolder, plan: &RunPlan) -> (Vec<Sibling>, Vec<String
         let folder = experiment.run(&id);
         match sibling(&folder, plan, own.as_ref()) {
             Ok(sibling) => found.extend(sibling),
-            Err(e) => unread.push(format!("run `{id}` is left out of the comparison: {e}")),
+            Err(e) => unread.push(format!("run `{id}` is excluded from the comparison: {e}")),
         }
     }
     found.sort_by_key(|sibling| sibling.seed);
@@ -70,7 +69,7 @@ fn sibling(
     let is_sibling = there.trial == plan.trial
         && there.experiment == plan.experiment
         && record.outcome == Some(Outcome::Completed)
-        // Seeds over other data are no measure of the spread over these.
+        // Seeds on other data do not measure the spread on this data.
         && record.started.as_ref().map(|it| &it.data_digests) == own;
     let summary = record.summary(&there).filter(|_| is_sibling);
     Ok(summary.map(|summary| Sibling {

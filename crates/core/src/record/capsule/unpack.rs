@@ -1,4 +1,4 @@
-//! From a capsule of anyone to a folder: whole and as its manifest says, or not at all.
+//! Unpacking an untrusted capsule to a folder: completely and as its manifest says, or not at all.
 
 use std::fs;
 use std::io;
@@ -17,19 +17,19 @@ use crate::spec::document::plain_io_error;
 /// A capsule that was unpacked.
 #[derive(Clone, Debug)]
 pub struct Capsule {
-    /// What it holds.
+    /// Its content.
     pub manifest: Manifest,
     /// The other seeds of the trial.
     pub siblings: Vec<Sibling>,
-    /// The run as it was.
+    /// The original run.
     pub folder: RunFolder,
-    /// The run; its data is read from what was unpacked, or from where it was when it is not packed. Decoded
-    /// data is kept beside the run in any case.
+    /// The run; its data is read from the unpacked files, or from its original place if it is not packed. Decoded data
+    /// is always cached next to the run.
     pub plan: RunPlan,
 }
 
-/// Unpacks a capsule into a folder that is not there yet, or is empty, up to as many bytes as are allowed, or are usual
-/// for its size. After a refusal nothing of it is left on disk.
+/// Unpacks a capsule into a new or empty folder, up to the allowed or default size. After a refusal nothing of it is
+/// left on disk.
 pub fn unpack(
     archive: &Path,
     into: &Path,
@@ -45,10 +45,10 @@ pub fn unpack(
         let message = format!("`{}` is not empty", into.display());
         return Err(CapsuleError::new(
             message,
-            "name a folder that is not there yet",
+            "use a folder that does not exist yet",
         ));
     }
-    // In a folder that is there already, so that none has to be removed after a refusal.
+    // Into an existing folder, so that none has to be removed after a refusal.
     let mut near = into.parent().unwrap_or(&into);
     while let (false, Some(parent)) = (near.is_dir(), near.parent()) {
         near = parent;
@@ -57,7 +57,7 @@ pub fn unpack(
     builder.prefix(".capsule-");
     #[cfg(unix)]
     {
-        // As readable as the user's other folders.
+        // With the permissions of the user's other folders.
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(fs::Permissions::from_mode(0o777));
     }
@@ -73,7 +73,7 @@ pub fn unpack(
             fs::create_dir_all(parent)?;
         }
         if into.is_dir() {
-            // Only an empty one goes.
+            // Only removes an empty one.
             fs::remove_dir(&into)?;
         }
         fs::rename(unpacked.path(), &into)?;
@@ -100,7 +100,7 @@ pub fn unpack(
     })
 }
 
-/// Reads the run and the other seeds, which have to go with the manifest.
+/// Reads the run and the other seeds, which must match the manifest.
 fn read_back(manifest: &Manifest, into: &Path) -> Result<(RunPlan, Vec<Sibling>), CapsuleError> {
     let text = |name: &str| {
         fs::read_to_string(below(into, name)).map_err(|e| {
@@ -108,14 +108,14 @@ fn read_back(manifest: &Manifest, into: &Path) -> Result<(RunPlan, Vec<Sibling>)
             CapsuleError::new(message, DAMAGED)
         })
     };
-    let other = "use the version of runner that made it, or have it made anew";
+    let other = "use the version of runner that created it, or ask for a new one";
     let plan: RunPlan = toml::from_str(&text(RUN_TOML)?).map_err(|e| {
-        let message = format!("`{RUN_TOML}` is no run of this runner: {}", e.message());
+        let message = format!("`{RUN_TOML}` is not a run of this runner: {}", e.message());
         CapsuleError::new(message, other)
     })?;
     if !(plan::OLDEST_FORMAT..=plan::FORMAT).contains(&plan.format) {
         let message = format!(
-            "`{RUN_TOML}` is of format {}, and this runner reads formats {} to {}",
+            "`{RUN_TOML}` has format {}; this runner reads formats {} to {}",
             plan.format,
             plan::OLDEST_FORMAT,
             plan::FORMAT
@@ -123,7 +123,7 @@ fn read_back(manifest: &Manifest, into: &Path) -> Result<(RunPlan, Vec<Sibling>)
         return Err(CapsuleError::new(message, other));
     }
     if !is_plain(&plan.trial) {
-        let message = format!("the name of the trial, {}, is no name", shown(&plan.trial));
+        let message = format!("{} is not a valid name of a trial", shown(&plan.trial));
         return Err(CapsuleError::new(message, HOSTILE));
     }
     let mut siblings: Vec<Sibling> = serde_json::from_str(&text(SIBLINGS)?).map_err(|e| {
@@ -159,7 +159,7 @@ fn read_back(manifest: &Manifest, into: &Path) -> Result<(RunPlan, Vec<Sibling>)
         ),
     ];
     if let Some((what, _)) = differs.iter().find(|(_, differs)| *differs) {
-        let message = format!("the {what} of `{RUN_TOML}` and of `{MANIFEST}` differ");
+        let message = format!("the {what} differs between `{RUN_TOML}` and `{MANIFEST}`");
         return Err(CapsuleError::new(message, HOSTILE));
     }
     Ok((plan, siblings))
@@ -167,7 +167,7 @@ fn read_back(manifest: &Manifest, into: &Path) -> Result<(RunPlan, Vec<Sibling>)
 
 fn in_archive(archive: &Path, error: CapsuleError) -> CapsuleError {
     CapsuleError {
-        // Readers put what they read into their messages.
+        // Parsers quote their input in messages.
         message: format!("`{}`: {}", archive.display(), plain(&error.message, 1000)),
         ..error
     }
@@ -177,6 +177,6 @@ fn unwritable(into: &Path, error: &io::Error) -> CapsuleError {
     let reason = plain_io_error(error);
     CapsuleError::new(
         format!("cannot unpack into `{}`: {reason}", into.display()),
-        "name a folder that you may write to",
+        "use a folder that you have permission to write to",
     )
 }

@@ -1,4 +1,4 @@
-//! The archive of a capsule as it is written: under another name first, and the same bytes for the same files.
+//! Writing the archive of a capsule: under another name first, with the same bytes for the same files.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,10 +13,10 @@ use super::{CapsuleError, MANIFEST};
 use crate::hash::hex;
 use crate::spec::document::plain_io_error;
 
-/// How hard zstd tries; part of what makes the bytes the same.
+/// The compression level of zstd, which affects the bytes.
 const LEVEL: i32 = 9;
 
-/// Where what goes into a capsule comes from.
+/// The sources of a capsule's files.
 pub(super) enum Source {
     File(PathBuf),
     Bytes(Vec<u8>),
@@ -57,7 +57,8 @@ pub(super) fn write(
                 }
                 appended.map_err(|e| unwritable(&e))?;
                 if !reader.is(sum) {
-                    let message = format!("`{}` changed while it was packed", source.display());
+                    let message =
+                        format!("`{}` changed while it was being packed", source.display());
                     return Err(CapsuleError::new(
                         message,
                         "wait until nothing writes to it",
@@ -79,7 +80,7 @@ pub(super) fn write(
     Ok(bytes)
 }
 
-/// Adds a file without anything that differs between machines and times.
+/// Adds a file without any metadata that differs between machines and times.
 fn append(
     archive: &mut tar::Builder<impl Write>,
     path: &str,
@@ -96,7 +97,7 @@ fn append(
     archive.append_data(&mut header, path, reader)
 }
 
-/// A file that is summed up as it is read, as far as it is to be packed.
+/// A file that is hashed while it is read, up to the packed size.
 struct Summed {
     file: io::Take<File>,
     bytes: u64,
@@ -116,7 +117,7 @@ impl Summed {
     }
 
     fn is(mut self, sum: &FileSum) -> bool {
-        // A file that has grown would still end with the same sum.
+        // A file that has grown would still have the same sum.
         let is_at_end = matches!(self.file.get_mut().read(&mut [0]), Ok(0));
         is_at_end && self.bytes == sum.bytes && hex(&self.hasher.finalize()) == sum.sha256
     }
@@ -152,7 +153,7 @@ pub(super) fn unreadable(path: &Path, error: &io::Error) -> CapsuleError {
     let reason = plain_io_error(error);
     CapsuleError::new(
         format!("cannot read `{}`: {reason}", path.display()),
-        "check that the file exists and that you may read it",
+        "check that the file exists and that you have permission to read it",
     )
 }
 
@@ -160,12 +161,12 @@ fn unwritable(out: &Path, error: &io::Error) -> CapsuleError {
     let shown = out.display();
     match error.kind() {
         io::ErrorKind::AlreadyExists => CapsuleError::new(
-            format!("`{shown}` is there already"),
-            "name another file with `--out`, or write over it with `--force`",
+            format!("`{shown}` already exists"),
+            "use another file with `--out`, or overwrite it with `--force`",
         ),
         _ => CapsuleError::new(
             format!("cannot write `{shown}`: {}", plain_io_error(error)),
-            "name a file in a folder that you may write to with `--out`, and see that there is room",
+            "use a file in a folder that you can write to with `--out`, and check that there is enough space",
         ),
     }
 }

@@ -1,9 +1,9 @@
-//! The runs of an experiment in brief, with what many of them share.
+//! Summaries of an experiment's runs, with shared values.
 //!
-//! Reading plan and events of ten thousand runs takes seconds, and of most runs nothing has changed since they were read
-//! before. So what was read is kept in a file (`saved.rs`) with the stamps of the files that it was read from. It is
-//! derived: a run is read anew when a stamp differs, or does not prove that the file is the same, and everything is when
-//! there is any doubt about the file itself. What comes out is what would come out without it.
+//! Reading plan and events of ten thousand runs takes seconds, and most runs have not changed since the last read. So
+//! what was read is cached in a file (`saved.rs`) with the stamps of the source files. It is derived: a run is re-read
+//! if a stamp differs, or does not prove that the file is unchanged, and everything is re-read if there is any doubt
+//! about the cache itself. The result is the same as without the cache.
 
 mod saved;
 
@@ -19,44 +19,43 @@ use crate::plan::{Plan, RunPlan};
 use crate::stamp::{Stamp, nanos};
 use saved::{Saved, Stamps};
 
-/// An experiment's plan and what became of its runs. Lists, reports and comparisons are made from it.
+/// An experiment's plan and the state of its runs. Lists, reports and comparisons are based on it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Index {
     /// The plan, without its runs.
     pub plan: Plan,
-    /// The settings that all runs share, by the keys of the experiment file; the others are those of each run.
+    /// The settings that all runs share, by key of the experiment file; each run has the others.
     pub settings: Settings,
     /// The runs in the order of the plan.
     pub runs: Vec<RunEntry>,
     /// The data sets that they use.
     pub data: Vec<DataUsed>,
-    /// Where they were computed, without clocks and digests of data.
+    /// Their environments, without clocks and digests of data.
     pub environments: Vec<Environment>,
-    /// What was found out when derived files were written again, in words; it is not kept.
+    /// Findings while derived files were rewritten, as text; not cached.
     pub mended: Vec<String>,
 }
 
 impl Index {
-    /// Reads an experiment's folder, and writes nothing there but what it keeps for itself. `None` when the folder has
-    /// no plan.
+    /// Reads an experiment's folder, and writes nothing there except its cache. `None` if the folder has no plan.
     pub fn read(folder: &ExperimentFolder) -> io::Result<Option<Self>> {
         Self::open(folder, false, SystemTime::now())
     }
 
-    /// Reads an experiment's folder, and writes anew what is derived in the folders of its runs and was lost, damaged
-    /// or never written. `None` when it has no plan.
+    /// Reads an experiment's folder, and rewrites derived files of its runs that were lost, damaged or never written.
+    /// `None` if it has no plan.
     pub fn mend(folder: &ExperimentFolder) -> io::Result<Option<Self>> {
         Self::open(folder, true, SystemTime::now())
     }
 
-    /// The same as [`Index::read`] from plan and events alone.
+    /// The same as [`Index::read`], only from plan and events.
     pub fn read_anew(folder: &ExperimentFolder) -> io::Result<Option<Self>> {
         let time_ns = nanos(SystemTime::now());
         Ok(build(folder, false, time_ns)?.map(|saved| saved.index))
     }
 
-    /// As [`Index::read`] and [`Index::mend`] at a time: files that were changed shortly before it are not taken for
-    /// what they were. For tests, which cannot wait.
+    /// Like [`Index::read`] and [`Index::mend`] at a given time: files that changed shortly before it are not
+    /// considered unchanged. For tests, which cannot wait.
     #[doc(hidden)]
     pub fn open(
         folder: &ExperimentFolder,
@@ -79,14 +78,14 @@ impl Index {
             },
         };
         if is_new && let Err(e) = saved.write(folder) {
-            // A folder that cannot be written to is read as well, only not as fast.
-            tracing::info!("{} is not kept: {e}", folder.index_jsonl().display());
+            // A read-only folder works as well, only more slowly.
+            tracing::info!("{} is not saved: {e}", folder.index_jsonl().display());
         }
         Ok(Some(saved.index))
     }
 }
 
-/// Reads everything. `None` when the folder has no plan.
+/// Reads everything. `None` if the folder has no plan.
 fn build(folder: &ExperimentFolder, mend: bool, time_ns: i64) -> io::Result<Option<Saved>> {
     let stamp = Stamp::of(&folder.plan_json()).ok().flatten();
     let Some(mut plan) = folder.read_plan()? else {
@@ -125,8 +124,8 @@ fn build(folder: &ExperimentFolder, mend: bool, time_ns: i64) -> io::Result<Opti
 }
 
 impl Saved {
-    /// The same with those runs read anew that may have changed, and whether it is worth to be written. `None` when
-    /// it is not that of the plan after all.
+    /// The same, re-reading those runs that may have changed, with whether it should be saved. `None` if it does not
+    /// belong to the plan after all.
     fn refresh(
         mut self,
         folder: &ExperimentFolder,
@@ -182,15 +181,15 @@ impl Saved {
     }
 }
 
-/// Whether a worker has the run, or nobody can say.
+/// Whether a worker has the run, or whether that is unknown.
 fn may_be_alive(folder: &RunFolder) -> bool {
     !matches!(folder.lock_to_read(), Ok(Some(_)))
 }
 
-/// What a run's folder says, with the stamps of the files from before they were read.
+/// The content of a run's folder, with the stamps of the files from before the read.
 struct Row {
     read: Read,
-    /// None when it has to be read anew in any case.
+    /// None if it must always be re-read.
     stamps: Option<Stamps>,
 }
 
@@ -203,10 +202,10 @@ impl Row {
     }
 }
 
-/// Values that many runs share, numbered in the order in which they come up.
+/// Values that many runs share, numbered in order of first occurrence.
 struct Numbers<T> {
     all: Vec<T>,
-    /// By former numbers.
+    /// By previous number.
     known: Vec<Option<usize>>,
 }
 
@@ -242,10 +241,10 @@ impl<T: PartialEq + Clone> Numbers<T> {
 /// Threads that read files: most of the time they wait for the disk.
 const NUM_READERS: usize = 16;
 
-/// So many files are read sooner than threads are started.
+/// This many files are read sooner than threads start.
 const FEW: usize = 32;
 
-/// What `work` gives for each item, in their order.
+/// The result of `work` for each item, in order.
 fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let pool = (items.len() > FEW).then(|| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(NUM_READERS);

@@ -1,4 +1,4 @@
-//! What the columns of a data set are for, and how they become what a network is given.
+//! The roles of a data set's columns, and how they are encoded.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,45 +10,45 @@ use crate::spec::section::{Section, choices};
 /// Which columns are used, and how.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RolesSpec {
-    /// The columns that the network is given; all others when not written.
+    /// The input columns; all others if not set.
     pub features: Option<Vec<String>>,
-    /// The columns that it is to give.
+    /// The target columns.
     pub target: Vec<String>,
-    /// Columns that are not used.
+    /// Unused columns.
     pub ignore: Vec<String>,
-    /// What becomes of missing values, where a column does not say.
+    /// How missing values are handled in columns that do not set it.
     pub missing: Missing,
-    /// How targets that are numbers are scaled.
+    /// How numeric targets are scaled.
     pub target_scale: Scale,
-    /// What is said of single columns.
+    /// Settings of single columns.
     pub columns: Vec<ColumnSpec>,
     /// Items as windows of rows.
     pub window: Option<WindowSpec>,
-    /// How the values of tables are written.
+    /// The value format of tables.
     #[serde(default, skip_serializing_if = "ValuesSpec::is_usual")]
     pub values: ValuesSpec,
 }
 
-/// What is said of one column.
+/// The settings of one column.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ColumnSpec {
     /// Its name.
     pub name: String,
-    /// What its values are; found out when not written.
+    /// The kind of its values; inferred if not set.
     #[serde(rename = "type")]
     pub kind: Option<ColumnType>,
-    /// What becomes of missing values.
+    /// How missing values are handled.
     pub missing: Option<Missing>,
     /// How numbers are scaled.
     pub scale: Option<Scale>,
-    /// Numbers are brought between these two first.
+    /// The clipping range, applied before scaling.
     pub clip: Option<[f64; 2]>,
-    /// How categories become numbers.
+    /// How categories are encoded.
     pub encode: Encode,
-    /// Further values that stand for a missing one; an empty list says that none does.
+    /// Further values that mean missing; an empty list disables all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing_values: Option<Vec<String>>,
-    /// How its dates are written.
+    /// The date format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub date_format: Option<String>,
 }
@@ -56,87 +56,87 @@ pub struct ColumnSpec {
 /// `[data.window]`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WindowSpec {
-    /// Rows of a window.
+    /// Rows per window.
     pub length: usize,
-    /// Rows from a window's last one to the row that the target is of.
+    /// Rows from the last one of a window to the row of its target.
     pub horizon: usize,
-    /// Rows from one window's start to the next one's.
+    /// Rows between the starts of consecutive windows.
     pub stride: usize,
 }
 
-/// `[data.tokens]`: how texts become tokens.
+/// `[data.tokens]`: tokenization.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TokensSpec {
-    /// What a token is.
+    /// The unit of a token.
     pub tokenizer: TokenizerKind,
-    /// Tokens of an item.
+    /// Tokens per item.
     pub length: usize,
-    /// Tokens from one item's start to the next one's, for next-token prediction; `length` when not written.
+    /// Tokens between the starts of consecutive items, for next-token prediction; `length` if not set.
     pub stride: Option<usize>,
-    /// The most tokens that there are; the most frequent are kept.
+    /// Maximum vocabulary size; the most frequent tokens are kept.
     pub max_vocabulary: usize,
-    /// Whether capitals are made small first.
+    /// Whether to lower-case the text.
     pub lowercase: bool,
 }
 
 choices! {
-    /// What a token is.
+    /// The tokenizers.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum TokenizerKind {
         Char "char" "A character.",
-        Byte "byte" "A byte of UTF-8: 256 tokens, and nothing is unknown.",
-        Word "word" "A word, a number or a sign.",
+        Byte "byte" "A byte of UTF-8: 256 tokens, none unknown.",
+        Word "word" "A word, a number or a punctuation mark.",
     }
 }
 
 choices! {
-    /// What a column's values are.
+    /// The kinds of columns.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum ColumnType {
         Number "number" "A number.",
-        Category "category" "One of several names.",
-        Text "text" "A text, which becomes tokens.",
+        Category "category" "A category.",
+        Text "text" "Text, which is tokenized.",
     }
 }
 
 choices! {
-    /// What becomes of missing values.
+    /// How missing values are handled.
     #[derive(Default, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Missing {
         #[default]
-        Refuse "refuse" "The experiment is refused, with their number by column.",
-        Drop "drop" "The item is left out.",
-        Mean "mean" "The mean over the train split; for categories the most common.",
-        Median "median" "The median over the train split; for categories the most common.",
-        MostCommon "most_common" "The most common value in the train split.",
-        Zero "zero" "Zero, before scaling; for categories none of them.",
+        Refuse "refuse" "The experiment is refused, with the number of missing values per column.",
+        Drop "drop" "The item is dropped.",
+        Mean "mean" "The mean over the train split; for categories, the most frequent.",
+        Median "median" "The median over the train split; for categories, the most frequent.",
+        MostCommon "most_common" "The most frequent value in the train split.",
+        Zero "zero" "Zero, before scaling; for categories, none of them.",
     }
 }
 
 choices! {
-    /// How numbers are scaled. What it takes is measured on the train split alone.
+    /// How numbers are scaled. Statistics are measured only on the train split.
     #[derive(Default, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Scale {
         #[default]
-        None "none" "As they are; bytes of pictures from 0 to 1.",
-        Standardize "standardize" "To mean 0 and deviation 1 over the train split: arrays of several dimensions as a whole, columns each by itself.",
-        MinMax "min_max" "From 0 to 1 over the train split.",
-        Normalize "normalize" "Each item to length 1.",
+        None "none" "Unscaled; image bytes become 0 to 1.",
+        Standardize "standardize" "To mean 0 and standard deviation 1 over the train split: arrays of several dimensions as a whole, columns separately.",
+        MinMax "min_max" "To the range 0 to 1 over the train split.",
+        Normalize "normalize" "Each item to unit length.",
     }
 }
 
 choices! {
-    /// How categories become numbers.
+    /// How categories are encoded.
     #[derive(Default, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Encode {
         #[default]
-        OneHot "one_hot" "A number for each category of the train split, 1 for the item's; all 0 for one that it lacks.",
-        Ordinal "ordinal" "The category's place in the sorted list of the train split's from 0; -1 for one that it lacks.",
+        OneHot "one_hot" "One-hot: one input per category of the train split; all 0 for an unknown category.",
+        Ordinal "ordinal" "The index of the category in the sorted list of categories in the train split, from 0; -1 for an unknown category.",
     }
 }
 
@@ -155,14 +155,9 @@ impl RolesSpec {
             features: names(
                 s,
                 "features",
-                "The columns that the network is given; all but the targets and `ignore` when not written.",
+                "The input columns; all except the targets and `ignore` when not set.",
             ),
-            target: names(
-                s,
-                "target",
-                "The column, or columns, that the network is to give.",
-            )
-            .unwrap_or_default(),
+            target: names(s, "target", "The column or columns to predict.").unwrap_or_default(),
             ignore: names(
                 s,
                 "ignore",
@@ -171,22 +166,22 @@ impl RolesSpec {
             .unwrap_or_default(),
             missing: Self::decode_missing(
                 s,
-                "What becomes of missing values, where a column does not say.",
+                "How missing values are handled in columns that do not set it themselves.",
             ),
             target_scale: s.choice(
                 "target_scale",
-                "How targets that are numbers are scaled; metrics are of scaled targets.",
+                "How numeric targets are scaled; metrics refer to the scaled targets.",
                 Scale::None,
             ),
             columns: s.tables(
                 "columns",
-                "What is said of single columns.",
+                "Settings for single columns.",
                 false,
                 ColumnSpec::decode,
             ),
             window: s.optional_table(
                 "window",
-                "Items as windows of consecutive rows; the target is that of a later row.",
+                "Makes each item a window of consecutive rows; the target comes from a later row.",
                 WindowSpec::decode,
             ),
             values: ValuesSpec::default(),
@@ -195,7 +190,7 @@ impl RolesSpec {
 }
 
 impl ColumnSpec {
-    /// A column of which nothing is said yet.
+    /// A column without settings.
     pub fn named(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -211,31 +206,52 @@ impl ColumnSpec {
 
     fn decode(s: &mut Section<'_>) -> Self {
         Self {
-            name: s.field("name", Kind::Text, "The column's name.").required(),
+            name: s
+                .field("name", Kind::Text, "The name of the column.")
+                .required(),
             kind: s
-                .field("type", Kind::of_choice::<ColumnType>(), "What its values are; found out when not written.")
+                .field(
+                    "type",
+                    Kind::of_choice::<ColumnType>(),
+                    "The type of its values; inferred when not set.",
+                )
                 .optional()
                 .and_then(|name: String| crate::spec::section::by_name(&name)),
             missing: s
-                .field("missing", Kind::of_choice::<Missing>(), "What becomes of missing values; `data.missing` when not written.")
+                .field(
+                    "missing",
+                    Kind::of_choice::<Missing>(),
+                    "How missing values are handled; `data.missing` when not set.",
+                )
                 .optional()
                 .and_then(|name: String| crate::spec::section::by_name(&name)),
             scale: s
-                .field("scale", Kind::of_choice::<Scale>(), "How its numbers are scaled; `data.scale` when not written.")
+                .field(
+                    "scale",
+                    Kind::of_choice::<Scale>(),
+                    "How numbers are scaled; `data.scale` when not set.",
+                )
                 .optional()
                 .and_then(|name: String| crate::spec::section::by_name(&name)),
             clip: s
-                .field("clip", Kind::Tuple { item: Box::new(Kind::any()), len: 2 }, "The least and the largest value that numbers are brought to before they are scaled.")
+                .field(
+                    "clip",
+                    Kind::Tuple {
+                        item: Box::new(Kind::any()),
+                        len: 2,
+                    },
+                    "The range that numbers are clipped to before scaling.",
+                )
                 .optional()
                 .and_then(|bounds: Vec<f64>| <[f64; 2]>::try_from(bounds).ok()),
-            encode: s.choice("encode", "How categories become numbers.", Encode::OneHot),
+            encode: s.choice("encode", "How categories are encoded.", Encode::OneHot),
             missing_values: values::missing_marks(
                 s,
-                "Values of this column that stand for a missing one, such as -999, besides those of `data.missing_values`; an empty list says that none of its numbers does.",
+                "Values of this column that mean missing, such as -999, in addition to `data.missing_values`; an empty list treats every number as data.",
             ),
             date_format: dates::decode(
                 s,
-                "How its dates are written, such as \"%d.%m.%Y\"; ISO 8601 needs no format.",
+                "The date format, such as \"%d.%m.%Y\"; ISO 8601 needs none.",
                 false,
             ),
         }
@@ -252,15 +268,15 @@ impl WindowSpec {
             }
         };
         Self {
-            length: rows("length", "Rows of a window.", None),
+            length: rows("length", "Rows per window.", None),
             horizon: rows(
                 "horizon",
-                "Rows from a window's last one to the row that the target is of.",
+                "Rows from the last one of a window to the row of its target.",
                 Some(1),
             ),
             stride: rows(
                 "stride",
-                "Rows from one window's start to the next one's.",
+                "Rows between the starts of consecutive windows.",
                 Some(1),
             ),
         }
@@ -282,18 +298,18 @@ impl Default for TokensSpec {
 impl TokensSpec {
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
         Self {
-            tokenizer: s.choice("tokenizer", "What a token is.", TokenizerKind::Char),
+            tokenizer: s.choice("tokenizer", "The unit of a token.", TokenizerKind::Char),
             length: s
-                .field("length", Kind::Int(1, 1 << 16), "Tokens of an item; longer texts are cut, shorter ones filled up.")
+                .field("length", Kind::Int(1, 1 << 16), "Tokens per item; longer texts are truncated, shorter ones padded.")
                 .or(64),
             stride: s
-                .field("stride", Kind::Int(1, 1 << 20), "Tokens from one item's start to the next one's in running text; `length` when not written.")
+                .field("stride", Kind::Int(1, 1 << 20), "Tokens between the starts of consecutive items of running text; `length` when not set.")
                 .optional(),
             max_vocabulary: s
-                .field("max_vocabulary", Kind::Int(3, 1 << 20), "The most tokens that there are; the most frequent in the train split are kept.")
+                .field("max_vocabulary", Kind::Int(3, 1 << 20), "Maximum vocabulary size; the most frequent tokens of the train split are kept.")
                 .or(10_000),
             lowercase: s
-                .field("lowercase", Kind::Bool, "Whether capitals are made small first.")
+                .field("lowercase", Kind::Bool, "Whether to lower-case the text first.")
                 .or(false),
         }
     }

@@ -1,8 +1,8 @@
-//! How dates and times are written in files, when that is not ISO 8601.
+//! Date and time formats other than ISO 8601.
 
 use crate::spec::section::Section;
 
-/// A format such as `%d.%m.%Y %H:%M`, which turns the dates of a file into ISO 8601.
+/// A format such as `%d.%m.%Y %H:%M`, which converts the dates of a file to ISO 8601.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DateFormat {
     pieces: Vec<Piece>,
@@ -24,13 +24,13 @@ enum Piece {
     Second,
     Fraction,
     Zone,
-    /// Any number of blanks, also none.
+    /// Any amount of whitespace, including none.
     Blanks,
     Char(char),
 }
 
-/// What a format may hold, as messages list it.
-pub const DIRECTIVES: &str = "%Y year, %y year of two digits, %m month, %b name of the month, %d day, %j day of the year, %a weekday, %H hour, %I hour of 12, %p AM or PM, %M minute, %S second, %f fraction of a second, %z zone, %T for %H:%M:%S";
+/// The directives of a format, as listed in messages.
+pub const DIRECTIVES: &str = "%Y year, %y two-digit year, %m month, %b month name, %d day, %j day of the year, %a weekday, %H hour, %I 12-hour clock, %p AM or PM, %M minute, %S second, %f fraction of a second, %z time zone, %T for %H:%M:%S";
 
 const MONTHS: [&str; 12] = [
     "january",
@@ -57,7 +57,7 @@ const WEEKDAYS: [&str; 7] = [
 ];
 
 impl DateFormat {
-    /// Reads a format, or says what is wrong with it.
+    /// Parses a format, or returns what is wrong with it.
     pub fn new(text: &str) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut chars = text.chars();
@@ -101,8 +101,8 @@ impl DateFormat {
                     Piece::Char('-'),
                     Piece::Day,
                 ],
-                Some(other) => return Err(format!("`%{other}` is not a part of a date")),
-                None => return Err("it ends in a lone `%`".to_owned()),
+                Some(other) => return Err(format!("`%{other}` is not a date directive")),
+                None => return Err("it ends in a single `%`".to_owned()),
             };
             pieces.extend_from_slice(whole);
         }
@@ -112,7 +112,7 @@ impl DateFormat {
         });
         let has_day = has(&[Piece::DayOfYear]) || has(&[Piece::Month, Piece::MonthName]);
         if twice.is_some() {
-            Err("it names a part of the date twice".to_owned())
+            Err("it contains a part of the date twice".to_owned())
         } else if !has(&[Piece::Year, Piece::ShortYear]) {
             Err("it has no year (`%Y`)".to_owned())
         } else if !has_day {
@@ -126,17 +126,17 @@ impl DateFormat {
         }
     }
 
-    /// Whether a plain whole number can be such a date, as with `%Y%m%d`.
+    /// Whether a plain integer can match it, as with `%Y%m%d`.
     pub fn is_all_digits(&self) -> bool {
         self.pieces.iter().all(|piece| piece.is_number())
     }
 
-    /// A date of this format in ISO 8601, in universal time where it names a zone; `None` when it is not one.
+    /// A date in this format as ISO 8601, in UTC if it contains a zone; `None` if it does not match.
     pub fn iso(&self, text: &str) -> Option<String> {
         let mut found = Found::default();
         let mut rest = text.trim();
         for (at, piece) in self.pieces.iter().enumerate() {
-            // Without something between them, numbers have all of their digits.
+            // Without a separator between them, numbers have all of their digits.
             let before = at.checked_sub(1).and_then(|at| self.pieces.get(at));
             let beside = [before, self.pieces.get(at + 1)];
             let is_tight = beside.into_iter().flatten().any(|piece| piece.is_number());
@@ -147,13 +147,13 @@ impl DateFormat {
 }
 
 impl Piece {
-    /// Whether it is made of digits.
+    /// Whether it consists of digits.
     fn is_number(self) -> bool {
         let is_year = matches!(self, Piece::Year | Piece::ShortYear | Piece::Fraction);
         is_year || self.range().is_some()
     }
 
-    /// What a number of this piece may be, and its most digits.
+    /// The range of a number in this piece, and its maximum number of digits.
     fn range(self) -> Option<(std::ops::RangeInclusive<i64>, usize)> {
         Some(match self {
             Piece::Month => (1..=12, 2),
@@ -200,7 +200,7 @@ impl Found {
             Piece::Char(c) => text.strip_prefix(c)?,
             Piece::Year => {
                 let (year, rest) = number(4)?;
-                // `12` is a year of two digits, which `%y` reads.
+                // `12` is a two-digit year, which needs `%y`.
                 if text.len() - rest.len() < 4 {
                     return None;
                 }
@@ -212,7 +212,7 @@ impl Found {
                 if text.len() - rest.len() < 2 {
                     return None;
                 }
-                // As POSIX has it.
+                // As in POSIX.
                 self.year = if year < 69 { 2000 + year } else { 1900 + year };
                 rest
             }
@@ -294,7 +294,7 @@ impl Found {
             iso.push_str(&format!(":{second:02}"));
         }
         if let Some(nanos) = self.nanos {
-            // Always as many digits, so that texts sort by time.
+            // Always the same number of digits, so that texts sort by time.
             iso.push_str(&format!(".{nanos:09}"));
         }
         if self.offset.is_some() {
@@ -304,14 +304,14 @@ impl Found {
     }
 }
 
-/// The number at the beginning of a text, of at most so many digits.
+/// The number at the start of a text, with at most this many digits.
 fn number(text: &str, most: usize) -> Option<(i64, &str)> {
     let digits = text.bytes().take(most).take_while(u8::is_ascii_digit);
     let (digits, rest) = text.split_at(digits.count());
     Some((digits.parse().ok()?, rest))
 }
 
-/// The place of the name that a text begins with, whole or by its first three letters.
+/// The index of the name at the start of a text, whole or by its first three letters.
 fn name<'t>(text: &'t str, names: &[&str]) -> Option<(i64, &'t str)> {
     let letters = text.find(|c: char| !c.is_ascii_alphabetic());
     let (word, rest) = text.split_at(letters.unwrap_or(text.len()));
@@ -331,7 +331,7 @@ fn name<'t>(text: &'t str, names: &[&str]) -> Option<(i64, &'t str)> {
     Some((at as i64, rest))
 }
 
-/// Minutes that a zone is ahead of universal time: `Z`, `+02:00`, `+0200`, `+02`.
+/// Minutes that a zone is ahead of UTC: `Z`, `+02:00`, `+0200`, `+02`.
 fn zone(text: &str) -> Option<(i64, &str)> {
     let sign = match text.chars().next()? {
         'Z' | 'z' => return Some((0, &text[1..])),
@@ -345,7 +345,7 @@ fn zone(text: &str) -> Option<(i64, &str)> {
     (hours < 24 && minutes < 60).then_some((sign * (60 * hours + minutes), rest))
 }
 
-/// Days since 1970 in the Gregorian calendar; years begin with March here, so that a leap day is the last (Hinnant,
+/// Days since 1970 in the Gregorian calendar; years begin in March here, so that a leap day is the last (Hinnant,
 /// 2013).
 pub fn days_of(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
@@ -367,7 +367,7 @@ pub fn date_of(days: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// Asks a table for its `date_format`; a wrong one is reported and left out.
+/// Reads `date_format` from a table; an invalid one is reported and ignored.
 pub(super) fn decode(s: &mut Section<'_>, doc: &'static str, is_of_all: bool) -> Option<String> {
     use crate::diagnostic::Diagnostic;
     use crate::spec::kind::Kind;
@@ -377,16 +377,16 @@ pub(super) fn decode(s: &mut Section<'_>, doc: &'static str, is_of_all: bool) ->
     let wrong = match DateFormat::new(&text) {
         Ok(format) if is_of_all && format.is_all_digits() => (
             format!(
-                "`date_format = \"{text}\"` reads plain numbers, and would read those of every column"
+                "`date_format = \"{text}\"` matches plain numbers, and would apply to every column"
             ),
-            "write it for one column: `[[data.columns]]` with its `name` and `date_format`"
+            "set it for one column: `[[data.columns]]` with its `name` and `date_format`"
                 .to_owned(),
         ),
         Ok(_) => return Some(text),
         Err(reason) => (
-            format!("`date_format = \"{text}\"` is not a format of dates: {reason}"),
+            format!("`date_format = \"{text}\"` is not a valid date format: {reason}"),
             format!(
-                "for example `date_format = \"%d.%m.%Y %H:%M\"`; a format is made of {DIRECTIVES}"
+                "for example `date_format = \"%d.%m.%Y %H:%M\"`; the directives are {DIRECTIVES}"
             ),
         ),
     };
@@ -477,11 +477,11 @@ mod tests {
         for (format, reason) in [
             ("yyyy-mm-dd", "it has no year (`%Y`)"),
             ("%Y", "it has no month (`%m` or `%b`)"),
-            ("%Y-%m-%q", "`%q` is not a part of a date"),
+            ("%Y-%m-%q", "`%q` is not a date directive"),
             ("%Y-%m-%d %I:%M", "`%I` and `%p` go together"),
-            ("%Y-%m-%Y", "it names a part of the date twice"),
+            ("%Y-%m-%Y", "it contains a part of the date twice"),
             ("%Y-%m-%d %M", "it has minutes without hours"),
-            ("%Y-%m-%d%", "it ends in a lone `%`"),
+            ("%Y-%m-%d%", "it ends in a single `%`"),
         ] {
             assert_eq!(DateFormat::new(format).unwrap_err(), reason, "{format}");
         }

@@ -1,4 +1,4 @@
-//! Files of the user as data: their formats and options.
+//! The user's files as data: formats and options.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use crate::spec::section::{self, Findings, Section, choices};
 /// Files and how they are read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FilesSpec {
-    /// How they are read.
+    /// The format.
     pub format: Format,
     /// The files that are split by the fractions, as written.
     pub path: Vec<String>,
@@ -20,62 +20,62 @@ pub struct FilesSpec {
     pub valid_path: Vec<String>,
     /// Files of the test split.
     pub test_path: Vec<String>,
-    /// What becomes of an item that cannot be decoded.
+    /// How undecodable items are handled.
     pub on_bad_item: OnBadItem,
     /// Which columns are used, and how.
     pub roles: RolesSpec,
-    /// How texts become tokens.
+    /// How text is tokenized.
     pub tokens: TokensSpec,
 }
 
-/// How files are read.
+/// The format of files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "format", rename_all = "snake_case")]
 pub enum Format {
-    /// Rows of values with a separator.
+    /// Delimiter-separated values.
     Csv {
-        /// What stands between two values.
+        /// The delimiter.
         delimiter: char,
-        /// Whether the first row names the columns.
+        /// Whether the first row contains the column names.
         header: bool,
-        /// What stands for a missing value.
+        /// Values that mean missing.
         missing_values: Vec<String>,
         /// Lines that are not rows of data.
         #[serde(default, skip_serializing_if = "RowsSpec::is_usual")]
         rows: RowsSpec,
     },
-    /// One JSON object a line.
+    /// One JSON object per line.
     JsonLines,
     /// Apache Parquet.
     Parquet,
-    /// NumPy arrays, a file each.
+    /// NumPy arrays, one per file.
     Npy {
         /// The arrays of targets.
         targets: Targets,
     },
-    /// NumPy arrays by name.
+    /// Named NumPy arrays.
     Npz,
-    /// Tensors by name.
+    /// Named tensors.
     Safetensors,
-    /// Arrays of bytes in MNIST's format.
+    /// Byte arrays in the MNIST format.
     Idx {
         /// The arrays of targets.
         targets: Targets,
     },
-    /// Pictures, a folder for each class, or with masks.
+    /// Images, in one folder per class, or with masks.
     ImageFolder {
-        /// Folders of masks under the same names.
+        /// Folders of masks with the same names.
         masks: Targets,
-        /// Height and width that pictures are brought to; as they are when not written.
+        /// Height and width that images are resized to; unchanged if not set.
         size: Option<[usize; 2]>,
-        /// What a pixel holds.
+        /// The color mode.
         channels: Channels,
     },
     /// Plain text.
     Text,
 }
 
-/// Files of targets beside the files of inputs; empty where there are none.
+/// Files of targets next to the files of inputs; empty if there are none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Targets {
     /// Beside `path`.
@@ -87,22 +87,22 @@ pub struct Targets {
 }
 
 choices! {
-    /// What becomes of an item that cannot be decoded.
+    /// How undecodable items are handled.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum OnBadItem {
-        Refuse "refuse" "The experiment is refused, with the item's place.",
-        Skip "skip" "It is left out, counted and listed.",
+        Refuse "refuse" "The experiment is refused, with the location of the item.",
+        Skip "skip" "The item is dropped, counted and listed.",
     }
 }
 
 choices! {
-    /// What a pixel holds.
+    /// The color modes.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Channels {
         Rgb "rgb" "Red, green and blue.",
-        Gray "gray" "Brightness alone.",
+        Gray "gray" "Brightness only.",
     }
 }
 
@@ -121,10 +121,15 @@ fn targets(s: &mut Section<'_>, doc: &'static str) -> Targets {
         valid_path: paths(
             s,
             "valid_target_path",
-            "The same beside `valid_path`.",
+            "The array of targets for `valid_path`.",
             false,
         ),
-        test_path: paths(s, "test_target_path", "The same beside `test_path`.", false),
+        test_path: paths(
+            s,
+            "test_target_path",
+            "The array of targets for `test_path`.",
+            false,
+        ),
     }
 }
 
@@ -133,18 +138,18 @@ impl FilesSpec {
         let path = paths(
             s,
             "path",
-            "The file or files, relative to this one; `*` and `?` stand for parts of names.",
+            "The file or files, relative to this one; `*` and `?` match parts of names.",
             true,
         );
         let format = match kind {
             DataKind::Csv => Format::Csv {
                 delimiter: delimiter(s),
                 header: s
-                    .field("header", Kind::Bool, "Whether the first row names the columns; without one they are `column_1`, `column_2`, ….")
+                    .field("header", Kind::Bool, "Whether the first row contains the column names; otherwise they are `column_1`, `column_2`, ….")
                     .or(true),
                 missing_values: values::missing_marks_or(
                     s,
-                    "What stands for a missing value, in every column; a number stands for every way to write it.",
+                    "Values that mean missing, in every column; a number matches every way to write it.",
                     &["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"],
                 ),
                 rows: RowsSpec::decode(s),
@@ -157,19 +162,19 @@ impl FilesSpec {
             DataKind::Npz => Format::Npz,
             DataKind::Safetensors => Format::Safetensors,
             DataKind::Idx => Format::Idx {
-                targets: targets(s, "The file of targets: as many as `path` has items."),
+                targets: targets(s, "The file of targets: as many as there are items in `path`."),
             },
             DataKind::ImageFolder => Format::ImageFolder {
-                masks: targets(s, "The folder of masks, one for each picture, under the same name: the value of a pixel is its class."),
+                masks: targets(s, "The folder of masks, one per image, with the same names: the value of a pixel is its class."),
                 size: s
-                    .field("size", Kind::sizes(1, 2), "Height and width that pictures are brought to; as they are when not written.")
+                    .field("size", Kind::sizes(1, 2), "Height and width that images are resized to; unchanged when not set.")
                     .optional()
                     .and_then(|sizes: Vec<usize>| match sizes[..] {
                         [side] => Some([side; 2]),
                         [height, width] => Some([height, width]),
                         _ => None,
                     }),
-                channels: s.choice("channels", "What a pixel holds.", Channels::Rgb),
+                channels: s.choice("channels", "The color mode of the images.", Channels::Rgb),
             },
             _ => Format::Text,
         };
@@ -198,7 +203,7 @@ impl FilesSpec {
                     values: ValuesSpec::of_arrays(s),
                     missing: RolesSpec::decode_missing(
                         s,
-                        "What becomes of items that lack a number.",
+                        "How items with NaN or infinite values are handled.",
                     ),
                     ..RolesSpec::default()
                 },
@@ -207,7 +212,7 @@ impl FilesSpec {
             tokens: if has_texts {
                 s.table(
                     "tokens",
-                    "How texts become tokens.",
+                    "How text is tokenized.",
                     false,
                     TokensSpec::decode,
                 )
@@ -219,19 +224,19 @@ impl FilesSpec {
             valid_path: paths(
                 s,
                 "valid_path",
-                "Files of the valid split; `path` then gives the others.",
+                "Files of the valid split; `path` then contains the others.",
                 false,
             ),
             test_path: paths(s, "test_path", "Files of the test split.", false),
             on_bad_item: s.choice(
                 "on_bad_item",
-                "What becomes of an item that cannot be decoded.",
+                "How items that cannot be decoded are handled.",
                 OnBadItem::Refuse,
             ),
         }
     }
 
-    /// A file, or a pattern of files, of which nothing else is said.
+    /// A file, or a pattern of files, without further settings.
     pub fn usual(kind: DataKind, path: String) -> Self {
         let span = Span::default();
         let value = Value::Str(path);
@@ -273,7 +278,7 @@ fn delimiter(s: &mut Section<'_>) -> char {
                 ("|", "A bar."),
                 (" ", "A space."),
             ]),
-            "What stands between two values.",
+            "The character between values.",
         )
         .or(",".to_owned());
     text.chars().next().unwrap_or(',')

@@ -1,4 +1,4 @@
-//! `[data]`: which items are trained on and how they are split.
+//! `[data]`: the items to train on and how they are split.
 
 mod augment;
 mod columns;
@@ -28,40 +28,40 @@ use super::section::{Choice, Section, choices};
 /// The `[data]` table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataSpec {
-    /// Where the items come from.
+    /// The source of the items.
     pub source: DataSource,
     /// How numbers are scaled.
     pub scale: Scale,
-    /// How pictures of the train split are changed.
+    /// Augmentation of the images of the train split.
     pub augment: Option<AugmentSpec>,
     /// How items are split.
     pub split: SplitSpec,
 }
 
-/// Where the items come from.
+/// The sources of items.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DataSource {
     /// The MNIST files.
     Mnist {
-        /// The folder to look in first.
+        /// The folder to search first.
         root: Option<String>,
         /// Which of the two published parts to use.
         part: MnistPart,
         /// Whether a missing file may be downloaded.
         download: bool,
-        /// What to train on when the files cannot be had.
+        /// What to train on if the files are not available.
         fallback: Fallback,
     },
-    /// The UCI handwritten digits inside the binary.
+    /// The embedded UCI handwritten digits.
     Digits {
-        /// The size that the images are served at.
+        /// The size of the images.
         image_size: ImageSize,
     },
-    /// The iris flowers inside the binary.
+    /// The embedded iris flowers.
     Iris,
     /// Made up.
     Generated(Generated),
-    /// Files of the user.
+    /// The user's files.
     Files(Box<FilesSpec>),
 }
 
@@ -69,48 +69,48 @@ choices! {
     /// The `type` of `[data]`.
     pub enum DataKind {
         Mnist "mnist" "Handwritten digits, 28x28, 10 classes: the four IDX files, gzipped or not.",
-        Digits "digits" "UCI handwritten digits, 1,797 images of 8x8, 10 classes, inside the binary.",
-        Iris "iris" "Iris flowers, 150 rows of 4 measurements, 3 classes, inside the binary.",
-        Csv "csv" "Rows of values with a separator, plain or gzipped.",
-        JsonLines "json_lines" "One JSON object a line, plain or gzipped.",
+        Digits "digits" "UCI handwritten digits, 1,797 images of 8x8, 10 classes, embedded in the binary.",
+        Iris "iris" "Iris flowers, 150 rows of 4 measurements, 3 classes, embedded in the binary.",
+        Csv "csv" "Delimiter-separated values, plain or gzipped.",
+        JsonLines "json_lines" "One JSON object per line, plain or gzipped.",
         Parquet "parquet" "Apache Parquet; needs the feature `parquet`.",
-        Npy "npy" "NumPy arrays, a file of inputs and one of targets.",
-        Npz "npz" "NumPy arrays by name in one file.",
-        Safetensors "safetensors" "Tensors by name in one file.",
-        Idx "idx" "Arrays of bytes in the format of MNIST, plain or gzipped.",
-        ImageFolder "image_folder" "Pictures (png, jpeg), a folder for each class, or with masks.",
+        Npy "npy" "NumPy arrays: one file of inputs and one of targets.",
+        Npz "npz" "Named NumPy arrays in one file.",
+        Safetensors "safetensors" "Named tensors in one file.",
+        Idx "idx" "Byte arrays in the MNIST format, plain or gzipped.",
+        ImageFolder "image_folder" "Images (png, jpeg), in one folder per class, or with masks.",
         Text "text" "Plain text, for next-token prediction.",
-        Blobs "blobs" "Generated: normal clouds around a centre for each class.",
-        TwoMoons "two_moons" "Generated: two half circles that reach into each other.",
-        Spirals "spirals" "Generated: arms of a spiral, one for each class.",
-        Regression "regression" "Generated: smooth functions of the features with noise, some targets far off.",
-        SineWindows "sine_windows" "Generated: windows of waves; the class is the wave's form, or the target is the next value.",
+        Blobs "blobs" "Generated: normally distributed clusters, one per class.",
+        TwoMoons "two_moons" "Generated: two interleaving half circles.",
+        Spirals "spirals" "Generated: arms of a spiral, one per class.",
+        Regression "regression" "Generated: smooth functions of the features with noise and some outliers.",
+        SineWindows "sine_windows" "Generated: windows of waves; the target is the shape of the wave or its next value.",
         CopySequence "copy_sequence" "Generated: random tokens, a separator, and the same tokens again, for next-token prediction.",
         Brackets "brackets" "Generated: sequences of brackets, balanced or not.",
-        Shapes "shapes" "Generated: disks, squares and crosses in noisy images; a class, labels, or a mask.",
+        Shapes "shapes" "Generated: disks, squares and crosses in noisy images; the target is a class, labels or a mask.",
     }
 }
 
 choices! {
-    /// Which published part of MNIST is used.
+    /// The published parts of MNIST.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum MnistPart {
-        All "all" "train and valid out of the 60,000 images, test is the 10,000.",
-        Train "train" "The 60,000 images alone, split by the fractions.",
-        Test "test" "The 10,000 images alone, split by the fractions.",
+        All "all" "Train and valid come from the 60,000 images; test is the 10,000.",
+        Train "train" "Only the 60,000 images, split by the fractions.",
+        Test "test" "Only the 10,000 images, split by the fractions.",
     }
 }
 
 choices! {
-    /// What stands in for MNIST when its files cannot be had.
+    /// What replaces MNIST if its files are not available.
     pub enum Fallback {
         None "none" "Refuse the experiment.",
-        Digits "digits" "Train on the UCI digits at 28x28, and say so everywhere.",
+        Digits "digits" "Train on the UCI digits at 28x28, and report it everywhere.",
     }
 }
 
-/// The size at which the digits are served.
+/// The sizes of the digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ImageSize {
     /// As published.
@@ -134,19 +134,19 @@ impl Choice for ImageSize {
 
 impl DataSpec {
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
-        let source = s.variant("Where the items come from.", None, |s, kind| match kind {
+        let source = s.variant("The source of the items.", None, |s, kind| match kind {
             DataKind::Mnist => DataSource::Mnist {
                 root: s
-                    .field("root", Kind::Path, "Folder of the IDX files, relative to this file; the cache folder is looked in next.")
+                    .field("root", Kind::Path, "Folder of the IDX files, relative to this file; the cache folder is searched next.")
                     .optional(),
                 part: s.choice("part", "Which published part to use.", MnistPart::All),
                 download: s
                     .field("download", Kind::Bool, "Whether files that are in neither folder may be downloaded.")
                     .or(true),
-                fallback: s.choice("fallback", "What to train on when the files cannot be had.", Fallback::None),
+                fallback: s.choice("fallback", "What to train on when the files are not available.", Fallback::None),
             },
             DataKind::Digits => DataSource::Digits {
-                image_size: s.choice("image_size", "The size that the images are served at.", ImageSize::Eight),
+                image_size: s.choice("image_size", "The size of the images.", ImageSize::Eight),
             },
             DataKind::Iris => DataSource::Iris,
             kind if kind.is_files() => DataSource::Files(Box::new(FilesSpec::decode(s, kind))),
@@ -154,7 +154,7 @@ impl DataSpec {
         });
         let scale = s.choice(
             "scale",
-            "How numbers are scaled, where a column does not say.",
+            "How numbers are scaled in columns that do not set it themselves.",
             Scale::Standardize,
         );
         Self {
@@ -162,7 +162,7 @@ impl DataSpec {
             scale,
             augment: s.optional_table(
                 "augment",
-                "How pictures of the train split are changed, anew for each item of each epoch.",
+                "Random changes to the images of the train split, drawn separately for each item and epoch.",
                 AugmentSpec::decode,
             ),
             split: s.table(
@@ -176,7 +176,7 @@ impl DataSpec {
 }
 
 impl DataKind {
-    /// Whether its items come from files of the user.
+    /// Whether its items come from the user's files.
     pub fn is_files(self) -> bool {
         matches!(
             self,

@@ -1,11 +1,11 @@
-//! Which lines of a table's file are not rows of data.
+//! Lines of a table's file that are not rows of data.
 
 use serde::{Deserialize, Serialize};
 
 use crate::spec::kind::Kind;
 use crate::spec::section::Section;
 
-/// Lines of a CSV file that are left out.
+/// Skipped lines of a CSV file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RowsSpec {
     /// Lines above the header.
@@ -14,12 +14,12 @@ pub struct RowsSpec {
     pub skip_rows_after_header: usize,
     /// Rows at the end.
     pub skip_footer: usize,
-    /// What a line begins with that is left out.
+    /// The prefix of skipped lines.
     pub comment: Option<char>,
 }
 
 impl RowsSpec {
-    /// Whether every line counts.
+    /// Whether no line is skipped.
     pub fn is_usual(&self) -> bool {
         *self == Self::default()
     }
@@ -29,15 +29,15 @@ impl RowsSpec {
         let (skip_rows, skip_rows_after_header, skip_footer) = (
             lines(
                 "skip_rows",
-                "Lines above the header, or above the data, that are left out in each file; blank ones count.",
+                "Lines to skip above the header, or above the data, in each file; blank lines count.",
             ),
             lines(
                 "skip_rows_after_header",
-                "Rows below the header that are left out in each file, such as one of units.",
+                "Rows to skip below the header in each file, such as a row of units.",
             ),
             lines(
                 "skip_footer",
-                "Rows at the end of each file that are left out, such as totals or notes.",
+                "Rows to skip at the end of each file, such as totals or notes.",
             ),
         );
         let comment: Option<String> = s
@@ -50,7 +50,7 @@ impl RowsSpec {
                     (";", "A semicolon."),
                     ("*", "An asterisk."),
                 ]),
-                "Lines that begin with it are left out.",
+                "Lines that begin with it are skipped.",
             )
             .optional();
         Self {

@@ -1,4 +1,4 @@
-//! How the values of tables are written: decimal commas, thousands, signs around numbers, dates.
+//! The value format of tables: decimal commas, thousands, marks around numbers, dates.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,18 +8,18 @@ use crate::spec::document::Value;
 use crate::spec::kind::Kind;
 use crate::spec::section::Section;
 
-/// How values are written, in every column that is not said to hold categories or texts.
+/// The value format of every column that is not declared as categories or text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ValuesSpec {
-    /// What stands before the decimals of a number.
+    /// The decimal separator.
     pub decimal: char,
-    /// What groups the digits of a number by three.
+    /// The thousands separator.
     pub thousands: Option<char>,
-    /// What may stand before or behind a number and is not a part of it.
+    /// Marks to remove before or after a number.
     pub strip: Vec<String>,
-    /// How dates are written.
+    /// The date format.
     pub date_format: Option<String>,
-    /// What stands for a missing value, besides the format's own word for it; an empty list says that nothing does.
+    /// Values that mean missing, in addition to the format's own; an empty list disables all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing_values: Option<Vec<String>>,
 }
@@ -37,12 +37,12 @@ impl Default for ValuesSpec {
 }
 
 impl ValuesSpec {
-    /// Whether values are written as they are without a word about it.
+    /// Whether values are used without any conversion.
     pub fn is_usual(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether numbers are written as programs write them.
+    /// Whether numbers are in machine-readable form.
     pub fn has_plain_numbers(&self) -> bool {
         self.decimal == '.' && self.thousands.is_none() && self.strip.is_empty()
     }
@@ -52,7 +52,7 @@ impl ValuesSpec {
             .field(
                 "decimal",
                 Kind::OneOf(vec![(".", "A point: 1.5."), (",", "A comma: 1,5.")]),
-                "What stands before the decimals of a number.",
+                "The decimal separator.",
             )
             .or(".".to_owned());
         let thousands: Option<String> = s
@@ -61,11 +61,11 @@ impl ValuesSpec {
                 Kind::OneOf(vec![
                     (",", "A comma: 1,234,567."),
                     (".", "A point: 1.234.567."),
-                    (" ", "A blank, also one that does not break: 1 234 567."),
+                    (" ", "A space, including a non-breaking one: 1 234 567."),
                     ("'", "An apostrophe: 1'234'567."),
-                    ("_", "A low line: 1_234_567."),
+                    ("_", "An underscore: 1_234_567."),
                 ]),
-                "What groups the digits of a number by three; a number with other groups is not read as one.",
+                "The thousands separator; a number with other groups is not parsed as one.",
             )
             .optional();
         let mut values = Self {
@@ -75,16 +75,16 @@ impl ValuesSpec {
                 .field(
                     "strip",
                     Kind::list(Kind::Text, 0),
-                    "What may stand before or behind a number and is left out, such as \"$\" or \"%\": 87% becomes 87. Values that are not numbers then stay as they are.",
+                    "Marks to remove before or after a number, such as \"$\" or \"%\": 87% becomes 87. Values that are not numbers are left unchanged.",
                 )
                 .or(Vec::new()),
             date_format: dates::decode(
                 s,
-                "How dates are written, such as \"%d.%m.%Y\"; ISO 8601 needs no format.",
+                "The date format, such as \"%d.%m.%Y\"; ISO 8601 needs none.",
                 true,
             ),
             missing_values: match kind {
-                // Its own key, which has another default.
+                // A separate key with another default.
                 DataKind::Csv => None,
                 _ => Self::decode_missing(s),
             },
@@ -93,7 +93,7 @@ impl ValuesSpec {
         values
     }
 
-    /// For formats whose numbers are numbers already.
+    /// For formats whose numbers are already numbers.
     pub(super) fn of_arrays(s: &mut Section<'_>) -> Self {
         Self {
             missing_values: Self::decode_missing(s),
@@ -104,21 +104,21 @@ impl ValuesSpec {
     fn decode_missing(s: &mut Section<'_>) -> Option<Vec<String>> {
         missing_marks(
             s,
-            "What stands for a missing value besides the format's own, such as -999; an empty list says that no number does.",
+            "Values that mean missing in addition to the format's defaults, such as -999; an empty list treats every number as data.",
         )
     }
 
-    /// A sign that is read in two ways is refused.
+    /// An ambiguous mark is refused.
     fn refuse_what_contradicts(&mut self, s: &mut Section<'_>) {
         if self.thousands == Some(self.decimal) {
             let message = format!(
-                "`thousands` and `decimal` are both \"{}\", so `1{0}234` could be read in two ways",
+                "`thousands` and `decimal` are both \"{}\", so `1{0}234` is ambiguous",
                 self.decimal
             );
             let help = if self.decimal == '.' {
-                "write `decimal = \",\"` too, or remove `thousands`"
+                "set `decimal = \",\"` too, or remove `thousands`"
             } else {
-                "write `thousands = \".\"`, or remove it"
+                "set `thousands = \".\"`, or remove it"
             };
             let at = s.written_at("thousands").unwrap_or_default();
             let wrong = Diagnostic::error("contradiction", message)
@@ -135,26 +135,29 @@ impl ValuesSpec {
             return;
         };
         let (why, help) = if mark.contains(['(', ')']) {
-            ("(5) often stands for -5", "write such numbers with a minus")
+            (
+                "(5) often stands for -5",
+                "write such numbers with a minus sign",
+            )
         } else if mark.contains(['<', '>']) {
             (
                 "<5 is not 5",
-                "decide what such values are to be, and write that",
+                "decide what such values mean, and replace them in the data",
             )
         } else if mark.contains([',', '.']) {
             (
                 "1,5 would become 15",
-                "for groups of digits, write `thousands = \",\"`; for decimals, `decimal = \",\"`",
+                "for thousands, set `thousands = \",\"`; for decimals, `decimal = \",\"`",
             )
         } else if mark.trim().is_empty() {
-            ("blanks around values do not count anyway", "remove it")
+            ("whitespace around values is ignored anyway", "remove it")
         } else {
             (
-                "the number would change",
-                "name what stands around numbers, such as `strip = [\"$\", \"%\"]`",
+                "it would change the number",
+                "list the marks around numbers, such as `strip = [\"$\", \"%\"]`",
             )
         };
-        let message = format!("`strip` cannot leave out `{mark}`: {why}");
+        let message = format!("`strip` cannot contain `{mark}`: {why}");
         let at = s.written_at("strip").unwrap_or_default();
         s.refuse(
             "strip",
@@ -164,13 +167,13 @@ impl ValuesSpec {
     }
 }
 
-/// Values that stand for a missing one: texts, or numbers.
+/// Values that mean missing: texts, or numbers.
 pub(super) fn missing_marks(s: &mut Section<'_>, doc: &'static str) -> Option<Vec<String>> {
     let values: Option<Vec<Value>> = s.field("missing_values", marks(), doc).optional();
     Some(values?.iter().map(mark).collect())
 }
 
-/// The same with those that are there when none are written.
+/// The same with the defaults if none are set.
 pub(super) fn missing_marks_or(
     s: &mut Section<'_>,
     doc: &'static str,

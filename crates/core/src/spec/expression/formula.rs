@@ -1,14 +1,14 @@
 //! Conditions: `and`, `or`, `not` and `is_set(name)` over comparisons.
 //!
-//! They are taken apart here and not by the parser of expressions, since what stands behind `and` must not be looked at
-//! when the part before it does not hold.
+//! They are parsed here and not by the parser of expressions, since the part after `and` must not be evaluated if the
+//! part before it is false.
 
 use super::parser::QUOTES;
 use super::{Dialect, Names, Wrong, evaluate, names_by};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::spec::document::Value;
 
-/// A condition, taken apart where looking at it may end early.
+/// A condition, parsed where its evaluation may end early.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Formula {
     /// Some of these.
@@ -24,7 +24,7 @@ pub enum Formula {
 }
 
 impl Formula {
-    /// Takes a condition apart. The parts that remain are not looked into.
+    /// Parses a condition. The remaining parts are not parsed further.
     pub fn parse(source: &str) -> Result<Self, Wrong> {
         Self::nested(source, 0)
     }
@@ -32,7 +32,7 @@ impl Formula {
     fn nested(source: &str, depth: usize) -> Result<Self, Wrong> {
         const MAX_DEPTH: usize = 64;
         if depth > MAX_DEPTH {
-            return Err(("it is nested too deeply".into(), "write it shorter".into()));
+            return Err(("it is nested too deeply".into(), "simplify it".into()));
         }
         let all = |parts: Vec<&str>| -> Result<Vec<Self>, Wrong> {
             let parts = parts.into_iter();
@@ -40,8 +40,8 @@ impl Formula {
         };
         let source = source.trim();
         if source.is_empty() {
-            let help = "write a comparison, as in `optimizer.type == 'sgd'`";
-            return Err(("a condition is missing".into(), help.into()));
+            let help = "use a comparison, as in `optimizer.type == 'sgd'`";
+            return Err(("missing condition".into(), help.into()));
         }
         match split(source, "or")? {
             parts if parts.len() > 1 => return Ok(Self::Any(all(parts)?)),
@@ -67,15 +67,15 @@ impl Formula {
                 Ok(Self::IsSet(name.to_owned()))
             } else {
                 Err((
-                    format!("`{source}` does not name one key"),
-                    "write it as in `is_set(optimizer.momentum)`".into(),
+                    format!("`{source}` is not a single key"),
+                    "use it as in `is_set(optimizer.momentum)`".into(),
                 ))
             };
         }
         Ok(Self::Leaf(source.to_owned()))
     }
 
-    /// The names in it, each with whether it is only asked for.
+    /// Its names, each with whether it is only used in `is_set`.
     pub fn names(&self, dialect: Dialect) -> Vec<(String, bool)> {
         let mut found = Vec::new();
         self.collect_names(dialect, &mut found);
@@ -100,8 +100,8 @@ impl Formula {
         }
     }
 
-    /// Whether it holds where `is_set` says which names have a value, and `leaf` whether a part holds that is not
-    /// taken apart. No part is asked that nothing depends on.
+    /// Whether it is true, where `is_set` says which names have a value, and `leaf` whether an unparsed part is true.
+    /// Parts that cannot affect the result are not evaluated.
     pub fn holds<E>(
         &self,
         is_set: &dyn Fn(&str) -> bool,
@@ -131,7 +131,7 @@ impl Formula {
     }
 }
 
-/// Whether an expression holds, which has to be `true` or `false`. `span` is where it stands.
+/// Whether an expression is true; it must be `true` or `false`. `span` is its place.
 pub fn holds(source: &str, span: Span, names: &dyn Names) -> Result<bool, Box<Diagnostic>> {
     match evaluate(source, span, names)? {
         Value::Bool(holds) => Ok(holds),
@@ -150,7 +150,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || "_.".contains(c)
 }
 
-/// Splits at a word that stands outside of quotes and parentheses.
+/// Splits at a word outside quotes and parentheses.
 fn split<'a>(source: &'a str, word: &str) -> Result<Vec<&'a str>, Wrong> {
     let mut parts = Vec::new();
     let (mut start, mut depth, mut quote) = (0, 0usize, None);
@@ -184,7 +184,7 @@ fn split<'a>(source: &'a str, word: &str) -> Result<Vec<&'a str>, Wrong> {
     Ok(parts)
 }
 
-/// What stands between a first `(` and a last `)` that belong together.
+/// The text between a first `(` and a matching last `)`.
 fn in_parentheses(source: &str) -> Option<&str> {
     let inner = source.strip_prefix('(')?.strip_suffix(')')?;
     let (mut depth, mut quote) = (0i32, None);

@@ -1,10 +1,10 @@
-//! `${…}` in a value: what a name stands for, or a little arithmetic over names.
+//! `${…}` in a value: the value of a name, or arithmetic over names.
 //!
-//! Names are parameters in the layers of a block, and dotted keys elsewhere: who calls says what they stand for.
-//! A string that is one `${…}` takes the value with its type; inside a longer string the value becomes
-//! text. There are numbers, `true` and `false`, names, `'text'` or `"text"`, `[lists]`, `+ - * / % **`, comparisons, `in`,
-//! `and`, `or`, `not`, the functions of `functions.rs` and parentheses. Whole numbers stay whole where the
-//! result is, and results are the same on every machine. `$${` stands for `${` itself.
+//! Names are parameters in the layers of a block, and dotted keys elsewhere: the caller resolves them. A string that is
+//! a single `${…}` becomes the value with its type; inside a longer string the value becomes text. Expressions contain
+//! numbers, `true` and `false`, names, `'text'` or `"text"`, `[lists]`, `+ - * / % **`, comparisons, `in`, `and`, `or`,
+//! `not`, the functions of `functions.rs` and parentheses. Integers stay integers if the result is whole, and results
+//! are equal on every machine. `$${` is a literal `${`.
 
 mod formula;
 mod parser;
@@ -15,31 +15,31 @@ use crate::spec::document::{Entry, Node, Table, Value};
 pub use formula::{Formula, holds};
 use parser::{Parser, Token, WORDS, tokens};
 
-/// What names stand for.
+/// The values of names.
 pub trait Names {
-    /// The value of a name, at the place where it was written; or what is wrong with the name.
+    /// The value of a name, with its source place; or what is wrong with the name.
     fn value(&self, name: &str) -> Result<Node, Wrong>;
 
-    /// How names are written.
+    /// The syntax of names.
     fn dialect(&self) -> Dialect {
         Dialect::File
     }
 }
 
-/// How names and numbers are written.
+/// The syntax of names and numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// In experiment files, where names are keys and `/` divides.
     File,
-    /// In filters over runs. Names of metrics have a `/`, such as `valid/loss`, so it divides with a space before it
-    /// alone. A number may have a unit of time, such as `2d`, which is one in seconds.
+    /// In filters over runs. Names of metrics contain a `/`, such as `valid/loss`, so it only divides after a space. A
+    /// number may have a unit of time, such as `2d`, and is then in seconds.
     Filter,
 }
 
-/// A message and what to do about it.
+/// A message and a remedy.
 pub type Wrong = (String, String);
 
-/// Parameters by name. A value keeps the place where it was written.
+/// Parameters by name. A value keeps its source place.
 pub type Arguments = Vec<(String, Node)>;
 
 impl Names for Arguments {
@@ -51,7 +51,7 @@ impl Names for Arguments {
         let help = match nearest(name, known()) {
             Some(near) => format!("did you mean `{near}`?"),
             None if self.is_empty() => {
-                "names without a dot are parameters of `[model.blocks.<name>]`; keys have one: `${values.width}`".into()
+                "names without a dot are parameters of `[model.blocks.<name>]`; keys have a dot: `${values.width}`".into()
             }
             None => {
                 let known: Vec<_> = known().map(|name| format!("`{name}`")).collect();
@@ -62,7 +62,7 @@ impl Names for Arguments {
     }
 }
 
-/// The value of an expression without `${` and `}`, as conditions are written. `span` is where it stands.
+/// The value of an expression without `${` and `}`, as conditions are written. `span` is its place.
 pub fn evaluate(source: &str, span: Span, names: &dyn Names) -> Result<Value, Box<Diagnostic>> {
     let result = Parser::new(source, names).whole();
     result.map_err(|(message, help)| {
@@ -71,7 +71,7 @@ pub fn evaluate(source: &str, span: Span, names: &dyn Names) -> Result<Value, Bo
     })
 }
 
-/// The head of a long expression.
+/// The start of a long expression.
 fn shown(source: &str) -> String {
     const SHOWN: usize = 60;
     let mut shown: String = source.chars().take(SHOWN).collect();
@@ -98,8 +98,7 @@ pub fn substitute(node: &Node, names: &dyn Names) -> Result<Node, Box<Diagnostic
     })
 }
 
-/// `table` with every `${…}` in its values replaced, but for nested `layers`, which may use names of
-/// their own.
+/// `table` with every `${…}` in its values replaced, except in nested `layers`, which may have their own names.
 pub fn substitute_table(table: &Table, names: &dyn Names) -> Result<Table, Box<Diagnostic>> {
     let entries = table.entries.iter().map(|entry| {
         let node = match entry.key.as_str() {
@@ -126,7 +125,7 @@ pub(in crate::spec) fn substitute_text(
         return Err(Box::new(unclosed(text, node.span)));
     };
     if let [Part::Expression(inner)] = parts[..] {
-        // A name alone keeps the place of its value, which is what a later message has to point at.
+        // A single name keeps the place of its value, which later messages point at.
         if let [Token::Name(name)] = tokens(inner, Dialect::File)[..]
             && let Ok(node) = names.value(name)
         {
@@ -151,7 +150,7 @@ pub(in crate::spec) fn substitute_text(
     })
 }
 
-/// The value of what stands between `${` and `}`.
+/// The value of the text between `${` and `}`.
 pub(in crate::spec) fn evaluate_part(
     source: &str,
     span: Span,
@@ -210,7 +209,7 @@ pub fn names_by(source: &str, dialect: Dialect) -> Vec<&str> {
     names.collect()
 }
 
-/// The expression with some names written out as their values.
+/// The expression with some names replaced by their values.
 pub(in crate::spec) fn written_out(source: &str, value: &dyn Fn(&str) -> Option<String>) -> String {
     let (mut text, mut rest) = (String::new(), source);
     for name in names_in(source) {
@@ -223,7 +222,7 @@ pub(in crate::spec) fn written_out(source: &str, value: &dyn Fn(&str) -> Option<
     text + rest
 }
 
-/// A value as an expression; `None` for what expressions cannot hold.
+/// A value as an expression; `None` if expressions cannot contain it.
 pub(in crate::spec) fn literal(value: &Value) -> Option<String> {
     Some(match value {
         Value::Bool(value) => value.to_string(),

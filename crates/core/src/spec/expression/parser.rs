@@ -1,4 +1,4 @@
-//! Reads an expression and computes it on the way.
+//! Parses an expression and evaluates it on the way.
 
 use super::{Dialect, Names, Wrong, placed};
 use crate::diagnostic::Span;
@@ -6,16 +6,16 @@ use crate::spec::document::Value;
 use crate::spec::functions::{self, FUNCTIONS, arithmetic, number, power, same};
 use crate::spec::kind::parse_duration;
 
-/// Recursive descent, one method for each strength of binding.
+/// Recursive descent, one method per precedence level.
 pub(super) struct Parser<'a> {
     tokens: Vec<Token<'a>>,
     at: usize,
     names: &'a dyn Names,
-    /// How deep parentheses and signs are nested.
+    /// The nesting depth of parentheses and signs.
     depth: usize,
 }
 
-/// Deeper nesting than this is no arithmetic that a person wrote.
+/// Deeper nesting than this was not written by a person.
 const MAX_DEPTH: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,7 +82,7 @@ impl<'a> Parser<'a> {
     /// Recursion of a bounded depth.
     fn nested(&mut self, parse: fn(&mut Self) -> Result<Value, Wrong>) -> Result<Value, Wrong> {
         if self.depth >= MAX_DEPTH {
-            return Err(("it is nested too deeply".into(), "write it shorter".into()));
+            return Err(("it is nested too deeply".into(), "simplify it".into()));
         }
         self.depth += 1;
         let value = parse(self);
@@ -182,7 +182,7 @@ impl<'a> Parser<'a> {
                 match (value, self.names.dialect()) {
                     (Ok(value), _) => Ok(value),
                     (Err(_), Dialect::File) => {
-                        Err((format!("`{text}` is not a number"), "write a number".into()))
+                        Err((format!("`{text}` is not a number"), "use a number".into()))
                     }
                     (Err(_), Dialect::Filter) => match parse_duration(text) {
                         Ok(duration) => Ok(Value::Float(duration.as_secs_f64())),
@@ -204,11 +204,11 @@ impl<'a> Parser<'a> {
             }
             Some(Token::Name(name)) => Ok(self.names.value(name)?.value),
             Some(sign) => Err(unexpected(sign)),
-            None => Err(("the expression ends too early".into(), EXAMPLE.into())),
+            None => Err(("the expression is incomplete".into(), EXAMPLE.into())),
         }
     }
 
-    /// Values with commas between them, up to `close`.
+    /// Comma-separated values, up to `close`.
     fn items(&mut self, open: &str, close: &str) -> Result<Vec<Value>, Wrong> {
         let mut items = Vec::new();
         while self.accept(&[close]).is_none() {
@@ -224,24 +224,24 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// What texts stand in, each between two of the same.
+/// The quotes of texts.
 pub(super) const QUOTES: [char; 2] = ['\'', '"'];
 
-/// Names that mean something in an expression.
+/// Names with a meaning in expressions.
 pub(super) const WORDS: [&str; 6] = ["and", "or", "not", "in", "true", "false"];
 
-const EXAMPLE: &str = "there are names, numbers, `+ - * / % **`, comparisons, `and`, `or`, `not`, functions such as `min(a, b)` or `round(x)`: for example `${2 * channels}`";
+const EXAMPLE: &str = "expressions contain names, numbers, `+ - * / % **`, comparisons, `and`, `or`, `not` and functions such as `min(a, b)` or `round(x)`: for example `${2 * channels}`";
 
 fn unexpected(token: Token<'_>) -> Wrong {
     let (Token::Number(text) | Token::Name(text) | Token::Text(text) | Token::Sign(text)) = token;
     let help = match token {
-        Token::Sign("=") => "write `==` to compare",
+        Token::Sign("=") => "use `==` to compare",
         Token::Sign("$") => {
-            "this is an expression already: write names in it without `${` and `}`, as in `optimizer.type == 'sgd'`"
+            "this is already an expression: write names without `${` and `}`, as in `optimizer.type == 'sgd'`"
         }
         _ => EXAMPLE,
     };
-    (format!("`{text}` is not expected there"), help.into())
+    (format!("unexpected `{text}`"), help.into())
 }
 
 pub(super) fn tokens(source: &str, dialect: Dialect) -> Vec<Token<'_>> {

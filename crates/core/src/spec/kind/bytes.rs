@@ -1,6 +1,6 @@
 //! Sizes of memory, such as `4GiB`.
 
-/// The units with their bytes.
+/// The units in bytes.
 const UNITS: [(&str, f64); 9] = [
     ("B", 1.0),
     ("kB", 1e3),
@@ -13,7 +13,7 @@ const UNITS: [(&str, f64); 9] = [
     ("TiB", 1024.0 * 1024.0 * 1024.0 * 1024.0),
 ];
 
-/// Parses `4GiB`, `512 MiB`, `1.5GB` into bytes. The error says what to write instead.
+/// Parses `4GiB`, `512 MiB`, `1.5GB` into bytes. The error contains a remedy.
 pub fn read(text: &str) -> Result<u64, String> {
     let at = text.find(|c: char| !c.is_ascii_digit() && c != '.');
     let (number, unit) = text.split_at(at.unwrap_or(text.len()));
@@ -28,14 +28,16 @@ pub fn read(text: &str) -> Result<u64, String> {
             .iter()
             .find(|(name, _)| name.eq_ignore_ascii_case(unit));
         return Err(match meant {
-            Some((name, _)) => format!("write the unit as `{name}`: \"{number}{name}\""),
+            Some((name, _)) => format!("add the unit, as in `{name}`: \"{number}{name}\""),
             None => wrong_unit(),
         });
     };
     match number * factor {
-        bytes if bytes < 1.0 => Err("it comes to nothing: write more, or remove the key".into()),
+        bytes if bytes < 1.0 => {
+            Err("it rounds to zero: use a larger size, or remove the key".into())
+        }
         bytes if bytes < u64::MAX as f64 => Ok(bytes as u64),
-        _ => Err("it is more than any machine has: write less, or remove the key".into()),
+        _ => Err("it is more than any machine has: use a smaller size, or remove the key".into()),
     }
 }
 
@@ -55,9 +57,9 @@ mod tests {
         insta::assert_snapshot!(
             ["4gib", "0MiB", "99999999TiB", "12", "GiB"].map(help).join("\n"),
             @r#"
-        write the unit as `GiB`: "4GiB"
-        it comes to nothing: write more, or remove the key
-        it is more than any machine has: write less, or remove the key
+        add the unit, as in `GiB`: "4GiB"
+        it rounds to zero: use a larger size, or remove the key
+        it is more than any machine has: use a smaller size, or remove the key
         the units are B, kB, MB, GB, TB (powers of 1000) and KiB, MiB, GiB, TiB (powers of 1024)
         the units are B, kB, MB, GB, TB (powers of 1000) and KiB, MiB, GiB, TiB (powers of 1024)
         "#

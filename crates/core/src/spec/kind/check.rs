@@ -11,13 +11,13 @@ use crate::spec::metric::Objective;
 use crate::spec::remedy;
 
 impl Kind {
-    /// Checks a value; `path` is how messages name it. Every refusal says what to write instead; a list
-    /// has one for each wrong item.
+    /// Checks a value; `path` is its name in messages. Every refusal contains a remedy; a list has one for each invalid
+    /// item.
     pub fn check(&self, path: &str, node: &Node) -> Vec<Diagnostic> {
         self.check_as(path, node, None)
     }
 
-    /// As [`Kind::check`], with the key's default, which examples may be made from.
+    /// Like [`Kind::check`], with the key's default, which examples may be based on.
     pub fn check_as(&self, path: &str, node: &Node, default: Option<&Json>) -> Vec<Diagnostic> {
         if let Kind::Either(first, second) = self {
             let kinds = (&**first, &**second);
@@ -69,9 +69,9 @@ impl Kind {
         if diagnostic.helps.is_empty() {
             let key = path.rsplit('.').next().unwrap_or(path);
             let help = if key.contains('[') && matches!(self, Kind::Int(..) | Kind::Float { .. }) {
-                format!("write {}", self.expected())
+                format!("use {}", self.expected())
             } else if key.contains('[') {
-                format!("write {}, for example {}", self.expected(), self.example())
+                format!("use {}, for example {}", self.expected(), self.example())
             } else {
                 format!("for example: `{key} = {}`", self.example_for(path, default))
             };
@@ -81,11 +81,11 @@ impl Kind {
     }
 
     fn refusal(&self, path: &str, node: &Node) -> Result<(), Box<Diagnostic>> {
-        // Asked for by refusals alone: most values are right, and a sweep checks very many.
+        // Only computed by refusals: most values are valid, and a sweep checks very many.
         let shown = || node.value.to_toml();
         let wrong_type = || {
             let found = match node.value {
-                // What an expression came to is worth seeing.
+                // The result of an expression is worth showing.
                 Value::Float(_) => shown(),
                 _ => node.value.kind().to_owned(),
             };
@@ -99,7 +99,7 @@ impl Kind {
         match (self, &node.value) {
             (Kind::Bool, Value::Bool(_)) => Ok(()),
             (Kind::Bool, Value::Str(s)) if s == "true" || s == "false" => Err(Box::new(
-                wrong_type().help(format!("write {s} without quotes")),
+                wrong_type().help(format!("use {s} without quotes")),
             )),
             (Kind::Int(min, max), Value::Int(v)) => {
                 if (min..=max).contains(&v) {
@@ -111,7 +111,7 @@ impl Kind {
             (Kind::Int(min, max), Value::Float(v))
                 if v.fract() == 0.0 && v.abs() < 1e15 && (min..=max).contains(&&(*v as i64)) =>
             {
-                Err(Box::new(wrong_type().help(format!("write {}", *v as i64))))
+                Err(Box::new(wrong_type().help(format!("use {}", *v as i64))))
             }
             (Kind::Float { .. }, Value::Int(_) | Value::Float(_)) => {
                 let v: f64 = Scalar::from_value(&node.value);
@@ -122,7 +122,7 @@ impl Kind {
                 }
             }
             (Kind::Int(..) | Kind::Float { .. }, Value::Str(s)) if self.takes_text(s) => Err(
-                Box::new(wrong_type().help(format!("write {s} without quotes"))),
+                Box::new(wrong_type().help(format!("use {s} without quotes"))),
             ),
             (Kind::AnyText, Value::Str(_)) => Ok(()),
             (Kind::Text | Kind::Path | Kind::Pattern, Value::Str(s)) if !s.trim().is_empty() => {
@@ -133,7 +133,7 @@ impl Kind {
                 Err(Box::new(
                     Diagnostic::error("out-of-range", message)
                         .at(node.span)
-                        .help("write a value, or remove the key"),
+                        .help("set a value, or remove the key"),
                 ))
             }
             (Kind::OneOf(names), Value::Str(s)) => {
@@ -154,7 +154,7 @@ impl Kind {
                 match !s.is_empty() && s.chars().all(allowed) && !s.starts_with('.') {
                     true => Ok(()),
                     false if path == "experiment.name" => Err(Box::new(
-                        out_of_range().note("it names a folder of results"),
+                        out_of_range().note("it names a folder under `results/`"),
                     )),
                     false => Err(Box::new(out_of_range())),
                 }
@@ -163,9 +163,9 @@ impl Kind {
                 Ok(_) => Ok(()),
                 Err(help) => {
                     let message = if s.starts_with("test/") {
-                        format!("`{path}` is `{s}`, and the test split decides nothing")
+                        format!("`{path}` is `{s}`, but the test split must not decide anything")
                     } else {
-                        format!("unknown value `{s}` for `{path}`")
+                        format!("invalid value `{s}` for `{path}`")
                     };
                     let diagnostic = Diagnostic::error("unknown-value", message).at(node.span);
                     Err(Box::new(diagnostic.help(help)))
@@ -176,16 +176,16 @@ impl Kind {
                 Err(help) => Err(Box::new(out_of_range().help(help))),
             },
             (Kind::Bytes, Value::Int(v)) => Err(Box::new(
-                wrong_type().help(format!("write the unit: \"{v}MiB\" or \"{v}GiB\"")),
+                wrong_type().help(format!("add the unit: \"{v}MiB\" or \"{v}GiB\"")),
             )),
             (Kind::Duration { allows_zero }, Value::Str(s)) => match parse_duration(s) {
                 Ok(duration) if *allows_zero || !duration.is_zero() => Ok(()),
                 Ok(_) => {
-                    let message = format!("`{path}` must be above zero, found {}", shown());
+                    let message = format!("`{path}` must be greater than zero, found {}", shown());
                     Err(Box::new(
                         Diagnostic::error("out-of-range", message)
                             .at(node.span)
-                            .help("write a longer duration, or remove the key"),
+                            .help("use a longer duration, or remove the key"),
                     ))
                 }
                 Err(help) => Err(Box::new(out_of_range().help(help))),
@@ -193,7 +193,7 @@ impl Kind {
             (Kind::Duration { .. }, Value::Int(_) | Value::Float(_)) => {
                 let v = shown();
                 Err(Box::new(wrong_type().help(format!(
-                    "write the unit: \"{v}s\", \"{v}m\" (minutes) or \"{v}h\""
+                    "add the unit: \"{v}s\", \"{v}m\" (minutes) or \"{v}h\""
                 ))))
             }
             (
@@ -206,20 +206,20 @@ impl Kind {
             ) => {
                 if items.len() < *min_items {
                     let message =
-                        format!("`{path}` is empty, and needs at least {min_items} value");
+                        format!("`{path}` is empty, but needs at least {min_items} value");
                     let diagnostic = Diagnostic::error("out-of-range", message).at(node.span);
                     return Err(Box::new(
-                        diagnostic.help(format!("write {}", self.expected())),
+                        diagnostic.help(format!("use {}", self.expected())),
                     ));
                 }
                 let mut seen: BTreeMap<String, &Node> = BTreeMap::new();
                 for node in items.iter().filter(|_| *unique) {
                     if let Some(first) = seen.insert(node.value.to_toml(), node) {
-                        let message = format!("`{path}` holds {} twice", node.value.to_toml());
+                        let message = format!("`{path}` contains {} twice", node.value.to_toml());
                         return Err(Box::new(
                             Diagnostic::error("repeated-value", message)
                                 .at(node.span)
-                                .related(first.span, "first written here")
+                                .related(first.span, "first listed here")
                                 .help("remove one of them"),
                         ));
                     }
@@ -240,21 +240,21 @@ impl Kind {
             (Kind::List { .. }, Value::Int(num)) if path == "experiment.seeds" && *num > 1 => {
                 let shown = |last: i64| (1..=last).map(|seed| seed.to_string()).collect::<Vec<_>>();
                 let several = match *num {
-                    2..=10 => format!("{num} seeds are [{}]", shown(*num).join(", ")),
-                    _ => format!("{num} seeds are a list of that many numbers"),
+                    2..=10 => format!("for {num} seeds, [{}]", shown(*num).join(", ")),
+                    _ => format!("for {num} seeds, a list of that many numbers"),
                 };
                 Err(Box::new(wrong_type().help(format!(
-                    "the seeds themselves are listed: {several}, and the one seed {num} is [{num}]"
+                    "list the seeds themselves: {several}; for the single seed {num}, [{num}]"
                 ))))
             }
             (Kind::List { item, .. }, _) if item.check(path, node).is_empty() => {
-                Err(Box::new(wrong_type().help(format!("write [{}]", shown()))))
+                Err(Box::new(wrong_type().help(format!("use [{}]", shown()))))
             }
             _ => Err(Box::new(wrong_type())),
         }
     }
 
-    /// What is none of two sets of names.
+    /// A value outside two sets of names.
     fn no_name(
         &self,
         path: &str,
@@ -270,14 +270,14 @@ impl Kind {
         let diagnostic = Diagnostic::error("wrong-type", message).at(node.span);
         match node.value {
             Value::Array(_) => diagnostic.help(format!(
-                "to try several, write it under `[sweep.grid]`: \"{path}\" = {}",
+                "to try several values, set it under `[sweep.grid]`: \"{path}\" = {}",
                 node.value.to_toml()
             )),
             _ => diagnostic.help(format!("for example: {}", self.example_for(path, None))),
         }
     }
 
-    /// `name` is the part of the value that is looked for among `names`.
+    /// `name` is the part of the value to look up in `names`.
     fn unknown_value(
         &self,
         path: &str,
@@ -289,18 +289,18 @@ impl Kind {
             Value::Str(written) => written,
             _ => name,
         };
-        let message = format!("unknown value `{written}` for `{path}`");
+        let message = format!("invalid value `{written}` for `{path}`");
         let diagnostic = Diagnostic::error("unknown-value", message).at(node.span);
         let known = names.iter().map(|(name, _)| *name);
         // The whole text first: `16-mixed`, but also the part before an index, as in `gpu:0`.
         let answer = remedy::for_value(path, written, known.clone());
         match answer.or_else(|| remedy::for_value(path, name, known)) {
             Some(answer) => diagnostic.help(answer),
-            None => diagnostic.help(format!("write {}", self.expected())),
+            None => diagnostic.help(format!("use {}", self.expected())),
         }
     }
 
-    /// Whether a text is a number that would be accepted without its quotes.
+    /// Whether a text is a number that would be valid without its quotes.
     fn takes_text(&self, text: &str) -> bool {
         let value = match (self, text.parse::<i64>(), text.parse::<f64>()) {
             (_, Ok(whole), _) => Value::Int(whole),

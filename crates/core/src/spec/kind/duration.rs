@@ -7,14 +7,14 @@ use serde_json::{Value as Json, json};
 use super::Scalar;
 use crate::spec::document::Value;
 
-/// The longest duration: nobody waits longer, and clocks can count to it.
+/// The longest duration: nobody waits longer, and clocks can represent it.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// What is accepted, for the schema.
+/// The accepted form, for the schema.
 pub const PATTERN: &str = "^([0-9]+(\\.[0-9]+)? ?(ms|s|m|h|d) ?)+$";
 
-/// Parses `5s`, `1h 30m`, `1.5h`. The error says what to write instead. Months and years, which
-/// `humantime` knows, are refused: `M` is too near to `m`.
+/// Parses `5s`, `1h 30m`, `1.5h`. The error contains a remedy. Months and years, which `humantime` knows, are refused:
+/// `M` is too similar to `m`.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let units = "the units are ms, s, m (minutes), h and d, as in \"90s\" or \"1h 30m\"";
     let is_part_of_number = |c: char| c.is_ascii_digit() || c == '.' || c.is_whitespace();
@@ -29,11 +29,11 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     if duration <= LONGEST {
         Ok(duration)
     } else {
-        Err(format!("write at most \"365d\"; {units}"))
+        Err(format!("use at most \"365d\"; {units}"))
     }
 }
 
-/// A duration as it would be written: `1h 30m`.
+/// A duration in its usual form: `1h 30m`.
 pub fn show_duration(duration: Duration) -> String {
     humantime::format_duration(duration).to_string()
 }

@@ -1,4 +1,4 @@
-//! Examples in messages: a value that is valid for its key and that a person would write.
+//! Examples in messages: a valid value for a key that a person would write.
 
 use serde_json::Value as Json;
 
@@ -7,8 +7,8 @@ use crate::diagnostic::Span;
 use crate::spec::document::{Document, Node};
 use crate::spec::reference::unnumbered;
 
-/// Examples by the end of a key's path, for keys whose default, or whose range alone, gives no good one. Of several that
-/// end alike the first that the key accepts counts.
+/// Examples by suffix of a key's path, for keys whose default or range does not provide a good one. The first matching
+/// one that the key accepts is used.
 const EXAMPLES: &[(&str, &str)] = &[
     ("ema.decay", "0.999"),
     ("clip.value", "1.0"),
@@ -123,7 +123,7 @@ const EXAMPLES: &[(&str, &str)] = &[
 ];
 
 impl Kind {
-    /// A value for the key at `path`, as TOML: a usual one, its default, or else one that is in range.
+    /// A value for the key at `path`, as TOML: a usual one, its default, or one in its range.
     pub fn example_for(&self, path: &str, default: Option<&Json>) -> String {
         let path = unnumbered(path);
         let fits = |(end, _): &&(&str, &str)| {
@@ -134,7 +134,7 @@ impl Kind {
             .iter()
             .filter(fits)
             .map(|(end, example)| (*end, *example));
-        // What is said of one key of a table is said of no other.
+        // What applies to one key of a table does not apply to others.
         let mut own = known.clone().filter(|(end, _)| end.contains('.'));
         let default = default
             .filter(|default| says_something(default))
@@ -166,7 +166,7 @@ impl Kind {
     }
 }
 
-/// Whether a default shows how a value looks: 0, an empty list and `false` do not.
+/// Whether a default is a good example: 0, an empty list and `false` are not.
 fn says_something(default: &Json) -> bool {
     match default {
         Json::Number(number) => number.as_f64() != Some(0.0),

@@ -1,4 +1,4 @@
-//! The kinds of value a key can take: one check, one phrase for messages, one JSON Schema each.
+//! The kinds of values of keys: each has a check, a phrase for messages and a JSON Schema.
 
 mod bytes;
 mod check;
@@ -20,31 +20,30 @@ pub enum Kind {
     Bool,
     /// An integer between two bounds, both included.
     Int(i64, i64),
-    /// A finite number between two bounds; `open` bounds are themselves refused.
+    /// A finite number between two bounds; `open` bounds are excluded.
     Float {
         /// Lower bound.
         min: f64,
-        /// Whether the lower bound is refused.
+        /// Whether the lower bound is excluded.
         open_min: bool,
         /// Upper bound.
         max: f64,
-        /// Whether the upper bound is refused.
+        /// Whether the upper bound is excluded.
         open_max: bool,
     },
-    /// A string that is not empty.
+    /// A nonempty string.
     Text,
-    /// A string, which may be empty.
+    /// A string, possibly empty.
     AnyText,
-    /// The path of a file or folder, relative to the file that it is written in. Paths alone may hold
-    /// `${env:NAME}`.
+    /// The path of a file or folder, relative to the file that contains it. Only paths may contain `${env:NAME}`.
     Path,
-    /// A pattern over names, in which `*` stands for any text.
+    /// A pattern over names, in which `*` matches any text.
     Pattern,
-    /// One of these names, each with what it means.
+    /// One of these names, each with its meaning.
     OneOf(Vec<(&'static str, &'static str)>),
-    /// One of these names, optionally with an index behind a colon: `wgpu:1`.
+    /// One of these names, optionally followed by a colon and an index: `wgpu:1`.
     Indexed(Vec<(&'static str, &'static str)>),
-    /// A string that can be a folder's name: letters, digits, `-`, `_` and `.`.
+    /// A valid folder name: letters, digits, `-`, `_` and `.`.
     Slug,
     /// A number of bytes as text, such as `"4GiB"`.
     Bytes,
@@ -57,21 +56,21 @@ pub enum Kind {
     Objective,
     /// A list.
     List {
-        /// What each item is.
+        /// The kind of each item.
         item: Box<Kind>,
-        /// The fewest items.
+        /// The minimum number of items.
         min_items: usize,
-        /// Whether an item may stand only once.
+        /// Whether items must be distinct.
         unique: bool,
     },
     /// A list of a fixed number of items.
     Tuple {
-        /// What each item is.
+        /// The kind of each item.
         item: Box<Kind>,
-        /// How many there are.
+        /// Their number.
         len: usize,
     },
-    /// Whatever one of two kinds accepts; the first speaks for strings and single values.
+    /// Anything that one of two kinds accepts; the first is used for strings and single values.
     Either(Box<Kind>, Box<Kind>),
 }
 
@@ -106,7 +105,7 @@ impl Kind {
         Kind::Either(Box::new(item), Box::new(list))
     }
 
-    /// A size for every dimension, or one for each.
+    /// One size for all dimensions, or one for each.
     pub fn sizes(min: i64, dims: usize) -> Self {
         let item = Kind::Int(min, 1 << 20);
         let tuple = Kind::Tuple {
@@ -116,11 +115,14 @@ impl Kind {
         Kind::Either(Box::new(item), Box::new(tuple))
     }
 
-    /// What surrounds an input of some dimensions.
+    /// Padding of an input of some dimensions.
     pub fn padding(dims: usize) -> Self {
         let names = Kind::OneOf(vec![
             ("valid", "Nothing."),
-            ("same", "Zeros so that the size over the stride is kept."),
+            (
+                "same",
+                "Zero padding that keeps the size, divided by the stride.",
+            ),
         ]);
         Kind::Either(Box::new(names), Box::new(Kind::sizes(0, dims)))
     }
@@ -170,7 +172,7 @@ impl Kind {
         Kind::OneOf(T::ALL.iter().map(|(_, name, doc)| (*name, *doc)).collect())
     }
 
-    /// Whether it is a path, or holds paths.
+    /// Whether it is a path, or contains paths.
     pub fn is_path(&self) -> bool {
         match self {
             Kind::Path => true,
@@ -220,15 +222,17 @@ impl Kind {
             Kind::Bytes => "a size such as \"4GiB\" or \"512MiB\"".into(),
             Kind::Duration { .. } => "a duration such as \"30s\" or \"1h 30m\"".into(),
             Kind::Objective => "a metric of a split, such as `valid/loss`".into(),
-            Kind::List { item, .. } => format!("a list, each item {}", item.expected()),
-            Kind::Tuple { item, len } => format!("a list of {len}, each {}", item.expected()),
+            Kind::List { item, .. } => format!("a list in which each item is {}", item.expected()),
+            Kind::Tuple { item, len } => {
+                format!("a list of {len}, each of which is {}", item.expected())
+            }
             Kind::Either(first, second) => {
                 format!("{}, or {}", first.expected(), second.expected())
             }
         }
     }
 
-    /// A value that is accepted, as TOML.
+    /// A valid value, as TOML.
     pub fn example(&self) -> String {
         match self {
             Kind::Bool => "true".into(),
@@ -247,7 +251,7 @@ impl Kind {
                     .unwrap_or(&1.0)
                     .to_string()
             }
-            Kind::Text | Kind::AnyText => "\"some words\"".into(),
+            Kind::Text | Kind::AnyText => "\"some text\"".into(),
             Kind::Path => "\"data\"".into(),
             Kind::Pattern => "\"*.bias\"".into(),
             Kind::OneOf(names) | Kind::Indexed(names) => {
@@ -264,7 +268,7 @@ impl Kind {
     }
 }
 
-/// A number of bytes in the unit that suits it, such as `6.4 MiB`.
+/// A number of bytes in a suitable unit, such as `6.4 MiB`.
 pub fn show_bytes(bytes: u64) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;

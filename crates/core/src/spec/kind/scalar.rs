@@ -1,4 +1,4 @@
-//! The Rust types that checked values become.
+//! The Rust types of checked values.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -12,7 +12,7 @@ pub trait Scalar: Sized {
     fn from_value(value: &Value) -> Self;
     /// The value in the schema.
     fn to_json(&self) -> Json;
-    /// What stands for a value that is missing and was reported.
+    /// The placeholder for a missing value that was reported.
     fn stand_in() -> Self;
 }
 
@@ -61,7 +61,7 @@ impl Scalar for Bytes {
     }
 }
 
-/// A single value, where its kind allows one, is a list of one.
+/// A single value, if its kind allows one, is a list of one.
 impl<T: Scalar> Scalar for Vec<T> {
     fn from_value(value: &Value) -> Self {
         match value {
@@ -89,15 +89,15 @@ impl Scalar for Value {
     }
 }
 
-/// What surrounds an input.
+/// Padding of an input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Padding {
     /// Nothing.
     Valid,
-    /// Zeros so that the size over the stride is kept.
+    /// Zero padding that keeps the size, divided by the stride.
     Same,
-    /// So many zeros on each side of every dimension, or of each.
+    /// Zeros on each side of every dimension.
     Zeros(Vec<usize>),
 }
 

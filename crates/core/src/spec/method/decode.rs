@@ -13,7 +13,7 @@ impl Method {
                 dampening: share(
                     s,
                     "dampening",
-                    "Share of the gradient that the momentum leaves out.",
+                    "Dampening of the momentum: the fraction of the gradient left out of it.",
                     0.0,
                 ),
                 nesterov: nesterov(s, false),
@@ -26,7 +26,7 @@ impl Method {
                     .field(
                         "lr_decay",
                         Kind::non_negative(),
-                        "The learning rate is divided by 1 plus this times the updates before.",
+                        "Learning rate decay: the rate is divided by 1 plus this times the number of earlier updates.",
                     )
                     .or(0.0),
                 epsilon: epsilon(s, 1e-10),
@@ -44,7 +44,7 @@ impl Method {
                 centered: flag(
                     s,
                     "centered",
-                    "Whether gradients are divided by their standard deviation (Graves, 2013).",
+                    "Whether gradients are centered, and so divided by their standard deviation (Graves, 2013).",
                     false,
                 ),
                 weight_decay: weight_decay(s, L2, 0.0),
@@ -72,7 +72,7 @@ impl Method {
                             max: 0.0,
                             open_max: true,
                         },
-                        "Second moments decay by 1 less the update's number to the power of this.",
+                        "Second moments decay by 1 minus the update's number to the power of this.",
                     )
                     .or(-0.8),
                 relative_step: flag(
@@ -91,13 +91,13 @@ impl Method {
             },
             MethodKind::Adan => Method::Adan {
                 beta_1: share(s, "beta_1", OF_GRADIENTS, 0.98),
-                beta_2: share(s, "beta_2", "Decay of the running mean of differences of gradients.", 0.92),
+                beta_2: share(s, "beta_2", "Decay of the running mean of gradient differences.", 0.92),
                 beta_3: share(s, "beta_3", OF_SQUARES, 0.99),
                 epsilon: epsilon(s, 1e-8),
                 no_prox: flag(
                     s,
                     "no_prox",
-                    "Whether weight decay is AdamW's instead of the paper's proximal one.",
+                    "Whether weight decay is decoupled as in AdamW, instead of the proximal form of the paper.",
                     false,
                 ),
                 weight_decay: weight_decay(s, DECOUPLED, 0.0),
@@ -118,7 +118,7 @@ impl Method {
                 beta_1: share(
                     s,
                     "beta_1",
-                    "Share of the running mean in an update.",
+                    "Weight of the running mean in an update.",
                     0.9,
                 ),
                 beta_2: share(s, "beta_2", OF_GRADIENTS, 0.99),
@@ -131,33 +131,33 @@ impl Method {
                     .field(
                         "ns_steps",
                         Kind::Int(1, 99),
-                        "Newton-Schulz steps that make an update orthogonal.",
+                        "Newton-Schulz iterations that orthogonalize an update.",
                     )
                     .or(5),
-                epsilon: positive(s, "epsilon", "The smallest norm that an update is divided by.", 1e-7),
+                epsilon: positive(s, "epsilon", "Lower bound on the norm that an update is divided by.", 1e-7),
                 adjust_learning_rate: s.choice(
                     "adjust_learning_rate",
-                    "How the learning rate is fitted to the shape of a matrix.",
+                    "How the learning rate is adjusted to the shape of a matrix.",
                     AdjustLearningRate::Original,
                 ),
                 weight_decay: weight_decay(s, DECOUPLED, 0.0),
                 adamw: s.table(
                     "adamw",
-                    "AdamW, for the parameters that are no matrices: biases, norms, convolutions.",
+                    "AdamW, for the parameters that are not matrices: biases, norms, convolutions.",
                     false,
                     |s| MuonAdamw {
                         parameters: s
                             .field(
                                 "parameters",
                                 patterns(),
-                                "Matrices that are left to AdamW too, by path, such as the output layer.",
+                                "Matrices to optimize with AdamW too, by path, such as the output layer.",
                             )
                             .optional()
                             .unwrap_or_default(),
                         learning_rate: positive(
                             s,
                             "learning_rate",
-                            "Step size, before the scheduler.",
+                            "Learning rate, before the scheduler.",
                             3e-4,
                         ),
                         adam: AdamSpec::decode(s, true, 0.95, DECOUPLED, 0.0),
@@ -189,7 +189,7 @@ impl AdamSpec {
             amsgrad: flag(
                 s,
                 "amsgrad",
-                "Whether the largest mean of squared gradients so far is used (Reddi et al., 2018).",
+                "Whether to use the largest mean of squared gradients so far (Reddi et al., 2018).",
                 false,
             ),
             weight_decay: weight_decay(s, doc, default),
@@ -197,7 +197,7 @@ impl AdamSpec {
                 && flag(
                     s,
                     "cautious_weight_decay",
-                    "Whether weights decay only where the update makes them smaller too (Chen et al., 2025).",
+                    "Whether weights decay only where the update also shrinks them (Chen et al., 2025).",
                     false,
                 ),
         }
@@ -217,12 +217,12 @@ fn flag(s: &mut Section<'_>, key: &'static str, doc: &'static str, default: bool
 }
 
 fn momentum(s: &mut Section<'_>, default: f64) -> f64 {
-    let doc = "Share of the last update that is kept; 0 for none.";
+    let doc = "Momentum: the fraction of the last update that is kept; 0 for none.";
     share(s, "momentum", doc, default)
 }
 
 fn nesterov(s: &mut Section<'_>, default: bool) -> bool {
-    flag(s, "nesterov", "Whether the momentum looks ahead.", default)
+    flag(s, "nesterov", "Whether to use Nesterov momentum.", default)
 }
 
 fn epsilon(s: &mut Section<'_>, default: f64) -> f64 {

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::section::{Choice, choices};
 
-/// How weights follow from gradients.
+/// The update rules.
 ///
-/// Burn's L-BFGS is left out: it evaluates the loss several times for one update, and so is no
-/// optimizer in the sense of Burn's learner and its checkpoints.
+/// Burn's L-BFGS is excluded: it evaluates the loss several times per update, which does not fit Burn's learner and its
+/// checkpoints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[allow(missing_docs, reason = "each key's meaning stands at its `field`")]
+#[allow(missing_docs, reason = "each key is documented at its `field`")]
 pub enum Method {
     /// Stochastic gradient descent; momentum as in Sutskever et al. (2013).
     Sgd {
@@ -72,7 +72,7 @@ pub enum Method {
         beta_2: f64,
         weight_decay: f64,
     },
-    /// Muon (Jordan et al., 2024), which knows only matrices; AdamW for all other parameters.
+    /// Muon (Jordan et al., 2024), only for matrices; AdamW for all other parameters.
     Muon {
         momentum: f64,
         nesterov: bool,
@@ -93,18 +93,18 @@ pub struct AdamSpec {
     pub beta_2: f64,
     /// Added to the denominator.
     pub epsilon: f64,
-    /// Whether the largest mean of squared gradients so far is used (Reddi et al., 2018).
+    /// Whether to use the largest mean of squared gradients so far (Reddi et al., 2018).
     pub amsgrad: bool,
     /// L2 penalty for `adam`, decoupled for `adamw`.
     pub weight_decay: f64,
-    /// Whether weights decay only where the update makes them smaller too; `adamw` alone.
+    /// Whether weights decay only where the update also shrinks them; only for `adamw`.
     pub cautious_weight_decay: bool,
 }
 
 /// The `[optimizer.adamw]` table of `muon`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MuonAdamw {
-    /// Matrices that are left to AdamW too.
+    /// Matrices that AdamW also optimizes.
     pub parameters: Vec<String>,
     /// Before the scheduler.
     pub learning_rate: f64,
@@ -113,7 +113,7 @@ pub struct MuonAdamw {
     pub adam: AdamSpec,
 }
 
-/// How `muon` fits the learning rate to the shape of a matrix.
+/// How `muon` adjusts the learning rate to the shape of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AdjustLearningRate {
@@ -133,7 +133,7 @@ impl Choice for AdjustLearningRate {
         (
             AdjustLearningRate::MatchRmsAdamw,
             "match_rms_adamw",
-            "Times 0.2 sqrt(max(rows, columns)), which suits learning rates of AdamW (Liu et al., 2025).",
+            "Times 0.2 sqrt(max(rows, columns)), which suits learning rates tuned for AdamW (Liu et al., 2025).",
         ),
     ];
 }
@@ -146,7 +146,7 @@ choices! {
         Adamw "adamw" "Adam with decoupled weight decay (Loshchilov and Hutter, 2019).",
         Adagrad "adagrad" "AdaGrad (Duchi et al., 2011).",
         Rmsprop "rmsprop" "RMSProp (Hinton, 2012).",
-        Adafactor "adafactor" "Adafactor (Shazeer and Stern, 2018): second moments of rows and columns alone.",
+        Adafactor "adafactor" "Adafactor (Shazeer and Stern, 2018): second moments of rows and columns only.",
         Adan "adan" "Adan (Xie et al., 2022).",
         Lamb "lamb" "LAMB (You et al., 2020), for large batches.",
         Lion "lion" "Lion (Chen et al., 2023).",
@@ -154,10 +154,10 @@ choices! {
     }
 }
 
-/// What a 32-bit number is used for.
+/// The role of a 32-bit number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// A share of a running mean: it must stay below 1.
+    /// A fraction of a running mean: it must stay below 1.
     Share,
     /// A factor or a bound: it must stay finite, and above 0 unless it is 0.
     Scale,
@@ -166,7 +166,7 @@ pub enum Role {
 }
 
 impl Method {
-    /// The settings that Burn takes as 32-bit numbers, by their keys.
+    /// The settings that Burn stores as 32-bit numbers, by their keys.
     pub fn settings(&self) -> Vec<(&'static str, f64, Role)> {
         use Role::{Divisor, Scale, Share};
         let adam = |adam: &AdamSpec| [adam.beta_1, adam.beta_2, adam.epsilon, adam.weight_decay];
@@ -191,7 +191,7 @@ impl Method {
                 ("momentum", *momentum, Share),
                 ("epsilon", *epsilon, Divisor),
             ],
-            // Computed in 32 bits also where weights are in 16.
+            // Computed in 32 bits even if weights have 16.
             Method::Adafactor {
                 epsilon_1,
                 epsilon_2,
@@ -249,7 +249,7 @@ impl Method {
         settings
     }
 
-    /// The weight decay of parameters that are in no group.
+    /// The weight decay of parameters without a group.
     pub fn weight_decay(&self) -> f64 {
         match self {
             Method::Adam(adam) | Method::Adamw(adam) => adam.weight_decay,
@@ -264,7 +264,7 @@ impl Method {
         }
     }
 
-    /// How many tensors of a parameter's size the optimizer keeps at least for each parameter.
+    /// The minimum number of tensors of a parameter's size that the optimizer keeps for it.
     pub fn num_states(&self) -> u64 {
         match self {
             Method::Sgd { momentum, .. } => (*momentum > 0.0) as u64,

@@ -1,14 +1,14 @@
-//! Activation functions: functions of each value, of a layer's type by themselves.
+//! Activation functions, which are layer types of their own.
 
 use serde::{Deserialize, Serialize};
 
 use crate::spec::kind::Kind;
 use crate::spec::section::Section;
 
-/// A function of each value, but for the softmaxes and `glu`, which look along the last axis.
+/// An element-wise function, except for the softmaxes and `glu`, which work along the last axis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "function", rename_all = "snake_case")]
-#[allow(missing_docs, reason = "the table of layer types says what each is")]
+#[allow(missing_docs, reason = "the table of layer types documents each")]
 pub enum Activation {
     Relu,
     Relu6,
@@ -41,7 +41,7 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// The function of a name, with the keys that it takes; `None` for what is no activation.
+    /// The function of a name, with its keys; `None` if it is not an activation.
     pub(in crate::spec) fn decode(s: &mut Section<'_>, name: &str) -> Option<Self> {
         let mut number = |key, default, doc| s.field(key, Kind::any(), doc).or(default);
         Some(match name {
@@ -51,26 +51,22 @@ impl Activation {
                 negative_slope: number("negative_slope", 0.01, "Slope below zero."),
             },
             "rrelu" => Activation::Rrelu {
-                lower: number("lower", 0.125, "Least slope below zero in training."),
+                lower: number("lower", 0.125, "Smallest slope below zero in training."),
                 upper: number("upper", 1.0 / 3.0, "Largest slope below zero in training."),
             },
             "thresholded_relu" => Activation::ThresholdedRelu {
-                alpha: number("alpha", 1.0, "Values up to it become 0."),
+                alpha: number("alpha", 1.0, "Values up to this become 0."),
             },
             "gelu" => Activation::Gelu,
             "gelu_tanh" => Activation::GeluTanh,
             "silu" => Activation::Silu,
             "mish" => Activation::Mish,
             "elu" => Activation::Elu {
-                alpha: number("alpha", 1.0, "What it approaches below zero, negated."),
+                alpha: number("alpha", 1.0, "Negated limit below zero."),
             },
             "celu" => Activation::Celu {
                 alpha: s
-                    .field(
-                        "alpha",
-                        Kind::positive(),
-                        "What it approaches below zero, negated.",
-                    )
+                    .field("alpha", Kind::positive(), "Negated limit below zero.")
                     .or(1.0),
             },
             "selu" => Activation::Selu,
@@ -81,7 +77,7 @@ impl Activation {
                 threshold: number(
                     "threshold",
                     20.0,
-                    "Above it (times beta) the function is linear.",
+                    "Above this (times beta) the function is linear.",
                 ),
                 beta: s
                     .field("beta", Kind::positive(), "Sharpness of the bend.")
@@ -95,26 +91,26 @@ impl Activation {
             },
             "hard_swish" => Activation::HardSwish,
             "hardtanh" => Activation::Hardtanh {
-                min: number("min", -1.0, "Least value."),
-                max: number("max", 1.0, "Largest value."),
+                min: number("min", -1.0, "Lower bound."),
+                max: number("max", 1.0, "Upper bound."),
             },
             "hard_shrink" => Activation::HardShrink {
-                lambda: number("lambda", 0.5, "Values nearer to zero become 0."),
+                lambda: number("lambda", 0.5, "Values closer to zero become 0."),
             },
             "soft_shrink" => Activation::SoftShrink {
                 lambda: number(
                     "lambda",
                     0.5,
-                    "Values nearer to zero become 0, others move by it.",
+                    "Values closer to zero become 0, others shrink by it.",
                 ),
             },
             "shrink" => Activation::Shrink {
-                lambda: number("lambda", 0.5, "Values nearer to zero become 0."),
-                bias: number("bias", 0.5, "How far the others move toward zero."),
+                lambda: number("lambda", 0.5, "Values closer to zero become 0."),
+                bias: number("bias", 0.5, "How far the other values move toward zero."),
             },
             "threshold" => Activation::Threshold {
-                threshold: number("threshold", 0.0, "Values up to it are replaced."),
-                value: number("value", 0.0, "What they are replaced by."),
+                threshold: number("threshold", 0.0, "Values up to this are replaced."),
+                value: number("value", 0.0, "The replacement value."),
             },
             "softmax" => Activation::Softmax,
             "log_softmax" => Activation::LogSoftmax,

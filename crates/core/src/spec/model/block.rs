@@ -1,4 +1,4 @@
-//! Blocks: layers under a name, with parameters, used as a layer's type.
+//! Blocks: named groups of layers, with parameters, used as a layer type.
 
 use super::expand::*;
 use super::layer::LayerType;
@@ -10,7 +10,7 @@ use crate::spec::section::Choice;
 
 impl Expander<'_> {
     pub(super) fn read_blocks(&mut self, entry: &Entry) {
-        let help = "write `[model.blocks.<name>]` with `parameters = { channels = 64 }` and `layers = […]`";
+        let help = "define `[model.blocks.<name>]` with `parameters = { channels = 64 }` and `layers = […]`";
         let Value::Table(blocks) = &entry.node.value else {
             let message = format!(
                 "`model.blocks` must be a table of blocks, found {}",
@@ -27,7 +27,7 @@ impl Expander<'_> {
             let path = format!("model.blocks.{name}");
             self.broken_blocks.insert(name.clone());
             if name == "sequence" || LayerType::ALL.iter().any(|(_, known, _)| known == name) {
-                let message = format!("the block `{name}` has the name of a layer type");
+                let message = format!("the block `{name}` has the same name as a layer type");
                 self.refuse(
                     Diagnostic::error("contradiction", message)
                         .at(block.key_span)
@@ -73,8 +73,7 @@ impl Expander<'_> {
                         "`{path}.parameters` must be a table, found {}",
                         node.value.kind()
                     );
-                    let help =
-                        "write each parameter with its default: `parameters = { channels = 64 }`";
+                    let help = "give each parameter a default: `parameters = { channels = 64 }`";
                     self.refuse(
                         Diagnostic::error("wrong-type", message)
                             .at(node.span)
@@ -91,7 +90,7 @@ impl Expander<'_> {
                 .find(|(key, _)| taken.contains(&key.as_str()));
             if let Some((key, node)) = reserved {
                 let message = format!(
-                    "`{key}` cannot be a parameter of the block `{name}`: every layer has it"
+                    "`{key}` cannot be a parameter of the block `{name}`: every layer has this key"
                 );
                 self.refuse(
                     Diagnostic::error("contradiction", message)
@@ -204,19 +203,19 @@ impl Expander<'_> {
         inner.previous
     }
 
-    /// A block that is too deep inside of others: nothing more is looked at, since the others may be too deep as well,
-    /// and they multiply.
+    /// A block nested too deeply: nothing more is expanded, since the others may be nested too deeply as well, and they
+    /// multiply.
     fn refuse_depth(&mut self, name: &str, used: Span) {
         self.is_full = true;
         let (message, help) = if self.path.iter().any(|outer| outer == name) {
             (
-                format!("the block `{name}` uses itself without end"),
-                "use another block, or end it with `when`, such as `when = \"${depth > 1}\"`",
+                format!("the block `{name}` contains itself without end"),
+                "use another block, or end the recursion with `when`, such as `when = \"${depth > 1}\"`",
             )
         } else {
             (
                 format!("blocks are nested more than {MAX_DEPTH} deep, down to `{name}`"),
-                "use `repeat` or `for_each` in place of blocks of blocks",
+                "use `repeat` or `for_each` instead of nested blocks",
             )
         };
         let diagnostic = Diagnostic::error("contradiction", message).at(used);

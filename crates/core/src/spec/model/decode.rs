@@ -1,4 +1,4 @@
-//! The keys that each type of layer takes, with their ranges and defaults.
+//! The keys of each layer type, with their ranges and defaults.
 
 use super::activation::Activation;
 use super::initializer::Initializer;
@@ -8,7 +8,7 @@ use crate::spec::section::{Choice, Section};
 
 impl LayerKind {
     pub(in crate::spec) fn decode(s: &mut Section<'_>) -> Self {
-        s.variant("What the layer computes.", None, Self::of_type)
+        s.variant("The type of the layer.", None, Self::of_type)
     }
 
     fn of_type(s: &mut Section<'_>, kind: LayerType) -> Self {
@@ -19,7 +19,7 @@ impl LayerKind {
         match kind {
             T::Linear => LayerKind::Linear {
                 out_features: {
-                    let doc = "Width of the output; as wide as the task asks for when not written.";
+                    let doc = "Output features; as many as the task needs when not set.";
                     s.field("out_features", Kind::Int(1, MAX_SIZE), doc)
                         .optional()
                 },
@@ -40,7 +40,7 @@ impl LayerKind {
             | T::LocalResponseNorm => LayerKind::Norm(Norm::decode(s, kind)),
             T::Dropout => LayerKind::Dropout {
                 probability: {
-                    let doc = "Probability that a value is dropped in training.";
+                    let doc = "Probability that a value is zeroed in training.";
                     s.field("probability", Kind::fraction(), doc).or(0.5)
                 },
             },
@@ -50,7 +50,7 @@ impl LayerKind {
                     .required(),
             },
             T::Embedding => LayerKind::Embedding {
-                embedding_dim: size(s, "embedding_dim", "Length of a token's vector."),
+                embedding_dim: size(s, "embedding_dim", "Size of each embedding."),
                 initializer: Initializer::decode(s),
             },
             T::MaxPool1d => LayerKind::Pool(Pool::decode(s, true, 1)),
@@ -64,7 +64,11 @@ impl LayerKind {
             T::Gru => LayerKind::Recurrent(Recurrent::decode(s, Cell::Gru)),
             T::Lstm => LayerKind::Recurrent(Recurrent::decode(s, Cell::Lstm)),
             T::MultiHeadAttention => LayerKind::MultiHeadAttention {
-                num_heads: size(s, "num_heads", "Heads; they share the features evenly."),
+                num_heads: size(
+                    s,
+                    "num_heads",
+                    "Attention heads, which share the features evenly.",
+                ),
                 dropout: dropout(s, 0.0),
                 causal: causal(s),
                 initializer: Initializer::decode(s),
@@ -73,7 +77,7 @@ impl LayerKind {
             T::TransformerDecoder => LayerKind::TransformerDecoder(Transformer::decode(s)),
             T::PositionalEncoding => LayerKind::PositionalEncoding {
                 max_timescale: {
-                    let doc = "The longest wave, over 2 pi.";
+                    let doc = "The longest wavelength, divided by 2 pi.";
                     s.field("max_timescale", Kind::Int(2, MAX_SIZE), doc)
                         .or(10_000)
                 },
@@ -85,15 +89,15 @@ impl LayerKind {
             },
             T::Prelu => LayerKind::Prelu {
                 per_channel: {
-                    let doc = "Whether each channel (the first axis) has a slope of its own.";
+                    let doc = "Whether each channel (the first axis) has a separate slope.";
                     s.field("per_channel", Kind::Bool, doc).or(false)
                 },
-                initial: s.field("initial", Kind::any(), "The first slope.").or(0.25),
+                initial: s.field("initial", Kind::any(), "Initial slope.").or(0.25),
             },
             T::Swiglu => LayerKind::Swiglu {
-                out_features: size(s, "out_features", "Width of the output."),
+                out_features: size(s, "out_features", "Output features."),
                 bias: s
-                    .field("bias", Kind::Bool, "Whether learned biases are added.")
+                    .field("bias", Kind::Bool, "Whether to add learned biases.")
                     .or(false),
                 initializer: Initializer::decode(s),
             },
@@ -104,13 +108,13 @@ impl LayerKind {
             T::Reshape => LayerKind::Reshape {
                 shape: {
                     let item = Kind::Int(-1, MAX_SIZE);
-                    let doc = "The new shape of an item; one size may be -1 for what is left.";
+                    let doc = "The new shape of an item; one size may be -1 to infer it.";
                     s.field("shape", Kind::list(item, 1), doc).required()
                 },
             },
             T::Permute => LayerKind::Permute {
                 axes: {
-                    let doc = "The old axis of each new one, the batch not counted.";
+                    let doc = "The old axis at each new position, without the batch axis.";
                     s.field("axes", Kind::list(Kind::Int(-5, 4), 1), doc)
                         .required()
                 },
@@ -124,12 +128,11 @@ impl LayerKind {
             T::Slice => LayerKind::Slice {
                 axis: axis(s, "axis", 0),
                 start: {
-                    let doc = "The first index; negative from the end.";
+                    let doc = "The first index; negative counts from the end.";
                     s.field("start", Kind::Int(-MAX_SIZE, MAX_SIZE), doc).or(0)
                 },
                 end: {
-                    let doc =
-                        "One past the last index, negative from the end; the end when not written.";
+                    let doc = "One past the last index; negative counts from the end; the end when not set.";
                     s.field("end", Kind::Int(-MAX_SIZE, MAX_SIZE), doc)
                         .optional()
                 },
@@ -140,10 +143,10 @@ impl LayerKind {
             T::Interpolate1d => Self::interpolate(s, 1),
             T::Interpolate2d => Self::interpolate(s, 2),
             T::PixelShuffle => LayerKind::PixelShuffle {
-                factor: size(s, "factor", "How much finer each side becomes."),
+                factor: size(s, "factor", "Factor by which each side grows."),
             },
             T::PixelUnshuffle => LayerKind::PixelUnshuffle {
-                factor: size(s, "factor", "How much coarser each side becomes."),
+                factor: size(s, "factor", "Factor by which each side shrinks."),
             },
             T::Add => LayerKind::Add,
             T::Multiply => LayerKind::Multiply,
@@ -161,15 +164,15 @@ impl LayerKind {
     }
 
     fn adaptive(s: &mut Section<'_>, dims: usize) -> Self {
-        let output_size = sizes(s, "output_size", "Windows in each dimension.", dims);
+        let output_size = sizes(s, "output_size", "Output size in each dimension.", dims);
         LayerKind::AdaptiveAvgPool { dims, output_size }
     }
 
     fn interpolate(s: &mut Section<'_>, dims: usize) -> Self {
-        let doc = "The new size: one number, or one for each dimension.";
+        let doc = "The new size: one number, or one per dimension.";
         let output_size: Option<Vec<usize>> =
             s.field("output_size", Kind::sizes(1, dims), doc).optional();
-        let doc = "What each dimension is multiplied by, when `output_size` is not written.";
+        let doc = "Scale of each dimension, when `output_size` is not set.";
         let scale: Option<f64> = s.field("scale", Kind::between(1e-3, 1e3), doc).optional();
         LayerKind::Interpolate {
             dims,
@@ -177,11 +180,11 @@ impl LayerKind {
             scale: scale.map(|scale| vec![scale; dims]),
             mode: s.choice(
                 "mode",
-                "How values between samples are found.",
+                "The interpolation between samples.",
                 Interpolation::Nearest,
             ),
             align_corners: {
-                let doc = "Whether the outermost samples stay where they are.";
+                let doc = "Whether to align the outermost samples.";
                 s.field("align_corners", Kind::Bool, doc).or(false)
             },
         }
@@ -200,7 +203,7 @@ fn sizes(s: &mut Section<'_>, key: &'static str, doc: &'static str, dims: usize)
     each(sizes, dims)
 }
 
-/// One size for every dimension, where one is written.
+/// One size for all dimensions, if a single one is given.
 fn each(sizes: Vec<usize>, dims: usize) -> Vec<usize> {
     match sizes.as_slice() {
         [single] => vec![*single; dims],
@@ -209,18 +212,18 @@ fn each(sizes: Vec<usize>, dims: usize) -> Vec<usize> {
 }
 
 fn kernel(s: &mut Section<'_>, dims: usize) -> Vec<usize> {
-    let doc = "Size of the window: one number, or one for each dimension.";
+    let doc = "Kernel size: one number, or one per dimension.";
     let sizes = s.field("kernel_size", Kind::sizes(1, dims), doc).required();
     each(sizes, dims)
 }
 
 fn axis(s: &mut Section<'_>, key: &'static str, default: i64) -> i64 {
-    let doc = "An axis of the item, the batch not counted; negative from the end.";
+    let doc = "An axis of the item, without the batch axis; negative counts from the end.";
     s.field(key, Kind::Int(-5, 4), doc).or(default)
 }
 
 fn bias(s: &mut Section<'_>) -> bool {
-    s.field("bias", Kind::Bool, "Whether a learned bias is added.")
+    s.field("bias", Kind::Bool, "Whether to add a learned bias.")
         .or(true)
 }
 
@@ -230,18 +233,18 @@ fn epsilon(s: &mut Section<'_>) -> f64 {
 }
 
 fn dropout(s: &mut Section<'_>, default: f64) -> f64 {
-    let doc = "Probability that a value is dropped in training.";
+    let doc = "Probability that a value is zeroed in training.";
     s.field("dropout", Kind::fraction(), doc).or(default)
 }
 
 fn channels(s: &mut Section<'_>) -> Option<usize> {
-    let doc = "Channels of the output; as many as the task asks for when not written.";
+    let doc = "Output channels; as many as the task needs when not set.";
     s.field("out_channels", Kind::Int(1, MAX_SIZE), doc)
         .optional()
 }
 
 fn causal(s: &mut Section<'_>) -> bool {
-    let doc = "Whether a position attends to itself and earlier ones alone.";
+    let doc = "Whether a position attends only to itself and earlier ones.";
     s.field("causal", Kind::Bool, doc).or(false)
 }
 
@@ -251,10 +254,15 @@ impl Conv {
             dims,
             out_channels: channels(s),
             kernel_size: kernel(s, dims),
-            stride: sizes(s, "stride", "Step between windows.", dims),
-            dilation: sizes(s, "dilation", "Step inside a window.", dims),
+            stride: sizes(s, "stride", "Stride of the window.", dims),
+            dilation: sizes(
+                s,
+                "dilation",
+                "Spacing between the elements of the kernel.",
+                dims,
+            ),
             groups: {
-                let doc = "Groups of channels that do not see each other.";
+                let doc = "Number of channel groups that are convolved separately.";
                 s.field("groups", Kind::Int(1, MAX_SIZE), doc).or(1)
             },
             padding: padding(s, dims),
@@ -265,7 +273,7 @@ impl Conv {
 }
 
 fn padding(s: &mut Section<'_>, dims: usize) -> Padding {
-    let doc = "Zeros around the input: \"valid\" for none, \"same\" to keep its size (over the stride), or a number for each side.";
+    let doc = "Zero padding: \"valid\" for none, \"same\" to keep the size (divided by the stride), or a number for each side.";
     s.field("padding", Kind::padding(dims), doc)
         .or(Padding::Valid)
 }
@@ -280,18 +288,23 @@ impl ConvTranspose {
             dims,
             out_channels: channels(s),
             kernel_size: kernel(s, dims),
-            stride: sizes(s, "stride", "How much larger the output becomes.", dims),
-            dilation: sizes(s, "dilation", "Step inside a window.", dims),
+            stride: sizes(s, "stride", "Upsampling factor.", dims),
+            dilation: sizes(
+                s,
+                "dilation",
+                "Spacing between the elements of the kernel.",
+                dims,
+            ),
             groups: {
-                let doc = "Groups of channels that do not see each other.";
+                let doc = "Number of channel groups that are convolved separately.";
                 s.field("groups", Kind::Int(1, MAX_SIZE), doc).or(1)
             },
-            padding: paddings(s, "padding", "What is cut off on each side of the output."),
-            output_padding: paddings(
+            padding: paddings(
                 s,
-                "output_padding",
-                "What is added to one side of the output.",
+                "padding",
+                "Padding that is cropped from each side of the output.",
             ),
+            output_padding: paddings(s, "output_padding", "Size added to one side of the output."),
             bias: bias(s),
             initializer: Initializer::decode(s),
         }
@@ -308,7 +321,7 @@ impl Norm {
             LayerType::BatchNorm => Norm::Batch {
                 epsilon: epsilon(s),
                 momentum: {
-                    let doc = "Share of the newest batch in the running mean and variance.";
+                    let doc = "Weight of the newest batch in the running mean and variance.";
                     s.field("momentum", Kind::fraction(), doc).or(0.1)
                 },
             },
@@ -317,7 +330,7 @@ impl Norm {
                 bias: bias(s),
             },
             LayerType::GroupNorm => Norm::Group {
-                num_groups: size(s, "num_groups", "Groups of channels."),
+                num_groups: size(s, "num_groups", "Number of channel groups."),
                 epsilon: epsilon(s),
                 affine: affine(s),
             },
@@ -326,7 +339,7 @@ impl Norm {
                 affine: affine(s),
             },
             LayerType::LocalResponseNorm => Norm::LocalResponse {
-                size: size(s, "size", "Neighbouring channels that count."),
+                size: size(s, "size", "Number of neighboring channels."),
                 alpha: s
                     .field("alpha", Kind::positive(), "Weight of their squares.")
                     .or(1e-4),
@@ -344,7 +357,7 @@ impl Norm {
 impl Pool {
     fn decode(s: &mut Section<'_>, max: bool, dims: usize) -> Self {
         let kernel_size = kernel(s, dims);
-        let doc = "Step between windows; their size when not written.";
+        let doc = "Stride of the window; its size when not set.";
         let stride: Option<Vec<usize>> = s.field("stride", Kind::sizes(1, dims), doc).optional();
         Self {
             max,
@@ -353,18 +366,23 @@ impl Pool {
             kernel_size,
             padding: padding(s, dims),
             dilation: if max {
-                sizes(s, "dilation", "Step inside a window.", dims)
+                sizes(
+                    s,
+                    "dilation",
+                    "Spacing between the elements of the window.",
+                    dims,
+                )
             } else {
                 vec![1; dims]
             },
             ceil_mode: {
-                let doc = "Whether a last window that is not full counts.";
+                let doc = "Whether to include a last, incomplete window.";
                 s.field("ceil_mode", Kind::Bool, doc).or(false)
             },
             count_include_pad: if max {
                 true
             } else {
-                let doc = "Whether the zeros around count in a mean.";
+                let doc = "Whether a mean includes the zero padding.";
                 s.field("count_include_pad", Kind::Bool, doc).or(true)
             },
         }
@@ -375,12 +393,12 @@ impl Recurrent {
     fn decode(s: &mut Section<'_>, cell: Cell) -> Self {
         Self {
             cell,
-            hidden_size: size(s, "hidden_size", "Width of each direction's state."),
+            hidden_size: size(s, "hidden_size", "Hidden size of each direction."),
             bidirectional: {
-                let doc = "Whether a second network reads from the end; both outputs are joined.";
+                let doc = "Whether a second network reads the sequence backward; both outputs are concatenated.";
                 s.field("bidirectional", Kind::Bool, doc).or(false)
             },
-            output: s.choice("output", "Which steps are given.", Steps::Sequence),
+            output: s.choice("output", "Which steps to output.", Steps::Sequence),
             bias: bias(s),
             initializer: Initializer::decode(s),
         }
@@ -393,21 +411,25 @@ impl Transformer {
             num_layers: s
                 .field("num_layers", Kind::Int(1, 1024), "Layers.")
                 .required(),
-            num_heads: size(s, "num_heads", "Heads; they share the features evenly."),
+            num_heads: size(
+                s,
+                "num_heads",
+                "Attention heads, which share the features evenly.",
+            ),
             feedforward_size: size(
                 s,
                 "feedforward_size",
-                "Width inside the feed-forward networks.",
+                "Hidden size of the feed-forward networks.",
             ),
             dropout: dropout(s, 0.1),
             norm_first: {
-                let doc = "Whether norms stand before the parts, not after them.";
+                let doc = "Whether to normalize before each sublayer instead of after it.";
                 s.field("norm_first", Kind::Bool, doc).or(false)
             },
             causal: causal(s),
             activation: s.choice(
                 "activation",
-                "The function inside the feed-forward networks.",
+                "The activation of the feed-forward networks.",
                 FeedforwardActivation::Gelu,
             ),
             initializer: Initializer::decode(s),

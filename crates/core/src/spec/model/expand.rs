@@ -1,5 +1,5 @@
-//! From `[[model.layers]]` to a list of single layers: blocks put in, repetitions unrolled, names and
-//! inputs resolved. Presets go the same way.
+//! From `[[model.layers]]` to a list of single layers: blocks are expanded, repetitions unrolled, names and inputs
+//! resolved. Presets are processed in the same way.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,46 +17,46 @@ use crate::spec::section::{Findings, Section, read_at};
 /// More layers than this are a mistake in a `repeat`.
 const MAX_LAYERS: usize = 4096;
 
-/// Layers and blocks that are looked at, whether or not they come to a layer. Blocks of blocks multiply, so what is
-/// walked can be far more than what is made.
+/// Maximum number of expanded layers and blocks, even if they result in no layer. Nested blocks multiply, so far more
+/// may be expanded than results.
 const MAX_STEPS: usize = 16 * MAX_LAYERS;
 
-/// Parameters that multiply each other come to no more values than this.
+/// Maximum number of values of parameters that multiply each other.
 const MAX_SIZE: usize = 1 << 16;
 
-/// Deeper nesting than this is a block inside itself, or a mistake.
+/// Deeper nesting than this is a block that contains itself, or a mistake.
 pub(super) const MAX_DEPTH: usize = 32;
 
-/// Names that mean something else: what comes into the block, and the layer before.
+/// Reserved names: the input of the block, and the preceding layer.
 pub(super) const RESERVED: [&str; 2] = ["input", "previous"];
 
-/// Layers under a name, with parameters.
+/// Named layers, with parameters.
 pub(super) struct Block {
     pub(super) name: String,
     pub(super) parameters: Arguments,
     pub(super) layers: Vec<Node>,
 }
 
-/// What a list of layers sees.
+/// The context of a list of layers.
 #[derive(Clone)]
 pub(super) struct Scope {
-    /// What names start with.
+    /// The prefix of names.
     pub(super) prefix: String,
-    /// The outputs that can be named.
+    /// The outputs that can be referenced.
     pub(super) names: Vec<(String, Source)>,
-    /// What comes into the block.
+    /// The input of the block.
     pub(super) input: Source,
-    /// The output of the layer before.
+    /// The output of the preceding layer.
     pub(super) previous: Source,
     pub(super) arguments: Arguments,
     pub(super) uses: Vec<Span>,
     pub(super) depth: usize,
-    /// Names of layers that `when` or `repeat` left out.
+    /// Names of layers that `when` or `repeat` removed.
     pub(super) left_out: Vec<String>,
 }
 
 impl Scope {
-    /// Notes that a layer with a name is not there.
+    /// Records that a named layer is not present.
     fn leave_out(&mut self, table: &Table) {
         if let Some(Value::Str(name)) = table.get("name").map(|entry| &entry.node.value) {
             self.left_out.push(name.clone());
@@ -64,8 +64,8 @@ impl Scope {
     }
 }
 
-/// The layers of a model: `model` holds `layers` and `blocks`, `arguments` the values of its
-/// parameters. For a preset, `preset` is its name with the place that asks for it.
+/// The layers of a model: `model` contains `layers` and `blocks`, `arguments` the values of its parameters. For a
+/// preset, `preset` is its name with the place that requests it.
 pub fn expand(
     model: &Table,
     arguments: Arguments,
@@ -104,7 +104,7 @@ pub fn expand(
                 expander.list(layers, "model.layers", &mut scope);
             }
             Value::Array(_) => expander.refuse(
-                Diagnostic::error("out-of-range", "`model.layers` has no layers")
+                Diagnostic::error("out-of-range", "`model.layers` is empty")
                     .at(entry.node.span)
                     .help("add `[[model.layers]]` with a `type`, such as \"linear\""),
             ),
@@ -120,9 +120,9 @@ pub fn expand(
 
 pub(super) fn not_layers(path: &str, span: Span, found: &Value) -> Diagnostic {
     let message = format!("`{path}` must be a list of layers, found {}", found.kind());
-    Diagnostic::error("wrong-type", message)
-        .at(span)
-        .help("write `[[model.layers]]` for each layer, or a list such as `layers = [{ type = \"relu\" }]`")
+    Diagnostic::error("wrong-type", message).at(span).help(
+        "add `[[model.layers]]` for each layer, or a list such as `layers = [{ type = \"relu\" }]`",
+    )
 }
 
 pub(super) struct Expander<'a> {
@@ -130,22 +130,22 @@ pub(super) struct Expander<'a> {
     pub(super) blocks: Vec<Block>,
     pub(super) layers: Vec<LayerSpec>,
     pub(super) preset: Option<(&'static str, Span)>,
-    /// Whether too much was already reported, and nothing more is looked at.
+    /// Whether a limit was already reported, and expansion stops.
     pub(super) is_full: bool,
-    /// How many layers and blocks were looked at.
+    /// The number of expanded layers and blocks.
     num_steps: usize,
-    /// The blocks that are being put in, each used by the one before.
+    /// The blocks being expanded, each used by the one before.
     pub(super) path: Vec<String>,
     /// The names of layers, and of blocks in use.
     pub(super) names: BTreeSet<String>,
-    /// How often a name was numbered.
+    /// How many times a name was numbered.
     pub(super) numbers: BTreeMap<String, usize>,
     pub(super) used_blocks: BTreeSet<String>,
-    /// Blocks that were refused: what uses them needs no message of its own.
+    /// Refused blocks: their uses need no further message.
     pub(super) broken_blocks: BTreeSet<String>,
 }
 
-/// The keys that every layer may have, apart from `type`.
+/// The keys of every layer, except `type`.
 pub(super) struct Common {
     pub(super) name: Option<String>,
     pub(super) inputs: Vec<String>,
@@ -156,33 +156,29 @@ impl Common {
     fn decode(s: &mut Section<'_>) -> Self {
         let common = Self {
             name: s
-                .field("name", Kind::Slug, "What other layers, patterns and reports call it.")
+                .field("name", Kind::Slug, "The name of the layer in other layers, patterns and reports.")
                 .optional(),
             inputs: s
                 .field(
                     "inputs",
                     Kind::list(Kind::Text, 1),
-                    "Names of the layers whose outputs it takes; the layer before when not written. `input` is what comes into the block, `previous` the layer before.",
+                    "Names of the input layers; the preceding layer when not set. `input` is the input of the block, `previous` the preceding layer.",
                 )
                 .optional()
                 .unwrap_or_default(),
             freeze: s
-                .field("freeze", Kind::Bool, "Whether its weights stay as they are.")
+                .field("freeze", Kind::Bool, "Whether its weights are frozen.")
                 .or(false),
         };
         let repeat = Kind::Int(0, MAX_LAYERS as i64);
         let _: Option<usize> = s
-            .field(
-                "repeat",
-                repeat,
-                "How many copies stand one after the other.",
-            )
+            .field("repeat", repeat, "Number of consecutive copies.")
             .optional();
         let _: Option<bool> = s
             .field(
                 "when",
                 Kind::Bool,
-                "Whether the layer is there; for blocks.",
+                "Whether to include the layer; for blocks.",
             )
             .optional();
         common
@@ -229,7 +225,7 @@ impl Expander<'_> {
         }
     }
 
-    /// A layer as often as `repeat` or `for_each` say.
+    /// A layer, as many times as `repeat` or `for_each` says.
     fn copies(
         &mut self,
         table: &Table,
@@ -274,7 +270,7 @@ impl Expander<'_> {
             scope.leave_out(table);
         }
         let several = rounds.len() > 1;
-        // Each round copies the parameters.
+        // Each iteration copies the parameters.
         let held = scope.arguments.iter().map(|(_, node)| size(node));
         let weight = 1 + held.sum::<usize>() / 64;
         for (at, round) in rounds.into_iter().enumerate() {
@@ -295,7 +291,7 @@ impl Expander<'_> {
         }
     }
 
-    /// Counts a layer or block that is looked at, by what it costs; whether there are not too many by now.
+    /// Counts an expanded layer or block by its cost; returns whether the limit is not yet reached.
     fn step(&mut self, weight: usize, span: Span) -> bool {
         self.num_steps += weight;
         if self.layers.len() < MAX_LAYERS && self.num_steps <= MAX_STEPS && !self.is_full {
@@ -305,29 +301,29 @@ impl Expander<'_> {
             format!("the network has more than {MAX_LAYERS} layers")
         } else {
             format!(
-                "the blocks and repetitions come to more than {MAX_STEPS} parts, most of them without a layer"
+                "blocks and `repeat` expand to more than {MAX_STEPS} parts, most of them without a layer"
             )
         };
         if !self.is_full {
             self.is_full = true;
             let diagnostic = Diagnostic::error("out-of-range", message).at(span);
-            self.refuse(diagnostic.help("lower a `repeat`, or use fewer blocks of blocks"));
+            self.refuse(diagnostic.help("lower a `repeat`, or use fewer nested blocks"));
         }
         false
     }
 
-    /// Refuses a layer whose parameters have become too large: lists or texts that hold each other twice.
+    /// Refuses a layer whose parameters have become too large: lists or texts that contain each other twice.
     fn is_grown(&mut self, table: &Table, span: Span) -> bool {
         let size: usize = table.entries.iter().map(|entry| size(&entry.node)).sum();
         let has_grown = size > MAX_SIZE;
         if has_grown && !self.is_full {
             self.is_full = true;
-            let message = "the parameters of this layer come to too many values";
+            let message = "the parameters of this layer expand to too many values";
             self.refuse(
                 Diagnostic::error("out-of-range", message)
                     .at(span)
-                    .note("parameters that hold other parameters several times multiply")
-                    .help("write the values themselves"),
+                    .note("parameters that contain other parameters several times multiply")
+                    .help("use plain values"),
             );
         }
         has_grown
@@ -361,10 +357,12 @@ impl Expander<'_> {
         {
             return Some((key.clone(), items.clone()));
         }
-        let message = format!("`{path}.for_each` must be a table of one name with a list");
-        self.refuse(Diagnostic::error("wrong-type", message).at(node.span).help(
-            "for example: `for_each = { width = [64, 128] }`, and then `${width}` in the layer",
-        ));
+        let message = format!("`{path}.for_each` must be a table with one name and a list");
+        self.refuse(
+            Diagnostic::error("wrong-type", message).at(node.span).help(
+                "for example: `for_each = { width = [64, 128] }`, then `${width}` in the layer",
+            ),
+        );
         None
     }
 
@@ -387,7 +385,7 @@ impl Expander<'_> {
         }
         if let Some(entry) = table.get("when") {
             let path = format!("{path}.when");
-            // The value may come from elsewhere, and the mistake is here.
+            // The value may come from elsewhere, but the mistake is here.
             let node = Node {
                 span: written_when.unwrap_or(span),
                 ..entry.node.clone()
@@ -410,7 +408,7 @@ impl Expander<'_> {
         let is_group = kind == "sequence" || block.is_some();
         let mut own = table.clone();
         if is_group {
-            // What is left are the keys that every layer may have.
+            // The remaining keys are those of every layer.
             let common = ["type", "name", "inputs", "repeat", "when", "freeze"];
             own.entries
                 .retain(|entry| common.contains(&entry.key.as_str()));
@@ -441,7 +439,7 @@ impl Expander<'_> {
             return self.refuse(
                 Diagnostic::error("shape", message)
                     .at(span)
-                    .help("join them before, with `add` or `concat`"),
+                    .help("combine them first, with `add` or `concat`"),
             );
         }
         let Some(local) = self.local_name(&common, &table, &kind, copy, scope) else {
@@ -507,7 +505,7 @@ impl Expander<'_> {
         }
     }
 
-    /// Findings of a preset's layer are shown where the file asks for the preset.
+    /// Findings in a preset's layer are shown where the file requests the preset.
     fn place_in_user_file(&mut self, first: usize) {
         let Some((preset, place)) = self.preset else {
             return;
@@ -563,7 +561,7 @@ impl Expander<'_> {
             }
         };
         let mut inner = Scope {
-            // Layers of a sequence without a name are named as if they stood outside.
+            // Unnamed layers of a sequence are named as if they were outside it.
             prefix: match name {
                 Some(name) => format!("{}{name}.", scope.prefix),
                 None => scope.prefix.clone(),
@@ -599,11 +597,11 @@ impl Expander<'_> {
         self.findings.is_poisoned("model")
     }
 
-    /// A network without layers, or a block that nothing uses, is a mistake in the file.
+    /// A network without layers, or an unused block, is a mistake in the file.
     fn refuse_nothing(&mut self, model: &Table) {
         let layers = model.get("layers").map(|entry| entry.node.span);
         if self.layers.is_empty() {
-            let message = "no layer of the network is left by `when` and `repeat`";
+            let message = "`when` and `repeat` leave the network without layers";
             let diagnostic = Diagnostic::error("contradiction", message);
             self.refuse(
                 diagnostic
@@ -618,7 +616,7 @@ impl Expander<'_> {
                 .iter()
                 .find(|block| !self.used_blocks.contains(&block.key));
             if let Some(block) = unused {
-                let message = format!("nothing uses the block `{}`", block.key);
+                let message = format!("the block `{}` is never used", block.key);
                 self.refuse(
                     Diagnostic::error("contradiction", message)
                         .at(block.key_span)
@@ -631,7 +629,7 @@ impl Expander<'_> {
         }
     }
 
-    /// A layer whose output nobody takes is a mistake in `inputs`.
+    /// A layer whose output is unused is a mistake in `inputs`.
     fn refuse_unused(&mut self, output: Source) {
         if !self.is_wrong() {
             let mut used = vec![false; self.layers.len()];
@@ -647,7 +645,7 @@ impl Expander<'_> {
             }
             let unused = used.iter().position(|used| !used);
             if let Some(layer) = unused.map(|at| &self.layers[at]) {
-                let message = format!("nothing takes the output of the layer `{}`", layer.name);
+                let message = format!("the output of the layer `{}` is never used", layer.name);
                 let diagnostic = layer.point(Diagnostic::error("contradiction", message), "type");
                 self.refuse(
                     diagnostic.help("name it in the `inputs` of a later layer, or remove it"),

@@ -1,61 +1,60 @@
-//! How weights are drawn before the first step.
+//! Initialization of weights.
 
 use serde::{Deserialize, Serialize};
 
 use crate::spec::kind::Kind;
 use crate::spec::section::{Section, choices};
 
-/// A distribution of first weights. Fans are counted as Burn does: for a kernel, channels times its
-/// area.
+/// A distribution of initial weights. Fans are counted as in Burn: for a kernel, channels times its area.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Initializer {
-    /// Always this value.
+    /// A constant.
     Constant {
         /// The value.
         value: f64,
     },
-    /// Evenly from an interval.
+    /// Uniform in an interval.
     Uniform {
-        /// Its lower end.
+        /// Its lower bound.
         min: f64,
-        /// Its upper end.
+        /// Its upper bound.
         max: f64,
     },
-    /// From a normal distribution.
+    /// Normally distributed.
     Normal {
         /// Its mean.
         mean: f64,
         /// Its standard deviation.
         std: f64,
     },
-    /// He et al., 2015, evenly from an interval.
+    /// He et al., 2015, uniform.
     KaimingUniform {
-        /// Multiplies the deviation.
+        /// Factor of the deviation.
         gain: f64,
-        /// Whether the fan out is used in place of the fan in.
+        /// Whether to use fan-out instead of fan-in.
         fan_out: bool,
     },
-    /// He et al., 2015, from a normal distribution.
+    /// He et al., 2015, normal.
     KaimingNormal {
-        /// Multiplies the deviation.
+        /// Factor of the deviation.
         gain: f64,
-        /// Whether the fan out is used in place of the fan in.
+        /// Whether to use fan-out instead of fan-in.
         fan_out: bool,
     },
-    /// Glorot and Bengio, 2010, evenly from an interval.
+    /// Glorot and Bengio, 2010, uniform.
     XavierUniform {
-        /// Multiplies the deviation.
+        /// Factor of the deviation.
         gain: f64,
     },
-    /// Glorot and Bengio, 2010, from a normal distribution.
+    /// Glorot and Bengio, 2010, normal.
     XavierNormal {
-        /// Multiplies the deviation.
+        /// Factor of the deviation.
         gain: f64,
     },
     /// Saxe et al., 2013: orthogonal rows or columns.
     Orthogonal {
-        /// Multiplies the matrix.
+        /// Factor of the matrix.
         gain: f64,
     },
 }
@@ -63,23 +62,24 @@ pub enum Initializer {
 choices! {
     /// The `type` of an initializer.
     enum InitializerType {
-        KaimingUniform "kaiming_uniform" "He et al., 2015, evenly from an interval.",
-        KaimingNormal "kaiming_normal" "He et al., 2015, from a normal distribution.",
-        XavierUniform "xavier_uniform" "Glorot and Bengio, 2010, evenly from an interval.",
-        XavierNormal "xavier_normal" "Glorot and Bengio, 2010, from a normal distribution.",
+        KaimingUniform "kaiming_uniform" "Kaiming (He et al., 2015), uniform.",
+        KaimingNormal "kaiming_normal" "Kaiming (He et al., 2015), normal.",
+        XavierUniform "xavier_uniform" "Xavier (Glorot and Bengio, 2010), uniform.",
+        XavierNormal "xavier_normal" "Xavier (Glorot and Bengio, 2010), normal.",
         Orthogonal "orthogonal" "Saxe et al., 2013: orthogonal rows or columns.",
-        Uniform "uniform" "Evenly from an interval.",
-        Normal "normal" "From a normal distribution.",
-        Constant "constant" "Always the same value.",
+        Uniform "uniform" "Uniform in an interval.",
+        Normal "normal" "Normally distributed.",
+        Constant "constant" "A constant.",
         Zeros "zeros" "Always 0.",
         Ones "ones" "Always 1.",
     }
 }
 
 impl Initializer {
-    /// The table `initializer` of a layer, if it is written.
+    /// The table `initializer` of a layer, if it is set.
     pub(in crate::spec) fn decode(s: &mut Section<'_>) -> Option<Self> {
-        const DOC: &str = "How the first weights are drawn; without it as Burn's module does.";
+        const DOC: &str =
+            "How initial weights are sampled; the default of Burn's module when not set.";
         s.optional_table("initializer", DOC, |s| {
             s.variant("The distribution.", None, Self::of_type)
         })
@@ -97,8 +97,8 @@ impl Initializer {
             }
             InitializerType::Uniform => {
                 return Initializer::Uniform {
-                    min: number("min", "Lower end.", -0.1),
-                    max: number("max", "Upper end.", 0.1),
+                    min: number("min", "Lower bound.", -0.1),
+                    max: number("max", "Upper bound.", 0.1),
                 };
             }
             InitializerType::Normal => {
@@ -115,11 +115,11 @@ impl Initializer {
             .field(
                 "gain",
                 Kind::between(1e-6, 1e6),
-                "Multiplies the deviation.",
+                "Factor that multiplies the deviation.",
             )
             .or(1.0);
         let mut fan_out = || {
-            let doc = "Whether the fan out is used in place of the fan in.";
+            let doc = "Whether to use fan-out instead of fan-in.";
             s.field("fan_out", Kind::Bool, doc).or(false)
         };
         match kind {

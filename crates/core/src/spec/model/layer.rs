@@ -1,8 +1,7 @@
-//! One layer of a network as written: its type and the keys that the type takes.
+//! One layer of a network as written: its type and the keys of the type.
 //!
-//! Sizes that follow from what reaches the layer are never written; a size that may follow from what
-//! the task asks for is an `Option`. Axes count an item's dimensions, without the batch, and may be
-//! negative to count from the end.
+//! Sizes that follow from the layer's input are never set; a size that may be inferred from the task is an `Option`.
+//! Axes count an item's dimensions, without the batch, and may be negative to count from the end.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,10 +10,10 @@ use super::initializer::Initializer;
 use crate::spec::kind::Padding;
 use crate::spec::section::{Choice, choices};
 
-/// What a layer computes.
+/// The layer types.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[allow(missing_docs, reason = "the keys' own texts, below, say what each is")]
+#[allow(missing_docs, reason = "each key is documented below")]
 pub enum LayerKind {
     /// An affine map of the last axis.
     Linear {
@@ -26,13 +25,13 @@ pub enum LayerKind {
     },
     /// A convolution over the last `dims` axes.
     Conv(Conv),
-    /// The transpose of a convolution: it enlarges.
+    /// A transposed convolution, which enlarges its input.
     ConvTranspose(ConvTranspose),
     /// A norm over channels or features.
     Norm(Norm),
-    /// Values are dropped in training, the others scaled up.
+    /// Zeroes random values in training and scales up the others.
     Dropout { probability: f64 },
-    /// Normal noise is added in training.
+    /// Adds normal noise in training.
     GaussianNoise { std: f64 },
     /// A vector for each token.
     Embedding {
@@ -40,9 +39,9 @@ pub enum LayerKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         initializer: Option<Initializer>,
     },
-    /// The largest or mean value of each window.
+    /// The maximum or mean of each window.
     Pool(Pool),
-    /// The mean of each of as many windows as asked for.
+    /// Mean pooling to a fixed output size.
     AdaptiveAvgPool {
         dims: usize,
         output_size: Vec<usize>,
@@ -61,13 +60,13 @@ pub enum LayerKind {
     TransformerEncoder(Transformer),
     /// The same with attention to a second input in between.
     TransformerDecoder(Transformer),
-    /// Sines and cosines are added (Vaswani et al., 2017).
+    /// Adds sines and cosines of the position (Vaswani et al., 2017).
     PositionalEncoding { max_timescale: usize },
-    /// Pairs of values are turned by their position (Su et al., 2021).
+    /// Rotates pairs of values by their position (Su et al., 2021).
     RotaryEncoding { theta: f64 },
-    /// A function of each value.
+    /// An activation function.
     Activation(Activation),
-    /// A slope below zero that is learned.
+    /// A learned slope below zero.
     Prelu { per_channel: bool, initial: f64 },
     /// A gated linear unit with silu (Shazeer, 2020).
     Swiglu {
@@ -76,17 +75,17 @@ pub enum LayerKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         initializer: Option<Initializer>,
     },
-    /// What comes in.
+    /// The input, unchanged.
     Identity,
-    /// Axes become one.
+    /// Merges axes.
     Flatten { start_axis: i64, end_axis: i64 },
     /// The same values in another shape.
     Reshape { shape: Vec<i64> },
-    /// Axes in another order.
+    /// Reorders the axes.
     Permute { axes: Vec<i64> },
-    /// A new axis of size 1.
+    /// Inserts an axis of size 1.
     Unsqueeze { axis: i64 },
-    /// An axis of size 1 goes.
+    /// Removes an axis of size 1.
     Squeeze { axis: i64 },
     /// A range of an axis.
     Slice {
@@ -95,9 +94,9 @@ pub enum LayerKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end: Option<i64>,
     },
-    /// An axis becomes its mean, largest value or sum.
+    /// Reduces an axis to its mean, maximum or sum.
     Reduce { operation: Reduction, axis: i64 },
-    /// Images or sequences at another size.
+    /// Resizes images or sequences.
     Interpolate {
         dims: usize,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -107,21 +106,21 @@ pub enum LayerKind {
         mode: Interpolation,
         align_corners: bool,
     },
-    /// Channels become finer images (Shi et al., 2016).
+    /// Rearranges channels into larger images (Shi et al., 2016).
     PixelShuffle { factor: usize },
-    /// Finer images become channels.
+    /// Rearranges images into more channels.
     PixelUnshuffle { factor: usize },
     /// The sum of all inputs.
     Add,
     /// The product of all inputs.
     Multiply,
-    /// All inputs one after the other along an axis.
+    /// Concatenates all inputs along an axis.
     Concat { axis: i64 },
 }
 
 /// A convolution.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the keys' own texts, below, say what each is")]
+#[allow(missing_docs, reason = "each key is documented below")]
 pub struct Conv {
     pub dims: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,7 +137,7 @@ pub struct Conv {
 
 /// A transposed convolution.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the keys' own texts, below, say what each is")]
+#[allow(missing_docs, reason = "each key is documented below")]
 pub struct ConvTranspose {
     pub dims: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -157,7 +156,7 @@ pub struct ConvTranspose {
 /// A norm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "norm", rename_all = "snake_case")]
-#[allow(missing_docs, reason = "the keys' own texts, below, say what each is")]
+#[allow(missing_docs, reason = "each key is documented below")]
 pub enum Norm {
     Batch {
         epsilon: f64,
@@ -189,7 +188,7 @@ pub enum Norm {
 
 /// A pooling.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the keys' own texts, below, say what each is")]
+#[allow(missing_docs, reason = "each key is documented below")]
 pub struct Pool {
     pub max: bool,
     pub dims: usize,
@@ -203,7 +202,7 @@ pub struct Pool {
 
 /// A recurrent network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the keys' own texts, below, say what each is")]
+#[allow(missing_docs, reason = "each key is documented below")]
 pub struct Recurrent {
     pub cell: Cell,
     pub hidden_size: usize,
@@ -214,7 +213,7 @@ pub struct Recurrent {
     pub initializer: Option<Initializer>,
 }
 
-/// What a recurrent network computes at each step.
+/// The recurrent cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cell {
@@ -228,7 +227,7 @@ pub enum Cell {
 
 /// A stack of transformer layers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the keys' own texts, below, say what each is")]
+#[allow(missing_docs, reason = "each key is documented below")]
 pub struct Transformer {
     pub num_layers: usize,
     pub num_heads: usize,
@@ -242,7 +241,7 @@ pub struct Transformer {
 }
 
 choices! {
-    /// Which steps of a sequence a recurrent layer gives.
+    /// The output steps of a recurrent layer.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Steps {
@@ -252,34 +251,34 @@ choices! {
 }
 
 choices! {
-    /// The function between the two maps of a feed-forward network.
+    /// The activation of a feed-forward network.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum FeedforwardActivation {
-        Gelu "gelu" "x times the normal distribution function of x.",
+        Gelu "gelu" "x times the normal cumulative distribution function of x.",
         Relu "relu" "max(x, 0).",
     }
 }
 
 choices! {
-    /// How an axis becomes one number.
+    /// How an axis is reduced to one number.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Reduction {
-        Mean "mean" "Their mean.",
-        Max "max" "The largest.",
-        Sum "sum" "Their sum.",
+        Mean "mean" "The mean.",
+        Max "max" "The maximum.",
+        Sum "sum" "The sum.",
     }
 }
 
 choices! {
-    /// How values between samples are found.
+    /// The interpolation between samples.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Interpolation {
-        Nearest "nearest" "The nearest sample.",
-        Linear "linear" "On lines between samples.",
-        Cubic "cubic" "On cubics through samples; for images.",
+        Nearest "nearest" "Nearest neighbor.",
+        Linear "linear" "Linear interpolation.",
+        Cubic "cubic" "Cubic interpolation; for images.",
     }
 }
 
@@ -293,77 +292,77 @@ choices! {
         ConvTranspose1d "conv_transpose1d" "A transposed convolution over [channels, length].",
         ConvTranspose2d "conv_transpose2d" "A transposed convolution over [channels, height, width].",
         ConvTranspose3d "conv_transpose3d" "A transposed convolution over [channels, depth, height, width].",
-        BatchNorm "batch_norm" "Each channel to mean 0 and deviation 1 over the batch (Ioffe and Szegedy, 2015).",
-        LayerNorm "layer_norm" "The last axis to mean 0 and deviation 1 (Ba et al., 2016).",
-        GroupNorm "group_norm" "Groups of channels to mean 0 and deviation 1 (Wu and He, 2018).",
-        InstanceNorm "instance_norm" "Each channel of each item to mean 0 and deviation 1 (Ulyanov et al., 2016).",
-        RmsNorm "rms_norm" "The last axis to a root mean square of 1 (Zhang and Sennrich, 2019).",
-        LocalResponseNorm "local_response_norm" "Values damped by neighbouring channels (Krizhevsky et al., 2012).",
-        Dropout "dropout" "Values are dropped in training, the others scaled up (Srivastava et al., 2014).",
-        GaussianNoise "gaussian_noise" "Normal noise is added in training.",
+        BatchNorm "batch_norm" "Normalizes each channel to mean 0 and standard deviation 1 over the batch (Ioffe and Szegedy, 2015).",
+        LayerNorm "layer_norm" "Normalizes the last axis to mean 0 and standard deviation 1 (Ba et al., 2016).",
+        GroupNorm "group_norm" "Normalizes groups of channels to mean 0 and standard deviation 1 (Wu and He, 2018).",
+        InstanceNorm "instance_norm" "Normalizes each channel of each item to mean 0 and standard deviation 1 (Ulyanov et al., 2016).",
+        RmsNorm "rms_norm" "Normalizes the last axis to a root mean square of 1 (Zhang and Sennrich, 2019).",
+        LocalResponseNorm "local_response_norm" "Dampens values by neighboring channels (Krizhevsky et al., 2012).",
+        Dropout "dropout" "Zeroes random values in training and scales up the others (Srivastava et al., 2014).",
+        GaussianNoise "gaussian_noise" "Adds normal noise in training.",
         Embedding "embedding" "A learned vector for each token.",
-        MaxPool1d "max_pool1d" "The largest value of each window of [channels, length].",
-        MaxPool2d "max_pool2d" "The largest value of each window of [channels, height, width].",
+        MaxPool1d "max_pool1d" "The maximum of each window of [channels, length].",
+        MaxPool2d "max_pool2d" "The maximum of each window of [channels, height, width].",
         AvgPool1d "avg_pool1d" "The mean of each window of [channels, length].",
         AvgPool2d "avg_pool2d" "The mean of each window of [channels, height, width].",
-        AdaptiveAvgPool1d "adaptive_avg_pool1d" "The means of a number of windows of [channels, length].",
-        AdaptiveAvgPool2d "adaptive_avg_pool2d" "The means of a number of windows of [channels, height, width].",
-        AdaptiveAvgPool3d "adaptive_avg_pool3d" "The means of a number of windows of [channels, depth, height, width].",
+        AdaptiveAvgPool1d "adaptive_avg_pool1d" "Mean pooling of [channels, length] to a fixed output size.",
+        AdaptiveAvgPool2d "adaptive_avg_pool2d" "Mean pooling of [channels, height, width] to a fixed output size.",
+        AdaptiveAvgPool3d "adaptive_avg_pool3d" "Mean pooling of [channels, depth, height, width] to a fixed output size.",
         Rnn "rnn" "A plain recurrent network over [length, features] (Elman, 1990).",
         Gru "gru" "Gated recurrent units over [length, features] (Cho et al., 2014).",
         Lstm "lstm" "Long short-term memory over [length, features] (Hochreiter and Schmidhuber, 1997).",
-        MultiHeadAttention "multi_head_attention" "Attention of [length, features] to itself, or of the first input to the second (Vaswani et al., 2017).",
+        MultiHeadAttention "multi_head_attention" "Self-attention over [length, features], or attention of the first input to the second (Vaswani et al., 2017).",
         TransformerEncoder "transformer_encoder" "Layers of self-attention and feed-forward networks (Vaswani et al., 2017).",
-        TransformerDecoder "transformer_decoder" "The same, with attention to a second input in between.",
+        TransformerDecoder "transformer_decoder" "Layers of self-attention, attention to a second input, and feed-forward networks (Vaswani et al., 2017).",
         PositionalEncoding "positional_encoding" "Adds sines and cosines of the position (Vaswani et al., 2017).",
-        RotaryEncoding "rotary_encoding" "Turns pairs of values by their position (Su et al., 2021).",
+        RotaryEncoding "rotary_encoding" "Rotates pairs of values by their position (Su et al., 2021).",
         Relu "relu" "max(x, 0).",
         Relu6 "relu6" "min(max(x, 0), 6).",
-        LeakyRelu "leaky_relu" "x, and a small slope below zero.",
-        Prelu "prelu" "x, and a learned slope below zero (He et al., 2015).",
-        Rrelu "rrelu" "x, and a random slope below zero in training (Xu et al., 2015).",
-        ThresholdedRelu "thresholded_relu" "x above alpha, else 0.",
-        Gelu "gelu" "x times the normal distribution function of x (Hendrycks and Gimpel, 2016).",
-        GeluTanh "gelu_tanh" "gelu by its tanh approximation.",
+        LeakyRelu "leaky_relu" "x above zero, a small slope below.",
+        Prelu "prelu" "x above zero, a learned slope below (He et al., 2015).",
+        Rrelu "rrelu" "x above zero, in training a random slope below (Xu et al., 2015).",
+        ThresholdedRelu "thresholded_relu" "x above alpha, otherwise 0.",
+        Gelu "gelu" "x times the normal cumulative distribution function of x (Hendrycks and Gimpel, 2016).",
+        GeluTanh "gelu_tanh" "The tanh approximation of gelu.",
         Silu "silu" "x times sigmoid(x), also called swish.",
         Mish "mish" "x times tanh(softplus(x)) (Misra, 2019).",
-        Elu "elu" "x, and alpha (exp(x) - 1) below zero (Clevert et al., 2015).",
-        Celu "celu" "x, and alpha (exp(x / alpha) - 1) below zero (Barron, 2017).",
-        Selu "selu" "elu that keeps mean and variance (Klambauer et al., 2017).",
+        Elu "elu" "x above zero, alpha (exp(x) - 1) below (Clevert et al., 2015).",
+        Celu "celu" "x above zero, alpha (exp(x / alpha) - 1) below (Barron, 2017).",
+        Selu "selu" "elu scaled to preserve mean and variance (Klambauer et al., 2017).",
         Tanh "tanh" "tanh(x).",
         Sigmoid "sigmoid" "1 / (1 + exp(-x)).",
         LogSigmoid "log_sigmoid" "log(sigmoid(x)).",
         Softplus "softplus" "log(1 + exp(beta x)) / beta.",
         Softsign "softsign" "x / (1 + |x|).",
         Tanhshrink "tanhshrink" "x - tanh(x).",
-        HardSigmoid "hard_sigmoid" "alpha x + beta between 0 and 1.",
+        HardSigmoid "hard_sigmoid" "alpha x + beta, clamped to 0 and 1.",
         HardSwish "hard_swish" "x times a hard sigmoid (Howard et al., 2019).",
-        Hardtanh "hardtanh" "x between two bounds.",
-        HardShrink "hard_shrink" "x, and 0 near zero.",
-        SoftShrink "soft_shrink" "x moved toward zero, and 0 near it.",
-        Shrink "shrink" "x moved toward zero by a bias, and 0 near it.",
-        Threshold "threshold" "x above a threshold, else a value.",
-        Softmax "softmax" "Exponentials along the last axis, to a sum of 1.",
+        Hardtanh "hardtanh" "x clamped between two bounds.",
+        HardShrink "hard_shrink" "x, or 0 near zero.",
+        SoftShrink "soft_shrink" "x moved toward zero, or 0 near it.",
+        Shrink "shrink" "x moved toward zero by a bias, or 0 near it.",
+        Threshold "threshold" "x above a threshold, otherwise a value.",
+        Softmax "softmax" "Exponentials along the last axis, normalized to a sum of 1.",
         LogSoftmax "log_softmax" "The logarithm of the softmax.",
         Glu "glu" "Half of the last axis times the sigmoid of the other half (Dauphin et al., 2016).",
         Swiglu "swiglu" "A gated linear unit with silu (Shazeer, 2020).",
-        Identity "identity" "What comes in.",
-        Flatten "flatten" "Axes become one.",
+        Identity "identity" "The input, unchanged.",
+        Flatten "flatten" "Merges axes into one.",
         Reshape "reshape" "The same values in another shape.",
-        Permute "permute" "Axes in another order.",
-        Unsqueeze "unsqueeze" "A new axis of size 1.",
-        Squeeze "squeeze" "An axis of size 1 goes.",
+        Permute "permute" "Reorders the axes.",
+        Unsqueeze "unsqueeze" "Inserts an axis of size 1.",
+        Squeeze "squeeze" "Removes an axis of size 1.",
         Slice "slice" "A range of an axis.",
-        Mean "mean" "An axis becomes its mean.",
-        Max "max" "An axis becomes its largest value.",
-        Sum "sum" "An axis becomes its sum.",
-        Interpolate1d "interpolate1d" "[channels, length] at another length.",
-        Interpolate2d "interpolate2d" "[channels, height, width] at another size.",
-        PixelShuffle "pixel_shuffle" "Channels become finer images (Shi et al., 2016).",
-        PixelUnshuffle "pixel_unshuffle" "Finer images become channels.",
+        Mean "mean" "The mean over an axis.",
+        Max "max" "The maximum over an axis.",
+        Sum "sum" "The sum over an axis.",
+        Interpolate1d "interpolate1d" "Resizes [channels, length].",
+        Interpolate2d "interpolate2d" "Resizes [channels, height, width].",
+        PixelShuffle "pixel_shuffle" "Rearranges channels into larger images (Shi et al., 2016).",
+        PixelUnshuffle "pixel_unshuffle" "Rearranges images into more channels.",
         Add "add" "The sum of all `inputs`.",
         Multiply "multiply" "The product of all `inputs`.",
-        Concat "concat" "All `inputs` one after the other along an axis.",
+        Concat "concat" "Concatenates all `inputs` along an axis.",
     }
 }
 
@@ -387,7 +386,7 @@ impl LayerKind {
         }
     }
 
-    /// The same with the sizes that follow from the output's shape.
+    /// The same with the sizes that are inferred from the output shape.
     pub fn resolved(&self, shape: &[usize]) -> Self {
         let mut kind = self.clone();
         match &mut kind {
@@ -399,7 +398,7 @@ impl LayerKind {
         kind
     }
 
-    /// How the layer's first weights are drawn, if not as Burn's module does.
+    /// The initializer of the layer, if it is not the default of Burn's module.
     pub fn initializer(&self) -> Option<&Initializer> {
         match self {
             LayerKind::Linear { initializer, .. }
@@ -416,7 +415,7 @@ impl LayerKind {
         }
     }
 
-    /// Groups of channels that do not see each other.
+    /// Number of channel groups.
     pub fn groups(&self) -> usize {
         match self {
             LayerKind::Conv(conv) => conv.groups,
@@ -425,7 +424,7 @@ impl LayerKind {
         }
     }
 
-    /// Whether the file decides the size of its output.
+    /// Whether the file sets its output size.
     pub fn has_size(&self) -> bool {
         matches!(
             self,
@@ -438,7 +437,7 @@ impl LayerKind {
         )
     }
 
-    /// Whether the layer takes any number of inputs, and at least two.
+    /// Whether the layer takes any number of inputs, at least two.
     pub fn is_join(&self) -> bool {
         matches!(
             self,
@@ -447,7 +446,7 @@ impl LayerKind {
     }
 }
 
-/// A name that serde gives to a value.
+/// The serde name of a value.
 fn tag(value: &impl Serialize, key: &str) -> String {
     let json = serde_json::to_value(value).unwrap_or_default();
     json[key].as_str().unwrap_or_default().to_owned()

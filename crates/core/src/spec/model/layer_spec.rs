@@ -1,4 +1,4 @@
-//! A single layer of a network, with what its messages need.
+//! A single layer of a network, with the information for its messages.
 
 use super::layer::LayerKind;
 use super::preset::is_in_preset;
@@ -10,19 +10,19 @@ use crate::spec::document::Table;
 pub struct LayerSpec {
     /// Its name, unique in the network.
     pub name: String,
-    /// What it computes.
+    /// Its function.
     pub kind: LayerKind,
-    /// Where its inputs come from, in order.
+    /// The sources of its inputs, in order.
     pub inputs: Vec<Source>,
-    /// Whether its weights stay as they are.
+    /// Whether its weights are frozen.
     pub freeze: bool,
-    /// Its table with parameters put in, as messages and `--as-layers` need it.
+    /// Its table with resolved parameters, for messages and `--as-layers`.
     pub table: Table,
-    /// Where it is written: in the file, or where the file asks for the preset.
+    /// Its place: in the file, or where the file requests the preset.
     pub place: Place,
 }
 
-/// Where an input comes from.
+/// The source of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The items.
@@ -31,19 +31,19 @@ pub enum Source {
     Layer(usize),
 }
 
-/// A place in the file, and how it came to be asked for.
+/// A place in the file, and the blocks and preset that lead to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
-    /// Where to point.
+    /// The place to point at.
     pub span: Span,
-    /// Uses of the blocks that the layer is in, outermost first.
+    /// Uses of the blocks around the layer, outermost first.
     pub uses: Vec<Span>,
-    /// The preset that the layer is in.
+    /// The preset of the layer.
     pub preset: Option<&'static str>,
 }
 
 impl LayerSpec {
-    /// Where to point for a key of the layer.
+    /// The place to point at for a key of the layer.
     pub fn span(&self, key: &str) -> Span {
         let entry = self.table.get(key);
         let span = entry.map(|entry| entry.node.span);
@@ -51,7 +51,7 @@ impl LayerSpec {
             .unwrap_or(self.place.span)
     }
 
-    /// Points a diagnostic at a key of the layer, with what led there.
+    /// Points a diagnostic at a key of the layer, with the blocks and preset that lead there.
     pub fn point(&self, diagnostic: Diagnostic, key: &str) -> Diagnostic {
         let span = self.span(key);
         let mut diagnostic = diagnostic.at(span);
@@ -59,7 +59,7 @@ impl LayerSpec {
             diagnostic = diagnostic.related(*used, "used here");
         }
         match self.place.preset {
-            Some(preset) => diagnostic.note(format!("`{}` is a layer of the preset `{preset}`; `runner describe --as-layers` prints them all", self.name)),
+            Some(preset) => diagnostic.note(format!("`{}` is a layer of the preset `{preset}`; `runner describe --as-layers` prints all of its layers", self.name)),
             None => diagnostic,
         }
     }

@@ -1,4 +1,4 @@
-//! `[model]`: the network, as layers or as a preset, which is layers as well.
+//! `[model]`: the network, as layers or as a preset, which also consists of layers.
 
 pub mod activation;
 mod block;
@@ -20,7 +20,7 @@ use preset::{ModelType, Preset};
 /// The `[model]` table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelSpec {
-    /// The layers in order; each only takes outputs of earlier ones.
+    /// The layers in order; each uses only outputs of earlier ones.
     pub layers: Vec<LayerSpec>,
 }
 
@@ -47,7 +47,7 @@ fn from_layers(s: &mut Section<'_>) -> Vec<LayerSpec> {
     let layers = s.raw("layers", "The layers, each with a `type`.", Shape::Layers);
     let blocks = s.raw(
         "blocks",
-        "Layers under a name, to be used as a layer type.",
+        "Named groups of layers, for use as a layer type.",
         Shape::Blocks,
     );
     let Some((span, findings)) = s.reading() else {
@@ -88,11 +88,11 @@ fn from_preset(s: &mut Section<'_>, preset: &'static Preset) -> Vec<LayerSpec> {
     };
     if let Some(layers) = layers {
         let message = format!(
-            "`model` has `layers`, and the type `{}` brings its own",
+            "`model` sets both `layers` and the type `{}`, which defines its own layers",
             preset.name
         );
         let diagnostic = Diagnostic::error("contradiction", message).at(layers).help(
-            "remove `type` to use your layers, or remove them; `runner describe SPEC --as-layers` prints those of a preset",
+            "remove `type` to use your layers, or remove `layers`; `runner describe SPEC --as-layers` prints the layers of a preset",
         );
         findings.diagnostics.push(diagnostic);
         findings.poisoned.push("model".into());

@@ -1,4 +1,4 @@
-//! Names of layers: types looked up, inputs resolved, copies numbered.
+//! Names of layers: type lookup, input resolution, numbering of copies.
 
 use super::expand::*;
 use super::layer::LayerType;
@@ -32,7 +32,7 @@ impl Expander<'_> {
                 let is_preset = ModelType::ALL.iter().any(|(_, known, _)| known == name);
                 if is_preset && name != "layers" {
                     let help = format!(
-                        "presets are whole networks: write `[model]` with `type = \"{name}\"`; its layers are printed by `runner describe SPEC --as-layers`"
+                        "presets are whole networks: write `[model]` with `type = \"{name}\"`; `runner describe SPEC --as-layers` prints its layers"
                     );
                     self.refuse(diagnostic.help(help));
                     return None;
@@ -40,7 +40,7 @@ impl Expander<'_> {
                 match remedy::for_value("layer.type", name, known()) {
                     Some(answer) => diagnostic.help(answer),
                     None => diagnostic.help(
-                        "README.md lists the layer types; a block of `[model.blocks]` is one too",
+                        "docs/reference/layers.md lists the layer types; a block of `[model.blocks]` is also a layer type",
                     ),
                 }
             }
@@ -95,15 +95,15 @@ impl Expander<'_> {
             };
             match found {
                 Some(source) => inputs.push(*source),
-                // What is wrong with that layer was said already.
+                // The problem with that layer was already reported.
                 None if self.is_wrong() => return None,
                 None if scope.left_out.contains(name) => {
                     let message =
-                        format!("the layer `{name}` is left out by its `when` or `repeat`");
+                        format!("the layer `{name}` is removed by its `when` or `repeat`");
                     self.refuse(
                         Diagnostic::error("unknown-value", message)
                             .at(node.span)
-                            .help("give this layer the same `when`, or take another input"),
+                            .help("give this layer the same `when`, or use another input"),
                     );
                     return None;
                 }
@@ -124,7 +124,7 @@ impl Expander<'_> {
                     let near = nearest(name, names().chain(RESERVED));
                     self.refuse(match (later, near) {
                         (true, _) => diagnostic.help(
-                            "a layer can only take outputs of earlier ones: move that layer up",
+                            "a layer can only use the outputs of earlier layers: move that layer up",
                         ),
                         (_, Some(near)) => diagnostic.help(format!("did you mean `{near}`?")),
                         _ => {
@@ -134,7 +134,7 @@ impl Expander<'_> {
                                 .collect();
                             names.dedup();
                             diagnostic.help(format!(
-                                "give that layer a `name`; known here are {}",
+                                "give that layer a `name`; the names here are {}",
                                 names.join(", ")
                             ))
                         }
@@ -146,7 +146,7 @@ impl Expander<'_> {
         Some(inputs)
     }
 
-    /// The name inside the block: as written, or the type with a number behind it.
+    /// The name inside the block: as written, or the type with a number.
     pub(super) fn local_name(
         &mut self,
         common: &Common,
@@ -164,7 +164,7 @@ impl Expander<'_> {
             .unwrap_or_default();
         if RESERVED.contains(&name.as_str()) {
             let message = format!("`{name}` cannot be a layer's name");
-            let note = "`input` is what comes into the block, `previous` the layer before";
+            let note = "`input` is the input of the block, `previous` the preceding layer";
             self.refuse(
                 Diagnostic::error("contradiction", message)
                     .at(span)
@@ -175,23 +175,23 @@ impl Expander<'_> {
         }
         if name.bytes().all(|byte| byte.is_ascii_digit()) {
             let message = format!(
-                "`{name}` cannot be a layer's name: a number means the layer at that place"
+                "`{name}` cannot be a layer's name: a number refers to the layer at that position"
             );
             self.refuse(
                 Diagnostic::error("contradiction", message)
                     .at(span)
-                    .help("put a letter in front"),
+                    .help("start the name with a letter"),
             );
             return None;
         }
         match copy {
             Some(copy) => Some(format!("{name}{copy}")),
             None if scope.names.iter().any(|(known, _)| known == name) => {
-                let message = format!("there are two layers `{name}`");
+                let message = format!("two layers are named `{name}`");
                 self.refuse(
                     Diagnostic::error("repeated-value", message)
                         .at(span)
-                        .help("choose another name for one of them"),
+                        .help("rename one of them"),
                 );
                 None
             }
@@ -199,7 +199,7 @@ impl Expander<'_> {
         }
     }
 
-    /// `base` if it was written and is free, else with the first free number behind it.
+    /// `base` if it was written and is free, otherwise followed by the first free number.
     pub(super) fn unique(&mut self, base: &str, written: bool) -> String {
         if written && self.names.insert(base.to_owned()) {
             return base.to_owned();

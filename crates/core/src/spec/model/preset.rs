@@ -1,8 +1,7 @@
-//! Networks that come with runner: layers with parameters, in TOML files inside the binary.
+//! Networks that come with runner: layers with parameters, in embedded TOML files.
 //!
-//! A file holds `[parameters]`, each with `type`, `default` and `doc`, then `[[layers]]` and `[blocks]`
-//! as an experiment would hold them below `[model]`. The parameters are the keys of `[model]` for this
-//! `type`.
+//! A file contains `[parameters]`, each with `type`, `default` and `doc`, then `[[layers]]` and `[blocks]` as an
+//! experiment has them below `[model]`. The parameters are the keys of `[model]` for this `type`.
 
 use std::sync::OnceLock;
 
@@ -16,11 +15,11 @@ choices! {
     pub enum ModelType {
         Layers "layers" "The layers of `[[model.layers]]`.",
         Mlp "mlp" "Linear layers with an activation between them.",
-        Cnn "cnn" "Convolutions with an activation each, one max-pooling, and linear layers.",
+        Cnn "cnn" "Convolutions with an activation each, one max pooling, and linear layers.",
         Resnet "resnet" "Residual blocks of convolutions with batch norm (He et al., 2015).",
         Lstm "lstm" "A long short-term memory over a sequence, and a linear layer on its last step.",
         TransformerClassifier "transformer_classifier" "A transformer encoder over a sequence, and a linear layer on its mean.",
-        TransformerLm "transformer_lm" "A transformer that predicts each next token from the tokens before it.",
+        TransformerLm "transformer_lm" "A transformer that predicts each token from the tokens before it.",
     }
 }
 
@@ -43,11 +42,11 @@ pub struct Preset {
 pub struct Parameter {
     /// The key.
     pub key: String,
-    /// What it means.
+    /// Its meaning.
     pub doc: String,
-    /// Its value when not written.
+    /// Its default.
     pub default: Node,
-    /// Names that it may be, if it is a choice.
+    /// The allowed names, if it is a choice.
     options: Vec<String>,
     kind: String,
 }
@@ -68,8 +67,7 @@ impl Preset {
         presets.iter().find(|preset| preset.name == kind.name())
     }
 
-    /// # Panics
-    /// If the file is wrong: a test reads them all.
+    /// # Panics If the file is invalid: a test reads all of them.
     fn parse(name: &'static str, text: &str, source: u16) -> Self {
         let document = Document::parse(name, text).unwrap_or_else(|(sources, diagnostics)| {
             panic!("preset `{name}`: {}", diagnostics.render(&sources, false))
@@ -108,7 +106,7 @@ fn text(kind: ModelType) -> Option<&'static str> {
     })
 }
 
-/// Whether a place is in a preset, not in a text of the user.
+/// Whether a place is in a preset rather than in the user's text.
 pub fn is_in_preset(span: Span) -> bool {
     span.source >= FIRST_SOURCE
 }
@@ -132,7 +130,7 @@ fn move_node(node: &mut Node, source: u16) {
 impl Parameter {
     fn parse(entry: Entry) -> Self {
         let Value::Table(table) = entry.node.value else {
-            panic!("parameter `{}` is no table", entry.key);
+            panic!("parameter `{}` is not a table", entry.key);
         };
         let text = |key: &str| match table.get(key).map(|entry| &entry.node.value) {
             Some(Value::Str(text)) => text.clone(),
@@ -143,7 +141,7 @@ impl Parameter {
                 .iter()
                 .map(|item| match &item.value {
                     Value::Str(name) => name.clone(),
-                    other => panic!("{} is no name", other.to_toml()),
+                    other => panic!("{} is not a name", other.to_toml()),
                 })
                 .collect(),
             _ => Vec::new(),
@@ -172,7 +170,7 @@ impl Parameter {
                     .map(|name| (name.as_str(), ""))
                     .collect(),
             ),
-            other => panic!("`{other}` is no type of a parameter"),
+            other => panic!("`{other}` is not a parameter type"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `${env:NAME}`: environment variables, in paths alone.
+//! `${env:NAME}`: environment variables, only in paths.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ impl Resolver<'_> {
             let set = if path.contains('[') {
                 String::new()
             } else {
-                format!(", or give it with `--set {path}=…`")
+                format!(", or pass it with `--set {path}=…`")
             };
             let keys = self
                 .references
@@ -33,13 +33,13 @@ impl Resolver<'_> {
                 .filter(|key| *key != "extends");
             let keys: Vec<_> = keys.map(|key| format!("`{key}`")).collect();
             let note = format!(
-                "environment variables are for paths alone ({}): the same file must mean the same work on every machine",
+                "environment variables are only for paths ({}): the same file must mean the same work on every machine",
                 keys.join(", ")
             );
             return Err(Box::new(
                 refuse(format!("`{path}` cannot come from the environment"))
                     .note(note)
-                    .help(format!("write the value here{set}")),
+                    .help(format!("set the value here{set}")),
             ));
         }
         let is_name = |name: &str| {
@@ -48,8 +48,10 @@ impl Resolver<'_> {
         };
         if !is_name(name) {
             return Err(Box::new(
-                refuse(format!("`{name}` is no name of an environment variable"))
-                    .help("for example: `${env:DATA}`, or with a default: `${env:DATA:-data}`"),
+                refuse(format!(
+                    "`{name}` is not a valid name of an environment variable"
+                ))
+                .help("for example: `${env:DATA}`, or with a default: `${env:DATA:-data}`"),
             ));
         }
         let environment = &self.references.document.environment;
@@ -60,7 +62,7 @@ impl Resolver<'_> {
             (None, None) => Err(Box::new(
                 refuse(format!("the environment variable `{name}` is not set"))
                     .help(format!("set it: {name}=… runner …"))
-                    .help(format!("or write a default: `${{env:{name}:-path}}`")),
+                    .help(format!("or give a default: `${{env:{name}:-path}}`")),
             )),
         }
     }
@@ -79,7 +81,7 @@ pub(super) fn is_environment(inner: &str) -> bool {
     environment(inner).is_some()
 }
 
-/// The environment variables that a tree asks for.
+/// The environment variables that a tree uses.
 pub(in crate::spec) fn environment_names(root: &Table, names: &mut BTreeSet<String>) {
     expressions(root, &mut |inner| {
         names.extend(environment(inner).map(|(name, _)| name.to_owned()));

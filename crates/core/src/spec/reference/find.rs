@@ -1,4 +1,4 @@
-//! The value that a dotted name stands for, or what to write instead of the name.
+//! The value of a dotted name, or a remedy for a wrong name.
 
 use super::joined;
 use super::resolver::{Fate, Resolver};
@@ -15,8 +15,8 @@ impl Resolver<'_> {
         let segments: Vec<_> = name.split('.').collect();
         if segments[0] == "sweep" {
             return Err((
-                "`sweep` holds the values of all trials".into(),
-                "refer to the key that is varied: in each trial it has one value".into(),
+                "`sweep` contains the values of all trials".into(),
+                "refer to the key that is varied: it has one value in each trial".into(),
             ));
         }
         let number = self.root.numbered(name);
@@ -46,8 +46,8 @@ impl Resolver<'_> {
                     false if is_done && is_read_again => Ok((unescape(node), fate)),
                     false => Ok((node, fate)),
                     true => Err((
-                        format!("`{name}` holds `${{…}}` with parameters of a block"),
-                        "refer to what the block is given".into(),
+                        format!("`{name}` contains `${{…}}` with parameters of a block"),
+                        "refer to the value passed to the block".into(),
                     )),
                 }
             }
@@ -55,7 +55,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The value below a node, which is resolved only where that is needed.
+    /// The value below a node, resolved only if necessary.
     fn below(&self, path: &str, node: &Node, rest: &[&str]) -> Option<(String, Node, Fate)> {
         let Some((head, rest)) = rest.split_first() else {
             let (node, fate) = self.node(path, node);
@@ -85,32 +85,31 @@ impl Resolver<'_> {
     }
 
     fn not_written(&self, name: &str) -> Wrong {
-        let message = format!("`{name}` is not written in this file");
+        let message = format!("`{name}` is not set in this file");
         let (table, key) = name.rsplit_once('.').unwrap_or(("", name));
         if let Some(default) = default_of(name) {
             return (
                 message,
-                format!("write `{key} = {default}` in `[{table}]`: that is its default"),
+                format!("set `{key} = {default}` in `[{table}]`, which is its default"),
             );
         }
         if self.state.borrow().diagnostics.len() > MAX_EXPLAINED {
-            return (message, "refer to a key that is written".into());
+            return (message, "refer to a key that is set".into());
         }
         let mut written = Vec::new();
         collect_written(self.root, "", &mut written);
         let help = match nearest_path(name, written.iter().map(String::as_str)) {
             Some(near) => format!("did you mean `{near}`?"),
-            None if table.starts_with("values") => format!("write `{key} = …` in `[{table}]`"),
+            None if table.starts_with("values") => format!("set `{key} = …` in `[{table}]`"),
             None => {
-                "refer to a key that is written, or write the value in `[values]`: `values.name`"
-                    .into()
+                "refer to a key that is set, or add the value to `[values]`: `values.name`".into()
             }
         };
         (message, help)
     }
 }
 
-/// What more wrong references than this may mean is not looked for: they are not shown.
+/// For more wrong references than this, no suggestions are computed: they are not shown.
 const MAX_EXPLAINED: usize = 100;
 
 fn collect_written(table: &Table, above: &str, written: &mut Vec<String>) {

@@ -1,9 +1,8 @@
-//! `${path.to.key}`: values that other keys hold.
+//! `${path.to.key}`: values of other keys.
 //!
-//! References are resolved for each trial, after the values of its axes are in place. A lone reference
-//! takes the value whole, with its type and the place where it is written; inside a longer text it
-//! becomes text, and arithmetic becomes a number. In the layers of a model, names without a dot are
-//! parameters of blocks: those are left to `model/expand.rs`.
+//! References are resolved for each trial, after the values of its axes are set. A lone reference becomes the whole
+//! value, with its type and source place; inside a longer text it becomes text, and arithmetic becomes a number. In the
+//! layers of a model, names without a dot are parameters of blocks: those are resolved by `model/expand.rs`.
 
 mod environment;
 mod find;
@@ -29,22 +28,22 @@ pub use values::{drop_unused_values, unused_values};
 /// The references of a document.
 pub struct References<'a> {
     document: &'a Document,
-    /// Whether there is nothing to do for any trial.
+    /// Whether no trial has anything to resolve.
     is_idle: bool,
-    /// The keys that hold paths.
+    /// The keys that contain paths.
     path_keys: OnceCell<BTreeSet<String>>,
 }
 
-/// A tree without references, and what was wrong with them.
+/// A resolved tree, and the errors in its references.
 #[derive(Debug)]
 pub struct Resolved {
-    /// The tree. A reference that is wrong, or that is left to trials, stands in it as it is written.
+    /// The tree. A wrong reference, or one that depends on the trial, stays as written.
     pub root: Table,
-    /// What is wrong.
+    /// The errors.
     pub diagnostics: Vec<Diagnostic>,
-    /// Whether some reference is left to trials.
+    /// Whether some reference depends on the trial.
     pub is_open: bool,
-    /// Where references could not be resolved: the key, and the places that a message may point at.
+    /// Unresolved references: the key, and the places that a message may point at.
     failed: Vec<(String, Span)>,
 }
 
@@ -57,7 +56,7 @@ impl Resolved {
         }
     }
 
-    /// Puts what was wrong with references in front, and leaves out what only follows from it.
+    /// Puts errors in references first, and removes errors that only follow from them.
     pub fn report(&mut self, findings: &mut Findings) {
         let found = std::mem::take(&mut findings.diagnostics);
         for diagnostic in self.diagnostics.drain(..) {
@@ -84,12 +83,12 @@ impl<'a> References<'a> {
         }
     }
 
-    /// Resolves the tree of a trial. References to `open` keys, which axes set, are left as they are.
+    /// Resolves the tree of a trial. References to `open` keys, which axes set, stay as they are.
     pub fn resolve(&self, root: Table, open: &[String]) -> Resolved {
         self.resolve_as(root, open, false)
     }
 
-    /// As [`References::resolve`], but texts stay as a file would hold them: `$${` is kept.
+    /// Like [`References::resolve`], but texts keep the form of a file: `$${` stays.
     pub fn resolve_as_text(&self, root: Table, open: &[String]) -> Resolved {
         self.resolve_as(root, open, true)
     }
@@ -128,7 +127,7 @@ impl<'a> References<'a> {
         sources.any(|source| !source.folder.as_os_str().is_empty())
     }
 
-    /// Whether a key holds a path of the user's machine.
+    /// Whether a key contains a path of the user's machine.
     fn is_path(&self, path: &str) -> bool {
         self.path_keys().contains(&unnumbered(path))
     }
@@ -141,13 +140,12 @@ impl<'a> References<'a> {
         })
     }
 
-    /// Puts `folder` in front of the paths of a resolved tree.
+    /// Prepends `folder` to the paths of a resolved tree.
     pub fn move_to(&self, root: &mut Table, folder: &Path) {
         self.each_path(root, &|_| Some(folder.to_owned()));
     }
 
-    /// Paths are relative to the file that they are written in; seen from the first file, that is
-    /// another path.
+    /// Paths are relative to the file that contains them; relative to the first file, that is another path.
     fn move_paths(&self, root: &mut Table) {
         self.each_path(root, &|span| {
             let source = self.document.sources.0.get(span.source as usize)?;
@@ -155,7 +153,7 @@ impl<'a> References<'a> {
         });
     }
 
-    /// Puts the folder of each path in front of it.
+    /// Prepends the folder of each path.
     fn each_path(&self, root: &mut Table, folder: &dyn Fn(Span) -> Option<PathBuf>) {
         fn below(
             references: &References<'_>,
@@ -200,7 +198,7 @@ fn joined(above: &str, key: &str) -> String {
     }
 }
 
-/// A path without the numbers of items.
+/// A path without list indices.
 pub(super) fn unnumbered(path: &str) -> String {
     let mut rest = path;
     let mut plain = String::new();

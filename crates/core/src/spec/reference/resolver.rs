@@ -14,18 +14,18 @@ use crate::spec::expression::{
 use crate::spec::remedy;
 use crate::spec::template::{Part, escaped, is_template, parts};
 
-/// A longer chain of references is one that nobody can follow.
+/// The maximum length of a chain of references.
 const MAX_CHAIN: usize = 64;
 
-/// References that multiply each other come to no more values, or bytes of text, than this.
+/// The maximum number of values, or bytes of text, of references that multiply each other.
 const MAX_SIZE: usize = 1 << 17;
 
-/// What became of a value.
+/// The state of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Fate {
-    /// It, or something in it, depends on an axis.
+    /// It, or a part of it, depends on an axis.
     pub(super) is_kept: bool,
-    /// It, or something in it, is wrong, and that was said.
+    /// It, or a part of it, is wrong, which was already reported.
     pub(super) is_wrong: bool,
 }
 
@@ -40,9 +40,9 @@ impl Fate {
 
 #[derive(Default)]
 pub(super) struct State {
-    /// Texts that were resolved, by path: a value that many refer to is computed once.
+    /// Resolved texts, by path: a value with many references is computed once.
     known: BTreeMap<String, (Node, Fate)>,
-    /// The texts that are being resolved, each because of the one before.
+    /// The texts being resolved, each because of the one before.
     chain: Vec<(String, Span)>,
     pub(super) diagnostics: Vec<Diagnostic>,
     pub(super) failed: Vec<(String, Span)>,
@@ -53,7 +53,7 @@ pub(super) struct Resolver<'a> {
     pub(super) references: &'a References<'a>,
     pub(super) root: &'a Table,
     pub(super) open: Vec<String>,
-    /// Whether texts are to be read once more.
+    /// Whether texts will be parsed again.
     pub(super) as_text: bool,
     pub(super) state: RefCell<State>,
 }
@@ -63,7 +63,7 @@ impl Resolver<'_> {
         let mut fate = Fate::default();
         let entries = table.entries.iter().map(|entry| {
             if above.is_empty() && entry.key == "sweep" {
-                // Values of axes are resolved where a trial puts them.
+                // Values of axes are resolved in the trial.
                 return entry.clone();
             }
             let (node, own) = self.node(&joined(above, &entry.key), &entry.node);
@@ -99,7 +99,7 @@ impl Resolver<'_> {
         (Node { span, value }, fate)
     }
 
-    /// A text, each once. What is wrong is said here; the text then stays as it is.
+    /// A text, once. Errors are reported here; the text then stays as it is.
     pub(super) fn text(&self, path: &str, text: &str, node: &Node) -> (Node, Fate) {
         if let Some(known) = self.state.borrow().known.get(path) {
             return known.clone();
@@ -130,12 +130,12 @@ impl Resolver<'_> {
                 (node.clone(), fate)
             }
         };
-        // A text in a circle was put there from within, where it was found.
+        // A text in a cycle was already set when the cycle was found.
         let entry = state.known.entry(path.to_owned());
         entry.or_insert(known).clone()
     }
 
-    /// Refuses what grows without measure, once.
+    /// Refuses unlimited growth, once.
     fn grown(
         &self,
         text: &str,
@@ -152,11 +152,11 @@ impl Resolver<'_> {
         let diagnostic = Diagnostic::error("reference", message)
             .at(span)
             .note("references to references multiply")
-            .help("write the value itself");
+            .help("use a plain value");
         Err((!was_too_large).then(|| Box::new(diagnostic)))
     }
 
-    /// What is wrong with resolving a text because of itself.
+    /// An error in a text's own resolution.
     fn circle(&self, path: &str) -> Option<Box<Diagnostic>> {
         let state = self.state.borrow();
         let Some(at) = state.chain.iter().position(|(known, _)| known == path) else {
@@ -166,7 +166,7 @@ impl Resolver<'_> {
                     "`{first}` refers to a key that refers to another, more than {MAX_CHAIN} times"
                 );
                 let diagnostic = Diagnostic::error("reference", message).at(*span);
-                Box::new(diagnostic.help("refer to the last of them"))
+                Box::new(diagnostic.help("refer to the last of them directly"))
             });
         };
         let circle = &state.chain[at..];
@@ -184,7 +184,9 @@ impl Resolver<'_> {
         for (path, span) in &circle[1..] {
             diagnostic = diagnostic.related(*span, format!("`{path}`"));
         }
-        Some(Box::new(diagnostic.help("write a value for one of them")))
+        Some(Box::new(
+            diagnostic.help("set a plain value for one of them"),
+        ))
     }
 
     fn resolved(&self, path: &str, text: &str, node: &Node) -> Result<(Node, Fate), Failure> {
@@ -204,7 +206,7 @@ impl Resolver<'_> {
         let fate = names.fate.get();
         match computed {
             _ if fate.is_wrong => Err(None),
-            // An expression over an axis is resolved as a whole, when all of it is known.
+            // An expression over an axis is resolved as a whole, once all of it is known.
             _ if fate.is_kept => Ok((node.clone(), fate)),
             Ok(node) => Ok((node, fate)),
             Err(diagnostic) => Err(Some(diagnostic)),
@@ -232,7 +234,7 @@ impl Resolver<'_> {
             let is_dotted = |name: &&str| name.contains('.');
             is_environment(inner) || !in_layers || found.iter().any(is_dotted)
         };
-        // In layers the text is taken apart once more.
+        // In layers the text is parsed again.
         let is_read_again = in_layers || self.as_text;
         let again = |node: Node| if is_read_again { escape(node) } else { node };
         if let [Part::Expression(inner)] = parts
@@ -289,7 +291,7 @@ impl Resolver<'_> {
         })
     }
 
-    /// An expression over keys and parameters of a block, with the keys written out.
+    /// An expression over keys and block parameters, with the keys replaced by values.
     fn partly(
         &self,
         inner: &str,
@@ -305,7 +307,7 @@ impl Resolver<'_> {
                 .map_err(|wrong| refuse(inner, span, wrong))?;
             if literal(&found.value).is_none() {
                 let message = format!("`{name}` is {}", found.value.kind());
-                let help = "refer to a number or a short text beside a parameter".to_owned();
+                let help = "refer to a number or a short text".to_owned();
                 return Err(refuse(inner, span, (message, help)));
             }
         }
@@ -321,7 +323,7 @@ impl Resolver<'_> {
 
 type Failure = Option<Box<Diagnostic>>;
 
-/// The names of one text, and what became of those that it asked for.
+/// The names of one text, and the state of the requested ones.
 struct Scope<'a> {
     resolver: &'a Resolver<'a>,
     fate: Cell<Fate>,
@@ -331,7 +333,7 @@ impl Names for Scope<'_> {
     fn value(&self, name: &str) -> Result<Node, Wrong> {
         if !name.contains('.') {
             let value = format!("values.{name}");
-            let message = format!("`{name}` is no key");
+            let message = format!("`{name}` is not a key");
             return Err(match self.resolver.root.at(&value) {
                 Some(_) => (message, format!("did you mean `{value}`?")),
                 None => (

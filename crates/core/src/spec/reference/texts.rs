@@ -1,15 +1,15 @@
-//! Values on their way from where they are written to where they are used.
+//! Values on their way from their source to their use.
 
 use crate::diagnostic::Span;
 use crate::spec::document::{Entry, Node, Table, Value};
 use crate::spec::template::{Part, escaped, is_template, parts};
 
-/// Whether names without a dot mean parameters there.
+/// Whether names without a dot are parameters there.
 pub(super) fn is_in_layers(path: &str) -> bool {
     path.starts_with("model.layers") || path.starts_with("model.blocks")
 }
 
-/// A value that a reference brought elsewhere.
+/// A value inserted by a reference.
 pub(super) fn reached(node: Node, reference: Span) -> Node {
     let value = match node.value {
         Value::Array(items) => {
@@ -31,12 +31,12 @@ pub(super) fn reached(node: Node, reference: Span) -> Node {
     Node { span, value }
 }
 
-/// A value as it is written in a text that is read again.
+/// A value in the form of a text that is parsed again.
 pub(super) fn escape(node: Node) -> Node {
     each_text(node, &|text| escaped(&text))
 }
 
-/// A value as it is once it was read.
+/// A value in its parsed form.
 pub(super) fn unescape(node: Node) -> Node {
     each_text(node, &|text| match parts(&text) {
         Some(parts) if is_template(&text) => {
@@ -72,7 +72,7 @@ fn each_text(node: Node, change: &dyn Fn(String) -> String) -> Node {
     Node { span, value }
 }
 
-/// Whether there is something in a value that is left to resolve.
+/// Whether a value contains anything unresolved.
 pub(super) fn has_expression(node: &Node) -> bool {
     match &node.value {
         Value::Str(text) => parts(text)
@@ -92,7 +92,7 @@ pub(super) fn has_template(node: &Node) -> bool {
     }
 }
 
-/// How many values there are, a long text counting as several.
+/// The number of values, where a long text counts as several.
 pub(in crate::spec) fn size(node: &Node) -> usize {
     match &node.value {
         Value::Str(text) => 1 + text.len() / 8,

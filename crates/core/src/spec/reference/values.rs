@@ -1,4 +1,4 @@
-//! Which values are referred to at all.
+//! Which values are used.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::spec::document::{Document, Node, Table, Value};
 use crate::spec::expression::names_in;
 use crate::spec::template::{Part, is_template, parts};
 
-/// Takes out of `[values]` what no reference in the tree needs.
+/// Removes unused entries of `[values]`.
 pub fn drop_unused_values(root: &mut Table) {
     let used = used_names(root);
     let Some(at) = root.entries.iter().position(|entry| entry.key == "values") else {
@@ -36,7 +36,7 @@ fn keep_used(table: &mut Table, above: &str, used: &BTreeSet<String>) {
     });
 }
 
-/// Warns of values that nothing refers to. Those of a file that others extend may be for others.
+/// Warns about unused values. Those in a file that others extend may be used elsewhere.
 pub fn unused_values(document: &Document) -> Vec<Diagnostic> {
     let root = &document.root;
     let Some(Value::Table(values)) = root.get("values").map(|entry| &entry.node.value) else {
@@ -68,10 +68,10 @@ fn warn_of_unused(
             Value::Table(inner) => warn_of_unused(inner, &path, used, is_base, warnings),
             _ if is_entered(&path, used) => {}
             _ => warnings.push(
-                Diagnostic::warning("unused-value", format!("nothing refers to `{path}`"))
+                Diagnostic::warning("unused-value", format!("`{path}` is never used"))
                     .at(entry.key_span)
                     .help(format!(
-                        "write `\"${{{path}}}\"` where it is meant, or remove it"
+                        "use `\"${{{path}}}\"` where it is needed, or remove it"
                     )),
             ),
         }
@@ -85,7 +85,7 @@ fn is_reached(path: &str, used: &BTreeSet<String>) -> bool {
         .any(|end| used.contains(&path[..end]))
 }
 
-/// Whether a name is that of a key inside of a table.
+/// Whether a name is that of a key inside a table.
 fn is_entered(path: &str, used: &BTreeSet<String>) -> bool {
     let inside = format!("{path}.");
     let next = used.range(inside.clone()..).next();

@@ -1,4 +1,4 @@
-//! Keys of `[experiment]`, `[train]`, `[optimizer]` and what belongs to training.
+//! Keys of `[experiment]`, `[train]`, `[optimizer]` and related tables.
 
 use super::{Remedy, none, other, same};
 
@@ -7,28 +7,28 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "/ train model",
         "seed random_seed random_state manual_seed global_seed set_seed torch_seed",
-        "write `seeds = [1]` in `[experiment]`: every trial runs once for each seed",
+        "set `seeds = [1]` in `[experiment]`: every trial runs once per seed",
         "seed = 1",
         "experiment.seeds = [1]",
     ),
     other(
         "experiment",
         "seed random_seed random_state manual_seed",
-        "write `seeds = [1]`: every trial runs once for each seed of the list",
+        "set `seeds = [1]`: every trial runs once per seed",
         "experiment.seed = 1",
         "experiment.seeds = [1]",
     ),
     other(
         "experiment",
         "num_seeds n_seeds repeats num_runs n_runs trials replicates",
-        "write the seeds themselves, such as `seeds = [1, 2, 3]`: every trial runs once for each",
+        "list the seeds themselves, such as `seeds = [1, 2, 3]`: every trial runs once per seed",
         "experiment.num_seeds = 3",
         "experiment.seeds = [1, 2, 3]",
     ),
     other(
         "data",
         "seed random_seed random_state split_seed",
-        "the seed of the split is `seed` in `[data.split]`; weights and the order of items follow `experiment.seeds`",
+        "the seed of the split is `seed` in `[data.split]`; weights and item order follow `experiment.seeds`",
         "data.seed = 1",
         "data.split.seed = 1",
     ),
@@ -42,7 +42,7 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "/",
         "project project_name run_name experiment_name run_id job_name title",
-        "write `name = \"…\"` in `[experiment]`; runs are named by their values",
+        "set `name = \"…\"` in `[experiment]`; runs are named after their values",
         "project = \"digits\"",
         "experiment.name = \"digits\"",
     ),
@@ -69,7 +69,7 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "/ train checkpoint experiment",
         "output_dir out_dir save_dir log_dir results_dir default_root_dir checkpoint_dir dirpath work_dir",
-        "the results folder is given on the command line, `runner run SPEC --results DIR`: remove the key",
+        "remove the key: the results folder is an option of the command line, `runner run SPEC --results DIR`",
         "output_dir = \"out\"",
         "",
     ),
@@ -80,7 +80,7 @@ pub(super) const ROWS: &[Remedy] = &[
         "train.resume = true",
         "",
     ),
-    // How long, and in what batches.
+    // Epochs and batches.
     same(
         "train",
         "max_epochs num_epochs n_epochs num_train_epochs max_iter n_iter iterations epoch",
@@ -91,14 +91,14 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "/ model",
         "max_epochs num_epochs n_epochs num_train_epochs max_iter",
-        "write `epochs = 10` in `[train]`",
+        "set `epochs = 10` in `[train]`",
         "max_epochs = 10",
         "train.epochs = 10",
     ),
     none(
         "/ train",
         "max_steps total_steps num_steps num_training_steps max_train_steps",
-        "the length is given in epochs: `epochs = 10` in `[train]`",
+        "the length is set in epochs: `epochs = 10` in `[train]`",
         "train.max_steps = 1000",
     ),
     same(
@@ -111,42 +111,42 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "/ model data",
         "batch_size bs train_batch_size per_device_train_batch_size",
-        "write `batch_size = 32` in `[train]`",
+        "set `batch_size = 32` in `[train]`",
         "data.batch_size = 32",
         "train.batch_size = 32",
     ),
     other(
         "/ train data",
         "val_batch_size eval_batch_size valid_batch_size test_batch_size per_device_eval_batch_size",
-        "remove it: all splits are computed in batches of `train.micro_batch_size`, which changes no metric",
+        "remove it: all splits use batches of `train.micro_batch_size`, which does not affect metrics",
         "train.eval_batch_size = 32",
         "",
     ),
     other(
         "/ train optimizer",
         "accumulate_grad_batches gradient_accumulation_steps grad_accum accumulation_steps grad_accumulation",
-        "`batch_size` counts the items of an update, and `micro_batch_size` those that are computed at once: 64 and 16 accumulate over 4",
+        "`batch_size` is the number of items of an update, and `micro_batch_size` the number computed at once: 64 and 16 accumulate over 4",
         "train.accumulate_grad_batches = 4",
         "train.batch_size = 64 ; train.micro_batch_size = 16",
     ),
     other(
         "/ train data",
         "num_workers dataloader_num_workers n_workers workers pin_memory persistent_workers prefetch_factor num_parallel_calls prefetch",
-        "remove it: data is decoded once, cached, and read ahead without settings",
+        "remove it: data is decoded once, cached and prefetched without settings",
         "train.num_workers = 4",
         "",
     ),
     other(
         "/ train data",
         "drop_last drop_remainder dataloader_drop_last",
-        "remove it: in a smaller last batch every item counts as much as in the others",
+        "remove it: in a smaller last batch, each item has the same weight as in the others",
         "train.drop_last = true",
         "",
     ),
     other(
         "/ train data",
         "shuffle shuffle_train shuffle_buffer_size",
-        "remove it: the train split is shuffled in every epoch, and the others are not",
+        "remove it: the train split is shuffled in every epoch; the other splits are not",
         "train.shuffle = true",
         "",
     ),
@@ -167,7 +167,7 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "/ train",
         "eval_steps evaluation_strategy eval_strategy check_val_every_n_epoch val_check_interval eval_every validate_every eval_interval do_eval do_train num_sanity_val_steps",
-        "remove it: the valid split is measured after every epoch",
+        "remove it: the valid split is evaluated after every epoch",
         "train.eval_steps = 100",
         "",
     ),
@@ -181,14 +181,14 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "/ train backend",
         "deterministic cudnn_deterministic benchmark cudnn_benchmark use_deterministic_algorithms",
-        "remove it: runs are made to be repeatable as far as the device allows, and `runner prove SPEC` says how far",
+        "remove it: runs are as deterministic as the device allows, and `runner prove SPEC` verifies it",
         "train.deterministic = true",
         "",
     ),
     other(
         "/ train model backend",
         "compile torch_compile jit jit_compile run_eagerly use_torch_compile",
-        "remove it: there is nothing to compile",
+        "remove it: there is no compilation step",
         "train.torch_compile = true",
         "",
     ),
@@ -202,38 +202,38 @@ pub(super) const ROWS: &[Remedy] = &[
     none(
         "/ train",
         "auto_lr_find auto_scale_batch_size lr_find",
-        "nothing is searched by itself: try values in `[sweep.grid]` with `optimizer.learning_rate = [1e-4, 1e-3, 1e-2]`",
+        "there is no automatic search: list values in `[sweep.grid]` with `optimizer.learning_rate = [1e-4, 1e-3, 1e-2]`",
         "train.auto_lr_find = true",
     ),
     none(
         "/ train data",
         "fast_dev_run limit_train_batches limit_val_batches overfit_batches subset max_samples",
-        "whole splits are trained on: for a short try, `runner run SPEC --set train.epochs=1`",
+        "training always uses whole splits; for a short run, use `runner run SPEC --set train.epochs=1`",
         "train.fast_dev_run = true",
     ),
     none(
         "/ train",
         "strategy ddp distributed num_nodes nnodes world_size local_rank deepspeed fsdp num_processes sync_batchnorm",
-        "one run is computed on one device; several runs at once are `runner run SPEC --jobs N`",
+        "a run uses one device; for concurrent runs, use `runner run SPEC --jobs N`",
         "train.strategy = \"ddp\"",
     ),
     other(
         "/ train",
         "logger loggers report_to wandb tensorboard mlflow_tracking use_wandb",
-        "remove it: everything is recorded, and `runner export tensorboard FOLDER` or `runner export mlflow FOLDER` gives it to other tools",
+        "remove it: everything is recorded, and `runner export tensorboard FOLDER` or `runner export mlflow FOLDER` exports it",
         "train.logger = \"wandb\"",
         "",
     ),
     none(
         "/ train",
         "callbacks callback hooks",
-        "there are no callbacks: see `[train.early_stopping]`, `[train.ema]`, `[checkpoint]` and `[scheduler]`",
+        "callbacks are not supported: see `[train.early_stopping]`, `[train.ema]`, `[checkpoint]` and `[scheduler]`",
         "train.callbacks = []",
     ),
     other(
         "/ train",
         "patience early_stopping_patience early_stop early_stopping_rounds n_iter_no_change",
-        "write `patience = 5` in `[train.early_stopping]`",
+        "set `patience = 5` in `[train.early_stopping]`",
         "train.patience = 2",
         "train.early_stopping.patience = 2",
     ),
@@ -247,7 +247,7 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "train.early_stopping objective",
         "mode direction greater_is_better goal maximize minimize",
-        "remove it: every metric knows whether more is better",
+        "remove it: the direction follows from the metric",
         "train.early_stopping = { patience = 2, mode = \"min\" }",
         "train.early_stopping = { patience = 2 }",
     ),
@@ -282,14 +282,14 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "/ train optimizer",
         "ema_decay use_ema model_ema swa polyak averaging stochastic_weight_avg",
-        "write `[train.ema]` with `decay = 0.999`: metrics `valid_ema/…` are those of averaged weights",
+        "add `[train.ema]` with `decay = 0.999`: the metrics `valid_ema/…` are those of the averaged weights",
         "train.use_ema = true",
         "train.ema = { decay = 0.999 }",
     ),
     other(
         "train",
         "metric monitor",
-        "write `metric = \"valid/loss\"` in `[objective]`, or in `[train.early_stopping]`",
+        "set `metric = \"valid/loss\"` in `[objective]`, or in `[train.early_stopping]`",
         "train.monitor = \"val_loss\"",
         "objective.metric = \"valid/loss\"",
     ),
@@ -304,7 +304,7 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "/ train model scheduler",
         "lr learning_rate base_lr init_lr learning_rate_init initial_lr",
-        "write `learning_rate = 1e-3` in `[optimizer]`",
+        "set `learning_rate = 1e-3` in `[optimizer]`",
         "train.lr = 1e-3",
         "optimizer.learning_rate = 1e-3",
     ),
@@ -318,14 +318,14 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "/ train model",
         "wd weight_decay l2 l2_reg alpha kernel_regularizer",
-        "write `weight_decay = 1e-2` in `[optimizer]`",
+        "set `weight_decay = 1e-2` in `[optimizer]`",
         "train.wd = 1e-2",
         "optimizer.weight_decay = 1e-2",
     ),
     none(
         "/ train model optimizer loss",
         "l1 l1_penalty l1_reg l1_ratio",
-        "there is no L1 penalty: `weight_decay` in `[optimizer]` is the L2 one",
+        "L1 penalties are not supported; `weight_decay` in `[optimizer]` is the L2 penalty",
         "optimizer.l1 = 1e-4",
     ),
     Remedy {
@@ -333,7 +333,7 @@ pub(super) const ROWS: &[Remedy] = &[
         ..other(
             "optimizer optimizer.adamw",
             "betas adam_betas",
-            "write them as two keys: `beta_1 = 0.9` and `beta_2 = 0.999`",
+            "use two keys: `beta_1 = 0.9` and `beta_2 = 0.999`",
             "optimizer.betas = [0.9, 0.999]",
             "optimizer.beta_1 = 0.9 ; optimizer.beta_2 = 0.999",
         )
@@ -376,14 +376,14 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "/ train optimizer",
         "gradient_clip_val max_grad_norm clip_grad_norm grad_clip clipnorm global_clipnorm max_norm gradient_clipping grad_norm_clip",
-        "write `[optimizer.clip]` with `global_norm = 1.0`: all gradients together are scaled down to it",
+        "add `[optimizer.clip]` with `global_norm = 1.0`: all gradients are scaled down together to this norm",
         "optimizer.max_grad_norm = 1.0",
         "optimizer.clip = { global_norm = 1.0 }",
     ),
     other(
         "/ train optimizer",
         "clipvalue clip_grad_value gradient_clip_algorithm",
-        "write `[optimizer.clip]` with `value = 1.0`, or with `global_norm = 1.0`",
+        "add `[optimizer.clip]` with `value = 1.0`, or with `global_norm = 1.0`",
         "optimizer.clipvalue = 1.0",
         "optimizer.clip = { value = 1.0 }",
     ),
@@ -404,7 +404,7 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "optimizer",
         "params param_groups parameters layer_decay",
-        "parameters that are treated differently are in `[[optimizer.groups]]`, by patterns such as `parameters = \"*.bias\"`",
+        "settings for groups of parameters are in `[[optimizer.groups]]`, with patterns such as `parameters = \"*.bias\"`",
         "optimizer.param_groups = []",
         "optimizer.groups = [{ parameters = \"*.bias\", weight_decay = 0.1 }]",
     ),
@@ -425,28 +425,28 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "optimizer.groups",
         "lr learning_rate",
-        "write it as a factor of the optimizer's: `learning_rate_factor = 0.1`",
+        "set it as a factor of the optimizer's rate: `learning_rate_factor = 0.1`",
         "optimizer.groups = [{ parameters = \"*.bias\", lr = 1e-4 }]",
         "optimizer.groups = [{ parameters = \"*.bias\", learning_rate_factor = 0.1 }]",
     ),
     other(
         "optimizer.groups layer",
         "requires_grad trainable frozen",
-        "write `freeze = true` to keep weights as they are",
+        "set `freeze = true` to freeze the weights",
         "optimizer.groups = [{ parameters = \"*.bias\", requires_grad = false }]",
         "optimizer.groups = [{ parameters = \"*.bias\", freeze = true }]",
     ),
     other(
         "optimizer",
         "fused foreach capturable differentiable maximize set_to_none zero_grad jit_compile",
-        "remove it: it changes no number",
+        "remove it: it has no effect on results",
         "optimizer.fused = true",
         "",
     ),
     other(
         "optimizer",
         "scheduler lr_scheduler schedule learning_rate_schedule",
-        "the schedule is a table of its own: `[scheduler]` with `type = \"cosine\"`",
+        "the schedule is a separate table: `[scheduler]` with `type = \"cosine\"`",
         "optimizer.scheduler = \"cosine\"",
         "scheduler.type = \"cosine\"",
     ),
@@ -463,7 +463,7 @@ pub(super) const ROWS: &[Remedy] = &[
         ..other(
             "scheduler scheduler.stages",
             "eta_min min_lr end_lr lr_min final_lr end_learning_rate end_factor alpha min_lr_ratio final_div_factor",
-            "write `final_fraction = 0.01`: what is left at the end, as a fraction of the learning rate",
+            "set `final_fraction = 0.01`: the final rate, as a fraction of the learning rate",
             "scheduler.type = \"cosine\" ; scheduler.eta_min = 1e-5",
             "scheduler.type = \"cosine\" ; scheduler.final_fraction = 0.01",
         )
@@ -492,21 +492,21 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "scheduler",
         "max_lr peak_lr",
-        "the highest rate is `learning_rate` in `[optimizer]`",
+        "the peak rate is `learning_rate` in `[optimizer]`",
         "scheduler.type = \"one_cycle\" ; scheduler.max_lr = 1e-2",
         "scheduler.type = \"one_cycle\" ; optimizer.learning_rate = 1e-2",
     ),
     other(
         "scheduler",
         "warmup num_warmup_steps warmup_iters warmup_updates",
-        "write `warmup_steps = 10`, or `warmup_epochs = 1`",
+        "set `warmup_steps = 10`, or `warmup_epochs = 1`",
         "scheduler.warmup = 10",
         "scheduler.warmup_steps = 10",
     ),
     other(
         "/ train optimizer",
         "warmup warmup_steps num_warmup_steps warmup_epochs warmup_ratio",
-        "write `warmup_steps = 10` in `[scheduler]`, or `warmup_epochs = 1`",
+        "set `warmup_steps = 10` in `[scheduler]`, or `warmup_epochs = 1`",
         "train.warmup_steps = 10",
         "scheduler.warmup_steps = 10",
     ),
@@ -520,7 +520,7 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "/ train",
         "lr_scheduler_type lr_scheduler_name",
-        "write `[scheduler]` with `type = \"cosine\"`",
+        "add `[scheduler]` with `type = \"cosine\"`",
         "train.lr_scheduler_type = \"cosine\"",
         "scheduler.type = \"cosine\"",
     ),
@@ -548,7 +548,7 @@ pub(super) const ROWS: &[Remedy] = &[
     none(
         "scheduler",
         "patience cooldown threshold_mode monitor",
-        "no schedule follows a metric: `type = \"cosine\"` falls over the whole training, and `[train.early_stopping]` ends it early",
+        "metric-driven schedules are not supported: `type = \"cosine\"` decays over the whole training, and `[train.early_stopping]` ends it early",
         "scheduler.patience = 5",
     ),
     other(
@@ -558,7 +558,7 @@ pub(super) const ROWS: &[Remedy] = &[
         "scheduler.last_epoch = -1",
         "",
     ),
-    // Checkpoints and what runs are ranked by.
+    // Checkpoints and ranking.
     same(
         "checkpoint",
         "save_top_k save_best best_k",
@@ -590,14 +590,14 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "/ train",
         "save_steps save_every save_freq save_total_limit save_strategy save_top_k checkpoint_every checkpoint_freq save_checkpoints",
-        "write `[checkpoint]` with `every_epochs = 1`, `every_steps`, `keep_last` or `keep_best`",
+        "add `[checkpoint]` with `every_epochs = 1`, `every_steps`, `keep_last` or `keep_best`",
         "train.save_steps = 50",
         "checkpoint.every_steps = 50",
     ),
     other(
         "checkpoint",
         "monitor metric mode save_best_only save_weights_only filename",
-        "remove it: the best epochs are those by `metric` in `[objective]`",
+        "remove it: the best epochs are chosen by `metric` in `[objective]`",
         "checkpoint.monitor = \"val_loss\"",
         "",
     ),
@@ -611,62 +611,62 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "/",
         "metric monitor eval_metric metric_for_best_model",
-        "write `metric = \"valid/loss\"` in `[objective]`: what epochs and trials are ranked by",
+        "set `metric = \"valid/loss\"` in `[objective]`: the metric that ranks epochs and trials",
         "metric = \"val_loss\"",
         "objective.metric = \"valid/loss\"",
     ),
     other(
         "/ train model",
         "metrics eval_metrics compute_metrics scoring",
-        "write `metrics = [\"accuracy\"]` in `[task]`",
+        "set `metrics = [\"accuracy\"]` in `[task]`",
         "train.metrics = [\"acc\"]",
         "task.metrics = [\"accuracy\"]",
     ),
     other(
         "/ train model",
         "loss_fn criterion loss_function loss_type cost objective_function",
-        "write `[loss]` with `type = \"cross_entropy\"`",
+        "add `[loss]` with `type = \"cross_entropy\"`",
         "train.criterion = \"ce\"",
         "loss.type = \"cross_entropy\"",
     ),
     other(
         "train model",
         "loss",
-        "it is a table of its own: `[loss]` with `type = \"cross_entropy\"`",
+        "it is a separate table: `[loss]` with `type = \"cross_entropy\"`",
         "train.loss = \"mse\"",
         "loss.type = \"mse\"",
     ),
     other(
         "train model",
         "optimizer optim",
-        "it is a table of its own: `[optimizer]` with `type = \"adam\"` and `learning_rate = 1e-3`",
+        "it is a separate table: `[optimizer]` with `type = \"adam\"` and `learning_rate = 1e-3`",
         "train.optimizer = \"adam\"",
         "optimizer.type = \"adam\"",
     ),
     other(
         "train",
         "scheduler lr_scheduler",
-        "it is a table of its own: `[scheduler]` with `type = \"cosine\"`",
+        "it is a separate table: `[scheduler]` with `type = \"cosine\"`",
         "train.scheduler = \"cosine\"",
         "scheduler.type = \"cosine\"",
     ),
     other(
         "train",
         "validation_split val_split validation_fraction valid_size",
-        "write `valid = 0.2` in `[data.split]`",
+        "set `valid = 0.2` in `[data.split]`",
         "train.validation_split = 0.2",
         "data.split.valid = 0.2",
     ),
     none(
         "train model",
         "class_weight class_weights sample_weight",
-        "weights of classes are a key of the loss: `[loss]` with `type = \"cross_entropy\"` and `class_weights = […]`, one for each class",
+        "class weights are set in the loss: `[loss]` with `type = \"cross_entropy\"` and `class_weights = […]`, one for each class",
         "train.class_weight = \"balanced\"",
     ),
     other(
         "train model",
         "label_smoothing label_smoothing_factor",
-        "it is a key of the loss: `[loss]` with `type = \"cross_entropy\"` and `label_smoothing = 0.1`",
+        "set it in the loss: `[loss]` with `type = \"cross_entropy\"` and `label_smoothing = 0.1`",
         "train.label_smoothing = 0.1",
         "loss = { type = \"cross_entropy\", label_smoothing = 0.1 }",
     ),
@@ -674,7 +674,7 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "/ train model",
         "device accelerator gpus gpu use_gpu cuda use_cuda no_cuda devices num_gpus n_gpu tpu_cores use_cpu",
-        "write `device = \"auto\"` in `[backend]` for the best device that is there; `runner devices` lists them",
+        "set `device = \"auto\"` in `[backend]` for the best available device; `runner devices` lists them",
         "train.device = \"gpu\"",
         "backend.device = \"auto\"",
     ),
@@ -695,21 +695,21 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "/ train model backend",
         "amp use_amp mixed_precision fp16 bf16 half autocast grad_scaler scaler precision_plugin",
-        "there is no mixed precision: `precision` in `[backend]` is that of all numbers, \"f32\", or \"bf16\" and \"f16\" without master weights",
+        "mixed precision is not supported: `precision` in `[backend]` applies to all numbers: \"f32\", or \"bf16\" and \"f16\" without master weights",
         "train.amp = true",
         "backend.precision = \"f32\"",
     ),
     other(
         "/ train model",
         "precision dtype torch_dtype floatx",
-        "write `precision = \"f32\"` in `[backend]`",
+        "set `precision = \"f32\"` in `[backend]`",
         "train.precision = \"f32\"",
         "backend.precision = \"f32\"",
     ),
     other(
         "/ train backend",
         "num_threads threads n_jobs num_cpus cpus jobs max_concurrent parallelism",
-        "remove it: `runner run SPEC --jobs N` says how many runs there are at once, and they share the cores",
+        "remove it: use `runner run SPEC --jobs N` for N concurrent runs, which share the cores",
         "backend.num_threads = 4",
         "",
     ),
@@ -723,7 +723,7 @@ pub(super) const ROWS: &[Remedy] = &[
     none(
         "memory backend",
         "per_process_gpu_memory_fraction gpu_memory_fraction memory_fraction",
-        "the limit is given in bytes: `[memory]` with `limit = \"4GiB\"`",
+        "set the limit in bytes: `[memory]` with `limit = \"4GiB\"`",
         "memory.gpu_memory_fraction = 0.5",
     ),
     same(
@@ -795,7 +795,7 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "/ train",
         "timeout max_time time_limit walltime max_duration",
-        "write `[limits]` with `run = \"2h\"` for each run, or `experiment = \"8h\"` for all",
+        "add `[limits]` with `run = \"2h\"` for each run, or `experiment = \"8h\"` for all",
         "train.max_time = \"2h\"",
         "limits.run = \"2h\"",
     ),

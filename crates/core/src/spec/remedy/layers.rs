@@ -1,8 +1,8 @@
-//! Types of layers and their keys, as PyTorch, Keras and others name them.
+//! Types of layers and their keys in PyTorch, Keras and other tools.
 
 use super::{Remedy, none, other, same};
 
-/// Keys of layers. Examples are lists of layers, which a last linear layer is put behind.
+/// Keys of layers. Examples are lists of layers, to which a linear layer is appended.
 pub(super) const KEYS: &[Remedy] = &[
     same(
         "layer",
@@ -63,7 +63,7 @@ pub(super) const KEYS: &[Remedy] = &[
     other(
         "layer",
         "in_features in_channels input_size input_dim input_shape in_dim input_channels num_features normalized_shape d_model num_embeddings vocab_size num_channels embed_dim",
-        "remove it: the sizes of its input follow from the layer before",
+        "remove it: the input size is inferred from the preceding layer",
         "[{ type = \"conv2d\", in_channels = 1, out_channels = 4, kernel_size = 3 }]",
         "[{ type = \"conv2d\", out_channels = 4, kernel_size = 3 }]",
     ),
@@ -161,7 +161,7 @@ pub(super) const KEYS: &[Remedy] = &[
     other(
         "layer",
         "return_sequences return_state last only_last",
-        "write `output = \"last\"` for the last step, or `output = \"sequence\"` for all",
+        "set `output = \"last\"` for the last step, or `output = \"sequence\"` for all",
         "data.type = \"sine_windows\" ; [{ type = \"gru\", hidden_size = 4, return_sequences = false }]",
         "data.type = \"sine_windows\" ; [{ type = \"gru\", hidden_size = 4, output = \"last\" }]",
     ),
@@ -175,21 +175,21 @@ pub(super) const KEYS: &[Remedy] = &[
     other(
         "layer",
         "num_layers n_layers depth",
-        "write `repeat = 2`: that many copies, one after the other",
+        "set `repeat = 2` for that many consecutive copies",
         "data.type = \"sine_windows\" ; [{ type = \"gru\", hidden_size = 4, num_layers = 2 }]",
         "data.type = \"sine_windows\" ; [{ type = \"gru\", hidden_size = 4, repeat = 2 }]",
     ),
     other(
         "layer",
         "activation act nonlinearity",
-        "an activation is a layer of its own: `{ type = \"relu\" }` behind this one",
+        "an activation is a separate layer: add `{ type = \"relu\" }` after this one",
         "[{ type = \"conv2d\", out_channels = 4, kernel_size = 3, activation = \"relu\" }]",
         "[{ type = \"conv2d\", out_channels = 4, kernel_size = 3 }, { type = \"relu\" }]",
     ),
     other(
         "layer",
         "dropout dropout_rate",
-        "dropout is a layer of its own: `{ type = \"dropout\", probability = 0.1 }` behind this one",
+        "dropout is a separate layer: add `{ type = \"dropout\", probability = 0.1 }` after this one",
         "[{ type = \"conv2d\", out_channels = 4, kernel_size = 3, dropout = 0.1 }]",
         "[{ type = \"conv2d\", out_channels = 4, kernel_size = 3 }, { type = \"dropout\", probability = 0.1 }]",
     ),
@@ -203,7 +203,7 @@ pub(super) const KEYS: &[Remedy] = &[
     none(
         "layer",
         "bias_initializer kernel_regularizer bias_regularizer activity_regularizer kernel_constraint max_norm",
-        "there is no such key: biases begin at the layer's default, and weights are made smaller by `weight_decay` in `[optimizer]`",
+        "remove it: biases start at the layer's default, and `weight_decay` in `[optimizer]` regularizes the weights",
         "[{ type = \"conv2d\", out_channels = 4, kernel_size = 3, kernel_regularizer = \"l2\" }]",
     ),
     other(
@@ -268,7 +268,7 @@ pub(super) const TYPES: &[Remedy] = &[
     other(
         "layer.type",
         "depthwise_conv2d separable_conv2d depthwise_conv separable_conv",
-        "write a `conv2d` with as many `groups` as channels, and for a separable one a `conv2d` with `kernel_size = 1` behind it",
+        "use a `conv2d` with as many `groups` as channels, and for a separable one another `conv2d` with `kernel_size = 1` after it",
         "[{ type = \"conv2d\", out_channels = 4, kernel_size = 3 }, { type = \"depthwise_conv2d\", kernel_size = 3 }]",
         "[{ type = \"conv2d\", out_channels = 4, kernel_size = 3 }, { type = \"conv2d\", out_channels = 4, groups = 4, kernel_size = 3 }]",
     ),
@@ -296,21 +296,21 @@ pub(super) const TYPES: &[Remedy] = &[
     other(
         "layer.type",
         "global_avg_pool gap GlobalAveragePooling2D global_average_pooling global_avg_pool2d global_pool adaptive_avg_pool",
-        "write `{ type = \"adaptive_avg_pool2d\", output_size = 1 }`, and a `flatten` behind it",
+        "use `{ type = \"adaptive_avg_pool2d\", output_size = 1 }`, with a `flatten` after it",
         "[{ type = \"gap\" }]",
         "[{ type = \"adaptive_avg_pool2d\", output_size = 1 }]",
     ),
     other(
         "layer.type",
         "GlobalAveragePooling1D global_avg_pool1d mean_pool1d mean_pooling",
-        "write `{ type = \"mean\", axis = 0 }`: the mean over the positions of a sequence",
+        "use `{ type = \"mean\", axis = 0 }`, the mean over the positions of a sequence",
         "data.type = \"sine_windows\" ; [{ type = \"GlobalAveragePooling1D\" }]",
         "data.type = \"sine_windows\" ; [{ type = \"mean\", axis = 0 }]",
     ),
     none(
         "layer.type",
         "adaptive_max_pool adaptive_max_pool2d global_max_pool GlobalMaxPooling2D",
-        "there is no adaptive max pooling: write `max_pool2d` with a `kernel_size`, or `max` over an `axis`",
+        "adaptive max pooling is not supported: use `max_pool2d` with a `kernel_size`, or `max` over an `axis`",
         "[{ type = \"adaptive_max_pool2d\" }]",
     ),
     same(
@@ -344,7 +344,7 @@ pub(super) const TYPES: &[Remedy] = &[
     none(
         "layer.type",
         "weight_norm spectral_norm",
-        "there is no such norm: there are `batch_norm`, `layer_norm`, `group_norm`, `instance_norm` and `rms_norm`",
+        "this norm is not supported; use one of `batch_norm`, `layer_norm`, `group_norm`, `instance_norm` and `rms_norm`",
         "[{ type = \"spectral_norm\" }]",
     ),
     same(
@@ -364,7 +364,7 @@ pub(super) const TYPES: &[Remedy] = &[
     other(
         "layer.type",
         "bilstm bigru bidirectional birnn",
-        "write `bidirectional = true` in an `lstm`, `gru` or `rnn`",
+        "set `bidirectional = true` in an `lstm`, `gru` or `rnn`",
         "data.type = \"sine_windows\" ; [{ type = \"bilstm\", hidden_size = 4 }]",
         "data.type = \"sine_windows\" ; [{ type = \"lstm\", hidden_size = 4, bidirectional = true }]",
     ),
@@ -462,7 +462,7 @@ pub(super) const TYPES: &[Remedy] = &[
     other(
         "layer.type",
         "upsample upsampling UpSampling2D interpolate resize",
-        "write `{ type = \"interpolate2d\", scale = 2.0 }`",
+        "use `{ type = \"interpolate2d\", scale = 2.0 }`",
         "[{ type = \"upsample\" }]",
         "[{ type = \"interpolate2d\", scale = 2.0 }]",
     ),
@@ -476,7 +476,7 @@ pub(super) const TYPES: &[Remedy] = &[
     other(
         "layer.type",
         "residual skip shortcut skip_connection res_block",
-        "write `{ type = \"add\", inputs = [\"a\", \"input\"] }`, with `name = \"a\"` at the layer that is added",
+        "use `{ type = \"add\", inputs = [\"a\", \"input\"] }`, with `name = \"a\"` in the layer to add",
         "[{ type = \"relu\", name = \"a\" }, { type = \"residual\" }]",
         "[{ type = \"relu\", name = \"a\" }, { type = \"add\", inputs = [\"a\", \"input\"] }]",
     ),
@@ -518,27 +518,27 @@ pub(super) const TYPES: &[Remedy] = &[
     none(
         "layer.type",
         "zero_pad zero_pad2d ZeroPadding2D pad reflection_pad2d ConstantPad2d",
-        "there is no padding by itself: convolutions and poolings have `padding`",
+        "there is no padding layer: set `padding` in the convolution or pooling layer",
         "[{ type = \"zero_pad2d\" }]",
     ),
     other(
         "layer.type",
         "input InputLayer",
-        "remove it: the input follows from the data",
+        "remove it: the input is inferred from the data",
         "[{ type = \"InputLayer\" }, { type = \"relu\" }]",
         "[{ type = \"relu\" }]",
     ),
     other(
         "layer.type",
         "output output_layer head classifier",
-        "end with a `linear` layer without `out_features`: it is as wide as the task asks for",
+        "end with a `linear` layer without `out_features`: its width is inferred from the task",
         "[{ type = \"flatten\" }, { type = \"head\" }]",
         "[{ type = \"flatten\" }]",
     ),
     none(
         "layer.type",
         "lambda time_distributed einsum custom",
-        "there is no layer of own code: layers act on the last axes already, and `runner schema` lists all of them",
+        "custom code is not supported in layers; layers already act on the last axes, and `runner schema` lists all of them",
         "[{ type = \"lambda\" }]",
     ),
 ];

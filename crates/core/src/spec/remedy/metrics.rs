@@ -1,4 +1,4 @@
-//! Metrics as scikit-learn, torchmetrics, Keras and others name them.
+//! Metrics of scikit-learn, torchmetrics, Keras and other tools.
 
 use super::{Remedy, none, other, same};
 
@@ -15,35 +15,35 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         PLACE,
         "top5 top5_accuracy topk top_k_categorical_accuracy top_k_accuracy_score acc5",
-        "write `top_k_accuracy`, with `top_k = 5` in `[task]`",
+        "use `top_k_accuracy`, with `top_k = 5` in `[task]`",
         "task.metrics = [\"top5\"]",
         "task = { metrics = [\"top_k_accuracy\"], top_k = 5 }",
     ),
     other(
         PLACE,
         "f1 f1_score fscore fbeta fbeta_score f1_macro macro_f1",
-        "write `f_beta`: with `beta = 1` and `average = \"macro\"` in `[task]`, which are the defaults, it is the macro F1",
+        "use `f_beta`: with `beta = 1` and `average = \"macro\"` in `[task]`, the defaults, it is the macro F1",
         "task.metrics = [\"f1_macro\"]",
         "task.metrics = [\"f_beta\"]",
     ),
     other(
         PLACE,
         "f1_micro micro_f1",
-        "write `f_beta`, with `average = \"micro\"` in `[task]`",
+        "use `f_beta`, with `average = \"micro\"` in `[task]`",
         "task.metrics = [\"f1_micro\"]",
         "task = { metrics = [\"f_beta\"], average = \"micro\" }",
     ),
     other(
         PLACE,
         "f1_weighted weighted_f1 f1_samples",
-        "there is no weighted average: write `f_beta`, with `average = \"macro\"` or \"micro\" in `[task]`",
+        "weighted averages are not supported: use `f_beta`, with `average = \"macro\"` or \"micro\" in `[task]`",
         "task.metrics = [\"f1_weighted\"]",
         "task.metrics = [\"f_beta\"]",
     ),
     other(
         PLACE,
         "f2 f2_score f0.5",
-        "write `f_beta`, with `beta = 2` in `[task]`",
+        "use `f_beta`, with `beta = 2` in `[task]`",
         "task.metrics = [\"f2\"]",
         "task = { metrics = [\"f_beta\"], beta = 2 }",
     ),
@@ -64,7 +64,7 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         PLACE,
         "balanced_accuracy balanced_accuracy_score bal_acc mean_class_accuracy",
-        "write `recall`: with `average = \"macro\"`, which is the default, that is the balanced accuracy",
+        "use `recall`: with `average = \"macro\"`, the default, it is the balanced accuracy",
         "task.metrics = [\"balanced_accuracy\"]",
         "task.metrics = [\"recall\"]",
     ),
@@ -85,13 +85,13 @@ pub(super) const ROWS: &[Remedy] = &[
     none(
         PLACE,
         "mcc matthews_corrcoef matthews cohen_kappa kappa specificity tnr jaccard_score g_mean",
-        "there is no such metric: for classes there are `accuracy`, `precision`, `recall`, `f_beta`, `auroc` and `auc_pr`",
+        "this metric is not supported; the metrics for classes are `accuracy`, `precision`, `recall`, `f_beta`, `auroc` and `auc_pr`",
         "task.metrics = [\"mcc\"]",
     ),
     none(
         PLACE,
         "confusion_matrix classification_report roc_curve pr_curve calibration ece brier brier_score",
-        "that is not one number: remove it; reports show more than the metrics about classes, such as their confusion matrix",
+        "remove it: it is not a single number; reports show more about classes than metrics, such as the confusion matrix",
         "task.metrics = [\"confusion_matrix\"]",
     ),
     other(
@@ -146,7 +146,7 @@ pub(super) const ROWS: &[Remedy] = &[
     none(
         PLACE,
         "mape smape mean_absolute_percentage_error msle rmsle median_absolute_error max_error mase pearson spearman correlation cosine_similarity crps",
-        "there is no such metric: for numbers there are `mae`, `mse`, `rmse` and `r2`",
+        "this metric is not supported; the metrics for numbers are `mae`, `mse`, `rmse` and `r2`",
         "data.type = \"regression\" ; task.metrics = [\"mape\"]",
     ),
     same(
@@ -173,12 +173,12 @@ pub(super) const ROWS: &[Remedy] = &[
     none(
         PLACE,
         "bleu rouge meteor wer cer bertscore",
-        "texts are not generated, so there is no such metric: for tokens there are `accuracy` and `perplexity`",
+        "this metric is not supported, since no text is generated; the metrics for tokens are `accuracy` and `perplexity`",
         "data.type = \"copy_sequence\" ; model = { type = \"transformer_lm\" } ; task.metrics = [\"bleu\"]",
     ),
 ];
 
-/// What is written where a metric of a split is taken, with what is right.
+/// Values for a metric of a split, with their correction.
 pub const OBJECTIVES: &[(&str, &str)] = &[
     ("val_loss", "valid/loss"),
     ("val/loss", "valid/loss"),

@@ -1,10 +1,10 @@
-//! What people bring from other tools, and what to write instead.
+//! Terms of other tools, and their replacements.
 //!
-//! PyTorch, Keras, scikit-learn, Hydra, W&B, Lightning, Ludwig and Hugging Face have other words for the same things, and
-//! some things that there are none of here. One table holds the answers: for keys, values, metrics and the command
-//! line. It is asked before any word that is merely spelled alike ([`crate::diagnostic::nearest`]), because `swish` is
-//! not a misspelled `mish`. Each row holds a wrong example and the right one; a test checks that the wrong one gets the
-//! answer and that the right one is accepted.
+//! PyTorch, Keras, scikit-learn, Hydra, W&B, Lightning, Ludwig and Hugging Face have other terms for the same things,
+//! and some things that do not exist here. One table contains the remedies: for keys, values, metrics and the command
+//! line. It is consulted before similarly spelled words ([`crate::diagnostic::nearest`]), because `swish` is not a
+//! misspelled `mish`. Each row contains a wrong example and the correct one; a test checks that the wrong one gets the
+//! remedy and that the correct one is accepted.
 
 mod command;
 mod keys;
@@ -26,25 +26,25 @@ use crate::diagnostic::nearest;
 pub use command::{Command, FLAGS, VERBS, for_argument, for_verb};
 pub use metrics::OBJECTIVES;
 
-/// Words of other tools in some places, and the answer to them.
+/// Terms of other tools in some places, and the remedy.
 #[derive(Debug)]
 pub struct Remedy {
-    /// Where they are met, with blanks between several: tables for keys, keys for values. `/` is the top of the file,
+    /// Where they occur, separated by spaces: tables for keys, keys for values. `/` is the top level of the file,
     /// `layer` any layer, `*` anywhere.
     pub places: &'static str,
-    /// The words, with blanks between several. Capitals, `_` and `-` do not count.
+    /// The words, separated by spaces. Case, `_` and `-` are ignored.
     pub theirs: &'static str,
-    /// The word of this program, where it means the same in the same place; asked for only where it is known.
+    /// This program's term, if it means the same in the same place; only used where it is known.
     pub ours: &'static str,
-    /// What to do, where another word is not the whole answer.
+    /// The remedy, if another term is not the whole answer.
     pub help: &'static str,
-    /// An example, as edits of a file: `key = value`, with ` ; ` between several. For layers, their list.
+    /// An example, as edits of a file: `key = value`, separated by ` ; `. For layers, their list.
     pub wrong: &'static str,
-    /// The same example put right; none where nothing takes its place, and empty where it is just removed.
+    /// The corrected example; none if there is no replacement, and empty if it is only removed.
     pub right: Option<&'static str>,
 }
 
-/// Another word for the same.
+/// Another term for the same.
 const fn same(
     places: &'static str,
     theirs: &'static str,
@@ -62,7 +62,7 @@ const fn same(
     }
 }
 
-/// Something that is written in another way.
+/// Something that is written differently.
 const fn other(
     places: &'static str,
     theirs: &'static str,
@@ -80,7 +80,7 @@ const fn other(
     }
 }
 
-/// Something that there is nothing of here.
+/// Something that does not exist here.
 const fn none(
     places: &'static str,
     theirs: &'static str,
@@ -106,7 +106,7 @@ impl Remedy {
         self.places.split(' ').any(fits)
     }
 
-    /// The answer, if the place knows the word of this program.
+    /// The remedy, if the place knows this program's term.
     fn answer(&self, known: &[&str]) -> Option<String> {
         let is_known = self.ours.is_empty() || known.contains(&self.ours);
         is_known.then(|| match self.help {
@@ -116,7 +116,7 @@ impl Remedy {
     }
 }
 
-/// Rows by their words.
+/// Rows by words.
 struct Index(BTreeMap<String, Vec<&'static Remedy>>);
 
 impl Index {
@@ -160,19 +160,19 @@ pub fn rows() -> impl Iterator<Item = &'static Remedy> {
     keys.chain(values).chain(tables::SCALARS)
 }
 
-/// The words of this program for a key of another tool in the table at `path`.
+/// This program's terms for a key of another tool in the table at `path`.
 pub fn ours_for_key(path: &str, key: &str) -> impl Iterator<Item = &'static str> + use<> {
     let rows = keys().rows(key, &place_of(path));
     rows.map(|row| row.ours).filter(|ours| !ours.is_empty())
 }
 
-/// A word in small letters without what separates its parts.
+/// A word in lower case without separators.
 fn plain(word: &str) -> String {
     let letters = word.chars().filter(|c| !"_-./: ".contains(*c));
     letters.flat_map(char::to_lowercase).collect()
 }
 
-/// A class as Python names it, without its modules: `AdamW` of `torch.optim.AdamW`.
+/// A Python class name without its modules: `AdamW` of `torch.optim.AdamW`.
 fn class(word: &str) -> &str {
     let is_class = |name: &str| name.starts_with(|c: char| c.is_ascii_alphabetic());
     match word.rsplit_once('.') {
@@ -181,7 +181,7 @@ fn class(word: &str) -> &str {
     }
 }
 
-/// A table's path without the numbers of items; all layers are alike.
+/// A table's path without list indices; all layers are equivalent.
 fn place_of(path: &str) -> String {
     if path.starts_with("model.layers") || path.starts_with("model.blocks") {
         return if path.ends_with(']') {
@@ -190,7 +190,7 @@ fn place_of(path: &str) -> String {
             format!("layer.{}", path.rsplit('.').next().unwrap_or_default())
         };
     }
-    // Axes have names of their own below it.
+    // Below it, axes have arbitrary names.
     if path.starts_with("sweep.random.axes.") {
         return "sweep.random.axes".to_owned();
     }
@@ -200,12 +200,12 @@ fn place_of(path: &str) -> String {
     unnumbered(path)
 }
 
-/// What to do about a key that `table` at `path` does not take. `known` are those that it takes.
+/// The remedy for a key that `table` at `path` does not take. `known` are those that it takes.
 pub fn for_key(path: &str, entry: &Entry, table: &Table, known: &[&str]) -> Option<String> {
     let (key, value) = (entry.key.as_str(), &entry.node.value);
     let is_set = |ours: &str| table.get(ours).is_some();
     let twice =
-        |ours: &str| format!("use `{ours}` instead, which means the same and is set already");
+        |ours: &str| format!("use `{ours}` instead, which means the same and is already set");
     if let Some(known) = same_letters(key, known.iter().copied()) {
         return Some(if is_set(known) {
             twice(known)
@@ -214,7 +214,7 @@ pub fn for_key(path: &str, entry: &Entry, table: &Table, known: &[&str]) -> Opti
         });
     }
     let place = place_of(path);
-    // Hydra's words begin with an underscore, and are others without it.
+    // Hydra's keywords begin with an underscore, and mean something else without it.
     let is_meant = |row: &&Remedy| key.starts_with('_') || !row.theirs.starts_with('_');
     let rows = keys().rows(key, &place).filter(is_meant);
     let answers = rows.filter_map(|row| Some((row.ours, row.answer(known)?)));
@@ -233,13 +233,13 @@ pub fn for_key(path: &str, entry: &Entry, table: &Table, known: &[&str]) -> Opti
     nearest(key, known.iter().copied()).map(|near| format!("did you mean `{near}`?"))
 }
 
-/// The key that stands for the `type` of a table that has none, such as `kind`.
+/// The key that is the `type` of a table without one, such as `kind`.
 pub fn for_missing_type<'a>(path: &str, table: &'a Table) -> Option<&'a Entry> {
     let is_type = |entry: &&Entry| ours_for_key(path, &entry.key).any(|ours| ours == "type");
     table.entries.iter().find(is_type)
 }
 
-/// The word of this program for a value of another tool, where it is one of `known`.
+/// This program's term for a value of another tool, if it is one of `known`.
 pub fn ours_for_value(path: &str, word: &str, known: &[&str]) -> Option<String> {
     let name = class(word);
     let rows = values().rows(word, path).chain(values().rows(name, path));
@@ -249,13 +249,13 @@ pub fn ours_for_value(path: &str, word: &str, known: &[&str]) -> Option<String> 
         .or_else(|| ours.next().map(str::to_owned))
 }
 
-/// The word that only differs in capitals or in what separates its parts.
+/// The word that differs only in case or separators.
 fn same_letters<'a>(word: &str, mut known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let word = plain(word);
     known.find(|known| plain(known) == word && !word.is_empty())
 }
 
-/// An axis that is written in `[sweep]` itself.
+/// An axis directly in `[sweep]`.
 fn for_axis(key: &str, value: &Value) -> String {
     let (path, value) = match value {
         // `optimizer.learning_rate = […]` below `[sweep]`.
@@ -271,18 +271,18 @@ fn for_axis(key: &str, value: &Value) -> String {
         _ => "[…]".to_owned(),
     };
     format!(
-        "axes are in `[sweep.grid]`, under the dotted path of their key: write `[sweep.grid]`, and below it `{path} = {values}`"
+        "axes belong in `[sweep.grid]`, under the dotted path of their key: add `[sweep.grid]` with `{path} = {values}`"
     )
 }
 
-/// The dotted path of the key that a word means, wherever it is in the file, if it means one alone.
+/// The dotted path of the key that a word means anywhere in the file, if it is unique.
 pub fn full_path(word: &str) -> Option<String> {
     let paths = key_paths();
     if paths.iter().any(|path| path == word) {
         return None;
     }
     let (table, key) = word.rsplit_once('.').unwrap_or(("/", word));
-    // Of another word's answer only a path that takes the same value.
+    // From the remedy of another word, only a path that takes the same value.
     let moved = |row: &'static Remedy| {
         let (_, value) = row.wrong.split_once(" = ")?;
         let (path, same) = row.right?.split_once(" = ")?;
@@ -295,7 +295,7 @@ pub fn full_path(word: &str) -> Option<String> {
     let end = format!(".{word}");
     let is_own = |path: &&String| path.ends_with(&end);
     let own: Vec<_> = paths.iter().filter(is_own).collect();
-    // The least deep one is not inside of something special.
+    // The least nested one is not inside something special.
     let depth = |path: &&&String| path.matches('.').count();
     let least = own.iter().map(|path| depth(&path)).min()?;
     let mut least = own.iter().filter(|path| depth(path) == least);
@@ -307,7 +307,7 @@ pub fn full_path(word: &str) -> Option<String> {
     }
 }
 
-/// What to do about a word that is no value of the key at `path`. `known` are its values.
+/// The remedy for a word that is not a value of the key at `path`. `known` are its values.
 pub fn for_value<'a>(
     path: &str,
     word: &str,
@@ -336,7 +336,7 @@ pub fn for_value<'a>(
     near.map(|near| format!("did you mean `{near}`?"))
 }
 
-/// What to do about a text that is no metric of a split, such as `val_acc`; the text is not right as it is.
+/// The remedy for a text that is not a metric of a split, such as `val_acc`; the text is known to be wrong.
 pub fn for_objective(text: &str) -> Option<String> {
     let lower = text.to_lowercase();
     let splits = [
@@ -360,7 +360,7 @@ pub fn for_objective(text: &str) -> Option<String> {
     let names = || Metric::ALL.iter().map(|(_, name, _)| *name);
     let split = if split == "test" { "valid" } else { split };
     if let Some(metric) = by_name::<Metric>(name) {
-        return Some(format!("write `{split}/{}`", metric.name()));
+        return Some(format!("use `{split}/{}`", metric.name()));
     }
     if let Some(known) = same_letters(name, names()) {
         return Some(format!("did you mean `{split}/{known}`?"));
@@ -376,7 +376,7 @@ pub fn for_objective(text: &str) -> Option<String> {
     nearest(name, names()).map(|near| format!("did you mean `{split}/{near}`?"))
 }
 
-/// What to write for a table for which a single value is given, such as `clip = 1.0` or `loss = "mse"`.
+/// What to write for a table that was set to a single value, such as `clip = 1.0` or `loss = "mse"`.
 pub fn for_scalar(path: &str, value: &Value) -> Option<String> {
     let place = place_of(path);
     let row = tables::SCALARS.iter().find(|row| row.is_at(&place))?;
@@ -389,13 +389,13 @@ pub fn for_scalar(path: &str, value: &Value) -> Option<String> {
         _ => false,
     };
     if is_off {
-        Some("remove the key: without it there is none".to_owned())
+        Some("remove the key to disable it".to_owned())
     } else {
         Some(row.help.to_owned())
     }
 }
 
-/// What stands in `${…}` in other tools.
+/// The content of `${…}` in other tools.
 pub fn for_expression(inner: &str) -> Option<String> {
     let inner = inner.trim();
     let environment = ["oc.env:", "oc.env,", "env.", "ENV:", "ENV.", "environ."];
@@ -410,11 +410,11 @@ pub fn for_expression(inner: &str) -> Option<String> {
             ),
             None => (name, String::new()),
         };
-        return Some(format!("write `${{env:{}{default}}}`", name.trim()));
+        return Some(format!("use `${{env:{}{default}}}`", name.trim()));
     }
     if inner.starts_with("hydra:") || inner.starts_with("now:") {
         return Some(
-            "results are in a folder of the experiment's name, and each run in one of its own: choose where with `--results DIR`".to_owned(),
+            "results are in a folder named after the experiment, with a folder for each run; set the parent folder with `--results DIR`".to_owned(),
         );
     }
     let resolvers = [
@@ -430,7 +430,7 @@ pub fn for_expression(inner: &str) -> Option<String> {
         .iter()
         .find_map(|prefix| inner.strip_prefix(prefix))?;
     Some(format!(
-        "there are no resolvers: write the dotted key or the expression itself, such as `${{{}}}`",
+        "resolvers are not supported: use the dotted key or the expression itself, such as `${{{}}}`",
         rest.split(',')
             .next()
             .unwrap_or(rest)
@@ -439,7 +439,7 @@ pub fn for_expression(inner: &str) -> Option<String> {
     ))
 }
 
-/// What to write for a word of another language where TOML expects a value.
+/// The replacement for a word of another language where TOML expects a value.
 pub fn for_syntax(line: &str) -> Option<String> {
     let (key, value) = line.split_once('=')?;
     let value = value
@@ -451,19 +451,19 @@ pub fn for_syntax(line: &str) -> Option<String> {
     let key = key.trim();
     match value {
         "None" | "null" | "nil" | "~" | "NULL" | "undefined" => Some(format!(
-            "TOML has no `{value}`: remove the line, and `{key}` has its default"
+            "TOML has no `{value}`: remove the line to use the default of `{key}`"
         )),
-        "True" | "TRUE" | "yes" | "on" => Some(format!("write `{key} = true`")),
-        "False" | "FALSE" | "no" | "off" => Some(format!("write `{key} = false`")),
+        "True" | "TRUE" | "yes" | "on" => Some(format!("use `{key} = true`")),
+        "False" | "FALSE" | "no" | "off" => Some(format!("use `{key} = false`")),
         _ if value.starts_with('(') && value.ends_with(')') => {
             let items = value.trim_matches(['(', ')']).trim().trim_end_matches(',');
-            Some(format!("a list has square brackets: `{key} = [{items}]`"))
+            Some(format!("lists use square brackets: `{key} = [{items}]`"))
         }
         _ => None,
     }
 }
 
-/// What to do about a text that is not TOML but another format, by its name and its head.
+/// The remedy for a text in another format than TOML, by its name and its first bytes.
 pub fn for_format(name: &str, text: &str) -> Option<(&'static str, String)> {
     let end = name
         .rsplit_once('.')
@@ -477,7 +477,7 @@ pub fn for_format(name: &str, text: &str) -> Option<(&'static str, String)> {
     let is_yaml_line = first
         .strip_suffix(':')
         .is_some_and(|key| !key.contains(['=', '[', '"']));
-    let toml = "an experiment file is TOML, with a line `[optimizer]` for a table and `learning_rate = 1e-3` for a key below it: `runner init` writes a first one";
+    let toml = "an experiment file is TOML, with a line `[optimizer]` for a table and `learning_rate = 1e-3` for a key below it: `runner init` creates one";
     match end.as_str() {
         "json" | "jsonc" | "json5" => Some(("JSON", toml.to_owned())),
         _ if first.starts_with('{') => Some(("JSON", toml.to_owned())),
@@ -487,7 +487,7 @@ pub fn for_format(name: &str, text: &str) -> Option<(&'static str, String)> {
         "csv" | "tsv" | "parquet" | "npy" | "npz" => Some((
             "data",
             format!(
-                "name data files under `[data]` of an experiment file: `runner init --data {name}` writes one"
+                "list data files under `[data]` of an experiment file: `runner init --data {name}` creates one"
             ),
         )),
         _ => None,

@@ -1,4 +1,4 @@
-//! Values that other tools have for a key.
+//! Values of keys in other tools.
 
 use super::{Remedy, none, other, same};
 
@@ -7,20 +7,20 @@ pub(super) const ROWS: &[Remedy] = &[
     none(
         "argument.device",
         "gpu accelerator best default auto mps apple m1 m2",
-        "name it: `cuda` (NVIDIA), `rocm` (AMD), `metal` (Apple), or `wgpu` (any card, by Vulkan, Metal or DX12); `runner devices` lists those of this build on this machine",
+        "name the device: `cuda` (NVIDIA), `rocm` (AMD), `metal` (Apple), or `wgpu` (any GPU, through Vulkan, Metal or DX12); `runner devices` lists the devices of this build on this machine",
         "",
     ),
     other(
         "backend.device",
         "gpu accelerator best default",
-        "write \"auto\" for the best device that is there, or name it: \"cuda\" (NVIDIA), \"rocm\" (AMD), \"metal\" (Apple), or \"wgpu\" (any card, by Vulkan, Metal or DX12); `runner devices` lists those of this build on this machine",
+        "use \"auto\" for the best available device, or name it: \"cuda\" (NVIDIA), \"rocm\" (AMD), \"metal\" (Apple), or \"wgpu\" (any GPU, through Vulkan, Metal or DX12); `runner devices` lists the devices of this build on this machine",
         "backend.device = \"gpu\"",
         "backend.device = \"auto\"",
     ),
     other(
         "backend.device",
         "mps apple m1 m2",
-        "Apple's GPU is \"metal\", or \"wgpu\", in a build with that backend: `runner devices` lists what is there, and \"auto\" takes the best",
+        "Apple's GPU is \"metal\", or \"wgpu\", in a build with that backend: `runner devices` lists the available devices, and \"auto\" selects the best",
         "backend.device = \"mps\"",
         "backend.device = \"auto\"",
     ),
@@ -55,7 +55,7 @@ pub(super) const ROWS: &[Remedy] = &[
     none(
         "backend.device",
         "tpu ipu hpu npu ane",
-        "there is no such backend: `runner devices` lists those of this build, and \"auto\" takes the best",
+        "this backend is not supported: `runner devices` lists the devices of this build, and \"auto\" selects the best",
         "backend.device = \"tpu\"",
     ),
     same(
@@ -75,35 +75,35 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "backend.precision",
         "fp16 float16 half 16 16_true",
-        "write \"f16\": all numbers are in half precision, without master weights in 32 bits",
+        "use \"f16\": all numbers are in half precision, without 32-bit master weights",
         "backend.precision = \"fp16\"",
         "backend.precision = \"f16\" ; optimizer.epsilon = 1e-4",
     ),
     other(
         "backend.precision",
         "bfloat16 bfloat brain bf16_true",
-        "write \"bf16\": all numbers are in it, without master weights in 32 bits",
+        "use \"bf16\": all numbers are in bf16, without 32-bit master weights",
         "backend.precision = \"bfloat16\"",
         "backend.precision = \"bf16\"",
     ),
     other(
         "backend.precision",
         "mixed amp 16_mixed bf16_mixed mixed_float16 mixed_bfloat16 auto O1 O2 fp16_mixed",
-        "there is no mixed precision: write \"f32\", or \"bf16\" and \"f16\" for all numbers, without master weights",
+        "mixed precision is not supported: use \"f32\", or \"bf16\" and \"f16\" for all numbers, without master weights",
         "backend.precision = \"16-mixed\"",
         "backend.precision = \"f32\"",
     ),
     none(
         "backend.precision",
         "int8 int4 fp8 8bit 4bit nf4 qlora",
-        "nothing is trained in so few bits: there are \"f32\", \"f64\", \"f16\" and \"bf16\"",
+        "training in so few bits is not supported; use \"f32\", \"f64\", \"f16\" or \"bf16\"",
         "backend.precision = \"int8\"",
     ),
     // Optimizers.
     other(
         "optimizer.type",
         "momentum nesterov sgd_momentum SGDM nag",
-        "write `type = \"sgd\"` with `momentum = 0.9`, and `nesterov = true` for Nesterov's",
+        "set `type = \"sgd\"` with `momentum = 0.9`, and `nesterov = true` for Nesterov's",
         "optimizer.type = \"momentum\"",
         "optimizer.type = \"sgd\" ; optimizer.momentum = 0.9",
     ),
@@ -124,14 +124,14 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "optimizer.type",
         "nadam radam adamax adabelief adabound amsgrad adadelta ftrl yogi",
-        "there is no such optimizer: the nearest is \"adam\", also with `amsgrad = true`, or \"adamw\"",
+        "this optimizer is not supported; the closest is \"adam\", also with `amsgrad = true`, or \"adamw\"",
         "optimizer.type = \"nadam\"",
         "optimizer.type = \"adam\"",
     ),
     other(
         "optimizer.type",
         "lbfgs bfgs newton cg rprop asgd sam lookahead lars shampoo sophia adopt prodigy schedule_free dadaptation",
-        "there is no such optimizer: there are \"sgd\", \"adam\", \"adamw\", \"adagrad\", \"rmsprop\", \"adafactor\", \"adan\", \"lamb\", \"lion\" and \"muon\"",
+        "this optimizer is not supported; the optimizers are \"sgd\", \"adam\", \"adamw\", \"adagrad\", \"rmsprop\", \"adafactor\", \"adan\", \"lamb\", \"lion\" and \"muon\"",
         "optimizer.type = \"lbfgs\"",
         "optimizer.type = \"adam\"",
     ),
@@ -146,35 +146,35 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "scheduler.type",
         "cosine_with_warmup warmup_cosine cosine_schedule_with_warmup LinearWarmupCosineAnnealingLR",
-        "write `type = \"cosine\"` with `warmup_steps = 10`, or `warmup_epochs = 1`",
+        "set `type = \"cosine\"` with `warmup_steps = 10`, or `warmup_epochs = 1`",
         "scheduler.type = \"warmup_cosine\"",
         "scheduler.type = \"cosine\" ; scheduler.warmup_steps = 10",
     ),
     other(
         "scheduler.type",
         "cosine_annealing_warm_restarts cosine_with_restarts sgdr CosineDecayRestarts warm_restarts cosine_with_hard_restarts",
-        "write `type = \"cosine_restarts\"` with `period = 10`, and `period_factor` for periods that grow",
+        "set `type = \"cosine_restarts\"` with `period = 10`, and `period_factor` for growing periods",
         "scheduler.type = \"CosineAnnealingWarmRestarts\"",
         "scheduler.type = \"cosine_restarts\" ; scheduler.period = 5",
     ),
     other(
         "scheduler.type",
         "StepLR step_decay staircase PiecewiseConstantDecay",
-        "write `type = \"step\"` with `step_size = 10`, `gamma = 0.1`, and `unit = \"epoch\"` to count epochs",
+        "set `type = \"step\"` with `step_size = 10`, `gamma = 0.1`, and `unit = \"epoch\"` to count epochs",
         "scheduler.type = \"StepLR\"",
         "scheduler.type = \"step\" ; scheduler.step_size = 2 ; scheduler.unit = \"epoch\"",
     ),
     other(
         "scheduler.type",
         "MultiStepLR multistep piecewise_constant",
-        "write `type = \"sequence\"` with `[[scheduler.stages]]`: a `constant` stage for each, with `epochs` and the `fraction` of the rate",
+        "set `type = \"sequence\"` with `[[scheduler.stages]]`: a `constant` stage for each, with `epochs` and the `fraction` of the rate",
         "scheduler.type = \"MultiStepLR\"",
         "scheduler = { type = \"sequence\", stages = [{ type = \"constant\", epochs = 2 }, { type = \"constant\", fraction = 0.1 }] }",
     ),
     other(
         "scheduler.type",
         "ExponentialLR exponential_decay exp exp_decay",
-        "write `type = \"exponential\"` with `gamma = 0.95`, and `unit = \"epoch\"` to count epochs",
+        "set `type = \"exponential\"` with `gamma = 0.95`, and `unit = \"epoch\"` to count epochs",
         "scheduler.type = \"ExponentialLR\"",
         "scheduler.type = \"exponential\" ; scheduler.gamma = 0.9 ; scheduler.unit = \"epoch\"",
     ),
@@ -195,21 +195,21 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "scheduler.type",
         "linear_with_warmup linear_schedule_with_warmup warmup_linear linear_warmup",
-        "write `type = \"linear\"` with `warmup_steps = 10`, or `warmup_epochs = 1`",
+        "set `type = \"linear\"` with `warmup_steps = 10`, or `warmup_epochs = 1`",
         "scheduler.type = \"linear_with_warmup\"",
         "scheduler.type = \"linear\" ; scheduler.warmup_steps = 10",
     ),
     other(
         "scheduler.type",
         "constant_with_warmup constant_schedule_with_warmup warmup WarmupLR",
-        "write `type = \"constant\"` with `warmup_steps = 10`, or `warmup_epochs = 1`",
+        "set `type = \"constant\"` with `warmup_steps = 10`, or `warmup_epochs = 1`",
         "scheduler.type = \"constant_with_warmup\"",
         "scheduler.type = \"constant\" ; scheduler.warmup_steps = 10",
     ),
     other(
         "scheduler.type",
         "inverse_sqrt inverse_square_root rsqrt transformer NoamLR",
-        "write `type = \"noam\"` with `warmup_steps = 10`",
+        "set `type = \"noam\"` with `warmup_steps = 10`",
         "scheduler.type = \"inverse_sqrt\"",
         "scheduler.type = \"noam\" ; scheduler.warmup_steps = 10",
     ),
@@ -223,14 +223,14 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "scheduler.type",
         "ReduceLROnPlateau plateau reduce_on_plateau lr_on_plateau",
-        "no schedule follows a metric: the nearest are \"cosine\", which falls over the whole training, and \"step\"; `[train.early_stopping]` ends a training that does not get better",
+        "metric-driven schedules are not supported: the closest are \"cosine\", which decays over the whole training, and \"step\"; `[train.early_stopping]` ends training that no longer improves",
         "scheduler.type = \"ReduceLROnPlateau\"",
         "scheduler.type = \"cosine\"",
     ),
     none(
         "scheduler.type",
         "CyclicLR cyclic triangular LambdaLR lambda MultiplicativeLR ChainedScheduler SequentialLR",
-        "write \"one_cycle\" for one rise and fall, \"cosine_restarts\" for several falls, or \"sequence\" for curves one after the other",
+        "use \"one_cycle\" for one rise and fall, \"cosine_restarts\" for several cycles, or \"sequence\" for consecutive schedules",
         "scheduler.type = \"CyclicLR\"",
     ),
     // Losses.
@@ -244,7 +244,7 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "loss.type",
         "bce BCELoss BCEWithLogitsLoss binary_crossentropy bce_with_logits bce_logits sigmoid_cross_entropy",
-        "for two classes write \"cross_entropy\"; \"binary_cross_entropy\" is for several labels an item",
+        "for two classes use \"cross_entropy\"; \"binary_cross_entropy\" is for several labels per item",
         "loss.type = \"BCEWithLogitsLoss\"",
         "loss.type = \"cross_entropy\"",
     ),
@@ -265,7 +265,7 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "loss.type",
         "rmse root_mean_squared_error RMSELoss",
-        "write \"mse\", which has the same minimum; `rmse` is a metric",
+        "use \"mse\", which has the same minimum; `rmse` is a metric",
         "data.type = \"regression\" ; loss.type = \"rmse\"",
         "data.type = \"regression\" ; loss.type = \"mse\"",
     ),
@@ -314,20 +314,20 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "loss.type",
         "focal focal_loss",
-        "there is no focal loss: write \"cross_entropy\", with `class_weights` for rare classes",
+        "focal loss is not supported: use \"cross_entropy\", with `class_weights` for rare classes",
         "loss.type = \"focal\"",
         "loss.type = \"cross_entropy\"",
     ),
     none(
         "loss.type",
         "dice dice_loss iou jaccard tversky lovasz",
-        "there is no such loss: for segmentation there is \"cross_entropy\", and `dice` and `mean_iou` are metrics",
+        "this loss is not supported: for segmentation, use \"cross_entropy\"; `dice` and `mean_iou` are metrics",
         "data = { type = \"shapes\", target = \"mask\" } ; loss.type = \"dice\"",
     ),
     none(
         "loss.type",
         "kl kl_div KLDivLoss kld triplet TripletMarginLoss contrastive infonce ctc CTCLoss cosine CosineEmbeddingLoss margin_ranking quantile pinball",
-        "there is no such loss: its targets are none that a task here has; `runner schema` lists the losses",
+        "this loss is not supported, since no task has its targets; `runner schema` lists the losses",
         "loss.type = \"kl_div\"",
     ),
     // Data.
@@ -341,14 +341,14 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "data.type",
         "tsv tab tabular table dataframe pandas",
-        "write `type = \"csv\"`; tabs between values are `delimiter = \"\\t\"`",
+        "set `type = \"csv\"`; for tab-separated values, add `delimiter = \"\\t\"`",
         "data = { type = \"tabular\", path = \"t.csv\", target = \"y\" }",
         "data = { type = \"csv\", path = \"t.csv\", target = \"y\" }",
     ),
     none(
         "data.type",
         "excel xlsx xls ods pickle pkl hdf5 h5 feather arrow sql sqlite tfrecord lmdb webdataset zarr",
-        "there is no reader for it: export it as CSV, JSON lines, Parquet, npy, npz or safetensors",
+        "this format is not supported: export the data as CSV, JSON lines, Parquet, npy, npz or safetensors",
         "data.type = \"xlsx\"",
     ),
     same(
@@ -410,20 +410,20 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "data.type",
         "fashion_mnist fashion kmnist emnist qmnist",
-        "its files have MNIST's names: write `type = \"mnist\"` with `root = \"…\"`, the folder that holds them",
+        "its files have MNIST's names: set `type = \"mnist\"` with `root = \"…\"`, the folder that holds them",
         "data.type = \"FashionMNIST\"",
         "data = { type = \"mnist\", root = \"m\", fallback = \"digits\" }",
     ),
     none(
         "data.type",
         "cifar cifar10 cifar100 imagenet svhn stl10 coco celeba tiny_imagenet caltech101 food101 flowers102",
-        "there is no such data set inside: put its pictures into a folder for each class, and write `type = \"image_folder\"` with `path = \"…\"`",
+        "this data set is not built in: put its images into one folder per class, and set `type = \"image_folder\"` with `path = \"…\"`",
         "data.type = \"cifar10\"",
     ),
     none(
         "data.type",
         "titanic boston california_housing breast_cancer wine adult diabetes housing penguins auto_mpg uci openml huggingface hf torchvision sklearn",
-        "there is no such data set inside: save it as a file, and write `type = \"csv\"` with `path = \"…\"` and `target = \"…\"`",
+        "this data set is not built in: save it as a file, and set `type = \"csv\"` with `path = \"…\"` and `target = \"…\"`",
         "data.type = \"titanic\"",
     ),
     same(
@@ -450,7 +450,7 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "data.scale data.target_scale data.columns.scale",
         "robust RobustScaler quantile QuantileTransformer power PowerTransformer log box_cox yeo_johnson iqr",
-        "there is no such scale: write \"standardize\", and for a column with outliers `clip = [0.0, 100.0]` in `[[data.columns]]`",
+        "this scaling is not supported: use \"standardize\", and for a column with outliers `clip = [0.0, 100.0]` in `[[data.columns]]`",
         "data.scale = \"robust\"",
         "data.scale = \"standardize\"",
     ),
@@ -485,13 +485,13 @@ pub(super) const ROWS: &[Remedy] = &[
     none(
         "data.missing data.columns.missing",
         "ffill bfill pad backfill interpolate knn iterative forward_fill",
-        "there is no such way: write \"mean\", \"median\", \"most_common\", \"zero\" or \"drop\"",
+        "this method is not supported: use \"mean\", \"median\", \"most_common\", \"zero\" or \"drop\"",
         "data = { type = \"csv\", path = \"t.csv\", target = \"y\", missing = \"ffill\" }",
     ),
     other(
         "data.columns.type",
         "number numeric float int integer continuous real",
-        "write \"number\"; `runner data SPEC` shows what each column was found to be",
+        "use \"number\"; `runner data SPEC` shows the inferred kind of each column",
         "data = { type = \"csv\", path = \"t.csv\", target = \"y\", columns = [{ name = \"a\", type = \"float\" }] }",
         "data = { type = \"csv\", path = \"t.csv\", target = \"y\", columns = [{ name = \"a\", type = \"number\" }] }",
     ),
@@ -547,7 +547,7 @@ pub(super) const ROWS: &[Remedy] = &[
     none(
         "data.tokens.tokenizer",
         "bpe wordpiece sentencepiece unigram gpt2 tiktoken bert subword",
-        "there are no subwords: write \"byte\", \"char\" or \"word\"",
+        "subword tokenizers are not supported: use \"byte\", \"char\" or \"word\"",
         "data = { type = \"text\", path = \"t.txt\", tokens = { length = 8, tokenizer = \"bpe\" } }",
     ),
     same(
@@ -568,7 +568,7 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "model.type",
         "linear logistic logistic_regression linear_regression perceptron ridge",
-        "write `type = \"mlp\"` with `hidden = []`: a linear model",
+        "set `type = \"mlp\"` with `hidden = []` for a linear model",
         "model = { type = \"logistic_regression\" }",
         "model = { type = \"mlp\", hidden = [] }",
     ),
@@ -589,14 +589,14 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "model.type",
         "resnet18 resnet34 resnet50 resnet101 resnet20 resnext wide_resnet preact_resnet residual",
-        "write `type = \"resnet\"` with `channels` and `blocks` of its stages, such as `channels = [64, 128, 256, 512]` and `blocks = 2` for one like ResNet-18",
+        "set `type = \"resnet\"` with the `channels` and `blocks` of its stages, such as `channels = [64, 128, 256, 512]` and `blocks = 2` for a network like ResNet-18",
         "model = { type = \"resnet18\" }",
         "model = { type = \"resnet\", channels = [4, 8], blocks = 1 }",
     ),
     other(
         "model.type",
         "gru rnn bilstm simple_rnn",
-        "write `type = \"lstm\"`, or `[[model.layers]]` with a `gru` or `rnn` layer",
+        "set `type = \"lstm\"`, or `[[model.layers]]` with a `gru` or `rnn` layer",
         "data.type = \"sine_windows\" ; model = { type = \"gru\" }",
         "data.type = \"sine_windows\" ; model = { type = \"lstm\" }",
     ),
@@ -624,13 +624,13 @@ pub(super) const ROWS: &[Remedy] = &[
     none(
         "model.type",
         "vit vgg vgg16 efficientnet mobilenet densenet inception unet convnext swin t5 autoencoder vae gan diffusion unet2d",
-        "there is no such preset: write its layers in `[[model.layers]]`, with blocks in `[model.blocks]`",
+        "this preset does not exist: define its layers in `[[model.layers]]`, with blocks in `[model.blocks]`",
         "model = { type = \"vit\" }",
     ),
     none(
         "model.type",
         "random_forest xgboost lightgbm catboost svm svc knn decision_tree gradient_boosting naive_bayes RandomForestClassifier",
-        "only networks are trained: write `type = \"mlp\"` for rows of a table",
+        "only neural networks are supported: use `type = \"mlp\"` for tabular data",
         "model = { type = \"xgboost\" }",
     ),
     same(
@@ -657,7 +657,7 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "task.type",
         "forecast forecasting time_series series",
-        "write \"regression\", with `[data.window]` for windows of rows",
+        "use \"regression\", with `[data.window]` for windows of rows",
         "data.type = \"regression\" ; task.type = \"forecasting\"",
         "data.type = \"regression\" ; task.type = \"regression\"",
     ),
@@ -685,13 +685,13 @@ pub(super) const ROWS: &[Remedy] = &[
     none(
         "task.type",
         "object_detection detection instance_segmentation clustering ranking reinforcement_learning rl translation summarization masked_lm mlm qa recommendation",
-        "there is no such task: there are \"classification\", \"multi_label\", \"regression\", \"next_token\", \"autoencoding\" and \"segmentation\"",
+        "this task is not supported; the tasks are \"classification\", \"multi_label\", \"regression\", \"next_token\", \"autoencoding\" and \"segmentation\"",
         "task.type = \"object_detection\"",
     ),
     other(
         "task.average",
         "weighted samples none binary",
-        "there is no such average: write \"macro\", where every class counts as much, or \"micro\", where every item does",
+        "this average is not supported: use \"macro\", which weights classes equally, or \"micro\", which weights items equally",
         "task = { metrics = [\"recall\"], average = \"weighted\" }",
         "task = { metrics = [\"recall\"], average = \"macro\" }",
     ),
@@ -727,13 +727,13 @@ pub(super) const ROWS: &[Remedy] = &[
     none(
         "sweep.random.axes.type",
         "normal gaussian lognormal randn beta inv_log_uniform q_normal",
-        "there is no such distribution: write \"uniform\", or \"log_uniform\" for what varies over orders of magnitude",
+        "this distribution is not supported: use \"uniform\", or \"log_uniform\" for values that vary over orders of magnitude",
         "sweep.random = { num_trials = 2, axes.optimizer.learning_rate = { type = \"normal\", mu = 0.1, sigma = 0.2 } }",
     ),
     other(
         "sweep.random.sampler",
         "tpe bayes bayesian gp cmaes hyperopt optuna bohb hyperband",
-        "no sampler learns from earlier trials: write \"sobol\", which covers the space evenly, or \"uniform\"",
+        "adaptive samplers are not supported: use \"sobol\", which covers the space evenly, or \"uniform\"",
         "sweep.random = { num_trials = 2, sampler = \"tpe\", axes.train.batch_size = { type = \"choice\", values = [16, 32] } }",
         "sweep.random = { num_trials = 2, sampler = \"sobol\", axes.train.batch_size = { type = \"choice\", values = [16, 32] } }",
     ),

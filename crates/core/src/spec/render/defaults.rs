@@ -1,4 +1,4 @@
-//! Values of keys that are not written.
+//! Values of keys that are not set.
 
 use serde_json::Value as Json;
 
@@ -6,8 +6,8 @@ use super::NOWHERE;
 use crate::spec::document::{Entry, Node, Table, Value};
 use crate::spec::section::{KeyDoc, Shape};
 
-/// The tree with the keys that are not written, where they have a value then; they are rendered as
-/// comments. Tables whose type an axis sets are left as they are.
+/// The tree with the keys that are not set but have a default; they are rendered as comments. Tables whose type an axis
+/// sets are left as they are.
 pub fn with_defaults(root: &Table, axes: &[String]) -> Table {
     let mut root = root.clone();
     add_defaults(&mut root, crate::spec::describe(), "", axes);
@@ -58,7 +58,7 @@ fn add_defaults(table: &mut Table, keys: &[KeyDoc], path: &str, axes: &[String])
                     }
                 }
             }
-            // Items of lists stand in one line each, which has no room for what is not written.
+            // List items are on one line each, without room for defaults.
             Shape::Tables(_) => {}
             _ => add_default(table, doc),
         }

@@ -1,5 +1,5 @@
-//! The whole file as one text: every layer put in, every reference resolved, and behind each value a
-//! comment that says where it was written.
+//! The whole file as one text: every layer merged, every reference resolved, and a comment with the origin after each
+//! value.
 
 mod defaults;
 
@@ -14,10 +14,10 @@ pub use defaults::with_defaults;
 /// Lines longer than this are broken where TOML allows it.
 const WIDTH: usize = 96;
 
-/// Comments stand at most this far to the right, but behind longer lines.
+/// The maximum column of comments, except after longer lines.
 const COLUMN: usize = 64;
 
-/// The place of what nobody wrote.
+/// The place of generated text.
 const NOWHERE: Span = Span {
     source: u16::MAX,
     start: 0,
@@ -25,14 +25,14 @@ const NOWHERE: Span = Span {
     via: None,
 };
 
-/// The place of the name that comes from the file's.
+/// The place of a name derived from the file name.
 const FILE_NAME: Span = Span {
     start: 1,
     ..NOWHERE
 };
 
-/// The tree of a document, or of one of its trials, as TOML with origins. `axes` are the keys that the
-/// sweep sets, `name` the experiment's when the tree does not name it.
+/// The tree of a document, or of one of its trials, as TOML with origins. `axes` are the keys that the sweep sets,
+/// `name` the experiment's name if the tree does not contain it.
 pub fn render(document: &Document, root: &Table, axes: &[String], name: &str) -> String {
     let mut root = root.clone();
     name_experiment(&mut root, name);
@@ -43,7 +43,7 @@ pub fn render(document: &Document, root: &Table, axes: &[String], name: &str) ->
         lines: Vec::new(),
     };
     let mut order: Vec<_> = super::describe().iter().map(|doc| doc.key).collect();
-    // What others refer to stands before them, but for what is asked.
+    // Referenced tables come before their users, except for the question.
     order.sort_by_key(|key| match *key {
         "experiment" => 0,
         "values" => 1,
@@ -61,9 +61,9 @@ pub fn render(document: &Document, root: &Table, axes: &[String], name: &str) ->
     format!("{}{text}", layers(document))
 }
 
-/// What was put together, as a comment.
+/// The sources, as a comment.
 fn layers(document: &Document) -> String {
-    let mut text = String::from("# Layers, each over those before:\n");
+    let mut text = String::from("# Layers, each overriding those before:\n");
     let sources = &document.sources.0;
     let mut order = Vec::new();
     collect_layers(sources, 0, &mut order);
@@ -78,7 +78,7 @@ fn layers(document: &Document) -> String {
     text
 }
 
-/// A file behind those that it extends.
+/// A file, followed by those that it extends.
 fn collect_layers<'a>(sources: &'a [Source], at: usize, order: &mut Vec<&'a Source>) {
     for (below, source) in sources.iter().enumerate() {
         if source.extended_by == Some(at as u16) {
@@ -88,7 +88,7 @@ fn collect_layers<'a>(sources: &'a [Source], at: usize, order: &mut Vec<&'a Sour
     order.extend(sources.get(at));
 }
 
-/// A file under another name must still be the same experiment.
+/// A renamed file must still be the same experiment.
 fn name_experiment(root: &mut Table, name: &str) {
     if root.at("experiment.name").is_some() {
         return;
@@ -107,7 +107,7 @@ fn name_experiment(root: &mut Table, name: &str) {
     }
 }
 
-/// A line and the comment behind it.
+/// A line and its comment.
 type Line = (String, String);
 
 struct Renderer<'a> {
@@ -118,7 +118,7 @@ struct Renderer<'a> {
 }
 
 impl Renderer<'_> {
-    /// The keys of a table, then the tables in it under headers of their own.
+    /// The keys of a table, then its subtables under their own headers.
     fn table(&mut self, path: &mut Vec<String>, table: &Table) {
         let is_below = |entry: &&Entry| {
             matches!(entry.node.value, Value::Table(_)) && !(path.len() > 1 && path[0] == "sweep")
@@ -159,7 +159,7 @@ impl Renderer<'_> {
             }
         }
         if entry.node.span == NOWHERE {
-            // Writing a default may be a mistake of its own, so it stands there to be read.
+            // An explicit default may be a mistake, so it is shown.
             let line = format!("# {key} = {}", entry.node.value.to_toml());
             return self.lines.push((line, "default".into()));
         }
@@ -169,7 +169,7 @@ impl Renderer<'_> {
         self.value(&format!("{key} = "), &entry.node, "", 0, &self.mark(path));
     }
 
-    /// The trials of `[[sweep.list]]`, a line each, in which dotted keys stay dotted.
+    /// The trials of `[[sweep.list]]`, one per line, in which dotted keys stay dotted.
     fn trials(&mut self, key: &str, trials: &[Node]) {
         self.lines.push((format!("{key} = ["), String::new()));
         for trial in trials {
@@ -183,7 +183,7 @@ impl Renderer<'_> {
         self.lines.push(("]".into(), String::new()));
     }
 
-    /// What is said of a key that an axis sets.
+    /// The note on a key that an axis sets.
     fn mark(&self, path: &str) -> String {
         if self.axes.iter().any(|axis| axis == path) {
             ", an axis".into()
@@ -192,7 +192,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// A value between `before` and `after`, in one line if it fits and is no list of tables.
+    /// A value between `before` and `after`, on one line if it fits and is not a list of tables.
     fn value(&mut self, before: &str, node: &Node, after: &str, indent: usize, mark: &str) {
         let margin = " ".repeat(indent);
         let line = format!("{margin}{before}{}{after}", node.value.to_toml());
@@ -211,7 +211,7 @@ impl Renderer<'_> {
             Value::Table(table)
                 if !fits && table.entries.iter().any(|e| is_tables(&e.node.value)) =>
             {
-                // Only lists may be broken inside of a table.
+                // Only lists may be broken inside a table.
                 let mut open = format!("{margin}{before}{{ ");
                 let mut comment = String::new();
                 for (at, entry) in table.entries.iter().enumerate() {
@@ -243,7 +243,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// Where a value was written, and what else was put into it.
+    /// The place of a value, and of values inserted into it.
     fn origin(&self, node: &Node) -> String {
         let mut leaves = Vec::new();
         collect_leaves("", node, &mut leaves);
@@ -282,7 +282,7 @@ impl Renderer<'_> {
             FILE_NAME => return "the file's".into(),
             _ => {}
         }
-        // Files are named as seen from the first one; the head of the text has the rest.
+        // Files are named relative to the first one; the head of the text has the rest.
         let line = self.sources.line(span);
         let first = self.sources.0.first().map(|source| Path::new(&source.name));
         let folder = first
@@ -318,15 +318,15 @@ impl Renderer<'_> {
     }
 }
 
-/// Whether a text still holds references to keys.
+/// Whether a text still contains references to keys.
 fn is_open(text: &str) -> bool {
     let parts = parts(text).unwrap_or_default();
     let mut parts = parts.iter();
     parts.any(|part| matches!(part, Part::Expression(inner) if inner.contains('.')))
 }
 
-/// A path as seen from a folder, so that files of one name in several folders can be told apart; `None` for
-/// what is no path, and where the way up has no name.
+/// A path relative to a folder, so that files of the same name in several folders can be told apart; `None` if it is
+/// not a path, or if the way up has no name.
 fn seen_from(folder: &Path, path: &Path) -> Option<String> {
     if path.to_string_lossy().starts_with("--") || folder.is_absolute() != path.is_absolute() {
         return None;
@@ -360,7 +360,7 @@ fn collect_leaves(key: &str, node: &Node, leaves: &mut Vec<(String, Node)>) {
     }
 }
 
-/// Lines with the comments of those that follow each other in one column.
+/// Lines whose comments are aligned with those of their neighbors.
 fn aligned(lines: &[Line]) -> String {
     let len = |line: &str| line.chars().count();
     let mut text = String::new();

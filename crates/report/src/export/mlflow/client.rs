@@ -1,4 +1,4 @@
-//! Requests to an MLflow server's REST API, version 2.0, and what may go wrong with them.
+//! Requests to an MLflow server's REST API, version 2.0, and their errors.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -11,18 +11,18 @@ use serde_json::Value as Json;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A server that writes a thousand numbers to a slow disk needs some time.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(120);
-/// What an answer may hold; a page of runs with all their metrics is some MiB.
+/// The maximum size of an answer; a page of runs with all their metrics is some MiB.
 const MAX_ANSWER: u64 = 256 << 20;
 
 /// Who asks.
 #[derive(Clone, Default, PartialEq)]
 pub enum Credentials {
-    /// Nobody in particular.
+    /// No authentication.
     #[default]
     None,
-    /// Whoever has this token.
+    /// A bearer token.
     Token(String),
-    /// A user with a password.
+    /// A user name and password.
     Password(String, String),
 }
 
@@ -33,12 +33,12 @@ pub struct Server {
     authorization: Option<String>,
 }
 
-/// Why a server did not do what it was asked for.
+/// Why a request to a server failed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerError {
-    /// The address is none.
+    /// The address is invalid.
     Address {
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// Nothing listens there.
@@ -46,27 +46,27 @@ pub enum ServerError {
         /// The server.
         url: String,
     },
-    /// There was no whole answer.
+    /// There was no complete answer.
     Unreachable {
         /// The server.
         url: String,
         /// Why.
         reason: String,
     },
-    /// It answered, but not as MLflow does.
+    /// The answer is not from MLflow.
     NotMlflow {
         /// The server.
         url: String,
-        /// What it did.
+        /// The answer.
         answer: String,
     },
     /// It refused.
     Refused {
-        /// What was asked for, such as `runs/create`.
+        /// The request, such as `runs/create`.
         request: String,
         /// The status of the answer.
         status: u16,
-        /// MLflow's word for it, such as `RESOURCE_DOES_NOT_EXIST`.
+        /// MLflow's error code, such as `RESOURCE_DOES_NOT_EXIST`.
         code: String,
         /// In words.
         message: String,
@@ -81,7 +81,7 @@ impl fmt::Display for ServerError {
                 write!(f, "no server answers at {url}: the connection was refused")
             }
             ServerError::Unreachable { url, reason } => {
-                write!(f, "no whole answer from {url}: {reason}")
+                write!(f, "no complete answer from {url}: {reason}")
             }
             ServerError::NotMlflow { url, answer } => {
                 write!(f, "{url} is not an MLflow server: {answer}")
@@ -104,20 +104,20 @@ impl fmt::Display for ServerError {
 }
 
 impl ServerError {
-    /// What to do about it.
+    /// The remedy.
     pub fn help(&self) -> &'static str {
         match self {
             ServerError::Address { .. } => {
-                "give the address of a tracking server, such as `http://127.0.0.1:5000`"
+                "use the address of a tracking server, such as `http://127.0.0.1:5000`"
             }
             ServerError::NotThere { .. } => {
-                "start it, such as with `mlflow server --host 127.0.0.1 --port 5000`, or give the address of one that runs with `--to`"
+                "start it, for example with `mlflow server --host 127.0.0.1 --port 5000`, or pass the address of a running server with `--to`"
             }
             ServerError::Unreachable { .. } => {
-                "see whether it runs and can be reached from here; the next export sends what is left"
+                "check that it is running and reachable from here; the next export sends the rest"
             }
             ServerError::NotMlflow { .. } => {
-                "give the address that MLflow's own clients take, without `/api` or `/#/…` behind it"
+                "use the address that MLflow's own clients take, without `/api` or `/#/…` after it"
             }
             ServerError::Refused {
                 status: 401 | 403, ..
@@ -125,17 +125,17 @@ impl ServerError {
                 "set MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
             }
             ServerError::Refused { status: 500.., .. } => {
-                "the server's own log says more; the next export sends what is left"
+                "see the log of the server; the next export sends the rest"
             }
             ServerError::Refused { .. } => {
-                "what was sent before is kept; the next export sends what is left"
+                "data that was already sent is kept; the next export sends the rest"
             }
         }
     }
 }
 
 impl Server {
-    /// A server by its address, which nobody has asked anything yet.
+    /// A server by its address, not contacted yet.
     pub fn new(url: &str, credentials: &Credentials) -> Result<Self, ServerError> {
         let wrong = |reason: &str| {
             Err(ServerError::Address {
@@ -150,18 +150,18 @@ impl Server {
         match host {
             "" if rest.is_none() => {
                 let reason = format!(
-                    "`{url}` is no address of a server: it begins with neither `http://` nor `https://`"
+                    "`{url}` is not the address of a server: it begins with neither `http://` nor `https://`"
                 );
                 return wrong(&reason);
             }
-            "" => return wrong(&format!("`{url}` names no server")),
+            "" => return wrong(&format!("`{url}` contains no server name")),
             _ if host.contains('@') => {
                 return wrong(
-                    "a user and a password do not belong into the address: set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD",
+                    "remove the user and password from the address: set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD instead",
                 );
             }
             _ if url.contains(['?', '#', ' ']) => {
-                return wrong(&format!("`{url}` has more than a server and a path"));
+                return wrong(&format!("`{url}` contains more than a server and a path"));
             }
             _ => {}
         }
@@ -169,7 +169,7 @@ impl Server {
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .timeout_global(Some(TOTAL_TIMEOUT))
             .http_status_as_error(false)
-            // Behind a redirect a POST would be a GET, and the token with somebody else.
+            // A redirect would turn a POST into a GET, and send the token elsewhere.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .user_agent(concat!("burn-runner/", env!("CARGO_PKG_VERSION")))
@@ -186,7 +186,7 @@ impl Server {
             .as_ref()
             .is_some_and(|a| a.contains(['\r', '\n']))
         {
-            return wrong("the token has a line break in it");
+            return wrong("the token contains a line break");
         }
         Ok(Self {
             url: url.to_owned(),
@@ -195,7 +195,7 @@ impl Server {
         })
     }
 
-    /// Asks for something by one key.
+    /// Gets something by one key.
     pub fn get(&self, request: &str, key: &str, value: &str) -> Result<Json, ServerError> {
         let asked = self.agent.get(self.at(request)).query(key, value);
         let asked = match &self.authorization {
@@ -205,7 +205,7 @@ impl Server {
         self.answer(request, asked.call())
     }
 
-    /// Has something done.
+    /// Posts a request.
     pub fn post(&self, request: &str, body: &Json) -> Result<Json, ServerError> {
         let asked = self.agent.post(self.at(request));
         let asked = asked.header("content-type", "application/json");
@@ -236,7 +236,7 @@ impl Server {
                 {
                     ServerError::Unreachable {
                         url,
-                        reason: "no machine of that name is known here".into(),
+                        reason: "the host name cannot be resolved".into(),
                     }
                 }
                 e => ServerError::Unreachable {
@@ -256,13 +256,13 @@ impl Server {
         };
         match (status, json) {
             (200, Some(json)) => Ok(json),
-            (200, None) => Err(not_mlflow("its answer is no JSON object".into())),
+            (200, None) => Err(not_mlflow("its answer is not a JSON object".into())),
             (300..400, _) => {
                 let to = answer.headers().get("location");
                 let to = to.and_then(|to| to.to_str().ok()).unwrap_or("elsewhere");
-                Err(not_mlflow(format!("it sends on to {to}")))
+                Err(not_mlflow(format!("it redirects to {to}")))
             }
-            (404, None) => Err(not_mlflow("it has no such page (status 404)".into())),
+            (404, None) => Err(not_mlflow("the page does not exist (status 404)".into())),
             (status, json) => {
                 let field = |name: &str| {
                     let text = json.as_ref()?.get(name)?.as_str()?;

@@ -1,8 +1,8 @@
-//! Runs to an MLflow tracking server.
+//! Export of runs to an MLflow tracking server.
 //!
-//! What the server holds is asked for first, and only what it lacks is sent: so an export that was cut off is completed by the
-//! next, and one of a tree that did not change writes nothing. A run is known by its id and its fingerprint, which are tags.
-//! Settings are parameters, which MLflow never changes once they are there.
+//! The content of the server is requested first, and only missing parts are sent: so an interrupted export is completed
+//! by the next one, and an export of an unchanged tree sends nothing. A run is identified by its id and its
+//! fingerprint, which are tags. Settings are parameters, which MLflow never changes once they exist.
 
 mod client;
 mod there;
@@ -18,38 +18,38 @@ use values::{FINGERPRINT, RUN, cut, pairs, tags, text};
 
 use super::Exported;
 
-/// Runs that are asked for at a time.
+/// Runs per request.
 const PAGE: usize = 1000;
 
-/// An experiment on a server, with what it holds of our runs.
+/// An experiment on a server, with its existing runs.
 pub struct Experiment<'a> {
     server: &'a Server,
     id: String,
     runs: BTreeMap<(String, String), There>,
 }
 
-/// What an export came to.
+/// The result of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sent {
-    /// Runs that were made.
+    /// Created runs.
     pub created: usize,
-    /// Runs that were there and got something new.
+    /// Existing runs that were updated.
     pub updated: usize,
     /// Numbers of metrics.
     pub metrics: usize,
 }
 
-/// How far a run is, where its record has no outcome.
+/// The state of a run whose record has no outcome.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Unfinished {
-    /// It may still go on.
+    /// It may still continue.
     Running,
-    /// Nobody is there any more who would.
+    /// No runner is active.
     Abandoned,
 }
 
 impl<'a> Experiment<'a> {
-    /// Finds or makes an experiment, and asks for its runs.
+    /// Finds or creates an experiment, and requests its runs.
     pub fn open(server: &'a Server, name: &str, question: &str) -> Result<Self, ServerError> {
         let id = match server.get("experiments/get-by-name", "experiment_name", name) {
             Ok(found) => {
@@ -60,7 +60,7 @@ impl<'a> Experiment<'a> {
                         status: 200,
                         code: String::new(),
                         message: format!(
-                            "its experiment `{name}` was deleted; `mlflow experiments restore` brings it back"
+                            "its experiment `{name}` was deleted; `mlflow experiments restore` restores it"
                         ),
                     });
                 }
@@ -97,7 +97,7 @@ impl<'a> Experiment<'a> {
                 let there = There::read(run);
                 let tag = |key: &str| there.tags.get(key).cloned();
                 if let Some(key) = tag(RUN).zip(tag(FINGERPRINT)) {
-                    // The oldest of several is at the end: runs come newest first.
+                    // Of several, the oldest is last: runs come newest first.
                     self.runs.insert(key, there);
                 }
             }
@@ -108,7 +108,7 @@ impl<'a> Experiment<'a> {
         }
     }
 
-    /// Sends what the server lacks of a run that has begun.
+    /// Sends the missing parts of a started run.
     pub fn export(
         &mut self,
         run: &Exported,

@@ -1,4 +1,4 @@
-//! What the server holds of a run, and sending what it lacks.
+//! The content of a run on the server, and sending the missing parts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::{Server, ServerError, Unfinished};
 use crate::export::{Exported, Point};
 use runner_core::event::Outcome;
 
-/// How many of each the server takes in one request.
+/// The server's limits per request.
 const MAX_METRICS: usize = 1000;
 const MAX_PARAMS: usize = 100;
 
@@ -27,7 +27,7 @@ pub struct There {
 }
 
 impl There {
-    /// What an answer says of a run.
+    /// Parses a run in an answer.
     pub fn read(run: &Json) -> Self {
         let (info, data) = (&run["info"], &run["data"]);
         let each = |name: &str| {
@@ -50,7 +50,7 @@ impl There {
         }
     }
 
-    /// Parameters that are not there, and tags that are other.
+    /// Missing parameters, and changed tags.
     pub fn send_settings(
         &mut self,
         server: &Server,
@@ -82,7 +82,7 @@ impl There {
         Ok(is_any)
     }
 
-    /// The numbers behind the newest one of each metric, in the order of their steps; returns how many.
+    /// The points after the newest one of each metric, in step order; returns their number.
     pub fn send_metrics(
         &mut self,
         server: &Server,
@@ -110,7 +110,7 @@ impl There {
         Ok(missing.len())
     }
 
-    /// How the run ended, or that it goes on.
+    /// The outcome of the run, or that it is running.
     pub fn send_status(
         &mut self,
         server: &Server,
@@ -124,7 +124,7 @@ impl There {
             (None, Unfinished::Running) => "RUNNING",
         };
         let end_time = run.times.ended.filter(|_| run.record.outcome.is_some());
-        // An end that the server has and the record has not any more stays until there is a new one.
+        // An end on the server that is no longer in the record stays until there is a new one.
         if self.status == status && (end_time.is_none() || self.end_time == end_time) {
             return Ok(false);
         }

@@ -1,4 +1,4 @@
-//! What is sent of a run, in the forms and limits that MLflow has for it.
+//! The values of a run in MLflow's formats and limits.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub const RUN: &str = "runner.run";
 /// The tag with its fingerprint.
 pub const FINGERPRINT: &str = "runner.fingerprint";
 
-/// What is said about a run besides its settings.
+/// Information about a run in addition to its settings.
 pub fn tags(run: &Exported, environment: Option<&Environment>) -> BTreeMap<String, String> {
     let plan = &run.plan;
     let mut tags = BTreeMap::from([
@@ -48,7 +48,7 @@ pub fn tags(run: &Exported, environment: Option<&Environment>) -> BTreeMap<Strin
     tags
 }
 
-/// The settings, and those axes that are laid out in the network.
+/// The settings, and those axes that are part of the planned network.
 pub fn params(run: &Exported) -> BTreeMap<String, String> {
     let mut settings = settings(&run.plan);
     for (key, value) in &run.plan.axes {
@@ -60,14 +60,14 @@ pub fn params(run: &Exported) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// A key of letters that MLflow takes.
+/// A key with the characters that MLflow accepts.
 pub fn name(key: &str) -> String {
     let keep = |c: char| c.is_ascii_alphanumeric() || "_-. /".contains(c);
     let plain = key.chars().map(|c| if keep(c) { c } else { '_' });
     plain.take(MAX_KEY).collect()
 }
 
-/// A value within the server's limit, with a mark where something is left out.
+/// A value within the server's limit, with a mark if it is truncated.
 pub fn cut(value: String) -> String {
     match value.char_indices().nth(MAX_VALUE - 1) {
         Some((at, _)) if value[at..].chars().count() > 1 => format!("{}…", &value[..at]),
@@ -85,7 +85,7 @@ pub fn number(value: f64) -> Json {
     }
 }
 
-/// Tags as the server takes them.
+/// Tags in the server's format.
 pub fn pairs(tags: &BTreeMap<String, String>) -> Json {
     let pairs = tags.iter();
     pairs
@@ -93,7 +93,7 @@ pub fn pairs(tags: &BTreeMap<String, String>) -> Json {
         .collect()
 }
 
-/// A text; a number as text, since servers write those of 64 bits either way.
+/// A text; a number as text, since servers write 64-bit numbers either way.
 pub fn text(value: &Json) -> String {
     match value {
         Json::Null => String::new(),

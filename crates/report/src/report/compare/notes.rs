@@ -1,4 +1,4 @@
-//! What makes trials hard to compare, each in a line.
+//! Caveats of a comparison, one line each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use crate::report::model::{Baseline, Trial};
 use crate::report::varied::varied;
 use runner_core::record::{DataUsed, Environment};
 
-/// What a reader has to know before believing the table.
+/// What a reader must know about the table.
 pub fn notes(
     sources: &[Source],
     ranked: &[&Trial],
@@ -26,11 +26,11 @@ pub fn notes(
         found.map(|trial| trial.id.as_str()).collect()
     };
     tell(
-        &format!("left out, as no completed run has `{value}`"),
+        &format!("excluded, since no completed run has `{value}`"),
         ids(&|trial| !trial.has_mixed_data() && sample(trial, value).is_none()),
     );
     tell(
-        "left out, as their completed runs read different data, which `runner report` shows",
+        "excluded, since their completed runs read different data, which `runner report` shows",
         ids(&|trial| trial.has_mixed_data()),
     );
     tell(
@@ -48,7 +48,7 @@ pub fn notes(
         let split = value.split('/').next().unwrap_or_default().to_owned();
         tell(
             &format!(
-                "measured on other `{split}` items than the baseline, so that nothing is claimed"
+                "measured on other `{split}` items than the baseline, so there are no verdicts"
             ),
             differs(&|other| !other.shares(base, &split)),
         );
@@ -58,22 +58,22 @@ pub fn notes(
         );
         tell(
             &format!(
-                "planned for another number of epochs than the baseline's {}",
+                "planned for a different number of epochs than the baseline's {}",
                 base.num_epochs
             ),
             differs(&|other| other.num_epochs != base.num_epochs),
         );
         tell(
-            "made by another build of runner than the baseline",
+            "trained with another build of runner than the baseline",
             differs(&|other| other.has_other_builds(base)),
         );
         tell(
-            "computed on another machine than the baseline, so that times do not compare",
+            "trained on another machine than the baseline, so times are not comparable",
             differs(&|other| other.machines() != base.machines()),
         );
         tell(
             &format!(
-                "with the weights of epochs that were chosen by another objective than `{}`",
+                "with the weights of epochs that were selected by another objective than `{}`",
                 base.objective
             ),
             differs(&|other| other.objective != base.objective),
@@ -87,13 +87,13 @@ pub fn notes(
             num => format!(" and {} more pairs", num - 1),
         };
         notes.push(format!(
-            "the values of {first}{more} are equal for every seed: the same runs named twice count as comparisons and make claims harder"
+            "the values of {first}{more} are equal for every seed: the same runs under two names count as comparisons and weaken the verdicts"
         ));
     }
     let unfinished: usize = sources.iter().map(|s| s.report.problems.len()).sum();
     if unfinished > 0 {
         notes.push(format!(
-            "{} not completed and not counted; `runner list` says why",
+            "{} not completed and not counted; `runner list` shows why",
             match unfinished {
                 1 => "1 run is".to_owned(),
                 num => format!("{num} runs are"),
@@ -107,14 +107,14 @@ pub fn notes(
             .count();
         if num > 1 {
             notes.push(format!(
-                "test was looked at for all {num} trials: what is picked by it is no estimate for new items"
+                "test was evaluated for all {num} trials: the value of a trial selected by it is biased"
             ));
         }
     }
     notes
 }
 
-/// What varied between the runs of trials: once where that is the same in all sources.
+/// What varies between the runs of trials: once if it is the same in all sources.
 fn spreads(sources: &[Source]) -> Vec<String> {
     let varied = |source: &Source| {
         let line = varied(&source.report)?;
@@ -137,13 +137,13 @@ pub fn on_other_items(sources: &[Source], baseline: &Baseline, value: &str) -> B
     let Some(base) = facts.get(&baseline.trial) else {
         return BTreeSet::new();
     };
-    // A trial that no run of has read its data has nothing to compare either.
+    // A trial none of whose runs has read its data has nothing to compare either.
     let differs = |facts: &Facts| !facts.data.is_empty() && !facts.shares(base, split);
     let others = facts.iter().filter(|(_, facts)| differs(facts));
     others.map(|(id, _)| id.clone()).collect()
 }
 
-/// Trials of several sources that have the same value for every seed, which chance does not do.
+/// Trials of several sources with the same value for every seed, which does not happen by chance.
 fn twins(sources: &[Source], ranked: &[&Trial], value: &str) -> Vec<String> {
     let mut twins = Vec::new();
     if sources.len() < 2 {
@@ -160,7 +160,7 @@ fn twins(sources: &[Source], ranked: &[&Trial], value: &str) -> Vec<String> {
     twins
 }
 
-/// What a trial rests on.
+/// The basis of a trial.
 struct Facts<'a> {
     num_epochs: usize,
     objective: &'a str,
@@ -169,7 +169,7 @@ struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// Whether a split has the same items, in each fold that both have where there are several.
+    /// Whether a split has the same items, in each fold that both have if there are several.
     fn shares(&self, other: &Self, split: &str) -> bool {
         let (own, others) = (self.digest(split), other.digest(split));
         let is_part = |of: &[_], all: &[_]| of.iter().all(|digest| all.contains(digest));
@@ -181,7 +181,7 @@ impl Facts<'_> {
     }
 
     fn digest(&self, split: &str) -> Vec<Option<&String>> {
-        // The averaged weights are measured on the same items.
+        // The averaged weights are evaluated on the same items.
         let split = split.trim_end_matches("_ema");
         self.data
             .iter()
@@ -189,8 +189,8 @@ impl Facts<'_> {
             .collect()
     }
 
-    /// Whether it was made by other builds. Records of earlier versions do not have the build, and are told apart by
-    /// versions alone.
+    /// Whether it was trained by other builds. Records of earlier versions do not contain the build, and are only
+    /// distinguished by version.
     fn has_other_builds(&self, other: &Self) -> bool {
         let (own, others) = (self.builds(), other.builds());
         let is_known = !own.is_empty() && !others.is_empty();

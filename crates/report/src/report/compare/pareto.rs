@@ -1,4 +1,4 @@
-//! The best trade-offs of two numbers.
+//! The Pareto front of two metrics.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,23 +7,23 @@ use crate::report::model::Trial;
 use crate::report::sample::{COSTS, Sample, direction};
 use runner_statistics::{Direction, pareto_front};
 
-/// The trials that no other one is better than in both of two numbers.
+/// The trials that no other trial beats in both of two metrics.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Front {
-    /// The two numbers.
+    /// The two metrics.
     pub values: [String; 2],
-    /// The trials by name with their means, the best in the first number first.
+    /// The trials by name with their means, the best in the first metric first.
     pub trials: Vec<(String, [f64; 2])>,
-    /// How many trials have both numbers.
+    /// The number of trials with both metrics.
     pub num_compared: usize,
 }
 
-/// Finds them among the trials that have both numbers.
+/// Finds them among the trials with both metrics.
 pub fn front(ranked: &[&Trial], measured: &[String], a: &str, b: &str) -> Result<Front, Wrong> {
     if a == b {
         return Err((
             format!("both numbers are `{a}`"),
-            "give two: a trade-off is between them".into(),
+            "a trade-off needs two different metrics".into(),
         ));
     }
     let directions = [a, b].map(direction);
@@ -47,8 +47,12 @@ pub fn front(ranked: &[&Trial], measured: &[String], a: &str, b: &str) -> Result
         };
         return Err(unknown(wrong, measured));
     }
-    let on_front = pareto_front(&points, [first, second])
-        .map_err(|refusal| (format!("there is no front: {refusal}"), String::new()))?;
+    let on_front = pareto_front(&points, [first, second]).map_err(|refusal| {
+        (
+            format!("there is no Pareto front: {refusal}"),
+            String::new(),
+        )
+    })?;
     let mut trials: Vec<(String, [f64; 2])> = on_front
         .into_iter()
         .map(|at| (names[at].clone(), points[at]))
@@ -69,7 +73,7 @@ fn unknown(name: &str, measured: &[String]) -> Wrong {
     known.extend(COSTS.map(str::to_owned));
     known.sort();
     known.dedup();
-    let what = format!("what can be traded: {}", list(&known));
+    let what = format!("trade-offs can use {}", list(&known));
     (
         format!("no trial has `{name}`"),
         nearest_first(name, &known, what),

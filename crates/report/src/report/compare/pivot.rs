@@ -10,7 +10,7 @@ use crate::report::numbers::{natural_order, value_text};
 use crate::report::sample::Repeat;
 use runner_statistics::Description;
 
-/// A table of a value: a row for each value of one key, a column for each of another.
+/// A table of a value: one row per value of one key, one column per value of another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pivot {
     /// The key of the rows.
@@ -21,7 +21,7 @@ pub struct Pivot {
     pub rows: Vec<String>,
     /// The values of the second.
     pub columns: Vec<String>,
-    /// The cells, row by row; none where no trial has both values.
+    /// The cells, row by row; none if no trial has both values.
     pub cells: Vec<Vec<Option<Cell>>>,
 }
 
@@ -34,13 +34,13 @@ pub struct Cell {
     pub over_seeds: Description,
 }
 
-/// Keys besides the axes that tables may have.
+/// Keys besides the axes that tables can use.
 const OTHER_KEYS: [&str; 4] = ["experiment", "backend.device", "backend.precision", SEED];
 
 /// The key of each run's seed.
 const SEED: &str = "seed";
 
-/// Makes the table. Trials without one of the keys stand under `-`.
+/// Builds the table. Trials without one of the keys are under `-`.
 pub fn pivot(
     trials: &[Trial],
     axes: &[String],
@@ -51,7 +51,7 @@ pub fn pivot(
     if row_key == column_key {
         return Err((
             format!("rows and columns are both `{row_key}`"),
-            "give two keys: each cell is where they meet".into(),
+            "use two different keys, for rows and for columns".into(),
         ));
     }
     for key in [row_key, column_key] {
@@ -59,9 +59,9 @@ pub fn pivot(
         if !is_known {
             let mut known = axes.to_vec();
             known.extend(OTHER_KEYS.map(str::to_owned));
-            let what = format!("tables can have {}", list(&known));
+            let what = format!("tables can use {}", list(&known));
             return Err((
-                format!("`{key}` is no axis of what is compared"),
+                format!("`{key}` is not an axis of this comparison"),
                 nearest_first(key, &known, what),
             ));
         }
@@ -128,7 +128,7 @@ fn of(trial: &Trial, key: &str) -> String {
     }
 }
 
-/// What falls into a cell.
+/// The trials of a cell.
 #[derive(Default)]
 struct Group {
     trials: BTreeSet<usize>,

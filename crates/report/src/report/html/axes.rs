@@ -1,4 +1,4 @@
-//! Plots of what the axes do: each by itself, two as a map, more as parallel coordinates.
+//! Plots of the effects of axes: each separately, two as a heat map, more as parallel coordinates.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,12 @@ use crate::report::plot::*;
 use crate::report::sample::{bounds, direction};
 use runner_statistics::{Direction, LevelEffect};
 
-/// More levels than this are points of a scatter plot.
+/// More levels than this become points of a scatter plot.
 const MAX_LEVELS: usize = 12;
 /// Rows and columns of a heat map.
 const MAX_SIDE: usize = 15;
 
-/// The trials that have an objective, with the text of an axis.
+/// The trials with an objective, and the text of an axis.
 fn by_level<'a>(report: &'a Report, key: &str) -> Vec<(&'a Trial, f64, String)> {
     let trials = report.trials.iter().take(MAX_POINTS);
     let found = trials.filter_map(|trial| {
@@ -28,7 +28,7 @@ fn by_level<'a>(report: &'a Report, key: &str) -> Vec<(&'a Trial, f64, String)> 
     found.collect()
 }
 
-/// All levels of an axis in the order of the file, as far as it is known, or ascending if all of them are numbers.
+/// All levels of an axis in file order, as far as it is known, or ascending if all of them are numbers.
 fn levels_of(report: &Report, key: &str) -> (Vec<String>, bool) {
     let mut seen = BTreeSet::new();
     let effect = report.effects.iter().find(|effect| effect.key == key);
@@ -43,7 +43,7 @@ fn levels_of(report: &Report, key: &str) -> (Vec<String>, bool) {
     (levels, is_ordered)
 }
 
-/// Sorts what has numbers for names; says whether all have.
+/// Sorts numeric names; returns whether all are numeric.
 fn sort<T>(items: &mut [T], name: impl Fn(&T) -> &str) -> bool {
     let number = |item: &T| name(item).parse::<f64>().ok().filter(|v| v.is_finite());
     let is_ordered = items.iter().all(|item| number(item).is_some());
@@ -57,7 +57,7 @@ fn sort<T>(items: &mut [T], name: impl Fn(&T) -> &str) -> bool {
     is_ordered
 }
 
-/// What one axis does.
+/// The effect of one axis.
 pub fn effect(report: &Report, key: &str) -> Option<Figure> {
     let found = report.effects.iter().find(|effect| effect.key == key);
     if let Some(found) = found.filter(|found| found.marginal.levels.len() <= MAX_LEVELS) {
@@ -113,7 +113,7 @@ pub fn effect(report: &Report, key: &str) -> Option<Figure> {
     Some(Figure::new(
         svg,
         format!(
-            "A point is a trial; {}.{}",
+            "Each point is a trial; {}.{}",
             better_is(report),
             which(report)
         ),
@@ -140,7 +140,9 @@ fn plot_levels(
         shown.iter().any(|level| level.interval.is_some()),
         plot.is_cut(),
     ) {
-        (true, true) => " with Student's 95 % intervals, which go on where they end in an arrow",
+        (true, true) => {
+            " with Student's 95 % intervals; arrows mark intervals that extend beyond the plot"
+        }
         (true, false) => " with Student's 95 % intervals",
         (false, _) => "",
     };
@@ -190,7 +192,7 @@ pub fn together(report: &Report) -> Option<Figure> {
     map(report).or_else(|| coordinates(report))
 }
 
-/// Two axes as a map of their trials.
+/// Two axes as a heat map of their trials.
 fn map(report: &Report) -> Option<Figure> {
     let [down, across] = report.axes.as_slice() else {
         return None;
@@ -198,7 +200,7 @@ fn map(report: &Report) -> Option<Figure> {
     let ((rows, _), (columns, _)) = (levels_of(report, down), levels_of(report, across));
     let is_map = |side: &[String]| (2..=MAX_SIDE).contains(&side.len());
     let trials = by_level(report, down);
-    // A map with more holes than cells shows nothing.
+    // A map with more gaps than cells is useless.
     if !is_map(&rows) || !is_map(&columns) || 2 * trials.len() < rows.len() * columns.len() {
         return None;
     }
@@ -233,13 +235,13 @@ fn map(report: &Report) -> Option<Figure> {
     Some(Figure::new(
         svg,
         format!(
-            "`{}` of each trial; the stronger the colour, the better.",
+            "`{}` of each trial; the stronger the color, the better.",
             report.objective
         ),
     ))
 }
 
-/// Any number of axes side by side, with the objective as the last.
+/// Any number of axes side by side, with the objective last.
 fn coordinates(report: &Report) -> Option<Figure> {
     let columns = report.axes.iter().map(|key| {
         let (levels, is_ordered) = levels_of(report, key);
@@ -299,14 +301,14 @@ fn coordinates(report: &Report) -> Option<Figure> {
         ..Figure::new(
             svg,
             format!(
-                "A line is a trial; the better it ranks, the stronger and thicker it is.{}",
+                "Each line is a trial; the better it ranks, the stronger and thicker it is.{}",
                 which(report)
             ),
         )
     })
 }
 
-/// The last part of a key, where no other has the same: there is little room over an axis.
+/// The last part of a key, if it is unique: there is little room above an axis.
 fn short(key: &str, keys: &[String]) -> String {
     let last = |key: &str| match key.rsplit_once('.') {
         Some((_, "type")) | None => key.to_owned(),

@@ -1,17 +1,17 @@
-//! The blocks of a template that extends the built-in one: what stands in a block that is not there is never shown.
+//! The blocks of a template that extends the built-in one: the content of an unknown block would never appear.
 
 use std::ops::Range;
 
 use super::{BUILT_IN, TemplateError};
 use runner_core::spec::nearest_path;
 
-/// A block that stands in no other.
+/// A top-level block.
 struct Block<'a> {
     name: &'a str,
     range: Range<usize>,
 }
 
-/// Refuses blocks that the built-in template does not have, where it is extended.
+/// Refuses blocks that the extended built-in template does not have.
 pub fn check(text: &str, built_in: &str) -> Result<(), TemplateError> {
     let extends = tags(text).any(|(words, _)| {
         let quoted = words.strip_prefix("extends").map(str::trim);
@@ -29,11 +29,11 @@ pub fn check(text: &str, built_in: &str) -> Result<(), TemplateError> {
     let Some(block) = unknown else { return Ok(()) };
     let reason = match nearest_path(block.name, names.clone()) {
         Some(near) => format!(
-            "`{BUILT_IN}` has no block `{}`, so it would not be shown; did you mean `{near}`?",
+            "`{BUILT_IN}` has no block `{}`, so it would not appear; did you mean `{near}`?",
             block.name
         ),
         None => format!(
-            "`{BUILT_IN}` has no block `{}`, so it would not be shown; its blocks are `{}`",
+            "`{BUILT_IN}` has no block `{}`, so it would not appear; its blocks are `{}`",
             block.name,
             names.collect::<Vec<_>>().join("`, `")
         ),
@@ -45,7 +45,7 @@ pub fn check(text: &str, built_in: &str) -> Result<(), TemplateError> {
     })
 }
 
-/// The blocks of a template in their order, those inside of others too unless `outer` ones alone are asked for.
+/// The blocks of a template in order, including nested ones unless only `outer` ones are requested.
 fn blocks(text: &str, outer: bool) -> Vec<Block<'_>> {
     let mut found = Vec::new();
     let mut depth = 0_usize;
@@ -66,7 +66,7 @@ fn blocks(text: &str, outer: bool) -> Vec<Block<'_>> {
     found
 }
 
-/// The tags of a template, `{% … %}` without its signs, and where they stand. Comments and what is raw have none.
+/// The tags of a template, `{% … %}` without delimiters, with their positions. Comments and raw text have none.
 fn tags(text: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
     let mut at = 0;
     let mut is_raw = false;
@@ -112,8 +112,8 @@ mod tests {
 
     #[test]
     fn blocks_that_are_not_there_are_refused() {
-        insta::assert_snapshot!(wrong("{% block foter %}x{% endblock %}").unwrap(), @"line 2: `report.html` has no block `foter`, so it would not be shown; did you mean `footer`?");
-        insta::assert_snapshot!(wrong("a\n{%- block appendix -%}x{% endblock %}").unwrap(), @"line 3: `report.html` has no block `appendix`, so it would not be shown; its blocks are `head`, `footer`");
+        insta::assert_snapshot!(wrong("{% block foter %}x{% endblock %}").unwrap(), @"line 2: `report.html` has no block `foter`, so it would not appear; did you mean `footer`?");
+        insta::assert_snapshot!(wrong("a\n{%- block appendix -%}x{% endblock %}").unwrap(), @"line 3: `report.html` has no block `appendix`, so it would not appear; its blocks are `head`, `footer`");
     }
 
     #[test]

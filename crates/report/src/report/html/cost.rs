@@ -11,7 +11,7 @@ use runner_statistics::{Direction, pareto_front};
 /// Bars of a plot.
 const MAX_BARS: usize = 12;
 
-/// What time buys, and how much of it each trial takes.
+/// Quality against time, and the memory of each trial.
 pub fn cost(report: &Report) -> Vec<Figure> {
     let timed = report.trials.iter();
     let timed = timed.filter_map(|trial| {
@@ -57,7 +57,7 @@ pub fn cost(report: &Report) -> Vec<Figure> {
         figures.push(Figure::new(
             svg,
             format!(
-                "What the time buys ({}). Squares: no other trial is both as good and as fast.{}",
+                "Quality against time ({}). Squares: no other trial is both as good and as fast.{}",
                 better_is(report),
                 which(report)
             ),
@@ -100,14 +100,14 @@ fn bar_plot(label: &str, all: impl Iterator<Item = Bar>) -> Option<Figure> {
     (!shown.is_empty()).then(|| Figure::new(svg, format!("{}{which}.", capitalized(label))))
 }
 
-/// With a capital letter in front.
+/// With an initial capital letter.
 fn capitalized(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|c| c.to_uppercase().collect::<String>());
     first.unwrap_or_default() + chars.as_str()
 }
 
-/// What each trial held of memory.
+/// The memory of each trial.
 pub fn memory(report: &Report) -> Option<Figure> {
     const MIB: f64 = (1 << 20) as f64;
     let bars_of = report.trials.iter().filter_map(|trial| {
@@ -124,7 +124,7 @@ pub fn memory(report: &Report) -> Option<Figure> {
             .push_str(&format!(", forecast {}", show_bytes(forecast)));
         Some(bar)
     });
-    let mut figure = bar_plot("memory held at the peak", bars_of)?;
-    figure.caption.push_str(" The line across is the forecast.");
+    let mut figure = bar_plot("peak memory", bars_of)?;
+    figure.caption.push_str(" The line marks the forecast.");
     Some(figure)
 }

@@ -60,7 +60,7 @@ pub fn curves(report: &Report) -> Vec<Figure> {
 
 fn ema(lines: &[Line]) -> &'static str {
     if lines.iter().any(|line| line.stroke == Stroke::Dotted) {
-        ", dotted on valid by the averaged weights"
+        ", dotted on valid with the averaged weights"
     } else {
         ""
     }

@@ -1,4 +1,4 @@
-//! Plots and pictures of what the selected trial gets wrong.
+//! Plots and images of the errors of the selected trial.
 
 use super::figures::{Figure, MAX_POINTS, Picture};
 use crate::report::evaluation::pair;
@@ -7,10 +7,10 @@ use crate::report::numbers::short_number;
 use crate::report::plot::*;
 use runner_core::record::evaluation::Evaluated;
 
-/// Targets of a regression with plots.
+/// Maximum number of regression targets with plots.
 const MAX_TARGETS: usize = 4;
 
-/// The confusion of classes as a map.
+/// The confusion matrix as a heat map.
 pub fn confusion(report: &Report) -> Option<Figure> {
     let found = &report.evaluation.as_ref()?.evaluation.found;
     let (Evaluated::Classification { confusion, .. } | Evaluated::Segmentation { confusion, .. }) =
@@ -57,7 +57,7 @@ pub fn confusion(report: &Report) -> Option<Figure> {
         cells: &cells,
         is_low_dark: false,
     });
-    let caption = "How many items of a class (a row) are predicted as which; the stronger the colour, the larger a share of the class.";
+    let caption = "How many items of each class (row) are predicted as each class (column); the stronger the color, the larger the fraction of the class.";
     Some(Figure {
         is_wide: classes.len() > 12,
         ..Figure::new(svg, caption)
@@ -82,7 +82,7 @@ pub fn residuals(report: &Report) -> Vec<Figure> {
         String::new()
     } else {
         format!(
-            " {} of {num_items} items: spread over the targets, with the worst.",
+            " {} of {num_items} items: spread over the targets, including the worst.",
             points.len()
         )
     };
@@ -116,14 +116,14 @@ pub fn residuals(report: &Report) -> Vec<Figure> {
                 "predicted",
                 false,
                 Reference::Diagonal,
-                "on the line, they are equal",
+                "equal on the line",
             ),
             (
                 "predicted",
-                "predicted less target",
+                "predicted minus target",
                 true,
                 Reference::Zero,
-                "on the line, there is no error",
+                "no error on the line",
             ),
         ];
         for (x_label, y_label, residual, line, meaning) in plots {
@@ -144,7 +144,7 @@ pub fn residuals(report: &Report) -> Vec<Figure> {
     figures
 }
 
-/// The pictures of a section.
+/// The images of a section.
 pub fn pictures(report: &Report, id: &str) -> Vec<Picture> {
     let Some(of) = report.evaluation.as_ref().filter(|_| id == "mistakes") else {
         return Vec::new();

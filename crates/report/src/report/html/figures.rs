@@ -8,19 +8,19 @@ use crate::report::sample::direction;
 use crate::report::sections::Section;
 use runner_statistics::Direction;
 
-/// Points of a plot.
+/// Maximum number of points per plot.
 pub const MAX_POINTS: usize = 1000;
 
 /// A plot.
 #[derive(Serialize)]
 pub struct Figure {
-    /// The drawing, which is HTML already.
+    /// The drawing, already as HTML.
     pub svg: String,
-    /// What it is, and how to read it.
+    /// Its caption.
     pub caption: String,
-    /// What its series are called; empty where it has one alone.
+    /// The names of its series; empty if there is only one.
     pub legend: Vec<Key>,
-    /// Whether it wants the width of the page.
+    /// Whether it needs the width of the page.
     pub is_wide: bool,
 }
 
@@ -29,18 +29,18 @@ pub struct Figure {
 pub struct Key {
     /// Its number.
     pub series: usize,
-    /// Its mark, which is HTML already.
+    /// Its mark, already as HTML.
     pub mark: String,
-    /// What it is called.
+    /// Its name.
     pub name: String,
 }
 
-/// A picture of an item.
+/// An image of an item.
 #[derive(Serialize)]
 pub struct Picture {
     /// Its `data:` address.
     pub source: String,
-    /// What it shows.
+    /// Its caption.
     pub caption: String,
 }
 
@@ -70,7 +70,7 @@ pub fn figures(report: &Report, section: &Section) -> Vec<Figure> {
     }
 }
 
-/// The direction of the objective in words for a caption.
+/// The direction of the objective as text for a caption.
 pub fn better_is(report: &Report) -> &'static str {
     match direction(&report.objective) {
         Some(Direction::LowerIsBetter) => "lower is better",
@@ -78,14 +78,14 @@ pub fn better_is(report: &Report) -> &'static str {
     }
 }
 
-/// Which trials a plot is of, where there are more than it shows.
+/// The trials of a plot, if it does not show all.
 pub fn which(report: &Report) -> String {
     let trials = report.trials.iter();
     let num = trials
         .filter(|trial| report.objective_of(trial).is_some())
         .count();
     if num > MAX_POINTS {
-        format!(" Of the {MAX_POINTS} highest ranked of {num} trials.")
+        format!(" The {MAX_POINTS} highest ranked of {num} trials.")
     } else {
         String::new()
     }

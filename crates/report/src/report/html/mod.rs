@@ -1,7 +1,7 @@
-//! `report.html`: one file that needs nothing else, from a template that users can replace.
+//! `report.html`: one self-contained file, from a template that users can replace.
 //!
-//! The template (`report.html`) gets a [`page::Page`]. What it is given is text, which is escaped when it is put in; the
-//! plots, the style and the script alone are not.
+//! The template (`report.html`) receives a [`page::Page`]. Its values are text, which is escaped when it is inserted;
+//! only the plots, the style and the script are not.
 
 mod axes;
 mod blocks;
@@ -24,20 +24,20 @@ use page::Page;
 /// The built-in template.
 pub const TEMPLATE: &str = include_str!("report.html");
 
-/// What the built-in template is called by one that extends it.
+/// The name of the built-in template, for `extends`.
 const BUILT_IN: &str = "report.html";
 
-/// What a template of a user's is called inside.
+/// The internal name of a user's template.
 const GIVEN: &str = "template";
 
-/// What is wrong with a template.
+/// An error in a template.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TemplateError {
-    /// The line, from 1, where it is known.
+    /// The line, from 1, if known.
     pub line: Option<usize>,
-    /// The bytes of the template that are meant, where they are known.
+    /// The byte range in the template, if known.
     pub range: Option<Range<usize>>,
-    /// What is wrong.
+    /// The problem.
     pub reason: String,
 }
 
@@ -52,8 +52,8 @@ impl fmt::Display for TemplateError {
 
 impl std::error::Error for TemplateError {}
 
-/// The page of a report, by the built-in template or by one of a user's. A given template can extend the built-in one:
-/// `{% extends "report.html" %}` with the blocks that are to be others.
+/// The page of a report, with the built-in template or a user's. A user's template can extend the built-in one:
+/// `{% extends "report.html" %}` with the blocks to override.
 pub fn html(report: &Report, template: Option<&str>) -> Result<String, TemplateError> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
@@ -94,7 +94,7 @@ pub fn html(report: &Report, template: Option<&str>) -> Result<String, TemplateE
 
 impl TemplateError {
     fn of(error: &Error) -> Self {
-        // What went wrong inside a block or a macro is the source of what went wrong around it.
+        // An error inside a block or a macro is the source of the error around it.
         let mut error = error;
         while let Some(inner) = std::error::Error::source(error).and_then(|e| e.downcast_ref()) {
             error = inner;
@@ -111,7 +111,7 @@ impl TemplateError {
     }
 }
 
-/// A text of ours as HTML: words between backticks are code.
+/// A text of runner as HTML: words between backticks are code.
 fn code(text: &str) -> String {
     let mut html = String::new();
     let mut pieces = text.split('`').peekable();
@@ -120,7 +120,7 @@ fn code(text: &str) -> String {
         let escaped = super::plot::escape(piece);
         match is_code && pieces.peek().is_some() {
             true => html.push_str(&format!("<code>{escaped}</code>")),
-            // A lone backtick is one.
+            // A single backtick is a character.
             false if is_code => html.push_str(&format!("`{escaped}")),
             false => html.push_str(&escaped),
         }
@@ -129,7 +129,7 @@ fn code(text: &str) -> String {
     html
 }
 
-/// A name as HTML that may be broken after its dots and the like.
+/// A name as HTML that may be broken after dots and similar characters.
 fn breaks(name: &str, after: &[char]) -> String {
     let mut html = String::new();
     for piece in name.split_inclusive(after) {

@@ -1,4 +1,4 @@
-//! What a template is given.
+//! The values of a template.
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ use crate::report::sample::Sample;
 use crate::report::sections::{MAX_ROWS, Section, cut, in_words, sections};
 use crate::report::table::{Columns, about_losses, about_verdicts, head_of, metric, ranked};
 
-/// A page. All texts are plain; words between backticks are names or values, which the filter `code` shows as such.
+/// A page. All texts are plain; words between backticks are names or values, which the filter `code` formats.
 #[derive(Serialize)]
 pub struct Page<'a> {
     /// The report itself, as in `report.json`.
@@ -24,22 +24,22 @@ pub struct Page<'a> {
     pub answer: String,
     /// The ranked trials.
     pub ranked: Table,
-    /// What its numbers are, and what it leaves out.
+    /// What its numbers mean, and what it omits.
     pub about: Vec<String>,
-    /// What the numbers rest on, in a few lines: a name and what it is.
+    /// The origin of the numbers, in a few lines: names and values.
     pub facts: Vec<(&'static str, String)>,
-    /// All that follows, in order.
+    /// The other sections, in order.
     pub sections: Vec<Part>,
 }
 
 /// A table.
 #[derive(Serialize)]
 pub struct Table {
-    /// The names of its columns.
+    /// The column names.
     pub head: Vec<String>,
     /// Its rows.
     pub rows: Vec<Vec<Cell>>,
-    /// How many of them, from the first on, stand out from the others.
+    /// How many of its first rows are highlighted.
     pub num_first: usize,
 }
 
@@ -48,9 +48,9 @@ pub struct Table {
 pub struct Cell {
     /// Its text.
     pub text: String,
-    /// Whether it is a number or has none to show, so that it stands to the right.
+    /// Whether it is a number or a missing one, and so right-aligned.
     pub is_number: bool,
-    /// A small plot, which is HTML already.
+    /// A small plot, already as HTML.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plot: Option<String>,
 }
@@ -58,13 +58,13 @@ pub struct Cell {
 /// A section with its plots.
 #[derive(Serialize)]
 pub struct Part {
-    /// What kind of section it is.
+    /// The kind of section.
     pub id: &'static str,
     /// Its place in the page.
     pub anchor: String,
     /// Its title.
     pub title: String,
-    /// Paragraphs before all else.
+    /// Paragraphs at the start.
     pub intro: Vec<String>,
     /// Its plots.
     pub figures: Vec<Figure>,
@@ -72,13 +72,13 @@ pub struct Part {
     pub pictures: Vec<Picture>,
     /// Its table.
     pub table: Option<Table>,
-    /// Whether the table says what the plots say, so that it may be folded.
+    /// Whether the table repeats the plots, so that it may be folded.
     pub is_folded: bool,
     /// Its lines.
     pub list: Vec<String>,
     /// Commands for a shell.
     pub commands: Vec<String>,
-    /// Paragraphs after all else.
+    /// Paragraphs at the end.
     pub notes: Vec<String>,
 }
 
@@ -94,7 +94,9 @@ impl<'a> Page<'a> {
         about.extend(adjusted(report));
         let (ranked, is_strip_cut) = with_strips(report, columns);
         if is_strip_cut {
-            about[0].push_str(" An arrow at the end of a small plot: the interval goes on there.");
+            about[0].push_str(
+                " An arrow at the end of a small plot means that the interval extends beyond it.",
+            );
         }
         let mut parts: Vec<Part> = Vec::new();
         for section in sections(report) {
@@ -164,19 +166,20 @@ impl Cell {
     }
 }
 
-/// The ranked table with a plot of each trial's seeds beside its objective, and whether an interval goes on beyond one.
+/// The ranked table with a plot of each trial's seeds next to its objective, and whether an interval extends beyond
+/// one.
 fn with_strips(report: &Report, columns: Columns) -> (Table, bool) {
     let objective = head_of(report, &report.objective);
     let after = columns.head.iter().position(|name| *name == objective);
     let mut table = Table::of(columns);
-    // The best stand out where others are worse.
+    // The best ones are highlighted if others are worse.
     let num_first = report.num_first();
     if num_first < report.trials.iter().filter(|trial| trial.n > 0).count() {
         table.num_first = num_first;
     }
     let shown = report.trials.iter().take(MAX_ROWS);
     let samples = shown.clone().filter_map(|trial| report.objective_of(trial));
-    // Whole intervals of two seeds would leave no room for all others.
+    // The full intervals of two seeds would leave no room for the others.
     let scale =
         strip_scale(samples.flat_map(|sample| sample.by_seed.iter().map(|(_, value)| *value)));
     let Some(after) = after.filter(|_| report.trials.iter().any(|trial| trial.n > 0)) else {
@@ -218,7 +221,7 @@ fn seeds_in_words(report: &Report, trial: &Trial, sample: &Sample) -> String {
     format!("{mean}{interval}, n = {}", trial.n_in_words())
 }
 
-/// What the numbers rest on, at a glance.
+/// The origin of the numbers, at a glance.
 fn facts(report: &Report) -> Vec<(&'static str, String)> {
     let mut facts = vec![("objective", format!("`{}`", report.objective))];
     let several = |mut lines: Vec<String>| {
@@ -231,7 +234,10 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
     let data = report.provenance.data.iter().map(|used| used.what.clone());
     facts.push(("data", several(data.collect())));
     let environments = report.provenance.environments.iter();
-    facts.push(("computed by", several(environments.map(in_words).collect())));
+    facts.push((
+        "computed with",
+        several(environments.map(in_words).collect()),
+    ));
     facts.retain(|(_, what)| !what.is_empty());
     facts
 }

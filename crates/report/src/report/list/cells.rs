@@ -1,4 +1,4 @@
-//! What stands in a table for a value, for people and for programs.
+//! The text of a value in a table, for people and for programs.
 
 use serde_json::Value as Json;
 
@@ -8,7 +8,7 @@ use crate::report::plot::cut;
 use runner_core::record::{RunEntry, State};
 use runner_core::spec::kind::show_bytes;
 
-/// What stands over a column.
+/// The heading of a column.
 pub fn title(name: &str) -> String {
     match name {
         "wall_secs" => "seconds".into(),
@@ -16,20 +16,20 @@ pub fn title(name: &str) -> String {
     }
 }
 
-/// Most characters of a reason: the message has all of it.
+/// Maximum length of a reason: the message contains all of it.
 const MOST_OF_REASON: usize = 60;
 
 /// Why a run failed or was skipped, in a few words.
 pub fn reason(run: &RunEntry) -> Option<String> {
     let is_told = matches!(run.state, State::Failed | State::Skipped);
     let first = run.message.lines().next().filter(|_| is_told)?;
-    // Remedies and places in the code are left to the message.
+    // Remedies and source locations are only in the message.
     let first = first.split("; ").next().unwrap_or_default();
     let place = first.rfind(" (").filter(|at| first[*at..].contains(".rs:"));
     Some(cut(&first[..place.unwrap_or(first.len())], MOST_OF_REASON))
 }
 
-/// What stands in a column for a run.
+/// The value of a column for a run.
 pub fn cell(run: &Run<'_>, name: &str) -> String {
     if name == REASON {
         return reason(run.entry).unwrap_or_default();
@@ -68,12 +68,12 @@ pub fn cell(run: &Run<'_>, name: &str) -> String {
     }
 }
 
-/// What was set is shown as it was set, and what was measured with the digits that a reader wants.
+/// Settings are shown as they were set, measurements with a readable number of digits.
 fn is_setting(run: &Run<'_>, name: &str) -> bool {
     run.entry.settings.contains_key(name) || run.index.settings.contains_key(name)
 }
 
-/// How long ago something was, in one unit.
+/// An age, in one unit.
 pub fn age(secs: f64) -> String {
     let units = [(86_400.0, "d"), (3_600.0, "h"), (60.0, "min")];
     let unit = units.into_iter().find(|(unit, _)| secs >= *unit);
@@ -83,7 +83,7 @@ pub fn age(secs: f64) -> String {
     }
 }
 
-/// A value with all digits; nothing for none.
+/// A value with all digits; empty for none.
 pub fn raw(value: Option<Json>) -> String {
     value.map_or(String::new(), |value| raw_text(&value))
 }

@@ -1,8 +1,8 @@
-//! Runs for which a condition holds.
+//! Runs that match a condition.
 //!
-//! It is a condition as in an experiment file, over other names. A comparison that names what a run does not have does
-//! not hold for it, and neither does one that cannot be made, such as of a number with a text; where it can be made for
-//! no run at all, that is a mistake.
+//! The syntax is that of conditions in experiment files, over other names. A comparison that uses something that a run
+//! does not have is false, and so is an impossible one, such as of a number with a text; if it is impossible for every
+//! run, that is an error.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ struct Part {
 }
 
 impl Filter {
-    /// Reads a condition. The error is a phrase with a remedy.
+    /// Parses a condition. The error is a phrase with a remedy.
     pub fn new(text: &str, known: &Known) -> Result<Self, Wrong> {
         let formula = Formula::parse(text)
             .map_err(|(reason, help)| (format!("`{text}`: {reason}"), in_names_of_lists(&help)))?;
@@ -44,7 +44,7 @@ impl Filter {
         })
     }
 
-    /// The runs for which it holds.
+    /// The runs that match.
     pub fn keep<'a>(&mut self, runs: Vec<Run<'a>>) -> Result<Vec<Run<'a>>, Wrong> {
         let (formula, parts) = (&self.formula, &mut self.parts);
         let mut kept = Vec::new();
@@ -72,7 +72,7 @@ impl Filter {
     }
 }
 
-/// A remedy with examples for lists in the place of those for experiment files.
+/// A remedy with examples for lists instead of experiment files.
 fn in_names_of_lists(help: &str) -> String {
     let examples = [
         ("optimizer.type == 'sgd'", "valid/accuracy > 0.9"),
@@ -139,7 +139,7 @@ fn node(value: &Json) -> Node {
         },
         Json::String(text) => Value::Str(text.clone()),
         Json::Array(items) => Value::Array(items.iter().map(node).collect()),
-        // Tables are taken apart into their keys, but for those in lists.
+        // Tables are split into their keys, except those in lists.
         Json::Null | Json::Object(_) => Value::Str(value.to_string()),
     };
     Node {

@@ -1,4 +1,4 @@
-//! Listed runs of one trial that read different data, and so have no common mean.
+//! Listed runs of one trial that have different data, and so no common mean.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,22 @@ use runner_core::record::{Index, RunEntry, State};
 /// More warnings than this are left to the reports.
 const MAX_WARNINGS: usize = 5;
 
-/// Which runs are those of one trial, in each experiment.
+/// The grouping of runs into trials, for each experiment.
 pub struct Trials<'a>(Vec<(&'a Index, Folds)>);
 
 impl<'a> Trials<'a> {
-    /// Those of some experiments.
+    /// For some experiments.
     pub fn of(indexes: &'a [Index]) -> Self {
         let all = indexes.iter();
         Self(all.map(|index| (index, Folds::of(index))).collect())
     }
 
-    /// Whether some completed ones of these runs are of one trial and read different data.
+    /// Whether these runs contain completed runs of one trial with different data.
     pub fn are_mixed(&self, runs: &[Run<'_>]) -> bool {
         !self.mixed(runs).is_empty()
     }
 
-    /// A line for each trial that completed ones of these runs are of and that read different data.
+    /// A line for each trial with completed runs among these that have different data.
     pub fn warnings(&self, runs: &[Run<'_>]) -> Vec<String> {
         let lines = self.mixed(runs).into_iter().map(|(index, trial, mixed)| {
             format!(

@@ -1,4 +1,5 @@
-//! What runs are searched, sorted and shown by: names of their own, metrics, and settings as an experiment file has them.
+//! The names by which runs are filtered, sorted and shown: built-in names, metrics, and settings as in an experiment
+//! file.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +10,14 @@ use crate::report::compare::Wrong;
 use runner_core::record::{Index, State};
 use runner_core::spec::nearest_path;
 
-/// The names that every run has, with what they stand for in the order of columns.
+/// The names that every run has, with their meanings in column order.
 const OWN: [&str; 19] = [
     "experiment",
     "run",
     "trial",
     "seed",
     "outcome",
-    // The value of the experiment's objective, by the best epoch.
+    // The objective at the best epoch.
     "objective",
     "best_epoch",
     "epochs",
@@ -24,7 +25,7 @@ const OWN: [&str; 19] = [
     "wall_secs",
     "epoch_secs",
     "memory_bytes",
-    // Whether it is not what was planned.
+    // Whether it differs from the plan.
     "adjusted",
     // The class of the failure.
     "failure",
@@ -37,7 +38,7 @@ const OWN: [&str; 19] = [
 ];
 
 impl Run<'_> {
-    /// What a name stands for; `None` where this run has nothing of the name.
+    /// The value of a name; `None` if this run does not have it.
     pub fn value(&self, name: &str) -> Option<Json> {
         let run = self.entry;
         let text = |text: &str| (!text.is_empty()).then(|| json!(text));
@@ -77,13 +78,13 @@ impl Run<'_> {
         own.or_else(|| self.index.settings.get(name))
     }
 
-    /// Seconds since its last event; 0 where clocks disagree.
+    /// Seconds since its last event; 0 if clocks disagree.
     pub fn age_secs(&self) -> Option<f64> {
         let last = self.entry.last_event_ms?;
         Some(self.now_ms.saturating_sub(last) as f64 / 1e3)
     }
 
-    /// All that is known of it.
+    /// Everything known about it.
     pub fn everything(&self) -> Map<String, Json> {
         let mut all = Map::new();
         for name in OWN {
@@ -105,7 +106,7 @@ impl Run<'_> {
     }
 }
 
-/// The name whose last part is most like another, of metrics that on valid.
+/// The name whose last part is most similar to another, preferring the metric on valid.
 pub fn nearest_last<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let mut all: Vec<(&str, &str)> = names
         .filter_map(|full| Some((full.rsplit(['.', '/']).next()?, full)))
@@ -117,7 +118,7 @@ pub fn nearest_last<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Opt
         .map(|(_, full)| *full)
 }
 
-/// Words for how far a run is that are most likely meant where they stand without quotes.
+/// States of a run, which were probably intended where they occur without quotes.
 const STATES: [&str; 6] = [
     "completed",
     "failed",
@@ -167,7 +168,7 @@ impl Known {
         }
     }
 
-    /// What every run has, what differs between runs, and what was measured: the columns of a table of everything.
+    /// What every run has, what differs between runs, and the metrics: the columns of a table of everything.
     pub fn all(&self) -> Vec<String> {
         let own = OWN.map(str::to_owned).into_iter();
         let varied = self.varied.iter().cloned();
@@ -184,7 +185,7 @@ impl Known {
         }
         let names = sets.into_iter().flatten().map(String::as_str);
         let names = OWN.into_iter().chain(names);
-        // A name is most likely meant where its last part is written alone, and of metrics that on valid.
+        // A name is probable if its last part is given, preferring the metric on valid.
         let is_end = |key: &&str| {
             let before = key.strip_suffix(name);
             before.is_some_and(|before| before.ends_with(['.', '/']))
@@ -200,13 +201,13 @@ impl Known {
         let help = match near {
             Some(near) => format!("did you mean `{near}`?"),
             None if STATES.contains(&name) => {
-                format!("text stands in quotes: write `outcome == '{name}'`")
+                format!("text needs quotes: use `outcome == '{name}'`")
             }
             None if name.contains('/') => {
-                "names of metrics are such as `valid/loss` and `last/train/loss`; to divide, write spaces around `/`".into()
+                "metrics have names such as `valid/loss` and `last/train/loss`; to divide, put spaces around `/`".into()
             }
-            None => "there are metrics such as `valid/loss`, keys of the experiment file such as `optimizer.type`, and names such as `outcome`, `age` and `wall_secs`; text stands in quotes".into(),
+            None => "use metrics such as `valid/loss`, keys of the experiment file such as `optimizer.type`, or names such as `outcome`, `age` and `wall_secs`; text needs quotes".into(),
         };
-        Err((format!("no run has anything called `{name}`"), help))
+        Err((format!("no run has a key or metric named `{name}`"), help))
     }
 }

@@ -1,4 +1,4 @@
-//! What is said of runs that do not belong together.
+//! The text about runs that do not belong together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,16 +6,16 @@ use super::{Having, SameData};
 use crate::report::model::{Report, Trial};
 use runner_core::record::KERNELS;
 
-/// Runs or trials that are named one by one.
+/// Runs or trials that are listed individually.
 const NAMED: usize = 4;
 
-/// Trials that have a line of their own.
+/// Trials with a separate line.
 const LINES: usize = 5;
 
-/// Digits of a digest that tell a reader which is meant.
+/// Digits of a digest that identify it for a reader.
 const DIGITS: usize = 12;
 
-/// A line for each trial whose runs read different data.
+/// A line for each trial whose runs have different data.
 pub fn data_in_words(report: &Report) -> Vec<String> {
     let mixed = report.trials.iter().filter(|trial| trial.has_mixed_data());
     let mixed: Vec<&Trial> = mixed.collect();
@@ -30,16 +30,16 @@ pub fn data_in_words(report: &Report) -> Vec<String> {
     if mixed.len() > LINES {
         let num = mixed.len() - LINES;
         lines.push(format!(
-            "So it is with {num} more trials; `report.json` has them under `mixed_data`."
+            "The same applies to {num} more trials; `report.json` lists them under `mixed_data`."
         ));
     }
     lines
 }
 
-/// What to do about a trial whose runs read different data.
-pub const DATA_REMEDY: &str = "Keep the runs of one data set, delete the folders of the other runs and run the experiment again; or make an experiment of its own for each data set";
+/// The remedy for a trial whose runs have different data.
+pub const DATA_REMEDY: &str = "Keep the runs of one data set, delete the folders of the other runs and run the experiment again; or use a separate experiment for each data set";
 
-/// The runs by what they read, with the digests that differ.
+/// The runs by their data, with the differing digests.
 pub fn groups(mixed: &[SameData]) -> String {
     let splits: BTreeSet<&String> = mixed.iter().flat_map(|same| same.digests.keys()).collect();
     let differs = |split: &&&String| {
@@ -63,7 +63,7 @@ pub fn groups(mixed: &[SameData]) -> String {
     }
 }
 
-/// A line for each thing that numbers may depend on and that differs within trials.
+/// A line for each fact that numbers may depend on and that differs within trials.
 pub fn environments_in_words(report: &Report) -> Vec<String> {
     let mut found: Vec<(&str, Vec<&Trial>)> = Vec::new();
     for trial in &report.trials {
@@ -95,7 +95,7 @@ pub fn environments_in_words(report: &Report) -> Vec<String> {
             .map(|(value, runs)| format!("{} {}", named(runs), with(what, value)));
         let values: Vec<String> = values.collect();
         format!(
-            "{place} runs are averaged that were computed {}: {}. {REPRODUCE}.",
+            "{place} the averaged runs were computed {}: {}. {REPRODUCE}.",
             how(what),
             values.join("; ")
         )
@@ -103,8 +103,8 @@ pub fn environments_in_words(report: &Report) -> Vec<String> {
     lines.collect()
 }
 
-/// How to find out whether runs of different builds or machines have the same numbers.
-const REPRODUCE: &str = "Their numbers may differ: `runner reproduce` on a run's folder tells; to compute runs again, delete their folders and run the experiment again";
+/// How to check whether runs of different builds or machines have the same numbers.
+const REPRODUCE: &str = "Their numbers may differ: `runner reproduce` on a run's folder shows how much; to recompute runs, delete their folders and run the experiment again";
 
 fn how(what: &str) -> &'static str {
     match what {
@@ -115,7 +115,7 @@ fn how(what: &str) -> &'static str {
         "processor" => "on different processors",
         "device" => "on different devices",
         "driver" => "with different drivers",
-        KERNELS => "with different kernels, which were chosen by their times",
+        KERNELS => "with different kernels, which are selected by timing",
         _ => "with different convolution kernels",
     }
 }
@@ -124,14 +124,14 @@ fn with(what: &str, value: &str) -> String {
     match what {
         "runner" => format!("by {value}"),
         "operating system" | "processor" | "device" => format!("on {value}"),
-        KERNELS => format!("with those of digest {value}"),
-        "convolutions by" => format!("with those of {value}"),
+        KERNELS => format!("with digest {value}"),
+        "convolution kernels" => format!("with those of {value}"),
         _ => format!("with {value}"),
     }
 }
 
-/// Says if trials were measured on different items: their axes change the data, and a difference between them may be
-/// one of the items. Folds that are not there yet are no other items.
+/// Reports if trials were evaluated on different items: their axes change the data, and a difference between them may
+/// come from the items. Missing folds do not count as other items.
 pub fn other_items(report: &Report) -> Option<String> {
     let (split, _) = report.objective.split_once('/')?;
     let split = split.trim_end_matches("_ema");
@@ -156,12 +156,12 @@ pub fn other_items(report: &Report) -> Option<String> {
         _ => format!("{num} trials, such as `{}`, were", other.id),
     };
     Some(format!(
-        "{others} measured on other {split} items than `{}`: a difference between them may be one of the items.",
+        "{others} measured on other {split} items than `{}`: a difference between them may come from the items.",
         first.id
     ))
 }
 
-/// `a`, `b` and so on, cut where it gets long.
+/// `a`, `b` and so on, truncated if long.
 fn named(runs: &[String]) -> String {
     let shown: Vec<String> = runs
         .iter()

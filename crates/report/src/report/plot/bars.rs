@@ -1,20 +1,20 @@
-//! Bars side by side, such as what trials cost.
+//! Bar charts, such as the costs of trials.
 
 use super::scale::{Scale, range};
 use super::svg::{Anchor, CHAR, Svg};
 
 /// Width of the drawing.
 const WIDTH: f64 = 420.0;
-/// Height of a bar with the room around it.
+/// Height of a bar including its margin.
 const ROW: f64 = 22.0;
-/// Most characters of a name.
+/// Maximum length of a name.
 const MOST: usize = 24;
 
-/// A plot of bars that begin at 0.
+/// A bar chart starting at 0.
 pub struct Bars<'a> {
-    /// What it shows, for those who cannot see it.
+    /// Its description, for screen readers.
     pub description: &'a str,
-    /// What the bars are lengths of.
+    /// The quantity of the bars.
     pub label: &'a str,
     /// The bars, from top to bottom.
     pub bars: &'a [Bar],
@@ -22,15 +22,15 @@ pub struct Bars<'a> {
 
 /// A bar.
 pub struct Bar {
-    /// Whose it is.
+    /// Its name.
     pub name: String,
-    /// How long it is; nothing is drawn for what is below 0 or not finite.
+    /// Its length; nothing is drawn for a negative or non-finite one.
     pub value: f64,
-    /// The value as it is written.
+    /// The formatted value.
     pub text: String,
-    /// A value to hold it against, drawn as a line across.
+    /// A reference value, drawn as a line across.
     pub mark: Option<f64>,
-    /// What is shown when the pointer rests on it.
+    /// The tooltip.
     pub title: String,
 }
 

@@ -1,34 +1,34 @@
-//! The frame of a plot: axes with their values, lines of a grid, labels.
+//! The frame of a plot: axes with tick labels, grid lines, axis labels.
 
 use super::scale::{Scale, Tick};
 use super::svg::{Anchor, CHAR, Svg};
 
-/// Width of a plot in its own units. A phone shows it a little smaller, a wide screen larger.
+/// Width of a plot in its own units. A phone shows it slightly smaller, a wide screen larger.
 pub const WIDTH: f64 = 420.0;
 /// Height of a plot in its own units.
 pub const HEIGHT: f64 = 260.0;
-/// Most characters of a label beside an axis.
+/// Maximum length of an axis label.
 const MOST: usize = 16;
 
-/// What a frame is drawn from.
+/// The inputs of a frame.
 pub struct Axes<'a> {
     /// The kind of plot, a class.
     pub class: &'a str,
-    /// What the plot shows, for those who cannot see it.
+    /// The description, for screen readers.
     pub description: &'a str,
-    /// What is along the horizontal axis.
+    /// The label of the horizontal axis.
     pub x_label: &'a str,
-    /// What is along the vertical axis.
+    /// The label of the vertical axis.
     pub y_label: &'a str,
     /// The horizontal scale; its coordinates are set here.
     pub x: Scale,
     /// The vertical scale; its coordinates are set here.
     pub y: Scale,
-    /// The names along the horizontal axis, where they are not round numbers.
+    /// The names along the horizontal axis, if it is not numeric.
     pub names: Option<Vec<Tick>>,
 }
 
-/// A drawing with a frame, and the scales to draw into it.
+/// A drawing with a frame, and the scales for its content.
 pub struct Frame {
     /// The drawing.
     pub svg: Svg,
@@ -36,7 +36,7 @@ pub struct Frame {
     pub x: Scale,
     /// From values to vertical coordinates.
     pub y: Scale,
-    /// Left, top, right and bottom of the area inside.
+    /// Left, top, right and bottom of the inner area.
     pub area: [f64; 4],
 }
 
@@ -115,7 +115,7 @@ impl Frame {
         Some((self.x.at(x)?, self.y.at(y)?))
     }
 
-    /// Ends the drawing; says so where there was nothing to draw.
+    /// Completes the drawing, with a note if there was nothing to draw.
     pub fn finish(mut self, is_empty: bool) -> String {
         if is_empty {
             let [left, top, right, bottom] = self.area;

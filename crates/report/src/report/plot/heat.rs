@@ -3,18 +3,18 @@
 use super::scale::range;
 use super::svg::{Anchor, CHAR, Svg};
 
-/// Most cells with a number in them.
+/// Maximum number of cells with a number in them.
 const MOST_NUMBERED: usize = 15;
-/// Most characters of a name.
+/// Maximum length of a name.
 const MOST: usize = 14;
 
-/// A map of cells.
+/// A heat map.
 pub struct Heat<'a> {
-    /// What it shows, for those who cannot see it.
+    /// Its description, for screen readers.
     pub description: &'a str,
-    /// What is along the horizontal axis.
+    /// The label of the horizontal axis.
     pub x_label: &'a str,
-    /// What is along the vertical axis.
+    /// The label of the vertical axis.
     pub y_label: &'a str,
     /// The names of the columns.
     pub columns: &'a [String],
@@ -29,15 +29,15 @@ pub struct Heat<'a> {
 /// A cell.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
-    /// The value that decides the shade; none for a cell that is empty.
+    /// The value that determines the shade; none for an empty cell.
     pub value: Option<f64>,
-    /// What stands in the cell, if there is room.
+    /// The text of the cell, if there is room.
     pub text: String,
-    /// What is shown when the pointer rests on it.
+    /// The tooltip.
     pub title: String,
 }
 
-/// Draws a map.
+/// Draws a heat map.
 pub fn heat(plot: &Heat) -> String {
     let (num_columns, num_rows) = (plot.columns.len().max(1), plot.rows.len().max(1));
     let longest = |names: &[String]| {
@@ -52,7 +52,7 @@ pub fn heat(plot: &Heat) -> String {
         _ => width,
     };
     let room = (width / CHAR) as usize;
-    // Names that do not fit side by side are left out; the pointer still shows them.
+    // Names that do not fit are omitted; tooltips still show them.
     let every = if num_columns > MOST_NUMBERED {
         num_columns.div_ceil(12)
     } else {

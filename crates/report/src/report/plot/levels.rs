@@ -5,7 +5,7 @@ use super::scale::{Scale, Tick, range};
 
 /// A plot of levels.
 pub struct Levels<'a> {
-    /// What it shows, for those who cannot see it.
+    /// Its description, for screen readers.
     pub description: &'a str,
     /// The axis.
     pub x_label: &'a str,
@@ -13,9 +13,9 @@ pub struct Levels<'a> {
     pub y_label: &'a str,
     /// The levels, from left to right.
     pub levels: &'a [Level],
-    /// Whether the levels have an order, so that a line through them means something.
+    /// Whether the levels are ordered, so that a line through them is meaningful.
     pub is_ordered: bool,
-    /// The least and the largest that the value can be.
+    /// The range of the value.
     pub bounds: (f64, f64),
 }
 
@@ -29,13 +29,13 @@ pub struct Level {
     pub interval: Option<(f64, f64)>,
     /// Single values, drawn small.
     pub dots: Vec<f64>,
-    /// What is shown when the pointer rests on it.
+    /// The tooltip.
     pub title: String,
 }
 
 impl Levels<'_> {
-    /// What is shown: all values, and of the error bars what is possible and no further beyond the values than these
-    /// reach themselves. Two seeds have intervals beside which nothing else could be told apart.
+    /// The displayed range: all values, and the possible part of error bars as far beyond the values as these reach
+    /// themselves. The intervals of two seeds would make everything else indistinguishable.
     fn shown(&self) -> (f64, f64) {
         let values = self.levels.iter().flat_map(|level| {
             let dots = level.dots.iter().copied();
@@ -55,7 +55,7 @@ impl Levels<'_> {
         )
     }
 
-    /// Whether an error bar goes on beyond what is shown of it.
+    /// Whether an error bar extends beyond the displayed range.
     pub fn is_cut(&self) -> bool {
         let (low, high) = self.shown();
         let mut bars = self.levels.iter().filter_map(|level| level.interval);
@@ -111,7 +111,7 @@ pub fn levels(plot: &Levels) -> String {
         });
         if let Some((Some(low), Some(high), is_low_cut, is_high_cut)) = ends {
             frame.svg.line("bar", low, high);
-            // A cap, or an arrow where it goes on.
+            // A cap, or an arrow if it extends further.
             for ((x, y), wings) in [
                 (low, if is_low_cut { -5.0 } else { 0.0 }),
                 (high, if is_high_cut { 5.0 } else { 0.0 }),

@@ -6,18 +6,18 @@ use super::frame::{Axes, Frame};
 use super::scale::{Scale, Tick};
 use super::svg::{escape, px};
 
-/// Marks on a line, so that it is known without its colour.
+/// Marks on a line, so that it is recognizable without color.
 const MARKS: usize = 5;
 
-/// A plot of lines.
+/// A line plot.
 pub struct Lines<'a> {
-    /// What it shows, for those who cannot see it.
+    /// Its description, for screen readers.
     pub description: &'a str,
-    /// What is along the horizontal axis.
+    /// The label of the horizontal axis.
     pub x_label: &'a str,
-    /// What is along the vertical axis.
+    /// The label of the vertical axis.
     pub y_label: &'a str,
-    /// Whether the vertical axis is logarithmic, if the values can be.
+    /// Whether the vertical axis is logarithmic, if the values allow it.
     pub is_log: bool,
     /// The lines; later ones are drawn over earlier ones.
     pub lines: &'a [Line],
@@ -25,24 +25,24 @@ pub struct Lines<'a> {
 
 /// One line.
 pub struct Line {
-    /// Its number, which decides its colour and mark.
+    /// Its number, which determines its color and mark.
     pub series: usize,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// How it is drawn.
+    /// Its style.
     pub stroke: Stroke,
-    /// Its points by ascending x. A line is broken where a value is not finite.
+    /// Its points by ascending x. A non-finite value breaks the line.
     pub points: Vec<Point>,
 }
 
-/// How a line is drawn.
+/// Line styles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stroke {
-    /// Whole, with the marks of its series.
+    /// Solid, with the marks of its series.
     Solid,
-    /// In dashes, thin.
+    /// Dashed, thin.
     Dashed,
-    /// In dots, thin.
+    /// Dotted, thin.
     Dotted,
 }
 
@@ -73,7 +73,7 @@ pub fn lines(plot: &Lines) -> String {
         y_label: plot.y_label,
         x,
         y: Scale::over(ys, plot.is_log, 0.0, 1.0),
-        // There are no halves of epochs.
+        // Epochs have no fractions.
         names: are_whole.then(|| whole(x.ticks(6))),
     });
     let ([left, _, right, _], (from, to)) = (frame.area, frame.x.ends());
@@ -85,7 +85,7 @@ pub fn lines(plot: &Lines) -> String {
     frame.finish(is_empty)
 }
 
-/// Those of the values that are whole numbers.
+/// Only integer values.
 fn whole(mut ticks: Vec<Tick>) -> Vec<Tick> {
     ticks.retain(|tick| tick.value.fract() == 0.0);
     for tick in &mut ticks {
@@ -136,7 +136,7 @@ fn draw(frame: &mut Frame, line: &Line) {
             _ => frame.svg.path(class, &path(&at), ""),
         }
         if line.stroke == Stroke::Solid && at.len() > 1 {
-            // Not at the same places as those of other lines, which would hide them.
+            // Not at the same positions as those of other lines, which would hide them.
             let every = at.len().div_ceil(MARKS).max(1);
             let places = (0..at.len()).skip((line.series + 1) % every).step_by(every);
             for place in places {
@@ -173,8 +173,8 @@ fn path(points: &[(f64, f64)]) -> String {
     d
 }
 
-/// The band of a piece without breaks: along its upper end and back along the lower one. On a logarithmic axis an end
-/// at or below 0 is that of the axis.
+/// The band of an unbroken piece: along its upper end and back along the lower one. On a logarithmic axis, an end at or
+/// below 0 is clipped to the axis.
 fn band(frame: &Frame, piece: &[Point]) -> String {
     let [_, top, _, bottom] = frame.area;
     let ends = piece.iter().filter_map(|point| {

@@ -1,9 +1,9 @@
-//! Plots: plain functions from numbers to inline SVG. They know nothing of runs and trials.
+//! Plots: pure functions from numbers to inline SVG. They know nothing about runs and trials.
 //!
-//! A drawing holds no colour and no font: its elements have classes, and the page's style says what they look like in
-//! light, dark and print (`html/style.css`). Series are told apart by marks and dashes too. What a `title` holds is shown when the
-//! pointer rests on an element, without a script. Equal input gives equal bytes, and no input panics: what is not
-//! finite is left out, and texts are escaped and cut.
+//! A drawing contains no colors or fonts: its elements have classes, and the page's style defines their look in light,
+//! dark and print (`html/style.css`). Series also differ in marks and dashes. A `title` is the tooltip of an element,
+//! without a script. Equal input gives equal bytes, and no input panics: non-finite values are omitted, and texts are
+//! escaped and truncated.
 
 mod bars;
 mod frame;

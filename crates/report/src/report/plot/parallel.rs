@@ -1,4 +1,4 @@
-//! Parallel coordinates: a vertical axis for each of several quantities, a line for each trial.
+//! Parallel coordinates: a vertical axis for each of several quantities, a line per trial.
 
 use std::fmt::Write;
 
@@ -12,14 +12,14 @@ const HEIGHT: f64 = 300.0;
 /// Top and bottom of the axes.
 const ENDS: (f64, f64) = (34.0, HEIGHT - 16.0);
 
-/// Room between two names.
+/// Space between two names.
 const BETWEEN: f64 = 14.0;
-/// Width of a character of a name, on average.
+/// Average width of a character of a name.
 const LABEL_CHAR: f64 = 7.0;
 
 /// A plot of parallel coordinates.
 pub struct Parallel<'a> {
-    /// What it shows, for those who cannot see it.
+    /// Its description, for screen readers.
     pub description: &'a str,
     /// The axes, from left to right.
     pub axes: &'a [Coordinate],
@@ -31,17 +31,17 @@ pub struct Parallel<'a> {
 pub struct Coordinate {
     /// Its name.
     pub name: String,
-    /// Its levels from bottom to top, where it has names; values are then their numbers from 0.
+    /// Its levels from bottom to top, if it is categorical; values are then their indices.
     pub levels: Option<Vec<String>>,
 }
 
 /// A line.
 pub struct Trace {
-    /// A value for each axis; the line is broken where there is none.
+    /// A value for each axis; a missing one breaks the line.
     pub values: Vec<Option<f64>>,
     /// Its shade, below [`SHADES`]; the last one is the best.
     pub shade: usize,
-    /// What is shown when the pointer rests on it.
+    /// The tooltip.
     pub title: String,
 }
 
@@ -85,8 +85,8 @@ pub fn parallel(plot: &Parallel) -> String {
             _ if at + 1 == num => (Anchor::End, width - 2.0),
             _ => (Anchor::Middle, x),
         };
-        // Names take turns in height, so that each has the room of two, but for the outer ones, which begin or end at
-        // the edge.
+        // Names alternate in height, so that each has the space of two, except for the outer ones, which begin or end
+        // at the edge.
         let height = if at % 2 == 0 { 11.0 } else { 25.0 };
         let room = match at {
             0 => left + gap,

@@ -1,15 +1,15 @@
-//! From values to coordinates, and which values an axis names.
+//! From values to coordinates, and the tick values of an axis.
 
-/// Values are taken as if they were no larger than this, so that differences of any two are finite.
+/// Larger values are clamped to this, so that differences of any two are finite.
 const LARGEST: f64 = 1e300;
 
-/// Values closer to 0 are taken for 0, so that differences keep their digits.
+/// Values closer to 0 are rounded to 0, so that differences keep their digits.
 const SMALLEST: f64 = 1e-290;
 
-/// From this ratio of the largest to the smallest value on, small ones cannot be told apart on a linear axis.
+/// From this ratio of the largest to the smallest value on, small ones are indistinguishable on a linear axis.
 const LOG_FROM: f64 = 20.0;
 
-/// An axis: which values it covers, and where.
+/// An axis: its range of values, and its coordinates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     is_log: bool,
@@ -21,17 +21,17 @@ pub struct Scale {
     to: f64,
 }
 
-/// A value that an axis names.
+/// A tick value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
     /// The value.
     pub value: f64,
-    /// How it is written.
+    /// Its label.
     pub label: String,
 }
 
-/// Whether values ask for a logarithmic axis: all are above 0, the largest is many times the smallest, and half of them
-/// crowd into the lowest quarter of a linear one.
+/// Whether values need a logarithmic axis: all are positive, the largest is many times the smallest, and half of them
+/// are in the lowest quarter of a linear one.
 pub fn is_log_apt(values: impl Iterator<Item = f64>) -> bool {
     let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
     values.sort_by(f64::total_cmp);
@@ -59,8 +59,8 @@ pub fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
 }
 
 impl Scale {
-    /// A scale from coordinate `from` to `to` over all of `values` with some room beside them. A logarithmic one is made
-    /// only if all values are above 0.
+    /// A scale from coordinate `from` to `to` over all of `values` with a margin. It is only logarithmic if all values
+    /// are positive.
     pub fn over(values: impl Iterator<Item = f64>, is_log: bool, from: f64, to: f64) -> Self {
         let (low, high) = range(values).unwrap_or((0.0, 1.0));
         let is_log = is_log && low > 0.0;
@@ -69,7 +69,7 @@ impl Scale {
         } else {
             (low, high)
         };
-        // One value, or as good as one: digits beyond these could not be written.
+        // A single value, or practically so: digits beyond these cannot be displayed.
         let least = if is_log {
             1e-6
         } else {
@@ -91,7 +91,7 @@ impl Scale {
         }
     }
 
-    /// A linear scale with these ends and no room beside them.
+    /// A linear scale with these ends and no margin.
     pub fn exactly(low: f64, high: f64, from: f64, to: f64) -> Self {
         Self {
             is_log: false,
@@ -117,7 +117,7 @@ impl Scale {
         (self.low, self.high)
     }
 
-    /// The coordinate of a value; none for what has no place on the axis.
+    /// The coordinate of a value; none if it is outside the axis.
     pub fn at(&self, value: f64) -> Option<f64> {
         if !value.is_finite() || (self.is_log && value <= 0.0) {
             return None;
@@ -178,7 +178,7 @@ fn linear_ticks(low: f64, high: f64, num: usize) -> Vec<Tick> {
     };
     let digits = step.log10().floor() as i32;
     let (first, last) = ((low / step).ceil(), (high / step).floor());
-    // Counted, so that an axis ends even where a step is lost in rounding.
+    // Counted, so that an axis is complete even if a step is lost to rounding.
     let count = (last - first).clamp(-1.0, 4.0 * num as f64) as i64;
     (0..=count)
         .map(|k| (first + k as f64) * step)
@@ -189,7 +189,7 @@ fn linear_ticks(low: f64, high: f64, num: usize) -> Vec<Tick> {
         .collect()
 }
 
-/// A multiple of `10^last_digit`; with an exponent where it would be long without.
+/// A multiple of `10^last_digit`; with an exponent if it would be long without.
 fn plain(value: f64, last_digit: i32) -> String {
     if value == 0.0 {
         return "0".into();
@@ -218,7 +218,7 @@ fn power(value: f64) -> String {
     }
 }
 
-/// The place of the first digit; what was lost in rounding takes none away.
+/// The position of the first digit, tolerating rounding errors.
 fn size(value: f64) -> i32 {
     (value.abs().log10() + 1e-9).floor() as i32
 }

@@ -1,42 +1,42 @@
-//! Points in two directions.
+//! Scatter plots.
 
 use super::frame::{Axes, Frame};
 use super::scale::{Scale, range};
 
-/// A plot of points.
+/// A scatter plot.
 pub struct Scatter<'a> {
-    /// What it shows, for those who cannot see it.
+    /// Its description, for screen readers.
     pub description: &'a str,
-    /// What is along the horizontal axis.
+    /// The label of the horizontal axis.
     pub x_label: &'a str,
-    /// What is along the vertical axis.
+    /// The label of the vertical axis.
     pub y_label: &'a str,
-    /// Whether the horizontal axis is logarithmic, if the values can be.
+    /// Whether the horizontal axis is logarithmic, if the values allow it.
     pub is_log: bool,
     /// The points.
     pub points: &'a [Dot],
-    /// A line to hold the points against.
+    /// A reference line.
     pub line: Reference,
 }
 
 /// A point.
 pub struct Dot {
-    /// Along the horizontal axis.
+    /// The horizontal value.
     pub x: f64,
-    /// Along the vertical axis.
+    /// The vertical value.
     pub y: f64,
-    /// Its series, which decides its colour and mark.
+    /// Its series, which determines its color and mark.
     pub series: usize,
-    /// What is shown when the pointer rests on it.
+    /// The tooltip.
     pub title: String,
 }
 
-/// A line that points are held against.
+/// The reference lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reference {
     /// None.
     None,
-    /// Where both values are equal; both axes cover the same values.
+    /// Where both values are equal; both axes cover the same range.
     Diagonal,
     /// Where the vertical value is 0.
     Zero,

@@ -8,12 +8,12 @@ const WIDTH: f64 = 120.0;
 /// Height of the drawing.
 const HEIGHT: f64 = 18.0;
 
-/// The scale of a column of strips, over all values that are in it.
+/// The scale of a column of strips, over all of its values.
 pub fn strip_scale(values: impl Iterator<Item = f64>) -> Scale {
     Scale::over(values, false, 2.0, WIDTH - 2.0)
 }
 
-/// Whether an interval goes on beyond its strip.
+/// Whether an interval extends beyond its strip.
 pub fn is_beyond_strip(scale: &Scale, interval: (f64, f64)) -> bool {
     let ends = [scale.at(interval.0), scale.at(interval.1)];
     let mut ends = ends.into_iter().flatten();
@@ -38,7 +38,7 @@ pub fn strip(
     if let Some((Some(low), Some(high))) = ends {
         svg.rect("range", (low, middle - 3.0), (high - low, 6.0), 1.0, "");
     }
-    // Arrows where the interval goes on.
+    // Arrows where the interval extends further.
     for (end, way) in interval
         .into_iter()
         .flat_map(|(low, high)| [(low, 1.0), (high, -1.0)])

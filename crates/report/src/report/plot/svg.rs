@@ -1,16 +1,16 @@
-//! Writes SVG that stands inside a page: colours are classes, so one drawing suits light, dark and print.
+//! Writes SVG for inlining in a page: colors are classes, so one drawing suits light, dark and print.
 
 use std::fmt::Write;
 
-/// A drawing under way.
+/// A drawing in progress.
 pub struct Svg {
     text: String,
 }
 
-/// Where a text is anchored.
+/// The anchor of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
-    /// At its beginning.
+    /// At its start.
     Start,
     /// At its middle.
     Middle,
@@ -18,15 +18,15 @@ pub enum Anchor {
     End,
 }
 
-/// Width of a character of an axis, in units of the drawing. An estimate on the large side: a drawing is made before
-/// anybody knows its font.
+/// Width of a character of an axis label, in units of the drawing. A generous estimate: the font is unknown when a
+/// drawing is created.
 pub const CHAR: f64 = 6.6;
 
 impl Svg {
-    /// Begins a drawing of a width and height in its own units; it scales with the page. `class` is what kind of plot it
-    /// is, and `description` what somebody is told who cannot see it.
+    /// Starts a drawing of a width and height in its own units; it scales with the page. `class` is the kind of plot,
+    /// and `description` the text for screen readers.
     pub fn new(class: &str, width: f64, height: f64, description: &str) -> Self {
-        // Text is as large in a small drawing as in a large one.
+        // Text has the same size in small and large drawings.
         let most = px(0.08 * width);
         let (width, height) = (px(width), px(height));
         let description = escape(description);
@@ -37,7 +37,7 @@ impl Svg {
         }
     }
 
-    /// Says where the horizontal axis lies and which values it covers, for the script of the page.
+    /// Records the position and range of the horizontal axis, for the script of the page.
     pub fn say_axis(&mut self, left: f64, right: f64, from: f64, to: f64) {
         let (left, right) = (px(left), px(right));
         let data = format!(
@@ -54,7 +54,7 @@ impl Svg {
         self.text
     }
 
-    /// Begins a group. `attributes` have to be written already.
+    /// Starts a group. `attributes` must already be escaped.
     pub fn open(&mut self, class: &str, attributes: &str) {
         let space = if attributes.is_empty() { "" } else { " " };
         let _ = write!(self.text, "<g class=\"{class}\"{space}{attributes}>");
@@ -65,7 +65,7 @@ impl Svg {
         self.text.push_str("</g>");
     }
 
-    /// What is shown when the pointer rests on the group that was just begun.
+    /// The tooltip of the group that was just started.
     pub fn title(&mut self, text: &str) {
         let _ = write!(self.text, "<title>{}</title>", escape(text));
     }
@@ -80,14 +80,14 @@ impl Svg {
         );
     }
 
-    /// A path, with what is shown when the pointer rests on it.
+    /// A path, with a tooltip.
     pub fn path(&mut self, class: &str, d: &str, title: &str) {
         let _ = write!(self.text, "<path class=\"{class}\" d=\"{d}\"");
         self.end_with(title, "path");
     }
 
-    /// A rectangle, from its upper left corner. `opacity` below 1 lets the page shine through, which is how shades are
-    /// made that suit light and dark.
+    /// A rectangle, from its upper left corner. With `opacity` below 1 the page is visible through it, which gives
+    /// shades that suit light and dark.
     pub fn rect(
         &mut self,
         class: &str,
@@ -108,12 +108,12 @@ impl Svg {
         self.end_with(title, "rect");
     }
 
-    /// The mark of a series: every series has another shape, so that they can be told apart without colours.
+    /// The mark of a series: every series has a different shape, so that they can be told apart without color.
     pub fn mark(&mut self, class: &str, series: usize, at: (f64, f64), r: f64, title: &str) {
         self.path(class, &shape(series, at, r), title);
     }
 
-    /// A text, cut to so many characters; the whole of it is shown when the pointer rests on it.
+    /// A text, truncated to a number of characters; the tooltip contains all of it.
     pub fn text(&mut self, class: &str, at: (f64, f64), anchor: Anchor, text: &str, most: usize) {
         let (x, y) = (px(at.0), px(at.1));
         let anchor = match anchor {
@@ -144,7 +144,7 @@ impl Svg {
     }
 }
 
-/// The path of a series' mark: 8 shapes in turn.
+/// The path of a series' mark: 8 shapes in rotation.
 fn shape(series: usize, (x, y): (f64, f64), r: f64) -> String {
     let at = |dx: f64, dy: f64| format!("{} {}", px(x + dx * r), px(y + dy * r));
     let polygon = |points: &[(f64, f64)]| {
@@ -192,7 +192,7 @@ fn shape(series: usize, (x, y): (f64, f64), r: f64) -> String {
     }
 }
 
-/// The mark of a series by itself, for a legend.
+/// The mark of a series on its own, for a legend.
 pub fn legend_mark(series: usize) -> String {
     let mut svg = Svg::new("key", 26.0, 12.0, "");
     svg.line(&format!("line s{}", series % 8), (1.0, 6.0), (25.0, 6.0));
@@ -207,7 +207,7 @@ pub fn legend_mark(series: usize) -> String {
     text.replace("role=\"img\" aria-label=\"\"", "aria-hidden=\"true\"")
 }
 
-/// Coordinates to a tenth, which is finer than can be seen.
+/// Coordinates to a tenth, which is finer than visible.
 pub fn px(value: f64) -> String {
     let value = if value.is_finite() { value } else { 0.0 };
     let text = format!("{value:.1}");
@@ -219,7 +219,7 @@ pub fn px(value: f64) -> String {
     }
 }
 
-/// The text with what HTML would take for its own written out, and without control characters.
+/// The text, escaped for HTML and without control characters.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -236,7 +236,7 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// The first `most` characters, the last of them an ellipsis if something is cut off.
+/// The first `most` characters, ending in an ellipsis if truncated.
 pub fn cut(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         text.to_owned()

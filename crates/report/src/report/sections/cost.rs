@@ -9,7 +9,7 @@ use crate::report::table::head_of;
 use runner_core::spec::backend::Precision;
 use runner_core::spec::section::Choice;
 
-/// What trials cost.
+/// The costs of trials.
 pub fn cost(report: &Report) -> Option<Section> {
     let timed = report
         .trials
@@ -31,7 +31,7 @@ pub fn cost(report: &Report) -> Option<Section> {
     let section = Section::new("cost", "Time");
     (!rows.is_empty()).then(|| {
         section.table(names, rows).note(
-            "Seconds of wall time: the mean of a run, and of the training of an epoch without validation (the median epoch of each run). Runs that were computed at the same time slow each other down.",
+            "Seconds of wall time: the mean of a run, and of the training of an epoch without validation (the median epoch of each run). Concurrent runs slow each other down.",
         )
     })
 }
@@ -44,16 +44,16 @@ pub fn backends(report: &Report) -> Option<Section> {
     let table = backend_rows(&report.backends, &report.objective);
     let f64 = Precision::F64.name();
     let but = if report.trials.iter().any(|trial| trial.precision == f64) {
-        ", but for those in f64, which draw their own"
+        ", except for those in f64, which sample their own"
     } else {
         ""
     };
     Some(Section::new("backends", "By backend").columns(table).note(format!(
-        "Each trial against the same on its first backend: the difference of the means with its verdict, how many times faster an epoch's training is (the median epoch of each run, without validation), and how many times the memory it held at its peak, of the process on the CPU and of the device's pool on a GPU. All see the same batches and begin with the same weights{but}.",
+        "Each trial compared with the same trial on its first backend: the difference of the means with its verdict, the speedup of an epoch's training (the median epoch of each run, without validation), and the ratio of peak memory, of the process on the CPU and of the device's pool on a GPU. All of them use the same batches and start with the same weights{but}.",
     )))
 }
 
-/// What the trials held of memory.
+/// The memory of the trials.
 pub fn memory(report: &Report) -> Option<Section> {
     let used = report.trials.iter();
     let used: Vec<_> = used
@@ -69,9 +69,9 @@ pub fn memory(report: &Report) -> Option<Section> {
     let names = [vec!["trial"], measured::names(of_cards)].concat();
     let names = names.into_iter().map(str::to_owned).collect();
     (!rows.is_empty()).then(|| {
-        let card = if of_cards { ", and of the card by whichever process, as its driver says" } else { "" };
+        let card = if of_cards { ", and of the whole GPU, all processes included, as reported by its driver" } else { "" };
         Section::new("memory", "Memory").table(names, rows).note(format!(
-            "The peak over a trial's runs as counted beforehand, as foretold by measurements (`runner memory --calibrate`), and as measured: the process without mapped files; and what is in use and reserved of the device's pool, on the CPU of the process{card}. The error is that of the better forecast against what is reserved.",
+            "The peak over a trial's runs: as computed from shapes, as predicted from measurements (`runner memory --calibrate`), and as measured. Measured are the process without mapped files, and the bytes in use and reserved in the device's pool (on the CPU, of the process){card}. The error is that of the better forecast relative to the reserved bytes.",
         ))
     })
 }

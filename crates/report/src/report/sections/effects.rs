@@ -1,4 +1,4 @@
-//! What the axes do to the objective.
+//! The effects of the axes on the objective.
 
 use super::Section;
 use crate::report::model::{AxisEffect, Report};
@@ -7,7 +7,7 @@ use crate::report::table::Columns;
 use crate::report::varied::varied_briefly;
 use runner_statistics::Balance;
 
-/// What each axis does over all other settings.
+/// The effect of each axis over all other settings.
 pub fn effects(report: &Report) -> Vec<Section> {
     let effects = report.effects.iter();
     let mut sections: Vec<Section> = effects.map(|effect| of_axis(report, effect)).collect();
@@ -38,7 +38,7 @@ fn of_axis(report: &Report, effect: &AxisEffect) -> Section {
         .note(with_spread(report, effect_note(effect)))
 }
 
-/// A row for each value of an axis.
+/// One row per value of an axis.
 pub fn effect_columns(effect: &AxisEffect, value: &str) -> Columns {
     let rows = effect.marginal.levels.iter().map(|level| {
         vec![
@@ -56,7 +56,7 @@ pub fn effect_columns(effect: &AxisEffect, value: &str) -> Columns {
     }
 }
 
-/// A note with what the spread is over.
+/// A note on what the spread is over.
 fn with_spread(report: &Report, note: String) -> String {
     match varied_briefly(report) {
         Some(varied) => format!("{note} {varied}"),
@@ -64,22 +64,22 @@ fn with_spread(report: &Report, note: String) -> String {
     }
 }
 
-/// How the rows are to be read.
+/// How to read the rows.
 pub fn effect_note(effect: &AxisEffect) -> String {
     let note =
         "The mean over all other settings for each seed, and Student's interval over the seeds.";
     match effect.marginal.balance {
         Balance::Balanced => note.into(),
         Balance::Unbalanced { missing, repeated } => format!(
-            "{note} Not every value was tried with the same others ({missing} combinations are missing, {repeated} are there more than once), so a difference may be that of the others."
+            "{note} Not every value was combined with the same others ({missing} combinations are missing, {repeated} occur more than once), so a difference may come from the others."
         ),
     }
 }
 
-/// The axes together. In a text that is the ranked table, so this has plots alone.
+/// The axes together. In text this is the ranked table, so this section only has plots.
 pub fn together(report: &Report) -> Option<Section> {
     let has_values = report.trials.iter().filter(|trial| trial.n > 0).count() > 1;
     let is_ranked = report.selected().is_some();
     (report.axes.len() > 1 && has_values && is_ranked)
-        .then(|| Section::new("together", "The axes together"))
+        .then(|| Section::new("together", "All axes together"))
 }

@@ -1,4 +1,4 @@
-//! What the selected trial gets wrong.
+//! The errors of the selected trial.
 
 use super::{Section, dash, head};
 use crate::report::evaluation::{Selected, most_confused};
@@ -6,10 +6,10 @@ use crate::report::model::Report;
 use crate::report::numbers::short_number;
 use runner_core::record::evaluation::{Confusion, Evaluated, LabelCounts, Mistake, Residuals};
 
-/// Pairs of classes or tokens in a table.
+/// Maximum number of confused pairs of classes or tokens in a table.
 const MAX_PAIRS: usize = 10;
 
-/// Confusion, mistakes and residuals of the highest ranked trial.
+/// Confusion matrix, mistakes and residuals of the highest ranked trial.
 pub fn evaluation(report: &Report) -> Vec<Section> {
     let Some(of) = &report.evaluation else {
         return Vec::new();
@@ -33,8 +33,8 @@ pub fn evaluation(report: &Report) -> Vec<Section> {
                     pair.count.to_string(),
                 ]
             });
-            let names = head(["token", "taken for", "times"]);
-            let intro = "the tokens that are most often taken for others";
+            let names = head(["token", "predicted as", "times"]);
+            let intro = "the tokens that are most often confused";
             vec![table(
                 "confusion",
                 "Confusion",
@@ -47,13 +47,13 @@ pub fn evaluation(report: &Report) -> Vec<Section> {
         Evaluated::MultiLabel { labels, .. } => {
             let names = head([
                 "label",
-                "right",
-                "missed",
-                "wrongly given",
-                "rightly not given",
+                "true positives",
+                "false negatives",
+                "false positives",
+                "true negatives",
             ]);
             let rows = labels.iter().map(counts).collect();
-            let intro = "how often each label was given and held";
+            let intro = "how often each label was predicted and present";
             vec![table("labels", "Labels", of, intro, names, rows)]
         }
         Evaluated::Regression {
@@ -66,7 +66,7 @@ pub fn evaluation(report: &Report) -> Vec<Section> {
     sections.into_iter().flatten().collect()
 }
 
-/// What an evaluation is of, in words.
+/// The subject of an evaluation, as text.
 fn of_run(of: &Selected) -> String {
     format!(
         "Of `{}` on {} with the weights of epoch {}",
@@ -97,7 +97,7 @@ fn confusion(of: &Selected, found: &Confusion, what: &str) -> Option<Section> {
     };
     let section = Section::new("confusion", "Confusion");
     if let Some(reason) = &found.left_out {
-        return Some(section.note(format!("There is none: {reason}.")));
+        return Some(section.note(format!("Not available: {reason}.")));
     }
     if found.confusion.is_empty() {
         return None;
@@ -116,10 +116,10 @@ fn confusion(of: &Selected, found: &Confusion, what: &str) -> Option<Section> {
         ]
     });
     Some(if pairs.is_empty() {
-        section.note("No class is taken for another.")
+        section.note("No class is predicted as another.")
     } else {
         section.table(
-            head(["class", "taken for", what, "of the class"]),
+            head(["class", "predicted as", what, "of the class"]),
             rows.collect(),
         )
     })
@@ -136,7 +136,7 @@ fn mistakes(of: &Selected, worst: &[Mistake]) -> Option<Section> {
         ]
     };
     let names = head(["item", "class", "predicted", "probability", "loss"]);
-    let intro = "what was taken for another class with the largest losses, and the probability of that class";
+    let intro = "items with the largest losses that were predicted as another class, and the probability of that class";
     table(
         "mistakes",
         "Worst mistakes",
@@ -165,7 +165,7 @@ fn residuals(
 ) -> Option<Section> {
     if let Some(reason) = left_out {
         let section = Section::new("residuals", "Residuals");
-        return Some(section.note(format!("There are none: {reason}.")));
+        return Some(section.note(format!("Not available: {reason}.")));
     }
     let rows = targets.iter().zip(found).map(|(target, found)| {
         let quantile = |name: &str| {
@@ -188,11 +188,11 @@ fn residuals(
         "target",
         "mean",
         "sd",
-        "root of the mean square",
+        "root mean square",
         "least",
         "median",
         "most",
     ]);
-    let intro = "predicted less target, in the units of the data";
+    let intro = "predicted minus target, in the units of the data";
     table("residuals", "Residuals", of, intro, names, rows.collect())
 }

@@ -1,4 +1,4 @@
-//! Learning curves in words: where they begin, how far they get, where they end.
+//! Learning curves as text: their start, best and end.
 
 use super::Section;
 use crate::report::curves::{Band, Curve, CurvePoint, MAX_TRIALS, TrialCurves};
@@ -10,10 +10,10 @@ use runner_core::plan::Ties;
 use runner_core::spec::metric::Objective;
 use runner_core::spec::section::Choice;
 
-/// Metrics of the table: the objective's and the loss.
+/// Maximum number of metrics in the table: the objective's and the loss.
 const IN_TABLE: usize = 2;
 
-/// The curves of the trials that are shown.
+/// The curves of the displayed trials.
 pub fn learning(report: &Report) -> Option<Section> {
     let curves = &report.curves;
     if curves.is_empty() {
@@ -54,18 +54,18 @@ pub fn learning(report: &Report) -> Option<Section> {
     };
     if curves.trials.iter().any(is_shorter) {
         section.notes.push(
-            "Where a run has fewer epochs than others of its trial, or a value that is no number, the means there are over the rest.".into(),
+            "Where a run has fewer epochs than others of its trial, or a NaN, the means are over the rest.".into(),
         );
     }
     if curves.num_more_trials > 0 {
         section.notes.push(format!(
-            "Shown are at most {MAX_TRIALS} trials: the highest ranked, and the baseline. Left out: {}, with their curves in `metrics.csv` of each run.",
+            "At most {MAX_TRIALS} trials are shown: the highest ranked, and the baseline. Omitted: {}; see `metrics.csv` of each run for their curves.",
             curves.num_more_trials
         ));
     }
     if curves.num_more_metrics > 0 {
         section.notes.push(format!(
-            "Metrics left out: {}, in `metrics.csv` of each run.",
+            "Omitted metrics: {}; see `metrics.csv` of each run.",
             curves.num_more_metrics
         ));
     }
@@ -86,7 +86,7 @@ fn in_words(trial: &TrialCurves, name: &str, ties: Ties) -> String {
     }
 }
 
-/// The best mean with its epoch, where the metric has a direction. Ties are broken as those of a run's epochs are.
+/// The best mean with its epoch, if the metric has a direction. Ties are broken as for a run's epochs.
 fn best(trial: &TrialCurves, curve: &Curve, ties: Ties) -> Option<(f64, usize)> {
     let objective = Objective::parse(&curve.metric).ok()?;
     let split = objective.split.name();
@@ -110,7 +110,7 @@ fn best(trial: &TrialCurves, curve: &Curve, ties: Ties) -> Option<(f64, usize)> 
     Some((best.mean, best.epoch))
 }
 
-/// What the bands of the curves are.
+/// The meaning of the bands.
 pub fn about_bands(report: &Report) -> String {
     let all = report.curves.trials.iter().flat_map(|trial| &trial.curves);
     let bands: Vec<Band> = all.filter_map(|curve| curve.band).collect();
@@ -120,9 +120,9 @@ pub fn about_bands(report: &Report) -> String {
     );
     match (range, student) {
         (false, false) => "One run each, so there are no bands.",
-        (true, false) => "Bands are from the lowest to the highest run.",
+        (true, false) => "Bands show the range over runs.",
         (false, true) => "Bands are Student's 95 % intervals for the mean.",
-        (true, true) => "Bands are from the lowest to the highest run where there are fewer than 5 runs, and else Student's 95 % intervals for the mean.",
+        (true, true) => "Bands show the range over runs for fewer than 5 runs, otherwise Student's 95 % intervals for the mean.",
     }
     .to_owned()
 }

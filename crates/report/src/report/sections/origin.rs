@@ -1,4 +1,4 @@
-//! What the numbers rest on, and how to get them again.
+//! The origin of the numbers, and how to reproduce them.
 
 use super::{MAX_ROWS, Section};
 use crate::report::model::Report;
@@ -10,7 +10,7 @@ pub fn data(report: &Report) -> Option<Section> {
     let mut section = Section::new("data", "Data");
     let data = &report.provenance.data;
     for (at, used) in data.iter().enumerate() {
-        // What no run has read yet has no digests, and is left out beside the same with digests.
+        // A data set that no run has read yet has no digests, and is omitted if the same one with digests is listed.
         let is_same = |other: &&DataUsed| other.what == used.what;
         let is_first = data.iter().position(|other| other.what == used.what) == Some(at);
         let mut same = data.iter().filter(is_same);
@@ -52,7 +52,7 @@ pub fn in_words(environment: &Environment) -> String {
         num => format!("{num} threads"),
     };
     format!(
-        "runner {}, Burn {}{commit}; {} ({threads} a run); {}, {} cores, {:.0} GiB; {} on {}",
+        "runner {}, Burn {}{commit}; {} ({threads} per run); {}, {} cores, {:.0} GiB; {} on {}",
         runner,
         environment.burn_version,
         worker.map_or("", |w| w.device_name.as_str()),
@@ -77,7 +77,7 @@ pub fn reproduce(report: &Report) -> Option<Section> {
     section.commands = commands.into_iter().take(MAX_ROWS).collect();
     if num > MAX_ROWS {
         section.notes.push(format!(
-            "The first {MAX_ROWS} of {num} commands; `report.json` has all."
+            "The first {MAX_ROWS} of {num} commands; `report.json` contains all."
         ));
     }
     (num > 0).then_some(section)

@@ -1,12 +1,12 @@
-//! What is not completed, and what else the reader should know.
+//! Runs that are not completed, and other remarks.
 
 use super::{MAX_ROWS, Section};
 use crate::report::model::{Problem, Report};
 
-/// Runs that are named one by one where several have one reason.
+/// Maximum number of runs listed individually for one reason.
 const NAMED: usize = 4;
 
-/// The runs that are not completed, those with one reason together.
+/// The runs that are not completed, grouped by reason.
 pub fn not_completed(report: &Report) -> Option<Section> {
     let mut groups: Vec<Vec<&Problem>> = Vec::new();
     for problem in &report.problems {
@@ -16,7 +16,7 @@ pub fn not_completed(report: &Report) -> Option<Section> {
         let num = groups.len();
         match groups.iter_mut().find(is_same) {
             Some(group) => group.push(problem),
-            // Each with words of its own: nobody reads more of them, and looking through all of them takes its time.
+            // Different reasons for each: nobody reads more of them, and comparing all of them is slow.
             None if num >= 2 * MAX_ROWS => {}
             None => groups.push(vec![problem]),
         }
@@ -48,23 +48,23 @@ fn line(group: &[&Problem]) -> String {
 fn at_most(mut lines: Vec<String>) -> Vec<String> {
     if lines.len() > MAX_ROWS {
         lines.truncate(MAX_ROWS);
-        lines.push("and more; `report.json` has all".into());
+        lines.push("and more; `report.json` lists all".into());
     }
     lines
 }
 
-/// What else happened.
+/// Other remarks.
 pub fn remarks(report: &Report) -> Option<Section> {
     let mut section = Section::new("remarks", "Remarks");
     section.list = at_most(report.remarks.clone());
     (!section.list.is_empty()).then_some(section)
 }
 
-/// Runs in the folder that the plan does not have.
+/// Runs in the folder that are not in the plan.
 pub fn leftovers(report: &Report) -> Option<Section> {
     let ids = report.leftovers.iter().map(|id| format!("`{id}`"));
     let mut section = Section::new("leftovers", "Not part of this plan")
-        .intro("The folder also holds runs of an earlier plan, which count for nothing here:");
+        .intro("The folder also contains runs of an earlier plan, which are not counted here:");
     section.list = at_most(ids.collect());
     (!section.list.is_empty()).then_some(section)
 }

@@ -15,9 +15,9 @@ impl Fitting<'_> {
         }
         let width: usize = features.iter().map(Feature::width).sum();
         if width == 0 {
-            return Err(DataError::new("the features come to no numbers at all")
+            return Err(DataError::new("the features do not result in any numbers")
                 .key("data.features")
-                .help("name columns that have values in the train split"));
+                .help("use columns that have values in the train split"));
         }
         Ok(InputEncoder::Features {
             features,
@@ -58,7 +58,7 @@ impl Fitting<'_> {
         })
     }
 
-    /// How often each category stands in the train split.
+    /// The count of each category in the train split.
     fn counts(&self, column: usize, num: usize) -> Vec<u64> {
         let mut counts = vec![0; num];
         for row in self.train {
@@ -130,7 +130,7 @@ impl Fitting<'_> {
         };
         let mut fill = vec![0.0; width];
         if self.measure && self.records.header.extents[at].missing > 0 {
-            // Of values as they will be used: clipped.
+            // Of the values as used: clipped.
             let number = |row: usize, value: usize| {
                 let number = self.records.number(row, at, value);
                 clip.map_or(number, |[low, high]| number.clamp(low, high))
@@ -160,7 +160,7 @@ impl Fitting<'_> {
                 scaling: vec![plain; width],
             };
         }
-        // Measured as it will be used: filled and clipped.
+        // Measured as used: imputed and clipped.
         let found = moments(self.train, width, |row, out| {
             let mut value = 0;
             self.records.numbers(row, at, |number| {
@@ -180,9 +180,9 @@ impl Fitting<'_> {
     }
 }
 
-/// Refuses what is said of a column that its values have no use for.
+/// Refuses settings of a column that its values have no use for.
 ///
-/// Returns the key, what is wrong, and what to do.
+/// Returns the key, the problem and the remedy.
 fn refuse_unfit(
     column: &Column,
     said: &ColumnSpec,
@@ -192,7 +192,7 @@ fn refuse_unfit(
     let wrong = match (is_category, said) {
         (true, ColumnSpec { clip: Some(_), .. }) => (
             "clip",
-            format!("`clip` is written for `{name}`, which holds categories"),
+            format!("`clip` needs a numeric column; `{name}` is categorical"),
             "remove `clip`",
         ),
         (
@@ -204,8 +204,8 @@ fn refuse_unfit(
             },
         ) => (
             "scale",
-            format!("`scale` is written for `{name}`, which becomes a 0 or 1 for each category"),
-            "remove `scale`, or write `encode = \"ordinal\"`",
+            format!("`scale` has no effect on `{name}`, which is one-hot encoded"),
+            "remove `scale`, or set `encode = \"ordinal\"`",
         ),
         (
             false,
@@ -216,10 +216,10 @@ fn refuse_unfit(
         ) => (
             "encode",
             format!(
-                "`encode` is written for `{name}`, which holds {}",
+                "`encode` needs a categorical column; `{name}` contains {}",
                 column.kind.show()
             ),
-            "remove `encode`, or write `type = \"category\"`",
+            "remove `encode`, or set `type = \"category\"`",
         ),
         (
             _,
@@ -229,8 +229,8 @@ fn refuse_unfit(
             },
         ) => (
             "scale",
-            format!("`{name}` cannot be brought to length 1 by itself"),
-            "write `scale = \"normalize\"` under `[data]` for whole items",
+            format!("`{name}` cannot be normalized to unit length as a single column"),
+            "set `scale = \"normalize\"` under `[data]` for whole items",
         ),
         (
             _,
@@ -241,7 +241,7 @@ fn refuse_unfit(
         ) if low >= high => (
             "clip",
             format!("`clip` of `{name}` is from {low} to {high}"),
-            "write the smaller number first",
+            "put the smaller number first",
         ),
         _ => return Ok(()),
     };

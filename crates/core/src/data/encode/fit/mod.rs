@@ -1,4 +1,4 @@
-//! Encoders out of what the file asks for, what the columns hold, and what is measured on the train split.
+//! Encoders from the settings of the file, the content of the columns, and measurements on the train split.
 
 mod features;
 mod target;
@@ -11,15 +11,15 @@ use crate::data::records::{Column, ColumnKind, Records};
 use crate::data::uses::Uses;
 use crate::spec::data::{ColumnType, Missing, RolesSpec, Scale, TokensSpec};
 
-/// What an encoder is fitted to.
+/// The inputs of fitting an encoder.
 pub struct Fitting<'a> {
     /// The items.
     pub records: &'a Records,
-    /// What columns are for.
+    /// The roles of columns.
     pub uses: &'a Uses,
-    /// What the file says of columns.
+    /// The settings of columns.
     pub roles: &'a RolesSpec,
-    /// How numbers are scaled where a column does not say.
+    /// How numbers are scaled in columns that do not set it.
     pub scale: Scale,
     /// How texts become tokens.
     pub tokens: &'a TokensSpec,
@@ -27,14 +27,14 @@ pub struct Fitting<'a> {
     pub train: &'a [u32],
     /// The texts of the train split, where items are pieces of running text.
     pub running_text: Option<&'a [&'a str]>,
-    /// Whether numbers are measured, or shapes alone asked for.
+    /// Whether numbers are measured, or only shapes are needed.
     pub measure: bool,
 }
 
-/// What a byte is worth where it is not scaled.
+/// The value of an unscaled byte.
 const BYTE: f64 = 1.0 / 255.0;
 
-/// Fits an encoder for files of the user.
+/// Fits an encoder for the user's files.
 pub fn fit(fitting: &Fitting<'_>) -> Result<Encoder, DataError> {
     Ok(Encoder {
         input: fitting.input()?,
@@ -69,7 +69,7 @@ impl Fitting<'_> {
         }
     }
 
-    /// Whole numbers that the file calls categories are tokens.
+    /// Integers that the file calls categories are tokens.
     fn is_tokens(&self, column: &Column) -> bool {
         let asked = self.roles.of(&column.name).and_then(|said| said.kind);
         column.kind == ColumnKind::Whole
@@ -93,9 +93,9 @@ impl Fitting<'_> {
         if min < -1.0 {
             let name = &self.column(column).name;
             return Err(DataError::new(format!(
-                "column `{name}` holds the token {min}, and tokens count from 0"
+                "column `{name}` contains the token {min}, but tokens are numbered from 0"
             ))
-            .help("-1 stands for padding; write other tokens from 0 on"));
+            .help("use -1 for padding, and 0 or more for other tokens"));
         }
         // Padding becomes token 0, and all others move up.
         let shift = i32::from(min < 0.0);
@@ -119,11 +119,11 @@ impl Fitting<'_> {
             )
         {
             return Err(DataError::new(format!(
-                "the arrays of `{}` have missing numbers, which cannot be filled by what is usual in a column",
+                "the arrays of `{}` have missing numbers, which cannot be imputed with a typical value of a column",
                 column.name
             ))
             .key("data.missing")
-            .help("write `missing = \"zero\"` or `missing = \"drop\"`"));
+            .help("set `missing = \"zero\"` or `missing = \"drop\"`"));
         }
         let unit = match column.kind {
             ColumnKind::Bytes => BYTE,
@@ -154,7 +154,7 @@ fn needs_moments(scale: Scale) -> bool {
     matches!(scale, Scale::Standardize | Scale::MinMax)
 }
 
-/// The scaling of an array that is inside the binary or made up: `unit` is what a value is worth.
+/// The scaling of an embedded or generated array: `unit` is the value of one step.
 pub fn array_scaling(
     records: &Records,
     column: usize,

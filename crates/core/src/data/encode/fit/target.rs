@@ -10,11 +10,11 @@ use crate::data::records::ColumnKind;
 use crate::spec::data::ColumnType;
 
 impl Fitting<'_> {
-    /// Refuses numbers as classes that are mostly no class of any item: they are names or amounts.
+    /// Refuses integer classes of which most do not occur: they are identifiers or quantities.
     fn refuse_holes(&self, column: usize, num_classes: usize) -> Result<(), DataError> {
-        /// So few classes may have any holes.
+        /// This few classes may have any gaps.
         const FEW: usize = 20;
-        /// Classes for each that occurs.
+        /// Classes per class that occurs.
         const MOST: usize = 10;
         if num_classes <= FEW {
             return Ok(());
@@ -38,14 +38,14 @@ impl Fitting<'_> {
             seen.len(),
             shown.join(", ")
         ))
-        .note("whole numbers are classes, which count from 0")
+        .note("integers are classes, numbered from 0")
         .key(if self.roles.target.is_empty() {
             "data.target_path"
         } else {
             "data.target"
         });
         Err(error.help(
-            "number the classes 0, 1, 2, …, or save amounts as numbers with a point, such as with `y.astype(np.float32)`",
+            "number the classes 0, 1, 2, …, or save quantities as floats, for example with `y.astype(np.float32)`",
         ))
     }
 
@@ -113,12 +113,12 @@ impl Fitting<'_> {
                 ColumnKind::Categories { .. } | ColumnKind::Text
             ) {
                 return Err(DataError::new(format!(
-                    "the target `{}` holds {}, and several targets must be numbers",
+                    "the target `{}` contains {}, but several targets must be numbers",
                     column.name,
                     column.kind.show()
                 ))
                 .key("data.target")
-                .help("name one column of classes, or columns of numbers"));
+                .help("use one column of classes, or only numeric columns"));
             }
         }
         let mut columns = Vec::new();

@@ -8,7 +8,7 @@ use super::cut::{lower, pieces, words};
 use super::table::CharTable;
 use crate::spec::data::{TokenizerKind, TokensSpec};
 
-/// How often tokens occur.
+/// Token counts.
 pub(super) enum Counts {
     Chars(CharTable<u64>),
     Words(BTreeMap<String, u64>),
@@ -50,7 +50,7 @@ impl Counts {
         self
     }
 
-    /// In the tokens' order as text.
+    /// In the text order of the tokens.
     pub(super) fn into_sorted(self) -> Vec<(String, u64)> {
         match self {
             Counts::Words(counts) => counts.into_iter().collect(),

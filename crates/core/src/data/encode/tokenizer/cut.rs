@@ -7,8 +7,8 @@ use crate::spec::data::TokenizerKind;
 /// Bytes of a piece of a text, roughly.
 pub(super) const PIECE: usize = 1 << 20;
 
-/// A text in pieces that no token reaches over: the tokens of the pieces one after the other are those of the
-/// text. A text without any gap between words is one piece for the word tokenizer.
+/// A text in pieces that no token crosses: the concatenated tokens of the pieces are those of the text. A text without
+/// gaps between words is one piece for the word tokenizer.
 pub fn pieces(kind: TokenizerKind, mut text: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         if text.is_empty() {
@@ -28,7 +28,7 @@ pub fn pieces(kind: TokenizerKind, mut text: &str) -> impl Iterator<Item = &str>
     })
 }
 
-/// Character by character: what a capital becomes does not depend on where the text was cut.
+/// Character by character: lower-casing must not depend on where the text was cut.
 pub(super) fn lower(text: &str, lowercase: bool) -> Cow<'_, str> {
     match lowercase {
         false => text.into(),
@@ -40,12 +40,12 @@ pub(super) fn lower(text: &str, lowercase: bool) -> Cow<'_, str> {
     }
 }
 
-/// Letters, digits, and the accents that stand behind a letter as characters of their own.
+/// Letters, digits, and combining accents.
 fn is_part(c: char) -> bool {
     c.is_alphanumeric() || ('\u{300}'..='\u{36f}').contains(&c)
 }
 
-/// The words and signs of a text.
+/// The words and punctuation marks of a text.
 pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -1,14 +1,13 @@
-//! Texts as tokens, by a vocabulary that was built on the train split.
+//! Text as tokens, with a vocabulary that was built on the train split.
 //!
-//! What a token is:
-//! - `byte`: a byte of UTF-8. Byte b is token b + 2, whatever the texts hold: nothing is unknown.
+//! Tokenizers:
+//! - `byte`: a byte of UTF-8. Byte b is token b + 2 for any text: nothing is unknown.
 //! - `char`: a character.
-//! - `word`: a run of letters and digits with the apostrophes inside it (`don't`), or any other single
-//!   character but white space. A line's end is a token too, because it means something in verse,
-//!   dialogue and lists; other white space only separates.
+//! - `word`: a run of letters and digits with the apostrophes inside it (`don't`), or any other single character except
+//!   whitespace. A line break is a token too, because it is meaningful in verse, dialogue and lists; other whitespace
+//!   only separates.
 //!
-//! Large texts are cut where no token is, so that the cores share the work; the tokens are the same as
-//! without cuts.
+//! Large texts are cut between tokens, so that the cores share the work; the tokens are the same as without cuts.
 
 mod count;
 mod cut;
@@ -25,26 +24,26 @@ pub use cut::pieces;
 use cut::{lower, words};
 use table::CharTable;
 
-/// The token that fills up short texts.
+/// The padding token.
 pub const PADDING: i32 = 0;
-/// The token of what the train split does not have.
+/// The token for anything that is not in the train split.
 pub const UNKNOWN: i32 = 1;
-/// The first token that stands for something.
+/// The first token with a meaning.
 const FIRST: i32 = 2;
 
 /// A vocabulary that was built on the train split.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "Saved", into = "Saved")]
 pub struct Tokenizer {
-    /// What a token is.
+    /// The kind of tokens.
     pub spec: TokensSpec,
-    /// The tokens from [`UNKNOWN`] + 1 on, the most frequent first; equally frequent ones in their order as text.
-    /// Empty for bytes, which need no list.
+    /// The tokens from [`UNKNOWN`] + 1 on, the most frequent first; equally frequent ones in text order. Empty for
+    /// bytes, which need no list.
     pub tokens: Vec<String>,
     lookup: Lookup,
 }
 
-/// What is saved with a run; the lookup follows from it.
+/// The saved part of a tokenizer; the lookup is derived from it.
 #[derive(Serialize, Deserialize)]
 struct Saved {
     spec: TokensSpec,
@@ -80,7 +79,7 @@ impl Tokenizer {
             TokenizerKind::Byte => Vec::new(),
             _ => count(spec, texts).into_sorted(),
         };
-        // Stable: what is equally frequent stays in its order as text.
+        // Stable: equally frequent tokens stay in text order.
         counts.sort_by_key(|(_, num)| std::cmp::Reverse(*num));
         counts.truncate(spec.max_vocabulary.saturating_sub(FIRST as usize));
         let tokens = counts.into_iter().map(|(token, _)| token).collect();
@@ -90,7 +89,7 @@ impl Tokenizer {
         })
     }
 
-    /// The number that all tokens are below. `max_vocabulary` is the most, but for bytes.
+    /// The size of the vocabulary, at most `max_vocabulary` except for bytes.
     pub fn vocabulary(&self) -> usize {
         FIRST as usize
             + match self.spec.tokenizer {
@@ -122,8 +121,8 @@ impl Tokenizer {
         }
     }
 
-    /// A text that tokens may have come from. Padding is left out, what is unknown is `�`; between words
-    /// stands a space where one is usual.
+    /// A text that may have produced the tokens. Padding is omitted, unknown tokens are `�`; words are separated by a
+    /// space where one is usual.
     pub fn decode(&self, tokens: &[i32]) -> String {
         let shown = tokens.iter().filter(|token| **token != PADDING);
         let at = |token: i32| usize::try_from(token.checked_sub(FIRST)?).ok();
@@ -150,7 +149,7 @@ impl Tokenizer {
     }
 }
 
-/// Whether no space is usual between a text and the word behind it.
+/// Whether no space is usual between a text and the word after it.
 fn sticks(text: &str, word: &str) -> bool {
     text.ends_with(['\n', '(', '[', '{', '“', '‘', '/', '-'])
         || word.starts_with(['\n', '.', ',', ';', ':', '!', '?', ')', ']', '}'])

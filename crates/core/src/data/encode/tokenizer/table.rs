@@ -1,6 +1,6 @@
 //! A value for each character.
 
-/// A value for each character: pages of 256, of which those exist that were written to.
+/// A value for each character: pages of 256, allocated on first write.
 #[derive(Clone, Debug)]
 pub(super) struct CharTable<T> {
     usual: T,
@@ -26,7 +26,7 @@ impl<T: Copy> CharTable<T> {
         &mut page[c as usize % 256]
     }
 
-    /// Those that were written to, and others of their pages, in order.
+    /// The written characters, and others of their pages, in order.
     pub(super) fn each(&self, mut see: impl FnMut(char, T)) {
         let pages = (0..).zip(&self.pages);
         for (high, page) in pages.filter_map(|(high, page)| Some((high, page.as_ref()?))) {

@@ -1,28 +1,28 @@
-//! The values of arrays: how files hold them, and what they become in a record.
+//! The values of arrays: how files store them, and how records do.
 
 use crate::data::records::{ColumnKind, NO_NUMBER};
 
-/// What a value of an array is.
+/// The type of an array's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element {
     /// 0 or 1, in a byte.
     Bool,
-    /// A whole number without a sign, of some bytes.
+    /// An unsigned integer of some bytes.
     Unsigned(usize),
-    /// A whole number, of some bytes.
+    /// A signed integer of some bytes.
     Signed(usize),
-    /// A number of 2, 4 or 8 bytes.
+    /// A float of 2, 4 or 8 bytes.
     Float(usize),
-    /// The upper half of a number of 4 bytes.
+    /// The upper half of a 4-byte float.
     BFloat16,
 }
 
-/// How a file holds the values of an array.
+/// How a file stores the values of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// What they are.
+    /// Their type.
     pub element: Element,
-    /// Whether the highest byte comes first.
+    /// Whether they are big-endian.
     pub big_endian: bool,
 }
 
@@ -36,7 +36,7 @@ impl Element {
         }
     }
 
-    /// What a column of such values is. Bytes stay bytes, such as pixels, but for targets: theirs are classes.
+    /// The column kind of such values. Bytes stay bytes, such as pixels, except in targets, where they are classes.
     pub fn kind(self, is_target: bool) -> ColumnKind {
         match self {
             Element::Unsigned(1) if !is_target => ColumnKind::Bytes,
@@ -48,7 +48,7 @@ impl Element {
 }
 
 impl Layout {
-    /// Writes the values of an item as those of a column; says what is wrong with one that cannot be.
+    /// Writes the values of an item as those of a column; describes a value that cannot be converted.
     pub fn convert(
         self,
         raw: &[u8],
@@ -82,7 +82,7 @@ impl Layout {
         Ok(())
     }
 
-    /// The bytes of a value as a word, the lowest bits those of the value.
+    /// The bytes of a value as a word, in the lowest bits.
     fn word(self, bytes: &[u8]) -> u64 {
         let push = |word: u64, byte: &u8| word << 8 | u64::from(*byte);
         if self.big_endian {
@@ -114,7 +114,7 @@ impl Layout {
         match i32::try_from(value) {
             Ok(value) if value != NO_NUMBER => Ok(value),
             _ => Err(format!(
-                "{value} is beyond the whole numbers of 32 bits; store such numbers as f64"
+                "{value} does not fit a 32-bit integer; store such numbers as f64"
             )),
         }
     }
@@ -122,19 +122,19 @@ impl Layout {
 
 fn check(value: f64, missing_is_bad: bool) -> Result<(), String> {
     if value.is_infinite() || missing_is_bad && value.is_nan() {
-        return Err(format!("it holds {value}, which is not a finite number"));
+        return Err(format!("it contains {value}, which is not a finite number"));
     }
     // Networks compute with 32 bits.
     if value.abs() > f64::from(f32::MAX) {
         Err(format!(
-            "it holds {value:e}, which is too large for a number of 32 bits"
+            "it contains {value:e}, which is too large for a 32-bit float"
         ))
     } else {
         Ok(())
     }
 }
 
-/// A number of 16 bits: a sign, 5 bits of exponent, 10 of fraction.
+/// A 16-bit float: a sign, 5 bits of exponent, 10 of fraction.
 fn half(bits: u16) -> f32 {
     let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
     let (exponent, fraction) = (i32::from(bits >> 10 & 31), f32::from(bits & 1023));

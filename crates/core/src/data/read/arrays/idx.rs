@@ -1,4 +1,4 @@
-//! MNIST's format. `data::idx` reads it; here it becomes columns.
+//! The MNIST format. `data::idx` reads it; here it becomes columns.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use super::{Array, open_plain, show};
 use crate::data::DataError;
 use crate::data::idx::{self, Type};
 
-/// Opens a file, gzipped or not. Items of inputs that have two dimensions are pictures of one channel.
+/// Opens a file, gzipped or not. Input items with two dimensions are images of one channel.
 pub fn open(path: &Path, is_target: bool) -> Result<Array<'static>, DataError> {
     open_plain(path)?;
     let (header, data) = idx::open_any(path)?;

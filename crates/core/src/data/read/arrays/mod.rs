@@ -1,11 +1,11 @@
-//! Arrays: npy, npz, safetensors, idx. An item is an index of the first dimension.
+//! Arrays: npy, npz, safetensors, idx. The first dimension indexes the items.
 //!
-//! Bytes stay bytes, other whole numbers and truth values become whole numbers of 32 bits, f16, bf16
-//! and f32 become numbers of 32 bits and f64 stays as it is. Targets that are bytes become whole numbers,
-//! because they are classes. Columns stand in the order of `features` and `target`, or else of the file.
+//! Bytes stay bytes, other integers and booleans become 32-bit integers, f16, bf16 and f32 become 32-bit floats, and
+//! f64 stays. Byte targets become integers, because they are classes. Columns are in the order of `features` and
+//! `target`, or otherwise of the file.
 //!
-//! Headers are read and compared first. The values then go through in pieces of some MiB, whatever the
-//! files' sizes, and no size that a header states is believed before as many bytes have come.
+//! Headers are read and compared first. The values are then streamed in pieces of some MiB, whatever the size of the
+//! files, and no size in a header is trusted before as many bytes have arrived.
 
 mod element;
 mod idx;
@@ -33,17 +33,17 @@ use stream::{Progress, Stream};
 
 /// An array whose header was read.
 struct Array<'a> {
-    /// The file, and the array where it has several.
+    /// The file, and the array if it has several.
     place: String,
     /// How its values are stored.
     layout: Layout,
     /// Its sizes; the first is the number of items.
     shape: Vec<usize>,
-    /// Its values, one item after the other.
+    /// Its values, item by item.
     data: Box<dyn Read + 'a>,
 }
 
-/// Opens the file of an array; told whether it holds targets.
+/// Opens the file of an array, knowing whether it contains targets.
 type Open = fn(&Path, bool) -> Result<Array<'static>, DataError>;
 
 /// Reads the files into the writer.
@@ -56,7 +56,7 @@ pub fn read(files: &FilesSpec, writer: &mut Writer, watch: Watch<'_>) -> Result<
     }
 }
 
-/// Files of one array each: those of inputs become the column `input`, those of targets `target`.
+/// Files of one array each: inputs become the column `input`, targets `target`.
 fn read_pairs(
     files: &FilesSpec,
     targets: &Targets,
@@ -101,17 +101,16 @@ fn read_pairs(
         if streams.len() != expected {
             let (has, lacks) = match streams.len() {
                 1 => (
-                    "other files have",
-                    format!("`{}` has no targets beside it", inputs[0]),
+                    "the other files have targets",
+                    format!("`{}` has no targets", inputs[0]),
                 ),
                 _ => (
-                    "other files have not",
-                    format!("`{}` has targets beside it", inputs[0]),
+                    "the other files have none",
+                    format!("`{}` has targets", inputs[0]),
                 ),
             };
-            return Err(DataError::new(format!("{lacks}, and {has}")).help(format!(
-                "write `{key}` for either all of the splits or none"
-            )));
+            return Err(DataError::new(format!("{lacks}, but {has}"))
+                .help(format!("set `{key}` for all splits or for none")));
         }
         if let [inputs_num, targets_num] = nums[..]
             && inputs_num != targets_num
@@ -124,7 +123,7 @@ fn read_pairs(
             .key(part.target_key())
             .note(format!("inputs: {}", show_paths(inputs)))
             .note(format!("targets: {}", show_paths(targets)))
-            .help("give files whose arrays have the same first dimension"));
+            .help("use files whose arrays have the same first dimension"));
         }
         parts.push((part, nums[0], streams));
     }
@@ -148,12 +147,12 @@ fn read_pairs(
 #[derive(Default)]
 struct Columns {
     columns: Vec<Column>,
-    /// The array that each was seen in first.
+    /// The array in which each was first seen.
     places: Vec<String>,
 }
 
 impl Columns {
-    /// Adds the column that comes next, or compares one with what it was before.
+    /// Adds the next column, or compares it with the existing one.
     fn agree(
         &mut self,
         at: usize,
@@ -163,17 +162,17 @@ impl Columns {
     ) -> Result<(), DataError> {
         let place = &array.place;
         let Some((num, shape)) = array.shape.split_first() else {
-            return Err(single_value(place).help("save it with the items as its first dimension"));
+            return Err(single_value(place).help("save it with the items as the first dimension"));
         };
         if *num == 0 {
-            return Err(DataError::new(format!("{place} holds no items"))
+            return Err(DataError::new(format!("{place} contains no items"))
                 .note(format!("its shape is {:?}", array.shape))
-                .help("save an array whose first dimension is that of the items"));
+                .help("save an array whose first dimension is the items"));
         }
         if array.item_size().is_none_or(|size| size == 0) {
             return Err(DataError::new(format!("{place} has items without values"))
                 .note(format!("its shape is {:?}", array.shape))
-                .help("save an array none of whose dimensions is 0"));
+                .help("save an array without dimensions of size 0"));
         }
         let column = Column {
             name: name.to_owned(),
@@ -194,7 +193,7 @@ impl Columns {
             first.kind.show() != column.kind.show(),
         ) {
             (false, false) => {
-                let bits = |column: &Column| format!("numbers of {} bits", 8 * column.kind.size());
+                let bits = |column: &Column| format!("{}-bit numbers", 8 * column.kind.size());
                 format!(
                     "{place} has {}, but {} has {}",
                     bits(&column),
@@ -210,12 +209,12 @@ impl Columns {
             ),
         };
         Err(DataError::new(message)
-            .help("all files of a data set hold items of one shape and type"))
+            .help("all files of a data set must have items of one shape and type"))
     }
 }
 
 impl Array<'_> {
-    /// Bytes of an item; `None` where they cannot be counted.
+    /// Bytes of an item; `None` on overflow.
     fn item_size(&self) -> Option<usize> {
         let sizes = self.shape.iter().skip(1);
         sizes
@@ -223,13 +222,13 @@ impl Array<'_> {
             .try_fold(self.layout.element.size(), usize::checked_mul)
     }
 
-    /// Bytes of all items; `None` where they cannot be counted.
+    /// Bytes of all items; `None` on overflow.
     fn size(&self) -> Option<u64> {
         let num = self.shape.first().copied().unwrap_or(1);
         u64::try_from(self.item_size()?.checked_mul(num)?).ok()
     }
 
-    /// Compares the bytes that follow the header with those that it promises.
+    /// Compares the number of bytes after the header with the number it announces.
     fn check_length(&self, found: u64) -> Result<(), DataError> {
         match self.size() {
             Some(expected) if expected == found => Ok(()),
@@ -238,37 +237,39 @@ impl Array<'_> {
     }
 }
 
-/// An array that has other bytes than its header says; `found` is `None` where there are more, uncounted.
+/// An array with a different number of bytes than its header says; `found` is `None` if there are more, uncounted.
 fn wrong_length(place: &str, expected: Option<u64>, found: Option<u64>) -> DataError {
     let message = match (expected, found) {
         (None, _) => {
-            format!("{place} is damaged: its header promises more values than can be counted")
+            format!("{place} is damaged: the number of values in its header overflows")
         }
         (Some(expected), Some(found)) if found < expected => {
             format!(
-                "{place} is truncated: its header promises {expected} bytes of values, found {found}"
+                "{place} is truncated: its header announces {expected} bytes of values, found {found}"
             )
         }
         (Some(expected), _) => {
             format!(
-                "{place} is longer than the {expected} bytes of values that its header promises"
+                "{place} is longer than the {expected} bytes of values that its header announces"
             )
         }
     };
-    DataError::new(message).help("make or copy the file again")
+    DataError::new(message).help("create or copy the file again")
 }
 
 /// An array without dimensions.
 fn single_value(place: &str) -> DataError {
-    DataError::new(format!("{place} is a single value, not a list of items"))
+    DataError::new(format!(
+        "{place} is a single value instead of a list of items"
+    ))
 }
 
 /// A file that is damaged, in words.
 fn damaged(place: &str, reason: impl std::fmt::Display) -> DataError {
-    DataError::new(format!("{place} is damaged: {reason}")).help("make or copy the file again")
+    DataError::new(format!("{place} is damaged: {reason}")).help("create or copy the file again")
 }
 
-/// Opens a file that must be no folder, with its length.
+/// Opens a file, refusing a folder, with its length.
 fn open_plain(path: &Path) -> Result<(File, u64), DataError> {
     let file = plain_file::open(path).map_err(|e| unreadable(path, &e))?;
     let metadata = file.metadata().map_err(|e| unreadable(path, &e))?;
@@ -279,7 +280,7 @@ fn open_plain(path: &Path) -> Result<(File, u64), DataError> {
     Ok((file, metadata.len()))
 }
 
-/// A path, as messages show it.
+/// A path in messages.
 fn show(path: &Path) -> String {
     format!("`{}`", path.display())
 }

@@ -1,4 +1,4 @@
-//! Files of several arrays with names, each a column: npz and safetensors.
+//! Files with several named arrays, each a column: npz and safetensors.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::data::read::{Watch, parts};
 use crate::data::records::Writer;
 use crate::spec::data::{FilesSpec, RolesSpec};
 
-/// An array of a file; one of a type that is not read is wrong only when it is wanted.
+/// An array of a file; an unsupported type is an error only if the array is used.
 pub struct Found<'a> {
     /// Its name.
     pub name: String,
@@ -18,10 +18,10 @@ pub struct Found<'a> {
     pub array: Result<Array<'a>, DataError>,
 }
 
-/// Told of the arrays of a file while it is open.
+/// Receives the arrays of a file while it is open.
 pub type Visit<'a> = &'a mut dyn FnMut(Vec<Found<'_>>) -> Result<(), DataError>;
 
-/// Opens a file and shows its arrays.
+/// Opens a file and passes on its arrays.
 type Open = fn(&Path, Visit<'_>) -> Result<(), DataError>;
 
 /// Reads the files into the writer.
@@ -71,10 +71,10 @@ pub fn read(
     Ok(())
 }
 
-/// The arrays of a file that are read, in the order of the columns, all with the same number of items.
+/// The used arrays of a file, in column order, all with the same number of items.
 ///
-/// Where the features are named, these and the targets are; besides, single values of each item are,
-/// for they may say how items are split.
+/// If the features are listed, these and the targets are used; also scalars per item, since they may determine the
+/// split.
 fn select<'a>(
     roles: &RolesSpec,
     place: &str,
@@ -83,15 +83,16 @@ fn select<'a>(
 ) -> Result<Vec<(String, Array<'a>)>, DataError> {
     let mut seen = BTreeSet::new();
     if let Some(twice) = found.iter().find(|array| !seen.insert(array.name.clone())) {
-        return Err(
-            DataError::new(format!("{place} holds two arrays `{}`", twice.name))
-                .help("give each array a name of its own"),
-        );
+        return Err(DataError::new(format!(
+            "{place} contains two arrays named `{}`",
+            twice.name
+        ))
+        .help("give each array a different name"));
     }
     let all: Vec<_> = found.iter().map(|array| array.name.clone()).collect();
     if all.is_empty() {
-        return Err(DataError::new(format!("{place} holds no arrays"))
-            .help("save arrays by name, such as with `np.savez(path, x=x, y=y)`"));
+        return Err(DataError::new(format!("{place} contains no arrays"))
+            .help("save arrays by name, for example with `np.savez(path, x=x, y=y)`"));
     }
     found.retain(|array| !roles.ignore.contains(&array.name));
     let mut take = |name: &String| {
@@ -100,7 +101,7 @@ fn select<'a>(
             let error = DataError::new(format!("{place} has no array `{name}`"));
             let error = match first {
                 Some((names, first)) if names.contains(name) => error.note(format!(
-                    "{first} has one; all files of a data set have the same"
+                    "{first} has one; all files of a data set must have the same arrays"
                 )),
                 _ => error,
             };
@@ -136,9 +137,9 @@ fn select<'a>(
         .map(&mut take)
         .collect::<Result<Vec<_>, _>>()?;
     let Some((_, leading)) = arrays.first() else {
-        return Err(DataError::new(format!("{place} has no array that is used"))
+        return Err(DataError::new(format!("{place} has no array to use"))
             .note(format!("its arrays: {}", quoted(&all)))
-            .help("name fewer of them in `ignore`"));
+            .help("list fewer of them in `ignore`"));
     };
     let num = leading.shape.first().copied();
     match (first, &roles.features) {
@@ -154,26 +155,28 @@ fn select<'a>(
         (Some((_, first)), None) => {
             if let Some(more) = found.first() {
                 return Err(DataError::new(format!(
-                    "{place} has an array `{}`, which {first} has not",
+                    "{place} has an array `{}` that {first} does not have",
                     more.name
                 ))
-                .help("all files of a data set have the same arrays; name others in `ignore`"));
+                .help(
+                    "all files of a data set must have the same arrays; list others in `ignore`",
+                ));
             }
         }
         _ => {}
     }
     if let Some((_, single)) = arrays.iter().find(|(_, array)| array.shape.is_empty()) {
-        return Err(single_value(&single.place).help("name it in `ignore`"));
+        return Err(single_value(&single.place).help("list it in `ignore`"));
     }
     let differs = |(_, array): &&(String, Array<'_>)| array.shape.first().copied() != num;
     if let Some((_, other)) = arrays.iter().find(differs) {
         let (_, leading) = &arrays[0];
         return Err(DataError::new(format!(
-            "{} and {} do not have the same number of items",
+            "{} and {} have different numbers of items",
             leading.place, other.place
         ))
         .note(format!("their shapes are {:?} and {:?}", leading.shape, other.shape))
-        .help("the first dimension of every array is that of the items; name others in `ignore`, or the ones to read in `features` and `target`"));
+        .help("the first dimension of every array is the items; list other arrays in `ignore`, or select arrays with `features` and `target`"));
     }
     Ok(arrays)
 }

@@ -10,18 +10,18 @@ use super::{Array, damaged, open_plain, show, wrong_length};
 use crate::data::DataError;
 use crate::spec::document::plain_io_error;
 
-/// The longest header that is believed; NumPy itself stops at 10,000 characters.
+/// The longest accepted header; NumPy itself stops at 10,000 characters.
 const MAX_HEADER: usize = 1 << 16;
-/// Brackets within brackets in a header; parsing takes time and stack by their depth.
+/// Nesting depth of brackets in a header; parsing takes time and stack by depth.
 const MAX_DEPTH: usize = 8;
 
-/// What a header says.
+/// The content of a header.
 pub struct Header {
     /// How values are stored.
     pub layout: Layout,
     /// Its sizes.
     pub shape: Vec<usize>,
-    /// Its own bytes.
+    /// Its raw bytes.
     len: u64,
 }
 
@@ -51,17 +51,17 @@ pub fn open(path: &Path, _is_target: bool) -> Result<Array<'static>, DataError> 
     Ok(array)
 }
 
-/// Reads the header of an array and leaves the reader at its values.
+/// Reads the header of an array, leaving the reader at its values.
 pub fn header(reader: &mut dyn Read, place: &str) -> Result<Header, DataError> {
     let mut bytes = Vec::new();
     more(reader, place, &mut bytes, 8)?;
     if bytes.starts_with(b"PK\x03\x04") {
         return Err(DataError::new(format!("{place} is an archive of arrays"))
-            .help("write `type = \"npz\"` and name its arrays"));
+            .help("set `type = \"npz\"` and select its arrays"));
     }
     if !bytes.starts_with(b"\x93NUMPY") {
         return Err(DataError::new(format!(
-            "{place} is not a NumPy array: its first bytes are {:02x?}",
+            "{place} is not a NumPy array: it begins with {:02x?}",
             &bytes[..6]
         ))
         .help("write the file with `np.save`"));
@@ -73,13 +73,13 @@ pub fn header(reader: &mut dyn Read, place: &str) -> Result<Header, DataError> {
     if size > MAX_HEADER {
         return Err(damaged(
             place,
-            format!("its header is to be {size} bytes long"),
+            format!("its header claims to be {size} bytes long"),
         ));
     }
     more(reader, place, &mut bytes, size)?;
     check_text(&bytes[8 + size_bytes..]).map_err(|reason| damaged(place, reason))?;
     let header = NpyHeader::from_reader(bytes.as_slice())
-        .map_err(|e| damaged(place, format!("its header is not understood: {e}")))?;
+        .map_err(|e| damaged(place, format!("its header cannot be parsed: {e}")))?;
     let size = |size: &u64| usize::try_from(*size).ok();
     let Some(shape) = header.shape().iter().map(size).collect::<Option<Vec<_>>>() else {
         return Err(wrong_length(place, None, None));
@@ -87,7 +87,7 @@ pub fn header(reader: &mut dyn Read, place: &str) -> Result<Header, DataError> {
     let has_one_order = shape.iter().filter(|size| **size > 1).count() < 2;
     if header.order() == Order::Fortran && !has_one_order {
         return Err(DataError::new(format!(
-            "{place} is stored by columns (Fortran order), so its items are not in one piece"
+            "{place} is stored in column-major (Fortran) order, so its items are not contiguous"
         ))
         .help("save it with `np.save(path, np.ascontiguousarray(array))`"));
     }
@@ -112,17 +112,17 @@ fn more(
             Err(damaged(place, plain_io_error(&e)))
         }
         _ if bytes.is_empty() => {
-            Err(DataError::new(format!("{place} is empty")).help("make or copy the file again"))
+            Err(DataError::new(format!("{place} is empty")).help("create or copy the file again"))
         }
         _ if bytes.len() < expected => Err(DataError::new(format!(
             "{place} is truncated: it ends within its header"
         ))
-        .help("make or copy the file again")),
+        .help("create or copy the file again")),
         _ => Ok(()),
     }
 }
 
-/// Refuses what would take the header's parser too long or overflow in it.
+/// Refuses input that would take the header's parser too long or overflow its stack.
 fn check_text(text: &[u8]) -> Result<(), &'static str> {
     let mut depth = 0_usize;
     for byte in text {
@@ -132,7 +132,7 @@ fn check_text(text: &[u8]) -> Result<(), &'static str> {
             _ => {}
         }
         if depth > MAX_DEPTH {
-            return Err("its header is not understood");
+            return Err("its header cannot be parsed");
         }
     }
     let numbers = text.split(|byte| !byte.is_ascii_digit());
@@ -142,7 +142,7 @@ fn check_text(text: &[u8]) -> Result<(), &'static str> {
         let next = number
             .ok()
             .and_then(|number: u64| product.checked_mul(number.max(1)));
-        product = next.ok_or("its header promises more values than can be counted")?;
+        product = next.ok_or("the number of values in its header overflows")?;
     }
     Ok(())
 }
@@ -166,7 +166,7 @@ fn layout(dtype: &DType, place: &str) -> Result<Layout, DataError> {
         _ => None,
     };
     element.ok_or_else(|| {
-        DataError::new(format!("{place} has values of type {}, which are not numbers that can be read", dtype.descr()))
-            .help("save it as numbers, such as `array.astype(np.float32)`; names of classes as whole numbers from 0")
+        DataError::new(format!("{place} has values of type {}, which are not supported numbers", dtype.descr()))
+            .help("save it as numbers, for example with `array.astype(np.float32)`; class names as integers from 0")
     })
 }

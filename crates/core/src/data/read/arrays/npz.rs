@@ -11,11 +11,11 @@ use super::{Array, damaged, npy, open_plain, show};
 use crate::data::DataError;
 use crate::data::read::bounded;
 
-/// Shows the arrays of an archive, in their order there.
+/// Passes on the arrays of an archive, in archive order.
 pub fn visit(path: &Path, visit: Visit<'_>) -> Result<(), DataError> {
     let place = show(path);
     let names = names(path, &place)?;
-    // An archive serves one file at a time, so each array gets a handle of its own.
+    // An archive serves one file at a time, so each array gets its own handle.
     let mut archives = names
         .iter()
         .map(|_| open(path, &place))
@@ -49,18 +49,20 @@ pub fn visit(path: &Path, visit: Visit<'_>) -> Result<(), DataError> {
 fn open(path: &Path, place: &str) -> Result<NpzArchive<BufReader<File>>, DataError> {
     let (file, len) = open_plain(path)?;
     if len == 0 {
-        return Err(DataError::new(format!("{place} is empty")).help("make or copy the file again"));
+        return Err(
+            DataError::new(format!("{place} is empty")).help("create or copy the file again")
+        );
     }
     NpzArchive::new(BufReader::with_capacity(1 << 16, file)).map_err(|e| {
         let reason = e.to_string();
         let reason = reason
             .trim_start_matches("invalid Zip archive: ")
             .to_lowercase();
-        damaged(place, format!("it is no archive of arrays ({reason})"))
+        damaged(place, format!("it is not an archive of arrays ({reason})"))
     })
 }
 
-/// The arrays' names, with their numbers in the archive.
+/// The names of the arrays, with their indices in the archive.
 fn names(path: &Path, place: &str) -> Result<Vec<(String, usize)>, DataError> {
     let mut archive = open(path, place)?;
     let zip = archive.zip_archive();

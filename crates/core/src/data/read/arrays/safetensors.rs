@@ -15,14 +15,17 @@ use super::{Array, damaged, open_plain, show};
 use crate::data::DataError;
 use crate::data::read::unreadable;
 
-/// Shows the tensors of a file, in their order there.
+/// Passes on the tensors of a file, in file order.
 pub fn visit(path: &Path, visit: Visit<'_>) -> Result<(), DataError> {
     let place = show(path);
     let (file, len) = open_plain(path)?;
     if len == 0 {
-        return Err(DataError::new(format!("{place} is empty")).help("make or copy the file again"));
+        return Err(
+            DataError::new(format!("{place} is empty")).help("create or copy the file again")
+        );
     }
-    // SAFETY: the file is only read; a user who truncates it meanwhile gets a bus error, as with every mapped file.
+    // SAFETY: the file is only read; a user who truncates it in the meantime gets a bus error, as with every mapped
+    // file.
     let map = unsafe { Mmap::map(&file) }.map_err(|e| unreadable(path, &e))?;
     let (header, metadata) = SafeTensors::read_metadata(&map).map_err(|e| wrong(&place, &e))?;
     let start = 8 + header;
@@ -49,10 +52,10 @@ pub fn visit(path: &Path, visit: Visit<'_>) -> Result<(), DataError> {
             })
             .ok_or_else(|| {
                 DataError::new(format!(
-                    "{place} has values of type {}, which are not read",
+                    "{place} has values of type {}, which is not supported",
                     info.dtype
                 ))
-                .help("save it as F32, F64, F16, BF16, BOOL or whole numbers")
+                .help("save it as F32, F64, F16, BF16, BOOL or integers")
             });
         found.push(Found { name, array });
     }
@@ -100,13 +103,13 @@ fn wrong(place: &str, error: &SafeTensorError) -> DataError {
         }
         SafeTensorError::HeaderTooLarge => "its header is too long".to_owned(),
         SafeTensorError::InvalidHeader(_) | SafeTensorError::InvalidHeaderDeserialization(_) => {
-            "its header is not that of safetensors".to_owned()
+            "it does not have a safetensors header".to_owned()
         }
         SafeTensorError::MetadataIncompleteBuffer => {
-            "it is shorter or longer than its header promises".to_owned()
+            "its length does not match its header".to_owned()
         }
         SafeTensorError::InvalidOffset(name) => {
-            format!("the tensor `{name}` does not begin where the one before ends")
+            format!("the tensor `{name}` does not begin where the previous one ends")
         }
         SafeTensorError::TensorInvalidInfo | SafeTensorError::ValidationOverflow => {
             "the sizes of a tensor contradict each other".to_owned()

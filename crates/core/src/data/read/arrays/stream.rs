@@ -1,4 +1,4 @@
-//! Arrays side by side, item by item, into records: a piece at a time.
+//! Streams arrays in parallel, item by item, into records: a piece at a time.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read};
@@ -16,7 +16,7 @@ use crate::spec::document::plain_io_error;
 /// Bytes of values that are read at once.
 const PIECE: usize = 4 << 20;
 
-/// How far all files are.
+/// Progress over all files.
 pub struct Progress<'a> {
     watch: Watch<'a>,
     done: usize,
@@ -24,7 +24,7 @@ pub struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    /// Of this many items.
+    /// Total number of items.
     pub fn new(watch: Watch<'a>, total: usize) -> Self {
         Self {
             watch,
@@ -39,15 +39,15 @@ impl<'a> Progress<'a> {
     }
 }
 
-/// The values of a column: an array, and those of files that follow it.
+/// The values of a column: an array, and those of the following files.
 pub struct Stream<'a> {
     array: Array<'a>,
     is_target: bool,
     /// Bytes of an item.
     size: usize,
-    /// Items of the array that were read.
+    /// Items of the array read so far.
     done: usize,
-    /// The piece that was read last.
+    /// The last piece that was read.
     raw: Vec<u8>,
     later: VecDeque<PathBuf>,
     open: Option<Open>,
@@ -105,7 +105,7 @@ impl<'a> Stream<'a> {
         Ok(())
     }
 
-    /// Sees that an array that was read ends, and goes on to the next one.
+    /// Checks that an array that was read ends, and continues with the next one.
     fn advance(&mut self) -> Result<(), DataError> {
         if self.left() > 0 {
             return Ok(());
@@ -121,7 +121,7 @@ impl<'a> Stream<'a> {
             if array.item_size() != Some(self.size)
                 && array.shape.get(1..) != self.array.shape.get(1..)
             {
-                return Err(damaged(&array.place, "it changed while it was read"));
+                return Err(damaged(&array.place, "it changed while it was being read"));
             }
             self.size = array.item_size().unwrap_or(0);
             self.array = array;
@@ -131,7 +131,7 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// Numbers that stand for missing values, by column.
+/// Numbers that mean missing, by column.
 struct Marks(Vec<(ColumnKind, Vec<f64>)>);
 
 impl Marks {
@@ -152,7 +152,7 @@ impl Marks {
         Self(columns.iter().map(of).collect())
     }
 
-    /// Puts nothing in the place of each of these.
+    /// Replaces each of these with the missing value.
     fn take_out(&self, column: usize, record: &mut [u8]) {
         let (kind, marks) = &self.0[column];
         if marks.is_empty() {
@@ -160,7 +160,7 @@ impl Marks {
         }
         for value in record.chunks_exact_mut(kind.size()) {
             let number = records::number(kind, value);
-            // What is written as -99.9 is another number in 32 bits than in 64.
+            // A value such as -99.9 is a different number in 32 bits than in 64.
             let is_it = |mark: &f64| match kind {
                 ColumnKind::Numbers => number == f64::from(*mark as f32),
                 _ => number == *mark,
@@ -177,18 +177,18 @@ impl Marks {
         }
     }
 
-    /// Refuses marks of bytes, which have no way to be missing.
+    /// Refuses missing-value marks for bytes, which cannot be missing.
     fn check(&self, columns: &[Column]) -> Result<(), DataError> {
         let mut wrong = columns.iter().zip(&self.0);
         let wrong =
             wrong.find(|(_, (kind, marks))| *kind == ColumnKind::Bytes && !marks.is_empty());
         wrong.map_or(Ok(()), |(column, _)| {
             Err(DataError::new(format!(
-                "`missing_values` is set, and `{}` holds bytes, of which none can be missing",
+                "`missing_values` is set, but `{}` contains bytes, which cannot be missing",
                 column.name
             ))
             .key("data.missing_values")
-            .help("save the array as numbers, such as with `x.astype(np.float32)`, or remove `missing_values`"))
+            .help("save the array as numbers, for example with `x.astype(np.float32)`, or remove `missing_values`"))
         })
     }
 }
@@ -218,13 +218,13 @@ pub fn pump(
         if piece == 0 {
             return Err(damaged(
                 &streams[0].array.place,
-                "it changed while it was read",
+                "it changed while it was being read",
             ));
         }
         for stream in &mut streams {
             stream.take(piece)?;
         }
-        // Without the readers, which are for one thread.
+        // Without the readers, which are not thread-safe.
         let views: Vec<_> = streams
             .iter()
             .map(|stream| {

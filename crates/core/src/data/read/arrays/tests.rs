@@ -240,7 +240,7 @@ fn pieces_and_bad_items() {
     values[1_199_999] = i64::from(NO_NUMBER);
     fs::write(&path, npy("<i8", &format!("({num}, 2)"), &longs(&values))).unwrap();
     let mut files = npy_spec(&[&path], &[]);
-    insta::assert_snapshot!(refusal(&files, folder.path()), @r#"`x.npy`, item 1: 1099511627776 is beyond the whole numbers of 32 bits; store such numbers as f64; mend it, or write `on_bad_item = "skip"` under `[data]` to leave such items out"#);
+    insta::assert_snapshot!(refusal(&files, folder.path()), @r#"`x.npy`, item 1: 1099511627776 does not fit a 32-bit integer; store such numbers as f64; fix it, or set `on_bad_item = "skip"` under `[data]` to skip such items"#);
     files.on_bad_item = OnBadItem::Skip;
     let records = load(&files).unwrap();
     assert_eq!(records.len(), num as usize - 2);
@@ -298,7 +298,7 @@ fn idx_of_bytes_and_others() {
         [0.5, -3.0]
     );
     fs::write(&x, idx(0x0d, &[2, 2], &floats)).unwrap();
-    insta::assert_snapshot!(refusal(&idx_spec(&x, &y), folder.path()), @"`x` is damaged: its header promises 16 bytes of data, found 8; delete the file and download or copy it again");
+    insta::assert_snapshot!(refusal(&idx_spec(&x, &y), folder.path()), @"`x` is damaged: its header announces 16 bytes of data, found 8; delete the file, then download or copy it again");
 }
 
 #[test]

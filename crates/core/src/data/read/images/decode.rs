@@ -1,4 +1,4 @@
-//! One picture or mask: from a file to rows of bytes, or to what is wrong with it.
+//! One image or mask: from a file to rows of bytes, or to an error.
 
 use std::error::Error;
 use std::fs;
@@ -17,19 +17,19 @@ use crate::spec::data::Channels;
 use crate::spec::document::plain_io_error;
 use crate::spec::plain_file;
 
-/// The most pixels of a picture: a file of a few bytes can claim to hold billions.
+/// The maximum number of pixels of an image: a file of a few bytes can claim to contain billions.
 pub const MAX_PIXELS: usize = 64_000_000;
-/// The most bytes of a file.
+/// The maximum size of a file in bytes.
 const MAX_FILE: u64 = 1 << 29;
-/// The most bytes that a decoder may ask for: those of the pixels, 8 each.
+/// The maximum number of bytes that a decoder may allocate: 8 per pixel.
 const MAX_MEMORY: u64 = 8 * MAX_PIXELS as u64;
 
-/// Rows of bytes, one plane for each channel.
+/// Rows of bytes, one plane per channel.
 #[derive(Debug, PartialEq)]
 pub struct Picture {
     /// Height and width.
     pub size: [usize; 2],
-    /// The planes, one behind the other.
+    /// The planes, one after the other.
     pub pixels: Vec<u8>,
 }
 
@@ -41,8 +41,8 @@ pub fn num_channels(channels: Channels) -> usize {
     }
 }
 
-/// Reads a picture. A turn that the camera noted is applied, values of 16 bits are brought to 8, and what is
-/// transparent is laid over black.
+/// Reads an image. Its EXIF rotation is applied, 16-bit values are reduced to 8, and transparency is composited over
+/// black.
 pub fn picture(path: &Path, channels: Channels) -> Result<Picture, String> {
     let bytes = contents(path)?;
     let mut image = guarded(&bytes)?;
@@ -64,21 +64,24 @@ pub fn picture(path: &Path, channels: Channels) -> Result<Picture, String> {
     Ok(Picture { size, pixels })
 }
 
-/// Reads a mask: the values of its gray, or places in its palette.
+/// Reads a mask: its gray values, or its palette indices.
 pub fn mask(path: &Path) -> Result<Picture, String> {
     let bytes = contents(path)?;
     if image::guess_format(&bytes).is_ok_and(|format| format == ImageFormat::Jpeg) {
-        return Err("is a jpeg, which changes values and so classes; save masks as png".into());
+        return Err(
+            "is a jpeg, whose compression changes values and therefore classes; save masks as png"
+                .into(),
+        );
     }
     let gray = png::palette_as_gray(&bytes);
     let image = guarded(gray.as_deref().unwrap_or(&bytes))?;
     let size = [image.height() as usize, image.width() as usize];
     let in_colours = || {
-        "is in colours; the value of a pixel must be its class: save it in shades of gray or with a palette".to_owned()
+        "is in color, but the value of a pixel must be its class: save it as grayscale or with a palette".to_owned()
     };
     let pixels = match image {
         DynamicImage::ImageLuma8(gray) => {
-            // Less than 8 bits were spread over 0 to 255.
+            // Fewer than 8 bits were spread over 0 to 255.
             let step = png::step(&bytes);
             gray.into_raw()
                 .into_iter()
@@ -90,7 +93,9 @@ pub fn mask(path: &Path) -> Result<Picture, String> {
             .into_iter()
             .map(u8::try_from)
             .collect::<Result<Vec<u8>, _>>()
-            .map_err(|_| "has values above 255, and there are at most 255 classes".to_owned())?,
+            .map_err(|_| {
+                "has values above 255, but at most 255 classes are supported".to_owned()
+            })?,
         DynamicImage::ImageRgb8(rgb) => {
             let shade = |pixel: &image::Rgb<u8>| match pixel.0 {
                 [red, green, blue] if red == green && green == blue => Ok(red),
@@ -106,7 +111,7 @@ pub fn mask(path: &Path) -> Result<Picture, String> {
     Ok(Picture { size, pixels })
 }
 
-/// From red, green and blue of each pixel to a plane of each.
+/// From red, green and blue of each pixel to one plane each.
 fn planes(pixels: Vec<u8>) -> Vec<u8> {
     let mut planes = Vec::with_capacity(pixels.len());
     for channel in 0..3 {
@@ -116,7 +121,7 @@ fn planes(pixels: Vec<u8>) -> Vec<u8> {
 }
 
 impl Picture {
-    /// Brought to a size by linear interpolation, over all pixels that fall into one.
+    /// Resized by linear interpolation, over all pixels that fall into one.
     pub fn resized(self, size: [usize; 2], channels: Channels) -> Self {
         if self.size == size {
             return self;
@@ -146,7 +151,7 @@ impl Picture {
         }
     }
 
-    /// Brought to a size by the nearest pixel, so that no value is new. One channel.
+    /// Resized to the nearest pixel, so that no value is new. One channel.
     pub fn picked(self, size: [usize; 2]) -> Self {
         if self.size == size {
             return self;
@@ -162,35 +167,35 @@ impl Picture {
     }
 }
 
-/// The bytes of a file, if it can be a picture at all.
+/// The bytes of a file, if it can be an image at all.
 fn contents(path: &Path) -> Result<Vec<u8>, String> {
     let unreadable = |e: std::io::Error| format!("cannot be read: {}", plain_io_error(&e));
     let metadata = fs::metadata(path).map_err(unreadable)?;
     match metadata.len() {
-        _ if !metadata.is_file() => Err("is no file".into()),
+        _ if !metadata.is_file() => Err("is not a regular file".into()),
         0 => Err("is empty".into()),
-        len if len > MAX_FILE => Err(format!("has {len} bytes, and 512 MiB are the most")),
+        len if len > MAX_FILE => Err(format!("has {len} bytes; the limit is 512 MiB")),
         _ => plain_file::read(path, MAX_FILE)
             .map_err(unreadable)?
-            .ok_or_else(|| "has more than 512 MiB, which are the most".into()),
+            .ok_or_else(|| "is larger than 512 MiB, the limit".into()),
     }
 }
 
-/// Decodes; a decoder that panics has met a damaged file.
+/// Decodes; a decoder that panics has found a damaged file.
 pub fn guarded(bytes: &[u8]) -> Result<DynamicImage, String> {
     catch_unwind(AssertUnwindSafe(|| decode(bytes)))
-        .unwrap_or_else(|_| Err("is damaged: the decoder gave up".into()))
+        .unwrap_or_else(|_| Err("is damaged: the decoder failed".into()))
 }
 
-/// Decodes by what the bytes are, whatever the file's name says.
+/// Decodes by content, whatever the file name says.
 fn decode(bytes: &[u8]) -> Result<DynamicImage, String> {
     let format = match image::guess_format(bytes) {
         Ok(format @ (ImageFormat::Png | ImageFormat::Jpeg)) => format,
         Ok(other) => {
-            let name = other.extensions_str().first().copied().unwrap_or("picture");
-            return Err(format!("is a {name} by its content, and no png or jpeg"));
+            let name = other.extensions_str().first().copied().unwrap_or("image");
+            return Err(format!("is a {name} by its content, not a png or jpeg"));
         }
-        Err(_) => return Err("is no png or jpeg by its content".into()),
+        Err(_) => return Err("is not a png or jpeg by its content".into()),
     };
     let mut limits = Limits::default();
     limits.max_alloc = Some(MAX_MEMORY);
@@ -202,14 +207,14 @@ fn decode(bytes: &[u8]) -> Result<DynamicImage, String> {
         0 => return Err("has no pixels".into()),
         num if num > MAX_PIXELS as u64 => {
             return Err(format!(
-                "has {height} x {width} pixels, and 64 million are the most"
+                "has {height} x {width} pixels; the limit is 64 million"
             ));
         }
         _ => {}
     }
-    // The decoder fills up what is missing with gray.
+    // The decoder fills missing parts with gray.
     if format == ImageFormat::Jpeg && !jpeg_has_an_end(bytes) {
-        return Err("is damaged: it ends too early".into());
+        return Err("is damaged: it ends prematurely".into());
     }
     let turn = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let mut image = DynamicImage::from_decoder(decoder).map_err(|e| plain(&e))?;
@@ -217,7 +222,7 @@ fn decode(bytes: &[u8]) -> Result<DynamicImage, String> {
     Ok(image)
 }
 
-/// Goes from mark to mark, since previews inside have ends too.
+/// Walks the markers, since embedded previews have end markers too.
 fn jpeg_has_an_end(bytes: &[u8]) -> bool {
     let mut at = 2;
     loop {
@@ -232,7 +237,7 @@ fn jpeg_has_an_end(bytes: &[u8]) -> bool {
             [] => return false,
             [0xff, ..] => at += 1,
             [0xd9, ..] => return true,
-            // Data, and marks without a length.
+            // Data, and markers without a length.
             [0x00 | 0x01 | 0xd0..=0xd8, ..] => at += 2,
             [_, high, low, ..] => at += 2 + usize::from(u16::from_be_bytes([*high, *low])),
             _ => return false,
@@ -240,14 +245,14 @@ fn jpeg_has_an_end(bytes: &[u8]) -> bool {
     }
 }
 
-/// What a decoder says, in the words of the person whose file it is.
+/// The message of a decoder, reworded for the owner of the file.
 fn plain(error: &ImageError) -> String {
     let mut cause: &dyn Error = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;
     }
     if let ImageError::Limits(_) = error {
-        return "takes more memory than a picture of 64 million pixels".into();
+        return "needs more memory than an image of 64 million pixels".into();
     }
     let is_end = cause
         .downcast_ref::<std::io::Error>()
@@ -259,10 +264,10 @@ fn plain(error: &ImageError) -> String {
             .iter()
             .any(|words| text.contains(words));
     if is_end {
-        "is damaged: it ends too early".into()
+        "is damaged: it ends prematurely".into()
     } else {
         format!(
-            "is damaged: the decoder says \"{}\"",
+            "is damaged: the decoder reports \"{}\"",
             text.trim_end_matches('.')
         )
     }

@@ -1,4 +1,4 @@
-//! Which pictures there are, and what goes with each, by names alone.
+//! Which images there are, with their classes or masks, by names only.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -14,29 +14,29 @@ use crate::spec::data::{FilesSpec, Targets};
 pub struct Item {
     /// Its file.
     pub path: PathBuf,
-    /// What it shows.
+    /// Its content.
     pub label: Label,
 }
 
-/// What a picture shows.
+/// The content of an image.
 #[derive(Debug)]
 pub enum Label {
-    /// The place of its folder's name in [`Listing::classes`].
+    /// The index of its folder's name in [`Listing::classes`].
     Class(i32),
     /// The file of its mask, if there is one.
     Mask(Option<PathBuf>),
 }
 
-/// All pictures in order.
+/// All images in order.
 #[derive(Debug)]
 pub struct Listing {
-    /// The pictures of each part.
+    /// The images of each part.
     pub parts: Vec<(Part, Vec<Item>)>,
-    /// The names of the classes; `None` where pictures have masks.
+    /// The names of the classes; `None` if images have masks.
     pub classes: Option<Vec<String>>,
 }
 
-/// Lists the pictures: folders in the order as given, what is in them by name.
+/// Lists the images: folders in the given order, their content by name.
 pub fn list(files: &FilesSpec, masks: &Targets) -> Result<Listing, DataError> {
     let mut paths = [&masks.path, &masks.valid_path, &masks.test_path].into_iter();
     if paths.all(|paths| paths.is_empty()) {
@@ -66,28 +66,28 @@ fn with_classes(files: &FilesSpec) -> Result<Listing, DataError> {
                 {
                     return Err(no_picture(walked)
                         .note("each folder is a class")
-                        .help("move the folder away if it is no class"));
+                        .help("move the folder elsewhere if it is not a class"));
                 }
             }
             classes = names.into_iter().cloned().collect();
             if let [only] = classes.as_slice() {
                 return Err(DataError::new(format!(
-                    "there is but one class: `{only}` is the only folder in {}",
+                    "there is only one class: `{only}` is the only folder in {}",
                     show(folders)
                 ))
-                .help("`path` is the folder whose folders are the classes; for masks write `target_path`"));
+                .help("`path` must be the folder that contains the class folders; for masks, set `target_path`"));
             }
         }
         let mut items = Vec::new();
         for (name, walked) in &found {
             let Ok(class) = classes.binary_search(name) else {
                 return Err(DataError::new(format!(
-                    "`{}` is a class that `path` lacks",
+                    "`{}` is a class that is not in `path`",
                     walked.folder.display()
                 ))
                 .key(part.key())
                 .note(format!("the classes of `path` are {}", some_of(&classes)))
-                .help("give the folder one of these names, or add such pictures to `path`"));
+                .help("rename the folder to one of these, or add such images to `path`"));
             };
             items.extend(walked.pictures.iter().map(|path| Item {
                 path: path.clone(),
@@ -105,17 +105,17 @@ fn with_classes(files: &FilesSpec) -> Result<Listing, DataError> {
     })
 }
 
-/// The folders in a folder by name; a picture beside them has no class.
+/// The folders in a folder by name; an image next to them has no class.
 fn class_folders(folder: &Path) -> Result<Vec<(String, PathBuf)>, DataError> {
     let mut classes = Vec::new();
     for Entry { path, name, kind } in entries(folder)? {
         match kind {
             EntryKind::Picture => {
                 return Err(DataError::new(format!(
-                    "`{}` has no class: it stands beside the folders of the classes, not in one",
+                    "`{}` has no class: it is next to the class folders, not in one",
                     path.display()
                 ))
-                .help(format!("`{}` is to hold a folder of pictures for each class; where pictures have masks, write `target_path`", folder.display())));
+                .help(format!("`{}` must contain one folder of images per class; if the images have masks, set `target_path`", folder.display())));
             }
             EntryKind::Folder => classes.push((name, path)),
             EntryKind::Other => {}
@@ -123,10 +123,10 @@ fn class_folders(folder: &Path) -> Result<Vec<(String, PathBuf)>, DataError> {
     }
     if classes.is_empty() {
         Err(DataError::new(format!(
-            "`{}` holds no folders: there is to be one of pictures for each class",
+            "`{}` contains no folders; it must contain one folder of images per class",
             folder.display()
         ))
-        .help("for pictures with masks write `target_path`"))
+        .help("for images with masks, set `target_path`"))
     } else {
         Ok(classes)
     }
@@ -154,11 +154,11 @@ fn with_masks(files: &FilesSpec, masks: &Targets) -> Result<Listing, DataError> 
         if folders.len() != masks.len() {
             let numbers = (counted(folders.len()), counted(masks.len()));
             return Err(DataError::new(format!(
-                "`{key}` names {}, and `{target_key}` {}",
+                "`{key}` lists {}, but `{target_key}` lists {}",
                 numbers.0, numbers.1
             ))
             .help(format!(
-                "write a folder of masks in `{target_key}` for each one of pictures, in the same order"
+                "list one folder of masks in `{target_key}` for each folder of images, in the same order"
             )));
         }
         if folders.is_empty() {
@@ -167,7 +167,7 @@ fn with_masks(files: &FilesSpec, masks: &Targets) -> Result<Listing, DataError> 
         let mask_folders: Vec<&Path> = masks.iter().map(Path::new).collect();
         let mut items = Vec::new();
         for (folder, masks) in folders.iter().map(Path::new).zip(&mask_folders) {
-            // Masks may stand in a folder among the pictures, and are none themselves.
+            // Masks may be in a folder among the images, and are not images themselves.
             let walked = walk(folder, &mask_folders).map_err(|error| error.or_key(part.key()))?;
             if walked.pictures.is_empty() {
                 return Err(no_picture(&walked).key(part.key()));
@@ -193,34 +193,34 @@ fn with_masks(files: &FilesSpec, masks: &Targets) -> Result<Listing, DataError> 
 /// Masks by their names in the folder, without extensions.
 fn by_name(walked: &Walked) -> Result<BTreeMap<PathBuf, PathBuf>, DataError> {
     if walked.pictures.is_empty() {
-        return Err(no_picture(walked).note("it is to hold the masks"));
+        return Err(no_picture(walked).note("it must contain the masks"));
     }
     let mut masks = BTreeMap::new();
     for path in &walked.pictures {
         let name = within(&walked.folder, path);
         if let Some(other) = masks.insert(name, path.clone()) {
             return Err(DataError::new(format!(
-                "`{}` and `{}` are masks of one picture",
+                "`{}` and `{}` are masks of the same image",
                 other.display(),
                 path.display()
             ))
-            .help("move one of them away"));
+            .help("move one of them elsewhere"));
         }
     }
     Ok(masks)
 }
 
-/// A path from a folder on, without extension.
+/// A path relative to a folder, without extension.
 fn within(folder: &Path, path: &Path) -> PathBuf {
     path.strip_prefix(folder).unwrap_or(path).with_extension("")
 }
 
-/// The pictures somewhere in a folder.
+/// The images anywhere in a folder.
 #[derive(Debug)]
 struct Walked {
     folder: PathBuf,
     pictures: Vec<PathBuf>,
-    /// Files that are no pictures by their names.
+    /// Files that are not images by name.
     num_others: usize,
 }
 
@@ -240,26 +240,26 @@ fn walk(folder: &Path, without: &[&Path]) -> Result<Walked, DataError> {
     Ok(walked)
 }
 
-/// What stands in a folder.
+/// An entry of a folder.
 pub(super) struct Entry {
     pub(super) path: PathBuf,
     pub(super) name: String,
     pub(super) kind: EntryKind,
 }
 
-/// What it is.
+/// Its kind.
 pub(super) enum EntryKind {
     Folder,
     Picture,
     Other,
 }
 
-/// What stands in a folder, by name, but for what is hidden.
+/// The entries of a folder by name, except hidden ones.
 pub(super) fn entries(folder: &Path) -> Result<Vec<Entry>, DataError> {
     if folder.is_file() {
         return Err(
             DataError::new(format!("`{}` is a file, not a folder", folder.display()))
-                .help("write the folder that the pictures are in"),
+                .help("use the folder that contains the images"),
         );
     }
     let of_kind = |entry: read::walk::Entry| {
@@ -287,14 +287,14 @@ pub(super) fn is_picture(path: &Path) -> bool {
 
 fn no_picture(walked: &Walked) -> DataError {
     let message = format!(
-        "`{}` holds no picture (.png, .jpg, .jpeg)",
+        "`{}` contains no images (.png, .jpg, .jpeg)",
         walked.folder.display()
     );
     let error = DataError::new(message);
     match walked.num_others {
         0 => error,
-        1 => error.note("it holds a file with another ending"),
-        num => error.note(format!("it holds {num} files with other endings")),
+        1 => error.note("it contains a file with another extension"),
+        num => error.note(format!("it contains {num} files with other extensions")),
     }
 }
 

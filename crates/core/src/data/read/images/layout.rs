@@ -1,6 +1,6 @@
-//! Folders of pictures that are split already: `train` and `valid` with a folder for each class in both.
+//! Folders of images that are already split: `train` and `valid`, both with a folder per class.
 //!
-//! What a folder is for is decided by what it holds, and not by its name alone: `train` beside `bus` is a class.
+//! The role of a folder is decided by its content, and not only by its name: `train` next to `bus` is a class.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,30 +12,30 @@ use crate::data::records::Part;
 /// The folders of the splits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
-    /// What is trained on.
+    /// The train split.
     pub train: PathBuf,
-    /// What epochs are compared on.
+    /// The valid split.
     pub valid: Option<PathBuf>,
-    /// What is looked at once.
+    /// The test split.
     pub test: Option<PathBuf>,
 }
 
-/// What a folder of pictures is.
+/// The layout of a folder of images.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
     /// Folders of splits.
     Splits(Layout),
-    /// Folders of classes; with a word about it where they hold no pictures themselves.
+    /// Folders of classes; with a notice if they contain no images themselves.
     Classes(Option<String>),
 }
 
-/// A folder in the folder that is looked at.
+/// A subfolder of the inspected folder.
 struct Inside {
     name: String,
     path: PathBuf,
-    /// Whether pictures are in it, not in folders below.
+    /// Whether it directly contains images, not only in subfolders.
     has_pictures: bool,
-    /// The folders in it that hold pictures somewhere.
+    /// Its subfolders that contain images somewhere.
     folders: Vec<Inner>,
 }
 
@@ -63,7 +63,7 @@ impl Inside {
     }
 }
 
-/// The split that a folder's name is for.
+/// The split that a folder is named after.
 pub fn part_of(name: &str) -> Option<Part> {
     match name.to_lowercase().as_str() {
         "train" | "training" => Some(Part::Train),
@@ -73,12 +73,12 @@ pub fn part_of(name: &str) -> Option<Part> {
     }
 }
 
-/// What a folder of pictures with classes is; refused where it can be read in several ways.
+/// The layout of a folder of images with classes; refused if it is ambiguous.
 pub fn of(folder: &Path) -> Result<Found, DataError> {
     let mut all = Vec::new();
     for entry in entries(folder)? {
         match entry.kind {
-            // Refused later, with what to do.
+            // Refused later, with a remedy.
             EntryKind::Picture => return Ok(Found::Classes(None)),
             EntryKind::Folder => all.push(inside(entry.name, entry.path)?),
             EntryKind::Other => {}
@@ -101,21 +101,21 @@ pub fn of(folder: &Path) -> Result<Found, DataError> {
         && only.has_only_folders()
     {
         return Err(DataError::new(format!(
-            "`{}` holds one folder, `{}`, with the folders {} in it",
+            "`{}` contains one folder, `{}`, which contains the folders {}",
             folder.display(),
             only.name,
             some(&only.names())
         ))
         .key("data.path")
         .help(format!(
-            "name the folder that is directly around the classes, or around the splits: `{}`",
+            "use the folder directly above the classes or the splits: `{}`",
             only.path.display()
         )));
     }
     classes(folder, &all)
 }
 
-/// Folders that are no splits: classes, unless they are something else below.
+/// Folders that are not splits: classes, unless the rest shows otherwise.
 fn classes(folder: &Path, all: &[&Inside]) -> Result<Found, DataError> {
     let [first, second, ..] = all else {
         return Ok(Found::Classes(None));
@@ -129,13 +129,13 @@ fn classes(folder: &Path, all: &[&Inside]) -> Result<Found, DataError> {
     };
     if let Some(class) = all.iter().find(have_splits) {
         return Err(DataError::new(format!(
-            "`{}` holds the folders {}: splits within a class",
+            "`{}` contains the folders {}: splits within a class",
             class.path.display(),
             some(&class.names())
         ))
         .key("data.path")
-        .note("its pictures would be mixed and split again")
-        .help("put the splits around the classes, as in `train/cat` and `valid/cat`"));
+        .note("its images would be mixed and split again")
+        .help("put the classes into the splits, as in `train/cat` and `valid/cat`"));
     }
     if !all.iter().all(|inside| inside.has_only_folders()) {
         return Ok(Found::Classes(None));
@@ -143,7 +143,7 @@ fn classes(folder: &Path, all: &[&Inside]) -> Result<Found, DataError> {
     let is_same = first.names() == second.names() && first.folders.len() > 1;
     if is_same && all.iter().all(|inside| inside.names() == first.names()) {
         return Err(DataError::new(format!(
-            "`{}` and `{}` hold the same folders {}, so the classes could be these or {}",
+            "`{}` and `{}` contain the same folders {}, so the classes could be these or {}",
             first.path.display(),
             second.path.display(),
             some(&first.names()),
@@ -151,13 +151,13 @@ fn classes(folder: &Path, all: &[&Inside]) -> Result<Found, DataError> {
         ))
         .key("data.path")
         .help(format!(
-            "if the inner ones are the classes, name the outer ones: `path = [\"{}\", \"{}\", …]`, or some in `valid_path`; else move the pictures of each class into one folder",
+            "if the inner ones are the classes, list the outer ones: `path = [\"{}\", \"{}\", …]`, or some in `valid_path`; otherwise move the images of each class into one folder",
             first.path.display(),
             second.path.display()
         )));
     }
     Ok(Found::Classes(Some(format!(
-        "the pictures are in folders within the folders of `{}`: a picture's class is the outer folder, such as `{}` for `{}/{}`",
+        "the images are in subfolders of the folders of `{}`: the class of an image is the outer folder, such as `{}` for `{}/{}`",
         folder.display(),
         first.name,
         first.name,
@@ -165,10 +165,10 @@ fn classes(folder: &Path, all: &[&Inside]) -> Result<Found, DataError> {
     ))))
 }
 
-/// Folders with the names of splits that are none, with the keys that name what is meant.
+/// Folders named like splits that are not splits, with the keys that list the intended ones.
 fn refuse_splits(splits: &[&Inside], message: String) -> DataError {
     let error = DataError::new(message).key("data.path").note(
-        "folders with the names of splits are taken for splits where nothing else is beside them, and each holds a folder of pictures for every class",
+        "folders named like splits are read as splits if there are no other folders and each contains a folder of images for every class",
     );
     let named = splits.iter().filter(|inside| inside.has_only_folders());
     let mut keys: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -187,26 +187,26 @@ fn refuse_splits(splits: &[&Inside], message: String) -> DataError {
     });
     let keys: Vec<String> = keys.collect();
     match keys.len() {
-            0 => error.help("put the pictures of each split into a folder for each class; to learn what the folders are called, give them other names"),
-            _ => error.help(format!("name those that are meant: {}", keys.join(", "))),
+            0 => error.help("put the images of each split into one folder per class; if the folders are classes, rename them"),
+            _ => error.help(format!("list the ones to use: {}", keys.join(", "))),
     }
 }
 
-/// The splits, where each holds the same classes.
+/// The splits, if each contains the same classes.
 fn split_already(folder: &Path, all: &[&Inside], splits: &[&Inside]) -> Result<Found, DataError> {
     let names: Vec<&str> = splits.iter().map(|inside| inside.name.as_str()).collect();
     let shown = folder.display();
     let refuse = |message: String| Err(refuse_splits(splits, message));
     if let Some(without) = splits.iter().find(|inside| !inside.has_only_folders()) {
         return refuse(format!(
-            "`{}` holds pictures without a folder of their class, and `{shown}` the folders {}",
+            "`{}` contains images without a class folder, but `{shown}` contains the folders {}",
             without.path.display(),
             some(&names)
         ));
     }
     if let Some(other) = all.iter().find(|inside| inside.part().is_none()) {
         return refuse(format!(
-            "`{shown}` holds the folders of splits {} and besides `{}`",
+            "`{shown}` contains the folders of splits {}, but also `{}`",
             some(&names),
             other.name
         ));
@@ -220,7 +220,7 @@ fn split_already(folder: &Path, all: &[&Inside], splits: &[&Inside]) -> Result<F
         let same: Vec<&str> = of(part).map(|inside| inside.name.as_str()).collect();
         if same.len() > 1 {
             return refuse(format!(
-                "`{shown}` holds {}, which are names of one split",
+                "`{shown}` contains {}, which are names of the same split",
                 some(&same)
             ));
         }
@@ -233,7 +233,7 @@ fn split_already(folder: &Path, all: &[&Inside], splits: &[&Inside]) -> Result<F
         };
         if let Some((name, lacking)) = lacks(first, other).or_else(|| lacks(other, first)) {
             return refuse(format!(
-                "`{lacking}` lacks the class `{name}` of the other splits in `{shown}`"
+                "`{lacking}` has no class `{name}`, which other splits in `{shown}` have"
             ));
         }
     }
@@ -243,7 +243,7 @@ fn split_already(folder: &Path, all: &[&Inside], splits: &[&Inside]) -> Result<F
     });
     if let Some(deeper) = deeper {
         return refuse(format!(
-            "`{}` holds folders and no pictures: `{shown}` is deeper than splits and classes",
+            "`{}` contains folders instead of images: `{shown}` is nested deeper than splits and classes",
             deeper.display()
         ));
     }
@@ -256,7 +256,7 @@ fn split_already(folder: &Path, all: &[&Inside], splits: &[&Inside]) -> Result<F
     }))
 }
 
-/// Refuses pictures with masks that are split already: they would be mixed and split again.
+/// Refuses images with masks that are already split: they would be mixed and split again.
 pub fn refuse_splits_of_masks(folder: &Path, masks: &Path) -> Result<(), DataError> {
     let mut splits = Vec::new();
     for entry in entries(folder)? {
@@ -282,12 +282,12 @@ pub fn refuse_splits_of_masks(folder: &Path, masks: &Path) -> Result<(), DataErr
     };
     let at = |folder: &Path, name: &str| folder.join(name).display().to_string();
     Err(DataError::new(format!(
-        "`{}` holds the folders of splits `{train}` and `{other}`, and would be mixed and split again",
+        "`{}` contains the folders of splits `{train}` and `{other}`, which would be mixed and split again",
         folder.display()
     ))
     .key("data.path")
     .help(format!(
-        "name each: `path = \"{}\"`, `target_path = \"{}\"`, `{key}_path = \"{}\"`, `{key}_target_path = \"{}\"`",
+        "list each: `path = \"{}\"`, `target_path = \"{}\"`, `{key}_path = \"{}\"`, `{key}_target_path = \"{}\"`",
         at(folder, train),
         at(masks, train),
         at(folder, other),
@@ -320,7 +320,7 @@ fn inside(name: String, path: PathBuf) -> Result<Inside, DataError> {
     Ok(found)
 }
 
-/// Whether pictures are in a folder itself; `None` where there are none below it either.
+/// Whether a folder directly contains images; `None` if there are none below it either.
 fn pictures_in(folder: &Path, deepest: usize) -> Result<Option<bool>, DataError> {
     let all = entries(folder)?;
     if all
@@ -338,7 +338,7 @@ fn pictures_in(folder: &Path, deepest: usize) -> Result<Option<bool>, DataError>
     Ok(None)
 }
 
-/// The first names of some.
+/// The first few names.
 fn some(names: &[&str]) -> String {
     const SHOWN: usize = 5;
     let shown: Vec<_> = names

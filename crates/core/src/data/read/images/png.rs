@@ -1,20 +1,20 @@
-//! What a PNG holds before a decoder makes colours of it.
+//! The content of a PNG before a decoder converts it to colors.
 //!
-//! The decoder replaces places in a palette by their colours. In masks, the places are the classes.
+//! The decoder replaces palette indices by their colors. In masks, the indices are the classes.
 
 use flate2::Crc;
 
 const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
-/// Where the bits of a value and the kind of colours stand: behind the signature, the first chunk's length and
-/// name, width and height.
+/// The offsets of bit depth and color type: after the signature, the length and name of the first chunk, width and
+/// height.
 const DEPTH: usize = 24;
 const COLOURS: usize = 25;
 const PALETTE: u8 = 3;
 const GRAY: u8 = 0;
-/// The first chunk, and its sum behind it.
+/// The first chunk, followed by its checksum.
 const HEADER: std::ops::Range<usize> = 12..29;
 
-/// The same file with shades of gray in the place of a palette; `None` when it has no palette, or is damaged.
+/// The same file with shades of gray instead of a palette; `None` if it has no palette, or is damaged.
 pub fn palette_as_gray(bytes: &[u8]) -> Option<Vec<u8>> {
     let is_whole = bytes.starts_with(SIGNATURE)
         && bytes.get(12..16) == Some(b"IHDR")
@@ -28,7 +28,7 @@ pub fn palette_as_gray(bytes: &[u8]) -> Option<Vec<u8>> {
     let header = sum(&gray[HEADER]);
     gray[29..33].copy_from_slice(&header);
     let mut rest = &bytes[33..];
-    // Length, name, content and sum of each; of the names only those that fit to shades of gray.
+    // Length, name, content and checksum of each; only chunks that are valid for grayscale.
     while let [a, b, c, d, name @ ..] = rest {
         let len = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
         let end = len.saturating_add(12).min(rest.len());
@@ -43,7 +43,7 @@ pub fn palette_as_gray(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(gray)
 }
 
-/// What the decoder multiplied shades of gray by: it spreads values of fewer than 8 bits over 0 to 255.
+/// The factor of the decoder for shades of gray: it spreads values of fewer than 8 bits over 0 to 255.
 pub fn step(bytes: &[u8]) -> u8 {
     match bytes.get(DEPTH) {
         Some(1) => 255,

@@ -1,4 +1,4 @@
-//! One value of a row, before it is known what its column is.
+//! One value of a row, before the kind of its column is known.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use std::borrow::Cow;
 pub enum Cell<'a> {
     /// None.
     Missing,
-    /// A text that may stand for a number.
+    /// A text that may be a number.
     Plain(Cow<'a, str>),
     /// A text, even if it looks like a number.
     Text(Cow<'a, str>),
@@ -19,21 +19,21 @@ pub enum Cell<'a> {
     Bool(bool),
     /// Several numbers.
     List(List),
-    /// A value that is not what the experiment says of its column, in words.
+    /// A value that contradicts the kind set for its column, as text.
     Wrong(String),
 }
 
-/// Cells with the names of their columns, in their order.
+/// Cells with the names of their columns, in order.
 pub type Cells<'a> = Vec<(Cow<'a, str>, Cell<'a>)>;
 
-/// Numbers in one or more dimensions, all inner lists as long as each other.
+/// Numbers in one or more dimensions, all inner lists of equal length.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct List {
     /// The sizes.
     pub shape: Vec<usize>,
-    /// The numbers; NaN where there is none.
+    /// The numbers; NaN if missing.
     pub values: Vec<f64>,
-    /// Whether all of them are whole and fit 32 bits.
+    /// Whether all of them are integers that fit 32 bits.
     pub is_whole: bool,
 }
 
@@ -47,7 +47,7 @@ impl List {
         }
     }
 
-    /// Adds a number; `None` for a missing one.
+    /// Adds a number; `None` if missing.
     pub fn push(&mut self, value: Option<f64>) {
         if let Some(value) = value {
             let is_whole = value.fract() == 0.0 && value.abs() <= f64::from(i32::MAX);
@@ -57,7 +57,7 @@ impl List {
         self.shape[0] += 1;
     }
 
-    /// Adds an inner list; whether it is as long as those before it.
+    /// Adds an inner list; returns whether it is as long as those before it.
     #[must_use]
     pub fn nest(&mut self, inner: List) -> bool {
         if self.shape[0] == 0 {
@@ -72,7 +72,7 @@ impl List {
 }
 
 impl Cell<'_> {
-    /// The value as text, where it is a single one.
+    /// The value as text, if it is a scalar.
     pub fn text(&self) -> Option<Cow<'_, str>> {
         Some(match self {
             Cell::Missing | Cell::List(_) | Cell::Wrong(_) => return None,
@@ -84,14 +84,13 @@ impl Cell<'_> {
     }
 }
 
-/// Whether a text is a whole number without a point or an exponent.
+/// Whether a text is an integer without a point or an exponent.
 pub fn is_whole(text: &str) -> bool {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether a text begins like `2024-01-31` or `2024-01` and goes on, if it does, with a time: such texts
-/// sort by time.
+/// Whether a text begins like `2024-01-31` or `2024-01`, followed by nothing or by a time: such texts sort by time.
 pub fn is_date(text: &str) -> bool {
     let bytes = text.as_bytes();
     let digits = |range: std::ops::Range<usize>| {

@@ -1,4 +1,4 @@
-//! Rows of values with a separator.
+//! Delimiter-separated values.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
@@ -15,21 +15,21 @@ use super::{Rows, Table};
 use crate::data::DataError;
 use crate::spec::data::{FilesSpec, Format, RowsSpec};
 
-/// How the files are written. Blanks around values do not count; with a blank as the separator,
-/// several are one, and tabs are blanks.
+/// The format of the files. Whitespace around values is ignored; with a space as the delimiter, several count as one,
+/// and tabs are spaces.
 pub struct Csv<'a> {
-    /// What stands between two values.
+    /// The delimiter.
     pub delimiter: char,
-    /// Whether the first row names the columns.
+    /// Whether the first row contains the column names.
     pub header: bool,
     /// Lines that are not rows.
     pub rows: &'a RowsSpec,
-    /// Columns that the experiment names.
+    /// Columns that the experiment uses.
     pub named: Vec<&'a str>,
 }
 
 impl<'a> Csv<'a> {
-    /// As the experiment says; `None` for another format.
+    /// As set in the experiment; `None` for another format.
     pub fn of(files: &'a FilesSpec) -> Option<Self> {
         let Format::Csv {
             delimiter,
@@ -93,14 +93,12 @@ impl Table for Csv<'_> {
             let error = match self.rows.skip_rows {
                 0 => DataError::new(format!("`{shown}` is empty")),
                 num => DataError::new(format!(
-                    "`{shown}` has nothing below the {} that `skip_rows` leaves out",
+                    "`{shown}` has nothing after the {} that `skip_rows` skips",
                     super::counted(num, "line")
                 ))
                 .key("data.skip_rows"),
             };
-            return Err(
-                error.help("give a file with a row for each item, the columns' names first")
-            );
+            return Err(error.help("use a file with column names first, then one row per item"));
         };
         let head = Head::read(path)?.without(self.rows.skip_rows, self.rows.comment);
         let rows = head.fields(self.delimiter);
@@ -134,21 +132,21 @@ impl Table for Csv<'_> {
         }
         if num != row.names.len() {
             let rest = if num > row.names.len() {
-                "; a value that holds the delimiter stands in quotes"
+                "; a value that contains the delimiter must be quoted"
             } else if num == 1 {
-                "; notes below the table are left out with `skip_footer`, comments with `comment`"
+                "; skip notes below the table with `skip_footer`, and comments with `comment`"
             } else {
                 ""
             };
             let values = super::counted(num, "value");
             return Err(format!(
-                "it has {values}, and there {} {}{rest}",
+                "it has {values}, but there {} {}{rest}",
                 if row.names.len() == 1 { "is" } else { "are" },
                 super::counted(row.names.len(), "column")
             ));
         }
         if self.header && num > 1 && self.is_header(row) {
-            return Err("it holds the names of the columns again, as where files were put together; take it out".into());
+            return Err("it repeats the column names, as in concatenated files; remove it".into());
         }
         let fields = self.fields(&row.values).zip(row.names.iter());
         fields
@@ -175,7 +173,7 @@ impl Csv<'_> {
             .filter(move |field| !is_blank || !field.is_empty())
     }
 
-    /// Whether a row is the header once more.
+    /// Whether a row repeats the header.
     fn is_header(&self, row: &Row) -> bool {
         let mut pairs = self.fields(&row.values).zip(row.names.iter());
         pairs.all(|(field, name)| field.trim_ascii() == name.as_bytes())
@@ -195,7 +193,7 @@ impl Csv<'_> {
         let shown = path.display();
         let first_line = rows[0].0;
         let message = format!(
-            "line {first_line} of `{shown}` has {}, and those from line {line} on have {num} each",
+            "line {first_line} of `{shown}` has {}, but those from line {line} on have {num} each",
             super::counted(names.len(), "value")
         );
         let error = DataError::new(message).key("data.path");
@@ -207,21 +205,23 @@ impl Csv<'_> {
         let sign = sign.filter(|sign| ['#', '%', '!', ';', '*'].contains(sign));
         if let Some(sign) = sign.filter(|_| self.rows.comment.is_none()) {
             return Err(error.help(format!(
-                "write `comment = \"{sign}\"` under `[data]` to leave out lines that begin with it"
+                "set `comment = \"{sign}\"` under `[data]` to skip lines that begin with it"
             )));
         }
         if above == 1 && num == names.len() + 1 && is_data(row, &below) {
             return Err(error
-                .note("R writes such files: the names of its rows have no name of their own")
-                .help("write the file with `row.names = FALSE`, or put a name and a delimiter in front of its first line"));
+                .note("R writes such files: the column of row names has no name")
+                .help("write the file with `row.names = FALSE`, or add a name and a delimiter at the start of its first line"));
         }
         let skip_rows = line - 1;
-        Err(error.note("a line with fewer values than all others is most likely about the file, and not its header").help(format!(
-            "write `skip_rows = {skip_rows}` under `[data]` if the table begins in line {line}"
-        )))
+        Err(error
+            .note("a line with fewer values than all others is probably not the header")
+            .help(format!(
+                "set `skip_rows = {skip_rows}` under `[data]` if the table begins on line {line}"
+            )))
     }
 
-    /// Refuses a first row that looks like data, unless the experiment names columns by it.
+    /// Refuses a first row that looks like data, unless the experiment uses its values as names.
     fn check_header(
         &self,
         path: &Path,
@@ -251,14 +251,14 @@ impl Csv<'_> {
             ""
         };
         Err(DataError::new(format!(
-            "the first row of `{}` holds values and no names of columns: {}{more}",
+            "the first row of `{}` contains values instead of column names: {}{more}",
             path.display(),
             shown.join(", ")
         ))
-        .help("write `header = false`: the columns are then `column_1`, `column_2`, …"))
+        .help("set `header = false`: the columns are then `column_1`, `column_2`, …"))
     }
 
-    /// The columns' names, by the first row or by number.
+    /// The column names, from the first row or by number.
     fn names(&self, path: &Path, first: &ByteRecord) -> Result<Arc<[String]>, DataError> {
         let shown = path.display();
         let mut names = Vec::new();
@@ -270,15 +270,15 @@ impl Csv<'_> {
                 ))
                 .help("save the file as UTF-8"));
             };
-            // Row numbers that pandas writes have no name.
+            // The column of row numbers that pandas writes has no name.
             let name = match name.trim() {
                 name if self.header && !name.is_empty() => name.to_owned(),
                 _ => format!("column_{}", at + 1),
             };
             if !seen.insert(name.clone()) {
-                let help = "write `header = false` if the first row is data, or else give each column a name of its own";
+                let help = "set `header = false` if the first row is data; otherwise give each column a different name";
                 return Err(
-                    DataError::new(format!("`{shown}` has two columns `{name}`")).help(help),
+                    DataError::new(format!("`{shown}` has two columns named `{name}`")).help(help),
                 );
             }
             names.push(name);
@@ -286,7 +286,7 @@ impl Csv<'_> {
         Ok(names.into())
     }
 
-    /// Refuses a file with one column whose rows hold another delimiter.
+    /// Refuses a file with one column whose rows contain another delimiter.
     fn check_delimiter(
         &self,
         path: &Path,
@@ -310,43 +310,43 @@ impl Csv<'_> {
             ' ' => found == ' ',
             _ => line.contains(&(other as u8)) || is_below && other == found,
         };
-        // What makes a table of all rows goes before what only stands in the first.
+        // A delimiter that makes a table of all rows takes precedence over one that only occurs in the first.
         let best = others
             .into_iter()
             .find(|(other, _)| *other == found && is_other(*other));
         let other = best.or_else(|| others.into_iter().find(|(other, _)| is_other(*other)));
         match other {
             Some((' ', shown)) if names.len() == 1 => Err(DataError::new(format!(
-                "`{}` has one column, whose values stand apart by blanks",
+                "`{}` has one column, whose values are separated by spaces",
                 path.display()
             ))
             .help(format!(
-                "write `delimiter = \"{shown}\"` under `[data]`; several blanks are then one"
+                "set `delimiter = \"{shown}\"` under `[data]`; several spaces then count as one"
             ))),
             Some((other, shown)) if names.len() == 1 && !line.contains(&(other as u8)) => {
                 let lines = self.rows.skip_rows.max(dialect.skip_rows);
                 Err(DataError::new(format!(
-                    "`{}` has one column, and its lines from {} on hold `{shown}`",
+                    "`{}` has one column, and its lines from {} on contain `{shown}`",
                     path.display(),
                     lines + 1
                 ))
                 .help(format!(
-                    "write `delimiter = \"{shown}\"` and `skip_rows = {lines}` under `[data]` if the table begins there"
+                    "set `delimiter = \"{shown}\"` and `skip_rows = {lines}` under `[data]` if the table begins there"
                 )))
             }
             Some((_, shown)) if names.len() == 1 => Err(DataError::new(format!(
-                "`{}` has one column, whose first row holds `{shown}`",
+                "`{}` has one column, whose first row contains `{shown}`",
                 path.display()
             ))
             .help(format!(
-                "write `delimiter = \"{shown}\"` if that stands between values"
+                "set `delimiter = \"{shown}\"` if it separates values"
             ))),
             _ => Ok(()),
         }
     }
 }
 
-/// Whether rows end in a delimiter that the header does not have: their last value is none.
+/// Whether rows end in a delimiter that the header does not have: their last value is empty.
 fn has_trailing(names: &[String], rows: &[(usize, Vec<String>)]) -> bool {
     let mut below = rows.iter().skip(1).map(|(_, row)| row).peekable();
     let is_longer = |row: &Vec<String>| {
@@ -355,7 +355,7 @@ fn has_trailing(names: &[String], rows: &[(usize, Vec<String>)]) -> bool {
     below.peek().is_some() && below.all(is_longer)
 }
 
-/// Items but for the last ones. An error comes at once.
+/// Items except the last ones. Errors are passed on at once.
 struct WithoutLast<I, T> {
     inner: I,
     num: usize,
@@ -389,11 +389,11 @@ struct Lines {
     taken: Arc<AtomicU64>,
     quotes: Arc<AtomicU64>,
     end: Arc<AtomicU8>,
-    /// Lines above that were left out.
+    /// Skipped lines above the table.
     above: u64,
-    /// The line of the row that was read last and its last value, if that goes over several lines.
+    /// The line and the last value of the previous row, if that value spans several lines.
     last: Option<(u64, Vec<u8>)>,
-    /// Takes in one row after the other; a copy of it is just as large as the row.
+    /// Buffers one row after the other; a copy is exactly as large as the row.
     record: ByteRecord,
     reader: Reader<Limited>,
 }
@@ -420,7 +420,7 @@ impl Lines {
         let shown = self.path.display();
         Err(if self.taken.load(Ordering::Relaxed) > source::MAX_ROW {
             DataError::new(format!("`{shown}:{line}`: {error} begins here"))
-                .help("close the quotes: a quote that is left open takes in all rows behind it")
+                .help("close the quotes: an open quote swallows all rows after it")
         } else {
             broken(&self.path, &error)
         })
@@ -428,18 +428,18 @@ impl Lines {
 }
 
 impl Lines {
-    /// Refuses a file whose last value takes in all rows behind a quote that was left open.
+    /// Refuses a file whose last value swallows all rows after an open quote.
     fn check_quotes(&self) -> Result<(), DataError> {
         let is_odd = self.quotes.load(Ordering::Relaxed) % 2 == 1;
-        // Quotes also stand within values without quotes around them; then the value ends before the file does.
+        // Quotes also occur within unquoted values; then the value ends before the file does.
         let ends = [b'\n', b'\r', b'"'].contains(&self.end.load(Ordering::Relaxed));
         match &self.last {
             Some((line, value)) if is_odd && (value.ends_with(b"\n") || !ends) => {
                 Err(DataError::new(format!(
-                    "`{}:{line}`: a quote that opens in this row is not closed",
+                    "`{}:{line}`: a quote that opens in this row is never closed",
                     self.path.display()
                 ))
-                .help("close it; a quote within a value that stands in quotes is written twice"))
+                .help("close it; a quote within a quoted value must be doubled"))
             }
             _ => Ok(()),
         }

@@ -1,4 +1,4 @@
-//! Rows at the ends of a file that are no items: units below the header, totals and notes at the end.
+//! Rows at the ends of a file that are not items: units below the header, totals and notes at the end.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use super::infer::Columns;
 use crate::data::oddity::{Fix, Oddity};
 use crate::spec::data::{FilesSpec, Format};
 
-/// The first and the last row of a file, in which what is no item stands most often.
+/// The first and the last row of a file, which are most often not items.
 #[derive(Default)]
 pub struct Ends {
     first: Option<u64>,
@@ -16,7 +16,7 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// Takes some rows that follow into account.
+    /// Includes the following rows.
     pub fn see<T: Table>(&mut self, table: &T, rows: &[(u64, T::Row)]) {
         let Some(((first, _), (last, row))) = rows.first().zip(rows.last()) else {
             return;
@@ -28,7 +28,7 @@ impl Ends {
         self.last = Some((*last, texts.collect()));
     }
 
-    /// What is odd about them, beside what all rows hold.
+    /// Their oddities, compared with the other rows.
     pub fn oddities<T: Table>(
         &self,
         path: &Path,
@@ -60,7 +60,7 @@ impl Ends {
     }
 }
 
-/// Whether a text names a sum or mean over other rows.
+/// Whether a text is a name for a sum or mean over other rows.
 pub fn is_total(text: &str) -> bool {
     const WORDS: [&str; 16] = [
         "total",
@@ -84,11 +84,11 @@ pub fn is_total(text: &str) -> bool {
     text.len() <= 12 && WORDS.iter().any(|word| word.eq_ignore_ascii_case(text))
 }
 
-/// A row of a file: its place, and what it holds in columns that hold numbers in all other rows.
+/// A row of a file: its place, and its content in columns that are numeric in all other rows.
 struct Alone {
-    /// The row in words.
+    /// The row as text.
     place: String,
-    /// The columns with what the row holds.
+    /// The columns with the content of the row.
     texts: Vec<(String, String)>,
 }
 
@@ -111,10 +111,10 @@ impl Alone {
     }
 }
 
-/// A row below the header that most likely names units.
+/// A row below the header that probably contains units.
 fn row_of_units(row: &Alone) -> Oddity {
     let message = format!(
-        "{} holds {}, where all rows below it hold numbers",
+        "{} contains {}, but all rows below it contain numbers",
         row.place,
         row.show()
     );
@@ -125,21 +125,21 @@ fn row_of_units(row: &Alone) -> Oddity {
             ..Fix::default()
         },
         ..Oddity::new(row.columns(), message).help(
-            "if it is a row of units or descriptions, write `skip_rows_after_header = 1` under `[data]`; else mend it",
+            "if it is a row of units or descriptions, set `skip_rows_after_header = 1` under `[data]`; otherwise fix it",
         )
     }
 }
 
-/// A row at the end that most likely sums up the others, or is a note.
+/// A row at the end that is probably a total of the others, or a note.
 fn row_of_totals(row: &Alone, is_named: bool, has_footer: bool) -> Oddity {
     let what = if is_named {
         format!(
-            "{}, the last row, most likely sums up the others",
+            "{}, the last row, is probably a total of the others",
             row.place
         )
     } else {
         format!(
-            "{}, the last row, holds {}, where all rows above it hold numbers",
+            "{}, the last row, contains {}, but all rows above it contain numbers",
             row.place,
             row.show()
         )
@@ -147,9 +147,9 @@ fn row_of_totals(row: &Alone, is_named: bool, has_footer: bool) -> Oddity {
     let columns = if is_named { Vec::new() } else { row.columns() };
     let odd = Oddity::new(columns, what);
     let odd = if has_footer {
-        odd.help("if it is no item, write `skip_footer = 1` under `[data]`; else mend it")
+        odd.help("if it is not an item, set `skip_footer = 1` under `[data]`; otherwise fix it")
     } else {
-        odd.help("if it is no item, take it out of the file")
+        odd.help("if it is not an item, remove it from the file")
     };
     Oddity {
         is_refused: !is_named,

@@ -1,4 +1,4 @@
-//! How a table is written, by its first lines: the delimiter, the header, what stands above it.
+//! The format of a table, inferred from its first lines: the delimiter, the header, and what is above it.
 
 use std::io::Read;
 use std::path::Path;
@@ -7,13 +7,13 @@ use super::number::Dressed;
 use crate::data::DataError;
 use crate::data::read::{open, unreadable};
 
-/// Bytes that are looked at.
+/// Bytes that are inspected.
 const BYTES: u64 = 1 << 16;
-/// Rows that are looked at.
+/// Rows that are inspected.
 const ROWS: usize = 50;
-/// The most lines of one row.
+/// The maximum number of lines of one row.
 const LINES_OF_ROW: usize = 50;
-/// The most lines above a header.
+/// The maximum number of lines above a header.
 const ABOVE: usize = 40;
 
 /// The rows at the beginning of a file, as texts.
@@ -23,26 +23,26 @@ pub struct Head {
     rows: Vec<(usize, String)>,
 }
 
-/// How a table is written, as far as its first lines say so.
+/// The format of a table, as far as its first lines show it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dialect {
-    /// What stands between two values.
+    /// The delimiter.
     pub delimiter: char,
-    /// Whether the first row names the columns.
+    /// Whether the first row contains the column names.
     pub header: bool,
     /// Lines above the first row.
     pub skip_rows: usize,
-    /// What lines begin with that are not rows.
+    /// The prefix of lines that are not rows.
     pub comment: Option<char>,
 }
 
-/// What may stand between two values.
+/// Possible delimiters.
 const DELIMITERS: [char; 5] = [',', ';', '\t', '|', ' '];
-/// What lines of comments begin with.
+/// Possible prefixes of comments.
 const COMMENTS: [char; 3] = ['#', '%', '!'];
 
 impl Head {
-    /// Of a file, unpacked when its name ends in `.gz`.
+    /// Of a file, decompressed if its name ends in `.gz`.
     pub fn read(path: &Path) -> Result<Self, DataError> {
         let mut bytes = Vec::new();
         let read = open(path)?.take(BYTES).read_to_end(&mut bytes);
@@ -53,14 +53,14 @@ impl Head {
         ))
     }
 
-    /// Of a text; the last line of one that was cut is left out.
+    /// Of a text; the last line of a truncated one is skipped.
     pub fn of(text: &str, is_cut: bool) -> Self {
         let text = text.trim_start_matches('\u{feff}');
         let text = match text.rsplit_once('\n') {
             Some((whole, _)) if is_cut => whole,
             _ => text,
         };
-        // Old files end lines in a carriage return alone.
+        // Old files end lines with a carriage return only.
         let lines: Vec<&str> = if text.contains('\n') {
             text.lines().collect()
         } else {
@@ -73,7 +73,7 @@ impl Head {
             let mut row = lines[at].to_owned();
             at += 1;
             let mut more = 0;
-            // A value in quotes may go over several lines.
+            // A quoted value may span several lines.
             while row.matches('"').count() % 2 == 1 && at < lines.len() && more < LINES_OF_ROW {
                 row.push('\n');
                 row.push_str(lines[at]);
@@ -97,7 +97,7 @@ impl Head {
         }
     }
 
-    /// Rows that there are.
+    /// The rows.
     pub fn num_rows(&self) -> usize {
         self.rows.len()
     }
@@ -109,14 +109,14 @@ impl Head {
             .collect()
     }
 
-    /// How the table is written.
+    /// The format of the table.
     pub fn dialect(&self) -> Dialect {
         let comment = self.comment();
         let head = self.without(0, comment);
         let found = DELIMITERS
             .iter()
             .filter_map(|delimiter| head.split_by(*delimiter));
-        // The first of equals.
+        // The first of equal ones.
         let best = found.rev().max_by_key(|split| split.rank());
         let (delimiter, skip_rows) =
             best.map_or((',', 0), |split| (split.delimiter, split.skip_rows));
@@ -133,7 +133,7 @@ impl Head {
         }
     }
 
-    /// Whether a delimiter makes rows of one number of values of all lines.
+    /// Whether a delimiter gives all lines the same number of values.
     pub fn is_table(&self) -> bool {
         const FEWEST: usize = 3;
         let is_even = |delimiter: &char| {
@@ -145,7 +145,7 @@ impl Head {
         self.rows.len() >= FEWEST && DELIMITERS.iter().any(is_even)
     }
 
-    /// What the first lines begin with, where the others do not, and what is below them is a table without them.
+    /// The prefix of the first lines, if the others do not have it and are a table without them.
     fn comment(&self) -> Option<char> {
         let first = self.rows.first()?.1.chars().next()?;
         let sign = COMMENTS.into_iter().find(|sign| *sign == first)?;
@@ -153,7 +153,7 @@ impl Head {
         let below = rest.rows.first()?.1.as_str();
         let num_below = |delimiter: char| fields(below, delimiter).len();
         let num_above = |delimiter: char| fields(&self.rows[0].1, delimiter).len();
-        // `#id,age` above rows of two values names the columns.
+        // `#id,age` above rows of two values contains the column names.
         let names_columns = self.rows.len() == rest.rows.len() + 1
             && DELIMITERS
                 .iter()
@@ -161,7 +161,7 @@ impl Head {
         (!names_columns).then_some(sign)
     }
 
-    /// The rows by a delimiter, where it makes a table of them.
+    /// The rows by a delimiter, if it makes a table of them.
     fn split_by(&self, delimiter: char) -> Option<Split> {
         let all = self.fields(delimiter);
         let (above, num) = above(&all)?;
@@ -172,7 +172,7 @@ impl Head {
                 .iter()
                 .any(|other| *other != delimiter && text.contains(*other))
         };
-        // What blanks cut into numbers was not cut far enough.
+        // Splitting numbers at spaces did not go far enough.
         let is_row = |text: &String| {
             let mut words = text.split_whitespace();
             text.contains(char::is_whitespace) && words.all(|word| word.parse::<f64>().is_ok())
@@ -187,7 +187,7 @@ impl Head {
             clean += usize::from(is_clean(text));
             numbers += usize::from(is_number(text));
         }
-        // Words of a text stand between blanks too.
+        // Words of a text are separated by spaces too.
         if num < 2 || is_blank && (numbers * 2 < total || above > 0) {
             return None;
         }
@@ -203,8 +203,8 @@ impl Head {
     }
 }
 
-/// Rows above the table, and how many values each of its rows has; `None` where most are not of one number. A few
-/// shorter rows at the end may be notes.
+/// Rows above the table, and the number of values in each of its rows; `None` if most rows do not have the same number.
+/// A few shorter rows at the end may be notes.
 pub fn above(rows: &[(usize, Vec<String>)]) -> Option<(usize, usize)> {
     const NOTES: usize = 3;
     let lengths: Vec<usize> = rows.iter().map(|(_, row)| row.len()).collect();
@@ -266,7 +266,7 @@ pub fn fields(row: &str, delimiter: char) -> Vec<String> {
         }
     }
     let mut quoted = was_quoted.into_iter();
-    // Several blanks are one.
+    // Several spaces count as one.
     fields.retain(|field| quoted.next().unwrap_or(false) || delimiter != ' ' || !field.is_empty());
     fields
         .iter_mut()
@@ -274,7 +274,7 @@ pub fn fields(row: &str, delimiter: char) -> Vec<String> {
     fields
 }
 
-/// Whether the first row is one of values rather than of names.
+/// Whether the first row contains values rather than names.
 pub fn is_data(first: &[String], rest: &[Vec<String>]) -> bool {
     let numbers: Vec<f64> = first.iter().filter_map(|text| text.parse().ok()).collect();
     let is_whole = |text: &&String| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -284,7 +284,7 @@ pub fn is_data(first: &[String], rest: &[Vec<String>]) -> bool {
         .filter(|(_, text)| !text.is_empty() && text.parse::<f64>().is_err())
         .collect();
     let rises = numbers.windows(2).all(|pair| pair[0] < pair[1]);
-    // Decimals, also behind a comma.
+    // Decimals, also with a decimal comma.
     let is_dressed = |text: &String| {
         let dressed = Dressed::of(text);
         dressed.is_some_and(|dressed| dressed.prefix.is_empty() && dressed.suffix.is_empty())
@@ -293,7 +293,7 @@ pub fn is_data(first: &[String], rest: &[Vec<String>]) -> bool {
         .iter()
         .any(|text| is_dressed(text) && !is_whole(&text));
     if numbers.len() == first.len() && !numbers.is_empty() {
-        // Columns that are numbered, or years.
+        // Numbered columns, or years.
         let is_even = numbers.windows(3).all(|n| n[1] - n[0] == n[2] - n[1]);
         let by_one = numbers.windows(2).all(|n| n[1] - n[0] == 1.0);
         return has_other || !rises || !is_even || numbers.len() < 3 && !by_one;
@@ -301,7 +301,7 @@ pub fn is_data(first: &[String], rest: &[Vec<String>]) -> bool {
     if has_other || !numbers.is_empty() && !rises {
         return true;
     }
-    // A name that comes again below is a value.
+    // A name that occurs again below is a value.
     let comes_again = |(at, text): &&(usize, &String)| {
         let mut below = rest.iter().filter(|row| row.as_slice() != first);
         below.any(|row| row.get(*at) == Some(text))

@@ -1,4 +1,4 @@
-//! What the values of each column are, found out over all rows.
+//! The kind of each column, inferred from all rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,20 +13,21 @@ use crate::data::records::{Column, ColumnKind, NearlyNumbers};
 use crate::data::uses::unknown;
 use crate::spec::data::{ColumnType, FilesSpec, RolesSpec};
 
-/// The most different texts that make categories without being asked.
+/// The maximum number of distinct texts that are categories by default.
 const MAX_NAMES: usize = 1000;
-/// So few different texts make categories, however few rows there are; and whole numbers classes.
+/// With at most this many distinct texts, a column contains categories whatever the number of rows; and integers are
+/// classes.
 const FEW: usize = 20;
-/// The longest text, in bytes, that is a name of a category without being asked.
+/// The longest text, in bytes, that is a category by default.
 const MAX_NAME_LEN: usize = 100;
-/// The most categories of a column that is said to have them, and the most different dates.
+/// The maximum number of categories of a column declared as such, and of distinct dates.
 const MAX_CATEGORIES: usize = 1 << 20;
-/// The most columns.
+/// The maximum number of columns.
 const MAX_COLUMNS: usize = 1 << 16;
-/// The most shapes that the lists of a column are counted by.
+/// The maximum number of list shapes that are counted per column.
 const MAX_SHAPES: usize = 1000;
 
-/// The columns in the order in which they were seen first.
+/// The columns in order of first occurrence.
 #[derive(Debug, Default)]
 pub struct Columns {
     /// Rows that were seen.
@@ -35,7 +36,7 @@ pub struct Columns {
     seen: Vec<Seen>,
 }
 
-/// Names of columns with their places.
+/// Names of columns with their indices.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     names: Vec<String>,
@@ -43,7 +44,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The place of a name; `guess` is where it may be.
+    /// The index of a name; `guess` is its probable index.
     pub fn place(&self, name: &str, guess: usize) -> Option<usize> {
         match self.names.get(guess) {
             Some(there) if there == name => Some(guess),
@@ -51,50 +52,50 @@ impl Names {
         }
     }
 
-    /// Adds a name that is not there yet.
+    /// Adds a new name.
     pub fn push(&mut self, name: &str) {
         self.places.insert(name.to_owned(), self.names.len());
         self.names.push(name.to_owned());
     }
 }
 
-/// What was seen of a column.
+/// What is known about a column.
 #[derive(Debug)]
 struct Seen {
-    /// Values that are there.
+    /// Present values.
     present: u64,
-    /// Single values that are not numbers.
+    /// Scalars that are not numbers.
     texts: u64,
     /// The row of the first of these in this file, with its text.
     first_text: Option<(u64, String)>,
     /// The same with its place, over all files.
     placed_text: Option<(String, String)>,
-    /// What the texts look like, of a column of which nothing is said.
+    /// The form of the texts, for a column without settings.
     looks: Looks,
-    /// Texts that name a sum over rows.
+    /// Texts that mean a sum over rows.
     totals: u64,
-    /// Whether all single values are whole numbers.
+    /// Whether all scalars are integers.
     all_whole: bool,
     all_dates: bool,
     longest: usize,
-    /// The different single values; `None` when there are too many.
+    /// The distinct scalars; `None` if there are too many.
     names: Option<BTreeSet<String>>,
-    /// Rows of the first list and the first single value.
+    /// Rows of the first list and the first scalar.
     first_list: Option<u64>,
     first_single: Option<u64>,
-    /// Lists by shape; lists of one dimension by an empty one.
+    /// Lists by shape; one-dimensional lists under an empty one.
     shapes: BTreeMap<Vec<usize>, u64>,
     longest_list: usize,
     shortest_list: usize,
     lists_are_whole: bool,
 }
 
-/// A column and how its values become part of a record.
+/// A column and its encoding in a record.
 #[derive(Debug)]
 pub struct Decided {
     /// The column.
     pub column: Column,
-    /// Whether lists that are shorter are filled up.
+    /// Whether shorter lists are padded.
     pub is_padded: bool,
 }
 
@@ -127,7 +128,7 @@ impl Columns {
         self.names.names.iter().map(String::as_str)
     }
 
-    /// Of rows that follow: what cannot change by them is not looked at again.
+    /// For following rows: what they cannot change is not inspected again.
     pub fn follow(&self) -> Self {
         let follow = |seen: &Seen| Seen {
             all_dates: seen.all_dates,
@@ -150,7 +151,7 @@ impl Columns {
         })
     }
 
-    /// Takes a row into account.
+    /// Includes a row.
     pub fn see(&mut self, roles: &RolesSpec, cells: Cells<'_>, number: u64) {
         self.rows += 1;
         for (guess, (name, cell)) in cells.into_iter().enumerate() {
@@ -163,7 +164,7 @@ impl Columns {
         }
     }
 
-    /// Takes into account what was seen of rows that follow.
+    /// Includes the findings of following rows.
     pub fn merge(&mut self, other: Self, roles: &RolesSpec) {
         self.rows += other.rows;
         for (guess, (name, seen)) in other.names.names.iter().zip(other.seen).enumerate() {
@@ -173,7 +174,7 @@ impl Columns {
         }
     }
 
-    /// Refuses more columns than can be meant.
+    /// Refuses implausibly many columns.
     pub fn check_number(&self, path: &Path) -> Result<(), DataError> {
         if self.seen.len() > MAX_COLUMNS {
             Err(DataError::new(format!(
@@ -181,14 +182,14 @@ impl Columns {
                 path.display()
             ))
             .help(
-                "give keys that all rows share; many numbers of a row may be a list under one key",
+                "use keys that all rows share; a row with many numbers can be a list under one key",
             ))
         } else {
             Ok(())
         }
     }
 
-    /// Notes where in a file values stand that messages may have to name.
+    /// Resolves the places in a file of values that messages may mention.
     pub fn place(&mut self, place: impl Fn(u64) -> String) {
         for seen in &mut self.seen {
             seen.placed_text = seen
@@ -199,7 +200,7 @@ impl Columns {
         }
     }
 
-    /// Columns of numbers but for one row, with what that row holds.
+    /// Columns of numbers except for one row, with the content of that row.
     pub fn texts_of_row_alone(&self, row: u64, roles: &RolesSpec) -> Vec<(String, String)> {
         const FEWEST: u64 = 4;
         let seen = self.names.names.iter().zip(&self.seen);
@@ -211,14 +212,14 @@ impl Columns {
         alone.collect()
     }
 
-    /// The columns in which one row holds a word for a sum over rows.
+    /// The columns in which one row contains a word for a sum over rows.
     pub fn totals(&self) -> Vec<&str> {
         let seen = self.names.names.iter().zip(&self.seen);
         let named = seen.filter(|(_, seen)| seen.totals == 1);
         named.map(|(name, _)| name.as_str()).collect()
     }
 
-    /// What is odd about columns of which nothing is said.
+    /// Oddities of columns without settings.
     pub fn oddities(&self, roles: &RolesSpec, has_types: bool) -> Vec<Oddity> {
         let seen = self.names.names.iter().zip(&self.seen);
         let odd = seen.filter_map(|(name, seen)| {
@@ -236,7 +237,7 @@ impl Columns {
         odd.collect()
     }
 
-    /// Columns that are no numbers by a few values: a mistyped number makes a whole column of categories.
+    /// Columns that are not numeric because of a few values: a mistyped number turns a whole column into categories.
     pub fn nearly_numbers(&self, roles: &RolesSpec) -> Vec<NearlyNumbers> {
         let seen = self.names.names.iter().zip(&self.seen);
         let nearly = seen.filter_map(|(name, seen)| {
@@ -256,7 +257,7 @@ impl Columns {
         nearly.collect()
     }
 
-    /// Refuses names in `[[data.columns]]` that no column has.
+    /// Refuses names in `[[data.columns]]` that are not columns.
     pub fn check_names(&self, files: &FilesSpec) -> Result<(), DataError> {
         let names: Vec<&str> = self.names().collect();
         let said = files.roles.columns.iter().enumerate();
@@ -270,22 +271,22 @@ impl Columns {
         }
     }
 
-    /// Refuses columns of a file that hold both lists and single values.
+    /// Refuses columns of a file that contain both lists and scalars.
     pub fn check_lists(&self, place: impl Fn(u64) -> String) -> Result<(), DataError> {
         for (name, seen) in self.names.names.iter().zip(&self.seen) {
             if let (Some(list), Some(single)) = (seen.first_list, seen.first_single) {
                 return Err(DataError::new(format!(
-                    "the column `{name}` holds a list at {} and a single value at {}",
+                    "the column `{name}` contains a list at {} and a single value at {}",
                     place(list),
                     place(single)
                 ))
-                .help("write lists in all rows, or in none"));
+                .help("use lists in all rows, or in none"));
             }
         }
         Ok(())
     }
 
-    /// Decides what each column is.
+    /// Decides the kind of each column.
     pub fn decide(self, roles: &RolesSpec) -> Result<Vec<Decided>, DataError> {
         let names = self.names.names.into_iter().zip(self.seen);
         names
@@ -297,19 +298,19 @@ impl Columns {
     }
 }
 
-/// What the experiment says that a column is.
+/// The kind that the experiment sets for a column.
 fn kind_of(roles: &RolesSpec, name: &str) -> Option<ColumnType> {
     let column = roles.columns.iter().find(|column| column.name == name);
     column.and_then(|column| column.kind)
 }
 
-/// Whether nothing is said of a column.
+/// Whether a column has no settings.
 fn is_free(roles: &RolesSpec, name: &str) -> bool {
     kind_of(roles, name).is_none() && !roles.ignore.iter().any(|other| other == name)
 }
 
 impl Seen {
-    /// Takes into account what a value looks like.
+    /// Includes the form of a value.
     fn look(&mut self, cell: &Cell<'_>, number: u64) {
         match cell {
             Cell::Plain(text) if text.parse::<f64>().is_ok() => {
@@ -382,7 +383,7 @@ impl Seen {
     }
 
     fn merge(&mut self, other: Self, forced: bool) {
-        // Before any value is there, what holds for all values holds.
+        // Before the first value, everything holds for all values.
         self.present += other.present;
         self.texts += other.texts;
         self.first_text = self.first_text.take().or(other.first_text);
@@ -434,9 +435,9 @@ impl Seen {
             Some(ColumnType::Category) => {
                 let Some(names) = self.names else {
                     return Err(DataError::new(format!(
-                        "the column `{name}` has more than {MAX_CATEGORIES} different values, which are too many for categories"
+                        "the column `{name}` has more than {MAX_CATEGORIES} distinct values, too many for categories"
                     ))
-                    .help("write `type = \"number\"` or `\"text\"` for it, or name it in `ignore`"));
+                    .help("set its `type` to \"number\" or \"text\", or list it in `ignore`"));
                 };
                 categories(names)
             }
@@ -468,11 +469,11 @@ impl Seen {
     fn decide_list(self, forced: Option<ColumnType>, name: String) -> Result<Decided, DataError> {
         if let Some(ColumnType::Category | ColumnType::Text) = forced {
             return Err(DataError::new(format!(
-                "the column `{name}` holds lists, which are numbers"
+                "the column `{name}` contains lists, which must be numbers"
             ))
-            .help("leave out its `type`, or write single values"));
+            .help("remove its `type`, or use single values"));
         }
-        // The most common shape; of two, that with fewer dimensions.
+        // The most frequent shape; of two, the one with fewer dimensions.
         let most = self.shapes.values().max().copied();
         let shape = self.shapes.iter().find(|(_, num)| Some(**num) == most);
         let shape = shape.map(|(shape, _)| shape.clone()).unwrap_or_default();
@@ -487,7 +488,7 @@ impl Seen {
         if shape.contains(&0) {
             return Err(
                 DataError::new(format!("the lists of the column `{name}` are empty"))
-                    .help("name the column in `ignore` and take it out of the file"),
+                    .help("list the column in `ignore`, or remove it from the file"),
             );
         }
         let is_whole = self.lists_are_whole && forced.is_none();
@@ -503,7 +504,7 @@ impl Seen {
     }
 }
 
-/// Names in their order as numbers, if they are, or else as texts.
+/// Names in numeric order if they are numbers, otherwise in text order.
 fn categories(names: BTreeSet<String>) -> ColumnKind {
     let mut names: Vec<_> = names.into_iter().collect();
     let numbers: Option<Vec<f64>> = names

@@ -1,4 +1,4 @@
-//! One JSON object a line.
+//! One JSON object per line.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -16,10 +16,10 @@ use super::source::{self, Limited, MAX_ROW, broken};
 use super::{Rows, Table};
 use crate::data::DataError;
 
-/// Files of objects. Lists of numbers become columns of several values; where lists are of different
-/// lengths, shorter ones are filled up at their end, whole numbers with -1 and others with NaN.
+/// Files of objects. Lists of numbers become columns of several values; if lists have different lengths, shorter ones
+/// are padded at their end, integers with -1 and others with NaN.
 pub struct JsonLines<'a> {
-    /// Keys that may hold anything.
+    /// Keys that may contain anything.
     pub ignore: &'a [String],
 }
 
@@ -39,13 +39,13 @@ impl Table for JsonLines<'_> {
         match lines.peek() {
             None => {
                 return Err(DataError::new(format!("`{shown}` is empty"))
-                    .help("give a file with one JSON object a line for each item"));
+                    .help("use a file with one JSON object per line for each item"));
             }
             Some(Ok((_, line))) if line.first() == Some(&b'[') => {
                 return Err(DataError::new(format!(
-                    "`{shown}` is one JSON list, not an object a line"
+                    "`{shown}` is one JSON list, not one object per line"
                 ))
-                .help("write each object on a line of its own, such as with `jq -c '.[]'`"));
+                .help("write one object per line, for example with `jq -c '.[]'`"));
             }
             Some(Ok((_, line)))
                 if line.starts_with(&[0xff, 0xfe]) || line.starts_with(&[0xfe, 0xff]) =>
@@ -69,14 +69,14 @@ impl Table for JsonLines<'_> {
                 .find(|word| text.contains(word))
             {
                 Some(word) if error.is_syntax() => {
-                    format!("it is not JSON: write `null` in place of {word}")
+                    format!("it is not JSON: use `null` instead of {word}")
                 }
                 _ if error.is_data() => reason.to_owned(),
                 _ if text == "{" => {
-                    "it is not a whole JSON object; write each on one line".to_owned()
+                    "it is not a complete JSON object; write each object on one line".to_owned()
                 }
                 _ => format!(
-                    "it is not a whole JSON object: {reason} at column {}",
+                    "it is not a complete JSON object: {reason} at column {}",
                     error.column()
                 ),
             }
@@ -87,7 +87,7 @@ impl Table for JsonLines<'_> {
             .into_iter()
             .map(|(key, value)| {
                 if !seen.insert(key.clone()) {
-                    return Err(format!("the key `{key}` comes twice"));
+                    return Err(format!("the key `{key}` occurs twice"));
                 }
                 let cell = cell(value);
                 let cell = match cell {
@@ -116,7 +116,7 @@ fn cell(value: Value) -> Result<Cell<'static>, String> {
         },
         Value::Array(values) => Cell::List(list(values)?),
         Value::Object(_) => {
-            return Err("an object within an object; give its keys names of their own, such as `size_width`, or name it in `ignore`".into());
+            return Err("a nested object; flatten its keys, for example to `size_width`, or list it in `ignore`".into());
         }
     })
 }
@@ -128,24 +128,24 @@ fn list(values: Vec<Value>) -> Result<List, String> {
         match value {
             Value::Array(inner) if is_nested => {
                 if !list.nest(self::list(inner)?) {
-                    return Err("its inner lists are not as long as each other".into());
+                    return Err("its inner lists have different lengths".into());
                 }
             }
             Value::Number(number) if !is_nested => list.push(number.as_f64()),
             Value::Bool(value) if !is_nested => list.push(Some(f64::from(value))),
             Value::Null if !is_nested => list.push(None),
             Value::Number(_) | Value::Bool(_) | Value::Null | Value::Array(_) => {
-                return Err("a list of both lists and single values".into());
+                return Err("a list that mixes lists and single values".into());
             }
             Value::String(_) | Value::Object(_) => {
-                return Err("a list of something else than numbers; write a key for each value, or name it in `ignore`".into());
+                return Err("a list that contains something other than numbers; use a separate key for each value, or list it in `ignore`".into());
             }
         }
     }
     Ok(list)
 }
 
-/// An object with its keys in order, also those that come twice.
+/// An object with its keys in order, including duplicates.
 struct Entries(Vec<(String, Value)>);
 
 impl<'de> Deserialize<'de> for Entries {
@@ -172,7 +172,7 @@ impl<'de> Deserialize<'de> for Entries {
     }
 }
 
-/// The lines of a file that are not blank, without what ends them.
+/// The nonblank lines of a file, without line endings.
 struct Lines {
     path: PathBuf,
     taken: Arc<AtomicU64>,
@@ -196,12 +196,12 @@ impl Iterator for Lines {
                 Ok(0) => return None,
                 Ok(num) if num as u64 == MAX_ROW => {
                     let message = format!(
-                        "`{shown}:{}`: a line of more than {} MiB",
+                        "`{shown}:{}`: the line is longer than {} MiB",
                         self.number,
                         MAX_ROW >> 20
                     );
                     return Some(Err(
-                        DataError::new(message).help("write one JSON object a line")
+                        DataError::new(message).help("write one JSON object per line")
                     ));
                 }
                 Ok(_) => {}

@@ -1,15 +1,14 @@
-//! Tables: CSV, JSON lines, Parquet. An item is a row, and every key or column a column.
+//! Tables: CSV, JSON lines, Parquet. Each row is an item, and every key or column a column.
 //!
-//! Files are read twice: first to find out what the values of each column are, over all rows of all
-//! files, then into records. A column whose values are all numbers is one of numbers. Others are of
-//! categories where there are few different texts (at most 20, or at most 1,000 and half as many as
-//! rows) and all of them are short, and else texts; dates and times that begin with year and month are
-//! always categories, so that they can be ordered. A target is of categories too when it holds at most
-//! 20 different whole numbers, or at most 1,000 short texts. What the experiment says of a column goes
-//! before all that. Names of categories are sorted, as numbers if all of them are numbers.
+//! Files are read twice: first to infer the kind of each column, over all rows of all files, then into records. A
+//! column whose values are all numbers is numeric. Others are categorical if there are few distinct texts (at most 20,
+//! or at most 1,000 and half as many as rows) and all of them are short, and otherwise text; dates and times that begin
+//! with year and month are always categories, so that they can be ordered. A target is also categorical if it contains
+//! at most 20 distinct integers, or at most 1,000 short texts. Settings in the experiment override all of that. Names
+//! of categories are sorted, as numbers if all of them are numbers.
 //!
-//! Rows are parsed and encoded by all threads and pushed in their order. Memory holds some MiB of rows
-//! and the names of categories, whatever the files' sizes.
+//! Rows are parsed and encoded by all threads and written in order. Memory holds some MiB of rows and the names of
+//! categories, whatever the size of the files.
 
 mod cell;
 mod csv;
@@ -48,32 +47,32 @@ use writing::Writing;
 
 /// Rows that are read before they are parsed together.
 const BATCH_ROWS: usize = 1 << 14;
-/// Bytes of rows after which no more are read before they are parsed.
+/// Bytes of rows that are read before they are parsed.
 const BATCH_BYTES: usize = 8 << 20;
-/// Rows that one thread takes at a time.
+/// Rows that one thread processes at a time.
 const CHUNK: usize = 512;
 
 /// A format of tables.
 trait Table: Sync {
-    /// A row as it is in the file, to be parsed by any thread.
+    /// An unparsed row, to be parsed by any thread.
     type Row: Send + Sync;
 
-    /// The rows of a file; `seen` counts the file's bytes that were read.
+    /// The rows of a file; `seen` counts the bytes read.
     fn open(&self, path: &Path, seen: &Arc<AtomicU64>) -> Result<Rows<Self::Row>, DataError>;
 
-    /// The cells of a row, or why it has none.
+    /// The cells of a row, or why there are none.
     fn cells<'r>(&self, row: &'r Self::Row) -> Result<Cells<'r>, String>;
 
-    /// Bytes of memory of a row, about.
+    /// Approximate memory of a row in bytes.
     fn size(row: &Self::Row) -> usize;
 
-    /// A row in words; `number` is that of its line, or of the row from 1.
+    /// A row as text; `number` is its line, or its row from 1.
     fn place(path: &Path, number: u64) -> String {
         format!("`{}:{number}`", path.display())
     }
 }
 
-/// Rows with the number that their place is named by.
+/// Rows with the number that identifies their place.
 type Rows<R> = Box<dyn Iterator<Item = Result<(u64, R), DataError>>>;
 
 /// Reads the files into the writer.
@@ -117,14 +116,14 @@ fn read_table<T: Table>(
     let progress = || watch(seen.load(Ordering::Relaxed).min(total), total);
     let writing = Writing::of(files);
     let (columns, mut oddities) = look(table, files, &writing, writer, &seen, &progress)?;
-    // What is wrong with a value must not hide that a name is wrong.
+    // An invalid value must not hide a wrong name.
     let wrong_name = columns.check_names(files).err();
     let both = |error: DataError| match &wrong_name {
         Some(wrong) => error.and(wrong.clone()),
         None => error,
     };
     let has_types = !matches!(files.format, Format::Csv { .. });
-    // What a single row explains is said of that row alone.
+    // If a single row explains the problem, only that row is reported.
     let rows: Vec<String> = oddities
         .iter()
         .flat_map(|odd| odd.columns.clone())
@@ -133,7 +132,7 @@ fn read_table<T: Table>(
     of_columns.retain(|odd| !odd.columns.iter().any(|name| rows.contains(name)));
     oddities.extend(of_columns);
     let mut nearly = columns.nearly_numbers(&files.roles);
-    // What says why is enough.
+    // One explanation is enough.
     nearly.retain(|nearly| {
         !oddities
             .iter()
@@ -160,8 +159,8 @@ fn read_table<T: Table>(
     wrong_name.map_or(Ok(()), Err)
 }
 
-/// The place of the first row whose value of a column is asked for; `None` stands for one that is not there.
-/// Reads the files once more, for messages alone.
+/// The place of the first row with a given value of a column; `None` means a missing one. Reads the files again, only
+/// for messages.
 pub fn first_place(
     files: &FilesSpec,
     column: &str,
@@ -203,7 +202,7 @@ fn find<T: Table>(
             let cells = writing.read(cells);
             let cell = cells.iter().find(|(name, _)| name == column);
             let holds = match cell.map(|(_, cell)| cell) {
-                // Numbers that are none, inside of a list.
+                // Missing numbers inside a list.
                 Some(Cell::List(list)) => {
                     list.values.iter().any(|value| value.is_nan()) && is_asked(None)
                 }
@@ -217,7 +216,7 @@ fn find<T: Table>(
     None
 }
 
-/// Finds out what the columns of all files are.
+/// Infers the columns of all files.
 fn look<T: Table>(
     table: &T,
     files: &FilesSpec,
@@ -253,7 +252,7 @@ fn look<T: Table>(
                 .collect();
             for (columns, wrong) in chunks {
                 any_wrong |= wrong.is_some();
-                // Rows that are left out are noted when the others are encoded.
+                // Skipped rows are reported when the others are encoded.
                 if let Some((number, reason)) =
                     wrong.filter(|_| files.on_bad_item == OnBadItem::Refuse)
                 {
@@ -278,13 +277,13 @@ fn look<T: Table>(
             };
             return Err(DataError::new(format!("`{}` has {rows}", path.display()))
                 .key(part.key())
-                .help("give a file with a row for each item"));
+                .help("use a file with one row per item"));
         }
         if own.names().next().is_none() {
             return Err(
                 DataError::new(format!("`{}` has rows without values", path.display()))
                     .key(part.key())
-                    .help("give a file whose rows hold a value of each column"),
+                    .help("use a file whose rows contain a value in each column"),
             );
         }
         let mut names: Vec<_> = own.names().map(str::to_owned).collect();
@@ -300,7 +299,7 @@ fn look<T: Table>(
     Ok((all, oddities))
 }
 
-/// Refuses files whose columns are not the same.
+/// Refuses files with different columns.
 fn agree(
     (path, names): (&Path, &[String]),
     (first, first_names): (&Path, &[String]),
@@ -332,12 +331,10 @@ fn agree(
             ""
         }
     ))
-    .help(
-        "all files of a data set have the same columns; name those that are not used in `ignore`",
-    ))
+    .help("all files of a data set must have the same columns; list unused ones in `ignore`"))
 }
 
-/// Shows the rows of a file, some at a time.
+/// Passes on the rows of a file, some at a time.
 fn batches<T: Table>(
     table: &T,
     path: &Path,
@@ -370,7 +367,7 @@ fn encode_rows<T: Table>(
     path: &Path,
     rows: Vec<(u64, T::Row)>,
 ) -> Result<(), DataError> {
-    // Records can be much larger than rows, where lists are filled up.
+    // Records can be much larger than rows, if lists are padded.
     let at_once = (4 * BATCH_BYTES / encoder.record_size().max(1)).max(1);
     for rows in rows.chunks(at_once) {
         let chunks: Vec<_> = rows

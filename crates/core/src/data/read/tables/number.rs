@@ -1,16 +1,16 @@
-//! Numbers as people write them: with decimal commas, groups of digits, currencies, percent signs and units.
+//! Formatted numbers: with decimal commas, thousands separators, currencies, percent signs and units.
 
 use std::borrow::Cow;
 
 use crate::spec::data::ValuesSpec;
 
-/// A number as a program reads it, or `None` where a text is not one by what the experiment says.
+/// A number in machine-readable form, or `None` if a text is not one according to the experiment.
 pub fn plain<'t>(text: &'t str, values: &ValuesSpec) -> Option<Cow<'t, str>> {
     let is_usual = values.has_plain_numbers();
     if is_usual {
         return text.parse::<f64>().is_ok().then_some(Cow::Borrowed(text));
     }
-    // `inf` and `nan` are written the same everywhere.
+    // `inf` and `nan` have the same spelling everywhere.
     if text.parse::<f64>().is_ok_and(|number| !number.is_finite()) {
         return Some(Cow::Borrowed(text));
     }
@@ -42,7 +42,7 @@ fn is_of_whole(c: char, values: &ValuesSpec) -> bool {
     c.is_ascii_digit() || values.thousands.is_some_and(|sign| group_sign(c) == sign)
 }
 
-/// What groups digits, by the usual one of signs that look the same.
+/// The thousands separator, as the usual one of characters that look the same.
 fn group_sign(c: char) -> char {
     match c {
         '\u{a0}' | '\u{202f}' | '\u{2009}' => ' ',
@@ -51,7 +51,7 @@ fn group_sign(c: char) -> char {
     }
 }
 
-/// The digits of a whole number whose groups, if it has any, are of three.
+/// The digits of an integer whose groups, if any, have three digits.
 fn ungrouped(whole: &str, thousands: Option<char>) -> Option<String> {
     let Some(sign) = thousands else {
         return Some(whole.to_owned());
@@ -68,7 +68,7 @@ fn ungrouped(whole: &str, thousands: Option<char>) -> Option<String> {
     Some(digits)
 }
 
-/// Whether a number is negative, and what is left without its sign and the marks around it.
+/// Whether a number is negative, and the rest without its sign and the marks around it.
 fn bare<'t>(text: &'t str, marks: &[String]) -> (bool, &'t str) {
     let mut text = text.trim();
     let mut sign = None;
@@ -96,37 +96,37 @@ fn bare<'t>(text: &'t str, marks: &[String]) -> (bool, &'t str) {
     (sign.is_some_and(|sign| sign != '+'), text)
 }
 
-/// A text that people read as a number, and programs do not.
+/// A text that people read as a number, but programs do not.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dressed {
-    /// What stands before the number.
+    /// What precedes the number.
     pub prefix: String,
-    /// What stands behind it.
+    /// What follows it.
     pub suffix: String,
-    /// How its digits are written.
+    /// The format of its digits.
     pub digits: Digits,
 }
 
-/// How the digits of a number are written.
+/// The format of a number's digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Digits {
     /// As programs write them.
     Plain,
-    /// Groups of three, then decimals behind a point, if any.
+    /// Groups of three, then optional decimals after a point.
     Grouped(char),
-    /// Decimals behind a comma, the whole part in groups by this sign, if any.
+    /// A decimal comma, with this thousands separator, if any.
     DecimalComma(Option<char>),
     /// `1,234`: a thousand and some, or one and some decimals.
     OneOrThousand,
 }
 
-/// The longest text that is looked at.
+/// The longest text that is examined.
 const LONGEST: usize = 40;
-/// The longest word behind or before a number.
+/// The longest word before or after a number.
 const LONGEST_WORD: usize = 6;
 
 impl Dressed {
-    /// What a text is, if people would take it for one number.
+    /// The format of a text, if people would read it as one number.
     pub fn of(text: &str) -> Option<Self> {
         let text = text.trim();
         if text.is_empty() || text.len() > LONGEST || !text.bytes().any(|b| b.is_ascii_digit()) {
@@ -135,7 +135,7 @@ impl Dressed {
         let is_sign = |c: char| matches!(c, '+' | '-' | '\u{2212}');
         let text = text.trim_start_matches(is_sign);
         let first = text.find(|c: char| c.is_ascii_digit())?;
-        // Of `.5`, the point is a part of the number.
+        // In `.5`, the point is part of the number.
         let first = if text[..first].ends_with('.') {
             first - 1
         } else {
@@ -157,7 +157,7 @@ impl Dressed {
     }
 }
 
-/// Where the digits of a number with what groups them end, its exponent included.
+/// The end of a number's digits and separators, including its exponent.
 fn number_end(text: &str) -> usize {
     let mut end = 0;
     let mut chars = text.char_indices().peekable();
@@ -184,7 +184,7 @@ fn number_end(text: &str) -> usize {
     end
 }
 
-/// Whether a text can stand beside a number: a sign of a currency, a percent sign, a word.
+/// Whether a text can accompany a number: a currency sign, a percent sign, a word.
 fn is_mark(text: &str, is_before: bool) -> bool {
     let is_sign = |c: char| "$€£¥₹₽₩₺₴₪฿¢%‰°µ²³/<>=~≈()\"'".contains(c);
     let is_word = |text: &str| {
@@ -197,11 +197,11 @@ fn is_mark(text: &str, is_before: bool) -> bool {
     if text.chars().count() > LONGEST_WORD || !is_word(text) {
         return false;
     }
-    // Words before numbers are names more often than currencies: `room 5`, `A4`.
+    // Words before numbers are more often names than currencies: `room 5`, `A4`.
     !is_before || is_currency(text) || text.chars().all(is_sign)
 }
 
-/// Whether a text is a currency's sign or its code.
+/// Whether a text is a currency sign or code.
 pub fn is_currency(text: &str) -> bool {
     const CODES: [&str; 22] = [
         "USD", "EUR", "GBP", "CHF", "JPY", "CNY", "INR", "RUB", "BRL", "CAD", "AUD", "NZD", "SEK",
@@ -211,7 +211,7 @@ pub fn is_currency(text: &str) -> bool {
     CODES.contains(&text) || !text.is_empty() && text.chars().all(is_sign)
 }
 
-/// How digits with what groups them are written; `None` where they are no number.
+/// The format of digits and separators; `None` if they are not a number.
 fn digits(core: &str) -> Option<Digits> {
     if core.parse::<f64>().is_ok() {
         return Some(Digits::Plain);
@@ -241,7 +241,7 @@ fn digits(core: &str) -> Option<Digits> {
     };
     let first_sign = others.first().copied();
     if others.iter().all(|sign| sign == last) {
-        // One kind of sign.
+        // A single kind of character.
         if *last == ',' && others.is_empty() {
             let could_be_thousand = tail.len() == 3 && !has_exponent && are_groups(&parts, true);
             return Some(if could_be_thousand {

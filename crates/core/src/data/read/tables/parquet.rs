@@ -19,10 +19,9 @@ use crate::data::read::unreadable;
 use crate::spec::data::date_of;
 use crate::spec::plain_file;
 
-/// Files of columns. Dates and times become texts that sort by time, lists of numbers columns of
-/// several values.
+/// Columnar files. Dates and times become texts that sort by time, lists of numbers columns of several values.
 pub struct Parquet<'a> {
-    /// Columns that may hold anything.
+    /// Columns that may contain anything.
     pub ignore: &'a [String],
 }
 
@@ -46,7 +45,7 @@ impl Table for Parquet<'_> {
                 let reason = error.to_string();
                 let reason = reason.trim_start_matches("Parquet error: ");
                 DataError::new(format!("{shown} is damaged: {reason}"))
-                    .help("make or copy the file again")
+                    .help("create or copy the file again")
             }
         };
         let reader = guard(|| SerializedFileReader::new(file)).map_err(&broken)?;
@@ -56,10 +55,10 @@ impl Table for Parquet<'_> {
         for field in schema.root_schema().get_fields() {
             if !names.insert(field.name().to_owned()) {
                 return Err(DataError::new(format!(
-                    "`{shown}` has two columns `{}`",
+                    "`{shown}` has two columns named `{}`",
                     field.name()
                 ))
-                .help("give each column a name of its own"));
+                .help("give each column a different name"));
             }
         }
         let num = u64::try_from(reader.metadata().file_metadata().num_rows()).unwrap_or(0);
@@ -111,18 +110,18 @@ impl Table for Parquet<'_> {
     }
 }
 
-/// The crate panics on some files that are damaged.
+/// The crate panics on some damaged files.
 fn guard<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
         Err(ParquetError::General(
-            text.unwrap_or("it contradicts itself").to_owned(),
+            text.unwrap_or("its metadata contradicts itself").to_owned(),
         ))
     })
 }
 
-/// Refuses columns that are said to stand outside the file.
+/// Refuses columns that claim to lie outside the file.
 fn check_places(metadata: &ParquetMetaData, len: u64) -> Result<(), ParquetError> {
     let columns = metadata
         .row_groups()
@@ -136,10 +135,7 @@ fn check_places(metadata: &ParquetMetaData, len: u64) -> Result<(), ParquetError
         let is_inside =
             start >= 0 && column.compressed_size() >= 0 && end.is_some_and(|end| end as u64 <= len);
         if !is_inside {
-            let reason = format!(
-                "the column {} stands outside the file",
-                column.column_path()
-            );
+            let reason = format!("the column {} lies outside the file", column.column_path());
             return Err(ParquetError::General(reason));
         }
     }
@@ -162,7 +158,7 @@ fn cell(field: &Field) -> Result<Cell<'_>, String> {
         Field::Float16(value) => Cell::Float(f64::from(*value)),
         Field::Float(value) => Cell::Float(f64::from(*value)),
         Field::Double(value) => Cell::Float(*value),
-        // Its own way of writing it is exact.
+        // Its own text form is exact.
         Field::Decimal(_) => Cell::Plain(Cow::Owned(field.to_string())),
         Field::Str(value) => Cell::Text(Cow::Borrowed(value)),
         Field::Bytes(value) => match std::str::from_utf8(value.data()) {
@@ -176,7 +172,9 @@ fn cell(field: &Field) -> Result<Cell<'_>, String> {
         Field::TimestampMicros(micros) => text(timestamp(i128::from(*micros))),
         Field::ListInternal(values) => Cell::List(list(values)?),
         Field::Group(_) | Field::MapInternal(_) => {
-            return Err("columns within a column; save them as columns of their own, or name it in `ignore`".into());
+            return Err(
+                "nested columns; flatten them into separate columns, or list it in `ignore`".into(),
+            );
         }
     })
 }
@@ -188,16 +186,16 @@ fn list(values: &Values) -> Result<List, String> {
         match value {
             Field::ListInternal(inner) if is_nested => {
                 if !list.nest(self::list(inner)?) {
-                    return Err("its inner lists are not as long as each other".into());
+                    return Err("its inner lists have different lengths".into());
                 }
             }
-            _ if is_nested => return Err("a list of both lists and single values".into()),
+            _ if is_nested => return Err("a list that mixes lists and single values".into()),
             value => match cell(value)? {
                 Cell::Missing => list.push(None),
                 Cell::Bool(value) => list.push(Some(f64::from(value))),
                 Cell::Whole(value) => list.push(Some(value as f64)),
                 Cell::Float(value) => list.push(Some(value)),
-                _ => return Err("a list of something else than numbers".into()),
+                _ => return Err("a list that contains something other than numbers".into()),
             },
         }
     }
@@ -206,7 +204,7 @@ fn list(values: &Values) -> Result<List, String> {
 
 const DAY: i128 = 86_400_000_000;
 
-/// `12:30:05`, with a fraction where there is one, from microseconds since midnight.
+/// `12:30:05`, with a fraction if there is one, from microseconds since midnight.
 fn time(micros: i64) -> String {
     let (seconds, fraction) = (micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);

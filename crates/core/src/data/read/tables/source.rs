@@ -1,4 +1,4 @@
-//! Bytes of a file with a count of them, and a limit to how many a row may take.
+//! The bytes of a file with a count, and a limit on the size of a row.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -11,10 +11,10 @@ use crate::data::read::bounded::Bounded;
 use crate::data::read::unreadable;
 use crate::spec::plain_file;
 
-/// The most bytes of a row; more are taken for a quote that was not closed, or for a file of another format.
+/// The maximum size of a row; a larger one indicates an open quote, or a file in another format.
 pub const MAX_ROW: u64 = 256 << 20;
 
-/// Opens a file, unpacked when its name ends in `.gz`; `seen` counts the file's own bytes.
+/// Opens a file, decompressed if its name ends in `.gz`; `seen` counts the bytes of the file itself.
 pub fn open(path: &Path, seen: &Arc<AtomicU64>) -> Result<Limited, DataError> {
     let file = plain_file::open(path).map_err(|e| unreadable(path, &e))?;
     let counted = Counted {
@@ -51,21 +51,21 @@ impl Read for Counted {
     }
 }
 
-/// A reader that fails once a row has taken too much.
+/// A reader that fails if a row is too large.
 pub struct Limited {
     inner: Box<dyn BufRead>,
-    /// Bytes since the row began; set to 0 by who reads rows.
+    /// Bytes since the start of the row; reset by the row reader.
     pub taken: Arc<AtomicU64>,
-    /// Quotes in all.
+    /// Total number of quotes.
     pub quotes: Arc<AtomicU64>,
     /// The last byte.
     pub end: Arc<AtomicU8>,
-    /// Whether tabs are read as blanks.
+    /// Whether tabs are read as spaces.
     pub tabs_are_blanks: bool,
 }
 
 impl Limited {
-    /// Leaves out lines; returns how many there were.
+    /// Skips lines; returns how many there were.
     pub fn skip_lines(&mut self, num: usize) -> io::Result<u64> {
         let mut done = 0;
         let mut after_return = false;
@@ -114,20 +114,20 @@ impl Read for Limited {
         if self.taken.fetch_add(num as u64, Ordering::Relaxed) > MAX_ROW {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                format!("a row of more than {} MiB", MAX_ROW >> 20),
+                format!("a row is longer than {} MiB", MAX_ROW >> 20),
             ));
         }
         Ok(num)
     }
 }
 
-/// A file that cannot be read to its end.
+/// A file that cannot be read completely.
 pub fn broken(path: &Path, error: &io::Error) -> DataError {
     let shown = path.display();
     match error.kind() {
         io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
             DataError::new(format!("`{shown}` is damaged: {error}"))
-                .help("make or copy the file again")
+                .help("create or copy the file again")
         }
         _ => unreadable(path, error),
     }

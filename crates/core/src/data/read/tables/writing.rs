@@ -1,4 +1,4 @@
-//! Values as the experiment says that they are written, as programs write them.
+//! Values in the format that the experiment sets, in machine-readable form.
 
 use std::borrow::Cow;
 
@@ -7,17 +7,17 @@ use super::encode::shorten;
 use super::number::plain;
 use crate::spec::data::{ColumnType, DateFormat, FilesSpec, Format, ValuesSpec};
 
-/// How the values of some files are written.
+/// The value format of some files.
 pub struct Writing<'a> {
     values: &'a ValuesSpec,
     date_format: Option<DateFormat>,
     marks: Marks,
     columns: Vec<Said<'a>>,
-    /// Whether every value is what it seems.
+    /// Whether every value can be used as it is.
     is_usual: bool,
 }
 
-/// What is said of one column.
+/// The settings of one column.
 struct Said<'a> {
     name: &'a str,
     kind: Option<ColumnType>,
@@ -25,11 +25,11 @@ struct Said<'a> {
     marks: Marks,
 }
 
-/// What stands for a missing value.
+/// Marks of missing values.
 #[derive(Default)]
 struct Marks {
     texts: Vec<String>,
-    /// Those that are numbers, however they are written.
+    /// Those that are numbers, in any format.
     numbers: Vec<f64>,
 }
 
@@ -71,7 +71,7 @@ fn date_format(text: Option<&String>) -> Option<DateFormat> {
 }
 
 impl<'a> Writing<'a> {
-    /// What the experiment says of some files.
+    /// The settings of the experiment for some files.
     pub fn of(files: &'a FilesSpec) -> Self {
         let roles = &files.roles;
         let missing_values = match &files.format {
@@ -105,7 +105,7 @@ impl<'a> Writing<'a> {
         }
     }
 
-    /// The values of a row, as they are meant.
+    /// The values of a row in machine-readable form.
     pub fn read<'r>(&self, cells: Cells<'r>) -> Cells<'r> {
         if self.is_usual {
             return cells;
@@ -135,10 +135,7 @@ impl<'a> Writing<'a> {
             match format.iso(text) {
                 Some(iso) => return Cell::Text(Cow::Owned(iso)),
                 None if own_format.is_some() && kind.is_none() => {
-                    let reason = format!(
-                        "`{}` is not such a date as `date_format` says",
-                        shorten(text)
-                    );
+                    let reason = format!("`{}` does not match `date_format`", shorten(text));
                     return Cell::Wrong(reason);
                 }
                 None => {}
@@ -147,7 +144,7 @@ impl<'a> Writing<'a> {
         let is_number = match (&cell, kind) {
             (_, Some(ColumnType::Category | ColumnType::Text)) => false,
             (Cell::Plain(_), _) => !self.values.has_plain_numbers(),
-            // A text in JSON is one until something else is said.
+            // A text in JSON stays a text unless set otherwise.
             (Cell::Text(_), Some(ColumnType::Number)) => !self.values.has_plain_numbers(),
             _ => false,
         };
@@ -168,10 +165,10 @@ impl<'a> Writing<'a> {
         );
         match kind {
             Some(ColumnType::Number) if !is_bool => Cell::Wrong(format!(
-                "`{}` is not a number of the kind that `decimal`, `thousands` and `strip` describe",
+                "`{}` does not match the number format of `decimal`, `thousands` and `strip`",
                 shorten(&text)
             )),
-            // Never again taken for a number.
+            // Never read as a number again.
             _ => Cell::Text(text),
         }
     }

@@ -1,4 +1,4 @@
-//! Dates that are read as names.
+//! Dates that are read as categories.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use super::{Known, Looks, quoted};
 use crate::data::oddity::{Fix, Oddity};
 use crate::spec::data::DateFormat;
 
-/// Formats of dates that are tried on texts.
+/// Date formats that are tried on texts.
 const DATES: [&str; 18] = [
     "%Y/%m/%d",
     "%Y.%m.%d",
@@ -28,7 +28,7 @@ const DATES: [&str; 18] = [
     "%b-%Y",
     "%Y-%m-%d",
 ];
-/// And of times behind them.
+/// And formats of times after them.
 const TIMES: [&str; 6] = [
     "",
     " %H:%M",
@@ -47,7 +47,7 @@ pub(super) static FORMATS: LazyLock<Vec<(String, DateFormat)>> = LazyLock::new(|
 });
 
 impl Looks {
-    /// Dates that are read as names.
+    /// Dates that are read as categories.
     pub(super) fn unusual_dates(&self, known: &Known<'_>) -> Option<Oddity> {
         let formats = FORMATS.iter().enumerate();
         let formats = formats.filter(|(at, _)| self.dates & (1 << at) != 0);
@@ -55,7 +55,7 @@ impl Looks {
         if known.texts != known.present || formats.iter().any(|text| text.starts_with("%Y-%m-%d")) {
             return None;
         }
-        // A blank in a format takes in none too, so a shorter one may fit as well.
+        // A space in a format also matches nothing, so a shorter one may match as well.
         formats.dedup_by(|a, b| a.replace(", ", " ") == b.replace(", ", " "));
         let shown = known.names.and_then(BTreeSet::first)?;
         let name = known.name;
@@ -65,7 +65,7 @@ impl Looks {
             .collect();
         let first = formats.first()?;
         let message = format!(
-            "`{name}` holds dates such as `{shown}`, which are read as names: they are not sorted by time"
+            "`{name}` contains dates such as `{shown}`, which are read as categories and not sorted by time"
         );
         let odd = Oddity::new(vec![name.to_owned()], message);
         let odd = match several.as_slice() {
@@ -74,17 +74,17 @@ impl Looks {
                     date_format: Some((*first).to_owned()),
                     ..Fix::default()
                 },
-                ..odd.help(format!("write {only} under `[data]`"))
+                ..odd.help(format!("set {only} under `[data]`"))
             },
             _ => odd
-                .note("no day above 12 says which number is the month")
+                .note("no day is above 12, so it is ambiguous which number is the month")
                 .help(format!(
-                    "write the one that is meant under `[data]`: {}",
+                    "set one of these under `[data]`: {}",
                     several.join(" or ")
                 )),
         };
         Some(odd.help(format!(
-            "or name the column in `ignore = [{}]`",
+            "or list the column in `ignore = [{}]`",
             quoted(name)
         )))
     }

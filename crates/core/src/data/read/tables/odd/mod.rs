@@ -1,5 +1,5 @@
-//! Columns that would silently be something else than they are: numbers that are written for people, dates
-//! that are not ISO 8601, codes that look like numbers.
+//! Columns that would silently be misread: formatted numbers, dates that are not ISO 8601, codes that look like
+//! numbers.
 
 mod dates;
 mod numbers;
@@ -12,9 +12,9 @@ use crate::spec::data::ValuesSpec;
 use crate::spec::document::Value;
 use dates::FORMATS;
 
-/// So few different texts can be meant as categories, whatever they look like.
+/// This few distinct texts can be intended as categories, whatever they look like.
 const FEW: usize = 20;
-/// What people and programs write where there is no number, in any case.
+/// Common texts for missing numbers, in lower case.
 const NOTHING: [&str; 26] = [
     "-",
     "--",
@@ -43,31 +43,31 @@ const NOTHING: [&str; 26] = [
     "1.#IND",
     "undefined",
 ];
-/// Different things around numbers that are counted.
+/// Distinct marks around numbers that are counted.
 const MAX_MARKS: usize = 16;
 
-/// What was seen of the texts of a column.
+/// What is known about the texts of a column.
 #[derive(Clone, Debug)]
 pub struct Looks {
-    /// Formats of dates, by bit, that all texts have.
+    /// Date formats that all texts match, one bit each.
     dates: u128,
-    /// Numbers that are written for people, by what makes them such.
+    /// Formatted numbers, by format.
     plain: u64,
     one_or_thousand: u64,
     grouped: BTreeMap<char, u64>,
     decimal_comma: u64,
     decimal_comma_groups: BTreeMap<char, u64>,
-    /// What stands before and behind numbers; both empty for bare ones.
+    /// The marks before and after numbers; both empty for bare ones.
     marks: BTreeMap<(String, String), u64>,
     num: u64,
-    /// Words for nothing, and the row of the first with its text.
+    /// Words for missing, and the row of the first with its text.
     nothing: BTreeMap<String, u64>,
     first_nothing: Option<(u64, String)>,
     placed_nothing: Option<(String, String)>,
-    /// Plain numbers with a point, those apart that could be groups of three digits.
+    /// Plain numbers with a point, separately those that could be groups of three digits.
     points: u64,
     group_points: u64,
-    /// Numbers with zeros in front, and the row of the first with its text.
+    /// Numbers with leading zeros, and the row of the first with its text.
     zeros: u64,
     first_zeros: Option<(u64, String)>,
     first: Option<(u64, String)>,
@@ -101,24 +101,24 @@ impl Default for Looks {
     }
 }
 
-/// What is known of a column besides.
+/// Other facts about a column.
 pub struct Known<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Values that are there.
+    /// Present values.
     pub present: u64,
     /// Values that are not numbers.
     pub texts: u64,
-    /// The different values; `None` when there are very many.
+    /// The distinct values; `None` if there are very many.
     pub names: Option<&'a BTreeSet<String>>,
-    /// How values are written.
+    /// The format of the values.
     pub values: &'a ValuesSpec,
-    /// Whether the format can quote texts, so that a number in quotes is a text.
+    /// Whether the format can quote texts, so that a quoted number is a text.
     pub has_types: bool,
 }
 
 impl Looks {
-    /// Of rows that follow.
+    /// For following rows.
     pub fn follow(&self) -> Self {
         Self {
             dates: self.dates,
@@ -126,7 +126,7 @@ impl Looks {
         }
     }
 
-    /// Takes a number into account.
+    /// Includes a number.
     pub fn see_number(&mut self, text: Option<&str>, row: u64) {
         self.dates = 0;
         let Some(text) = text else { return };
@@ -150,7 +150,7 @@ impl Looks {
         }
     }
 
-    /// Takes a text into account.
+    /// Includes a text.
     pub fn see_text(&mut self, text: &str, row: u64) {
         if self.dates != 0 {
             self.see_date(text);
@@ -198,7 +198,7 @@ impl Looks {
         self.dates &= (1 << FORMATS.len()) - 1;
     }
 
-    /// Takes into account what was seen of rows that follow.
+    /// Includes the findings of following rows.
     pub fn merge(&mut self, other: Self) {
         self.dates &= other.dates;
         self.plain += other.plain;
@@ -230,7 +230,7 @@ impl Looks {
         self.placed_zeros = self.placed_zeros.take().or(other.placed_zeros);
     }
 
-    /// Notes where in a file the first of these stands.
+    /// Resolves the place in the file of the first of these.
     pub fn place(&mut self, place: &dyn Fn(u64) -> String) {
         let placed =
             |first: &mut Option<(u64, String)>| first.take().map(|(row, text)| (place(row), text));
@@ -240,7 +240,7 @@ impl Looks {
         self.placed_zeros = self.placed_zeros.take().or(placed(&mut self.first_zeros));
     }
 
-    /// What is odd about a column of which nothing is said.
+    /// The oddity of a column without settings.
     pub fn oddity(&self, known: &Known<'_>) -> Option<Oddity> {
         if known.present == 0 {
             return None;
@@ -252,7 +252,7 @@ impl Looks {
             .or_else(|| names_that_differ_by_case(known))
     }
 
-    /// Numbers with zeros in front: codes, of which the zeros are a part.
+    /// Numbers with leading zeros: codes, whose zeros matter.
     fn codes(&self, known: &Known<'_>) -> Option<Oddity> {
         let (place, text) = self.placed_zeros.as_ref()?;
         if known.texts > 0 || self.zeros == 0 {
@@ -262,13 +262,13 @@ impl Looks {
         let number = text.trim_start_matches('0');
         let number = if number.is_empty() { "0" } else { number };
         let message = format!(
-            "`{name}` holds {} that begin with 0, the first at {place}: `{text}` is read as the number {number}",
+            "`{name}` contains {} that begin with 0, the first at {place}: `{text}` is read as the number {number}",
             counted(self.zeros, "number")
         );
         let odd = Oddity::new(vec![name.to_owned()], message)
-            .note("numbers with zeros in front are mostly codes, such as postcodes")
+            .note("numbers with leading zeros are usually codes, such as postcodes")
             .help(format!(
-                "write `[[data.columns]]` with `name = {}` and `type = \"category\"` for codes, or `type = \"number\"` for amounts",
+                "add `[[data.columns]]` with `name = {}` and `type = \"category\"` for codes, or `type = \"number\"` for quantities",
                 quoted(name)
             ));
         Some(Oddity {
@@ -280,7 +280,7 @@ impl Looks {
         })
     }
 
-    /// Numbers, and words for a missing one.
+    /// Numbers, and words for missing ones.
     fn words_for_nothing(&self, known: &Known<'_>) -> Option<Oddity> {
         let (place, text) = self.placed_nothing.as_ref()?;
         let num: u64 = self.nothing.values().sum();
@@ -290,19 +290,19 @@ impl Looks {
         }
         let name = known.name;
         let message = format!(
-            "`{name}` holds {} and {} that is none, the first at {place}: `{text}` most likely stands for a missing value",
+            "`{name}` contains {} and {} that is not a number, the first at {place}: `{text}` probably means missing",
             counted(numbers, "number"),
             counted(num, "text"),
         );
         let marks: Vec<String> = self.nothing.keys().cloned().collect();
         let shown: Vec<_> = marks.iter().map(|mark| quoted(mark)).collect();
-        let odd = Oddity::new(vec![name.to_owned()], message.replace("texts that is none", "texts that are none"))
+        let odd = Oddity::new(vec![name.to_owned()], message.replace("texts that is not a number", "texts that are not numbers"))
             .help(format!(
-                "write `[[data.columns]]` with `name = {}` and `missing_values = [{}]`, and what becomes of missing values, such as `missing = \"drop\"`",
+                "add `[[data.columns]]` with `name = {}` and `missing_values = [{}]`, and set how to handle missing values, such as `missing = \"drop\"`",
                 quoted(name),
                 shown.join(", ")
             ))
-            .help("to keep the texts as they are, write `type = \"category\"` there");
+            .help("to keep the text as it is, set `type = \"category\"` there");
         Some(Oddity {
             is_refused: known.names.is_none_or(|names| names.len() > FEW),
             fix: Fix {
@@ -314,7 +314,7 @@ impl Looks {
     }
 }
 
-/// Categories of which two are the same but for capitals.
+/// Categories that differ only in case.
 fn names_that_differ_by_case(known: &Known<'_>) -> Option<Oddity> {
     let names = known
         .names
@@ -336,11 +336,10 @@ fn names_that_differ_by_case(known: &Known<'_>) -> Option<Oddity> {
         more => format!(" (and {more} more such pairs)"),
     };
     let name = known.name;
-    let message =
-        format!("{first} are two categories of `{name}`{more}: they differ in capitals only");
+    let message = format!("{first} are two categories of `{name}`{more} that differ only in case");
     Some(
         Oddity::new(vec![name.to_owned()], message)
-            .help("if they mean the same, write them in one way; `[[data.columns]]` with the column's `type = \"category\"` says that they are meant to differ"),
+            .help("if they mean the same, use the same spelling; to keep them separate, set `type = \"category\"` for the column in `[[data.columns]]`"),
     )
 }
 

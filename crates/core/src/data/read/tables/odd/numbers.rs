@@ -6,30 +6,30 @@ use super::{FEW, Known, Looks, counted, quoted};
 use crate::data::oddity::{Fix, Oddity};
 use crate::data::read::tables::number::is_currency;
 
-/// What stands around the numbers of a column.
+/// The marks around the numbers of a column.
 #[derive(Default)]
 struct Marks {
-    /// Every pair of what stands before and behind, with how often.
+    /// Every pair of marks before and after, with its count.
     all: Vec<(String, u64)>,
-    /// What `strip` is to leave out.
+    /// The marks for `strip`.
     strip: Vec<String>,
-    /// Whether a word is among them, such as a unit.
+    /// Whether they contain a word, such as a unit.
     words: bool,
-    /// Whether a currency is among them.
+    /// Whether they contain a currency.
     currency: bool,
-    /// Why they must not be left out.
+    /// Why they must not be stripped.
     against: Option<String>,
 }
 
 impl Looks {
-    /// Numbers that no program reads: with decimal commas, currencies, percent signs, units.
+    /// Numbers that programs cannot parse: with decimal commas, currencies, percent signs, units.
     pub(super) fn numbers_for_people(&self, known: &Known<'_>) -> Option<Oddity> {
         let (place, text) = self.placed.as_ref()?;
         let numbers = known.present - known.texts.min(known.present);
         let are_mostly_numbers = numbers * 10 >= known.present * 9;
         let is_mistyped = are_mostly_numbers && (self.num < known.texts || self.plain > 0);
         if (self.num + numbers) * 10 < known.present * 9 || is_mistyped {
-            // Of a few mistyped ones it is told that the others are numbers.
+            // A few mistyped values are reported as exceptions among numbers.
             return None;
         }
         let num_names = known.names.map_or(usize::MAX, BTreeSet::len);
@@ -38,7 +38,7 @@ impl Looks {
         let is_text = known.has_types && self.plain == self.num && marks.all.is_empty();
         if num_names <= FEW && (is_word_alone || is_text) || is_text && self.looks_like_codes(known)
         {
-            // `64GB` and `128GB` are fine as categories, and a text in quotes may be meant as one.
+            // `64GB` and `128GB` are fine as categories, and a quoted text may be intended as one.
             return None;
         }
         let name = known.name;
@@ -47,15 +47,13 @@ impl Looks {
             self.num,
             known.present,
             if self.num == 1 {
-                "is a number that is written for people"
+                "is a formatted number"
             } else {
-                "are numbers that are written for people"
+                "are formatted numbers"
             }
         );
         let message = if is_text {
-            format!(
-                "the numbers of `{name}` are written as texts, the first at {place}: \"{text}\""
-            )
+            format!("the numbers of `{name}` are quoted, the first at {place}: \"{text}\"")
         } else {
             message
         };
@@ -64,19 +62,19 @@ impl Looks {
         self.say_how(known, &marks, &mut odd);
         if is_text || known.has_types {
             odd = odd.help(format!(
-                "write `[[data.columns]]` with `name = {}` and `type = \"number\"` to read them as numbers",
+                "add `[[data.columns]]` with `name = {}` and `type = \"number\"` to read them as numbers",
                 quoted(name)
             ));
             odd.fix.kind = Some(crate::spec::data::ColumnType::Number);
         }
         let other = format!(
-            "to keep the texts as they are, write `[[data.columns]]` with `name = {}` and `type = \"category\"`",
+            "to keep the text as it is, add `[[data.columns]]` with `name = {}` and `type = \"category\"`",
             quoted(name)
         );
         Some(odd.help(other))
     }
 
-    /// Texts in quotes that are all as long as each other, or begin with 0, are codes.
+    /// Quoted texts that all have the same length, or begin with 0, are codes.
     fn looks_like_codes(&self, known: &Known<'_>) -> bool {
         let Some(names) = known.names else {
             return false;
@@ -90,35 +88,35 @@ impl Looks {
                 .any(|name| name.len() > 1 && name.starts_with('0') && !name.contains('.'))
     }
 
-    /// What cannot be read in one way: the reason, and what to do. Numbers that were read with decimal commas are
-    /// shown with points by now.
+    /// Ambiguous formats: the reason, and a remedy. Numbers that were read with decimal commas are already shown with
+    /// points.
     fn contradiction(&self, has_comma: bool, marks: &Marks) -> Option<(String, &'static str)> {
         let points =
             self.grouped.contains_key(&'.') || self.decimal_comma_groups.contains_key(&'.');
         if has_comma && self.decimal_comma == 0 && !points && marks.all.is_empty() {
             return Some((
-                "with `decimal = \",\"`, a point is not a part of a number".to_owned(),
-                "if the point groups digits, as in 1.234, write `thousands = \".\"` under `[data]`; if it stands before decimals, mend the file, or remove `decimal`",
+                "with `decimal = \",\"`, a point is not part of a number".to_owned(),
+                "if the point separates thousands, as in 1.234, set `thousands = \".\"` under `[data]`; if it separates decimals, fix the file, or remove `decimal`",
             ));
         }
         if self.decimal_comma == 0 {
             return None;
         }
         let why = if self.grouped.contains_key(&',') {
-            "a comma stands before decimals in some of them, and before three digits that are a group in others".to_owned()
+            "a comma separates decimals in some of them, and thousands in others".to_owned()
         } else if !has_comma && self.points > 0 {
             format!(
-                "{} of the column have a point before their decimals, and {} a comma",
+                "{} of the column have a decimal point, and {} a decimal comma",
                 counted(self.points, "number"),
                 self.decimal_comma
             )
         } else {
             return None;
         };
-        Some((why, "write all of them in one way"))
+        Some((why, "use the same format in all of them"))
     }
 
-    /// Adds the keys that read these numbers, or what is in the way of that.
+    /// Adds the keys that read these numbers, or why there are none.
     fn say_how(&self, known: &Known<'_>, marks: &Marks, odd: &mut Oddity) {
         let mut keys: Vec<String> = Vec::new();
         let mut fix = Fix::default();
@@ -162,7 +160,7 @@ impl Looks {
         if let Some(why) = &marks.against {
             odd.notes.push(why.clone());
             odd.helps
-                .push("write all values of the column as plain numbers of one unit".to_owned());
+                .push("use plain numbers of one unit in the whole column".to_owned());
             return;
         }
         if is_open {
@@ -171,19 +169,22 @@ impl Looks {
             } else {
                 format!(", with {}", keys.join(" and "))
             };
-            odd.notes.push("three digits follow every comma, so the values do not say whether it stands before decimals".to_owned());
-            odd.helps.push(format!("if the comma groups digits (1,234 is more than a thousand), write `thousands = \",\"` under `[data]`{strip}; if it stands before decimals (1,234 is less than two), write `decimal = \",\"`{strip}"));
+            odd.notes.push(
+                "three digits follow every comma, so it is ambiguous whether it separates decimals"
+                    .to_owned(),
+            );
+            odd.helps.push(format!("if the comma separates thousands (1,234 is more than a thousand), set `thousands = \",\"` under `[data]`{strip}; if it separates decimals (1,234 is less than two), set `decimal = \",\"`{strip}"));
             return;
         }
         if keys.is_empty() {
             return;
         }
         odd.helps
-            .insert(0, format!("write {} under `[data]`", keys.join(" and ")));
+            .insert(0, format!("set {} under `[data]`", keys.join(" and ")));
         odd.fix = fix;
     }
 
-    /// What stands around the numbers.
+    /// The marks around the numbers.
     fn marks_of(&self, numbers: u64) -> Marks {
         let mut marks = Marks::default();
         let mut bare = numbers;
@@ -201,12 +202,11 @@ impl Looks {
                 marks.currency |= is_currency(mark);
                 marks.words |= !is_currency(mark) && mark.chars().any(char::is_alphabetic);
                 if mark.contains(['(', ')']) {
-                    marks.against = Some("brackets around a number often say that it is negative: write it with a minus".to_owned());
+                    marks.against = Some("parentheses around a number often mean that it is negative: use a minus sign instead".to_owned());
                 } else if mark.contains(['<', '>', '~', '≈', '=']) {
-                    marks.against =
-                        Some(format!("`{mark}` says that the number itself is not known"));
+                    marks.against = Some(format!("`{mark}` means that the number is not exact"));
                 } else if mark.contains(['"', '\'']) {
-                    marks.against = Some("there are quotes around the number in the value itself: take them out of the file".to_owned());
+                    marks.against = Some("the value itself contains quotes around the number: remove them from the file".to_owned());
                 } else if !marks.strip.contains(mark) {
                     marks.strip.push(mark.clone());
                 }
@@ -221,10 +221,10 @@ impl Looks {
                 .map(|(mark, num)| format!("{num} as `{mark}`"))
                 .collect();
             if bare > 0 {
-                shown.push(format!("{bare} without any sign"));
+                shown.push(format!("{bare} without any mark"));
             }
-            // A bare zero is zero in every unit, but nobody knows that it is meant so.
-            marks.against = Some(format!("they are not of one unit: {}", shown.join(", ")));
+            // A bare zero is zero in every unit, but it may not be intended so.
+            marks.against = Some(format!("they have different units: {}", shown.join(", ")));
         }
         marks
     }
