@@ -1,4 +1,4 @@
-//! What can go wrong with an operation of [`ops`](crate::ops), and the exit code that tells which kind it was.
+//! The errors of operations in [`ops`](crate::ops), and their exit codes.
 
 use std::fmt;
 use std::io;
@@ -9,11 +9,11 @@ use runner_core::record::capsule::CapsuleError;
 use runner_core::record::{RunFolder, is_other_format, is_unwritable, remedy};
 use runner_core::spec::document::plain_io_error;
 
-/// Everything was done.
+/// Success.
 pub const OK: u8 = 0;
-/// What was asked for is right, and could not be done.
+/// The request is valid, but could not be carried out.
 pub const FAILED: u8 = 1;
-/// The experiment file, or what was asked for, is wrong.
+/// The experiment file or the request is invalid.
 pub const WRONG: u8 = 2;
 /// Stopped by the user.
 pub const INTERRUPTED: u8 = 130;
@@ -30,33 +30,33 @@ pub const INTERRUPTED: u8 = 130;
 /// ```
 #[derive(Debug)]
 pub enum Error {
-    /// The experiment file is wrong, or what it says cannot be done here.
+    /// The experiment file is invalid, or cannot be carried out here.
     Experiment {
         /// The texts that the diagnostics point into.
         sources: Sources,
         /// Everything that is wrong.
         diagnostics: Diagnostics,
     },
-    /// What was asked for is wrong, or what it names is missing or unusable.
+    /// The request is invalid, or something that it names is missing or unusable.
     Refused(Box<Diagnostic>),
-    /// What was asked for is right, and could not be done.
+    /// The request is valid, but could not be carried out.
     Failed(Box<Diagnostic>),
     /// The user stopped it before it had an outcome.
     Interrupted(String),
 }
 
 impl Error {
-    /// What was asked for is wrong.
+    /// An invalid request.
     pub fn refused(diagnostic: Diagnostic) -> Self {
         Self::Refused(Box::new(diagnostic))
     }
 
-    /// What was asked for could not be done.
+    /// A request that could not be carried out.
     pub fn failed(diagnostic: Diagnostic) -> Self {
         Self::Failed(Box::new(diagnostic))
     }
 
-    /// The experiment file is wrong.
+    /// An invalid experiment file.
     pub fn experiment(sources: &Sources, diagnostics: Diagnostics) -> Self {
         Self::Experiment {
             sources: sources.clone(),

@@ -1,10 +1,10 @@
 //! A declarative deep-learning experiment runner on Burn.
 //!
-//! The flow is one way: a file is read into a document, decoded, checked and planned; its runs are
-//! trained in processes of their own, which send events; the events are recorded, and reports are made
-//! from the record alone. `ARCHITECTURE.md` says which crate and module may use which.
+//! The flow is one way: a file is read into a document, decoded, checked and planned; each of its runs is trained in a
+//! separate process, which sends events; the events are recorded, and reports are built only from the record.
+//! `ARCHITECTURE.md` lists which crate and module may use which.
 //!
-//! [`ops`] has what programs call: one function for each verb of the command line.
+//! [`ops`] is the API for programs: one function per verb of the command line.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! `runner plan --explain`: what became of every point of the sweep.
+//! `runner plan --explain`: what happened to every point of the sweep.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
@@ -14,7 +14,7 @@ pub fn explain(args: &SpecArgs, json: bool, output: &mut Output) -> u8 {
         Ok((document, _)) => document,
         Err(code) => return code,
     };
-    // There is one wherever there is a plan.
+    // Every plan has one.
     let account = account(&document).unwrap_or_default();
     output.print(&if json {
         serde_json::to_string_pretty(&account).unwrap_or_default()

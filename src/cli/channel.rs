@@ -1,8 +1,8 @@
-//! Where a worker says what happens: one JSON object a line, on a file descriptor of its own.
+//! The event channel of a worker: one JSON object per line, on a separate file descriptor.
 //!
-//! The reader of a worker's standard output takes each line for an event. Drivers and native libraries print to standard
-//! output too, in the middle of a line if they like; so before anything is loaded, the pipe is moved to a descriptor that
-//! nobody else knows, and what is printed goes where standard error goes, which is the run's log.
+//! The reader of a worker's standard output parses each line as an event. Drivers and native libraries print to
+//! standard output too, possibly in the middle of a line; so before anything is loaded, the pipe is moved to a
+//! descriptor that nothing else knows, and other output goes to standard error, which is the run's log.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,12 +16,12 @@ use super::output::Stdout;
 pub struct Channel(Mutex<Option<File>>);
 
 impl Channel {
-    /// Takes standard output for itself. To be called once, before there are other threads.
+    /// Takes over standard output. Must be called once, before there are other threads.
     pub fn open() -> Self {
         Self(Mutex::new(take_stdout()))
     }
 
-    /// Says something, in one write. When nobody reads any more, the leash has gone too.
+    /// Sends an event, in one write. If nobody reads any more, the leash is closed too.
     pub fn say(&self, what: &impl Serialize) {
         let Ok(mut line) = serde_json::to_string(what) else {
             return;
@@ -35,13 +35,13 @@ impl Channel {
     }
 }
 
-/// Standard output under another number, which no process that is started from here inherits.
+/// Standard output under another number, which child processes do not inherit.
 #[cfg(unix)]
 fn take_stdout() -> Option<File> {
     use std::os::fd::FromRawFd;
 
     const FIRST: i32 = 3;
-    // SAFETY: the calls take numbers; the new descriptor is open, and nobody else's.
+    // SAFETY: the calls take numbers; the new descriptor is open, and not used elsewhere.
     unsafe {
         let pipe = libc::fcntl(libc::STDOUT_FILENO, libc::F_DUPFD_CLOEXEC, FIRST);
         if pipe < 0 {

@@ -1,4 +1,4 @@
-//! `runner data`: what a run will be given, in numbers, in words, and as a sheet of pictures.
+//! `runner data`: the data of a run, as numbers, as text, and as a sheet of images.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use runner_core::diagnostic::Diagnostic;
 use runner_core::record::write_whole;
 use runner_core::spec::document::plain_io_error;
 
-/// Pictures of each split on a sheet.
+/// Images of each split on a sheet.
 const PICTURES: usize = 24;
 
 /// `runner data`
@@ -22,7 +22,7 @@ pub fn data(args: &DataArgs, output: &mut Output) -> u8 {
         Ok((_, plan)) => plan,
         Err(code) => return code,
     };
-    // Trials that differ in other things than the data are shown once.
+    // Trials that do not differ in the data are shown once.
     let mut seen: Vec<(&DataPlan, u64, Vec<&str>)> = Vec::new();
     for run in &plan.runs {
         match seen.iter_mut().find(|(known, ..)| **known == run.data) {
@@ -70,9 +70,9 @@ pub fn data(args: &DataArgs, output: &mut Output) -> u8 {
     if sections.is_empty() {
         let error = Diagnostic::error(
             "usage",
-            "there are no pictures to show: the items are of other shapes",
+            "there are no images to show: the items have other shapes",
         );
-        return refuse(error.help("leave `--html` out"), output);
+        return refuse(error.help("remove `--html`"), output);
     }
     let page = sheet::sheet(&plan.experiment, &sections);
     if let Err(error) = write_whole(path, page.as_bytes()) {
@@ -82,7 +82,7 @@ pub fn data(args: &DataArgs, output: &mut Output) -> u8 {
             format!("cannot write `{}`: {reason}", path.display()),
         );
         return refuse(
-            error.help("name a file in a folder that you may write to"),
+            error.help("use a file in a folder that you can write to"),
             output,
         );
     }
@@ -90,7 +90,7 @@ pub fn data(args: &DataArgs, output: &mut Output) -> u8 {
     OK
 }
 
-/// The pictures of each split, as they are in the first epoch of a run with a seed.
+/// The images of each split, as in the first epoch of a run with a seed.
 fn sections_of(loaded: &Loaded, seed: u64, of: &str) -> Vec<Section> {
     let splits = [
         ("train", Some(&loaded.train)),

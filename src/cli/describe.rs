@@ -1,4 +1,4 @@
-//! `runner describe`: the network of an experiment as a table, as a drawing, or as layers to copy.
+//! `runner describe`: the network of an experiment as a table, as a graph, or as layers to copy.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
@@ -26,7 +26,7 @@ pub fn describe(args: &DescribeArgs, output: &mut Output) -> u8 {
         Ok((_, plan)) => plan,
         Err(code) => return code,
     };
-    // Trials that differ in other things than the network are shown once.
+    // Trials that do not differ in the network are shown once.
     let mut groups: Vec<(&RunPlan, Vec<&str>)> = Vec::new();
     for run in &plan.runs {
         let same =
@@ -61,7 +61,7 @@ pub fn describe(args: &DescribeArgs, output: &mut Output) -> u8 {
     OK
 }
 
-/// Shapes need not fit for this: so a preset can be looked at that does not fit the data.
+/// Shapes need not fit for this: so a preset that does not fit the data can be shown.
 fn print_layers(document: &Document, output: &mut Output) -> u8 {
     let specs = match specs(document) {
         Ok(specs) => specs,
@@ -150,7 +150,7 @@ fn table(run: &RunPlan) -> String {
         num => format!(" ({} of them frozen)", grouped(num)),
     };
     format!(
-        "{}\n\nitems {}\n{} layers, {} parameters{frozen}, {} multiply-adds and {} of activations an item ({})",
+        "{}\n\nitems {}\n{} layers, {} parameters{frozen}, {} multiply-adds and {} of activations per item ({})",
         table.trim_fmt(),
         network.items.show(),
         network.layers.len(),
@@ -187,7 +187,7 @@ fn dot(name: &str, network: &Network) -> String {
     text
 }
 
-/// The layers as an experiment file holds them.
+/// The layers as in an experiment file.
 fn as_layers(layers: &[LayerSpec]) -> String {
     let mut text = String::new();
     for (at, layer) in layers.iter().enumerate() {

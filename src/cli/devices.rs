@@ -14,10 +14,10 @@ use runner_core::spec::section::{Choice, by_name};
 
 /// A backend by its name.
 pub fn backend(name: &str) -> Result<Backend, String> {
-    by_name(name).ok_or_else(|| format!("there is no backend `{name}`"))
+    by_name(name).ok_or_else(|| format!("the backend `{name}` does not exist"))
 }
 
-/// `runner devices`. With a backend, that one alone and in this process.
+/// `runner devices`. With a backend, only that one and in this process.
 pub fn devices(json: bool, backend: Option<Backend>, output: &mut Output) -> u8 {
     let inventory = match backend {
         Some(backend) => device::list(backend),
@@ -42,7 +42,7 @@ pub fn devices(json: bool, backend: Option<Backend>, output: &mut Output) -> u8 
         State::Missing(missing) => Some((listed.device, missing)),
         State::Found(_) => None,
     });
-    let mut lines = vec![String::new(), "not there:".to_owned()];
+    let mut lines = vec![String::new(), "not available:".to_owned()];
     for (device, Missing { reason, remedy }) in missing {
         lines.push(format!(" {:<7} {reason}; {remedy}", device.to_string()));
     }
@@ -66,7 +66,7 @@ fn row(device: DeviceName, found: &Found, inventory: &Inventory) -> Vec<String> 
         .map(|(other, _)| format!("`{other}`"))
         .collect();
     if !others.is_empty() {
-        name.push_str(&format!(", the same card as {}", others.join(", ")));
+        name.push_str(&format!(", the same GPU as {}", others.join(", ")));
     }
     let precisions: Vec<&str> = found.precisions.iter().map(|p| p.name()).collect();
     vec![

@@ -1,5 +1,5 @@
-//! `runner exec`: the worker. Trains the run of one folder in this process and says what happens on
-//! standard output, one JSON event a line.
+//! `runner exec`: the worker. Trains the run of one folder in this process and sends its events on standard output, one
+//! JSON object per line.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -21,7 +21,7 @@ use runner_core::plan::RunPlan;
 use runner_core::record::{Lock, Locked, RunFolder, take_known_build};
 use runner_core::spec::document::plain_io_error;
 
-/// Between two attempts to take the run's lock.
+/// Interval between attempts to take the run's lock.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Executes the run of a folder.
@@ -104,8 +104,8 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
     let meter = Arc::new(Meter::new(&plan, room));
     let (watched, to) = (meter.clone(), channel.clone());
     meter.start(interrupter.clone(), move |outcome| {
-        // The training is in a step that does not end; what it would still allocate is not waited for.
-        tracing::error!(?outcome, "worker is ended");
+        // The training is in a step that does not end; pending allocations are not awaited.
+        tracing::error!(?outcome, "worker terminated");
         finish(&to, &watched, started, outcome.into());
         leave(FAILED)
     });
@@ -135,7 +135,7 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
     if let (Outcome::Interrupted, Some(signal)) = (&executed.outcome, leash.signal()) {
         executed.outcome = ended_by(signal);
     }
-    tracing::info!(outcome = ?executed.outcome, "worker ends");
+    tracing::info!(outcome = ?executed.outcome, "worker exits");
     if !meter.end() {
         // The watchdog ends this process.
         loop {
@@ -145,8 +145,8 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
     finish(&channel, &meter, started, executed)
 }
 
-/// Takes the run's lock as soon as it is free: another worker may still be saving its checkpoint. None when this one is
-/// told to stop meanwhile.
+/// Takes the run's lock as soon as it is free: another worker may still be saving its checkpoint. None if this one is
+/// asked to stop in the meantime.
 fn take_lock(folder: &RunFolder, leash: &Leash) -> io::Result<Option<Lock>> {
     let mut has_waited = false;
     loop {
@@ -163,19 +163,19 @@ fn take_lock(folder: &RunFolder, leash: &Leash) -> io::Result<Option<Lock>> {
     }
 }
 
-/// The failure of a worker that was told to end by a signal that its runner did not send.
+/// The failure of a worker that was ended by a signal that its runner did not send.
 fn ended_by(signal: i32) -> Outcome {
     Outcome::Failed {
         class: FailureClass::Killed,
         message: format!(
-            "the worker was told to end by {} from outside, and stopped at a checkpoint; run the command again to resume",
+            "the worker was asked to end by {} from outside, and stopped at a checkpoint; run the command again to resume",
             signal_in_words(signal)
         ),
         signal: Some(signal),
     }
 }
 
-/// Says what was held at most, and how the run ended; returns the exit code.
+/// Reports the peak memory, and the outcome of the run; returns the exit code.
 fn finish(channel: &Channel, meter: &Meter, started: Instant, executed: Executed) -> u8 {
     let Executed {
         outcome,
@@ -204,7 +204,7 @@ fn start_log(folder: &RunFolder, logging: &Logging) -> Result<(), String> {
     log_to(logging, level, Mutex::new(file))
 }
 
-/// Runs a job; a panic on any thread that ends it is an error with the first message and its place.
+/// Runs a job; a panic on any thread that ends it becomes an error with the first message and its place.
 pub fn caught<T>(execute: impl FnOnce() -> T) -> Result<T, String> {
     let first: Arc<Mutex<Option<String>>> = Arc::default();
     let seen = first.clone();
@@ -225,7 +225,7 @@ pub fn caught<T>(execute: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// The failure that a panic is.
+/// The failure for a panic.
 fn of_panic(text: &str) -> Executed {
     let class = match text.to_lowercase() {
         t if is_out_of_memory(&t) => FailureClass::OutOfMemory,

@@ -9,8 +9,8 @@ use runner_core::plan::{Plan, RunPlan};
 use runner_core::spec::document::Document;
 use runner_report::console::Mode;
 
-/// Reads, checks and plans an experiment file. With `download`, missing data is fetched. A refusal was
-/// shown when the exit code comes back.
+/// Reads, checks and plans an experiment file. With `download`, missing data is downloaded. If it returns an exit code,
+/// the error was already shown.
 pub fn plan(
     args: &SpecArgs,
     download: Option<Mode>,
@@ -33,7 +33,7 @@ pub fn plan(
     }
 }
 
-/// The first run of a trial, or of the first trial. A refusal was shown when the exit code comes back.
+/// The first run of a trial, or of the first trial. If it returns an exit code, the error was already shown.
 pub fn trial<'a>(
     plan: &'a Plan,
     wanted: Option<&str>,
@@ -42,18 +42,18 @@ pub fn trial<'a>(
     ops::trial(plan, wanted).map_err(|error| output.fail(&error))
 }
 
-/// Reads an experiment file with its edits. A refusal was shown when the exit code comes back.
+/// Reads an experiment file with its edits. If it returns an exit code, the error was already shown.
 pub fn open(args: &SpecArgs, output: &mut Output) -> Result<Document, u8> {
     ops::open(&args.experiment()).map_err(|error| output.fail(&error))
 }
 
-/// Shows refusals with their places, and returns the exit code.
+/// Shows errors with their places, and returns the exit code.
 pub fn show(sources: &Sources, diagnostics: &Diagnostics, output: &mut Output) -> u8 {
     output.show(&diagnostics.render(sources, Output::color()));
     WRONG
 }
 
-/// Shows a refusal that has no place in a text.
+/// Shows an error without a place in a text.
 pub fn refuse(diagnostic: Diagnostic, output: &mut Output) -> u8 {
     output.refuse(diagnostic)
 }

@@ -1,4 +1,4 @@
-//! `runner explain`: what a table, a key, a layer, a metric or a class of failure means.
+//! `runner explain`: the meaning of a table, a key, a layer, a metric or a class of failure.
 
 use comfy_table::{ContentArrangement, Table, presets};
 
@@ -6,7 +6,7 @@ use super::output::Output;
 use super::{OK, WRONG};
 use runner_core::spec::topics::{Found, Part, Topic, find, topics};
 
-/// Columns beyond which lines are hard to read.
+/// The maximum width for readable lines.
 const WIDEST: u16 = 100;
 
 /// `runner explain`
@@ -32,7 +32,7 @@ pub fn explain(asked: Option<&str>, output: &mut Output) -> u8 {
         Found::Several(paths) => {
             let paths: Vec<_> = paths.iter().map(|path| format!("  {path}")).collect();
             output.print(&format!(
-                "`{asked}` is in several places; ask for one:\n{}",
+                "`{asked}` exists in several places; choose one:\n{}",
                 paths.join("\n")
             ));
             OK
@@ -43,7 +43,7 @@ pub fn explain(asked: Option<&str>, output: &mut Output) -> u8 {
                 None => "`runner explain` lists the tables".to_owned(),
             };
             output.say(&format!(
-                "error: no key, layer or metric is called `{asked}`\n  = help: {help}"
+                "error: there is no key, layer or metric named `{asked}`\n  = help: {help}"
             ));
             WRONG
         }

@@ -18,16 +18,16 @@ use runner_core::record::{ExperimentFolder, write_whole_by};
 use runner_report::export::table::{Columns, Format, Rows, TableWriter};
 use runner_report::export::{Exported, tensorboard};
 
-/// The forms that records can be had in.
+/// The export formats.
 #[derive(Subcommand)]
 pub enum Form {
     /// Write TensorBoard's event files: metrics, losses of steps, and the varied settings
     Tensorboard(TensorboardArgs),
-    /// Send runs to an MLflow server: settings, metrics, how they ended
+    /// Send runs to an MLflow server: settings, metrics, outcomes
     Mlflow(mlflow::MlflowArgs),
     /// Print a table as comma-separated values
     Csv(TableArgs),
-    /// Print a table as one JSON object a line
+    /// Print a table as one JSON object per line
     Jsonl(TableArgs),
 }
 
@@ -35,10 +35,10 @@ pub enum Form {
 pub struct TensorboardArgs {
     /// The folder of an experiment, or a results folder for all in it
     folder: PathBuf,
-    /// Where to; by default the folder `tensorboard` of each experiment
+    /// The destination; by default the folder `tensorboard` of each experiment
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
-    /// Go on until nobody writes to the folder any more
+    /// Continue until nothing writes to the folder any more
     #[arg(long)]
     follow: bool,
 }
@@ -47,10 +47,10 @@ pub struct TensorboardArgs {
 pub struct TableArgs {
     /// The folder of an experiment, or a results folder for all in it
     folder: PathBuf,
-    /// What a row is
+    /// The kind of rows
     #[arg(long, value_name = "WHAT", value_enum, default_value = "epochs")]
     rows: RowsArg,
-    /// Where to; by default to standard output
+    /// The destination; standard output by default
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
 }
@@ -75,7 +75,7 @@ impl From<RowsArg> for Rows {
     }
 }
 
-/// Writes records in a form.
+/// Exports records in a format.
 pub fn export(form: Form, output: &mut Output) -> u8 {
     match form {
         Form::Tensorboard(args) => event_files(&args, output),
@@ -125,11 +125,11 @@ fn event_files(args: &TensorboardArgs, output: &mut Output) -> u8 {
                 None => experiments[0].tensorboard(),
             };
             if num_written == 0 {
-                output.say("nothing was written: no run here has recorded anything yet; `runner list` shows how far they are");
+                output.say("nothing was written: no run here has recorded anything yet; `runner list` shows their progress");
                 return pass.code;
             }
             output.say(&format!(
-                "{}; look at them with: tensorboard --logdir '{}'",
+                "{}; view them with: tensorboard --logdir '{}'",
                 counted(num_written, "event file"),
                 place.display()
             ));
@@ -171,7 +171,7 @@ fn table(args: &TableArgs, format: Format, output: &mut Output) -> u8 {
         (Err(e), None) if !output.has_failed() && !is_closed_pipe(&e) => {
             output.fail(&error::Error::unwritable(Path::new("-"), &e))
         }
-        // What is wrong with standard output is said in the end; who closes the pipe has read what was to be read.
+        // Problems with standard output are reported at the end; a closed pipe means that the reader is done.
         (written, to) => {
             if let (Ok(()), Some(path)) = (&written, to) {
                 let what = match rows {
@@ -190,7 +190,7 @@ fn table(args: &TableArgs, format: Format, output: &mut Output) -> u8 {
     }
 }
 
-/// Whether nobody reads any more; a writer of tables wraps that in errors of its own.
+/// Whether nobody reads any more; a table writer wraps that in its own errors.
 fn is_closed_pipe(error: &io::Error) -> bool {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = cause {

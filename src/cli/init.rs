@@ -30,7 +30,7 @@ pub fn init(args: &InitArgs, output: &mut Output) -> u8 {
     let out = args.out.clone().unwrap_or_else(|| default_out(args));
     let is_printed = out == Path::new("-");
     let taken = |output: &mut Output| {
-        let message = format!("`{}` is there already", out.display());
+        let message = format!("`{}` already exists", out.display());
         let help = "use another file with `--out`, or overwrite it with `--force`";
         refuse(Diagnostic::error("results", message).help(help), output)
     };
@@ -44,9 +44,9 @@ pub fn init(args: &InitArgs, output: &mut Output) -> u8 {
         out.parent().unwrap_or(Path::new(""))
     };
     if !folder.as_os_str().is_empty() && !folder.is_dir() {
-        let message = format!("there is no folder `{}`", folder.display());
+        let message = format!("the folder `{}` does not exist", folder.display());
         return refuse(
-            Diagnostic::error("results", message).help("make it first, or name another file"),
+            Diagnostic::error("results", message).help("create it first, or choose another file"),
             output,
         );
     }
@@ -97,7 +97,7 @@ pub fn init(args: &InitArgs, output: &mut Output) -> u8 {
     }
 }
 
-/// The data's name with another end, in this folder.
+/// The data's name with another extension, in this folder.
 fn default_out(args: &InitArgs) -> PathBuf {
     let Some(data) = &args.data else {
         return "iris.toml".into();
@@ -109,7 +109,7 @@ fn default_out(args: &InitArgs) -> PathBuf {
     PathBuf::from(format!("{}.toml", stem.unwrap_or("experiment")))
 }
 
-/// Without `force`, a file that appeared in the meantime is not written over either.
+/// Without `force`, a file that appeared in the meantime is not overwritten either.
 fn write(path: &Path, text: &str, force: bool) -> std::io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.write(true);
@@ -121,7 +121,7 @@ fn write(path: &Path, text: &str, force: bool) -> std::io::Result<()> {
     options.open(path)?.write_all(text.as_bytes())
 }
 
-/// The way to the schema, where it is in the folder or in one of the three above.
+/// The relative path of the schema, if it is in the folder or in one of the three above.
 fn schema_near(folder: &Path) -> Option<String> {
     let mut way = String::new();
     for _ in 0..4 {
@@ -134,7 +134,7 @@ fn schema_near(folder: &Path) -> Option<String> {
     None
 }
 
-/// A path as a shell takes it.
+/// A path quoted for a shell.
 fn shell_word(path: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-=+,@".contains(c);
     if path.chars().all(is_plain) {

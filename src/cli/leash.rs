@@ -1,10 +1,10 @@
-//! What tells a worker to stop: its leash, which is its standard input, and signals.
+//! Stop requests to a worker: its leash, which is its standard input, and signals.
 //!
-//! The leash is watched from the worker's very start, before it waits for anything, by a thread that depends on nothing
-//! else. Training stops between two updates and saves a checkpoint. While the process that holds the leash is alive, it
-//! decides how long that may take: a user presses Ctrl-C again, a limit of time kills after [`GRACE`]. A worker whose
-//! runner is gone ends itself when it has not come to such a point after [`GRACE`], or has not ended [`SAVING`] after
-//! that, so that a worker that hangs keeps no run locked.
+//! The leash is watched from the worker's very start, before it waits for anything, by an independent thread. Training
+//! stops between two updates and saves a checkpoint. While the process that holds the leash is alive, it decides how
+//! long that may take: a user presses Ctrl-C again, a time limit kills after [`GRACE`]. A worker whose runner is gone
+//! terminates itself if it has not reached such a point after [`GRACE`], or has not ended [`SAVING`] after that, so
+//! that a hanging worker does not keep a run locked.
 
 use std::io::BufRead;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -16,13 +16,13 @@ use super::FAILED;
 use crate::dispatch::{GRACE, HOLDER};
 use crate::train::Interrupter;
 
-/// How long a worker that nobody waits for may take to save its checkpoint.
+/// How long a worker without a runner may take to save its checkpoint.
 const SAVING: Duration = Duration::from_secs(60);
 
-/// How often it is looked whether there is somebody to wait for.
+/// How often the runner is checked.
 const TICK: Duration = Duration::from_millis(50);
 
-/// What tells a worker to stop.
+/// The stop requests to a worker.
 #[derive(Clone)]
 pub struct Leash(Arc<Told>);
 
@@ -30,7 +30,7 @@ struct Told {
     /// Stops the training.
     interrupter: Interrupter,
     is_closed: AtomicBool,
-    /// The signal that came; 0 for none.
+    /// The received signal; 0 for none.
     signal: AtomicI32,
     /// Set by the training when it has noticed.
     has_stopped: Arc<AtomicBool>,
@@ -38,7 +38,7 @@ struct Told {
 }
 
 impl Leash {
-    /// Watches from now on. Without a word of who holds it, that is the parent.
+    /// Watches from now on. If the holder is not given, it is the parent.
     pub fn watch() -> Self {
         let holder = std::env::var(HOLDER).ok();
         let leash = Self(Arc::new(Told {
@@ -54,28 +54,28 @@ impl Leash {
         leash
     }
 
-    /// What stops the training.
+    /// The handle that stops the training.
     pub fn interrupter(&self) -> Interrupter {
         self.0.interrupter.clone()
     }
 
-    /// To be set when the training has stopped and saves a checkpoint.
+    /// Must be set when the training has stopped and is saving a checkpoint.
     pub fn has_stopped(&self) -> Arc<AtomicBool> {
         self.0.has_stopped.clone()
     }
 
-    /// Whether the worker is to stop.
+    /// Whether the worker must stop.
     pub fn is_told(&self) -> bool {
         self.0.is_closed.load(Ordering::Acquire) || self.0.signal.load(Ordering::Acquire) != 0
     }
 
-    /// The signal that told it to stop, when nobody asked for that by the leash.
+    /// The signal that requested the stop, if it was not the leash.
     pub fn signal(&self) -> Option<i32> {
         let signal = self.0.signal.load(Ordering::Acquire);
         (signal != 0 && !self.0.is_closed.load(Ordering::Acquire)).then_some(signal)
     }
 
-    /// Waits for the end of standard input, and then for the end of the process when nobody else does.
+    /// Waits for the end of standard input, and then for the end of the process if nothing else does.
     fn wait(&self) {
         let mut bytes = Vec::new();
         while std::io::stdin()
@@ -101,7 +101,7 @@ impl Leash {
                 Some(stopped) => stopped.elapsed() > SAVING,
             };
             if is_over {
-                log_briefly("the runner is gone, and this worker hangs: it ends itself");
+                log_briefly("the runner is gone, and this worker hangs: it terminates itself");
                 return leave(FAILED);
             }
             thread::sleep(TICK);
@@ -112,8 +112,8 @@ impl Leash {
         self.0.holder.is_none() || parent() != self.0.holder
     }
 
-    /// A first signal stops the training as the leash does; a second one ends the process. One that is ignored, as under
-    /// `nohup`, stays so.
+    /// A first signal stops the training like the leash; a second one ends the process. An ignored signal, as under
+    /// `nohup`, stays ignored.
     #[cfg(unix)]
     fn listen(&self) {
         use signal_hook::consts::{SIGHUP, SIGTERM};
@@ -130,7 +130,7 @@ impl Leash {
                 if told.signal.swap(signal, Ordering::AcqRel) != 0 {
                     let _ = emulate_default_handler(signal);
                 }
-                told.interrupter.stop(Some("told to end by a signal"));
+                told.interrupter.stop(Some("terminated by a signal"));
             }
         });
     }
@@ -139,7 +139,7 @@ impl Leash {
     fn listen(&self) {}
 }
 
-/// Logs, but not when whoever hangs does so while logging.
+/// Logs, unless the hanging thread holds the log.
 fn log_briefly(text: &'static str) {
     let (sender, logged) = mpsc::channel();
     thread::spawn(move || {
@@ -157,22 +157,22 @@ pub fn leave(code: u8) {
     std::process::exit(code.into());
 }
 
-/// The process that started this one, or has taken over from it.
+/// The process that started this one, or has adopted it.
 #[cfg(unix)]
 fn parent() -> Option<u32> {
     Some(std::os::unix::process::parent_id())
 }
 
-/// Elsewhere it is not known, and whoever holds the leash ends with it.
+/// Elsewhere it is unknown; the leash is closed when its holder ends.
 #[cfg(not(unix))]
 fn parent() -> Option<u32> {
     None
 }
 
-/// Whether a signal is ignored, as a process may be started.
+/// Whether a signal is ignored, as it may be when a process is started.
 #[cfg(unix)]
 pub fn is_ignored(signal: i32) -> bool {
-    // SAFETY: a structure of numbers and flags, for which all zeros are a value, and which lives as long as the call.
+    // SAFETY: a structure of numbers and flags, which may be all zeros, and which is valid during the call.
     unsafe {
         let mut now: libc::sigaction = std::mem::zeroed();
         libc::sigaction(signal, std::ptr::null(), &mut now) == 0

@@ -69,13 +69,13 @@ pub fn list(args: &ListArgs, output: &mut Output) -> u8 {
 
 /// Refuses a folder without experiments.
 pub(super) fn none_there(folder: &Path, output: &mut Output) -> u8 {
-    let message = format!("there are no experiments in `{}`", folder.display());
+    let message = format!("`{}` contains no experiments", folder.display());
     let diagnostic = Diagnostic::error("results", message);
-    let help = "give a results folder, or make one with `runner run`";
+    let help = "use a results folder, or create one with `runner run`";
     refuse(diagnostic.help(help), output)
 }
 
-/// Says which runs of an experiment are left out, and returns the exit code.
+/// Reports which runs of an experiment are skipped, and returns the exit code.
 fn pass_over_runs(
     experiment: &ExperimentFolder,
     index: &Index,
@@ -86,11 +86,7 @@ fn pass_over_runs(
     let mut code = code;
     for run in left_out {
         let folder = experiment.run(&run.id).0;
-        output.say(&format!(
-            "passed over {}: {}",
-            folder.display(),
-            run.message
-        ));
+        output.say(&format!("skipped {}: {}", folder.display(), run.message));
         if run.state == State::Unreadable {
             code = FAILED;
         }
@@ -98,8 +94,8 @@ fn pass_over_runs(
     code
 }
 
-/// Says that an experiment is left out, with what to do about it, and returns the exit code: what is damaged is a
-/// failure, what another version wrote is none.
+/// Reports that an experiment is skipped, with a remedy, and returns the exit code: damage is a failure, another
+/// version is not.
 pub(super) fn pass_over_experiment(
     folder: &Path,
     error: &std::io::Error,
@@ -113,8 +109,8 @@ pub(super) fn pass_over_experiment(
     code
 }
 
-/// Says that an experiment or a run is left out, and returns the exit code: what is damaged is a failure,
-/// what another version wrote is none.
+/// Reports that an experiment or a run is skipped, and returns the exit code: damage is a failure, another version is
+/// not.
 pub(super) fn pass_over(
     folder: &Path,
     error: &std::io::Error,
@@ -122,7 +118,7 @@ pub(super) fn pass_over(
     output: &mut Output,
 ) -> u8 {
     output.say(&format!(
-        "passed over {}: {}",
+        "skipped {}: {}",
         folder.display(),
         plain_io_error(error)
     ));

@@ -1,5 +1,5 @@
-//! What is made from the program's own texts: the chapters of `docs/reference`, manual pages and shell completions. A
-//! test fails when a committed chapter differs from what `runner manual` writes.
+//! Generated from the program's own texts: the chapters of `docs/reference`, manual pages and shell completions. A test
+//! fails if a committed chapter differs from the output of `runner manual`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -83,7 +83,7 @@ fn keys_chapter(topics: &[Topic]) -> String {
         let depth = topic.path.matches('.').count();
         let is_table = topic.expects.is_empty();
         if !is_table && depth > 0 {
-            // It is a line of its table.
+            // It is a line in its table.
             continue;
         }
         let level = "#".repeat((depth + 2).min(4));
@@ -107,7 +107,7 @@ fn keys_chapter(topics: &[Topic]) -> String {
     text
 }
 
-/// A key of a table with the names that it accepts below it.
+/// A key of a table, followed by the names that it accepts.
 fn line(topics: &[Topic], table: &str, part: &Part) -> String {
     let expects = match part.expects.as_str() {
         "" => String::new(),
@@ -128,8 +128,7 @@ fn line(topics: &[Topic], table: &str, part: &Part) -> String {
 
 fn layers_chapter(topics: &[Topic]) -> String {
     let mut text = format!(
-        "{GENERATED}# Layers\n\nThe types of `[[model.layers]]`. Every layer also takes `name` and `input`; \
-         see [Networks](../networks.md).\n"
+        "{GENERATED}# Layers\n\nThe types of `[[model.layers]]`. Every layer also takes `name` and `input`; see [Networks](../networks.md).\n"
     );
     for topic in topics.iter().filter(|topic| topic.expects.is_empty()) {
         let name = topic.path.trim_start_matches("model.layers.");
@@ -150,8 +149,7 @@ fn layers_chapter(topics: &[Topic]) -> String {
 
 fn metrics_chapter(topics: &[Topic]) -> String {
     let mut text = format!(
-        "{GENERATED}# Metrics\n\nThe names that `task.metrics` accepts. In results they follow their split: \
-         `valid/accuracy`.\n\n"
+        "{GENERATED}# Metrics\n\nThe names that `task.metrics` accepts. In results they follow their split: `valid/accuracy`.\n\n"
     );
     for topic in topics {
         let name = topic.path.trim_start_matches("metrics.");

@@ -1,4 +1,4 @@
-//! `runner serve`: the reports of a results tree in a browser, while it grows.
+//! `runner serve`: the reports of a results tree in a browser, updated live.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -16,14 +16,20 @@ pub fn serve(args: &ServeArgs, output: &mut Output) -> u8 {
     if let Some(token) = &args.token
         && let Err(reason) = check_token(token)
     {
-        let diagnostic = wrong(format!("`--token` is none: {reason}"));
-        return refuse(diagnostic.help("`openssl rand -hex 16` makes one"), output);
+        let diagnostic = wrong(format!("invalid `--token`: {reason}"));
+        return refuse(
+            diagnostic.help("`openssl rand -hex 16` generates one"),
+            output,
+        );
     }
     if !args.listen.is_loopback() && args.token.is_none() {
-        let message = format!("others can reach {}, and there is no token", args.listen);
+        let message = format!(
+            "other machines can reach {}, but there is no token",
+            args.listen
+        );
         let diagnostic = wrong(message)
-            .help("give `--token TOKEN`; `openssl rand -hex 16` makes one")
-            .help("or leave `--listen` out, and reach it through `ssh -L`, which also encrypts");
+            .help("set `--token TOKEN`; `openssl rand -hex 16` generates one")
+            .help("or remove `--listen`, and connect through `ssh -L`, which also encrypts");
         return refuse(diagnostic, output);
     }
     let server = Server::bind(&args.folder, args.listen, args.port, args.token.as_deref());
@@ -34,24 +40,24 @@ pub fn serve(args: &ServeArgs, output: &mut Output) -> u8 {
             let address = SocketAddr::new(args.listen, args.port);
             let (reason, help) = match e.kind() {
                 ErrorKind::AddrInUse => (
-                    format!("another program has the port {}", args.port),
-                    "choose another with `--port`, or leave it out for one that is free",
+                    format!("another program is using the port {}", args.port),
+                    "choose another with `--port`, or remove it for any free port",
                 ),
                 ErrorKind::AddrNotAvailable => (
-                    format!("this machine has no address {}", args.listen),
-                    "give one of its own with `--listen`; 0.0.0.0 is all of them",
+                    format!("this machine does not have the address {}", args.listen),
+                    "use one of its addresses with `--listen`; 0.0.0.0 means all of them",
                 ),
                 ErrorKind::PermissionDenied if args.port > 0 => (
-                    format!("the port {} is not for everybody", args.port),
+                    format!("the port {} needs special permissions", args.port),
                     "choose one above 1023 with `--port`",
                 ),
                 ErrorKind::NotFound => (
-                    "there is no such folder".to_owned(),
-                    "give a results folder, or make one with `runner run`",
+                    "the folder does not exist".to_owned(),
+                    "use a results folder, or create one with `runner run`",
                 ),
                 _ => (
                     plain_io_error(&e),
-                    "give a results folder, and a port that is free (`--port 0` finds one)",
+                    "use a results folder, and a free port (`--port 0` finds one)",
                 ),
             };
             let message = format!(
@@ -64,24 +70,24 @@ pub fn serve(args: &ServeArgs, output: &mut Output) -> u8 {
     };
     output.print(&format!("http://{address}/"));
     if output.has_failed() {
-        // Nobody could know where it listens.
+        // Nobody could learn its address.
         return FAILED;
     }
     if args.listen.is_unspecified() {
         output.say(&format!(
-            "that is on this machine http://localhost:{0}/, and from elsewhere http://NAME-OF-THIS-MACHINE:{0}/",
+            "on this machine that is http://localhost:{0}/, and from elsewhere http://NAME-OF-THIS-MACHINE:{0}/",
             address.port()
         ));
     }
     if args.token.is_some() {
-        output.say("it asks for the token: open the address once with `?token=TOKEN` behind it, and the browser keeps a cookie");
+        output.say("the token is required: open the address once with `?token=TOKEN` at the end, and the browser keeps a cookie");
     }
     output.say(&format!(
-        "serving the reports of {}; Ctrl-C ends it",
+        "serving the reports of {}; press Ctrl-C to stop",
         args.folder.display()
     ));
     if !args.listen.is_loopback() {
-        output.say("note: what is sent is not encrypted, and neither is the token");
+        output.say("note: the connection, including the token, is not encrypted");
     }
     server.serve()
 }

@@ -1,4 +1,4 @@
-//! Templates of a user's for `report.html`.
+//! User templates for `report.html`.
 
 use std::path::Path;
 
@@ -17,13 +17,13 @@ pub fn print(output: &mut Output) -> u8 {
     OK
 }
 
-/// Reads a template. A refusal was shown when the exit code comes back.
+/// Reads a template. If it returns an exit code, the error was already shown.
 pub fn read(path: &Path, output: &mut Output) -> Result<String, u8> {
-    /// Larger files are no templates.
+    /// Larger files are not templates.
     const MAX_BYTES: u64 = 16 << 20;
     let text = match plain_file::read(path, MAX_BYTES) {
         Ok(Some(bytes)) => String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned()),
-        Ok(None) => Err(format!("it has more than {} MiB", MAX_BYTES >> 20)),
+        Ok(None) => Err(format!("it is larger than {} MiB", MAX_BYTES >> 20)),
         Err(error) => Err(plain_io_error(&error)),
     };
     text.map_err(|reason| {
@@ -33,7 +33,7 @@ pub fn read(path: &Path, output: &mut Output) -> Result<String, u8> {
     })
 }
 
-/// Writes `report.html` by the template in a file. A refusal was shown when the exit code comes back.
+/// Writes `report.html` with the template in a file. If it returns an exit code, the error was already shown.
 pub fn write(
     report: &Report,
     folder: &ExperimentFolder,
@@ -54,12 +54,12 @@ pub fn write(
     })
 }
 
-/// What is wrong with a template, at its place.
+/// An error in a template, with its place.
 fn located(error: &TemplateError, path: &Path, text: &str) -> (Sources, Diagnostic) {
     let mut sources = Sources::default();
     let source = sources.add(path.display().to_string(), text);
-    let message = format!("the template is wrong: {}", error.reason);
-    let help = "`runner report --print-template` prints the built-in one, whose head says what a template is given";
+    let message = format!("the template is invalid: {}", error.reason);
+    let help = "`runner report --print-template` prints the built-in one, whose first lines describe the values of a template";
     let diagnostic = Diagnostic::error("usage", message).help(help);
     let range = error.range.clone().or_else(|| line(text, error.line?));
     let diagnostic = match range {
@@ -74,7 +74,7 @@ fn located(error: &TemplateError, path: &Path, text: &str) -> (Sources, Diagnost
     (sources, diagnostic)
 }
 
-/// The bytes of a line, counted from 1.
+/// The byte range of a line, counted from 1.
 fn line(text: &str, number: usize) -> Option<std::ops::Range<usize>> {
     let mut start = 0;
     for (at, line) in text.split('\n').enumerate() {

@@ -1,4 +1,4 @@
-//! A verb or an argument that there is not, with what to write instead.
+//! Unknown verbs and arguments, with suggestions.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
@@ -7,7 +7,7 @@ use super::Cli;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::spec::remedy::{for_argument, for_verb};
 
-/// The refusal of a verb or argument that is not known; `None` for other errors, which clap words well.
+/// The error for an unknown verb or argument; `None` for other errors, which clap words well.
 pub fn refusal(error: &clap::Error, arguments: &[String]) -> Option<Diagnostic> {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
@@ -27,12 +27,12 @@ pub fn refusal(error: &clap::Error, arguments: &[String]) -> Option<Diagnostic> 
         ErrorKind::UnknownArgument => {
             let argument = text(ContextKind::InvalidArg)?;
             let (name, command) = asked_for(&root, arguments);
-            // clap names a short flag alone where it stands among others.
+            // In a group of short flags, clap names the single unknown one.
             let written = arguments
                 .iter()
                 .find(|written| written.starts_with(&argument));
             let flags = flags(command);
-            // Verbs that read no experiment file have no edits of it.
+            // Verbs without an experiment file have no edits of it.
             let has_edits = flags.iter().any(|flag| flag == "set");
             let answer = for_argument(written.unwrap_or(&argument), &flags)
                 .filter(|answer| has_edits || !answer.contains("--set "));
@@ -53,7 +53,7 @@ fn visible(command: &Command) -> impl Iterator<Item = &str> {
     verbs.map(Command::get_name)
 }
 
-/// The verb of a command line, as it is written, with what it takes.
+/// The verb of a command line, as written, with its arguments.
 fn asked_for<'a>(root: &'a Command, arguments: &[String]) -> (String, &'a Command) {
     let (mut name, mut command) = ("runner".to_owned(), root);
     for argument in arguments {

@@ -1,4 +1,4 @@
-//! `runner watch`: the board of runs that another process trains, made from the results tree alone.
+//! `runner watch`: the board of another process' runs, built only from the results tree.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -16,17 +16,17 @@ use runner_core::record::{
 };
 use runner_report::console::{Board, Command, Console, Mode, State, TICK};
 
-/// How often the tree is looked at.
+/// How often the tree is read.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Shows what happens in an experiment's folder, or in those of a results folder, until nothing runs there.
+/// Shows the events in an experiment's folder, or in those of a results folder, until nothing runs there.
 pub fn watch(args: &WatchArgs, output: &mut Output) -> u8 {
     let found = ExperimentFolder::all(&args.folder);
     if found.is_empty() {
-        let message = format!("there are no experiments in `{}`", args.folder.display());
+        let message = format!("`{}` contains no experiments", args.folder.display());
         let diagnostic = Diagnostic::error("results", message);
         return refuse(
-            diagnostic.help("give a results folder, or make one with `runner run`"),
+            diagnostic.help("use a results folder, or create one with `runner run`"),
             output,
         );
     }
@@ -61,7 +61,7 @@ pub fn watch(args: &WatchArgs, output: &mut Output) -> u8 {
     for (at, number) in unreadable {
         console.boards_mut()[at].rows[number].state = State::Unreadable;
     }
-    // What there is already is on the board, or said as a whole, and not line by line.
+    // Existing events are on the board, or summarized, and not shown line by line.
     let mut is_first = true;
     loop {
         let mut is_over = true;
@@ -87,13 +87,13 @@ pub fn watch(args: &WatchArgs, output: &mut Output) -> u8 {
     }
 }
 
-/// An experiment's folder with what was read of it.
+/// An experiment's folder with the content read so far.
 struct Watched {
     folder: ExperimentFolder,
     plan: Plan,
     plan_written: Option<SystemTime>,
     runs: Vec<Run>,
-    /// Whether a `runner run` writes there.
+    /// Whether a `runner run` is writing there.
     is_written: bool,
 }
 
@@ -101,14 +101,14 @@ struct Run {
     folder: RunFolder,
     tail: Tail,
     record: RunRecord,
-    /// Whether the folder is that of the planned run, and not of other work under its name.
+    /// Whether the folder belongs to the planned run, and not to other work of the same name.
     is_planned: bool,
-    /// When the `run.toml` was written that says so.
+    /// When its `run.toml` was written.
     plan_written: Option<SystemTime>,
 }
 
 impl Watched {
-    /// `None` when it is no experiment's folder any more.
+    /// `None` if it is no longer an experiment's folder.
     fn new(folder: ExperimentFolder) -> Result<Option<Self>, (PathBuf, std::io::Error)> {
         let plan_written = written(&folder.plan_json());
         let plan = folder.read_plan();
@@ -129,9 +129,9 @@ impl Watched {
         Board::new(&self.plan.experiment, &self.plan.runs, None)
     }
 
-    /// Reads what is new. What cannot be read just now is looked at again the next time.
+    /// Reads new events. What is temporarily unreadable is retried next time.
     fn look(&mut self, at: usize, console: &mut Console, is_first: bool) {
-        // Asked for before what is written is read: so what was written last is read.
+        // Checked before reading: so the last events are read.
         self.is_written = self.folder.is_in_use();
         let mut is_first = is_first;
         if written(&self.folder.plan_json()) != self.plan_written
@@ -171,7 +171,7 @@ impl Watched {
             }
             let state = &mut console.boards_mut()[at].rows[number].state;
             if let Some(outcome) = &run.record.outcome {
-                // A `runner run` that is to go on with a run takes its summary away first, and one that has just ended it
+                // A `runner run` that will continue a run removes its summary first, and one that has just ended it
                 // writes that last.
                 match (run.folder.summary_json().exists(), self.is_written) {
                     (true, _) => *state = State::Ended(outcome.clone()),
@@ -198,7 +198,7 @@ impl Watched {
                 _ if !has_begun => {}
                 (false, false) => *state = State::Incomplete,
                 (true, _) if *state == State::Incomplete => *state = State::Running,
-                // A new `runner run` has not come to it yet.
+                // A new `runner run` has not reached it yet.
                 (false, true) if is_first || *state == State::Incomplete => {
                     *state = State::Waiting;
                 }

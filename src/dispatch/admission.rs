@@ -1,26 +1,26 @@
-//! Which run may start now, so that those at once fit into the memory of the hardware that they share.
+//! Admission of runs, so that concurrent ones fit into the memory of their shared hardware.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use runner_core::plan::inventory::HOST;
 
-/// What a run takes of the hardware that it is computed on.
+/// The demand of a run on its hardware.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// The hardware: [`HOST`], or a card, however many backends it is seen through.
+    /// The hardware: [`HOST`], or a GPU, however many backends see it.
     pub card: String,
-    /// The bytes that it is forecast to hold there.
+    /// Its forecast memory there, in bytes.
     pub bytes: u64,
-    /// Whether that was measured of such runs.
+    /// Whether that was measured for such runs.
     pub is_measured: bool,
-    /// The bytes that are to stay free beside all runs.
+    /// The bytes to leave free in addition to all runs.
     pub reserve: u64,
 }
 
-/// The runs that wait and those that are under way.
+/// The waiting and active runs.
 pub struct Admission {
-    /// Bytes of each piece of hardware, where they are known.
+    /// Memory of each piece of hardware in bytes, if known.
     capacities: BTreeMap<String, u64>,
     state: Mutex<State>,
     changed: Condvar,
@@ -28,7 +28,7 @@ pub struct Admission {
 
 #[derive(Default)]
 struct State {
-    /// In the order in which they start where nothing stands against it.
+    /// In starting order, unless memory prevents it.
     waiting: Vec<(usize, Claim)>,
     running: BTreeMap<usize, Claim>,
     starts_no_more: bool,
@@ -48,8 +48,8 @@ impl Admission {
         }
     }
 
-    /// Waits until the first run that fits beside those under way may start, and says which it is; none when no
-    /// run is left, or nothing may start any more.
+    /// Waits until the first run that fits next to the active ones may start, and returns it; none if no run is left,
+    /// or nothing may start any more.
     pub fn next(&self) -> Option<usize> {
         let mut state = self.lock();
         loop {
@@ -63,7 +63,7 @@ impl Admission {
         }
     }
 
-    /// Lets the first run go that fits, if one does.
+    /// Admits the first run that fits, if any.
     fn start(&self, state: &mut State) -> Option<usize> {
         let fits = |(_, claim): &(usize, Claim)| self.fits(claim, &state.running);
         let at = state.waiting.iter().position(fits)?;
@@ -72,8 +72,7 @@ impl Admission {
         Some(run)
     }
 
-    /// A run under way takes something else from now on; waits until that fits. Returns at once when nothing
-    /// may start any more.
+    /// An active run changes its demand; waits until that fits. Returns at once if nothing may start any more.
     pub fn change(&self, run: usize, claim: Claim) {
         let mut state = self.lock();
         if state.running.get(&run) == Some(&claim) {
@@ -93,19 +92,19 @@ impl Admission {
         self.changed.notify_all();
     }
 
-    /// No waiting run is to start any more; those under way may still change.
+    /// No waiting run may start any more; active ones may still change.
     pub fn start_no_more(&self) {
         self.lock().starts_no_more = true;
         self.changed.notify_all();
     }
 
-    /// Nothing is to start any more.
+    /// Nothing may start any more.
     pub fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_all();
     }
 
-    /// Whether a run fits beside others. Alone it always does: whether it fits at all is not decided here.
+    /// Whether a run fits next to others. Alone it always does: whether it fits at all is not decided here.
     fn fits(&self, claim: &Claim, running: &BTreeMap<usize, Claim>) -> bool {
         let others = running.values().filter(|other| other.card == claim.card);
         let mut all: Vec<&Claim> = others.collect();
@@ -114,7 +113,7 @@ impl Admission {
         }
         all.push(claim);
         let is_host = claim.card == HOST;
-        // What is counted alone says too little of what a card's pool will reserve.
+        // A count alone does not predict well what a GPU's pool will reserve.
         if !is_host && !all.iter().all(|claim| claim.is_measured) {
             return false;
         }
@@ -123,7 +122,7 @@ impl Admission {
         let taken = taken.fold(reserve.unwrap_or(0), u64::saturating_add);
         match self.capacities.get(&claim.card) {
             Some(capacity) => taken <= *capacity,
-            // The host has room for as many as there are slots; a card of unknown size for one.
+            // The host has room for as many as there are slots; a GPU of unknown size for one.
             None => is_host,
         }
     }

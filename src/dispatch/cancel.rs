@@ -1,7 +1,7 @@
-//! Ends runs from outside: for the user, for a limit of time, or because another run has failed.
+//! Ends runs from outside: for the user, for a time limit, or because another run has failed.
 //!
-//! A worker is first asked to stop, by closing its leash. One that a limit of time ends is killed when it
-//! has not ended after [`GRACE`].
+//! A worker is first asked to stop, by closing its leash. For a time limit, it is killed if it has not ended after
+//! [`GRACE`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Child, ChildStdin, ExitStatus};
@@ -10,39 +10,39 @@ use std::time::{Duration, Instant};
 
 use runner_core::event::FailureClass;
 
-/// How long a worker may take to stop after a limit of time has passed.
+/// How long a worker may take to stop after a time limit.
 pub const GRACE: Duration = Duration::from_secs(10);
 
-/// How often the clock is looked at.
+/// How often the clock is checked.
 const TICK: Duration = Duration::from_millis(50);
 
-/// How urgently everything is to end.
+/// How urgently everything must end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
     /// Not at all.
     #[default]
     None,
-    /// Runs save a checkpoint and stop; no run is started.
+    /// Runs save a checkpoint and stop; no run starts.
     Graceful,
     /// Runs are killed.
     AtOnce,
 }
 
-/// Why everything is to end.
+/// Why everything must end.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reason {
-    /// The user said so.
+    /// The user requested it.
     User,
-    /// The experiment's limit of time has passed.
+    /// The experiment exceeded its time limit.
     TimeLimit,
-    /// A run has failed, by its place among those dispatched, and its plan says to stop then.
+    /// A run has failed, by its index among those dispatched, and its plan says to stop then.
     Failure {
         /// The run.
         run: usize,
-        /// The kind of failure.
+        /// The class of the failure.
         class: FailureClass,
     },
-    /// What happens cannot be recorded.
+    /// Events cannot be recorded.
     NotRecorded,
 }
 
@@ -53,7 +53,7 @@ pub struct Cancel(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Wakes those who wait for time to pass.
+    /// Wakes threads that wait for time to pass.
     changed: Condvar,
 }
 
@@ -62,24 +62,24 @@ struct State {
     urgency: Urgency,
     reason: Option<Reason>,
     running: Vec<Option<Running>>,
-    /// Runs whose limit of time has passed.
+    /// Runs that exceeded their time limit.
     late: BTreeSet<usize>,
-    /// Runs that the user ends by themselves, and how urgently.
+    /// Runs that the user ends individually, and how urgently.
     stopped: BTreeMap<usize, Urgency>,
-    /// Runs under way go on, and no other is started.
+    /// Active runs continue, and no other starts.
     starts_no_more: bool,
     /// Nothing is left to watch.
     is_over: bool,
 }
 
-/// A worker's process. Its standard input is a leash: when it closes, the worker stops gracefully, also
-/// when this program was killed.
+/// A worker's process. Its standard input is a leash: when it closes, the worker stops gracefully, also if this program
+/// was killed.
 struct Running {
     child: Child,
     leash: Option<ChildStdin>,
-    /// When the run's limit of time has passed.
+    /// The time limit of the run.
     deadline: Option<Instant>,
-    /// When it is killed if it is still there.
+    /// When it is killed if it is still running.
     kill_at: Option<Instant>,
     is_killed: bool,
 }
@@ -87,30 +87,30 @@ struct Running {
 /// How a worker's process ended.
 pub(super) struct Ended {
     pub(super) status: Option<ExitStatus>,
-    /// It was killed by this program.
+    /// This program killed it.
     pub(super) is_killed: bool,
 }
 
-/// How a wait before a retry ended.
+/// How the delay before a retry ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waited {
-    /// The time is over.
+    /// The delay is over.
     Through,
-    /// The run is to end, or everything is.
+    /// The run must end, or everything must.
     Cancelled,
-    /// The run's limit of time has passed.
+    /// The run exceeded its time limit.
     Late,
 }
 
 impl Cancel {
-    /// Ends all runs, with at least this urgency. The first reason stays, but for the user's.
+    /// Ends all runs, with at least this urgency. The first reason is kept, unless the user gives one.
     pub fn cancel(&self, urgency: Urgency, reason: Reason) {
         let mut state = self.lock();
         state.urgency = state.urgency.max(urgency);
         if state.reason.is_none() || reason == Reason::User {
             state.reason = Some(reason);
         }
-        // The user can be impatient himself; nobody else is there to be.
+        // Only the user can escalate; nothing else will.
         let kill_at = (state.reason != Some(Reason::User)).then(|| Instant::now() + GRACE);
         for running in state.running.iter_mut().flatten() {
             running.leash = None;
@@ -122,8 +122,8 @@ impl Cancel {
         self.0.changed.notify_all();
     }
 
-    /// Ends one run for the user and leaves the others alone: it saves a checkpoint and stops. Asked for once more,
-    /// it is killed. Returns how urgently it ends.
+    /// Ends one run for the user without affecting the others: it saves a checkpoint and stops. The second time, it is
+    /// killed. Returns its urgency.
     pub fn stop(&self, run: usize) -> Urgency {
         let mut state = self.lock();
         let urgency = match state.stopped.get(&run) {
@@ -141,28 +141,28 @@ impl Cancel {
         urgency
     }
 
-    /// Lets the runs under way come to their end, with their retries, and starts no other.
+    /// Lets the active runs finish, including their retries, and starts no other.
     pub fn start_no_more(&self) {
         self.lock().starts_no_more = true;
     }
 
-    /// Whether a run that waits may be started.
+    /// Whether a waiting run may start.
     pub fn may_start(&self) -> bool {
         let state = self.lock();
         state.urgency == Urgency::None && !state.starts_no_more
     }
 
-    /// The urgency with which everything ends so far.
+    /// The current urgency of everything.
     pub fn urgency(&self) -> Urgency {
         self.lock().urgency
     }
 
-    /// The urgency with which a run ends: with everything, or by itself.
+    /// The urgency of a run: with everything, or individually.
     pub(super) fn urgency_of(&self, run: usize) -> Urgency {
         self.lock().urgency_of(run)
     }
 
-    /// Why not everything was trained that could have been, if something kept it from that.
+    /// Why not everything was trained that could have been, if there is a reason.
     pub fn reason(&self) -> Option<Reason> {
         let state = self.lock();
         let by_user = state.starts_no_more || !state.stopped.is_empty();
@@ -171,17 +171,17 @@ impl Cancel {
 
     pub(super) fn expect(&self, num_runs: usize) {
         let mut state = self.lock();
-        // What was dispatched before may have had the same means to be ended.
+        // An earlier dispatch may have used the same canceller.
         state.is_over = false;
         state.running.clear();
         state.running.resize_with(num_runs, || None);
         state.late.clear();
     }
 
-    /// Takes a worker into care.
+    /// Registers a worker.
     pub(super) fn hold(&self, run: usize, mut child: Child, deadline: Option<Instant>) {
         let mut state = self.lock();
-        // A cancellation between the check and the start is made up for here.
+        // Handles a cancellation between the check and the start.
         let urgency = state.urgency_of(run);
         let leash = child.stdin.take().filter(|_| urgency == Urgency::None);
         let is_pressed = state.reason.as_ref().is_some_and(|r| *r != Reason::User);
@@ -198,13 +198,13 @@ impl Cancel {
         state.running[run] = Some(running);
     }
 
-    /// Whether a run's limit of time has passed.
+    /// Whether a run exceeded its time limit.
     pub(super) fn is_late(&self, run: usize) -> bool {
         self.lock().late.contains(&run)
     }
 
-    /// Waits for a worker that has closed its output. It stays in care until it has ended, so that it can
-    /// still be killed.
+    /// Waits for a worker that has closed its output. It stays registered until it has ended, so that it can still be
+    /// killed.
     pub(super) fn wait(&self, run: usize) -> Ended {
         let mut pause = Duration::from_millis(1);
         loop {
@@ -230,7 +230,7 @@ impl Cancel {
         }
     }
 
-    /// Lets time pass before a run is tried again.
+    /// Waits before a retry.
     pub(super) fn pause(&self, run: usize, time: Duration, deadline: Option<Instant>) -> Waited {
         let until = Instant::now() + time;
         let mut state = self.lock();
@@ -250,8 +250,8 @@ impl Cancel {
         }
     }
 
-    /// Looks at the clock until all runs have ended: stops what passes its limit of time, and everything
-    /// when the experiment's has passed.
+    /// Checks the clock until all runs have ended: stops runs that exceed their time limit, and everything if the
+    /// experiment does.
     pub(super) fn watch(&self, mut experiment: Option<Instant>) {
         loop {
             let now = Instant::now();
@@ -287,7 +287,7 @@ impl Cancel {
         }
     }
 
-    /// Ends the watch when it is dropped, also by a panic.
+    /// Ends the watch when dropped, also by a panic.
     pub(super) fn while_watched(&self) -> impl Drop {
         struct Ends(Cancel);
         impl Drop for Ends {
@@ -317,8 +317,7 @@ impl State {
 }
 
 impl Running {
-    /// Kills the worker with whatever it has started. It may have ended by itself; then there is nothing
-    /// to kill.
+    /// Kills the worker and all processes that it has started. If it has already ended, there is nothing to kill.
     fn kill(&mut self) {
         self.leash = None;
         if self.is_killed {
@@ -327,8 +326,8 @@ impl Running {
         self.is_killed = true;
         #[cfg(unix)]
         if let Ok(id) = libc::pid_t::try_from(self.child.id()) {
-            // SAFETY: `kill` takes no pointers. The worker leads a group of its own, and was not waited
-            // for as long as it is in care: so the number still means this group.
+            // SAFETY: `kill` takes no pointers. The worker leads its own process group, and is not waited for while it
+            // is registered: so the number still means this group.
             unsafe { libc::kill(-id, libc::SIGKILL) };
         }
         let _ = self.child.kill();

@@ -1,4 +1,4 @@
-//! One worker's process, from start to end.
+//! One worker process, from start to end.
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
@@ -11,11 +11,11 @@ use runner_core::event::{Adjustment, Event, FailureClass, Outcome};
 use runner_core::spec::backend::DeviceName;
 use runner_core::spec::document::plain_io_error;
 
-/// Where a worker finds the number of the process that holds its leash.
+/// The environment variable with the process id of the leash holder.
 pub const HOLDER: &str = "RUNNER_PID";
 
-/// Starts the worker of a task, passes its events on, and waits for its end. When the worker ends
-/// without saying how, the end is told from its exit status.
+/// Starts the worker of a task, passes its events on, and waits for its end. If the worker ends without an outcome, it
+/// is derived from its exit status.
 pub fn run(
     run: usize,
     task: &Task,
@@ -58,7 +58,7 @@ pub fn run(
         match serde_json::from_str::<Event>(&line) {
             Ok(event) => {
                 is_told |= matches!(event, Event::RunFinished { .. });
-                // Counted anew with each sign of life, so that an earlier kill is not taken for its end.
+                // Counted again with each sign of life, so that an earlier kill is not mistaken for its end.
                 killed_before = killed_for_memory();
                 send(event);
             }
@@ -106,26 +106,27 @@ fn command(
     }
     #[cfg(unix)]
     {
-        // A group of its own, so that Ctrl-C reaches this program alone, which tells its workers.
+        // A separate process group, so that Ctrl-C only reaches this program, which notifies its workers.
         use std::os::unix::process::CommandExt;
         command.process_group(0);
     }
     Ok(command)
 }
 
-/// What a process that computes on a device finds in its environment.
+/// The environment of a process that computes on a device.
 pub fn environment(device: DeviceName) -> [(&'static str, String); 3] {
     [
-        // Burn builds some tensors, as of saved optimizer state, on its default device, which is not always the run's.
+        // Burn creates some tensors, such as saved optimizer state, on its default device, which is not always the
+        // run's.
         ("BURN_DEVICE", device.to_string()),
-        // Both are read by `mimalloc`. Huge pages make what a small run holds several times as much, and nothing
-        // faster; pages that it keeps for a second make it twice as much, and never the same.
+        // Both are read by `mimalloc`. Huge pages multiply the memory of a small run, without making it faster; pages
+        // that it keeps for a second double it, and make it vary.
         ("MIMALLOC_ALLOW_THP", "0".into()),
         ("MIMALLOC_PURGE_DELAY", "0".into()),
     ]
 }
 
-/// What a worker's end says that did not say it itself. What it wrote to its log lies behind so many bytes.
+/// The outcome of a worker that did not report it. Its log output starts after this many bytes.
 fn told_by(
     ended: &Ended,
     urgency: Urgency,
@@ -133,7 +134,7 @@ fn told_by(
     (task, log_before): (&Task, u64),
 ) -> Outcome {
     if ended.is_killed || urgency == Urgency::AtOnce {
-        // A limit of time, or the user; the former's message is `retry`'s to write.
+        // A time limit, or the user; the former's message is written by `retry`.
         return Outcome::Interrupted;
     }
     let log = task.log.display();
@@ -154,13 +155,13 @@ fn told_by(
             return Outcome::Failed {
                 class: FailureClass::OutOfMemory,
                 message: format!(
-                    "the system refused {bytes} bytes of memory to the worker; {remedy}; see {log}"
+                    "the system refused to allocate {bytes} bytes for the worker; {remedy}; see {log}"
                 ),
                 signal: Some(signal),
             };
         }
         let message = format!(
-            "{}; see {log}, and run the command again to go on",
+            "{}; see {log}, and run the command again to resume",
             killed_by(signal)
         );
         return Outcome::Failed {
@@ -175,7 +176,7 @@ fn told_by(
     )
 }
 
-/// The end of a worker that did not say why, in words.
+/// The end of a worker without an outcome, as text.
 pub fn ended_by(status: ExitStatus) -> String {
     match signal_of(status) {
         Some(signal) => killed_by(signal),
@@ -185,19 +186,19 @@ pub fn ended_by(status: ExitStatus) -> String {
 
 fn killed_by(signal: i32) -> String {
     let why = match signal {
-        9 => "; the system does this when memory runs out",
+        9 => "; the system does this when it runs out of memory",
         6 | 11 => "; a driver or native library crashed",
         _ => "",
     };
     format!("the worker was killed by {}{why}", signal_in_words(signal))
 }
 
-/// A signal by its number and name.
+/// A signal by number and name.
 pub fn signal_in_words(signal: i32) -> String {
     format!("signal {signal}{}", signal_name(signal))
 }
 
-/// The lines that a worker writes. Bytes that are no text are replaced, and end nothing: a worker is heard until it
+/// The lines that a worker writes. Bytes that are not text are replaced, and end nothing: a worker is read until it
 /// closes its output.
 pub fn lines(output: impl Read) -> impl Iterator<Item = String> {
     let pieces = BufReader::new(output).split(b'\n');
@@ -213,11 +214,10 @@ fn untold(status: Option<ExitStatus>) -> String {
         Some(code) => format!("with exit code {code}"),
         None => "in an unknown way".into(),
     };
-    format!("the worker ended {how} and did not say why")
+    format!("the worker ended {how} without giving a reason")
 }
 
-/// Processes that Linux has killed for lack of memory since it started, where it says so: those of limited
-/// groups are among them.
+/// Processes that Linux has killed for lack of memory since it started, if reported: including those of limited groups.
 fn killed_for_memory() -> Option<u64> {
     let counts = std::fs::read_to_string("/proc/vmstat").ok()?;
     let count = counts
@@ -226,8 +226,8 @@ fn killed_for_memory() -> Option<u64> {
     count.trim().parse().ok()
 }
 
-/// The bytes of an allocation that was refused and ended the worker. Rust says so in the log, and may say more after
-/// it, such as a backtrace; other threads may write meanwhile.
+/// The size of a refused allocation that ended the worker. Rust reports it in the log, and may write more after it,
+/// such as a backtrace; other threads may write in the meantime.
 fn refused_bytes(task: &Task, log_before: u64) -> Option<u64> {
     const TAIL: u64 = 1 << 18;
     let mut log = std::fs::File::open(&task.log).ok()?;
@@ -254,7 +254,7 @@ fn signal_of(_: ExitStatus) -> Option<i32> {
     None
 }
 
-/// ` (SIGKILL)`, where the signal has a name.
+/// ` (SIGKILL)`, if the signal has a name.
 #[cfg(unix)]
 fn signal_name(signal: i32) -> String {
     let name = signal_hook::low_level::signal_name(signal);

@@ -1,4 +1,4 @@
-//! What runs are computed on, and how much of it each is expected to take.
+//! The hardware of runs, and how much of it each is expected to use.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use runner_core::spec::kind::show_bytes;
 /// The hardware of this machine, as far as runs need it.
 #[derive(Clone)]
 pub struct Hardware {
-    /// The devices; of those that are not here, the host's memory is taken.
+    /// The devices; for unavailable ones, the host's memory is used.
     pub inventory: Inventory,
-    /// Bytes of each card and of the host, where they are known.
+    /// Memory of each GPU and of the host in bytes, if known.
     pub capacities: BTreeMap<String, u64>,
     /// Forecasts a run.
     pub expect: Arc<dyn Fn(&RunPlan) -> Expected + Send + Sync>,
 }
 
 impl Hardware {
-    /// Hardware that nothing is known of, and no run expected not to fit.
+    /// Unknown hardware, where every run is expected to fit.
     pub fn unknown() -> Self {
         let nothing = Expected {
             bytes: 0,
@@ -35,12 +35,12 @@ impl Hardware {
         }
     }
 
-    /// What a run is expected to hold.
+    /// The expected memory of a run.
     pub(super) fn expected(&self, plan: &RunPlan) -> Expected {
         (self.expect)(plan)
     }
 
-    /// What a run takes, as it is after its adjustments.
+    /// The demand of a run after its adjustments.
     pub(super) fn claim(&self, plan: &RunPlan) -> Claim {
         let expected = self.expected(plan);
         Claim {
@@ -56,13 +56,13 @@ impl Hardware {
         known.map_or(HOST, |(_, found)| found.memory_of())
     }
 
-    /// How much a run may hold here, as far as that is known.
+    /// The memory available to a run here, if known.
     pub fn room(&self, plan: &RunPlan) -> Option<Room> {
         plan.room(self.capacities.get(self.card(plan.device)).copied())
     }
 
-    /// Why a run is not expected to fit, if it is not. A forecast that rests on no measurement may be too high,
-    /// and is believed only where something can be changed.
+    /// Why a run is not expected to fit, if it is not. A forecast without a measurement may be too high, and only
+    /// counts if something can be changed.
     pub(super) fn misfit(&self, plan: &RunPlan) -> Option<Misfit> {
         let expected = self.expected(plan);
         let room = self.room(plan)?;
@@ -70,7 +70,7 @@ impl Hardware {
             is_certain: expected.at_least().is_some_and(|least| least > room.bytes),
             change: plan.relief(),
             reason: format!(
-                "it is forecast to hold {}, and {}",
+                "it is forecast to need {}, but {}",
                 show_bytes(expected.bytes),
                 room.in_words()
             ),
@@ -81,12 +81,12 @@ impl Hardware {
 
 /// A run that is not expected to fit.
 pub(super) struct Misfit {
-    /// Whether it cannot fit by what was measured of such runs.
+    /// Whether measurements of such runs prove that it cannot fit.
     pub is_certain: bool,
-    /// What can be changed about it.
+    /// The possible changes.
     pub change: Option<Change>,
-    /// Why, in words.
+    /// The reason, as text.
     pub reason: String,
-    /// What to do about it where nothing can be changed.
+    /// The remedy if nothing can be changed.
     pub help: String,
 }

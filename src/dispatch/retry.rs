@@ -1,4 +1,4 @@
-//! A run over all its attempts: when one fails, its plan says whether another follows.
+//! A run over all its attempts: after a failure, its plan decides whether another follows.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use runner_core::plan::{Basis, RunPlan};
 use runner_core::spec::failure::Then;
 use runner_core::spec::kind::show_duration;
 
-/// Signals that ask a process to end.
+/// Signals that terminate a process.
 const SIGHUP: i32 = 1;
 const SIGTERM: i32 = 15;
 
@@ -52,7 +52,7 @@ pub fn run(
         course.wait_for_room(&plan, admission);
         match cancel.urgency_of(run) {
             Urgency::None => {}
-            // Only the stop of one run is told by it: a stop of everything leaves what was not started as it is.
+            // Only an individual stop is reported; a stop of everything leaves runs that were not started unchanged.
             _ if cancel.urgency() == Urgency::None => {
                 return course.observe(ended(Outcome::Interrupted));
             }
@@ -76,14 +76,14 @@ pub fn run(
     }
 }
 
-/// A run on its way through its attempts.
+/// A run and its attempts.
 struct Course<'a> {
     run: usize,
     task: &'a Task,
     hardware: &'a Hardware,
     cancel: &'a Cancel,
     send: &'a dyn Fn(Event),
-    /// When its limit of time has passed.
+    /// The time limit.
     deadline: Option<Instant>,
     attempts: Attempts,
 }
@@ -94,8 +94,8 @@ impl Course<'_> {
         (self.send)(event);
     }
 
-    /// What a worker says; a stop by the run's limit of time is called that. A signal that came to the worker beside a
-    /// stop of its runner, as from a system that goes down, is no failure of its own.
+    /// The outcome of a worker; a stop by the run's time limit is reported as such. A signal to the worker that
+    /// accompanies a stop of its runner, as at shutdown, is not a separate failure.
     fn observe_worker(&mut self, mut event: Event) {
         if let Event::RunFinished { outcome, .. } = &mut event
             && let Outcome::Failed {
@@ -116,12 +116,12 @@ impl Course<'_> {
         self.observe(event);
     }
 
-    /// The run as it is after its adjustments.
+    /// The run after its adjustments.
     fn plan(&self) -> RunPlan {
         self.task.plan.adjusted(&self.attempts.adjustments)
     }
 
-    /// Whether another attempt follows a failure, once the time before it is over.
+    /// Whether another attempt follows a failure, after its delay.
     fn goes_on_after(&mut self, class: FailureClass, is_first: bool) -> bool {
         if class == FailureClass::OutOfMemory
             && let Some(change) = self.plan().relief()
@@ -130,7 +130,7 @@ impl Course<'_> {
             return true;
         }
         let Some((wait, retry)) = next(&self.task.plan, &self.attempts, class, is_first) else {
-            // A user has it tried again, although nothing is left of its retries.
+            // A user retries it although no retry is left.
             if !is_first {
                 self.give_up();
             }
@@ -147,7 +147,7 @@ impl Course<'_> {
         false
     }
 
-    /// The run, changed until it is not forecast to be too large; none when it certainly is and nothing is left to
+    /// The run, changed until it is no longer forecast to be too large; none if it certainly is and nothing is left to
     /// change.
     fn made_to_fit(&mut self) -> Option<RunPlan> {
         loop {
@@ -169,14 +169,14 @@ impl Course<'_> {
         }
     }
 
-    /// Waits until the run fits beside those under way. That is no time of its own.
+    /// Waits until the run fits next to the active ones. This does not count as its time.
     fn wait_for_room(&mut self, plan: &RunPlan, admission: &Admission) {
         let since = Instant::now();
         admission.change(self.run, self.hardware.claim(plan));
         self.deadline = self.deadline.map(|deadline| deadline + since.elapsed());
     }
 
-    /// Says what the attempt will hold, where something was measured that tells.
+    /// Reports the expected memory of the attempt, if a measurement predicts it.
     fn foretell(&mut self, plan: &RunPlan) {
         let expected = self.hardware.expected(plan);
         if expected.basis != Basis::Counted {
@@ -210,7 +210,7 @@ impl Course<'_> {
     }
 }
 
-/// The retry that the plan grants after a failure, with the wait before it; none when there is no more.
+/// The retry that the plan grants after a failure, with its delay; none if no retry is left.
 fn next(
     plan: &RunPlan,
     attempts: &Attempts,
@@ -222,7 +222,7 @@ fn next(
     if num_before >= policy.retries {
         return None;
     }
-    // A failure of an earlier command is long past: nothing is waited for.
+    // A failure of an earlier command is long past: there is no delay.
     let wait = if is_first {
         Duration::ZERO
     } else {
@@ -245,11 +245,11 @@ fn timeout(plan: &RunPlan, attempts: &Attempts) -> Outcome {
     let limit = plan.time_limit_secs.unwrap_or_default();
     let limit = show_duration(Duration::try_from_secs_f64(limit).unwrap_or_default());
     let kept = match attempts.checkpoint_step {
-        0 => "no checkpoint was saved, so it will begin from the start".to_owned(),
-        step => format!("its checkpoint of step {step} is kept, and it will go on from there"),
+        0 => "no checkpoint was saved, so it will restart from the beginning".to_owned(),
+        step => format!("its checkpoint of step {step} is kept, and it will resume from there"),
     };
     let message = format!(
-        "the run passed its limit of {limit} (`limits.run`); {kept}: raise the limit, and run the command again"
+        "the run exceeded its limit of {limit} (`limits.run`); {kept}: raise the limit, and run the command again"
     );
     Outcome::failed(FailureClass::Timeout, message)
 }

@@ -1,9 +1,9 @@
 //! Operations: what the verbs of the command line do, for programs.
 //!
-//! Every operation is a function of two arguments. The first says what to do, in a struct of its own whose fields are
-//! public and whose `new` takes what has no default. The second is a [`Sink`] that is told of [`Progress`] while the
-//! operation works. It returns an outcome, again a struct of its own, or an [`Error`]. Operations neither print nor
-//! read arguments: `cli` does both.
+//! Every operation is a function of two arguments. The first is a struct with public fields that says what to do; its
+//! `new` takes what has no default. The second is a [`Sink`] that receives [`Progress`] while the operation works. It
+//! returns an outcome, which is also a struct, or an [`Error`]. Operations neither print nor read arguments: `cli` does
+//! both.
 //!
 //! ```
 //! use burn_runner::ops::{self, Experiment};
@@ -57,21 +57,21 @@ use runner_core::event::Event;
 use runner_core::plan::RunPlan;
 use runner_core::record::RunRecord;
 
-/// What an operation tells of while it works.
+/// The progress of an operation.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Progress<'a> {
-    /// What is done now, as a sentence.
+    /// The current step, as a sentence.
     Step(&'a str),
-    /// What the user should know, as a sentence without "note:".
+    /// A notice for the user, as a sentence without "note:".
     Note(&'a str),
     /// What is waited for, as a sentence without "waiting:".
     Waiting(&'a str),
     /// Warnings about an experiment file, with the texts that they point into.
     Warnings(&'a Sources, &'a Diagnostics),
-    /// How far something is that takes a while: what it is, how much is done, and how much there is.
+    /// The progress of something that takes a while: its name, how much is done, and the total.
     Advanced(&'a str, u64, u64),
-    /// How far a download is: the file, its bytes so far, and all of them if the server says so.
+    /// The progress of a download: the file, its bytes so far, and its size if the server sends it.
     Downloaded(&'a str, u64, Option<u64>),
     /// From now on the operation ends early when its `cancel` is used.
     MayCancel,
@@ -115,8 +115,8 @@ pub struct Training<'a> {
     pub jobs: usize,
 }
 
-/// Is told of progress, maybe from several threads.
+/// Receives progress, possibly from several threads.
 pub type Sink<'a> = dyn Fn(Progress<'_>) + Sync + 'a;
 
-/// A [`Sink`] that passes over everything.
+/// A [`Sink`] that ignores everything.
 pub fn quiet(_: Progress<'_>) {}

@@ -1,8 +1,8 @@
-//! The program's allocator, which counts what is alive of large blocks and keeps some of those that were given back.
+//! The program's allocator, which counts live large blocks and keeps some freed ones.
 //!
-//! What the system counts as a process's memory contains what an allocator keeps for reuse, and that
-//! rises for many epochs before it levels out. Living blocks tell at once whether memory grows. Blocks
-//! below 4 KiB are not counted: they are many, and tensors are none of them.
+//! The system's memory count of a process includes what an allocator keeps for reuse, which rises for many epochs
+//! before it levels out. Live blocks show at once whether memory grows. Blocks below 4 KiB are not counted: they are
+//! many, and none of them are tensors.
 
 mod kept;
 
@@ -17,42 +17,42 @@ use kept::{Kept, LARGE, rounded};
 /// The smallest block that is counted.
 const COUNTED: usize = 4096;
 
-/// The alignment that large blocks are made with: what `gemm` asks for, which is no less than that of cache lines.
+/// The alignment of large blocks: what `gemm` requests, which is at least that of cache lines.
 const ALIGNMENT: usize = 128;
 
-/// The size from which `mimalloc` gives a block pages of its own, which go back to the system with it: smaller ones share
-/// theirs, and go back when all of them are free. What a block does not touch of its pages takes no memory, only addresses
-/// (and on Windows, which promises memory for all, some of what the system can promise).
+/// The size from which `mimalloc` gives a block separate pages, which are returned to the system with it: smaller ones
+/// share pages, which are returned when all of them are free. Untouched pages of a block use no memory, only addresses
+/// (and on Windows, which commits memory for all, some of its commit limit).
 const ALONE: usize = (512 << 10) + 4096;
 
-/// Which part of the most that was alive may be held besides it: an eighth makes epochs of some networks a quarter
-/// longer, a half no shorter.
+/// The fraction of the peak of live memory that may be kept in addition: an eighth makes epochs of some networks a
+/// quarter longer, a half no shorter.
 const SLACK: u64 = 4;
 
 static BYTES: AtomicU64 = AtomicU64::new(0);
 static PEAK_BYTES: AtomicU64 = AtomicU64::new(0);
 static BLOCKS: AtomicU64 = AtomicU64::new(0);
-/// The most bytes that were alive since blocks are kept.
+/// The peak of live bytes since blocks are kept.
 static PEAK_KEEPING: AtomicU64 = AtomicU64::new(0);
 static KEPT: Mutex<Kept> = Mutex::new(Kept::new());
 static IS_KEEPING: AtomicBool = AtomicBool::new(false);
 
-/// `mimalloc`, which workers tell to give back pages at once (`MIMALLOC_PURGE_DELAY`), with large blocks kept at hand
-/// before it: Burn's CPU backend asks for the same ones at every step.
+/// `mimalloc`, which workers configure to return pages at once (`MIMALLOC_PURGE_DELAY`), with kept large blocks in
+/// front of it: Burn's CPU backend requests the same ones at every step.
 pub struct Allocator;
 
-/// Living blocks of 4 KiB and more.
+/// Live blocks of 4 KiB and more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Living {
     /// Their bytes.
     pub bytes: u64,
-    /// The most bytes that there were at a time.
+    /// Peak bytes.
     pub peak_bytes: u64,
     /// Their number.
     pub blocks: u64,
 }
 
-/// What is alive; none where the program has another allocator.
+/// The live memory; none if the program has another allocator.
 pub fn living() -> Option<Living> {
     let living = Living {
         bytes: BYTES.load(Ordering::Relaxed),
@@ -62,15 +62,15 @@ pub fn living() -> Option<Living> {
     (living.peak_bytes > 0).then_some(living)
 }
 
-/// Keeps large blocks from now on: for a training, which asks for the same ones again and again. What was needed to load
-/// data is not, and a process that waits for others should hold nothing.
+/// Keeps large blocks from now on: for a training, which requests the same ones repeatedly. Blocks for loading data are
+/// not needed again, and a waiting process should keep nothing.
 pub fn keep_large_blocks() {
     if !IS_KEEPING.swap(true, Ordering::Relaxed) {
         PEAK_KEEPING.store(BYTES.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 
-/// Gives back to the system what is kept.
+/// Returns kept blocks to the system.
 pub fn give_back() {
     kept().shrink_to(0, free);
 }
@@ -96,14 +96,14 @@ fn remove(size: usize) {
     }
 }
 
-/// As what a block is kept; none where a general allocator serves as well.
+/// The layout under which a block is kept; none if a general allocator works as well.
 fn kept_layout(layout: Layout) -> Option<Layout> {
     let is_kept = layout.size() >= LARGE && layout.align() <= ALIGNMENT;
     let size = is_kept.then(|| rounded(layout.size()))?;
     Layout::from_size_align(size, ALIGNMENT).ok()
 }
 
-/// How a block is made that is kept as `large`.
+/// The layout of a block that is kept as `large`.
 fn made(large: Layout) -> Layout {
     Layout::from_size_align(large.size().max(ALONE), ALIGNMENT).unwrap_or(large)
 }
@@ -112,7 +112,7 @@ fn kept() -> MutexGuard<'static, Kept> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Leaves no more of what is kept than may be held besides what is alive with `more` bytes.
+/// Frees kept blocks beyond the allowed amount for the live memory plus `more` bytes.
 fn shrink(kept: &mut Kept, more: usize) {
     let living = BYTES.load(Ordering::Relaxed) + more as u64;
     let peak = PEAK_KEEPING.load(Ordering::Relaxed).max(living);
@@ -120,14 +120,14 @@ fn shrink(kept: &mut Kept, more: usize) {
 }
 
 fn free(address: usize, size: usize) {
-    // SAFETY: what is kept was made by `MiMalloc` with this layout, and nobody has it.
+    // SAFETY: kept blocks were allocated by `MiMalloc` with this layout, and nothing else uses them.
     unsafe {
         let layout = Layout::from_size_align_unchecked(size, ALIGNMENT);
         MiMalloc.dealloc(std::ptr::with_exposed_provenance_mut(address), made(layout));
     }
 }
 
-/// A block that was kept, if there is one, else room for a new one.
+/// A kept block, if there is one, otherwise makes room for a new one.
 fn take(layout: Layout) -> Option<*mut u8> {
     if !is_keeping() {
         return None;
@@ -140,12 +140,12 @@ fn take(layout: Layout) -> Option<*mut u8> {
     address.map(std::ptr::with_exposed_provenance_mut)
 }
 
-// SAFETY: every block is one of `MiMalloc`'s, made for the layout that is asked for or a larger one with the same
-// rounding, which upholds the contract. What is kept belongs to nobody until it is taken, once. Counting touches no block.
+// SAFETY: every block comes from `MiMalloc`, allocated for the requested layout or a larger one with the same rounding,
+// which upholds the contract. A kept block has no owner until it is taken, once. Counting touches no block.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let large = kept_layout(layout);
-        // SAFETY: the caller's promises are those that are asked for here.
+        // SAFETY: the caller guarantees what is required here.
         let new = || unsafe { MiMalloc.alloc(large.map_or(layout, made)) };
         let mut block = large.and_then(take).unwrap_or_else(new);
         if block.is_null() && is_keeping() {
@@ -159,7 +159,7 @@ unsafe impl GlobalAlloc for Allocator {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // `mimalloc` would fill all that a block was made larger by.
+        // `mimalloc` would fill the added bytes too.
         if kept_layout(layout).is_some_and(|large| is_keeping() || large != made(large)) {
             // SAFETY: as above; the block has these bytes.
             unsafe {
@@ -170,7 +170,7 @@ unsafe impl GlobalAlloc for Allocator {
                 return block;
             }
         }
-        // SAFETY: as above; what is large is made as it is.
+        // SAFETY: as above; large blocks are allocated with their own layout.
         let block = unsafe { MiMalloc.alloc_zeroed(kept_layout(layout).unwrap_or(layout)) };
         if !block.is_null() {
             add(layout.size());
@@ -187,13 +187,13 @@ unsafe impl GlobalAlloc for Allocator {
                 shrink(&mut kept, 0);
             }
             Some(large) => free(block.expose_provenance(), large.size()),
-            // SAFETY: as above; the block is one of `MiMalloc`'s.
+            // SAFETY: as above; the block comes from `MiMalloc`.
             None => unsafe { MiMalloc.dealloc(block, layout) },
         }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // SAFETY: the caller promises that the new size is one.
+        // SAFETY: the caller guarantees that the new size is valid.
         let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
         let made = (kept_layout(layout), kept_layout(new_layout));
         let moved = match made {

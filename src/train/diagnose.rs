@@ -1,8 +1,8 @@
-//! What became infinite or not a number first.
+//! The origin of an infinity or NaN.
 //!
-//! A loss is only read when several steps are done, and by then all weights are spoilt. Since updates can be
-//! made again exactly, the run goes back to its last checkpoint and makes them again, and is watched
-//! closely when it comes to the step: weights before it, the output of each layer, and gradients.
+//! A loss is only read after several steps, and by then all weights are NaN. Since updates can be repeated exactly, the
+//! run returns to its last checkpoint, repeats them, and traces the failing step: weights before it, the output of each
+//! layer, and gradients.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,22 +16,21 @@ use runner_network::finite::is_finite;
 use runner_network::network::Network;
 use runner_network::paths::Paths;
 
-/// Watches a training that is made again.
+/// Watches a repeated training.
 #[derive(Clone)]
 pub struct Watch {
-    /// The update whose loss was no number, from 1 over the whole training.
+    /// The update with the NaN loss, from 1 over the whole training.
     pub step: usize,
     /// Names of parameters.
     pub paths: Paths,
     /// Stops the training when something was found.
     pub interrupter: Interrupter,
-    /// What was found, as a phrase that follows "first".
+    /// The finding, as a phrase that follows "first".
     pub found: Arc<Mutex<Option<String>>>,
 }
 
 impl Watch {
-    /// Looks at the weights before the update and at what its layers give. Draws random numbers where
-    /// layers do.
+    /// Checks the weights before the update and the outputs of its layers. Consumes random numbers where layers do.
     pub fn look_at_outputs(&self, step: usize, network: &Network, batch: &Batch) {
         if step != self.step {
             return;
@@ -44,7 +43,7 @@ impl Watch {
         };
         network.visit(&mut weights);
         match weights.found {
-            Some(path) => self.find(format!("in `{path}`, as step {} left it", step - 1)),
+            Some(path) => self.find(format!("in `{path}`, after step {}", step - 1)),
             None => {
                 if let Some(place) = network.first_not_finite(batch) {
                     self.find(format!("in {place}"));
@@ -53,7 +52,7 @@ impl Watch {
         }
     }
 
-    /// Looks at the gradients of the update and of the one before it.
+    /// Checks the gradients of the update and of the one before it.
     pub fn look_at_gradients(&self, step: usize, network: &Network, gradients: &GradientsParams) {
         if step + 1 < self.step {
             return;
@@ -69,11 +68,11 @@ impl Watch {
             self.find(format!("in the gradient of `{path}` in step {step}"));
         }
         if step == self.step {
-            self.interrupter.stop(Some("the step was watched"));
+            self.interrupter.stop(Some("the step was traced"));
         }
     }
 
-    /// What was found.
+    /// The finding.
     pub fn found(&self) -> Option<String> {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.take()
@@ -82,11 +81,12 @@ impl Watch {
     fn find(&self, what: String) {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.get_or_insert(what);
-        self.interrupter.stop(Some("what was not finite is found"));
+        self.interrupter
+            .stop(Some("the origin of the non-finite value was found"));
     }
 }
 
-/// Finds weights, or gradients, that are not finite: of gradients the last, since they come from behind.
+/// Finds non-finite weights or gradients: of gradients the last, since they propagate backward.
 struct Weights<'a> {
     watch: &'a Watch,
     path: Vec<String>,

@@ -26,9 +26,9 @@ pub fn weights_digest(network: &Network) -> String {
     hex(&sha256.finalize())
 }
 
-/// Path in the experiment file and digest of each parameter in order; those of a moving average follow
-/// under `ema`. The error is the path of the first parameter that has a number that is infinite or none: layers that
-/// are not used, or that a device computes a finite number for, would hide it from the loss.
+/// Path in the experiment file and digest of each parameter in order; those of a moving average follow under `ema`. The
+/// error is the path of the first parameter that contains an infinity or NaN: layers that are not used, or for which a
+/// device computes a finite number, would hide it from the loss.
 pub fn parameter_digests(
     network: &SharedNetwork,
     paths: &Paths,
@@ -52,8 +52,8 @@ pub fn parameter_digests(
     not_finite.map_or(Ok(digests), Err)
 }
 
-/// Path and digest of each tensor of a saved optimizer's state, such as `optimizer/hidden.weight/moment_1`; whatever
-/// the ids are that Burn gave to parameters.
+/// Path and digest of each tensor of a saved optimizer's state, such as `optimizer/hidden.weight/moment_1`; independent
+/// of the ids that Burn assigns to parameters.
 pub fn optimizer_digests(path: &Path, paths: &Paths) -> Result<Vec<(String, String)>, String> {
     let saved = Saved::read(path)?;
     let mut digests = Vec::new();
@@ -86,7 +86,7 @@ fn update(sha256: &mut Sha256, data: &TensorData) {
     sha256.update(data.as_bytes());
 }
 
-/// Shows each parameter with Burn's path.
+/// Visits each parameter with Burn's path.
 struct Each<F> {
     path: Vec<String>,
     see: F,

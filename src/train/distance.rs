@@ -1,4 +1,4 @@
-//! How far the saved weights of two runs are apart.
+//! The distance of the saved weights of two runs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,8 +10,8 @@ use runner_core::plan::RunPlan;
 use runner_core::reproduce::WeightDistance;
 use runner_network::paths::Paths;
 
-/// The distance of each parameter in two files of weights, in the order of the first one's network; those that it
-/// lacks follow. Each file is one of its plan. The error is a phrase.
+/// The distance of each parameter in two files of weights, in the order of the first one's network, followed by those
+/// that it lacks. Each file belongs to its plan. The error is a phrase.
 pub fn weight_distances(
     then: (&Path, &RunPlan),
     now: (&Path, &RunPlan),

@@ -1,8 +1,7 @@
 //! The training loop, as a strategy of Burn's `SupervisedTraining`.
 //!
-//! It differs from Burn's own in what exactness needs: the device's generator is seeded for each step,
-//! the order of items is set for each epoch, a stop saves a checkpoint in the middle of an epoch, and
-//! training goes on from there.
+//! It differs from Burn's own where exactness requires it: the device's generator is seeded for each step, the order of
+//! items is set for each epoch, a stop saves a checkpoint in the middle of an epoch, and training resumes from there.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,50 +45,50 @@ use runner_network::scores::{Measured, Scores};
 pub struct Epochs {
     /// The run.
     pub plan: RunPlan,
-    /// How many items are computed at a time.
+    /// The micro-batch sizes.
     pub sizes: Arc<PieceSizes>,
     /// The device, with autodiff.
     pub device: Device,
-    /// Where to start.
+    /// The starting state.
     pub start: State,
     /// When this attempt started.
     pub started: Instant,
     /// The position of the train loader.
     pub cursor: Arc<Cursor>,
-    /// The sums that Burn's metrics fill.
+    /// The sums of Burn's metrics.
     pub sums: SharedSums,
-    /// What is measured.
+    /// The metrics.
     pub scores: Arc<Scores>,
     /// The checkpoints.
     pub checkpoints: Arc<Checkpoints>,
-    /// The trace, which nothing is added to when the training is only watched again.
+    /// The trace, which is not extended when the training is only repeated.
     pub trace: Option<Mutex<TraceWriter>>,
-    /// Looks for what was not finite first.
+    /// Looks for the origin of a non-finite number.
     pub watch: Option<Watch>,
     /// Updates after which the training ends, in the middle of an epoch or not.
     pub last_step: Option<usize>,
-    /// How long it goes on beginning epochs.
+    /// How long it starts new epochs.
     pub last_epoch_after: Option<Duration>,
     /// Takes events.
     pub emit: Emit,
-    /// Measures what is held.
+    /// Measures memory.
     pub meter: Arc<Meter>,
-    /// Set when the training has stopped because it was told to.
+    /// Set when the training has stopped on request.
     pub has_stopped: Arc<AtomicBool>,
-    /// A failure to provoke, for tests.
+    /// A fault to inject, for tests.
     pub fault: Option<Fault>,
-    /// What became of it, read after the training.
+    /// Its result, read after the training.
     pub result: Arc<Mutex<Progressed>>,
 }
 
-/// What became of a training.
+/// The result of a training.
 #[derive(Clone, Debug, Default)]
 pub struct Progressed {
-    /// Where it ended.
+    /// Its final state.
     pub state: State,
-    /// Whether it was said that memory grows.
+    /// Whether growing memory was reported.
     pub has_grown: bool,
-    /// What ended it that is no stop.
+    /// The error that ended it, other than a stop.
     pub failure: Option<Outcome>,
 }
 
@@ -268,7 +267,7 @@ impl Epochs {
         interrupter.fail_on_error(processor.flush());
     }
 
-    /// Gives the metrics what steps measured up to now. What is added up does not depend on when that is.
+    /// Passes the measurements of steps so far to the metrics. The sums do not depend on when this happens.
     fn hand_over(
         &self,
         staged: &mut Outputs,
@@ -287,7 +286,7 @@ impl Epochs {
         parts.interrupter.fail_on_error(processed);
     }
 
-    /// Saves a checkpoint in the middle of an epoch, once all of its updates so far are summed up.
+    /// Saves a checkpoint in the middle of an epoch, once all of its updates so far are included in the sums.
     fn save_within_epoch(
         &self,
         state: &mut State,
@@ -304,7 +303,7 @@ impl Epochs {
         }
     }
 
-    /// The gradients of a step and what it measured, piece by piece; `None` when a batch cannot be had.
+    /// The gradients of a step and its measurements, piece by piece; `None` if a batch is not available.
     fn backward(
         &self,
         step: usize,
@@ -323,7 +322,7 @@ impl Epochs {
             if let Some(watch) = &self.watch {
                 let look = |network: &Network| watch.look_at_outputs(step + 1, network, &batch);
                 learner.model().look(look);
-                // What the layers drew just now is drawn again.
+                // The random numbers that the layers just used are repeated.
                 let seed = stream_seed(self.plan.seed, Purpose::Step, step as u64);
                 self.device.seed(seed);
             }
@@ -339,7 +338,7 @@ impl Epochs {
         Some((sum?, Outputs(measured)))
     }
 
-    /// Metrics of the moving average of the weights, if one is kept; a failure is noted.
+    /// Metrics of the moving average of the weights, if any; a failure is recorded.
     fn validate_average(
         &self,
         learner: &Learner<SharedNetwork>,
@@ -392,7 +391,7 @@ impl Epochs {
         interrupter.fail_on_error(processor.flush());
     }
 
-    /// The epoch's numbers by name.
+    /// The epoch's metrics by name.
     fn metrics(&self, averaged: Metrics, state: &State) -> Metrics {
         let sums = self.sums.lock();
         let splits = [
@@ -412,7 +411,7 @@ impl Epochs {
         metrics
     }
 
-    /// Takes the epoch's numbers into the state and sends them; whether it is the best so far.
+    /// Adds the epoch's metrics to the state and sends them; returns whether it is the best so far.
     fn finish_epoch(
         &self,
         state: &mut State,
@@ -450,7 +449,7 @@ impl Epochs {
         improved
     }
 
-    /// Says once that memory grows from epoch to epoch of this attempt, when it is beyond doubt.
+    /// Reports once that memory grows from epoch to epoch of this attempt, when it is beyond doubt.
     fn tell_growth(&self, state: &State) {
         let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
         if result.has_grown {
@@ -484,8 +483,8 @@ impl Epochs {
                 state.trace = trace.sums(step);
                 Ok(())
             });
-            // Resumed here and not trained since: the weights on disk are these. They are left alone, so
-            // that a kill cannot spoil them.
+            // Resumed here and not trained since: the weights on disk are these. They are not rewritten, so that a kill
+            // cannot damage them.
             if step > 0 && step == self.start.step(&self.plan) {
                 let restated = self.checkpoints.restate(step, state);
                 let restated = restated.map_err(|e| CheckpointerError::Unknown(e.to_string()));
@@ -507,14 +506,14 @@ impl Epochs {
             .is_some_and(|last| state.step(&self.plan) >= last)
     }
 
-    /// Adds the losses that were seen to the trace, before a checkpoint says that they are there.
+    /// Adds the observed losses to the trace, before a checkpoint claims that they exist.
     fn trace_losses(&self) {
         let losses = std::mem::take(&mut self.sums.lock().losses);
         self.trace(|trace| trace.add_losses(&losses));
     }
 
-    /// The digests of the parameters for the trace, none for a training that leaves none; a parameter that is not finite
-    /// is a failure, which is noted.
+    /// The digests of the parameters for the trace, none for a training without one; a non-finite parameter is a
+    /// failure, which is recorded.
     fn digests(&self, step: usize, learner: &Learner<SharedNetwork>) -> Result<Digests, ()> {
         let mut digests = Digests {
             step,
@@ -526,15 +525,15 @@ impl Epochs {
         digests.parameters = parameter_digests(&learner.model(), &Paths::new(&self.plan))
             .map_err(|path| {
                 let message = format!(
-                    "the weights of `{path}` are infinite or not a number after step {step}; lower `optimizer.learning_rate`, or set `optimizer.clip`"
+                    "the weights of `{path}` are infinite or NaN after step {step}; lower `optimizer.learning_rate`, or set `optimizer.clip`"
                 );
                 self.fail(Outcome::failed(FailureClass::NotFinite, message));
             })?;
         Ok(digests)
     }
 
-    /// Whether the epoch's numbers are of all items of both splits. A split that ends early ends like any other, and
-    /// what is measured goes through a thread of Burn's: so items are counted where they are added up.
+    /// Whether the epoch's metrics cover all items of both splits. A split that ends early looks complete, and
+    /// measurements go through a thread of Burn's: so items are counted where they are accumulated.
     fn check_counts(&self, valid: &ValidLoader<SharedNetwork>) -> Result<(), WrongCount> {
         let plan = &self.plan;
         let num_train = (plan.steps_per_epoch * plan.train.batch_size).min(plan.data.num_train);
@@ -543,7 +542,7 @@ impl Epochs {
         WrongCount::check("valid", sums.valid.num_items(), valid.num_items())
     }
 
-    /// Writes to the trace; a disk that does not take it ends the run.
+    /// Writes to the trace; a failing disk ends the run.
     fn trace(&self, write: impl FnOnce(&mut TraceWriter) -> io::Result<()>) {
         let Some(trace) = &self.trace else { return };
         let mut trace = trace.lock().unwrap_or_else(PoisonError::into_inner);
@@ -564,7 +563,7 @@ impl Epochs {
     }
 }
 
-/// The next batch; one that cannot be had ends the training with its error.
+/// The next batch; a missing one ends the training with its error.
 fn next_batch(
     batches: &mut dyn DataLoaderIterator<Batch>,
     interrupter: &Interrupter,

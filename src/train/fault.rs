@@ -1,4 +1,4 @@
-//! Faults that are provoked at a named moment of a run, for tests and for `runner prove`.
+//! Faults that are injected at a named moment of a run, for tests and for `runner prove`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,16 +10,15 @@ pub enum Phase {
     Loading,
     /// The epoch begins, counted from 1.
     Epoch(usize),
-    /// The update is about to be made, counted from 1 over the whole training.
+    /// Before an update, counted from 1 over the whole training.
     Training(usize),
     /// A batch of the epoch's validation was computed.
     Validating(usize),
-    /// One of the three files of a checkpoint of this many steps is on disk.
+    /// One of the three files of a checkpoint at this step is on disk.
     Checkpointing(usize),
     /// The best weights are evaluated on the test split.
     Evaluating,
-    /// The piece of a batch is about to be gathered by the thread that is ahead of the training, counted from 1 over
-    /// all passes over the split.
+    /// Before the thread that prefetches batches gathers a piece, counted from 1 over all passes over the split.
     Gathering(Gathered, usize),
 }
 
@@ -66,27 +65,27 @@ pub enum FaultKind {
     Panic,
     /// The process is killed, as by `kill -9`.
     Kill,
-    /// The process does nothing any more.
+    /// The process hangs.
     Hang,
-    /// Memory is lost, at this moment and at each later one of the phase.
+    /// Memory leaks, at this moment and at each later one of the phase.
     Leak,
-    /// Much memory is taken, and the process does nothing any more.
+    /// Much memory is allocated, and the process hangs.
     Swell,
-    /// More memory is asked for than any machine has.
+    /// More memory is requested than any machine has.
     Exhaust,
     /// The thread that gathers batches ends without an error.
     Short,
-    /// A native library writes to standard output in the middle of a line, bytes that are no text.
+    /// A native library writes to standard output in the middle of a line, bytes that are not text.
     Print,
 }
 
-/// What a leak loses at a time.
+/// The size of a leak.
 const LEAKED_BYTES: usize = 8 << 20;
-/// What is taken at once.
+/// The size of a single allocation.
 const SWELLED_BYTES: usize = 64 << 20;
 
-/// A fault to provoke: written `PHASE:NUMBER=KIND`, such as `training:57=kill` or `loading=hang`. An epoch's
-/// number alone is a panic at its start.
+/// A fault to inject, written `PHASE:NUMBER=KIND`, such as `training:57=kill` or `loading=hang`. An epoch's number
+/// alone is a panic at its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// When.
@@ -104,20 +103,19 @@ impl Fault {
         }
     }
 
-    /// Whether it happens while batches of a split are gathered.
+    /// Whether it occurs while batches of a split are gathered.
     pub fn is_in_gathering(&self, split: &str) -> bool {
         matches!(self.phase, Phase::Gathering(of, _) if of == Gathered::of(split))
     }
 
-    /// Whether what gathers batches is to end at this moment.
+    /// Whether the gathering thread must end at this moment.
     pub fn is_short(&self, phase: Phase) -> bool {
         self.kind == FaultKind::Short && self.is_at(phase)
     }
 
-    /// Happens, when this is the moment.
+    /// Triggers, if this is the moment.
     ///
-    /// # Panics
-    /// If it is to.
+    /// # Panics If the fault is a panic.
     pub fn reach(fault: Option<&Self>, phase: Phase) {
         let Some(fault) = fault.filter(|fault| fault.is_at(phase)) else {
             return;
@@ -137,7 +135,7 @@ impl Fault {
             FaultKind::Hang => hang(),
             FaultKind::Exhaust => exhaust(),
             FaultKind::Print => print_bytes(),
-            // What ends without an error is up to whoever gathers.
+            // Ending without an error is up to the gathering thread.
             FaultKind::Short => {}
         }
     }
@@ -149,11 +147,11 @@ fn exhaust() {
     std::hint::black_box(Vec::<u8>::with_capacity(std::hint::black_box(BYTES)));
 }
 
-/// Past Rust's own standard output, as a driver does.
+/// Bypasses Rust's standard output, as a driver does.
 fn print_bytes() {
     const BYTES: &[u8] = b"{\"event\":\xff\xfe a driver's banner without a newline";
     #[cfg(unix)]
-    // SAFETY: the buffer is as long as it says and lives as long as the call.
+    // SAFETY: the buffer has the given length and is valid during the call.
     unsafe {
         libc::write(libc::STDOUT_FILENO, BYTES.as_ptr().cast(), BYTES.len());
     }
@@ -161,7 +159,7 @@ fn print_bytes() {
     let _ = BYTES;
 }
 
-/// Touched, so that it is memory and not an address.
+/// Touched, so that it is memory and not just an address.
 fn lose(bytes: usize) {
     std::mem::forget(std::hint::black_box(vec![1u8; bytes]));
 }
@@ -225,7 +223,7 @@ impl FromStr for Fault {
         });
         parsed.ok_or_else(|| {
             format!(
-                "`{text}` is no fault: write an epoch, or `PHASE:NUMBER=KIND` with a phase of loading, epoch, training, validating, checkpointing, evaluating, gathering_train, gathering_valid, gathering_test and a kind of panic, kill, hang, leak, swell, exhaust, short, print"
+                "invalid fault `{text}`: use an epoch, or `PHASE:NUMBER=KIND` with a phase of loading, epoch, training, validating, checkpointing, evaluating, gathering_train, gathering_valid, gathering_test and a kind of panic, kill, hang, leak, swell, exhaust, short, print"
             )
         })
     }

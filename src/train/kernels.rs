@@ -1,8 +1,9 @@
-//! Which kernels CubeCL chose by timing them. They are hidden state: the same plan computes with other kernels on another day,
-//! and so with other roundings.
+//! The kernels that CubeCL selected by timing. They are hidden state: the same plan may use other kernels on another
+//! day, and so round differently.
 //!
-//! The runs of an experiment share a folder of choices: what one has timed, the others take. CubeCL keeps them there in a database,
-//! and writes a line for each choice when it is made. What is digested is what was chosen for what, without times.
+//! The runs of an experiment share a folder of selections: what one has timed, the others reuse. CubeCL keeps them
+//! there in a database, and writes a line for each selection when it is made. The digest covers the selections, without
+//! times.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,11 +14,11 @@ use serde_json::Value as Json;
 use runner_core::data::sha256_hex;
 use runner_core::event::Kernels;
 
-/// The choices in the order in which they were made, in CubeCL's words.
+/// The selections in chronological order, in CubeCL's format.
 const CHOICES: &str = "choices.jsonl";
 
-/// Has CubeCL keep its choices in a folder, and take those that are there; before anything is computed. What the user set in a
-/// `cubecl.toml` stays.
+/// Makes CubeCL keep its selections in a folder, and reuse existing ones; must be called before anything is computed.
+/// The user's settings in a `cubecl.toml` are kept.
 #[cfg(feature = "_tuned")]
 pub fn keep_in(folder: &Path) {
     use cubecl::config::cache::CacheConfig;
@@ -26,15 +27,15 @@ pub fn keep_in(folder: &Path) {
     config.environment.path = CacheConfig::Directory(folder.to_owned());
     config.autotune.decisions.file = Some(folder.join(CHOICES));
     if !CubeClRuntimeConfig::try_set(config) {
-        tracing::warn!("CubeCL was configured before: its choices of kernels are not recorded");
+        tracing::warn!("CubeCL was already configured: its choices of kernels are not recorded");
     }
 }
 
-/// Nothing here chooses kernels by their times.
+/// This device does not select kernels by timing.
 #[cfg(not(feature = "_tuned"))]
 pub fn keep_in(_: &Path) {}
 
-/// The kernels that were chosen in a folder; `None` when none was.
+/// The kernels that were selected in a folder; `None` if none was.
 pub fn chosen(folder: &Path) -> Option<Kernels> {
     let text = fs::read_to_string(folder.join(CHOICES)).ok()?;
     let choices: BTreeSet<(String, String)> = text.lines().filter_map(choice).collect();
@@ -51,8 +52,8 @@ pub fn chosen(folder: &Path) -> Option<Kernels> {
     })
 }
 
-/// What was chosen, by a line of CubeCL's: its key, and the name of the candidate. A line that a kill left torn says
-/// nothing.
+/// A selection, from a line of CubeCL's: its key, and the name of the candidate. A partial line after a kill is
+/// ignored.
 fn choice(line: &str) -> Option<(String, String)> {
     let decision: Json = serde_json::from_str(line).ok()?;
     let outcomes = decision["results"].as_array()?.iter();

@@ -1,5 +1,5 @@
-//! Batches in an order that is a pure function of (seed, epoch): picked on the device out of items that are kept there, or
-//! gathered in memory by a thread that is ahead of the training. Both give the same bits.
+//! Batches in an order that is a pure function of (seed, epoch): selected on the device from items that are kept there,
+//! or gathered in memory by a prefetching thread. Both give bitwise equal results.
 
 use std::fmt;
 use std::ops::Range;
@@ -18,11 +18,11 @@ use runner_core::plan::{PieceSizes, RunPlan};
 use runner_core::spec::task::TaskKind;
 use runner_network::batch::Batch;
 
-/// Batches that are gathered ahead.
+/// Batches that are prefetched.
 const STAGED: usize = 2;
 
-/// Where an iteration over the train split starts: the training loop sets it before each epoch, since
-/// Burn's loaders are asked for an iterator without being told the epoch.
+/// The start of an iteration over the train split: the training loop sets it before each epoch, since Burn's loaders
+/// return an iterator without knowing the epoch.
 #[derive(Debug, Default)]
 pub struct Cursor {
     epoch: AtomicUsize,
@@ -37,19 +37,19 @@ impl Cursor {
     }
 }
 
-/// A split that delivered another number of items than it has.
+/// A split that delivered a different number of items than it has.
 #[derive(Debug, PartialEq)]
 pub struct WrongCount {
     /// The split.
     pub split: &'static str,
-    /// What was delivered.
+    /// The delivered number.
     pub delivered: usize,
-    /// What the plan counts on.
+    /// The planned number.
     pub planned: usize,
 }
 
 impl WrongCount {
-    /// Compares what was delivered with the plan.
+    /// Compares the delivered number with the plan.
     pub fn check(split: &'static str, delivered: usize, planned: usize) -> Result<(), Self> {
         if delivered == planned {
             return Ok(());
@@ -71,7 +71,7 @@ impl fmt::Display for WrongCount {
         } = self;
         write!(
             f,
-            "the {split} split delivered {delivered} of {planned} items, so its numbers would not be those of the whole split; run the command again, and if that does not help, remove the cache folder (`burn-runner` in `~/.cache` or `$XDG_CACHE_HOME`), whose decoded data may be damaged"
+            "the {split} split delivered {delivered} of {planned} items, so its metrics would be incomplete; run the command again, and if that does not help, remove the cache folder (`burn-runner` in `~/.cache` or `$XDG_CACHE_HOME`), whose decoded data may be damaged"
         )
     }
 }
@@ -81,24 +81,24 @@ impl std::error::Error for WrongCount {}
 /// Serves one split.
 #[derive(Clone)]
 pub struct Loader {
-    /// What the split is called.
+    /// The name of the split.
     name: &'static str,
     split: Arc<Split>,
     item_shape: Arc<[usize]>,
     /// Whether the items are their own targets.
     is_autoencoding: bool,
     batch_size: usize,
-    /// The most items that are served at a time.
+    /// The maximum number of items that are served at a time.
     sizes: Arc<PieceSizes>,
     steps_per_epoch: usize,
     device: Device,
     /// All items of the split, if they are kept on the device.
     kept: Option<Arc<Batch>>,
-    /// Where the training is; without it, at its end.
+    /// The position of the training; its end if not set.
     cursor: Option<Arc<Cursor>>,
-    /// The seed of the order; without it items come in their own.
+    /// The seed of the order; items keep their order if not set.
     shuffled: Option<u64>,
-    /// A failure to provoke, for tests, and the pieces that were gathered so far, over all iterations.
+    /// A fault to inject, for tests, and the number of pieces gathered so far, over all iterations.
     fault: Option<(Fault, Arc<AtomicUsize>)>,
 }
 
@@ -126,8 +126,8 @@ impl Loader {
         }
     }
 
-    /// Fails when so many pieces were gathered. What is kept on the device is not gathered, so a loader with such a
-    /// fault keeps nothing.
+    /// Fails after this many pieces were gathered. Items kept on the device are not gathered, so a loader with such a
+    /// fault keeps none.
     pub fn failing(self, fault: Option<&Fault>) -> Self {
         let fault = fault.filter(|fault| fault.is_in_gathering(self.name));
         Self {
@@ -136,17 +136,17 @@ impl Loader {
         }
     }
 
-    /// What the split is called.
+    /// The name of the split.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Serves as many items at a time as these say for the training's step.
+    /// Serves as many items at a time as these sizes say for the training's step.
     pub fn in_pieces(self, sizes: Arc<PieceSizes>) -> Self {
         Self { sizes, ..self }
     }
 
-    /// Serves what belongs to the cursor's epoch.
+    /// Serves the items of the cursor's epoch.
     pub fn following(self, cursor: Arc<Cursor>) -> Self {
         Self {
             cursor: Some(cursor),
@@ -154,7 +154,7 @@ impl Loader {
         }
     }
 
-    /// Serves the first items alone. What is kept stays.
+    /// Serves only the first items. Kept items stay.
     pub fn first(self, num: usize) -> Self {
         let num = num.min(self.num_items());
         Self {
@@ -163,12 +163,12 @@ impl Loader {
         }
     }
 
-    /// What it serves.
+    /// Its items.
     pub fn split(&self) -> &Split {
         &self.split
     }
 
-    /// Keeps all items on the device. Only for a split that is served the same in every epoch.
+    /// Keeps all items on the device. Only for a split that is equal in every epoch.
     pub fn keeping(self) -> Self {
         if self.fault.is_some() {
             return self;
@@ -189,8 +189,8 @@ impl Loader {
         }
     }
 
-    /// Starts to gather the pieces of an order from its place `first` on. The thread ends with the iteration: when the
-    /// receiver is gone, or the items are.
+    /// Starts gathering the pieces of an order from its position `first` on. The thread ends with the iteration: when
+    /// the receiver is gone, or there are no more items.
     fn stage(
         &self,
         order: Vec<u32>,
@@ -254,7 +254,7 @@ impl DataLoader<Batch> for Loader {
             self.sizes.at(match (self.shuffled, epoch) {
                 (Some(_), _) => done + first_step + batch,
                 (None, 0) => usize::MAX,
-                // What is measured after an epoch goes with its last update.
+                // Measurements after an epoch belong to its last update.
                 (None, _) => done + self.steps_per_epoch.saturating_sub(1),
             })
         };
@@ -301,7 +301,7 @@ impl DataLoader<Batch> for Loader {
     }
 }
 
-/// Where each piece of each batch ends, in places of the order. `size` is that of a batch's pieces.
+/// The end of each piece of each batch, as positions in the order. `size` is that of a batch's pieces.
 fn piece_ends(
     places: Range<usize>,
     batch_size: usize,
@@ -317,12 +317,12 @@ fn piece_ends(
         .collect()
 }
 
-/// Where the items of an iteration come from.
+/// The source of an iteration's items.
 enum Source {
     /// The device, in this order.
     Kept(Arc<Batch>, Vec<u32>),
-    /// A thread that gathers them ahead of the training, one piece after the other, so that their order does not
-    /// depend on time.
+    /// A thread that gathers them ahead of the training, one piece after the other, so that their order does not depend
+    /// on timing.
     Staged(Gathering),
 }
 
@@ -333,10 +333,9 @@ struct Gathering {
 }
 
 impl Gathering {
-    /// The next piece, of which there has to be one; how many items came instead where it is another number.
+    /// The next piece, which must exist; or the number of items if it differs from the plan.
     ///
-    /// # Panics
-    /// With the panic that ended the thread: the end of the thread is never the end of the split.
+    /// # Panics With the panic that ended the thread: the end of the thread is never the end of the split.
     fn next(&mut self, num_items: usize) -> Result<Served, usize> {
         match self.pieces.recv() {
             Ok(piece) if piece.num_items == num_items => Ok(piece),

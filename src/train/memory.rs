@@ -1,9 +1,9 @@
-//! The memory that a run holds: sampled while it trains, and held against its limit.
+//! Memory of a run: sampled while it trains, and compared with its limit.
 //!
-//! The figure that counts is that of the place where the run computes: of the process on the host, whose
-//! allocator stands for the pool, else what the device's pool has reserved. What is in use of a card by all is recorded beside it. A thread looks every 10 ms at the process, which costs one read of
-//! `/proc/self/status`, and every 100 ms at the pool, which waits for what was recorded before it and
-//! changes nothing of it.
+//! The relevant number is that of the place where the run computes: of the process on the host, whose allocator
+//! replaces the pool, otherwise the bytes reserved in the device's pool. GPU memory in use by all processes is recorded
+//! in addition. A thread samples the process every 10 ms, which costs one read of `/proc/self/status`, and the pool
+//! every 100 ms, which waits for earlier work without affecting it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,41 +20,41 @@ use runner_core::event::{FailureClass, MemoryPeak, Outcome, PoolUsage};
 use runner_core::plan::{Room, RunPlan};
 use runner_core::spec::kind::show_bytes;
 
-/// Between two looks at the process.
+/// Sampling interval of the process.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Looks at the process between two at the pool.
+/// Samples of the process per sample of the pool.
 const TICKS_PER_POOL: u32 = 10;
 
-/// How long a run has to notice that it passed its limit: a step that is longer may take all there is.
+/// How long a run may take to notice that it exceeded its limit: a longer step may use all the memory there is.
 const REACTION: Duration = Duration::from_secs(2);
 
 /// Measures the memory of one run.
 pub struct Meter {
     room: Option<Room>,
-    /// What to do when it passes its limit; nothing where its plan says what is tried next.
+    /// The remedy if it exceeds its limit; empty if its plan has further remedies.
     help: String,
     on_host: bool,
     seen: Mutex<Seen>,
-    /// Whether the training knows that the limit was passed.
+    /// Whether the training knows that the limit was exceeded.
     has_reacted: AtomicBool,
-    /// Whether somebody has taken it upon himself to say how the run ended.
+    /// Whether a thread has claimed to report the outcome.
     has_ended: AtomicBool,
 }
 
 #[derive(Default)]
 struct Seen {
     peak: MemoryPeak,
-    /// What was held when the limit was passed.
+    /// The memory when the limit was exceeded.
     over_limit: Option<u64>,
     /// The device with the pool.
     device: Option<Device>,
-    /// The address of its card, if it is on one.
+    /// The address of its GPU, if any.
     card: Option<String>,
 }
 
 impl Meter {
-    /// Measures a run, and holds it to a limit if there is one.
+    /// Measures a run, with a limit if there is one.
     pub fn new(plan: &RunPlan, room: Option<Room>) -> Self {
         let help = match (room, plan.relief()) {
             (Some(room), None) => format!(
@@ -73,8 +73,8 @@ impl Meter {
         }
     }
 
-    /// Samples from a thread until [`Meter::end`]. When the limit is passed, the training is told to stop; if it
-    /// has not noticed 2 s later, `end` gets the outcome and has to end the process.
+    /// Samples from a thread until [`Meter::end`]. If the limit is exceeded, the training is stopped; if it has not
+    /// noticed 2 s later, `end` receives the outcome and must end the process.
     pub fn start(
         self: &Arc<Self>,
         interrupter: Interrupter,
@@ -90,7 +90,7 @@ impl Meter {
                 meter.look(tick.is_multiple_of(TICKS_PER_POOL));
                 if meter.over_limit().is_some() {
                     let passed = *passed.get_or_insert_with(|| {
-                        interrupter.stop(Some("the memory limit is passed"));
+                        interrupter.stop(Some("the memory limit was exceeded"));
                         Instant::now()
                     });
                     let has_reacted = meter.has_reacted.load(Ordering::Acquire);
@@ -103,7 +103,7 @@ impl Meter {
         });
     }
 
-    /// The device whose pool counts, once it is open. Of devices on the host the process counts alone.
+    /// The device whose pool is measured, once it is open. For devices on the host, only the process is measured.
     pub fn watch(&self, device: &Device) {
         if !self.on_host {
             let mut seen = self.seen();
@@ -112,10 +112,10 @@ impl Meter {
         }
     }
 
-    /// What is held now: by the process, and by the pool if one counts.
+    /// The current memory: of the process, and of the pool if it is measured.
     pub fn look(&self, at_pool: bool) -> MemoryPeak {
         let (device, card) = if at_pool {
-            // One guard: a second one would wait for the first for ever.
+            // A single guard: a second one would deadlock.
             let seen = self.seen();
             (seen.device.clone(), seen.card.clone())
         } else {
@@ -124,7 +124,7 @@ impl Meter {
         let usage = device.and_then(|device| device.memory_pool_usage());
         let mut process_bytes = held_bytes();
         if self.on_host && self.room.is_some_and(|room| process_bytes > room.bytes) {
-            // What is kept for speed alone is none of what a run needs.
+            // Memory that is only kept for speed is not part of what a run needs.
             give_back();
             process_bytes = held_bytes();
         }
@@ -161,7 +161,7 @@ impl Meter {
         now
     }
 
-    /// The most that was held so far.
+    /// The peak so far.
     pub fn peak(&self) -> MemoryPeak {
         let mut peak = self.seen().peak;
         if let (true, Some(pool), Some(living)) = (self.on_host, &mut peak.pool, living()) {
@@ -170,28 +170,28 @@ impl Meter {
         peak
     }
 
-    /// The most that was held above the limit, if it was passed.
+    /// The peak above the limit, if it was exceeded.
     pub fn over_limit(&self) -> Option<u64> {
         self.seen().over_limit
     }
 
-    /// The training has stopped, and knows why: what it still saves may take its time.
+    /// The training has stopped, and knows why: saving may take its time.
     pub fn acknowledge(&self) {
         if self.over_limit().is_some() {
             self.has_reacted.store(true, Ordering::Release);
         }
     }
 
-    /// The outcome of a run that passed its limit.
+    /// The outcome of a run that exceeded its limit.
     pub fn outcome(&self) -> Option<Outcome> {
         let (held, room) = (self.over_limit()?, self.room?);
         let what = if self.on_host {
-            "the process held"
+            "the process used"
         } else {
             "the device's pool reserved"
         };
         let message = format!(
-            "{what} {}, and {}{}",
+            "{what} {}, but {}{}",
             show_bytes(held),
             room.in_words(),
             self.help
@@ -199,7 +199,7 @@ impl Meter {
         Some(Outcome::failed(FailureClass::OutOfMemory, message))
     }
 
-    /// Ends the sampling; whether the caller is the first, who says how the run ended.
+    /// Ends the sampling; returns whether the caller is the first, who reports the outcome.
     pub fn end(&self) -> bool {
         !self.has_ended.swap(true, Ordering::AcqRel)
     }
@@ -209,9 +209,9 @@ impl Meter {
     }
 }
 
-/// Whether an error of a backend says that memory ran out. These are the words of CubeCL ("out of device
-/// memory", "an out-of-memory error"), of wgpu ("not enough memory"), of drivers, of the system and of Rust, whose
-/// collections have a capacity that overflows when a size is absurd.
+/// Whether an error of a backend means that memory ran out. These are the words of CubeCL ("out of device memory", "an
+/// out-of-memory error"), of wgpu ("not enough memory"), of drivers, of the system and of Rust, whose collections have
+/// a capacity that overflows if a size is absurd.
 pub fn is_out_of_memory(text: &str) -> bool {
     let text = text.to_lowercase();
     let words = [
@@ -229,9 +229,8 @@ pub fn is_out_of_memory(text: &str) -> bool {
     words.iter().any(|word| text.contains(word))
 }
 
-/// Bytes of memory that this process holds and that no file could give back; 0 where the system does
-/// not say. Pages of mapped files, such as the data's, are left out where the system tells them apart:
-/// it drops them when it needs room.
+/// Bytes of memory of this process that no file could restore; 0 if unknown. Pages of mapped files, such as the data's,
+/// are excluded if the system distinguishes them: it drops them when it needs memory.
 fn held_bytes() -> u64 {
     if let Some(bytes) = private_bytes() {
         return bytes;
@@ -245,7 +244,7 @@ fn held_bytes() -> u64 {
     system.process(pid).map_or(0, |process| process.memory())
 }
 
-/// What Linux counts as memory of the process alone.
+/// What Linux counts as private memory of the process.
 fn private_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let kib = |key: &str| -> Option<u64> {

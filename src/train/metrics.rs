@@ -1,4 +1,4 @@
-//! What Burn's learner measures: the loss and the metrics of a task, summed up so that a sum can be saved in
+//! The measurements in Burn's learner: the loss and the metrics of a task, accumulated so that a sum can be saved in
 //! the middle of an epoch.
 
 use std::collections::BTreeMap;
@@ -22,10 +22,10 @@ use runner_core::plan::RunPlan;
 use runner_core::spec::section::Choice;
 use runner_network::scores::{Measured, Ranked, Read, Scores, read};
 
-/// The mean that each item counts in.
+/// The mean in which each item counts equally.
 const LOSS: &str = "loss";
 
-/// Sums over a split: of what is a mean, and of what the scores of a task are made of.
+/// Sums over a split: of means, and of the inputs of a task's scores.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sums {
     means: BTreeMap<String, Mean>,
@@ -34,7 +34,7 @@ pub struct Sums {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Mean {
-    /// Of the values, each times what it counts.
+    /// Of the values, each times its count.
     total: f64,
     /// The number of values.
     count: u64,
@@ -48,7 +48,7 @@ impl Sums {
         mean.count += count as u64;
     }
 
-    /// Adds what a batch contributes.
+    /// Adds the contribution of a batch.
     pub fn add_batch(&mut self, batch: &Read) {
         self.add(LOSS, mean(&batch.losses), batch.losses.len());
         batch.add(&mut |name: &str, value: f64| {
@@ -56,12 +56,12 @@ impl Sums {
         });
     }
 
-    /// How many items batches were added of.
+    /// The number of items in the added batches.
     pub fn num_items(&self) -> usize {
         self.means.get(LOSS).map_or(0, |mean| mean.count as usize)
     }
 
-    /// Values by name. `ranked` holds the scores of the whole split, if they were kept.
+    /// Values by name. `ranked` contains the scores of the whole split, if they were kept.
     pub fn metrics(&self, scores: &Scores, ranked: Option<&Ranked>) -> Metrics {
         let means = self.means.iter();
         let mut metrics: Metrics = means
@@ -81,13 +81,13 @@ impl Sums {
     }
 }
 
-/// What steps or batches gave, in order, on the device: handed over many at a time.
+/// The measurements of steps or batches, in order, on the device: passed on many at a time.
 #[derive(Clone, Debug, Default)]
 pub struct Outputs(pub Vec<Measured>);
 
 impl ItemLazy for Outputs {
     fn sync(self) -> Result<Self, ExecutionError> {
-        // What is read is computed first, so that nobody waits for an idle queue.
+        // Values to be read are computed first, so that nothing waits for an idle queue.
         self.0.last().map_or(Ok(()), Measured::flush)?;
         Ok(self)
     }
@@ -103,21 +103,21 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Something that was infinite or not a number.
+/// An infinity or NaN.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NotFinite {
     /// What.
     pub what: &'static str,
-    /// The update of the epoch, from 1, if it was in one.
+    /// The update of the epoch, from 1, if there was one.
     pub step: Option<usize>,
 }
 
 /// The sums of the epoch in progress, filled by Burn's metric thread.
 #[derive(Debug, Default)]
 pub struct EpochSums {
-    /// Updates of the epoch whose losses were seen.
+    /// Updates of the epoch whose losses were read.
     pub steps: usize,
-    /// The losses of those that were not taken yet.
+    /// The losses that were not taken yet.
     pub losses: Vec<f64>,
     /// Of the train split.
     pub train: Sums,
@@ -125,7 +125,7 @@ pub struct EpochSums {
     pub valid: Sums,
     /// The scores of the valid split, if a metric needs them.
     pub ranked: Ranked,
-    /// What was infinite or not a number first, if something was.
+    /// The first infinity or NaN, if any.
     pub not_finite: Option<NotFinite>,
 }
 
@@ -134,14 +134,14 @@ pub struct EpochSums {
 pub struct SharedSums(Arc<Mutex<EpochSums>>);
 
 impl SharedSums {
-    /// The sums; whoever panicked while holding them ended the run anyway.
+    /// The sums; a thread that panicked while holding them ended the run anyway.
     pub fn lock(&self) -> MutexGuard<'_, EpochSums> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Fills the sums: a metric for Burn's learner, which it updates on the thread that `flush` waits for. It
-/// stops the training when the loss is no number any more.
+/// Fills the sums: a metric for Burn's learner, which updates it on the thread that `flush` waits for. It stops the
+/// training if the loss is NaN.
 #[derive(Clone)]
 pub struct Tap {
     sums: SharedSums,
@@ -244,8 +244,7 @@ impl Metric for Tap {
     fn clear(&mut self) {}
 }
 
-/// A renderer and logger that does nothing: without one Burn draws on the terminal and writes files of
-/// its own.
+/// A renderer and logger that does nothing: by default Burn draws on the terminal and writes its own files.
 pub struct Nothing;
 
 impl MetricsRendererTraining for Nothing {

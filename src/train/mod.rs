@@ -1,8 +1,8 @@
 //! One run, in this process. The only folder that knows Burn.
 //!
-//! [`execute`] loads the data, makes or restores the network, trains it through Burn's
-//! `SupervisedTraining`, evaluates the best epoch on the test split, and saves the weights. Everything
-//! that happens is sent as an [`Event`]; how it ended is the returned [`Outcome`].
+//! [`execute`] loads the data, creates or restores the network, trains it through Burn's `SupervisedTraining`,
+//! evaluates the best epoch on the test split, and saves the weights. Everything that happens is sent as an [`Event`];
+//! the returned [`Outcome`] says how it ended.
 
 mod allocator;
 mod checkpoint;
@@ -55,14 +55,14 @@ use runner_network::network::Network;
 use runner_network::scores::{self, Ranked, Scores};
 use training::{Splits, Training, save, trace_failure};
 
-/// Takes the events of a run, from any thread.
+/// Receives the events of a run, from any thread.
 pub type Emit = Arc<dyn Fn(Event) + Send + Sync>;
 
 /// A run to execute.
 pub struct Job {
-    /// The run as it is after its adjustments.
+    /// The run after its adjustments.
     pub plan: RunPlan,
-    /// As it was planned, which is what its checkpoints are known by.
+    /// As planned, which identifies its checkpoints.
     pub planned: RunPlan,
     /// Its folder.
     pub folder: RunFolder,
@@ -70,25 +70,25 @@ pub struct Job {
     pub emit: Emit,
     /// Stops the training from outside.
     pub interrupter: Interrupter,
-    /// Set when the training has stopped for that: what follows is saving.
+    /// Set when the training has stopped on request: only saving follows.
     pub has_stopped: Arc<AtomicBool>,
     /// Threads that this process may use.
     pub threads: usize,
     /// When the process started.
     pub started: Instant,
-    /// Where kernels that are chosen by their times are kept.
+    /// The folder of kernels that are selected by timing.
     pub kernels: PathBuf,
-    /// A file of first weights, which are drawn from the seed without one.
+    /// A file of initial weights; by default they are sampled from the seed.
     pub initial: Option<PathBuf>,
-    /// Updates after which the training ends for good, if it is to end before its plan says.
+    /// Updates after which the training ends, if earlier than planned.
     pub last_step: Option<usize>,
     /// The changes after failures, in order.
     pub adjustments: Vec<Adjustment>,
-    /// Measures what is held.
+    /// Measures memory.
     pub meter: Arc<Meter>,
-    /// Whether nothing but memory is to be learned from it, so that a few batches of validation are enough.
+    /// Whether only memory is measured, so that a few batches of validation are enough.
     pub is_probe: bool,
-    /// A fault to provoke, for tests.
+    /// A fault to inject, for tests.
     pub fault: Option<Fault>,
 }
 
@@ -114,7 +114,7 @@ pub fn execute(job: &Job) -> Executed {
     run(job).unwrap_or_else(Executed::from)
 }
 
-/// Text of a panic's payload.
+/// The text of a panic's payload.
 pub fn panic_text(payload: &(dyn Any + Send)) -> String {
     match (
         payload.downcast_ref::<&str>(),
@@ -193,19 +193,19 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     {
         (job.emit)(Event::KernelsChosen(chosen));
     }
-    // The evaluation, too, has to stay below the limit.
+    // The evaluation must also stay below the limit.
     if let Some(outcome) = job.meter.outcome() {
         return Err(outcome);
     }
     let files = job.folder.digest_files().map_err(|e| {
-        let message = format!("a file of the run cannot be written to the disk: {e}");
+        let message = format!("a file of the run cannot be written to disk: {e}");
         Outcome::failed(FailureClass::Disk, message)
     })?;
     (job.emit)(Event::FilesRecorded { files });
     Ok(executed)
 }
 
-/// The device with autodiff, as the plan asks for it.
+/// The device with autodiff, as planned.
 fn training_device(plan: &RunPlan, device: &Device) -> Device {
     let device = device.clone().autodiff();
     if plan.train.gradient_checkpointing {
@@ -215,9 +215,8 @@ fn training_device(plan: &RunPlan, device: &Device) -> Device {
     }
 }
 
-/// The network as training begins with it, on a device with autodiff: with the weights of a file, which may be of
-/// another device, or drawn. They are drawn on one device for all, so that a run begins with the same ones wherever
-/// it is trained.
+/// The initial network, on a device with autodiff: with the weights of a file, which may come from another device, or
+/// sampled. They are sampled on the same device for all, so that a run starts with the same ones on every device.
 fn initial_network(
     plan: &RunPlan,
     file: Option<&Path>,
@@ -231,7 +230,7 @@ fn initial_network(
     drawn_on.seed(stream_seed(plan.seed, Purpose::Init, 0));
     let network = Network::new(plan, drawn_on);
     let network = match canonical {
-        // Moved and detached: a parameter has to be a leaf of the graph.
+        // Moved and detached: a parameter must be a leaf of the graph.
         Some(_) => network.fork(&device),
         None => network,
     };
@@ -244,7 +243,10 @@ fn initial_network(
         network.map_err(|e| e.to_string())
     });
     loaded.map_err(|e| {
-        let message = format!("the first weights `{}` cannot be used: {e}", path.display());
+        let message = format!(
+            "the initial weights `{}` cannot be used: {e}",
+            path.display()
+        );
         Outcome::failed(FailureClass::Data, message)
     })
 }
@@ -275,9 +277,7 @@ fn evaluate(
             if !batch.losses.iter().all(|loss| loss.is_finite()) {
                 return Err(Outcome::failed(
                     FailureClass::NotFinite,
-                    format!(
-                        "the {split} loss is infinite or not a number; lower `optimizer.learning_rate`"
-                    ),
+                    format!("the {split} loss is infinite or NaN; lower `optimizer.learning_rate`"),
                 ));
             }
             if let Some((outputs, targets)) = batch.ranked {
@@ -291,12 +291,12 @@ fn evaluate(
     Ok(metrics)
 }
 
-/// The failure of a split that was not delivered as it was planned.
+/// The failure of an incomplete split.
 fn wrong_count(wrong: WrongCount) -> Outcome {
     Outcome::failed(FailureClass::Data, wrong.to_string())
 }
 
-/// Numbers that are none cannot be recorded: a run ends with them.
+/// NaN cannot be recorded: it ends a run.
 fn all_finite(metrics: &Metrics, prefix: &str) -> Result<(), Outcome> {
     let wrong = metrics.iter().find(|(_, value)| !value.is_finite());
     match wrong {
@@ -304,7 +304,7 @@ fn all_finite(metrics: &Metrics, prefix: &str) -> Result<(), Outcome> {
         Some((name, _)) => Err(Outcome::failed(
             FailureClass::NotFinite,
             format!(
-                "the metric {prefix}{name} is infinite or not a number; lower `optimizer.learning_rate`, or leave it out of `task.metrics`"
+                "the metric {prefix}{name} is infinite or NaN; lower `optimizer.learning_rate`, or remove it from `task.metrics`"
             ),
         )),
     }

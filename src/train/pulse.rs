@@ -1,18 +1,18 @@
-//! When a run says where it is.
+//! When a run reports its progress.
 
 use std::time::{Duration, Instant};
 
-/// How often a run says where it is and looks at its memory.
+/// How often a run reports its progress and checks its memory.
 const PULSE: Duration = Duration::from_millis(200);
 
-/// Says when it is time to report, and at what rate steps went since the last time.
+/// Decides when to report, and measures the rate of steps since the last report.
 pub struct Pulse {
     last: Instant,
     last_step: usize,
 }
 
 impl Pulse {
-    /// Starts to count at a step.
+    /// Starts counting at a step.
     pub fn new(step: usize) -> Self {
         Self {
             last: Instant::now(),
@@ -20,7 +20,7 @@ impl Pulse {
         }
     }
 
-    /// Updates a second since the last time, when it is time again.
+    /// Updates per second since the last report, if it is time again.
     pub fn beat(&mut self, step: usize) -> Option<f64> {
         let passed = self.last.elapsed();
         if passed < PULSE {

@@ -1,4 +1,4 @@
-//! What is in a file of Burn's, whatever it is of.
+//! The content of a Burn file of any kind.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,9 +10,9 @@ use runner_core::spec::plain_file;
 
 /// The tensors of a file.
 pub struct Saved {
-    /// What the file says besides: for an optimizer, the path of each parameter's id.
+    /// The metadata of the file: for an optimizer, the path of each parameter's id.
     pub metadata: BTreeMap<String, String>,
-    /// By name, in the file's order.
+    /// By name, in file order.
     pub tensors: Vec<(String, TensorData)>,
 }
 
@@ -20,7 +20,7 @@ impl Saved {
     /// Reads a file. The error is a phrase.
     pub fn read(path: &Path) -> Result<Self, String> {
         let wrong = |e: burn_pack::Error| format!("{} cannot be read: {e}", path.display());
-        // A pipe in its place would be waited for.
+        // Opening a pipe in its place would block.
         plain_file::open(path).map_err(|e| format!("{} cannot be read: {e}", path.display()))?;
         let reader = Reader::from_file(path).map_err(wrong)?;
         let metadata = reader.metadata().clone();

@@ -1,8 +1,8 @@
-//! The network under training, as Burn's learner wants it.
+//! The network during training, in the form that Burn's learner needs.
 //!
-//! The learner clones its model for each update and drops the old one after it, so that the optimizer
-//! finds every weight in use and must write a second copy of them. Clones of a [`SharedNetwork`] are
-//! handles to one network: the optimizer has the weights to itself and updates them in place.
+//! The learner clones its model for each update and drops the old one after it, so that the optimizer finds every
+//! weight shared and must write a second copy. Clones of a [`SharedNetwork`] are handles to one network: the optimizer
+//! owns the weights and updates them in place.
 //!
 //! The moving average of the weights lives here too, so that it is in the same checkpoint.
 
@@ -21,8 +21,7 @@ use runner_network::batch::Batch;
 use runner_network::network::Network;
 use runner_network::scores::Scores;
 
-/// A handle to a network, with the moving average of its weights if one is kept. An update through one
-/// clone is seen by all.
+/// A handle to a network, with the moving average of its weights if any. An update through one clone is visible in all.
 #[derive(Clone, Debug)]
 pub struct SharedNetwork(Arc<Mutex<Option<Held>>>);
 
@@ -36,12 +35,12 @@ struct Held {
 #[derive(Clone, Debug)]
 struct Average {
     network: Network,
-    /// What of the weights comes in at each step.
+    /// The weight of the newest weights at each step.
     share: f64,
 }
 
 impl SharedNetwork {
-    /// Shares a network. An average begins as the network is now.
+    /// Shares a network. An average starts as the current network.
     pub fn new(network: Network, ema: Option<&EmaSpec>, scores: Arc<Scores>) -> Self {
         let average = ema.map(|ema| Average {
             network: network.valid(),
@@ -58,23 +57,23 @@ impl SharedNetwork {
         Self(Arc::new(Mutex::new(Some(held))))
     }
 
-    /// A network of its own with the weights of this moment.
+    /// A separate network with the current weights.
     pub fn network(&self) -> Network {
         self.with(|held| held.network.clone())
     }
 
-    /// The average of this moment, if one is kept.
+    /// The current average, if any.
     pub fn average(&self) -> Option<Network> {
         self.with(|held| Some(held.average.as_ref()?.network.clone()))
     }
 
-    /// Takes the newest statistics of batch norms into what is saved: Burn holds those of the last step
-    /// back until they are asked for.
+    /// Includes the newest statistics of batch norms in what is saved: Burn delays those of the last step until they
+    /// are requested.
     pub fn settle(&self) {
         self.with(|held| drop(held.network.valid()));
     }
 
-    /// Looks at the network without a copy.
+    /// Accesses the network without a copy.
     pub fn look<T>(&self, look: impl FnOnce(&Network) -> T) -> T {
         self.with(|held| look(&held.network))
     }
@@ -87,7 +86,7 @@ impl SharedNetwork {
         read(
             self.lock()
                 .as_ref()
-                .expect("the network is only away during an update"),
+                .expect("the network is only absent during an update"),
         )
     }
 
@@ -95,13 +94,13 @@ impl SharedNetwork {
         let mut slot = self.lock();
         let held = slot
             .take()
-            .expect("the network is only away during an update");
+            .expect("the network is only absent during an update");
         *slot = Some(change(held));
         drop(slot);
         self
     }
 
-    /// The average stays where it is: it is not trained.
+    /// The average stays on its device: it is not trained.
     fn update_network(self, change: impl FnOnce(Network) -> Network) -> Self {
         self.update(|held| Held {
             network: change(held.network),
@@ -125,7 +124,7 @@ impl Average {
     }
 }
 
-/// Collects weights by parameter; Burn has a container of tensors of any rank for gradients alone.
+/// Collects weights by parameter; Burn has a container of tensors of any rank only for gradients.
 struct Weights(GradientsParams);
 
 impl ModuleVisitor for Weights {
@@ -144,7 +143,7 @@ impl ModuleMapper for Mover {
         let Some(weight) = self.weights.remove::<D>(param.id) else {
             return param;
         };
-        // In this form what does not change stays as it is, to the bit.
+        // In this form, unchanged weights stay bitwise equal.
         param.map(|average| (weight - average.clone()).mul_scalar(self.share) + average)
     }
 }
@@ -157,7 +156,7 @@ impl TrainStep for SharedNetwork {
         self.with(|held| {
             let output = held.network.output(batch);
             let gradients = output.losses.clone().mean().backward();
-            // Off the graph, which ends here.
+            // Detached from the graph, which ends here.
             let measured = held.scores.measure(output.without_autodiff(), false);
             TrainOutput::new(&held.network, gradients, Outputs(vec![measured]))
         })
@@ -257,7 +256,7 @@ impl Module for SharedNetwork {
     }
 }
 
-/// What checkpoints call the two.
+/// The names of the two in checkpoints.
 const NETWORK: &str = "network";
 const AVERAGE: &str = "ema";
 const CONTAINER: &str = "SharedNetwork";

@@ -1,5 +1,4 @@
-//! The training of a run through Burn's `SupervisedTraining`, and what follows it: saved weights and
-//! the evaluation of the best ones.
+//! The training of a run through Burn's `SupervisedTraining`, followed by saving weights and evaluating the best ones.
 
 use std::fs;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,11 +27,11 @@ use runner_network::paths::Paths;
 use runner_network::scores::Scores;
 use runner_network::{optimizer, schedule};
 
-/// Batches that a probe of memory is validated on.
+/// Validation batches of a memory probe.
 const PROBED_BATCHES: usize = 4;
 
-/// How long a probe of memory trains before the epoch that it is in is its last: kernels of a slow device may take
-/// seconds, and each epoch is much like the others.
+/// How long a memory probe trains before its current epoch is the last: kernels of a slow device may take seconds, and
+/// all epochs are similar.
 const PROBE_TIME: Duration = Duration::from_secs(60);
 
 /// The loaders of each split.
@@ -40,14 +39,14 @@ pub struct Splits {
     train: Loader,
     valid: Loader,
     test: Option<Loader>,
-    /// How many items are computed at a time.
+    /// The micro-batch sizes.
     sizes: Arc<PieceSizes>,
-    /// What is measured over them.
+    /// The metrics.
     scores: Arc<Scores>,
 }
 
 impl Splits {
-    /// Serves what was loaded, from the device what is kept there. A probe validates and tests a few batches alone, and
+    /// Serves the loaded data, from the device if it is kept there. A probe validates and tests only a few batches, and
     /// keeps as much as any run.
     pub fn new(job: &Job, loaded: Loaded, device: &Device) -> Self {
         let plan = &job.plan;
@@ -88,18 +87,18 @@ impl Splits {
 
 /// The training of a run.
 pub struct Training<'a> {
-    /// What is trained.
+    /// The plan.
     pub job: &'a Job,
     /// With autodiff.
     pub device: Device,
     /// The data.
     pub splits: Splits,
-    /// Where it goes on from, and what it leaves.
+    /// Its starting state, and its files.
     pub checkpoints: Arc<Checkpoints>,
 }
 
 impl Training<'_> {
-    /// Trains from a checkpoint, or from the start, to the end. A training that is watched leaves nothing on disk.
+    /// Trains from a checkpoint, or from the start, to the end. A repeated training leaves nothing on disk.
     pub fn train(
         &self,
         network: Network,
@@ -178,7 +177,7 @@ impl Training<'_> {
         };
         let trained = training.launch(learner);
         if let Some(error) = trained.error {
-            // Burn's loop takes a stop for the limit as no error; a real one may come together with it.
+            // Burn's loop does not treat a stop for the limit as an error; a real one may coincide with it.
             return Err(job
                 .meter
                 .outcome()
@@ -209,7 +208,7 @@ impl Training<'_> {
         let is_done =
             progressed.state.epochs_done >= plan.train.epochs || is_stopped_early || is_last_step;
         if trained.interrupted.is_some() && !is_done {
-            // A stop that came when everything was trained leaves only little to do.
+            // A stop after everything was trained leaves little to do.
             return Err(Outcome::Interrupted);
         }
         if let (Some(stopping), true) = (&plan.train.early_stopping, is_stopped_early) {
@@ -222,12 +221,11 @@ impl Training<'_> {
         Ok((trained.model, progressed))
     }
 
-    /// The failure of a training with a number that is none, and where that came from: found by making the last
-    /// updates again.
+    /// The failure of a training with a NaN, and its origin: found by repeating the last updates.
     fn not_finite(&self, wrong: NotFinite, epoch: usize) -> Outcome {
         let NotFinite { what, step } = wrong;
         let plan = &self.job.plan;
-        let mut message = format!("the {what} became infinite or not a number in epoch {epoch}");
+        let mut message = format!("the {what} became infinite or NaN in epoch {epoch}");
         if let Some(step) = step {
             let step = (epoch - 1) * plan.steps_per_epoch + step;
             message += &format!(", step {step}");
@@ -249,7 +247,7 @@ impl Training<'_> {
                 message += &format!(": first {first}");
             }
             if let Some(before) = from_step.filter(|before| before + 1 == step) {
-                // Its loss is of those weights alone: no learning rate can help it.
+                // Its loss depends only on those weights: no learning rate can help it.
                 self.checkpoints.remove(before);
                 let newest = self.checkpoints.newest().state;
                 let newest = newest.map_or(0, |(step, _)| step);
@@ -290,7 +288,7 @@ impl Training<'_> {
             let best = model
                 .try_load_record(record)
                 .map_err(|e| unsaved(folder, &e))?;
-            // The weights that the objective was measured with.
+            // The weights with which the objective was measured.
             let chosen = best.average().filter(|_| job.plan.objective.is_of_ema());
             let chosen = chosen.unwrap_or(best.network());
             save(folder, chosen.clone(), "best")?;
@@ -314,7 +312,7 @@ impl Training<'_> {
         })
     }
 
-    /// Writes what the best weights get wrong. All numbers of the run are told before.
+    /// Writes the errors of the best weights. All metrics of the run were reported before.
     fn write_evaluation(&self, network: &Network, epoch: usize) -> Result<(), Outcome> {
         let Self { job, splits, .. } = self;
         let evaluated = evaluation::of(network, &splits.valid, &splits.scores, &job.plan, epoch)?;
@@ -325,7 +323,7 @@ impl Training<'_> {
         written.map_err(|e| Outcome::failed(FailureClass::Disk, e.to_string()))
     }
 
-    /// Adds the digests of the optimizer's state to the trace, as the last checkpoint holds it.
+    /// Adds the digests of the optimizer's state, from the last checkpoint, to the trace.
     fn trace_optimizer(&self, step: usize) -> Result<(), Outcome> {
         let path = self.job.folder.checkpoint_part("optimizer", step);
         if !path.exists() {
@@ -335,7 +333,7 @@ impl Training<'_> {
         let parameters = optimizer_digests(&path, &paths)
             .map_err(|reason| Outcome::failed(FailureClass::Disk, reason))?;
         let digests = Digests { step, parameters };
-        // What is there of this step stays, but for what an attempt before this one put behind it.
+        // Existing digests of this step stay, except for those that an earlier attempt added after it.
         TraceWriter::open(&self.job.folder, step, step, None)
             .and_then(|mut trace| trace.add_digests(&digests))
             .map_err(trace_failure)
@@ -352,7 +350,7 @@ fn training_failure(error: &TrainingError) -> Outcome {
     };
     let message = match class {
         FailureClass::Disk => format!(
-            "a checkpoint cannot be saved or read: {error}; make room or make its folder writable, and run the command again: it goes on from the last good one"
+            "a checkpoint cannot be saved or read: {error}; free some space or make its folder writable, and run the command again: it resumes from the last good one"
         ),
         _ => error.to_string(),
     };
@@ -379,6 +377,6 @@ pub fn save(folder: &RunFolder, network: Network, name: &str) -> Result<(), Outc
 
 fn unsaved(folder: &RunFolder, error: &dyn std::fmt::Display) -> Outcome {
     let place = folder.0.display();
-    let message = format!("the weights cannot be saved below {place}: {error}");
+    let message = format!("the weights cannot be saved in {place}: {error}");
     Outcome::failed(FailureClass::Disk, message)
 }

@@ -28,7 +28,7 @@ pub struct MlflowArgs {
     /// Send the loss of each step too
     #[arg(long)]
     steps: bool,
-    /// Go on until nobody writes to the folder any more
+    /// Continue until nothing writes to the folder any more
     #[arg(long)]
     follow: bool,
 }
@@ -37,7 +37,7 @@ pub struct MlflowArgs {
 pub fn send(args: &MlflowArgs, output: &mut Output) -> u8 {
     let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
     let Some(url) = args.to.clone().or_else(|| variable("MLFLOW_TRACKING_URI")) else {
-        let message = "it is not said which server to send to";
+        let message = "no server is set";
         let help = "add `--to http://HOST:PORT`, or set MLFLOW_TRACKING_URI";
         return refuse(Diagnostic::error("usage", message).help(help), output);
     };
@@ -83,7 +83,7 @@ pub fn send(args: &MlflowArgs, output: &mut Output) -> u8 {
                     open.insert(experiment.0.clone(), there);
                 }
                 Err(error) => {
-                    // What the server has now is not known any more.
+                    // The state of the server is no longer known.
                     pass.forget();
                     failed = Some(error);
                     break;
@@ -93,7 +93,7 @@ pub fn send(args: &MlflowArgs, output: &mut Output) -> u8 {
         match failed {
             Some(error) if pass.is_last() => return refused(&error, output),
             Some(error) if said.as_ref() != Some(&error) => {
-                output.say(&format!("not sent, and tried again: {error}"));
+                output.say(&format!("not sent, retrying: {error}"));
                 said = Some(error);
             }
             None if pass.is_last() => break,
@@ -102,7 +102,7 @@ pub fn send(args: &MlflowArgs, output: &mut Output) -> u8 {
         pass.wait();
     }
     output.say(&format!(
-        "{} made and {} brought up to date at {url}, {} sent",
+        "{} created and {} updated at {url}, {} sent",
         counted(sent.created, "run"),
         sent.updated,
         counted(sent.metrics, "number")

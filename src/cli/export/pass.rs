@@ -1,4 +1,4 @@
-//! Going over the runs of a tree, once or until nobody writes to it any more.
+//! Passes over the runs of a tree, once or until nothing writes to it any more.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,25 +12,25 @@ use runner_core::plan::Plan;
 use runner_core::record::ExperimentFolder;
 use runner_report::export::Exported;
 
-/// Between two looks at a tree that is written to.
+/// Interval between passes over a tree that is written to.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// One look at a tree, or one after the other.
+/// One or several passes over a tree.
 pub struct Pass {
     folder: PathBuf,
     follow: bool,
     with_losses: bool,
     is_last: bool,
-    /// What cannot be read was said in an earlier pass.
+    /// Unreadable runs were reported in an earlier pass.
     is_told: bool,
-    /// The sizes of records that were seen, which only grow.
+    /// The last sizes of records, which only grow.
     seen: BTreeMap<PathBuf, u64>,
-    /// The exit code by what could be read.
+    /// The exit code according to what was readable.
     pub code: u8,
 }
 
 impl Pass {
-    /// Over the experiment of a folder, or those in it, with the losses of steps where they are wanted.
+    /// Over the experiment of a folder, or those in it, with the losses of steps if requested.
     pub fn new(folder: PathBuf, follow: bool, with_losses: bool) -> Self {
         Self {
             folder,
@@ -43,14 +43,14 @@ impl Pass {
         }
     }
 
-    /// The experiments of the next pass. It is the last one when nobody writes to them before it begins.
+    /// The experiments of the next pass. It is the last one if nothing writes to them before it begins.
     pub fn experiments(&mut self) -> Vec<ExperimentFolder> {
         let all = ExperimentFolder::all(&self.folder);
         self.is_last = !self.follow || !all.iter().any(ExperimentFolder::is_in_use);
         all
     }
 
-    /// Reads an experiment's plan; one that cannot be read is passed over with a word.
+    /// Reads an experiment's plan; an unreadable one is skipped with a message.
     pub fn plan(&mut self, experiment: &ExperimentFolder, output: &mut Output) -> Option<Plan> {
         experiment.read_plan().unwrap_or_else(|e| {
             if !self.is_told {
@@ -60,8 +60,8 @@ impl Pass {
         })
     }
 
-    /// Shows each run of a plan that has something new, and in the last pass all of them; those that cannot be read are
-    /// passed over with a word.
+    /// Visits each run of a plan with new content, and in the last pass all of them; unreadable ones are skipped with a
+    /// message.
     pub fn each<E>(
         &mut self,
         experiment: &ExperimentFolder,
@@ -87,7 +87,7 @@ impl Pass {
         Ok(())
     }
 
-    /// Shows everything again in the next pass, since what was done with it may be lost.
+    /// Visits everything again in the next pass, since earlier results may be lost.
     pub fn forget(&mut self) {
         self.seen.clear();
     }
@@ -97,7 +97,7 @@ impl Pass {
         self.is_last
     }
 
-    /// What was said is not said again.
+    /// A message is not repeated.
     pub fn be_told(&mut self) {
         self.is_told = true;
     }

@@ -1,4 +1,4 @@
-//! `runner parity`: devices compared, on the training of a file in lock-step or on every type of layer.
+//! `runner parity`: comparison of devices, on the training of a file in lock-step or on every type of layer.
 
 mod start;
 mod worker;
@@ -29,7 +29,7 @@ use runner_core::spec::section::Choice;
 use runner_report::console::Mode;
 pub use worker::parity_exec;
 
-/// Two devices that are compared, with their own names.
+/// Two compared devices, with their own names.
 #[derive(Clone, Debug, Serialize)]
 struct Devices {
     reference: DeviceName,
@@ -39,7 +39,7 @@ struct Devices {
 }
 
 impl Devices {
-    /// Their own names are known once both were open.
+    /// Their own names are known once both were opened.
     fn new(reference: DeviceName, device: DeviceName, names: Option<(String, String)>) -> Self {
         let (reference_name, device_name) = names.unwrap_or_default();
         Self {
@@ -52,13 +52,13 @@ impl Devices {
 
     fn show(&self) -> String {
         format!(
-            "{} ({}) against {} ({})",
+            "{} ({}) compared with {} ({})",
             self.device, self.device_name, self.reference, self.reference_name
         )
     }
 }
 
-/// What is printed of a training as JSON.
+/// The JSON output for a training.
 #[derive(Serialize)]
 struct Training {
     #[serde(flatten)]
@@ -72,7 +72,7 @@ struct Training {
     verdict: Verdict,
 }
 
-/// What is printed of layers as JSON.
+/// The JSON output for layers.
 #[derive(Serialize)]
 struct Layers {
     #[serde(flatten)]
@@ -81,18 +81,18 @@ struct Layers {
     examples: Vec<Example>,
 }
 
-/// What a worker has said.
+/// The messages of a worker.
 #[derive(Default)]
 struct Heard {
-    /// The own names of the reference and the other.
+    /// The own names of the reference and the other device.
     names: Option<(String, String)>,
-    /// What it began last, with its number.
+    /// The last step or example that it began, with its number.
     began: Option<(usize, String)>,
     steps: Vec<Step>,
     examples: Vec<Example>,
     /// Why a device cannot be opened.
     refused: Option<String>,
-    /// Why it cannot go on.
+    /// Why it cannot continue.
     failed: Option<String>,
 }
 
@@ -118,8 +118,8 @@ struct Comparing<'a> {
 }
 
 impl Comparing<'_> {
-    /// Lets a worker compare one device with the reference. What it came to is the second, a phrase where it
-    /// ended before it was done.
+    /// Makes a worker compare one device with the reference. The second value is the outcome, a phrase if it ended
+    /// early.
     fn hear(
         &self,
         device: DeviceName,
@@ -183,13 +183,13 @@ fn refuse_devices(devices: &[DeviceName], output: &mut Output) -> Result<(), u8>
         ))
     };
     if let [only] = devices {
-        let message = format!("`--devices {only}` is one device, and two are compared");
+        let message = format!("`--devices {only}` is a single device, but two are needed");
         let both = if *only == FLEX {
             "flex,wgpu".to_owned()
         } else {
             format!("flex,{only}")
         };
-        let help = format!("write `--devices {both}`; `runner devices` lists what is there");
+        let help = format!("use `--devices {both}`; `runner devices` lists the available ones");
         return wrong(message, help, output);
     }
     match devices.iter().find(|device| !device.backend.is_compiled()) {
@@ -197,14 +197,15 @@ fn refuse_devices(devices: &[DeviceName], output: &mut Output) -> Result<(), u8>
         Some(absent) => {
             let name = absent.backend.name();
             let message = format!("the device `{absent}` is not in this build");
-            let help =
-                format!("build with `--features {name}`; `runner devices` lists what is there");
+            let help = format!(
+                "build with `--features {name}`; `runner devices` lists the available ones"
+            );
             wrong(message, help, output)
         }
     }
 }
 
-/// The examples of the types that match, with their numbers from 1.
+/// The examples of the matching types, with their numbers from 1.
 fn examples(only: &[String]) -> Vec<(usize, Small)> {
     let globs: Vec<_> = only.iter().map(|glob| WildMatch::new(glob)).collect();
     let matches = |kind: String| globs.is_empty() || globs.iter().any(|glob| glob.matches(&kind));
@@ -214,7 +215,7 @@ fn examples(only: &[String]) -> Vec<(usize, Small)> {
         .collect()
 }
 
-/// Compares devices on the training of a file; whether all agree.
+/// Compares devices on the training of a file; returns whether all agree.
 fn trainings(spec: &Path, comparing: &Comparing<'_>, output: &mut Output) -> Result<bool, u8> {
     let args = comparing.args;
     let spec = SpecArgs {
@@ -234,7 +235,7 @@ fn trainings(spec: &Path, comparing: &Comparing<'_>, output: &mut Output) -> Res
             run.num_steps()
         );
         let diagnostic = Diagnostic::error("usage", message);
-        return Err(refuse(diagnostic.help("ask for fewer"), output));
+        return Err(refuse(diagnostic.help("use fewer steps"), output));
     }
     let (run, notes) = determinate(run.clone());
     output.say(&format!(
@@ -295,7 +296,7 @@ fn show_training(training: &Training, style: Style, output: &mut Output) {
     output.say(&training.devices.show());
     if !training.steps.is_empty() {
         output.print(&step_table(&training.steps, style));
-        output.print("\nlargest error of all steps, against its tolerance");
+        output.print("\nlargest error of all steps, relative to its tolerance");
         output.print(&tensor_table(&training.steps, style));
         output.print("");
     }
@@ -306,7 +307,7 @@ fn show_training(training: &Training, style: Style, output: &mut Output) {
     }
 }
 
-/// Compares devices on every type of layer; whether none was found to differ.
+/// Compares devices on every type of layer; returns whether no difference was found.
 fn layers(comparing: &Comparing<'_>, output: &mut Output) -> Result<bool, u8> {
     let args = comparing.args;
     let all = examples(&args.only);
@@ -325,7 +326,7 @@ fn layers(comparing: &Comparing<'_>, output: &mut Output) -> Result<bool, u8> {
     for device in &args.devices[1..] {
         let mut names = None;
         let mut done: Vec<Example> = Vec::new();
-        // A worker that dies takes one example with it; the next one goes on behind it.
+        // A crashing worker loses one example; the next one continues after it.
         let mut from = 1;
         while from <= *last {
             let (heard, ended) = comparing.hear(*device, None, from, &mut |_| {})?;
@@ -351,7 +352,7 @@ fn layers(comparing: &Comparing<'_>, output: &mut Output) -> Result<bool, u8> {
                 }
                 (Some(reason), _) => reason,
                 (None, None) => match ended {
-                    // There was nothing left to try.
+                    // Nothing was left to compare.
                     Ok(()) => break,
                     Err(reason) => reason,
                 },
@@ -359,7 +360,7 @@ fn layers(comparing: &Comparing<'_>, output: &mut Output) -> Result<bool, u8> {
             if done.is_empty() {
                 return Err(refuse(Diagnostic::error("device", reason), output));
             }
-            // The device is lost for good, and not what was compared before.
+            // The device is lost for good, but earlier comparisons are valid.
             let left = all.iter().filter(|(number, _)| *number >= from);
             let left: Vec<_> = left
                 .filter(|(number, _)| done.iter().all(|example| example.number != *number))
@@ -395,7 +396,7 @@ fn show_layers(devices: &Devices, types: &[KindRow], style: Style, output: &mut 
     }
     let count = |verdict: &str| types.iter().filter(|row| row.verdict == verdict).count();
     output.say(&format!(
-        "{} agree, {} differ, {} failed, {} not compared, {} not compared as they draw random numbers",
+        "{} agree, {} differ, {} failed, {} not compared, {} not compared because they are random",
         count("agrees"),
         count("differs"),
         count("failed"),

@@ -14,14 +14,14 @@ use runner_core::parity::{Example, Outcome, Said};
 /// How long a worker may be silent until both devices are open.
 const OPENING: Duration = Duration::from_secs(30);
 
-/// The same after that: a step of six trainings takes its time, and a first one compiles kernels.
+/// The same after that: a step of six trainings takes time, and the first one compiles kernels.
 const COMPUTING: Duration = Duration::from_secs(600);
 
-/// Between two looks at the clock.
+/// Polling interval.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Starts a worker with these arguments and shows `take` what it says. The error says how it ended before it was done;
-/// what it wrote besides stands in `log`.
+/// Starts a worker with these arguments and passes its messages to `take`. The error says how it ended early; its other
+/// output is in `log`.
 pub fn worker(
     args: &ParityExecArgs,
     logging: &Logging,
@@ -52,11 +52,11 @@ pub fn worker(
         command.args(["--inject-error", &text.to_string()]);
     }
     let mut child = command.spawn().map_err(wrong)?;
-    // The leash is held until the worker ends by itself.
+    // The leash is held until the worker ends on its own.
     let leash = child.stdin.take();
     let mut lines = child.stdout.take().into_iter().flat_map(lines);
     let (sender, receiver) = mpsc::channel();
-    // Read beside, so that silence can be noticed.
+    // Read concurrently, so that silence can be noticed.
     std::thread::spawn(move || lines.try_for_each(|line| sender.send(line)));
     let (mut is_told, mut patience) = (false, OPENING);
     let mut heard = Instant::now();
@@ -71,7 +71,7 @@ pub fn worker(
                     is_told |= tells_end(&said);
                     take(said);
                 }
-                Err(e) => tracing::warn!("parity-exec: not understood ({e}): {line}"),
+                Err(e) => tracing::warn!("parity-exec: invalid message ({e}): {line}"),
             },
             Err(mpsc::RecvTimeoutError::Disconnected) => break None,
             Err(mpsc::RecvTimeoutError::Timeout) if cancel.urgency() != Urgency::None => {
@@ -80,7 +80,7 @@ pub fn worker(
             Err(mpsc::RecvTimeoutError::Timeout) if heard.elapsed() > patience => {
                 let secs = patience.as_secs();
                 break Some(format!(
-                    "its driver does not answer: nothing came of it for {secs} s"
+                    "its driver is not responding: no result for {secs} s"
                 ));
             }
             Err(mpsc::RecvTimeoutError::Timeout) => {}
@@ -99,7 +99,7 @@ pub fn worker(
     }
 }
 
-/// Whether it says why the worker goes no further.
+/// Whether it says why the worker cannot continue.
 fn tells_end(said: &Said) -> bool {
     match said {
         Said::Refused { .. } | Said::Failed { .. } => true,
@@ -108,12 +108,12 @@ fn tells_end(said: &Said) -> bool {
     }
 }
 
-/// The last line that a worker wrote besides, as the end of a sentence.
+/// The last line of a worker's other output, as the end of a sentence.
 fn last_words(log: &Path) -> String {
     let text = std::fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let last = text.lines().rev().find(|line| !line.trim().is_empty());
     last.map_or(String::new(), |line| {
-        format!("; its last words: {}", line.trim())
+        format!("; its last output: {}", line.trim())
     })
 }

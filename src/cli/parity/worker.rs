@@ -1,5 +1,5 @@
-//! `runner parity-exec`: the worker. Computes on both devices in this process and says what comes of it on standard
-//! output, one JSON object a line.
+//! `runner parity-exec`: the worker. Computes on both devices in this process and sends the results on standard output,
+//! one JSON object per line.
 
 use std::io::BufRead;
 
@@ -16,7 +16,7 @@ use runner_core::record::RunFolder;
 use runner_core::spec::backend::Precision;
 use runner_core::spec::document::plain_io_error;
 
-/// Trains the run of a folder in lock-step, or without one tries the examples. A panic ends it with a word.
+/// Trains the run of a folder in lock-step, or without one compares the examples. A panic ends it with a message.
 pub fn parity_exec(args: &ParityExecArgs) -> u8 {
     let channel = Channel::open();
     let say = |said: &Said| channel.say(said);
@@ -40,7 +40,7 @@ pub fn parity_exec(args: &ParityExecArgs) -> u8 {
         let ended = caught(|| try_examples(&examples, &pair, &mut note));
         let Err(reason) = ended else { return OK };
         match examples.into_iter().find(|(number, _)| *number == began) {
-            // The device may be lost: what is left is for another process.
+            // The device may be lost: the rest is left to another process.
             Some((number, example)) => say(&Said::Tried(Example {
                 number,
                 kind: example.kind(),
@@ -70,7 +70,7 @@ fn no_run(reason: &str) -> u8 {
     refuse(Diagnostic::error("results", reason), &mut Output::default())
 }
 
-/// Ends the process when standard input closes, as it does when the one that started it is gone.
+/// Ends the process when standard input closes, as it does when its parent is gone.
 fn hang_on_leash() {
     std::thread::spawn(|| {
         let mut line = String::new();

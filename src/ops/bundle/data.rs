@@ -1,4 +1,4 @@
-//! The data of a run that is packed: whether it is here, whether it is the run's, and whether it goes along.
+//! The data of a run for packing: whether it is available, whether it is the run's, and whether it is included.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ use runner_core::plan::RunPlan;
 use runner_core::record::capsule::{DataHere, DataRoot, FileSum};
 use runner_core::record::{RunFolder, RunRecord};
 
-/// More files of data than these are not listed one by one where they are not packed, and not packed
-/// unless asked for: the list would be larger than a capsule's may be.
+/// More data files than this are not listed individually if they are not packed, and not packed unless requested: the
+/// list would exceed the limit of a capsule.
 const MAX_LISTED: usize = 80_000;
 
-/// Looks at the data's files: they have to be those that the run was trained on.
+/// Checks the data's files: they must be those that the run was trained on.
 pub fn data_here(
     options: &Bundle,
     folder: &RunFolder,
@@ -43,7 +43,7 @@ pub fn data_here(
             });
         }
         Err(error) => {
-            let help = "bring the data back as it was, or leave it out with `--data never`";
+            let help = "restore the original data, or exclude it with `--data never`";
             let error = DataError {
                 helps: vec![help.into()],
                 ..error
@@ -89,7 +89,7 @@ fn data_root(root: &Root) -> DataRoot {
     }
 }
 
-/// A capsule with other data than the run's would be worthless.
+/// A capsule with different data than the run's would be worthless.
 fn refuse_changed(
     folder: &RunFolder,
     plan: &RunPlan,
@@ -98,7 +98,7 @@ fn refuse_changed(
 ) -> Result<(), DataError> {
     let is_same = match (origin::is_as_planned(&plan.data, roots)?, &record.started) {
         (Some(is_same), _) => is_same,
-        // What the plan does not say, the items do.
+        // If the plan does not contain a digest, the items do.
         (None, Some(started)) => {
             data::load(&plan.data, &|_, _| {})?.digests == started.data_digests
         }
@@ -118,17 +118,17 @@ fn refuse_changed(
     });
     let mut paths: Vec<PathBuf> = paths.collect();
     if let [path] = paths.as_slice() {
-        let message = format!("`{}` changed since the run was made", path.display());
+        let message = format!("`{}` changed since the run was trained", path.display());
         return Err(DataError::new(message));
     }
-    // Sums of single files are not recorded, but times may tell which one it was.
+    // Sums of single files are not recorded, but times may reveal which one it was.
     let num = paths.len();
     let modified = |path: &Path| fs::metadata(path).and_then(|meta| meta.modified()).ok();
     if let Some(made) = modified(&folder.environment_json()) {
         paths.retain(|path| modified(path).is_some_and(|at| at > made));
     }
     let mut error = DataError::new(format!(
-        "the {} of the data changed since the run was made",
+        "the {} of the data changed since the run was trained",
         counted(num, "file")
     ));
     for path in paths.iter().take(5) {
@@ -136,26 +136,26 @@ fn refuse_changed(
     }
     let first = roots.first().map(|root| root.path.display().to_string());
     if paths.is_empty() || paths.len() == num {
-        Err(error.note(format!("they are those of `{}`", first.unwrap_or_default())))
+        Err(error.note(format!("they belong to `{}`", first.unwrap_or_default())))
     } else {
         Err(error)
     }
 }
 
-/// Links to folders are packed as the folders that they lead to. Where that is another folder of the data, such as masks
-/// among pictures, it would become two.
+/// Links to folders are packed as their targets. If the target is another folder of the data, such as masks among
+/// images, it would become two.
 fn refuse_links(roots: &[Root]) -> Result<(), Box<Diagnostic>> {
     let Some((link, root)) = origin::linked_root(roots) else {
         return Ok(());
     };
     let message = format!(
-        "`{}` leads by a link to `{}`, the data's `{}`",
+        "`{}` leads through a link to `{}`, the data's `{}`",
         link.display(),
         root.path.display(),
         root.key
     );
     let diagnostic = Diagnostic::error("data", message)
-        .note("a capsule holds no links, and would have the same files twice")
-        .help("replace the link by the folder itself, or leave the data out with `--data never`");
+        .note("a capsule contains no links, and would have the same files twice")
+        .help("replace the link by the folder itself, or exclude the data with `--data never`");
     Err(Box::new(diagnostic))
 }

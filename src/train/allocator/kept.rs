@@ -1,31 +1,30 @@
-//! Large blocks that were given back and are at hand for the next of their size.
+//! Freed large blocks, kept for the next request of their size.
 //!
-//! Training asks for the same sizes at every step. To get their pages from the system each time takes as long as a
-//! small convolution; to leave them with a general allocator makes a process hold two to four times what is alive,
-//! and never the same twice. Kept here, what is alive and what is kept stay within a quarter beyond the most that was
-//! alive.
+//! Training requests the same sizes at every step. Getting their pages from the system each time takes as long as a
+//! small convolution; leaving them to a general allocator makes a process use two to four times the live memory, and
+//! never the same twice. With this cache, live and kept memory stay within a quarter above the live peak.
 
 /// The smallest block that is kept.
 pub const LARGE: usize = 64 << 10;
 
-/// Blocks that are kept at most: a search looks at all of them.
+/// Maximum number of kept blocks: a search visits all of them.
 const MOST: usize = 512;
 
-/// A block that was not asked for while so many others were is given back: some ten steps of a deep network.
+/// A block that was not requested while this many others were is freed: some ten steps of a deep network.
 const PATIENCE: u64 = 4096;
 
-/// The size that a large block is made in: up to an eighth more than asked for, so that near sizes share blocks.
+/// The allocated size of a large block: up to an eighth more than requested, so that similar sizes share blocks.
 pub const fn rounded(size: usize) -> usize {
     let step = 1 << (size.ilog2() - 3);
     size.next_multiple_of(step)
 }
 
-/// Blocks, the longest kept first.
+/// Blocks, the oldest first.
 pub struct Kept {
     blocks: [Block; MOST],
     num: usize,
     bytes: u64,
-    /// Blocks that were asked for so far.
+    /// Blocks requested so far.
     asked: u64,
 }
 
@@ -33,7 +32,7 @@ pub struct Kept {
 struct Block {
     address: usize,
     size: usize,
-    /// When it was given back.
+    /// When it was freed.
     at: u64,
 }
 
@@ -53,7 +52,7 @@ impl Kept {
         }
     }
 
-    /// The address of the block of a size that was given back last.
+    /// The address of the most recently freed block of a size.
     pub fn take(&mut self, size: usize) -> Option<usize> {
         self.asked += 1;
         let held = &self.blocks[..self.num];
@@ -75,7 +74,7 @@ impl Kept {
         self.bytes += size as u64;
     }
 
-    /// Gives back the longest kept until at most so many bytes are left, none of which waits in vain.
+    /// Frees the oldest blocks until at most this many bytes are left, none of which are too old.
     pub fn shrink_to(&mut self, bytes: u64, mut free: impl FnMut(usize, usize)) {
         while self.num > 0 && (self.bytes > bytes || self.asked - self.blocks[0].at > PATIENCE) {
             let oldest = self.remove(0);

@@ -1,7 +1,7 @@
-//! The hardware behind a device: which card it is, its driver and its memory.
+//! The hardware behind a device: its GPU, driver and memory.
 //!
-//! Burn tells cards apart and names them, no more. The driver and the memory are asked of the system:
-//! NVIDIA's library for its cards, sysfs for others, the graphics interface for its drivers' names.
+//! Burn only distinguishes and names GPUs. The driver and the memory come from the system: NVIDIA's library for its
+//! GPUs, sysfs for others, the graphics interface for names of drivers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use runner_core::plan::inventory::{DeviceKind, HOST};
 use runner_core::record::total_memory;
 use runner_core::spec::backend::Backend;
 
-/// What is behind a device.
+/// The hardware behind a device.
 pub struct Card {
-    /// Equal for equal cards, whichever backend they are seen through.
+    /// Equal for the same GPU, whichever backend sees it.
     pub id: String,
-    /// What it is.
+    /// Its kind.
     pub kind: DeviceKind,
     /// Its driver with the version.
     pub driver: Option<String>,
@@ -24,20 +24,20 @@ pub struct Card {
     pub memory_bytes: Option<u64>,
 }
 
-/// What to do where a backend has no device.
+/// The remedy if a backend has no device.
 pub fn remedy(backend: Backend) -> &'static str {
     match backend {
         Backend::Flex | Backend::Cpu => "build runner for this processor",
         Backend::Wgpu | Backend::Vulkan => {
-            "install the card's Vulkan driver; without a card, Mesa's lavapipe (Debian: mesa-vulkan-drivers)"
+            "install the GPU's Vulkan driver; without a GPU, Mesa's lavapipe (Debian: mesa-vulkan-drivers)"
         }
-        Backend::Metal => "Metal is there on macOS alone: choose `wgpu` or `vulkan`",
-        Backend::Cuda => "install NVIDIA's driver, and see that `nvidia-smi` lists the card",
-        Backend::Rocm => "install AMD's ROCm, and see that `rocminfo` lists the card",
+        Backend::Metal => "Metal is only available on macOS: choose `wgpu` or `vulkan`",
+        Backend::Cuda => "install NVIDIA's driver, and check that `nvidia-smi` lists the GPU",
+        Backend::Rocm => "install AMD's ROCm, and check that `rocminfo` lists the GPU",
     }
 }
 
-/// What is behind a device of this name.
+/// The hardware behind a device of this name.
 pub fn behind(backend: Backend, device: &Device, name: &str) -> Card {
     if backend.is_host() {
         return Card {
@@ -65,7 +65,7 @@ pub fn behind(backend: Backend, device: &Device, name: &str) -> Card {
     }
 }
 
-/// Where the card is; none for what is no card. The same through every backend of a system.
+/// The address of the GPU; none if it is not a GPU. The same through every backend of a system.
 pub fn address(device: &Device) -> Option<String> {
     #[cfg(any(feature = "wgpu", feature = "cuda", feature = "rocm", feature = "cpu"))]
     {
@@ -73,7 +73,7 @@ pub fn address(device: &Device) -> Option<String> {
         let pci = physical.pci_address.map(|address| address.to_string());
         let luid = physical.luid.map(|luid| format!("{:?}", luid.bytes()));
         let registry = physical.registry_entry_id.map(|id| id.get().to_string());
-        // A card without an address is known by its backend's numbering alone.
+        // A GPU without an address is only identified by its backend's numbering.
         return Some(
             pci.or(luid)
                 .or(registry)
@@ -87,7 +87,7 @@ pub fn address(device: &Device) -> Option<String> {
     }
 }
 
-/// Bytes in use of the card behind a device, by whichever process; none where its driver does not say.
+/// Bytes in use on the GPU behind a device, by all processes; none if its driver does not report it.
 pub fn used_bytes(address: &str) -> Option<u64> {
     #[cfg(all(feature = "_tuned", any(target_os = "linux", windows)))]
     if let Some(bytes) = super::nvml::used_bytes(address) {
@@ -96,7 +96,7 @@ pub fn used_bytes(address: &str) -> Option<u64> {
     sysfs_bytes(address, "mem_info_vram_used")
 }
 
-/// Driver and memory of a card at a PCI address.
+/// Driver and memory of a GPU at a PCI address.
 fn driver_and_memory(address: &str) -> Option<(String, u64)> {
     #[cfg(all(feature = "_tuned", any(target_os = "linux", windows)))]
     if let Some(card) = super::nvml::card(address) {
@@ -108,7 +108,7 @@ fn driver_and_memory(address: &str) -> Option<(String, u64)> {
     Some((driver, memory))
 }
 
-/// What Linux' drivers say of a card: those for AMD's cards its memory.
+/// What Linux' drivers report about a GPU: those for AMD report its memory.
 fn sysfs(address: &str) -> PathBuf {
     Path::new("/sys/bus/pci/devices").join(address)
 }
@@ -118,7 +118,7 @@ fn sysfs_bytes(address: &str, file: &str) -> Option<u64> {
     text.trim().parse().ok()
 }
 
-/// The driver of an adapter of this name, as the graphics interface calls it.
+/// The driver of an adapter of this name, as named by the graphics interface.
 #[cfg(feature = "wgpu")]
 fn graphics_driver(backend: Backend, name: &str) -> Option<String> {
     use std::pin::pin;
@@ -129,7 +129,7 @@ fn graphics_driver(backend: Backend, name: &str) -> Option<String> {
     }
     let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
     let adapters = pin!(instance.enumerate_adapters(wgpu::Backends::PRIMARY));
-    // Outside of browsers the answer is there at once.
+    // Outside of browsers the answer is available at once.
     let Poll::Ready(adapters) = adapters.poll(&mut Context::from_waker(Waker::noop())) else {
         return None;
     };

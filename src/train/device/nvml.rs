@@ -1,16 +1,16 @@
-//! NVIDIA's cards, as the library of its driver (NVML) knows them. It is opened where it is there.
+//! NVIDIA's GPUs, as reported by the library of its driver (NVML). It is opened if it is available.
 
 use std::sync::OnceLock;
 
 use nvml_wrapper::Nvml;
 
-/// Driver and bytes of memory of the card at a PCI address; none where NVIDIA's driver knows no such card.
+/// Driver and memory of the GPU at a PCI address; none if NVIDIA's driver has no such GPU.
 pub fn card(address: &str) -> Option<(String, u64)> {
     card_of(library()?, address)
 }
 
-/// Bytes in use of the card at a PCI address, by whichever process. Its own share of a process is not asked for: in
-/// a container the driver knows it by another number.
+/// Bytes in use on the GPU at a PCI address, by all processes. The share of this process is not queried: in a container
+/// the driver knows it by another process id.
 pub fn used_bytes(address: &str) -> Option<u64> {
     used_bytes_of(library()?, address)
 }
@@ -37,7 +37,7 @@ mod tests {
 
     use super::*;
 
-    /// A library with one card, as NVIDIA's headers describe it.
+    /// A library with one GPU, as NVIDIA's headers describe it.
     const STAND_IN: &str = r#"
 #include <string.h>
 typedef struct { unsigned version; unsigned long long total, reserved, free, used; } Memory;

@@ -1,4 +1,4 @@
-//! Which classes are taken for which: of items, of pixels, of tokens.
+//! Confusion matrices: of items, of pixels, of tokens.
 
 use burn::tensor::activation::softmax;
 use burn::tensor::{Tensor, TensorReadError};
@@ -12,26 +12,26 @@ use runner_core::spec::task::TaskKind;
 use runner_network::scores::{numbers, whole_numbers};
 use runner_network::targets::Targets;
 
-/// Classes of which each pair is counted.
+/// Maximum number of classes with a confusion matrix.
 const MOST_CLASSES: usize = 200;
-/// Tokens of which each pair is counted: at most 8 MiB of counts.
+/// Maximum number of tokens with a confusion matrix: at most 8 MiB of counts.
 const MOST_TOKENS: usize = 1024;
-/// Pairs of tokens that are named.
+/// Maximum number of listed pairs of tokens.
 const NUM_CONFUSED: usize = 16;
-/// Pixels of the longer side of a picture.
+/// Pixels of the longer side of an image.
 const SIDE: usize = 64;
 
 /// Counts of classes.
 pub struct Classes {
     task: TaskKind,
     num_classes: usize,
-    /// How often which class was taken for which, a row for each true one; empty where there are too many.
+    /// The confusion matrix, one row per true class; empty if there are too many.
     counts: Vec<u64>,
     /// Items so far.
     num_items: usize,
-    /// Positions that count so far.
+    /// Positions so far that are not ignored.
     num_counted: u64,
-    /// Whether outputs are logits, of which softmax makes probabilities.
+    /// Whether outputs are logits, which softmax turns into probabilities.
     has_probabilities: bool,
     mistakes: Worst<Wrong>,
 }
@@ -45,7 +45,7 @@ struct Wrong {
 }
 
 impl Classes {
-    /// Counts nothing yet; `None` where there would be nothing to tell.
+    /// Counts nothing yet; `None` if there would be nothing to report.
     pub fn new(task: TaskKind, num_classes: usize, loss: &LossSpec) -> Option<Self> {
         let most = match task {
             TaskKind::NextToken => MOST_TOKENS,
@@ -70,7 +70,7 @@ impl Classes {
         })
     }
 
-    /// Takes the next items: their losses, \[batch * positions, classes\], and \[batch, positions\].
+    /// Adds the next items: their losses, \[batch * positions, classes\], and \[batch, positions\].
     pub fn add(
         &mut self,
         losses: &[f64],
@@ -83,7 +83,7 @@ impl Classes {
         let targets = whole_numbers(targets.flatten(0, 1))?;
         let chosen = whole_numbers(outputs.clone().argmax(1).flatten(0, 1))?;
         let pairs = targets.iter().zip(&chosen).enumerate();
-        // What does not count is below 0.
+        // Ignored positions are below 0.
         let counted = pairs.filter_map(|(at, (target, chosen))| {
             Some((at, usize::try_from(*target).ok()?, *chosen as usize))
         });
@@ -117,7 +117,7 @@ impl Classes {
         Ok(())
     }
 
-    /// What came of it.
+    /// The result.
     pub fn finish(self, split: &Split, places: &Places<'_>) -> Evaluated {
         let names = split.set().target_names();
         let name = |class: usize| names.get(class).cloned().unwrap_or_default();
@@ -170,7 +170,7 @@ impl Classes {
             let num = self.num_classes;
             return Confusion {
                 left_out: Some(format!(
-                    "there are {num} classes, and the table is made for {MOST_CLASSES} at most"
+                    "there are {num} classes, but a confusion matrix has at most {MOST_CLASSES}"
                 )),
                 ..Confusion::default()
             };
@@ -183,7 +183,7 @@ impl Classes {
         }
     }
 
-    /// The pairs that differ and their counts, the largest first; of equals in their order.
+    /// The confused pairs and their counts, the largest first; equal ones in order.
     fn most_confused(&self) -> Vec<(usize, usize, u64)> {
         let num = self.num_classes;
         let all = self.counts.iter().enumerate();

@@ -1,4 +1,4 @@
-//! How often each label is given and holds.
+//! How often each label is predicted and present.
 
 use burn::tensor::{Bool, Tensor, TensorReadError};
 
@@ -10,7 +10,7 @@ use runner_network::targets::Targets;
 /// Counts of labels.
 pub struct Labels {
     num_items: u64,
-    /// Of each label: given and holding, given, holding.
+    /// For each label: predicted and present, predicted, present.
     counts: Vec<[u64; 3]>,
 }
 
@@ -23,7 +23,7 @@ impl Labels {
         }
     }
 
-    /// Takes the next items, \[batch, labels\] each.
+    /// Adds the next items, \[batch, labels\] each.
     pub fn add(&mut self, outputs: Tensor<2>, targets: Targets) -> Result<(), TensorReadError> {
         let Targets::Values(labels) = targets else {
             return Ok(());
@@ -41,7 +41,7 @@ impl Labels {
         Ok(())
     }
 
-    /// What came of it.
+    /// The result.
     pub fn finish(self, split: &Split) -> Evaluated {
         let names = split.set().target_names();
         let labels = names.into_iter().zip(self.counts);

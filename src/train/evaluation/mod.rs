@@ -1,7 +1,7 @@
-//! What the best weights get wrong, in one pass over the valid split when everything is trained.
+//! The errors of the best weights, in one pass over the valid split after training.
 //!
-//! It goes over the batches that epochs are validated on, so that its counts are those of the metrics. A batch is
-//! read and counted before the next one is computed, and what is kept has a bound that does not depend on the data.
+//! It uses the batches of validation, so that its counts match the metrics. A batch is read and counted before the next
+//! one is computed, and the kept data has a bound that does not depend on the data.
 
 mod classes;
 mod labels;
@@ -24,10 +24,10 @@ use runner_core::spec::task::TaskKind;
 use runner_network::network::{Network, Output};
 use runner_network::scores::{Scores, numbers};
 
-/// Items that are named because their losses are the largest.
+/// Maximum number of items that are listed because of their losses.
 const NUM_WORST: usize = 16;
 
-/// What is counted, by what is learned.
+/// The counts, by task.
 enum Counted {
     Classes(Classes),
     Labels(Labels),
@@ -35,7 +35,7 @@ enum Counted {
 }
 
 impl Counted {
-    /// `None` where there is nothing to say about single items.
+    /// `None` if there is nothing to report about single items.
     fn new(plan: &RunPlan, split: &Split, scores: &Scores) -> Option<Self> {
         let num_classes = scores.num_classes;
         Some(match plan.task.kind {
@@ -48,7 +48,7 @@ impl Counted {
         })
     }
 
-    /// Takes the next items of the split.
+    /// Adds the next items of the split.
     ///
     /// Returns how many there were.
     fn add(&mut self, output: Output, scores: &Scores) -> Result<usize, TensorReadError> {
@@ -76,7 +76,7 @@ impl Counted {
     }
 }
 
-/// What weights of an epoch get wrong on the items of a loader; `None` where there is nothing to say.
+/// The errors of an epoch's weights on the items of a loader; `None` if there is nothing to report.
 pub fn of(
     network: &Network,
     valid: &Loader,
@@ -102,7 +102,7 @@ pub fn of(
     }))
 }
 
-/// A number as it is written: one of single precision as short as it is there.
+/// A number as it is written: one in single precision with its shortest digits.
 fn plain(value: f64) -> f64 {
     let single = value as f32;
     if f64::from(single) == value {

@@ -1,4 +1,4 @@
-//! How far predicted numbers are off.
+//! The errors of predicted numbers.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use runner_core::record::evaluation::{Evaluated, Point, Residuals};
 use runner_network::scores::{Scores, numbers};
 use runner_network::targets::Targets;
 
-/// Numbers of a target that are looked at.
+/// Maximum number of analyzed targets.
 const MOST_TARGETS: usize = 16;
-/// Points that are written.
+/// Maximum number of written points.
 const NUM_POINTS: usize = 500;
-/// Items that points and quantiles are of: with 16 targets some 20 MB.
+/// Maximum number of items behind points and quantiles: with 16 targets some 20 MB.
 const NUM_KEPT: usize = 1 << 16;
-/// Quantiles that are written, besides the smallest and the largest.
+/// Written quantiles, in addition to the minimum and the maximum.
 const FRACTIONS: [(&str, f64); 5] = [
     ("0.05", 0.05),
     ("0.25", 0.25),
@@ -26,7 +26,7 @@ const FRACTIONS: [(&str, f64); 5] = [
     ("0.95", 0.95),
 ];
 
-/// The targets of an item and what was predicted, in units of the data.
+/// The targets of an item and their predictions, in the units of the data.
 type Pair = (Vec<f64>, Vec<f64>);
 
 /// Counts of numbers.
@@ -34,19 +34,19 @@ pub struct Values {
     split: Split,
     num_values: usize,
     num_items: usize,
-    /// Of the items, one in so many is kept.
+    /// One item out of this many is kept.
     stride: usize,
     kept: Vec<(usize, Pair)>,
     worst: Worst<Pair>,
     moments: Vec<Moments>,
 }
 
-/// Sums over residuals that do not lose digits (Welford, 1962).
+/// Sums over residuals that do not lose precision (Welford, 1962).
 #[derive(Clone, Debug)]
 struct Moments {
     num: f64,
     mean: f64,
-    /// Squares of the differences from the mean.
+    /// Sum of squared differences from the mean.
     squares: f64,
     min: f64,
     max: f64,
@@ -90,7 +90,7 @@ impl Values {
         }
     }
 
-    /// Takes the next items: their losses, what the network gave, and \[batch, values\].
+    /// Adds the next items: their losses, the outputs of the network, and \[batch, values\].
     pub fn add(
         &mut self,
         losses: &[f64],
@@ -130,7 +130,7 @@ impl Values {
         Ok(())
     }
 
-    /// What came of it.
+    /// The result.
     pub fn finish(self, places: &Places<'_>) -> Evaluated {
         let num_items = self.num_items as u64;
         if self.moments.is_empty() {
@@ -140,7 +140,7 @@ impl Values {
                 points: Vec::new(),
                 residuals: Vec::new(),
                 left_out: Some(format!(
-                    "a target has {} numbers, and {MOST_TARGETS} at most are looked at",
+                    "a target has {} numbers, but at most {MOST_TARGETS} are analyzed",
                     self.num_values
                 )),
             };
@@ -185,7 +185,7 @@ impl Values {
         let worst = self.worst.into_kept().into_iter();
         let mut points: BTreeMap<usize, Pair> = worst.map(|kept| (kept.item, kept.known)).collect();
         let num = NUM_POINTS - points.len();
-        // The sort is stable: equal targets are in the order of the items.
+        // The sort is stable: equal targets keep the order of the items.
         self.kept
             .sort_by(|(_, (a, _)), (_, (b, _))| a[0].total_cmp(&b[0]));
         let last = self.kept.len().saturating_sub(1);
@@ -211,7 +211,7 @@ impl Values {
     }
 }
 
-/// Between the values around it, as most programs do (type 7 of Hyndman and Fan, 1996).
+/// Interpolated linearly, as most programs do (type 7 of Hyndman and Fan, 1996).
 fn quantile(sorted: &[f64], fraction: f64) -> f64 {
     let at = fraction * sorted.len().saturating_sub(1) as f64;
     let (below, above) = (at.floor() as usize, at.ceil() as usize);

@@ -1,19 +1,19 @@
-//! The items of the largest losses.
+//! The items with the largest losses.
 
 use std::cmp::Ordering;
 
 /// An item that is kept for its loss.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kept<T> {
-    /// Its place in the split.
+    /// Its position in the split.
     pub item: usize,
     /// Its loss.
     pub loss: f64,
-    /// What is known of it.
+    /// Its data.
     pub known: T,
 }
 
-/// So many items, the largest loss first; of equal losses the first item.
+/// This many items, the largest loss first; among equal losses the first item.
 #[derive(Clone, Debug)]
 pub struct Worst<T> {
     most: usize,
@@ -29,9 +29,9 @@ impl<T> Worst<T> {
         }
     }
 
-    /// Takes an item behind all that were taken.
+    /// Adds an item that follows all previous ones.
     pub fn add(&mut self, item: usize, loss: f64, known: impl FnOnce() -> T) {
-        // Not smaller: what came first stays before.
+        // Strictly larger: earlier items come first.
         let before = |kept: &Kept<T>| kept.loss.total_cmp(&loss) != Ordering::Less;
         let at = self.kept.partition_point(before);
         if at < self.most {
@@ -41,7 +41,7 @@ impl<T> Worst<T> {
         }
     }
 
-    /// Those that were kept.
+    /// The kept items.
     pub fn into_kept(self) -> Vec<Kept<T>> {
         self.kept
     }

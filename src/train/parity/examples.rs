@@ -21,7 +21,7 @@ use runner_network::tensor::DynTensor;
 /// Items of a batch.
 const BATCH: usize = 4;
 
-/// Compares the examples with these numbers, from 1, and says what became of each.
+/// Compares the examples with these numbers, from 1, and returns the result of each.
 pub fn try_examples(examples: &[(usize, Small)], pair: &Pair, say: Say<'_>) {
     let Some([reference, device]) = pair.open(say) else {
         return;
@@ -51,7 +51,7 @@ pub fn try_examples(examples: &[(usize, Small)], pair: &Pair, say: Say<'_>) {
     }
 }
 
-/// Whether the layer that an example is for draws random numbers.
+/// Whether the tested layer of an example is random.
 fn draws(network: &NetworkPlan) -> bool {
     let kind = network.layers.last().map(|layer| &layer.kind);
     matches!(
@@ -101,7 +101,7 @@ fn compare(
             |mut manner: Manner| answers(layer, plan, &given, reference, &mut manner, 1);
         let right = on_reference(Manner::Plain);
         let noises: Vec<Answers> = pair.noises().map(on_reference).collect();
-        // Only the layer that the example is for may be made wrong.
+        // Only the tested layer of the example may be made wrong.
         let mut manner = if at + 1 == network.layers.len() {
             pair.manner()
         } else {
@@ -130,7 +130,7 @@ fn items(network: &NetworkPlan) -> TensorData {
     }
 }
 
-/// Numbers between -2 and 2 that are no round ones.
+/// Arbitrary numbers between -2 and 2.
 fn waves(shape: &[usize], pace: f64) -> TensorData {
     let num: usize = shape.iter().product();
     let value = |at: usize| (2.0 * (1.0 + pace * at as f64).sin()) as f32;
@@ -138,7 +138,7 @@ fn waves(shape: &[usize], pace: f64) -> TensorData {
     TensorData::new(values, shape.to_vec())
 }
 
-/// The network without dropout inside of its layers.
+/// The network without dropout inside its layers.
 fn without_dropout(network: &NetworkPlan) -> NetworkPlan {
     let mut network = network.clone();
     for layer in &mut network.layers {

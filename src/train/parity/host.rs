@@ -1,4 +1,4 @@
-//! Tensors between devices, by way of the host.
+//! Tensors between devices, through the host.
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
@@ -9,7 +9,7 @@ use runner_core::spec::backend::Precision;
 use runner_network::targets::Targets;
 use runner_network::tensor::{DynTensor, map_rank};
 
-/// Applies a function that gives no tensor to the tensor inside.
+/// Applies a function that does not return a tensor to the inner tensor.
 macro_rules! each_rank {
     ($value:expr, $tensor:ident => $result:expr) => {
         match $value {
@@ -23,12 +23,12 @@ macro_rules! each_rank {
     };
 }
 
-/// The tensor read back. A device that cannot be read is a panic, as all that goes wrong on one.
+/// The tensor, read back. A device that cannot be read is a panic, like every failure of a device.
 pub fn get(tensor: DynTensor) -> TensorData {
     each_rank!(tensor, t => t.into_data())
 }
 
-/// The tensor with its gradient kept; tokens have none.
+/// The tensor with its gradient tracked; tokens have none.
 pub fn tracked(tensor: DynTensor) -> DynTensor {
     match tensor {
         DynTensor::Tokens(_) => tensor,
@@ -36,7 +36,7 @@ pub fn tracked(tensor: DynTensor) -> DynTensor {
     }
 }
 
-/// The gradient of a tracked tensor; of one that has no part in the result there is none.
+/// The gradient of a tracked tensor; none if the result does not depend on it.
 pub fn gradient(tensor: &DynTensor, gradients: &Gradients) -> Option<TensorData> {
     match tensor {
         DynTensor::R1(t) => t.grad(gradients).map(Tensor::into_data),
@@ -86,10 +86,10 @@ impl HostTargets {
 pub struct Order(Option<Vec<u32>>);
 
 impl Order {
-    /// As they come.
+    /// Unchanged.
     pub const SAME: Self = Self(None);
 
-    /// The old place of each item.
+    /// The old position of each item.
     pub fn new(places: Vec<u32>) -> Self {
         Self(Some(places))
     }
@@ -102,7 +102,7 @@ impl Order {
         }
     }
 
-    /// Rows that are in this order as they were before.
+    /// Restores the previous order of rows.
     pub fn undo(&self, rows: TensorData) -> TensorData {
         match &self.0 {
             None => rows,
@@ -126,7 +126,7 @@ fn moved(
     TensorData::from_bytes_vec(moved, rows.shape().clone(), rows.dtype())
 }
 
-/// How far `other` is from `reference`. Tensors of other shapes are infinitely far.
+/// The distance of `other` from `reference`. Tensors of other shapes are infinitely far.
 pub fn error(reference: &TensorData, other: &TensorData, precision: Precision) -> Error {
     if reference.shape() != other.shape() {
         return Error {
@@ -139,7 +139,7 @@ pub fn error(reference: &TensorData, other: &TensorData, precision: Precision) -
     Error::of(pairs, precision)
 }
 
-/// Burn's path of each parameter that has a gradient, with the gradient.
+/// Burn's path and the gradient of each parameter that has one.
 pub fn parameter_gradients(
     module: &impl Module,
     gradients: &GradientsParams,
@@ -149,7 +149,7 @@ pub fn parameter_gradients(
     visitor.found
 }
 
-/// The values of the parameters at these paths of Burn's.
+/// The values of the parameters at these Burn paths.
 pub fn weights(module: &impl Module, paths: &[String]) -> Vec<(String, TensorData)> {
     let mut visitor = Visitor::new(|path: &str| paths.iter().any(|known| known == path), None);
     module.visit(&mut visitor);

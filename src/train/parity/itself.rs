@@ -1,4 +1,4 @@
-//! A layer by itself: the same inputs, weights and gradient of its output on several devices.
+//! An isolated layer: the same inputs, weights and output gradient on several devices.
 
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor, TensorData};
@@ -11,7 +11,7 @@ use runner_core::spec::backend::Precision;
 use runner_network::layer::Layer;
 use runner_network::tensor::DynTensor;
 
-/// What a layer is given.
+/// The inputs of a layer.
 pub struct Given {
     /// Its inputs.
     pub inputs: Vec<TensorData>,
@@ -19,10 +19,10 @@ pub struct Given {
     pub gradient: TensorData,
 }
 
-/// What it gives back, each with what it is and which part.
+/// Its results, each with its kind and part.
 pub type Answers = Vec<(Of, Option<String>, TensorData)>;
 
-/// What a layer gives in a step, counted from 1, and the gradients of its inputs and parameters.
+/// The output of a layer in a step, counted from 1, and the gradients of its inputs and parameters.
 pub fn answers(
     layer: &Layer,
     plan: &LayerPlan,
@@ -37,7 +37,7 @@ pub fn answers(
     let output = manner.forward(step, layer, plan, inputs.clone());
     let weighted = output.clone().flatten() * put(&given.gradient).flatten();
     let sum: Tensor<1> = weighted.sum();
-    // Nothing is read between the passes, as in training: to read makes a device compute what is pending in other
+    // Nothing is read between the passes, as in training: reading makes a device compute pending work in different
     // pieces.
     let gradients = sum.is_tracked().then(|| sum.backward());
     let mut answers: Answers = vec![(Of::Output, None, order.undo(host::get(output)))];
@@ -60,7 +60,7 @@ pub fn answers(
     answers
 }
 
-/// Holds answers against the reference's; `noises` are those of the reference with other rounding.
+/// Compares results with the reference's; `noises` are those of the reference with other rounding.
 pub fn compared(
     name: &str,
     kind: &str,

@@ -1,4 +1,4 @@
-//! One of several trainings side by side: a network on a device with its own optimizer.
+//! One of several parallel trainings: a network on a device with its own optimizer.
 
 use burn::module::{Module, ParamGroup};
 use burn::optim::lr_scheduler::module_lr_scheduler::ModuleLrScheduler;
@@ -23,14 +23,14 @@ use runner_network::{optimizer, schedule};
 pub enum Manner {
     /// As training does.
     Plain,
-    /// With other rounding.
+    /// With different rounding.
     Noisy(Box<Noise>),
     /// With a mistake in one layer, for tests.
     Wrong(WrongLayer),
 }
 
 impl Manner {
-    /// What a layer gives in a step, counted from 1.
+    /// The output of a layer in a step, counted from 1.
     pub fn forward(
         &mut self,
         step: usize,
@@ -58,17 +58,17 @@ impl Manner {
 pub struct HostBatch {
     /// \[batch, item shape\].
     pub inputs: TensorData,
-    /// What is to be given for them.
+    /// The targets.
     pub targets: HostTargets,
 }
 
-/// What was seen in a step. Rows are in the batch's order, whatever the lane's is.
+/// The results of a step. Rows are in the batch's order, whatever the lane's is.
 pub struct Seen {
     /// The mean loss.
     pub loss: f64,
-    /// What each layer gave.
+    /// The output of each layer.
     pub outputs: Vec<TensorData>,
-    /// The gradient of the loss with respect to it; none where it has no part in the loss.
+    /// The gradient of the loss with respect to it; none if the loss does not depend on it.
     pub output_gradients: Vec<Option<TensorData>>,
     /// The gradient of each parameter by Burn's path.
     pub parameter_gradients: Vec<(String, TensorData)>,
@@ -78,9 +78,9 @@ pub struct Seen {
 pub struct Lane {
     /// With autodiff.
     pub device: Device,
-    /// The network before the update that is next.
+    /// The network before the next update.
     pub network: Network,
-    /// How it computes.
+    /// The kind of computation.
     pub manner: Manner,
     optimizer: ModuleOptimizer,
     schedule: ModuleLrScheduler,
@@ -117,7 +117,7 @@ impl Lane {
             .graph()
             .outputs_by(inputs, |_, layer, plan, inputs| {
                 let output = manner.forward(step, layer, plan, inputs);
-                // What is added to an output has its gradient, and adding 0 changes no number.
+                // A term added to an output has its gradient, and adding 0 changes no number.
                 let probe = host::tracked(host::zeros(&output));
                 let output = output.combine(probe.clone(), Combine::Add);
                 probes.push(probe);
@@ -126,7 +126,7 @@ impl Lane {
             });
         let losses = network.losses(output, &targets);
         let gradients = losses.clone().mean().backward();
-        // As the metrics of a run take the mean.
+        // The mean as in the metrics of a run.
         let losses: Vec<f64> = losses.into_data().iter::<f64>().collect();
         let undone = |data: TensorData| order.undo(data);
         let output_gradients = probes.iter();
@@ -144,7 +144,7 @@ impl Lane {
         seen
     }
 
-    /// The update with the gradients of the step that was computed last.
+    /// The update with the gradients of the last computed step.
     pub fn update(&mut self) {
         let Some(gradients) = self.gradients.take() else {
             return;
@@ -156,7 +156,7 @@ impl Lane {
     }
 }
 
-/// The network of a plan on a device with autodiff, with weights of whatever device.
+/// The network of a plan on a device with autodiff, with weights from any device.
 pub fn with_weights(plan: &RunPlan, device: &Device, weights: &ModuleRecord) -> Network {
     let weights = weights.clone().cast_to_module_dtype();
     Network::undrawn(plan, device).load_record(weights)

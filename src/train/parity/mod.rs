@@ -2,9 +2,9 @@
 //! layer.
 //!
 //! In lock-step each device trains its own copy of one network on the same batches, and so do copies on the reference
-//! device with other rounding (`noise`): their distance from the reference is the noise floor. Besides, each layer
-//! is computed by itself on what the reference had in that step, so that a layer that is wrong is told from one that
-//! only suffers from it.
+//! device with different rounding (`noise`): their distance from the reference is the noise floor. In addition, each
+//! layer is computed in isolation with the reference's inputs in that step, so that a wrong layer can be told from one
+//! that only suffers from it.
 
 mod examples;
 mod host;
@@ -26,24 +26,24 @@ use super::device;
 use runner_core::parity::{NUM_NOISES, Said};
 use runner_core::spec::backend::{DeviceName, Precision};
 
-/// Takes what there is to say.
+/// Receives the messages.
 pub type Say<'a> = &'a mut dyn FnMut(Said);
 
-/// The two devices that are compared.
+/// The two compared devices.
 #[derive(Clone, Debug)]
 pub struct Pair {
-    /// What the other is held against.
+    /// The reference.
     pub reference: DeviceName,
     /// The other.
     pub device: DeviceName,
     /// Of both.
     pub precision: Precision,
-    /// A mistake of the other, for tests.
+    /// A mistake of the other device, for tests.
     pub wrong: Option<WrongLayer>,
 }
 
 impl Pair {
-    /// Opens both. What cannot be opened is refused in words.
+    /// Opens both. The error describes a device that cannot be opened.
     fn open(&self, say: Say<'_>) -> Option<[Device; 2]> {
         let mut open = |name| {
             let opened = device::open(name, self.precision);
@@ -57,7 +57,7 @@ impl Pair {
         Some(devices)
     }
 
-    /// How the other device computes.
+    /// The computation of the other device.
     fn manner(&self) -> Manner {
         match &self.wrong {
             Some(wrong) => Manner::Wrong(wrong.clone()),
@@ -65,7 +65,7 @@ impl Pair {
         }
     }
 
-    /// The reference with other rounding, each time in another way.
+    /// The reference with different rounding, each time in another way.
     fn noises(&self) -> impl Iterator<Item = Manner> + use<> {
         let precision = self.precision;
         (0..NUM_NOISES).map(move |number| Manner::Noisy(Box::new(Noise::new(number, precision))))

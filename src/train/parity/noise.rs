@@ -1,9 +1,9 @@
-//! The reference with rounding as another order of sums has it.
+//! The reference with the rounding of a different summation order.
 //!
-//! Inputs, weights and outputs of each layer are moved by about one unit in the last place at random (Parker, Monte
-//! Carlo Arithmetic, UCLA CSD-970002, 1997), and input features or channels of a matrix product or convolution are put
-//! into another order together with the weights, so that the same terms are added up in another order. Items of a
-//! batch are put into another order by the caller.
+//! Inputs, weights and outputs of each layer are randomly perturbed by about one unit in the last place (Parker, Monte
+//! Carlo Arithmetic, UCLA CSD-970002, 1997), and input features or channels of a matrix product or convolution are
+//! permuted together with the weights, so that the same terms are summed in another order. The caller permutes the
+//! items of a batch.
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -18,7 +18,7 @@ use runner_core::spec::backend::Precision;
 use runner_network::layer::Layer;
 use runner_network::tensor::{DynTensor, map_rank};
 
-/// A source of changes, all of them a function of its seed.
+/// A source of perturbations, all of them functions of its seed.
 pub struct Noise {
     rng: ChaCha8Rng,
     /// The distance from 1 to the next number.
@@ -45,7 +45,7 @@ impl Noise {
         places
     }
 
-    /// Each value as it is, or one unit in the last place up or down. 0 stays.
+    /// Each value unchanged, or one unit in the last place up or down. 0 stays.
     fn changed<const D: usize>(&mut self, tensor: Tensor<D>) -> Tensor<D> {
         let shape = tensor.shape();
         let mut factor = || 1.0 + self.epsilon * f64::from(self.rng.random_range(-1_i8..=1));
@@ -62,7 +62,7 @@ impl Noise {
         }
     }
 
-    /// What a layer gives.
+    /// The output of a layer.
     pub fn forward(
         &mut self,
         layer: &Layer,
@@ -77,13 +77,13 @@ impl Noise {
         self.change(output)
     }
 
-    /// A layer that adds up products over its inputs' features or channels, with both in another order.
+    /// A layer that sums products over its inputs' features or channels, with both permuted.
     fn reordered(
         &mut self,
         mut layer: Layer,
         mut inputs: Vec<DynTensor>,
     ) -> (Layer, Vec<DynTensor>) {
-        // Channels of each group keep to it: all groups are put into the same order.
+        // Channels stay in their group: all groups are permuted alike.
         macro_rules! conv {
             ($conv:ident, $axis:literal) => {{
                 let channels = inputs[0].dims()[1];
@@ -134,7 +134,7 @@ fn indices(order: Vec<i64>, device: &Device) -> Tensor<1, Int> {
     Tensor::from_data(TensorData::new(order, [num]), device)
 }
 
-/// A parameter in another order. Its gradient goes to the parameter that it is made from.
+/// A permuted parameter. Its gradient goes to the original parameter.
 fn selected<const D: usize>(
     param: &Param<Tensor<D>>,
     axis: usize,
@@ -147,7 +147,7 @@ fn selected<const D: usize>(
 
 impl ModuleMapper for Noise {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        // What is not trained is no operand that was rounded, and running statistics are shared between clones.
+        // Untrained tensors are not rounded operands, and running statistics are shared between clones.
         if !param.is_require_grad() {
             return param;
         }

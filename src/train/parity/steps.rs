@@ -21,11 +21,11 @@ use runner_core::spec::model::layer::LayerKind;
 use runner_network::network::Network;
 use runner_network::tensor::DynTensor;
 
-/// What the loss is called among the layers.
+/// The name of the loss among the layers.
 const LOSS: &str = "loss";
 
-/// The plan without what draws random numbers in a step, which devices draw differently, and in whole batches; with
-/// what was changed, in words.
+/// The plan without random operations in a step, which differ between devices, and in whole batches; with a description
+/// of the changes.
 pub fn determinate(mut plan: RunPlan) -> (RunPlan, Vec<String>) {
     let mut quiet = Vec::new();
     for layer in &mut plan.network.layers {
@@ -39,18 +39,18 @@ pub fn determinate(mut plan: RunPlan) -> (RunPlan, Vec<String>) {
         Vec::new()
     } else {
         vec![format!(
-            "nothing is drawn in {}: devices draw different numbers",
+            "{} are disabled: devices generate different random numbers",
             quiet.join(", ")
         )]
     };
     if plan.train.micro_batch_size < plan.train.batch_size {
         plan.train.micro_batch_size = plan.train.batch_size;
-        notes.push("`train.micro_batch_size` is left out: each batch is computed whole".into());
+        notes.push("`train.micro_batch_size` is ignored: each batch is computed whole".into());
     }
     (plan, notes)
 }
 
-/// The same kind of layer without draws: no dropout and noise, and a slope that is the mean.
+/// The same kind of layer without randomness: no dropout or noise, and the mean slope.
 pub(super) fn draw_nothing(kind: &mut LayerKind) {
     match kind {
         LayerKind::Dropout { probability } => *probability = 0.0,
@@ -67,7 +67,7 @@ pub(super) fn draw_nothing(kind: &mut LayerKind) {
     }
 }
 
-/// Trains a run on both devices for so many steps and says what each step comes to. The plan is one of
+/// Trains a run on both devices for a number of steps and reports the result of each. The plan comes from
 /// [`determinate`].
 pub fn train_in_lock_step(plan: &RunPlan, pair: &Pair, num_steps: usize, say: Say<'_>) {
     let failed = |reason: String| Said::Failed { reason };
@@ -128,7 +128,7 @@ struct Lanes<'a> {
 }
 
 impl Lanes<'_> {
-    /// Makes a step everywhere.
+    /// Performs a step in all of them.
     fn step(&mut self, step: usize, batch: &HostBatch) -> Step {
         let right = self.reference.compute(step, batch);
         let other = self.device.compute(step, batch);
@@ -152,7 +152,7 @@ impl Lanes<'_> {
         }
     }
 
-    /// What was seen in training, in the order in which it is computed.
+    /// The results of training, in the order of computation.
     fn in_training(&self, right: &Seen, other: &Seen, noises: &[Seen]) -> Vec<Compared> {
         let mut all = Vec::new();
         let layers = &self.plan.network.layers;
@@ -206,7 +206,7 @@ impl Lanes<'_> {
         each.collect()
     }
 
-    /// A tensor of a layer, or of the loss, held against the reference's.
+    /// A tensor of a layer, or of the loss, compared with the reference's.
     fn tensor<'t>(
         &self,
         layer: Option<usize>,
@@ -234,7 +234,7 @@ impl Lanes<'_> {
         }
     }
 
-    /// Each layer and the loss on what the reference had in this step.
+    /// Each layer and the loss with the reference's inputs in this step.
     fn layers_by_themselves(
         &mut self,
         step: usize,
@@ -303,7 +303,7 @@ impl Lanes<'_> {
     }
 }
 
-/// The loss of each item for what the last layer gave, and the gradient of their mean.
+/// The loss of each item for the output of the last layer, and the gradient of their mean.
 fn loss_by_itself(
     network: &Network,
     output: &TensorData,

@@ -1,4 +1,4 @@
-//! Mistakes that are put into one layer of a device, for tests.
+//! Mistakes that are injected into one layer of a device, for tests.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,14 +7,14 @@ use crate::train::fault::{Fault, FaultKind, Phase};
 use runner_core::check::network::Layer as LayerPlan;
 use runner_network::tensor::{DynTensor, map_rank};
 
-/// What is wrong.
+/// The kind of mistake.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mistake {
     /// The output is a thousandth too large.
     Output,
-    /// The gradient is a thousandth too large, and the output right.
+    /// The gradient is a thousandth too large, and the output correct.
     Gradient,
-    /// It does not come to its end.
+    /// It never finishes.
     Fault(FaultKind),
 }
 
@@ -26,8 +26,8 @@ const MISTAKES: [(&str, Mistake); 4] = [
     ("kill", Mistake::Fault(FaultKind::Kill)),
 ];
 
-/// A mistake in a layer: written `LAYER@STEP=MISTAKE`, with a layer's name or type, the first step that it is made in,
-/// and a mistake of output, gradient, panic, kill.
+/// A mistake in a layer, written `LAYER@STEP=MISTAKE`: a layer's name or type, the first affected step, and a mistake
+/// of output, gradient, panic, kill.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WrongLayer {
     layer: String,
@@ -81,7 +81,7 @@ impl FromStr for WrongLayer {
             })
         });
         parsed.ok_or_else(|| {
-            format!("`{text}` is no mistake: write `LAYER@STEP=MISTAKE` with a mistake of output, gradient, panic, kill")
+            format!("invalid mistake `{text}`: use `LAYER@STEP=MISTAKE` with a mistake of output, gradient, panic, kill")
         })
     }
 }

@@ -396,7 +396,7 @@ fn hostile_archives_are_refused_with_the_entry() {
             Made::good().set("/run", json!("base-s2")).archive(),
         ),
         (
-            "another data set",
+            "a different data set",
             Made::good().set("/data/dataset", json!("mnist")).archive(),
         ),
         (
