@@ -243,7 +243,7 @@ fn mnist_goes_along() {
     fs::remove_dir_all(folder.path().join("elsewhere")).unwrap();
     let small = ["--max-data", "1MiB", "--force"];
     let words = bundle(folder.path(), "base-s1", &small);
-    assert!(words.contains("is not inside"), "{words}");
+    assert!(words.contains("is not included"), "{words}");
     let capsule = unpacked(folder.path());
     assert_eq!(capsule.manifest.data.needs, Needs::Files);
     assert_eq!(capsule.manifest.data.roots[0].files.len(), 2);

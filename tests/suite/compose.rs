@@ -538,7 +538,7 @@ fn results_of_several_layers_can_be_run_again_by_themselves() {
     let (code, _, stderr) = run(folder.path(), &["run", "results/spec/resolved.toml"]);
     assert_eq!(code, 0, "{stderr}");
     assert!(
-        stderr.contains("1 skipped as they are completed"),
+        stderr.contains("1 already completed"),
         "{stderr}"
     );
     // A base that was changed makes other runs.
@@ -550,7 +550,7 @@ fn results_of_several_layers_can_be_run_again_by_themselves() {
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 0);
     assert!(
-        stderr.contains("`base-s1` is made anew: `model`"),
+        stderr.contains("`base-s1` is rerun: `model`"),
         "{stderr}"
     );
 }

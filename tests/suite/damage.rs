@@ -208,7 +208,7 @@ fn a_read_only_folder_is_refused() {
     fs::create_dir(&results).unwrap();
     fs::set_permissions(&results, fs::Permissions::from_mode(0o555)).unwrap();
     if fs::write(results.join("probe"), "").is_ok() {
-        eprintln!("passed over: root may write to read-only folders");
+        eprintln!("skipped: root may write to read-only folders");
         return;
     }
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);

@@ -363,7 +363,7 @@ fn too_many_classes_are_said() {
     else {
         panic!("no classes");
     };
-    let reason = "there are 300 classes, and the table is made for 200 at most";
+    let reason = "there are 300 classes, but a confusion matrix has at most 200";
     assert_eq!(confusion.left_out.as_deref(), Some(reason));
     assert!(confusion.confusion.is_empty() && mistakes.len() == 16);
     for mistake in mistakes {

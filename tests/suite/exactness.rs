@@ -98,7 +98,7 @@ fn more_epochs_are_added_to_those_that_are_there() {
         "{table}"
     );
     let said = goes_on(folder.path());
-    assert!(said.contains("1 go on to more epochs"), "{said}");
+    assert!(said.contains("1 extended to more epochs"), "{said}");
     assert_eq!(numbers(fresh.path()), numbers(folder.path()));
     let events = folder.path().join("results/spec/runs/base-s1/events.jsonl");
     let events = fs::read_to_string(events).unwrap();

@@ -286,7 +286,7 @@ fn a_checkpoint_of_another_past_is_not_used() {
     let straight = completed(DIVERGES, &[]);
     let stderr = goes_on(folder.path());
     assert!(
-        stderr.contains("the run was adjusted otherwise on the way there"),
+        stderr.contains("the run was adjusted differently before it"),
         "{stderr}"
     );
     assert_eq!(numbers(straight.path())[0].1, numbers(folder.path())[0].1);
@@ -310,7 +310,7 @@ fn an_experiment_can_stop_at_the_first_failure() {
     );
     assert_eq!(code, 1, "{stderr}");
     assert!(
-        stderr.contains("stopped because `base-s1` failed, as `on_failure.panic.then` is \"stop\": 3 runs left; to go on: runner run"),
+        stderr.contains("stopped because `base-s1` failed, since `on_failure.panic.then` is \"stop\": 3 runs left; to continue: runner run"),
         "{stderr}"
     );
     assert!(
@@ -374,7 +374,7 @@ fn a_run_that_passes_its_limit_goes_on_with_the_next_command() {
     assert_eq!(failure["class"], "timeout");
     let message = failure["message"].as_str().unwrap();
     assert!(
-        message.starts_with("the run passed its limit of 700ms (`limits.run`)")
+        message.starts_with("the run exceeded its limit of 700ms (`limits.run`)")
             && message.contains("raise the limit, and run the command again"),
         "{message}"
     );
@@ -428,7 +428,7 @@ fn an_experiment_that_passes_its_limit_stops_and_goes_on_later() {
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--jobs", "1"]);
     assert_eq!(code, 1, "{stderr}");
     assert!(
-        stderr.contains("the experiment passed its limit of 700ms (`limits.experiment`): 2 runs left; to go on: runner run"),
+        stderr.contains("the experiment exceeded its limit of 700ms (`limits.experiment`): 2 runs left; to continue: runner run"),
         "{stderr}"
     );
     assert_eq!(summary(folder.path(), "base-s1")["outcome"], "interrupted");
@@ -450,7 +450,7 @@ fn only_failed_runs_are_done_with_retry() {
     let retry = |class: &str| run(folder.path(), &["run", "spec.toml", "--retry", class]);
     let (code, _, stderr) = retry("failed");
     assert_eq!(code, 2);
-    assert!(stderr.contains("of the runs, 3 not started"), "{stderr}");
+    assert!(stderr.contains("the runs are: 3 not started"), "{stderr}");
     let fault = [
         "--only",
         "*-s1",
@@ -466,7 +466,7 @@ fn only_failed_runs_are_done_with_retry() {
     let (code, _, stderr) = retry("panic");
     assert_eq!(code, 0, "{stderr}");
     assert!(
-        stderr.contains("1 of 3 runs to do, 2 left out by --retry, 1 tried again after a failure"),
+        stderr.contains("1 of 3 runs to do, 2 excluded by --retry, 1 retried after a failure"),
         "{stderr}"
     );
     assert!(
@@ -478,7 +478,7 @@ fn only_failed_runs_are_done_with_retry() {
     let (code, _, stderr) = retry("oom");
     assert_eq!(code, 2);
     assert!(
-        stderr.contains("write `failed`, or a class: panic, "),
+        stderr.contains("use `failed`, or a class: panic, "),
         "{stderr}"
     );
 }
@@ -539,6 +539,6 @@ fn a_timeout_can_stop_the_experiment() {
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--jobs", "1"]);
     assert_eq!(code, 1, "{stderr}");
     let why =
-        "stopped because `base-s1` failed, as `on_failure.timeout.then` is \"stop\": 2 runs left";
+        "stopped because `base-s1` failed, since `on_failure.timeout.then` is \"stop\": 2 runs left";
     assert!(stderr.contains(why), "{stderr}");
 }

@@ -41,7 +41,7 @@ fn a_forged_objective_is_not_reproduced() {
     let (code, said) = verdict(folder.path(), &[RUN]);
     assert_eq!(code, 1, "{said}");
     assert!(
-        said.contains("edited record: `summary.json` (it does not say what `events.jsonl` says); `metrics.csv`"),
+        said.contains("edited record: `summary.json` (it does not match `events.jsonl`); `metrics.csv`"),
         "{said}"
     );
     // A report mends what is derived, and then the numbers alone tell.

@@ -13,7 +13,7 @@ fn a_first_file_is_written_checked_and_kept() {
     let (code, _, stderr) = run(folder.path(), &["check", "iris.toml"]);
     assert_eq!(
         (code, stderr.trim()),
-        (0, "iris.toml: nothing wrong; 4 trials, 12 runs")
+        (0, "iris.toml: no problems; 4 trials, 12 runs")
     );
     let file = folder.path().join("iris.toml");
     fs::write(&file, "# mine").unwrap();

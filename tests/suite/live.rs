@@ -111,7 +111,7 @@ fn the_terminal_is_given_back_however_it_ends() {
             ended.shown
         );
         if code.is_some() {
-            let said = "stopping: running runs save a checkpoint; press Ctrl-C again";
+            let said = "stopping: active runs save a checkpoint; press Ctrl-C again";
             assert!(ended.shown.contains(said), "{}", ended.shown);
         }
     }
@@ -188,7 +188,7 @@ fn what_is_there_is_shown_once() {
     let (code, _, stderr) = run(folder.path(), &["watch", "nowhere"]);
     assert_eq!(code, 2);
     assert!(
-        stderr.contains("there are no experiments in `nowhere`"),
+        stderr.contains("`nowhere` contains no experiments"),
         "{stderr}"
     );
     // One that nobody trains any more is waited for by nobody.

@@ -215,7 +215,7 @@ fn what_was_measured_not_to_fit_is_not_started() {
     assert_eq!(failure["class"], "out_of_memory", "{failure}");
     let message = failure["message"].as_str().unwrap();
     assert!(
-        message.starts_with("it was not started: it is forecast to hold "),
+        message.starts_with("it was not started: it is forecast to need "),
         "{message}"
     );
     let events = events(folder.path());
@@ -263,7 +263,7 @@ fn a_run_that_is_forecast_not_to_fit_is_computed_in_pieces() {
     let folder = folder_with(&limited);
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 0, "{stderr}");
-    assert!(stderr.contains("it is forecast to hold "), "{stderr}");
+    assert!(stderr.contains("it is forecast to need "), "{stderr}");
     let adjusted = adjustments(folder.path());
     assert_eq!(
         adjusted.first().map(String::as_str),
@@ -371,12 +371,12 @@ fn a_probe_is_no_larger_than_the_ladder_leaves_the_run() {
     let folder = folder_with(&limited.replace("epochs = 2", "epochs = 1"));
     let (_, _, plan) = run(folder.path(), &["plan", "spec.toml"]);
     assert!(
-        plan.contains("it will be changed as `memory.on_exceed` says"),
+        plan.contains("it will be changed according to `memory.on_exceed`"),
         "{plan}"
     );
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 0, "{stderr}");
-    assert!(stderr.contains("measuring what "), "{stderr}");
+    assert!(stderr.contains("measuring the memory of "), "{stderr}");
     let probes = probes(folder.path());
     assert_eq!(probes.len(), 2);
     assert!(probes.iter().all(|(items, _)| *items < 2048), "{probes:?}");

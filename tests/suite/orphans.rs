@@ -138,7 +138,7 @@ fn a_worker_saves_when_its_runner_is_killed() {
     let output = runner(folder.path()).args(["run", "spec.toml"]).output();
     let (code, _, stderr) = texts(&output.unwrap());
     assert_eq!(code, 0, "{stderr}");
-    assert!(stderr.contains("go on from where"), "{stderr}");
+    assert!(stderr.contains("resumed from where"), "{stderr}");
     assert_eq!(summary(folder.path(), "base-s1")["outcome"], "completed");
     assert_eq!(numbers(straight.path()), numbers(folder.path()));
 }

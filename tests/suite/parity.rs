@@ -38,7 +38,7 @@ fn a_device_agrees_with_itself_to_the_bit() {
     assert_eq!(code, 0, "{found}");
     assert_eq!(found["verdict"], "agrees");
     let note = found["notes"][0].as_str().unwrap();
-    assert!(note.contains("nothing is drawn in `dropout_1`"), "{note}");
+    assert!(note.contains("disabled: `dropout_1`"), "{note}");
     let steps = found["steps"].as_array().unwrap();
     assert_eq!(steps.len(), 5);
     let tensors = steps

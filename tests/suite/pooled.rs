@@ -312,7 +312,7 @@ fn runs_of_another_build_are_named_wherever_they_count() {
     assert_eq!(code, 0, "{stderr}");
     assert!(
         stderr.contains(
-            "note: 1 run was completed by another build of runner than this, 0.1.0 (sha256 "
+            "note: 1 run was completed by a different build of runner, 0.1.0 (sha256 "
         ),
         "{stderr}"
     );
@@ -322,7 +322,7 @@ fn runs_of_another_build_are_named_wherever_they_count() {
     );
     let (code, stdout, stderr) = with_other(&[&["run"], &two[..]].concat());
     assert_eq!(code, 0, "{stderr}");
-    assert!(stderr.contains("completed by another build"), "{stderr}");
+    assert!(stderr.contains("completed by a different build"), "{stderr}");
     assert!(
         stderr.contains("by different builds of runner: "),
         "{stderr}"
@@ -346,7 +346,7 @@ fn runs_of_another_build_are_named_wherever_they_count() {
     // This build says nothing of runs that it made itself.
     let (code, _, stderr) = run(folder.path(), &["plan", "spec.toml"]);
     assert_eq!(code, 0);
-    assert!(!stderr.contains("another build"), "{stderr}");
+    assert!(!stderr.contains("a different build"), "{stderr}");
 }
 
 /// A worker believes its runner only of the file that it runs itself.

@@ -95,13 +95,13 @@ fn what_was_changed_is_seen_where_it_begins_to_matter() {
     let (code, said) = reproduced(folder.path(), &[RUN, "--steps", "1"]);
     assert_eq!(code, 1, "{said}");
     assert!(
-        said.contains("losses      equal in all of 1 step"),
+        said.contains("losses      equal in all 1 step"),
         "{said}"
     );
     let (code, said) = reproduced(folder.path(), &[RUN, "--steps", "99"]);
     assert_eq!(code, 2, "{said}");
     assert!(
-        said.contains("is more than the 24 that the run left a trace of"),
+        said.contains("is more than the 24 in the trace of the run"),
         "{said}"
     );
 }
@@ -133,7 +133,7 @@ fn an_objective_among_those_of_other_seeds_is_equivalent() {
         "{said}"
     );
     assert!(
-        said.contains("2 of 3 runs reproduced as asked for"),
+        said.contains("2 of 3 runs reproduced as requested"),
         "{said}"
     );
 }
@@ -271,7 +271,7 @@ fn a_capsule_is_all_that_is_needed() {
     let (code, said) = reproduced(elsewhere.path(), &["thin.capsule.tar.zst"]);
     assert_eq!(code, 2, "{said}");
     assert!(
-        said.contains("`--data DIR` says where it is here"),
+        said.contains("`--data DIR` sets its folder here"),
         "{said}"
     );
     let arguments = ["thin.capsule.tar.zst", "--data", "."];

@@ -137,7 +137,7 @@ fn a_mistyped_number_is_told_with_its_place() {
     let (code, _, stderr) = run(folder.path(), &["check", "spec.toml"]);
     assert_eq!(code, 0, "{stderr}");
     assert!(
-        stderr.contains("warning: 59 of 60 values of `a` are numbers, and `"),
+        stderr.contains("warning: 59 of 60 values of `a` are numbers, but `"),
         "{stderr}"
     );
     assert!(stderr.contains("rows.csv:12` holds `3O`"), "{stderr}");

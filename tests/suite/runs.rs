@@ -216,7 +216,7 @@ fn an_interrupted_experiment_goes_on_to_the_same_numbers() {
     }
     let stderr = goes_on(stopped.path());
     assert!(
-        stderr.contains("go on from where they were stopped"),
+        stderr.contains("resumed from where they stopped"),
         "{stderr}"
     );
     assert_eq!(numbers(straight.path()), numbers(stopped.path()));
@@ -253,7 +253,7 @@ fn a_damaged_checkpoint_is_passed_over_for_the_one_before() {
     damage(&newest);
     let stderr = goes_on(damaged.path());
     assert!(
-        stderr.contains("passed over checkpoint 130: the sha256 sum of model-130.bpk is wrong"),
+        stderr.contains("skipped checkpoint 130: the sha256 sum of model-130.bpk is wrong"),
         "{stderr}"
     );
     assert_eq!(numbers(straight.path()), numbers(damaged.path()));
@@ -378,13 +378,13 @@ fn a_panicking_run_fails_alone_and_only_it_is_tried_again() {
     let stderr = goes_on(folder.path());
     assert!(
         stderr.contains(
-            "1 of 3 runs to do, 2 skipped as they are completed, 1 tried again after a failure"
+            "1 of 3 runs to do, 2 already completed, 1 retried after a failure"
         ),
         "{stderr}"
     );
     let stderr = goes_on(folder.path());
     assert!(
-        stderr.contains("0 of 3 runs to do, 3 skipped as they are completed"),
+        stderr.contains("0 of 3 runs to do, 3 already completed"),
         "{stderr}"
     );
 }
@@ -420,7 +420,7 @@ fn runs_of_another_plan_are_made_anew() {
     );
     assert_eq!(code, 0, "{stderr}");
     assert!(
-        stderr.contains("`base-s1` is made anew: `optimizer.learning_rate` was 0.01, is 0.5"),
+        stderr.contains("`base-s1` is rerun: `optimizer.learning_rate` was 0.01, is 0.5"),
         "{stderr}"
     );
     // More seeds are no other plan: what is there stays.

@@ -220,7 +220,7 @@ fn several_experiments_are_listed_with_how_far_they_are() {
     let (code, _, stderr) = run(folder.path(), &["serve", "results", "--port", port]);
     assert_eq!(code, 2);
     assert!(
-        stderr.contains(&format!("another program has the port {port}")),
+        stderr.contains(&format!("another program is using the port {port}")),
         "{stderr}"
     );
 }

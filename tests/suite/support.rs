@@ -100,7 +100,7 @@ pub fn mnist() -> Option<PathBuf> {
         std::env::var_os("RUNNER_REQUIRE_SHARED").is_none(),
         "../shared/data/mnist is required and not there"
     );
-    eprintln!("passed over: ../shared/data/mnist is not there");
+    eprintln!("skipped: ../shared/data/mnist is not there");
     None
 }
 
@@ -117,7 +117,7 @@ pub fn wgpu_is_there() -> bool {
         std::env::var_os("RUNNER_REQUIRE_WGPU").is_none(),
         "a wgpu adapter is required: {devices}"
     );
-    eprintln!("passed over: there is no wgpu adapter");
+    eprintln!("skipped: there is no wgpu adapter");
     false
 }
 
@@ -133,7 +133,7 @@ pub fn chromium() -> Option<PathBuf> {
             std::env::var_os("RUNNER_REQUIRE_CHROMIUM").is_none(),
             "Chromium is required and not there"
         );
-        eprintln!("passed over: there is no Chromium");
+        eprintln!("skipped: there is no Chromium");
     }
     found
 }

@@ -512,7 +512,7 @@ fn a_run_that_cannot_be_read_is_left_alone() {
     let (code, _, stderr) = run(folder, &["run", "spec.toml"]);
     assert_eq!(code, 1, "{stderr}");
     assert!(
-        stderr.contains("1 left alone as they cannot be read"),
+        stderr.contains("1 unreadable and skipped"),
         "{stderr}"
     );
     assert!(

@@ -39,7 +39,7 @@ pub fn determinate(mut plan: RunPlan) -> (RunPlan, Vec<String>) {
         Vec::new()
     } else {
         vec![format!(
-            "{} are disabled: devices generate different random numbers",
+            "disabled: {}, since devices generate different random numbers",
             quiet.join(", ")
         )]
     };
