@@ -58,7 +58,7 @@ pub fn run(
             }
             _ => return,
         }
-        course.foretell(&plan);
+        course.report_forecast(&plan);
         let adjustments = course.attempts.adjustments.clone();
         let deadline = course.deadline;
         child::run(
@@ -177,7 +177,7 @@ impl Course<'_> {
     }
 
     /// Reports the expected memory of the attempt, if a measurement predicts it.
-    fn foretell(&mut self, plan: &RunPlan) {
+    fn report_forecast(&mut self, plan: &RunPlan) {
         let expected = self.hardware.expected(plan);
         if expected.basis != Basis::Counted {
             self.observe(Event::MemoryCalibrated {

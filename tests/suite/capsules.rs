@@ -239,7 +239,7 @@ fn mnist_goes_along() {
     let capsule = goes_around(folder.path(), "base-s1", &[]);
     assert_eq!(capsule.manifest.data.needs, Needs::Packed);
     assert_eq!(capsule.manifest.data.roots[0].key, "folder");
-    // Not packed: the receiver is told what to have, and the plan stays as it was.
+    // Not packed: the recipient learns what is needed, and the plan stays unchanged.
     fs::remove_dir_all(folder.path().join("elsewhere")).unwrap();
     let small = ["--max-data", "1MiB", "--force"];
     let words = bundle(folder.path(), "base-s1", &small);

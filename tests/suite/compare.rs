@@ -84,7 +84,7 @@ fn compared(question: &Question) -> Comparison {
 fn a_report_says_what_may_be_claimed() {
     let report = summed_up(&index(SWEEP, clear), Vec::new());
     insta::assert_snapshot!("made_up_report", burn_runner::report::markdown(&report));
-    // Test is told of the selected trial alone.
+    // Test is only reported for the selected trial.
     assert!(
         report
             .trials

@@ -537,10 +537,7 @@ fn results_of_several_layers_can_be_run_again_by_themselves() {
     fs::remove_file(folder.path().join("base.toml")).unwrap();
     let (code, _, stderr) = run(folder.path(), &["run", "results/spec/resolved.toml"]);
     assert_eq!(code, 0, "{stderr}");
-    assert!(
-        stderr.contains("1 already completed"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("1 already completed"), "{stderr}");
     // A base that was changed makes other runs.
     fs::write(
         folder.path().join("base.toml"),
@@ -549,10 +546,7 @@ fn results_of_several_layers_can_be_run_again_by_themselves() {
     .unwrap();
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 0);
-    assert!(
-        stderr.contains("`base-s1` is rerun: `model`"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("`base-s1` is rerun: `model`"), "{stderr}");
 }
 
 #[test]

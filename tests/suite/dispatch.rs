@@ -1,4 +1,4 @@
-//! Stopping one run, and starting no more: with shell scripts as workers, which do what they are told at once.
+//! Stopping one run, and starting no more: with shell scripts as workers, which obey at once.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

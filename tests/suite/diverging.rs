@@ -1,4 +1,4 @@
-//! A run that diverges is told as such, whichever kernels its numbers go through.
+//! A diverging run is reported as such with any kernels.
 
 use super::support::{folder_with, run, summary};
 

@@ -168,7 +168,7 @@ fn a_schedule_over_the_length_is_made_anew_with_the_reason() {
         numbers(completed(&longer, &[]).path()),
         numbers(folder.path())
     );
-    // What was there is kept, and comes back when the file does, by being made again.
+    // Previous content is kept, and is rebuilt when the file returns.
     let replaced = fs::read_dir(folder.path().join("results/spec/replaced")).unwrap();
     assert_eq!(replaced.count(), 1);
     fs::write(folder.path().join("spec.toml"), &cosine).unwrap();

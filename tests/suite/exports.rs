@@ -179,7 +179,7 @@ fn an_event_file_is_framed_and_grows_at_its_end() {
 
     go_on(&mut run, 3, 3);
     end(&mut run, Outcome::Completed);
-    // A kill tears an end; the next export mends it.
+    // A kill leaves a partial end; the next export repairs it.
     fs::write(&first, &before[..before.len() - 3]).unwrap();
     assert_eq!(tensorboard::write(&place, &run).unwrap().unwrap(), first);
     let after = fs::read(&first).unwrap();

@@ -378,7 +378,7 @@ fn a_run_that_passes_its_limit_goes_on_with_the_next_command() {
             && message.contains("raise the limit, and run the command again"),
         "{message}"
     );
-    // A limit is no part of the plan's fingerprint.
+    // A limit is not part of the plan's fingerprint.
     fs::write(folder.path().join("spec.toml"), SLOW).unwrap();
     goes_on(folder.path());
     assert_eq!(numbers(straight.path()), numbers(folder.path()));
@@ -538,7 +538,6 @@ fn a_timeout_can_stop_the_experiment() {
     let folder = folder_with(&spec);
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--jobs", "1"]);
     assert_eq!(code, 1, "{stderr}");
-    let why =
-        "stopped because `base-s1` failed, since `on_failure.timeout.then` is \"stop\": 2 runs left";
+    let why = "stopped because `base-s1` failed, since `on_failure.timeout.then` is \"stop\": 2 runs left";
     assert!(stderr.contains(why), "{stderr}");
 }

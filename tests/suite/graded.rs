@@ -41,10 +41,12 @@ fn a_forged_objective_is_not_reproduced() {
     let (code, said) = verdict(folder.path(), &[RUN]);
     assert_eq!(code, 1, "{said}");
     assert!(
-        said.contains("edited record: `summary.json` (it does not match `events.jsonl`); `metrics.csv`"),
+        said.contains(
+            "edited record: `summary.json` (it does not match `events.jsonl`); `metrics.csv`"
+        ),
         "{said}"
     );
-    // A report mends what is derived, and then the numbers alone tell.
+    // A report repairs derived files, and then only the numbers show it.
     assert_eq!(run(folder.path(), &["report", "results/spec"]).0, 0);
     let (code, said) = verdict(folder.path(), &[RUN]);
     assert_eq!(code, 1, "{said}");

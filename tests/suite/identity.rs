@@ -28,7 +28,7 @@ const OUT: &[(&str, &str)] = &[
     ("train.log_every", "when numbers are read"),
     ("data.folder", "the same files elsewhere"),
     ("data.cache", "the same files elsewhere"),
-    ("data.stands_in_for", "what a report is told"),
+    ("data.stands_in_for", "only for reports"),
     ("network.num_parameters", "a count"),
     ("network.activations_per_item", "a count"),
     ("network.multiply_adds_per_item", "a count"),

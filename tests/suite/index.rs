@@ -197,7 +197,7 @@ proptest! {
             // Said once, by the one who writes.
             index.iter_mut().for_each(|index| index.mended.clear());
             prop_assert_eq!(index, Index::read_anew(&folder).unwrap(), "after {:?}", edit);
-            // What was kept is believed now.
+            // The cache is used now.
             let again = Index::open(&folder, mend, later()).unwrap();
             prop_assert_eq!(again, Index::read_anew(&folder).unwrap(), "again after {:?}", edit);
         }

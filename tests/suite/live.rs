@@ -191,7 +191,7 @@ fn what_is_there_is_shown_once() {
         stderr.contains("`nowhere` contains no experiments"),
         "{stderr}"
     );
-    // One that nobody trains any more is waited for by nobody.
+    // A run without an active runner is not awaited.
     let events = folder.path().join("results/spec/runs/base-s2/events.jsonl");
     let text = fs::read_to_string(&events).unwrap();
     let kept: Vec<_> = text
@@ -207,7 +207,7 @@ fn what_is_there_is_shown_once() {
             && stdout.contains("1 of 2 runs ended, 0 failed; no runner is active; resume with: runner run spec.toml\n"),
         "{stdout}"
     );
-    // Nothing is foretold of runs that nobody has started.
+    // Runs that have not started have no forecast.
     let run_folder = folder.path().join("results/spec/runs/base-s2");
     fs::remove_dir_all(&run_folder).unwrap();
     let (code, stdout, _) = run(folder.path(), &["watch", "--once"]);

@@ -332,7 +332,7 @@ fn a_run_that_passes_its_limit_goes_down_the_ladder() {
         .map(|event| event["resumed_step"].as_u64().unwrap())
         .collect();
     assert_eq!(resumed, [0, 30, 30, 30]);
-    // Without the fault it goes on where it is, with all that was changed.
+    // Without the fault it continues there, with all adjustments.
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 0, "{stderr}");
     assert_eq!(adjustments(folder.path()).len(), 3);
@@ -343,7 +343,7 @@ fn a_run_that_passes_its_limit_goes_down_the_ladder() {
         "{report}"
     );
     assert!(!report.contains("`train.micro_batch_size = 2`"), "{report}");
-    // Made again it is changed from the same step on, and has no limit to fail by.
+    // A reproduction is adjusted from the same step on, and has no limit to exceed.
     let again = ["reproduce", "results/spec/runs/base-s1"];
     let (code, verdict, stderr) = run(folder.path(), &again);
     assert_eq!(code, 0, "{verdict}{stderr}");
@@ -380,7 +380,7 @@ fn a_probe_is_no_larger_than_the_ladder_leaves_the_run() {
     let probes = probes(folder.path());
     assert_eq!(probes.len(), 2);
     assert!(probes.iter().all(|(items, _)| *items < 2048), "{probes:?}");
-    // What it was foretold to hold as it was then is in the record.
+    // The forecast before the adjustment is in the record.
     let events = events(folder.path());
     let told = events
         .iter()

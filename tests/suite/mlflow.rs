@@ -1,4 +1,4 @@
-//! What is sent to an MLflow server, held against a small stand-in for one. `tests/README.md` says how to try a real one.
+//! What is sent to an MLflow server, tested with a small replacement for one. `tests/README.md` says how to try a real one.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

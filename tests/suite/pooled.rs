@@ -311,9 +311,7 @@ fn runs_of_another_build_are_named_wherever_they_count() {
     let (code, _, stderr) = with_other(&[&["plan"], &two[..]].concat());
     assert_eq!(code, 0, "{stderr}");
     assert!(
-        stderr.contains(
-            "note: 1 run was completed by a different build of runner, 0.1.0 (sha256 "
-        ),
+        stderr.contains("note: 1 run was completed by a different build of runner, 0.1.0 (sha256 "),
         "{stderr}"
     );
     assert!(
@@ -322,7 +320,10 @@ fn runs_of_another_build_are_named_wherever_they_count() {
     );
     let (code, stdout, stderr) = with_other(&[&["run"], &two[..]].concat());
     assert_eq!(code, 0, "{stderr}");
-    assert!(stderr.contains("completed by a different build"), "{stderr}");
+    assert!(
+        stderr.contains("completed by a different build"),
+        "{stderr}"
+    );
     assert!(
         stderr.contains("by different builds of runner: "),
         "{stderr}"
@@ -338,7 +339,7 @@ fn runs_of_another_build_are_named_wherever_they_count() {
             .to_owned()
     });
     assert_ne!(builds[0], builds[1]);
-    // What the worker is told is what it would find itself.
+    // The worker receives what it would find itself.
     let sum = Command::new("sha256sum").arg(&other).output();
     if let Ok(sum) = sum {
         assert!(String::from_utf8_lossy(&sum.stdout).starts_with(&builds[1]));

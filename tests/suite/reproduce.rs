@@ -1,4 +1,4 @@
-//! Runs made again, and how well: the verdict, the exit code, and what is refused.
+//! Reproduction of runs: the verdict, the exit code, and what is refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -94,10 +94,7 @@ fn what_was_changed_is_seen_where_it_begins_to_matter() {
     );
     let (code, said) = reproduced(folder.path(), &[RUN, "--steps", "1"]);
     assert_eq!(code, 1, "{said}");
-    assert!(
-        said.contains("losses      equal in all 1 step"),
-        "{said}"
-    );
+    assert!(said.contains("losses      equal in all 1 step"), "{said}");
     let (code, said) = reproduced(folder.path(), &[RUN, "--steps", "99"]);
     assert_eq!(code, 2, "{said}");
     assert!(
@@ -213,7 +210,7 @@ fn a_trace_that_is_gone_is_said() {
         "{said}"
     );
     assert!(said.contains("verdict: partial: bitwise as far"), "{said}");
-    // A part that is gone is no part that is equal.
+    // A missing part does not count as equal.
     let folder = completed(IRIS, &[]);
     let losses = folder.path().join(RUN).join("trace/losses.f64");
     let bytes = fs::read(&losses).unwrap();
@@ -270,10 +267,7 @@ fn a_capsule_is_all_that_is_needed() {
     insta::assert_snapshot!(said);
     let (code, said) = reproduced(elsewhere.path(), &["thin.capsule.tar.zst"]);
     assert_eq!(code, 2, "{said}");
-    assert!(
-        said.contains("`--data DIR` sets its folder here"),
-        "{said}"
-    );
+    assert!(said.contains("`--data DIR` sets its folder here"), "{said}");
     let arguments = ["thin.capsule.tar.zst", "--data", "."];
     let (code, said) = reproduced(elsewhere.path(), &arguments);
     assert_eq!(code, 0, "{said}");
@@ -303,7 +297,7 @@ fn another_device_begins_with_the_same_weights() {
     let folder = completed(IRIS, &[]);
     let (code, said) = reproduced(folder.path(), &[RUN, "--device", "flex"]);
     assert_eq!(code, 0, "{said}");
-    // First weights that are none are told, and not drawn instead.
+    // Invalid initial weights are reported, and not sampled instead.
     fs::write(folder.path().join(RUN).join("model/initial.bpk"), "none").unwrap();
     let (code, said) = reproduced(folder.path(), &[RUN, "--device", "flex"]);
     assert_eq!(code, 1);

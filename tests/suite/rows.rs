@@ -1,4 +1,4 @@
-//! Rows in their order: windows, groups, holes, and what is told of columns.
+//! Rows in order: windows, groups, gaps, and warnings about columns.
 
 use std::fs;
 use std::path::Path;

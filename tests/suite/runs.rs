@@ -264,7 +264,7 @@ fn a_damaged_best_checkpoint_is_not_used() {
     let straight = completed(STOPPABLE, &[]);
     let damaged = folder_with(STOPPABLE);
     let checkpoints = damaged.path().join("results/spec/runs/base-s1/checkpoints");
-    // Goes on epoch by epoch until the best one is not the newest.
+    // Continues epoch by epoch until the best one is not the newest.
     let models = (8..25).find_map(|epoch| {
         let fault = format!("*@{epoch}");
         run(
@@ -377,9 +377,7 @@ fn a_panicking_run_fails_alone_and_only_it_is_tried_again() {
     );
     let stderr = goes_on(folder.path());
     assert!(
-        stderr.contains(
-            "1 of 3 runs to do, 2 already completed, 1 retried after a failure"
-        ),
+        stderr.contains("1 of 3 runs to do, 2 already completed, 1 retried after a failure"),
         "{stderr}"
     );
     let stderr = goes_on(folder.path());

@@ -112,7 +112,7 @@ fn words_that_nobody_can_read_change_nothing() {
             }
         }
     }
-    // Nobody is told of anything, and the exit code still is.
+    // No message can be shown, but the exit code is.
     let (code, ..) = with_streams(folder.path(), &["list"], full(), full());
     assert_eq!(code, 1);
 }

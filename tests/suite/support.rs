@@ -89,7 +89,7 @@ pub fn plan_in(folder: Option<&Path>, name: &str, text: &str) -> Result<(Plan, S
     }
 }
 
-/// The MNIST folder beside the checkout. A clone alone has none: then the test passes over with a word,
+/// The MNIST folder beside the checkout. Only a clone has none: then the test is skipped with a message,
 /// unless `RUNNER_REQUIRE_SHARED` says that it must be there.
 pub fn mnist() -> Option<PathBuf> {
     let folder = root().join("../shared/data/mnist");

@@ -58,7 +58,7 @@ fn some(at: usize) -> usize {
     at * 7919 % 997
 }
 
-/// A file that is wrong as it stands, the keys that mend it, and a line that `runner data` then shows of it.
+/// A file that would be misread, the keys that fix it, and a line of `runner data` with them.
 struct Case {
     what: &'static str,
     rows: String,
@@ -217,7 +217,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// Each is refused or warned about with the key that mends it, and read right with that key, without a word.
+/// Each is refused or warned about with the key that fixes it, and read correctly with that key, without a warning.
 #[test]
 fn what_would_be_read_wrong_is_said_and_can_be_mended() {
     let mut said = String::new();
@@ -278,7 +278,7 @@ fn a_first_file_reads_tables_as_they_are_meant() {
     insta::assert_snapshot!(shown);
 }
 
-/// Row numbers that were shuffled with their rows are told by their name and by what they reach.
+/// Row numbers that were shuffled with their rows are recognized by name and range.
 #[test]
 fn shuffled_row_numbers_are_told_and_left_out() {
     let text = rows("Unnamed: 0,a,y", 41, |at| {
@@ -670,7 +670,7 @@ fn a_file_of_another_format_is_named() {
     insta::assert_snapshot!(said);
 }
 
-/// A number in an array that stands for a missing value is told, and taken out where it is said.
+/// A number in an array that means missing is reported, and removed if the file says so.
 #[test]
 fn arrays_have_numbers_for_missing_values_too() {
     let folder = folder_with(&format!(

@@ -511,10 +511,7 @@ fn a_run_that_cannot_be_read_is_left_alone() {
     fs::write(folder.join("spec.toml"), longer).unwrap();
     let (code, _, stderr) = run(folder, &["run", "spec.toml"]);
     assert_eq!(code, 1, "{stderr}");
-    assert!(
-        stderr.contains("1 unreadable and skipped"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("1 unreadable and skipped"), "{stderr}");
     assert!(
         !stderr.contains("delete") && !stderr.contains("replaced"),
         "{stderr}"

@@ -102,7 +102,7 @@ mod tests {
         };
         assert_eq!(apply(failed()), (0, Some(class)));
         assert_eq!(apply(retried(class, None)), (1, None));
-        // Stopped by the user, or by a kill of the runner: the same attempt goes on.
+        // Stopped by the user, or by a kill of the runner: the same attempt continues.
         assert_eq!(apply(finished(Outcome::Interrupted)), (1, None));
         assert_eq!(apply(failed()), (1, Some(class)));
         assert_eq!(apply(retried(class, None)), (2, None));

@@ -12,7 +12,7 @@ pub(super) const FUNCTIONS: [&str; 12] = [
     "abs", "ceil", "first", "floor", "int", "len", "log2", "max", "min", "pow", "round", "sqrt",
 ];
 
-/// There is no such function.
+/// An unknown function.
 pub(super) fn unknown(name: &str) -> Wrong {
     let help = match nearest(name, FUNCTIONS) {
         Some(near) => format!("did you mean `{near}`?"),

@@ -162,7 +162,7 @@ proptest! {
     }
 }
 
-/// Inputs that are made anew in the backward pass give the same bits.
+/// Inputs recomputed in the backward pass give the same bits.
 #[test]
 fn gradient_checkpointing_changes_no_bit() {
     let of = |device: &Device| {

@@ -1,4 +1,4 @@
-//! What is no number stays none on its way to the loss, so that a run that diverges is found.
+//! NaN propagates to the loss, so that a diverging run is detected.
 
 use burn::tensor::{Device, Tensor};
 

@@ -31,7 +31,7 @@ fn row(id: &str, state: State) -> Row {
 fn board() -> Board {
     let failed = Outcome::failed(
         FailureClass::NotFinite,
-        "the loss is no number since step 31; lower\nthe learning rate",
+        "the loss is infinite since step 31; lower\nthe learning rate",
     );
     let mut rows = vec![
         row("optimizer=sgd,learning_rate=0.1-s1", State::Ended(failed)),
@@ -102,7 +102,7 @@ fn a_board_is_drawn_for_the_width_that_there_is() {
       optimizer=adam,learning_rate=0.1-s2    1/10  ╌╌╌╌╌╌╌╌╌╌   0 %
       optimizer=adam,learning_rate=0.01-s1   0/10  ╌╌╌╌╌╌╌╌╌╌   0 %  retry 1 after panic
     2 waiting: optimizer=adam,learning_rate=0.01-s2, optimizer=adam,learning_rate=0.001-s1
-    failed  optimizer=sgd,learning_rate=0.1-s1  not_finite: the loss is no number since step 31; lower the learning rate
+    failed  optimizer=sgd,learning_rate=0.1-s1  not_finite: the loss is infinite since step 31; lower the learning rate
     memory  210.0 MiB held on flex  2 not measured yet  3.0 GiB of 15.0 GiB free on the host
     up/down choose  s stop it  a start no more  q quit  ? help
     "#);
@@ -114,7 +114,7 @@ fn a_board_is_drawn_for_the_width_that_there_is() {
       optimizer…learning_rate=0.1-s2   1/10   0 %
       optimizer…earning_rate=0.01-s1   0/10   0 %  retry 1 after panic
     2 waiting: optimizer=adam,learning_rate=0.01-s2, optimizer=adam,learning_rate=0…
-    failed  optimizer=sgd,learning_rate=0.1-s1  not_finite: the loss is no number s…
+    failed  optimizer=sgd,learning_rate=0.1-s1  not_finite: the loss is infinite si…
     memory  210.0 MiB held on flex  2 not measured yet
     3.0 GiB of 15.0 GiB free on the host
     up/down choose  s stop it  a start no more  q quit  ? help
@@ -178,7 +178,7 @@ fn boards_that_are_over_are_a_line() {
     }
     insta::assert_snapshot!(drawn(&[incomplete.clone()], 80, 24), @r#"
     mnist_sweep  3 of 8 runs ended  1 failed  5 incomplete
-    failed  optimizer=sgd,learning_rate=0.1-s1  not_finite: the loss is no number s…
+    failed  optimizer=sgd,learning_rate=0.1-s1  not_finite: the loss is infinite si…
     up/down select  s stop it  a start no more  q quit  ? help
     "#);
     insta::assert_snapshot!(words::board(&incomplete), @r#"
@@ -186,11 +186,11 @@ fn boards_that_are_over_are_a_line() {
       optimizer=sgd,learning_rate=0.1-s1  failed (not_finite)
       optimizer=sgd,learning_rate=0.1-s2  completed
       optimizer=sgd,learning_rate=0.01-s1  interrupted
-      optimizer=adam,learning_rate=0.1-s1  incomplete, nobody trains it  epoch 4/10  valid/accuracy 0.8600 last
-      optimizer=adam,learning_rate=0.1-s2  incomplete, nobody trains it  epoch 1/10
-      optimizer=adam,learning_rate=0.01-s1  incomplete, nobody trains it
-      optimizer=adam,learning_rate=0.01-s2  incomplete, nobody trains it
-      optimizer=adam,learning_rate=0.001-s1  incomplete, nobody trains it
+      optimizer=adam,learning_rate=0.1-s1  incomplete, no runner is active  epoch 4/10  valid/accuracy 0.8600 last
+      optimizer=adam,learning_rate=0.1-s2  incomplete, no runner is active  epoch 1/10
+      optimizer=adam,learning_rate=0.01-s1  incomplete, no runner is active
+      optimizer=adam,learning_rate=0.01-s2  incomplete, no runner is active
+      optimizer=adam,learning_rate=0.001-s1  incomplete, no runner is active
     "#);
 }
 
@@ -270,7 +270,7 @@ fn what_nobody_works_on_is_waited_for_by_nobody() {
     mnist_sweep  3 of 8 runs ended  1 failed  1 cannot be read  2 incomplete
     nobody works on it; go on with: runner run mnist_sweep.toml
     2 not started: optimizer=adam,learning_rate=0.01-s2, optimizer=adam,learning_ra…
-    failed  optimizer=sgd,learning_rate=0.1-s1  not_finite: the loss is no number s…
+    failed  optimizer=sgd,learning_rate=0.1-s1  not_finite: the loss is infinite si…
     up/down choose  s stop it  a start no more  q quit  ? help
     "#);
     insta::assert_snapshot!(words::board(&left), @r#"
@@ -278,8 +278,8 @@ fn what_nobody_works_on_is_waited_for_by_nobody() {
       optimizer=sgd,learning_rate=0.1-s1  failed (not_finite)
       optimizer=sgd,learning_rate=0.1-s2  completed
       optimizer=sgd,learning_rate=0.01-s1  interrupted
-      optimizer=adam,learning_rate=0.1-s1  incomplete, nobody trains it  epoch 4/10  valid/accuracy 0.8600 last
-      optimizer=adam,learning_rate=0.1-s2  incomplete, nobody trains it  epoch 1/10
+      optimizer=adam,learning_rate=0.1-s1  incomplete, no runner is active  epoch 4/10  valid/accuracy 0.8600 last
+      optimizer=adam,learning_rate=0.1-s2  incomplete, no runner is active  epoch 1/10
       optimizer=adam,learning_rate=0.01-s1  cannot be read
       optimizer=adam,learning_rate=0.01-s2  not started
       optimizer=adam,learning_rate=0.001-s1  not started

@@ -1,4 +1,4 @@
-// Asks every two seconds whether the page has changed, and puts the new one in its place.
+// Checks every two seconds whether the page has changed, and replaces it.
 (() => {
   let tag = document.currentScript.dataset.tag;
   const show = (text) => {
@@ -11,7 +11,7 @@
     document.querySelectorAll('details').forEach((details, at) => {
       if (at < open.length) details.open = open[at];
     });
-    // Scripts that come with a text do not run again; the one that is there is told.
+    // Scripts in inserted HTML do not run; the existing one is notified.
     document.dispatchEvent(new Event('report-changed'));
     scrollTo(x, y);
   };
