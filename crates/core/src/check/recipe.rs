@@ -142,7 +142,7 @@ pub fn momentum_is_there(point: &Point<'_>) -> Option<Diagnostic> {
             contradiction(
                 point,
                 "optimizer.dampening",
-                "`optimizer.dampening` and `optimizer.nesterov` exclude each other",
+                "`optimizer.dampening` and `optimizer.nesterov` are mutually exclusive",
             )
             .help("remove `dampening`, or remove `nesterov`"),
         ),

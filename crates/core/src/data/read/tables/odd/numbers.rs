@@ -1,4 +1,4 @@
-//! Numbers that are written for people: with decimal commas, currencies, percent signs, units.
+//! Numbers that are formatted: with decimal commas, currencies, percent signs, units.
 
 use std::collections::BTreeSet;
 
