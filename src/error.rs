@@ -77,8 +77,7 @@ impl Error {
         };
         let diagnostic = Diagnostic::error("results", message);
         Self::refused(
-            diagnostic
-                .help("choose another folder with `--results DIR`, or make this one writable"),
+            diagnostic.help("use another folder with `--results DIR`, or make this one writable"),
         )
     }
 
@@ -88,8 +87,8 @@ impl Error {
         let place = folder.0.display();
         Self::refused(if is_other_format(error) {
             diagnostic
-                .help("keep both: choose another folder with `--results DIR`, or another `experiment.name`")
-                .help(format!("or move that run away to train it again: mv '{place}' ELSEWHERE"))
+                .help("to keep both, use another folder with `--results DIR`, or another `experiment.name`")
+                .help(format!("or move that run elsewhere to train it again: mv '{place}' ELSEWHERE"))
         } else {
             diagnostic.help(remedy(error))
         })

@@ -17,11 +17,11 @@ use runner_report::console::Mode;
 /// Whether the data's files are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PackDataArg {
-    /// While they are not larger than `--max-data`
+    /// If they are not larger than `--max-data`
     Auto,
     /// Whatever their size
     Always,
-    /// Not at all
+    /// Never
     Never,
 }
 
@@ -35,9 +35,9 @@ impl From<PackDataArg> for PackData {
     }
 }
 
-/// A size as files write it.
+/// A size in the format of experiment files.
 pub fn size(text: &str) -> Result<u64, Reason> {
-    parse_bytes(text).ok_or_else(|| "write a size such as 512MiB or 4GiB".into())
+    parse_bytes(text).ok_or_else(|| "use a size such as 512MiB or 4GiB".into())
 }
 
 /// `runner bundle`
@@ -64,8 +64,8 @@ pub fn bundle(args: &BundleArgs, output: &mut Output) -> u8 {
     }
 }
 
-/// What a capsule leaves out of what could say who made it, and what it cannot leave out, since the numbers depend on it
-/// or are it.
+/// What a capsule omits because it could identify its author, and what it cannot omit, since it is or affects the
+/// numbers.
 fn facts(data: &DataManifest) -> (Vec<&'static str>, Vec<&'static str>) {
     let mut left_out = vec!["the name of this machine"];
     let mut left_in = vec![
@@ -88,7 +88,7 @@ fn facts(data: &DataManifest) -> (Vec<&'static str>, Vec<&'static str>) {
     (left_out, left_in)
 }
 
-/// Says what was packed, and what the receiver needs.
+/// Reports what was packed, and what the recipient needs.
 fn tell(bundled: &Bundled, json: bool, output: &mut Output) {
     let Bundled {
         out,
@@ -152,15 +152,15 @@ fn tell(bundled: &Bundled, json: bool, output: &mut Output) {
     ));
     output.say(&match data.needs {
         Needs::Nothing => format!(
-            "data: `{}`, which is inside runner; nothing else is needed",
+            "data: `{}`, which is embedded in runner; nothing else is needed",
             data.dataset
         ),
         Needs::Packed => format!(
-            "data: `{}`, {files}, inside; nothing else is needed",
+            "data: `{}`, {files}, included; nothing else is needed",
             data.dataset
         ),
         Needs::Files => format!(
-            "data: `{}` is not inside; who reproduces the run needs these files:",
+            "data: `{}` is not included; to reproduce the run, these files are needed:",
             data.dataset
         ),
     });
@@ -179,7 +179,7 @@ fn tell(bundled: &Bundled, json: bool, output: &mut Output) {
     }
     if let Some(note) = &data.note {
         output.say(&format!(
-            "note: {note}; the capsule says what the data was by its digest alone"
+            "note: {note}; the capsule only identifies the data by its digest"
         ));
     }
     output.say(&format!("left out: {}", left_out.join(", ")));
@@ -189,20 +189,20 @@ fn tell(bundled: &Bundled, json: bool, output: &mut Output) {
     }
     if unpacked > capsule::usual_limit(packed.bytes) {
         output.say(&format!(
-            "note: it is unpacked to more than 200 times its size; who reproduces the run has to allow for that with `--max-unpacked {}MiB`",
+            "note: it unpacks to more than 200 times its size; to reproduce the run, allow that with `--max-unpacked {}MiB`",
             unpacked.div_ceil(1 << 20)
         ));
     }
     if num_siblings > 0 {
         let runs = counted(num_siblings, "other seed");
         output.say(&format!(
-            "seeds: the numbers of {runs} of the trial are inside"
+            "seeds: the metrics of {runs} of the trial are included"
         ));
     }
     match outcome {
         Some(Outcome::Completed) => {}
         Some(Outcome::Failed { class, .. }) => output.say(&format!(
-            "note: the run failed ({}); the capsule shows how, and has no final numbers to compare with",
+            "note: the run failed ({}); the capsule shows how, but has no final numbers to compare with",
             class.name()
         )),
         other => output.say(&format!(

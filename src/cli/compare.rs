@@ -1,4 +1,4 @@
-//! `runner compare`: trials of experiments, runs and saved reports against a baseline.
+//! `runner compare`: trials of experiments, runs and saved reports compared with a baseline.
 
 use super::output::Output;
 use super::tell::Teller;
@@ -8,14 +8,14 @@ use runner_core::diagnostic::{Diagnostic, Reason};
 use runner_report::console::Mode;
 use runner_report::report::compare::{Question, csv, markdown, plain};
 
-/// Compares what the arguments name.
+/// Compares the sources in the arguments.
 pub fn compare(args: &CompareArgs, output: &mut Output) -> u8 {
     let pareto = match args.pareto.as_slice() {
         [] => None,
         [a, b] => Some((a.clone(), b.clone())),
         other => {
-            let message = format!("`--pareto` takes two numbers, found {}", other.len());
-            let help = "write `--pareto valid/accuracy,epoch_secs`";
+            let message = format!("`--pareto` needs two metrics, found {}", other.len());
+            let help = "use `--pareto valid/accuracy,epoch_secs`";
             return output.refuse(Diagnostic::error("compare", message).help(help));
         }
     };
@@ -44,10 +44,10 @@ pub fn compare(args: &CompareArgs, output: &mut Output) -> u8 {
     OK
 }
 
-/// A level of significance.
+/// A significance level.
 pub fn alpha(text: &str) -> Result<f64, Reason> {
     match text.parse::<f64>() {
         Ok(alpha) if alpha > 0.0 && alpha < 1.0 => Ok(alpha),
-        _ => Err("it has to be between 0 and 1, such as 0.05".into()),
+        _ => Err("it must be between 0 and 1, such as 0.05".into()),
     }
 }

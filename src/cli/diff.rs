@@ -16,17 +16,17 @@ use runner_report::diff::{brief, show};
 pub struct DiffArgs {
     /// The folder of a run, of an experiment, or a capsule of `runner bundle`
     a: PathBuf,
-    /// What to hold against it: another one of the same kind
+    /// The other side of the comparison, of the same kind
     b: PathBuf,
-    /// Print everything as JSON: one object for two runs, one a line for those of experiments
+    /// Print everything as JSON: one object for two runs, one per line for those of experiments
     #[arg(long)]
     json: bool,
-    /// Unpack capsules up to this size, as in 4GiB; by default up to 200 times what they are packed
+    /// Unpack capsules up to this size, as in 4GiB; by default up to 200 times their packed size
     #[arg(long, value_name = "SIZE", value_parser = bundle::size)]
     max_unpacked: Option<u64>,
 }
 
-/// Compares, and returns 0 where all was compared and is equal, 1 where it is not.
+/// Compares, and returns 0 if everything was compared and is equal, otherwise 1.
 pub fn diff(args: &DiffArgs, output: &mut Output) -> u8 {
     let options = DiffOptions {
         a: args.a.clone(),

@@ -3,8 +3,8 @@
 use crate::dispatch::{Cancel, Reason, Urgency};
 use runner_report::console::{Command, Console, Look, Mode};
 
-/// How things are shown here: no board where the terminal cannot draw one (`TERM=dumb`) or data goes to it as well,
-/// and no colours when `NO_COLOR` is set to anything (<https://no-color.org>).
+/// The display options: no board if the terminal cannot draw one (`TERM=dumb`) or data is printed to it as well, and no
+/// colors if `NO_COLOR` is set to anything (<https://no-color.org>).
 pub fn look(mode: Mode, has_data_on_terminal: bool, may_change: bool) -> Look {
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
     let no_color = super::output::is_without_color();
@@ -53,7 +53,7 @@ fn say(urgency: Urgency, console: &mut Console) {
     match urgency {
         Urgency::None => {}
         Urgency::Graceful => console
-            .tell("stopping: running runs save a checkpoint; press Ctrl-C again to stop at once"),
+            .tell("stopping: active runs save a checkpoint; press Ctrl-C again to stop at once"),
         Urgency::AtOnce => console.tell("stopping at once"),
     }
 }
@@ -65,13 +65,15 @@ fn obey(command: Command, console: &mut Console, cancel: &Cancel) {
             console.line(&match cancel.stop(run) {
                 Urgency::AtOnce => format!("{id}: stopping at once"),
                 _ => {
-                    format!("{id}: stopping, it saves a checkpoint; press s again to stop at once")
+                    format!(
+                        "{id}: stopping after saving a checkpoint; press s again to stop at once"
+                    )
                 }
             });
         }
         Command::StartNoMore => {
             cancel.start_no_more();
-            console.line("no run is started any more; those under way come to their end");
+            console.line("no further run starts; active runs continue to their end");
         }
         Command::Quit => cancel.cancel(Urgency::Graceful, Reason::User),
     }

@@ -1,4 +1,4 @@
-//! `runner memory`: what a run would hold with other batches and precisions, and whether that fits.
+//! `runner memory`: forecasts of a run for other batches and precisions, and whether they fit.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::json;
@@ -55,7 +55,7 @@ fn text(budget: &Budget) -> String {
     let against = match &budget.room {
         Some(room) => room.in_words(),
         None => {
-            "no verdicts, as it is not known how much this device has: write `memory.limit`".into()
+            "no verdicts, since the memory of this device is unknown: set `memory.limit`".into()
         }
     };
     let head = format!("trial `{}` on {}; {against}", run.trial, run.device);
@@ -70,20 +70,20 @@ fn text(budget: &Budget) -> String {
         own.precision.name(),
         show_bytes(own.bytes),
         match own.basis {
-            Basis::Measured => "as measured on this machine; counted beforehand:",
+            Basis::Measured => "as measured on this machine; counted before:",
             Basis::Counted | Basis::Corrected =>
-                "counted, not measured here: `--calibrate` does that",
+                "counted, not measured here: use `--calibrate` to measure",
         }
     );
     let mut parts = plain();
     for (name, bytes) in run.forecast.parts() {
         parts.add_row([name.to_owned(), show_bytes(bytes)]);
     }
-    parts.add_row(["in all".to_owned(), show_bytes(run.forecast.total())]);
+    parts.add_row(["total".to_owned(), show_bytes(run.forecast.total())]);
     align(&mut parts, 1);
     text += &parts.trim_fmt();
     if !budget.advice.is_empty() {
-        text += "\n\nit does not fit; what would help, in the order in which to try:";
+        text += "\n\nit does not fit; possible remedies, in the order in which to try them:";
         for (at, advice) in budget.advice.iter().enumerate() {
             text += &format!("\n{}. {advice}", at + 1);
         }
@@ -116,10 +116,10 @@ fn table(budget: &Budget) -> String {
         table.add_row([items].into_iter().chain(cells));
     }
     align(&mut table, columns);
-    let mut text = format!("{}\n* as the file has it", table.trim_fmt());
+    let mut text = format!("{}\n* as in the file", table.trim_fmt());
     let mut cells = budget.rows.iter().flatten();
     if cells.any(|cell| cell.basis == Basis::Corrected) {
-        text += "\ncorrected: counted, times what the file's own batch was measured to be off its count";
+        text += "\ncorrected: counted, times the ratio of measured to counted memory for the file's own batch";
     }
     text
 }
@@ -151,7 +151,7 @@ fn align(table: &mut Table, num_columns: usize) {
     }
 }
 
-/// The sheet of declared budgets beside ours.
+/// The published budgets next to runner's.
 fn reference() -> String {
     let mut table = plain();
     table.set_header([
@@ -164,7 +164,7 @@ fn reference() -> String {
         "parameters",
         "states",
         "activations",
-        "room beside the states",
+        "room in addition to the states",
     ]);
     for row in &DECLARED {
         let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
@@ -191,7 +191,7 @@ fn reference() -> String {
         ]);
     }
     format!(
-        "{}\n\ndeclared and safe: as a known budget sheet for a card of 16 GB says, of which it leaves {} to a training\nparameters to room: counted here; states are weights, gradients and Adam's two, in pure half where it is f16",
+        "{}\n\ndeclared and safe: according to a known budget sheet for a GPU with 16 GB, which leaves {} for training\nparameters to room: counted here; states are weights, gradients and Adam's two moments, in pure half precision for f16",
         table.trim_fmt(),
         gigabytes(USABLE_BYTES)
     )

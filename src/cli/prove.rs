@@ -6,7 +6,7 @@ use super::{FAILED, Logging, OK, ProveArgs};
 use crate::ops::{self, Prove};
 use runner_report::console::Mode;
 
-/// Tries the guarantees on one run of an experiment file.
+/// Verifies the guarantees on one run of an experiment file.
 pub fn prove(args: &ProveArgs, logging: &Logging, output: &mut Output) -> u8 {
     let options = Prove {
         experiment: args.spec.experiment().logging(logging),

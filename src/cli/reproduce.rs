@@ -1,4 +1,4 @@
-//! `runner reproduce`: a run made again from its folder, compared step by step, and graded.
+//! `runner reproduce`: a run is trained again from its folder, compared step by step, and graded.
 
 use super::output::Output;
 use super::tell::{Teller, this_program};
@@ -8,7 +8,7 @@ use crate::ops::{self, Progress, Reproduce, Reproduced, Reproduction};
 use runner_core::diagnostic::counted;
 use runner_report::console::Mode;
 
-/// Makes the run of a folder again, or all completed runs of an experiment.
+/// Reproduces the run of a folder, or all completed runs of an experiment.
 pub fn reproduce(args: &ReproduceArgs, logging: &Logging, output: &mut Output) -> u8 {
     let options = Reproduce {
         path: args.path.clone(),
@@ -59,17 +59,17 @@ fn verdict(reproduced: &Reproduced, args: &ReproduceArgs, output: &mut Output) -
     if num_good == runs.len() { OK } else { FAILED }
 }
 
-/// Prints what was compared, and the verdict.
+/// Prints the comparison and the verdict.
 fn show(reproduction: &Reproduction, steps: Option<usize>, output: &mut Output) {
     let comparison = &reproduction.comparison;
     match comparison.first_loss {
         _ if comparison.num_steps == 0 => {}
         None => output.print(&format!(
-            "losses      equal in all of {}",
+            "losses      equal in all {}",
             counted(comparison.num_steps, "step")
         )),
         Some((step, then, now)) => output.print(&format!(
-            "losses      differ from step {step} of {} on: {then} then, {now} now",
+            "losses      differ from step {step} of {} on: {then} originally, {now} now",
             comparison.num_steps
         )),
     }
@@ -89,7 +89,7 @@ fn show(reproduction: &Reproduction, steps: Option<usize>, output: &mut Output) 
     match &comparison.first_numbers {
         _ if comparison.num_numbers == 0 => {}
         None => output.print(&format!(
-            "metrics     equal in all of {}",
+            "metrics     equal in all {}",
             counted(comparison.num_numbers, "number")
         )),
         Some(first) => {
@@ -100,7 +100,7 @@ fn show(reproduction: &Reproduction, steps: Option<usize>, output: &mut Output) 
             };
             let shown = |value: Option<f64>| value.map_or("none".into(), |value| value.to_string());
             output.print(&format!(
-                "metrics     differ from {} on: {name} {} then, {} now{more}",
+                "metrics     differ from {} on: {name} {} originally, {} now{more}",
                 first.place,
                 shown(first.then),
                 shown(first.now)
@@ -109,7 +109,7 @@ fn show(reproduction: &Reproduction, steps: Option<usize>, output: &mut Output) 
     }
     if let Some((then, now)) = comparison.objective {
         output.print(&format!(
-            "objective   {} {then:.6} then, {now:.6} now",
+            "objective   {} {then:.6} originally, {now:.6} now",
             reproduction.metric
         ));
     }

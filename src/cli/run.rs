@@ -34,9 +34,9 @@ pub fn run(args: &RunArgs, logging: &Logging, output: &mut Output) -> u8 {
         cancel: Cancel::default(),
     };
     let left_out = match (args.only.is_empty(), args.retry.is_empty()) {
-        (true, _) => "left out by --retry",
-        (_, true) => "left out by --only",
-        _ => "left out by --only and --retry",
+        (true, _) => "excluded by --retry",
+        (_, true) => "excluded by --only",
+        _ => "excluded by --only and --retry",
     };
     let teller = Teller::new(mode)
         .with_cancel(&options.cancel)
@@ -54,7 +54,7 @@ pub fn run(args: &RunArgs, logging: &Logging, output: &mut Output) -> u8 {
         Err(error) => return output.fail(&error),
     };
     if outcome.stopped == Some(Stopped::WhileMeasuring) {
-        output.say("stopped while it was measured: no run was started");
+        output.say("stopped during the measurement: no run was started");
     }
     if let Some(report) = &outcome.report {
         show(report, &outcome, args.json, output);
@@ -63,7 +63,7 @@ pub fn run(args: &RunArgs, logging: &Logging, output: &mut Output) -> u8 {
     outcome.exit_code()
 }
 
-/// Says why everything was stopped, and the command that goes on with what is left of the selected runs.
+/// Reports why everything was stopped, and the command that continues the selected runs.
 fn go_on(outcome: &RunOutcome, output: &mut Output) {
     let num_left = outcome.num_left();
     let Some(stopped) = outcome.stopped.as_ref().filter(|_| num_left > 0) else {
@@ -81,7 +81,7 @@ fn go_on(outcome: &RunOutcome, output: &mut Output) {
         Stopped::User | Stopped::WhileMeasuring | Stopped::NotRecorded => String::new(),
     };
     output.say(&format!(
-        "{why}{} left; to go on: {}",
+        "{why}{} left; to continue: {}",
         counted(num_left, "run"),
         this_command()
     ));
@@ -111,24 +111,24 @@ fn show_prepared(prepared: &Prepared, left_out: &str, mode: Mode) {
             }
         };
         add(prepared.num_left_out, left_out);
-        add(prepared.num_completed, "skipped as they are completed");
-        add(prepared.num_begun, "go on from where they were stopped");
-        add(prepared.num_shorter, "go on to more epochs");
-        add(prepared.replaced.len(), "made anew");
+        add(prepared.num_completed, "skipped because they are completed");
+        add(prepared.num_begun, "resumed from where they stopped");
+        add(prepared.num_shorter, "extended to more epochs");
+        add(prepared.replaced.len(), "rerun");
         add(prepared.damaged.len(), "damaged and trained again");
         add(
             prepared.unreadable.len(),
-            "left alone as they cannot be read",
+            "skipped because they cannot be read",
         );
-        add(prepared.num_failed, "tried again after a failure");
+        add(prepared.num_failed, "retried after a failure");
         add(
             prepared.num_orphans,
-            "in the folder are not part of this plan",
+            "in the folder that are not part of this plan",
         );
         let place = prepared.folder.0.display();
         output.say(&format!("{place}: {}", words.join(", ")));
     }
-    // Damage is said to those too who asked for quiet.
+    // Damage is also reported with `--quiet`.
     for (id, reason) in &prepared.damaged {
         output.say(&format!("`{id}` is trained again: {reason}"));
     }
@@ -138,7 +138,7 @@ fn show_prepared(prepared: &Prepared, left_out: &str, mode: Mode) {
     if !prepared.damaged.is_empty() || !prepared.replaced.is_empty() && mode == Mode::Normal {
         let place = prepared.folder.0.join("replaced");
         output.say(&format!(
-            "what was there before is kept in {}",
+            "the previous content is kept in {}",
             place.display()
         ));
     }
@@ -149,7 +149,7 @@ fn show_prepared(prepared: &Prepared, left_out: &str, mode: Mode) {
     }
 }
 
-/// Says why runs are made anew, each reason once.
+/// Reports why runs are rerun, each reason once.
 fn say_replaced(replaced: &[(String, Vec<String>)], output: &mut Output) {
     const SHOWN: usize = 3;
     let mut seen: Vec<&Vec<String>> = Vec::new();
@@ -159,7 +159,7 @@ fn say_replaced(replaced: &[(String, Vec<String>)], output: &mut Output) {
         }
         seen.push(reasons);
         if seen.len() <= SHOWN {
-            output.say(&format!("`{id}` is made anew: {}", reasons.join("; ")));
+            output.say(&format!("`{id}` is rerun: {}", reasons.join("; ")));
         }
     }
 }
@@ -189,7 +189,7 @@ fn show(report: &Report, outcome: &RunOutcome, json: bool, output: &mut Output) 
     }
 }
 
-/// The runs that are not completed by how far they are, each state in a line.
+/// The runs that are not completed by state, one line per state.
 fn not_completed(report: &Report) -> Vec<String> {
     const NAMED: usize = 5;
     let mut states: BTreeMap<State, Vec<&str>> = BTreeMap::new();

@@ -4,8 +4,9 @@ use crate::dispatch::Cancel;
 #[cfg(unix)]
 use crate::dispatch::{Reason, Urgency};
 
-/// The first Ctrl-C or SIGTERM lets runs save a checkpoint, the second kills them. A closed terminal (SIGHUP) lets them
-/// save one too, however often it is said: shells and systemd say it beside other signals. It stays ignored under `nohup`.
+/// The first Ctrl-C or SIGTERM makes runs save a checkpoint, the second kills them. A closed terminal (SIGHUP) makes
+/// them save one too, however often it is sent: shells and systemd send it together with other signals. It stays
+/// ignored under `nohup`.
 #[cfg(unix)]
 pub fn listen_for_signals(cancel: Cancel) {
     use super::leash::is_ignored;
@@ -23,7 +24,7 @@ pub fn listen_for_signals(cancel: Cancel) {
             let urgency = match cancel.urgency() {
                 Urgency::None => Urgency::Graceful,
                 other if signal == SIGHUP => other,
-                // What comes with the hangup is no second request.
+                // A signal that accompanies the hangup is not a second request.
                 Urgency::Graceful if is_hung_up => Urgency::Graceful,
                 _ => Urgency::AtOnce,
             };
@@ -33,6 +34,6 @@ pub fn listen_for_signals(cancel: Cancel) {
     });
 }
 
-/// Elsewhere Ctrl-C ends this program, and the workers save a checkpoint when their leash is gone.
+/// Elsewhere Ctrl-C ends this program, and the workers save a checkpoint when their leash is closed.
 #[cfg(not(unix))]
 pub fn listen_for_signals(_: Cancel) {}

@@ -1,4 +1,4 @@
-//! What operations tell while they work, and why they have no outcome, for people.
+//! The display of operations' progress and errors.
 
 use std::sync::{Mutex, Once, PoisonError};
 
@@ -128,10 +128,10 @@ impl Teller {
     fn follow(&self, training: &Training<'_>) -> Following {
         let mut board = Board::new(training.experiment, training.runs, Some(training.jobs));
         for (row, step) in board.rows.iter_mut().zip(training.steps) {
-            // What is there already need not be waited for.
+            // Existing results need not be awaited.
             row.step = (*step).min(row.num_steps);
         }
-        // Events that are printed to the same terminal would go through the board.
+        // Events that are printed to the same terminal would overwrite the board.
         let has_data = self.json && Output::is_terminal();
         let look = look(self.board_mode, has_data, true);
         Following::new(Console::new(vec![board], look), &self.cancel)
@@ -148,7 +148,7 @@ impl Shown {
         total: Option<u64>,
     ) {
         if !matches!(&self.bar, Some((known, _)) if *known == is_download) {
-            // The one before is removed first.
+            // The previous one is removed first.
             self.bar = None;
         }
         let (_, bar) = self.bar.get_or_insert_with(|| {
@@ -183,7 +183,7 @@ impl Output {
         error.exit_code()
     }
 
-    /// Shows a refusal that has no place in a text, and returns the exit code.
+    /// Shows an error without a place in a text, and returns the exit code.
     pub fn refuse(&mut self, diagnostic: Diagnostic) -> u8 {
         self.fail(&Error::refused(diagnostic))
     }
@@ -205,7 +205,7 @@ pub fn this_program(logging: Option<&Logging>) -> Program {
 }
 
 impl SpecArgs {
-    /// What the arguments name.
+    /// The experiments of the arguments.
     pub fn experiment(&self) -> Experiment {
         Experiment {
             path: self.spec.clone(),

@@ -175,11 +175,11 @@ mod tests {
             claim(HOST, 1),
         ];
         let admission = admission(claims, &[("a", 10), (HOST, 10)]);
-        // The second does not fit beside the first, but the third does; of `b` nobody knows the size.
+        // The second does not fit next to the first, but the third does; the size of `b` is unknown.
         assert_eq!(started(&admission), [0, 2, 3, 5, 6]);
         admission.end(3);
         assert_eq!(started(&admission), [4]);
-        // The first leaves the card for the host, which is full until the other has ended.
+        // The first moves from the GPU to the host, which is full until the other has ended.
         admission.end(5);
         admission.change(0, claim(HOST, 9));
         assert_eq!(started(&admission), [1]);

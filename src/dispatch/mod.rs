@@ -1,5 +1,5 @@
-//! Runs as processes: a queue, so many at once, each with its share of threads, its time and its retries.
-//! Prints and writes nothing; everything it learns goes to the collector as events.
+//! Runs as processes: a queue with limited concurrency, where each run has its share of threads, its time limit and its
+//! retries. Prints and writes nothing; everything goes to the collector as events.
 
 mod admission;
 mod cancel;
@@ -23,7 +23,7 @@ use runner_core::plan::RunPlan;
 /// An event of one of the dispatched runs.
 #[derive(Debug)]
 pub struct Observed {
-    /// The run, by its place among those dispatched.
+    /// The run, by its index among those dispatched.
     pub run: usize,
     /// What happened.
     pub event: Event,
@@ -36,26 +36,26 @@ pub struct Task {
     pub plan: RunPlan,
     /// Its folder, with `run.toml` in it.
     pub folder: PathBuf,
-    /// Where the worker's log goes.
+    /// The file of the worker's log.
     pub log: PathBuf,
-    /// Arguments for this run's worker alone.
+    /// Additional arguments for this run's worker.
     pub arguments: Vec<String>,
-    /// What its earlier attempts came to.
+    /// The state of its earlier attempts.
     pub attempts: Attempts,
 }
 
-/// How runs are dispatched.
+/// Settings of the dispatch.
 #[derive(Clone)]
 pub struct Settings {
     /// This program.
     pub program: PathBuf,
-    /// Runs at once.
+    /// Concurrent runs.
     pub jobs: usize,
     /// Threads of each run.
     pub threads: usize,
-    /// What runs are computed on.
+    /// The hardware of the runs.
     pub hardware: Hardware,
-    /// The time after which everything stops.
+    /// The time at which everything stops.
     pub time_limit: Option<Duration>,
 }
 
@@ -109,7 +109,7 @@ pub fn dispatch(
                 scope.spawn(move |_| {
                     while let Some(run) = admission.next() {
                         let send = |event| {
-                            // The collector outlives the scope; without it nobody wants the event.
+                            // The collector outlives the scope; without it nobody needs the event.
                             let _ = observed.send(Observed { run, event });
                         };
                         if cancel.may_start() {

@@ -1,4 +1,4 @@
-//! Runs in a results folder that another build of this program made.
+//! Runs in a results folder that were trained by another build of this program.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use runner_core::diagnostic::counted;
 use runner_core::plan::RunPlan;
 use runner_core::record::{ExperimentFolder, Status, this_build};
 
-/// Runs that are named one by one.
+/// Runs that are listed individually.
 const NAMED: usize = 3;
 
-/// What is said of runs that another build completed, or began and this one is to continue. The program's own file is
-/// read only where there are such runs at all.
+/// The note about runs that another build completed, or started and this one will continue. The program's own file is
+/// only read if there are such runs.
 pub(crate) fn other_builds<'a>(
     folder: &ExperimentFolder,
     runs: impl Iterator<Item = (&'a RunPlan, &'a Status)>,
@@ -22,7 +22,7 @@ pub(crate) fn other_builds<'a>(
             Status::Begun { step } | Status::Shorter { step, .. } if *step > 0 => &mut begun,
             _ => continue,
         };
-        // What cannot be read is said where the run is reported.
+        // Unreadable runs are reported elsewhere.
         let environment = folder.run(&run.id).read_environment().ok().flatten();
         let Some(build) = environment.and_then(|it| it.build) else {
             continue;
@@ -36,26 +36,26 @@ pub(crate) fn other_builds<'a>(
     if let Some((num, who, first)) = completed.in_words() {
         let place = folder.run(first).0;
         notes.push(format!(
-            "note: {num} completed by another build of runner than this, {}: {who}. Their numbers may differ from this build's: `runner reproduce '{}'` tells; to compute them again, delete their folders",
+            "note: {num} completed by a different build of runner, {}: {who}. Their numbers may differ from this build's: check with `runner reproduce '{}'`; to recompute them, delete their folders",
             this(),
             place.display()
         ));
     }
     if let Some((num, who, _)) = begun.in_words() {
         notes.push(format!(
-            "note: {num} begun by another build of runner than this, {}, which continues: {who}. To compute a run by one build, delete its folder",
+            "note: {num} started by a different build of runner, {}, and continue with this one: {who}. To train a run with a single build, delete its folder",
             this()
         ));
     }
     notes
 }
 
-/// Runs by the build that made them.
+/// Runs by build.
 #[derive(Default)]
 struct Others<'a>(BTreeMap<String, Vec<&'a str>>);
 
 impl<'a> Others<'a> {
-    /// How many there are, by whom, and the first.
+    /// Their number, the build, and the first one.
     fn in_words(&self) -> Option<(String, String, &'a str)> {
         let first = self.0.values().next()?.first()?;
         let num = match self.0.values().map(Vec::len).sum() {

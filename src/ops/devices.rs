@@ -1,5 +1,4 @@
-//! The devices of this machine, through this build. Drivers crash now and then, so each is asked in a process of its
-//! own.
+//! The devices of this machine in this build. Drivers crash occasionally, so each is queried in a separate process.
 
 use std::fmt;
 use std::io;
@@ -13,7 +12,7 @@ use runner_core::record::{PATIENCE, answer};
 use runner_core::spec::backend::Backend;
 use runner_core::spec::section::Choice;
 
-/// The devices of this machine, through this build.
+/// The devices of this machine in this build.
 ///
 /// ```
 /// use burn_runner::ops::{self, Program};
@@ -42,7 +41,7 @@ pub fn devices_of(backend: Backend, program: &Program) -> Inventory {
     })
 }
 
-/// Why the devices of a backend are not known.
+/// Why the devices of a backend are unknown.
 enum NoAnswer {
     NotStarted(io::Error),
     Late,
@@ -53,18 +52,17 @@ enum NoAnswer {
 impl fmt::Display for NoAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotStarted(e) => write!(f, "its devices cannot be asked for: {e}"),
+            Self::NotStarted(e) => write!(f, "its devices cannot be listed: {e}"),
             Self::Late => write!(
                 f,
-                "its driver did not answer within {} s when it was asked for its devices",
+                "its driver did not list its devices within {} s",
                 PATIENCE.as_secs()
             ),
-            Self::Crashed(status) => write!(
-                f,
-                "its driver crashed when it was asked for its devices ({status})"
-            ),
+            Self::Crashed(status) => {
+                write!(f, "its driver crashed while listing its devices ({status})")
+            }
             Self::Unreadable(e) => {
-                write!(f, "what its driver said of its devices cannot be read: {e}")
+                write!(f, "the device list of its driver cannot be read: {e}")
             }
         }
     }

@@ -81,7 +81,7 @@ impl Pair {
 
 /// What a path stands for.
 enum Found {
-    /// A run, and the folder that it was unpacked to, if it was.
+    /// A run, and the folder that it was unpacked to, if any.
     Run(Box<Side>, Option<tempfile::TempDir>),
     Experiment(ExperimentFolder),
 }
@@ -110,12 +110,11 @@ pub fn diff(options: &DiffOptions, _: &Sink<'_>) -> Result<Differences, Error> {
         (Found::Experiment(a), Found::Experiment(b)) => Ok(Differences::Experiments(pairs(&a, &b))),
         _ => {
             let message = format!(
-                "of `{}` and `{}` one is a run and the other an experiment",
+                "of `{}` and `{}`, one is a run and the other an experiment",
                 options.a.display(),
                 options.b.display()
             );
-            let help =
-                "give two runs or two experiments; an experiment's runs are in its folder `runs`";
+            let help = "use two runs or two experiments; the runs of an experiment are in its folder `runs`";
             Err(Error::refused(
                 Diagnostic::error("usage", message).help(help),
             ))
@@ -145,7 +144,7 @@ fn find(path: &Path, options: &DiffOptions) -> Result<Found, Error> {
     }
     let message =
         format!("`{name}` is neither the folder of a run nor of an experiment nor a capsule");
-    let help = "give a folder such as `results/mnist_sweep/runs/base-s1`; `runner list` shows them";
+    let help = "use a folder such as `results/mnist_sweep/runs/base-s1`; `runner list` shows them";
     Err(Error::refused(
         Diagnostic::error("results", message).help(help),
     ))
@@ -163,7 +162,7 @@ fn distances(a: &Side, b: &Side) -> Result<Vec<WeightDistance>, String> {
     weight_distances((&file_a, plans.0), (&file_b, plans.1))
 }
 
-/// The commits from one to the other, where the repository here has both.
+/// The commits between the two, if the repository here has both.
 fn commits(a: &Side, b: &Side) -> Option<String> {
     let commit = |side: &Side| side.environment.as_ref().ok()?.git_commit.clone();
     let (a, b) = (commit(a)?, commit(b)?);

@@ -35,7 +35,7 @@ impl Experiment {
 /// A planned experiment.
 #[derive(Debug)]
 pub struct Planned {
-    /// The text that was planned, with places.
+    /// The planned text, with places.
     pub document: Document,
     /// All runs.
     pub plan: Plan,
@@ -43,8 +43,8 @@ pub struct Planned {
     pub has_warnings: bool,
 }
 
-/// Reads, checks and plans an experiment file; nothing is downloaded and nothing written. Data that is not there and
-/// could be downloaded is taken to be as it is published.
+/// Reads, checks and plans an experiment file; nothing is downloaded or written. Missing data that could be downloaded
+/// is assumed to have its published content.
 ///
 /// # Errors
 ///
@@ -62,11 +62,11 @@ pub fn plan(experiment: &Experiment, sink: &Sink<'_>) -> Result<Planned, Error> 
     plan_by(experiment, false, sink)
 }
 
-/// As [`plan`], and missing data is downloaded.
+/// Like [`plan`], but downloads missing data.
 ///
 /// # Errors
 ///
-/// As [`plan`]; a download that fails is one of the diagnostics.
+/// Like [`plan`]; a failed download is one of the diagnostics.
 pub fn plan_with_data(experiment: &Experiment, sink: &Sink<'_>) -> Result<Planned, Error> {
     plan_by(experiment, true, sink)
 }
@@ -116,11 +116,11 @@ pub(crate) fn plan_document(
     })
 }
 
-/// Reads an experiment file with its edits; references to variables of the environment are looked up.
+/// Reads an experiment file with its edits; environment variables are looked up.
 ///
 /// # Errors
 ///
-/// [`Error::Experiment`] when it cannot be read, is no TOML, or an edit is wrong.
+/// [`Error::Experiment`] if it cannot be read, is not TOML, or an edit is invalid.
 pub fn open(experiment: &Experiment) -> Result<Document, Error> {
     let wrong = |(sources, diagnostics): (Sources, Diagnostics)| Error::Experiment {
         sources,
@@ -145,7 +145,7 @@ pub fn open(experiment: &Experiment) -> Result<Document, Error> {
 ///
 /// # Errors
 ///
-/// [`Error::Refused`] when there is no such trial.
+/// [`Error::Refused`] if there is no such trial.
 pub fn trial<'a>(plan: &'a Plan, wanted: Option<&str>) -> Result<&'a RunPlan, Error> {
     let mut runs = plan.runs.iter();
     let found = runs.find(|run| wanted.is_none_or(|trial| run.trial == trial));
@@ -153,26 +153,27 @@ pub fn trial<'a>(plan: &'a Plan, wanted: Option<&str>) -> Result<&'a RunPlan, Er
         let message = format!("there is no trial `{}`", wanted.unwrap_or_default());
         let diagnostic = Diagnostic::error("usage", message);
         Error::refused(
-            diagnostic.help("`runner plan` shows the runs; a trial is what stands before `-s`"),
+            diagnostic
+                .help("`runner plan` shows the runs; the name of a trial is the part before `-s`"),
         )
     })
 }
 
-/// Where this program keeps what it can make anew.
+/// The cache folder of this program.
 pub(crate) fn cache_folder() -> PathBuf {
     dirs::cache_dir()
         .unwrap_or_else(std::env::temp_dir)
         .join("burn-runner")
 }
 
-/// What an experiment is called that does not name itself.
+/// The name of an experiment that does not set one.
 pub fn default_name(path: &Path) -> String {
     let stem = path.file_stem();
     let stem = stem.map(|stem| stem.to_string_lossy().into_owned());
     folder_name(&stem.unwrap_or_default())
 }
 
-/// A file's name as a folder's name.
+/// A file name as a folder name.
 fn folder_name(stem: &str) -> String {
     let keep = |c: char| {
         if c.is_ascii_alphanumeric() || "-_.".contains(c) {

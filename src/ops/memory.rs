@@ -116,7 +116,7 @@ fn calibrate(
         match prober.calibrate(&run, sink) {
             Ok(_) => {}
             Err(NotMeasured::Stopped) => {
-                let message = "stopped: what was measured before is kept";
+                let message = "stopped: earlier measurements are kept";
                 return Err(Error::Interrupted(message.into()));
             }
             Err(reason) => {
@@ -127,7 +127,7 @@ fn calibrate(
     Ok(())
 }
 
-/// What the run's device computes in; what the run asks for where the device is not there.
+/// The precisions of the run's device; that of the run if the device is not available.
 fn precisions(run: &RunPlan, inventory: &Inventory) -> Vec<Precision> {
     let mut devices = inventory.found();
     let device = devices.find(|(device, _)| *device == run.device);
@@ -138,8 +138,8 @@ fn precisions(run: &RunPlan, inventory: &Inventory) -> Vec<Precision> {
     there
 }
 
-/// Why the file is refused in a precision that it does not ask for; none where it is not, or where the precision is an
-/// axis, so that it cannot be told for this trial.
+/// Why the file is invalid in another precision; none if it is valid, or if the precision is an axis, so that this
+/// trial cannot tell.
 fn refusal(
     experiment: &Experiment,
     planned: &Planned,
@@ -168,7 +168,7 @@ pub struct Budget {
     pub run: RunPlan,
     /// What it may hold, where that is known.
     pub room: Option<Room>,
-    /// Precisions that the file is refused in, with the reason.
+    /// Precisions in which the file is invalid, with the reason.
     pub refused: Vec<(Precision, String)>,
     /// Batches from small to large, each with its precisions.
     pub rows: Vec<Vec<Cell>>,
@@ -245,7 +245,7 @@ impl Budget {
     }
 }
 
-/// The bytes that the run's device has, where that is known.
+/// The memory of the run's device in bytes, if known.
 fn there(run: &RunPlan, inventory: &Inventory) -> Option<u64> {
     let mut devices = inventory.found();
     let device = devices.find(|(device, _)| *device == run.device);

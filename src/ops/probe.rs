@@ -1,4 +1,4 @@
-//! Probes of memory: a run trained for a few steps in a process of its own, with two batch sizes.
+//! Memory probes: a run trained for a few steps in a separate process, with two batch sizes.
 
 use std::fmt;
 use std::io;
@@ -17,18 +17,18 @@ use runner_core::record::{Calibrations, RunFolder};
 use runner_core::spec::kind::show_bytes;
 use runner_core::spec::section::Choice;
 
-/// Multiplications with addition that a probe is to take, some seconds of a processor's time: a small
-/// network is so probed over many epochs, in each of which the allocator keeps a little more.
+/// Multiply-adds of a probe, some seconds of processor time: a small network is therefore probed over many epochs, in
+/// each of which the allocator keeps a little more.
 const MULTIPLY_ADDS: u64 = 20_000_000_000;
 
-/// Updates of a probe, at least and at most.
+/// Minimum and maximum number of updates of a probe.
 const UPDATES: (u64, u64) = (96, 2000);
 
-/// Updates in an epoch of a probe, at least, where the run has as many.
+/// Minimum number of updates per epoch of a probe, if the run has as many.
 const STEPS_PER_EPOCH: usize = 6;
 
-/// How often each batch is probed on the host, where checkpoints are written beside the training and their buffers
-/// fall together with its peak or not. The largest counts.
+/// How often each batch is probed on the host, where checkpoints are written during training and their buffers may or
+/// may not coincide with its peak. The largest counts.
 const REPEATS_ON_HOST: usize = 2;
 
 /// The calibrations of this program on this machine.
@@ -41,9 +41,9 @@ pub(crate) fn calibrations(program: &Program) -> Calibrations {
 pub(super) struct Prober<'a> {
     /// What trains them.
     pub(super) program: &'a Program,
-    /// Where what was measured is kept.
+    /// The folder of measurements.
     pub(super) calibrations: &'a Calibrations,
-    /// The hardware that they run on.
+    /// The hardware of the measurements.
     pub(super) hardware: &'a Hardware,
     /// Ends them.
     pub(super) cancel: &'a Cancel,
@@ -83,7 +83,7 @@ impl fmt::Display for NotMeasured {
         match self {
             Self::Stopped => f.write_str("it was stopped"),
             Self::Skipped(reason) => f.write_str(reason),
-            Self::Unknown => f.write_str("this system does not say what a process holds"),
+            Self::Unknown => f.write_str("this system does not report the memory of a process"),
             Self::TooLarge {
                 items,
                 counted,
@@ -105,13 +105,13 @@ impl fmt::Display for NotMeasured {
                 "a probe with {items} items at a time failed ({}): {message}",
                 class.name()
             ),
-            Self::Silent => f.write_str("a probe did not say what it held"),
+            Self::Silent => f.write_str("a probe did not report its memory"),
         }
     }
 }
 
 impl Prober<'_> {
-    /// Measures a run with its own batch and with half of it, and keeps what comes of it.
+    /// Measures a run with its own batch and with half of it, and saves the result.
     pub(super) fn calibrate(
         &self,
         run: &RunPlan,
@@ -155,7 +155,7 @@ impl Prober<'_> {
         Ok(calibration)
     }
 
-    /// What a probe may hold: all that is there.
+    /// The memory limit of a probe: all available memory.
     fn room(&self, run: &RunPlan) -> Option<Room> {
         let unlimited = RunPlan {
             memory_limit_bytes: None,
@@ -164,7 +164,7 @@ impl Prober<'_> {
         self.hardware.room(&unlimited)
     }
 
-    /// A probe that is counted to need more is not made.
+    /// A probe that is counted to need more is skipped.
     fn dare(&self, run: &RunPlan) -> Result<(), NotMeasured> {
         let room = self.room(run);
         match room.filter(|room| run.forecast.total() > room.bytes) {
@@ -177,7 +177,7 @@ impl Prober<'_> {
         }
     }
 
-    /// The most that a run holds that is made in a folder of its own.
+    /// The peak memory of a run that is trained in a separate folder.
     fn probe(&self, run: &RunPlan) -> Result<MemoryPeak, NotMeasured> {
         if self.cancel.urgency() != Urgency::None {
             return Err(NotMeasured::Stopped);
@@ -225,7 +225,7 @@ impl Prober<'_> {
             }
         }
         match (peak, failure) {
-            // Whatever the numbers are, they take as much room.
+            // The memory does not depend on the values.
             (Some(peak), None | Some((FailureClass::NotFinite, _))) => Ok(peak),
             (_, Some((class, message))) => Err(NotMeasured::Failed {
                 items: run.train.micro_batch_size,
@@ -237,8 +237,8 @@ impl Prober<'_> {
     }
 }
 
-/// The same work for a few steps, with nothing that could end it before. The limit stays in the plan, since it decides
-/// what is kept on the device; the worker is told to pay no heed to it.
+/// The same work for a few steps, without anything that could end it early. The limit stays in the plan, since it
+/// determines what is kept on the device; the worker is told to ignore it.
 fn probed(run: &RunPlan, items: usize) -> RunPlan {
     let mut probe = run.in_batches(items, run.precision);
     let per_item = run.network.multiply_adds_per_item.saturating_mul(3);

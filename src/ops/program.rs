@@ -52,14 +52,14 @@ impl Program {
     }
 }
 
-/// The argument that has the runs of an experiment share the kernels that they choose.
+/// The argument that makes the runs of an experiment share their selected kernels.
 pub(crate) fn kernels_argument(folder: &ExperimentFolder) -> [String; 2] {
     let kernels = folder.kernels();
     let kernels = std::path::absolute(&kernels).unwrap_or(kernels);
     ["--kernels".to_owned(), kernels.display().to_string()]
 }
 
-/// The argument that tells a worker of which build this program is, so that it need not read its file.
+/// The argument that passes the build of this program to a worker, so that it need not read its file.
 pub(crate) fn build_argument() -> Vec<String> {
     let known = known_build().map(|known| ["--build".to_owned(), known]);
     known.into_iter().flatten().collect()

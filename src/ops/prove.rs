@@ -22,11 +22,11 @@ use runner_core::record::{ExperimentFolder, RunFolder, RunRecord};
 use runner_core::reproduce::{AtLeast, Comparison, Grade, Side};
 use runner_core::spec::section::Choice;
 
-/// What a shortened run has at most.
+/// The maximum size of a shortened run.
 const EPOCHS: usize = 3;
 const STEPS_PER_EPOCH: usize = 40;
 
-/// A guarantee and what became of it.
+/// A guarantee and its result.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
     /// The guarantee.
@@ -92,7 +92,7 @@ pub fn prove(options: &Prove, sink: &Sink<'_>) -> Result<Proof, Error> {
     verify_data(&planned, Trust::Bytes)?;
     let run = trial(&planned.plan, options.trial.as_deref())?;
     if let Some(reason) = &run.skip {
-        let message = format!("trial `{}` cannot be tried: {reason}", run.trial);
+        let message = format!("trial `{}` cannot be tested: {reason}", run.trial);
         return Err(Error::refused(Diagnostic::error("device", message)));
     }
     let short = shortened(run);
@@ -121,7 +121,7 @@ pub fn prove(options: &Prove, sink: &Sink<'_>) -> Result<Proof, Error> {
         Err(reason) => {
             let diagnostic = Diagnostic::error("run", reason.to_string());
             Err(Error::refused(
-                diagnostic.help("let it complete with `runner run` first"),
+                diagnostic.help("complete it with `runner run` first"),
             ))
         }
     }
@@ -139,7 +139,7 @@ enum NotTried {
 
 impl fmt::Display for NotTried {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let end = "the shortened run does not come to its end";
+        let end = "the shortened run does not finish";
         match self {
             Self::NotStarted(e) => write!(f, "cannot start a worker: {e}"),
             Self::NoTrace(e) => write!(f, "{e}"),
@@ -150,7 +150,7 @@ impl fmt::Display for NotTried {
     }
 }
 
-/// The same work for fewer epochs and steps. Validation and evaluation are whole.
+/// The same work for fewer epochs and steps. Validation and evaluation are complete.
 fn shortened(run: &RunPlan) -> RunPlan {
     let mut short = run.clone();
     short.train.epochs = run.train.epochs.min(EPOCHS);
@@ -161,7 +161,7 @@ fn shortened(run: &RunPlan) -> RunPlan {
     short.with_fingerprint()
 }
 
-/// Makes runs in a folder of their own.
+/// Trains runs in a separate folder.
 struct Trials {
     program: PathBuf,
     place: PathBuf,
@@ -185,7 +185,7 @@ impl Trials {
             let third = self.made(plan, "third", self.threads)?;
             twice.detail += match grade(&again, &third) {
                 Grade::Bitwise => {
-                    "; a third run is equal to the second: the first one tuned kernels, and later ones took its choices"
+                    "; a third run is equal to the second: the first one tuned kernels, and later ones reused its choices"
                 }
                 _ => "; a third run differs too: a kernel of this device is not deterministic",
             };
@@ -196,7 +196,7 @@ impl Trials {
         findings.push(finding(&name, &straight, &killed));
         let [first, _] = self.two_at_once(plan)?;
         findings.push(finding(
-            "beside another run, with half of the threads",
+            "next to another run, with half of the threads",
             &straight,
             &first,
         ));
@@ -204,7 +204,7 @@ impl Trials {
             let alone = self.made(plan, "one-thread", 1)?;
             findings.push(finding("with one thread", &straight, &alone));
         }
-        // What is broken by the device alone is no fault of what was tried.
+        // A failure of the device itself does not break the guarantee.
         if findings.first().is_some_and(|twice| !twice.holds) {
             for finding in findings.iter_mut().skip(1).filter(|finding| !finding.holds) {
                 finding.detail += "; as it is without that";
@@ -239,9 +239,9 @@ impl Trials {
         command.spawn().map_err(wrong)
     }
 
-    /// Waits for a worker and takes in what it says.
+    /// Waits for a worker and applies its events.
     fn wait(&self, mut child: Child, plan: &RunPlan, name: &str) -> Result<Made, NotTried> {
-        // The leash is held until the worker ends by itself.
+        // The leash is held until the worker ends on its own.
         let leash = child.stdin.take();
         let mut record = RunRecord::default();
         for line in child.stdout.take().into_iter().flat_map(lines) {
@@ -256,7 +256,7 @@ impl Trials {
         Ok(Made { record, side })
     }
 
-    /// A run that must come to its end.
+    /// A run that must finish.
     fn made(&self, plan: &RunPlan, name: &str, threads: usize) -> Result<Made, NotTried> {
         let child = self.start(plan, name, threads, None)?;
         completed(self.wait(child, plan, name)?)
@@ -278,7 +278,7 @@ impl Trials {
             let child = self.start(plan, "killed", self.threads, Some(&fault))?;
             let made = self.wait(child, plan, "killed")?;
             if made.record.outcome == Some(Outcome::Completed) {
-                // A run that ends early does not come to all moments.
+                // A run that ends early does not reach all moments.
                 break;
             }
             num_kills += 1;

@@ -1,4 +1,4 @@
-//! Folders for what is tried and thrown away. A process that is killed leaves its own; the next one removes it.
+//! Temporary folders. A killed process leaves its own, which the next one removes.
 
 use std::fs;
 use std::io;
@@ -11,13 +11,13 @@ use runner_core::record::{ExperimentFolder, Lock, Locked};
 
 /// A folder that is removed when this is dropped.
 pub(crate) struct Scratch {
-    /// Says that its process lives; dropped before the folder.
+    /// Marks its process as alive; dropped before the folder.
     _lock: Option<Lock>,
     folder: TempDir,
 }
 
 impl Scratch {
-    /// A new folder in the user's cache folder, or where that cannot be written, in the system's for such things.
+    /// A new folder in the user's cache folder, or in the system's temporary folder if that is not writable.
     pub(crate) fn new() -> io::Result<Self> {
         Self::below(&cache_folder().join("tried")).or_else(|_| {
             Ok(Self {
@@ -34,7 +34,7 @@ impl Scratch {
 
     fn below(all: &Path) -> io::Result<Self> {
         fs::create_dir_all(all)?;
-        // Held until the new folder has a lock of its own, so that nobody takes it for a leftover.
+        // Held until the new folder has its own lock, so that it is not taken for a leftover.
         let _all = ExperimentFolder(all.to_owned()).wait_for_lock()?;
         for entry in fs::read_dir(all)?.flatten() {
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
@@ -43,7 +43,7 @@ impl Scratch {
                 matches!(lock, Ok(Locked::Taken(_)))
             };
             if is_folder && of_nobody() {
-                // What cannot be removed now is tried again next time.
+                // Whatever cannot be removed now is tried again next time.
                 let _ = fs::remove_dir_all(entry.path());
             }
         }

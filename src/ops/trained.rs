@@ -68,7 +68,7 @@ fn collect(
             Ok(Observed { run, event }) => {
                 let taken = collector.take(run, &event);
                 let recorded = &collector.runs[run];
-                // Who reads the stream can rely on it that an event is in the record.
+                // Readers of the stream can rely on an event being in the record.
                 sink(Progress::Recorded(&recorded.plan, &event));
                 if let (Err(e), None) = (taken, &failed) {
                     cancel.cancel(Urgency::Graceful, Reason::NotRecorded);

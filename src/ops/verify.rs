@@ -23,7 +23,7 @@ pub(crate) fn verify_data(planned: &Planned, trust: Trust) -> Result<(), Error> 
     Ok(())
 }
 
-/// Refuses runs that the machine certainly cannot hold, on devices that use its memory.
+/// Refuses runs that certainly exceed the machine's memory, on devices that use it.
 pub(crate) fn verify_memory(planned: &Planned) -> Result<(), Error> {
     let there = Some(total_memory()).filter(|there| *there > 0);
     let runs = planned.plan.runs.iter();
@@ -40,7 +40,7 @@ pub(crate) fn verify_memory(planned: &Planned) -> Result<(), Error> {
         return Ok(());
     };
     let message = format!(
-        "run `{}` holds at least {}, and on this machine {}",
+        "run `{}` needs at least {}, but on this machine {}",
         run.id,
         show_bytes(least),
         room.in_words()

@@ -242,7 +242,7 @@ mod tests {
         ];
         for align in [1, ALIGNMENT, 4096] {
             let mut size = 64;
-            // SAFETY: each block is used within its size, and given back once with its own layout.
+            // SAFETY: each block is used within its size, and freed once with its own layout.
             unsafe {
                 let mut block = Allocator.alloc(layout(size, align));
                 let written: Vec<u8> = (0..50).collect();

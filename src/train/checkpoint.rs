@@ -1,9 +1,8 @@
-//! Checkpoints: Burn's three files of a step, made one by a fourth that is written last.
+//! Checkpoints: Burn's three files of a step, completed by a fourth that is written last.
 //!
-//! Burn saves the weights, the optimizer and the schedule on three threads, each file by itself. The
-//! sidecar holds what they lack (where the run is, the sums of the epoch in progress, the history) with
-//! the sha256 of all three; a set without a sidecar, or with a wrong sum, is not a checkpoint. Older
-//! sets are removed only when a newer one is complete.
+//! Burn saves the weights, the optimizer and the schedule on three threads, each file separately. The sidecar contains
+//! the rest (position in the run, sums of the epoch in progress, history) with the sha256 of all three; a set without a
+//! sidecar, or with a wrong sum, is not a checkpoint. Older sets are removed only after a newer one is complete.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -31,7 +30,7 @@ use runner_core::record::{
     sync_file, write_json_synced,
 };
 
-/// Where a run is, besides its weights, optimizer and schedule.
+/// The state of a run, except for its weights, optimizer and schedule.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
     /// Epochs that were trained and validated.
@@ -42,16 +41,16 @@ pub struct State {
     pub learning_rate: f64,
     /// Sums of those updates' batches.
     pub train_sums: Sums,
-    /// Seconds that the run took up to here, over all attempts that led here.
+    /// Seconds of the run up to here, over all attempts that led here.
     pub wall_secs: f64,
     /// The finished epochs.
     pub history: Vec<Epoch>,
     /// The best epoch by the objective.
     pub best: Option<Best>,
-    /// What was changed on the way here, in order.
+    /// The adjustments up to here, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub adjustments: Vec<Adjustment>,
-    /// What the trace was up to here; none where it was of another step.
+    /// The trace up to here; none if it was at another step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceSums>,
 }
@@ -68,14 +67,14 @@ pub struct Best {
 }
 
 impl State {
-    /// The numbers of the best epoch.
+    /// The metrics of the best epoch.
     pub fn best_epoch(&self) -> Option<&Epoch> {
         let best = self.best?;
         let mut newest_first = self.history.iter().rev();
         newest_first.find(|epoch| epoch.epoch == best.epoch)
     }
 
-    /// Whether the plan's early stopping ends the training here, seen from the history alone.
+    /// Whether the plan's early stopping ends the training here, judged only by the history.
     pub fn is_stopped_early(&self, plan: &RunPlan) -> bool {
         let (Some(spec), Some(metric)) = (&plan.train.early_stopping, plan.watched()) else {
             return false;
@@ -87,7 +86,7 @@ impl State {
         self.epochs_done < plan.train.epochs && spec.is_over(metric, values)
     }
 
-    /// Optimizer updates in all.
+    /// Total optimizer updates.
     pub fn step(&self, plan: &RunPlan) -> usize {
         self.epochs_done * plan.steps_per_epoch + self.steps_in_epoch
     }
@@ -98,20 +97,20 @@ pub struct Checkpoints {
     plan: RunPlan,
     folder: RunFolder,
     data_digests: BTreeMap<String, String>,
-    /// What was changed up to now: a checkpoint of another past is not this run's.
+    /// The adjustments so far: a checkpoint with a different past does not belong to this run.
     adjustments: Vec<Adjustment>,
     emit: Emit,
     fault: Option<Fault>,
-    /// States whose files are being written, with the number of files that are done.
+    /// States whose files are being written, with the number of finished files.
     pending: Mutex<BTreeMap<usize, (State, usize)>>,
 }
 
-/// What [`Checkpoints::newest`] found.
+/// The result of [`Checkpoints::newest`].
 #[derive(Debug, Default)]
 pub struct Found {
     /// The step and state of the newest good checkpoint.
     pub state: Option<(usize, State)>,
-    /// The newer ones that were passed over, and why.
+    /// The newer ones that were skipped, and why.
     pub rejected: Vec<String>,
 }
 
@@ -175,7 +174,7 @@ impl Checkpoints {
         }
     }
 
-    /// Finds the newest checkpoint that is whole and belongs to this plan and data.
+    /// Finds the newest checkpoint that is complete and belongs to this plan and data.
     pub fn newest(&self) -> Found {
         let point = ResumePoint::of(&self.ours());
         let mut rejected: Vec<String> = point.rejected.iter().map(ToString::to_string).collect();
@@ -207,7 +206,7 @@ impl Checkpoints {
         ModuleRecord::load(path).map_err(|e| NotSaved::Weights(e.to_string()))
     }
 
-    /// Removes what a kill left half-written: files that belong to no complete set.
+    /// Removes partial files that a kill left: files that belong to no complete set.
     pub fn remove_fragments(&self) {
         let steps = self.folder.checkpoint_steps();
         let complete = |name: &str| {
@@ -230,7 +229,7 @@ impl Checkpoints {
         pending.insert(step, (state, 0));
     }
 
-    /// Notes that one file of a step is on disk; the last of three completes the set.
+    /// Records that one file of a step is on disk; the last of three completes the set.
     fn saved(&self, step: usize) -> Result<(), NotSaved> {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((_, num_done)) = pending.get_mut(&step) else {
@@ -251,7 +250,7 @@ impl Checkpoints {
         self.write_sidecar(step, &sidecar, &state)
     }
 
-    /// Gives the set of a step a new state, when the set is on disk and its weights are of this moment.
+    /// Updates the state of a step's set, if the set is on disk and has the current weights.
     pub fn restate(&self, step: usize, state: State) -> Result<(), NotSaved> {
         let sidecar = Sidecar::read(&self.folder, step)?;
         let sidecar = sidecar.restated(&self.plan, serde_json::to_value(&state)?);
@@ -267,11 +266,11 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Removes all but the newest sets, the best one of each, without which a set is of no use, and the best
-    /// ones of all. A file that cannot be removed is no failure.
+    /// Removes all but the newest sets, the best one of each, without which a set is useless, and the best ones
+    /// overall. A file that cannot be removed is not a failure.
     fn prune(&self, step: usize) {
         let mut steps = self.folder.checkpoint_steps();
-        // Later ones were passed over when the run went on from before them, and count for nothing.
+        // Later ones were skipped when the run resumed from an earlier one, and no longer count.
         steps.retain(|other| *other <= step);
         let spec = &self.plan.checkpoint;
         let (newest, older) = steps.split_at(spec.keep_last.min(steps.len()));
@@ -300,7 +299,7 @@ impl Checkpoints {
             .iter()
             .filter_map(|(step, state)| Some((*step, measured(state)?)))
             .collect();
-        // Steps are different, so that of two ends one is always preferred.
+        // Steps are distinct, so that one of two ends is always preferred.
         ends.sort_by(|(at, a), (other, b)| {
             let is_first = match at.cmp(other) {
                 Ordering::Greater => self.plan.prefers_later(a, b),
@@ -319,9 +318,9 @@ impl Checkpoints {
         }
     }
 
-    /// Removes a set. A file that cannot be removed is no failure.
+    /// Removes a set. A file that cannot be removed is not a failure.
     pub fn remove(&self, step: usize) {
-        // The sidecar goes first, so that no set looks complete while it is taken apart.
+        // The sidecar is removed first, so that no set looks complete while it is being removed.
         let _ = fs::remove_file(self.folder.checkpoint_json(step));
         for part in CHECKPOINT_PARTS {
             let _ = fs::remove_file(self.folder.checkpoint_part(part, step));
@@ -338,8 +337,8 @@ impl Checkpoints {
     }
 }
 
-/// Burn's checkpointer of one file, which tells the set when the file is on disk. Its number is a step
-/// where Burn says epoch.
+/// Burn's checkpointer of one file, which notifies the set when the file is on disk. Its number is a step where Burn
+/// means an epoch.
 pub struct Part {
     name: &'static str,
     file: FileCheckpointer,
@@ -355,9 +354,9 @@ impl Part {
 impl<R: Checkpoint> Checkpointer<R> for Part {
     fn save(&self, step: usize, record: R) -> Result<(), CheckpointerError> {
         self.file.save(step, record)?;
-        // On the disk before the file that says that it is there; the three threads of a step do it at once.
+        // On disk before the sidecar; the three threads of a step sync concurrently.
         sync_file(&self.path(step)).map_err(|e| {
-            CheckpointerError::Unknown(format!("a checkpoint is not on the disk: {e}"))
+            CheckpointerError::Unknown(format!("a checkpoint could not be written to disk: {e}"))
         })?;
         self.checkpoints
             .saved(step)
@@ -373,7 +372,7 @@ impl<R: Checkpoint> Checkpointer<R> for Part {
     }
 }
 
-/// The training loop decides when; whenever Burn is asked, it saves.
+/// The training loop decides when to save; Burn's strategy always agrees.
 pub struct Always;
 
 impl CheckpointingStrategy for Always {

@@ -1,4 +1,4 @@
-//! Training in this process, where weights can be looked at.
+//! Training in this process, where weights are accessible.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -156,13 +156,13 @@ fn weights_are_drawn_from_the_seed_before_anything_else() {
     let plan = planned(IRIS);
     let device = device::open(plan.device, plan.precision).expect("it is here");
     let network = first_network(&plan);
-    // What is drawn later, as dropout does in a step, has no part in them.
+    // Later random numbers, such as those of dropout in a step, do not affect them.
     device.clone().autodiff().seed(1);
     let other = first_network(&plan);
     assert_eq!(weights_digest(&network), weights_digest(&other));
 }
 
-/// Everything in a batch as bytes.
+/// The content of a batch as bytes.
 fn bytes(batch: Batch) -> Vec<Vec<u8>> {
     let inputs = match batch.inputs {
         DynTensor::Tokens(tokens) => tokens.into_data(),
@@ -257,7 +257,7 @@ fn pieces_are_those_of_their_step() {
     let found = num(&shuffled);
     assert_eq!(found[..3], [10, 10, 5]);
     assert_eq!(found[3..10], [4, 4, 4, 4, 4, 4, 1]);
-    // What is measured after an epoch goes with its last step; without a training, with the last of all.
+    // Measurements after an epoch belong to its last step; without a training, to the last of all.
     cursor.set(1, 0);
     assert_eq!(num(&train.clone().following(cursor))[0], 25);
     assert_eq!(num(&train)[0], 4);

@@ -1,5 +1,5 @@
-//! The table of crates and modules in `ARCHITECTURE.md`: who may use whom within a crate. The compiler holds the arrows
-//! between crates.
+//! The table of crates and modules in `ARCHITECTURE.md`: which module may use which within a crate. The compiler
+//! enforces the dependencies between crates.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,4 +1,4 @@
-//! Files that could take for ever, or all memory: what is looked at is bounded by what is made of it.
+//! Files that could take forever, or all memory: work and memory are bounded.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -78,7 +78,7 @@ fn very_many_wrong_values_make_few_messages() {
     assert!(wrong.contains("and 19,980 more like this"), "{wrong}");
     assert!(wrong.ends_with("20,000 errors\n"), "{wrong}");
     assert!(wrong.len() < 100_000, "{} bytes", wrong.len());
-    // Each item wrong by itself, and all equal.
+    // Each item is invalid, and all are equal.
     let text = format!(
         "{IRIS}\n[experiment]\nseeds = [{}]\n",
         vec!["7"; 20_000].join(", ")
@@ -214,7 +214,7 @@ fn only_regular_files_are_read() {
             );
         }
     }
-    // It claims to have no bytes.
+    // It claims to be empty.
     let (code, _, stderr) = run(folder.path(), &["check", "/proc/self/maps"]);
     assert_eq!(code, 2, "{stderr}");
     let (code, _, stderr) = run(folder.path(), &["report", "nowhere", "--template", "fifo"]);

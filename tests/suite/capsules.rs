@@ -1,4 +1,4 @@
-//! Capsules: what is packed comes back as it was, and what was not packed by runner does not come in.
+//! Capsules: what is packed is restored unchanged, and foreign archives are refused.
 
 mod hostile;
 
@@ -26,7 +26,7 @@ epochs = 2
 batch_size = 8
 "#;
 
-/// Bundles a run of `results/spec` and returns the words.
+/// Bundles a run of `results/spec` and returns the messages.
 fn bundle(folder: &Path, id: &str, arguments: &[&str]) -> String {
     let run_folder = format!("results/spec/runs/{id}");
     let bundle = ["bundle", run_folder.as_str(), "--out", "a.capsule.tar.zst"];
@@ -39,12 +39,12 @@ fn bundle(folder: &Path, id: &str, arguments: &[&str]) -> String {
 fn unpacked(folder: &Path) -> Capsule {
     let into = folder.join("elsewhere/deep");
     let capsule = unpack(&folder.join("a.capsule.tar.zst"), &into, Some(MAX_BYTES)).unwrap();
-    // What was unpacked, and nothing beside it.
+    // The unpacked files, and nothing else.
     assert_eq!(fs::read_dir(folder.join("elsewhere")).unwrap().count(), 1);
     capsule
 }
 
-/// Every file below a folder with what it holds.
+/// Every file below a folder with its content.
 fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let names = tree(folder).into_iter();
     names
@@ -55,8 +55,8 @@ fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
-/// The run of a folder is bundled and unpacked, and is then as it was; its data is loaded from where it was
-/// unpacked to, with the digests that the run was given.
+/// A run is bundled and unpacked, and is then unchanged; its data is loaded from the unpacked files, with the digests
+/// of the original run.
 fn goes_around(folder: &Path, id: &str, arguments: &[&str]) -> Capsule {
     bundle(folder, id, arguments);
     let capsule = unpacked(folder);
@@ -77,7 +77,7 @@ fn goes_around(folder: &Path, id: &str, arguments: &[&str]) -> Capsule {
     }
     let [then, now] = [&before, &after].map(|files| text(&files["environment.json"]));
     let host = format!("\"host\": {:?}", burn_runner::record::Holder::here().host);
-    // The seal is that of what it holds now.
+    // The seal matches the current content.
     let unsealed = |text: &str| {
         let lines = text.lines().filter(|line| !line.contains("\"seal\""));
         lines.collect::<Vec<_>>().join("\n")
@@ -88,7 +88,7 @@ fn goes_around(folder: &Path, id: &str, arguments: &[&str]) -> Capsule {
     names_nobody(&after, folder);
     let original = RunFolder(folder.join("results/spec/runs").join(id));
     let original = original.read_plan().unwrap().unwrap();
-    // The same work, only elsewhere.
+    // The same work in another place.
     assert_eq!(capsule.plan.clone().with_fingerprint(), capsule.plan);
     assert_eq!(capsule.plan.fingerprint, original.fingerprint);
     let loaded = data::load(&capsule.plan.data, &|_, _| {}).unwrap();
@@ -100,7 +100,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Nothing of a capsule says where or on which machine its run was made.
+/// A capsule does not reveal where or on which machine its run was trained.
 fn names_nobody(files: &BTreeMap<String, Vec<u8>>, folder: &Path) {
     let home = std::env::var("HOME").unwrap_or_default();
     let host = format!("\"{}\"", burn_runner::record::Holder::here().host);
@@ -116,7 +116,7 @@ fn spec(data: &str) -> String {
     format!("[data]\n{data}\n{MODEL}")
 }
 
-/// The same with a network that gives a class for each pixel.
+/// The same with a network that predicts a class for each pixel.
 fn segmentation(data: &str) -> String {
     spec(data).replace(
         "type = \"mlp\"\nhidden = [8]",
@@ -132,7 +132,7 @@ fn trained(folder: &Path) {
 #[test]
 fn data_inside_the_binary_needs_nothing() {
     let folder = completed(IRIS, &[]);
-    // Whatever a run traces goes along; what is being written does not.
+    // The trace of a run is included; partial files are not.
     let trace = folder.path().join("results/spec/runs/base-s1/trace/deep");
     fs::create_dir_all(&trace).unwrap();
     fs::write(trace.join("steps.csv"), "step\n").unwrap();
@@ -178,7 +178,7 @@ fn arrays_and_their_targets_go_along() {
     assert_eq!(packed, ["data/path/1/x.npy", "data/target_path/1/y.npy"]);
 }
 
-/// Pictures of two classes; with `masks`, a mask for each instead, in a folder among them.
+/// Images of two classes; with `masks`, a mask for each instead, in a folder among them.
 fn pictures(folder: &Path, masks: bool) {
     for at in 0..24_u8 {
         let class = if at % 2 == 0 { "dark sky" } else { "über" };
@@ -249,7 +249,7 @@ fn mnist_goes_along() {
     assert_eq!(capsule.manifest.data.roots[0].files.len(), 2);
     let digits = fs::canonicalize(digits).unwrap();
     assert_eq!(capsule.plan.data.roots()[0].path, digits);
-    // Other labels in a file that is found before the one of the run.
+    // Other labels in a file that is found before the original one.
     let labels = [&[0, 0, 8, 1], &10_000_u32.to_be_bytes()[..], &[7; 10_000]].concat();
     fs::write(digits.join("t10k-labels-idx1-ubyte"), labels).unwrap();
     let arguments = ["bundle", "results/spec/runs/base-s1"];
@@ -366,7 +366,7 @@ fn pictures_that_a_capsule_cannot_hold_are_refused() {
     };
     let odd = refused();
     let shown = |text: String| text.replace(&place.display().to_string(), "[FOLDER]");
-    // The folder of masks among the pictures is a link: a copy of it would be a second folder.
+    // The folder of masks among the images is a link: a copy of it would be a second folder.
     let data = "type = \"image_folder\"\npath = \"pictures\"\ntarget_path = \"masks\"";
     fs::remove_dir_all(folder.path().join("pictures")).unwrap();
     fs::write(folder.path().join("spec.toml"), segmentation(data)).unwrap();

@@ -1,4 +1,4 @@
-//! Reports and comparisons over made-up values, so that every number in them is known.
+//! Reports and comparisons over synthetic values, so that every number in them is known.
 
 use std::fs;
 
@@ -45,7 +45,7 @@ pub fn index(text: &str, value: impl Fn(&str, u64) -> f64) -> Index {
     }
 }
 
-/// Adam is 0.1 better for every seed, and the width does nothing that is not noise.
+/// Adam is 0.1 better for every seed, and the width only adds noise.
 pub fn clear(trial: &str, seed: u64) -> f64 {
     let noise = [0.003, -0.002, 0.004, 0.001, -0.003, 0.002, -0.001, 0.0][seed as usize % 8];
     let of_width = if trial.contains("hidden=16") {
@@ -194,7 +194,7 @@ fn one_seed_is_no_ground_for_a_claim() {
 
 #[test]
 fn equal_trials_have_one_rank() {
-    // All of one optimizer are equal to the bit.
+    // All runs of one optimizer are bitwise equal.
     let equal =
         |trial: &str, seed: u64| 0.5 + 0.1 * f64::from(trial.contains("adam")) + 0.01 * seed as f64;
     let report = summed_up(&index(SWEEP, equal), Vec::new());
@@ -251,7 +251,7 @@ fn losses_of_different_functions_are_not_ranked() {
         text.contains(" -  optimizer=") && text.contains("there are no ranks and no verdicts"),
         "{text}"
     );
-    // What all have in common is compared.
+    // The shared metrics are compared.
     let question = Question {
         value: Some("valid/accuracy".into()),
         ..ask()
@@ -261,7 +261,7 @@ fn losses_of_different_functions_are_not_ranked() {
     assert!(comparison.is_common && comparison.trials[3].verdict.is_some());
 }
 
-/// Trials that differ in their fold alone are one, over folds and seeds.
+/// Trials that differ only in their fold are one, over folds and seeds.
 #[test]
 fn folds_count_as_seeds() {
     let text = SWEEP
@@ -416,7 +416,7 @@ fn experiments_runs_patterns_and_saved_reports_can_be_named() {
     assert_eq!(trials(&["results"]), all);
     assert_eq!(trials(&["results/made_up/report.json"]), all);
     assert_eq!(trials(&["results/m*/runs/*adam*-s1"]).len(), 2);
-    // What the folder says itself is not compared with it, and what was put aside is.
+    // A report in the compared folder is skipped, and one in another folder is not.
     let report = "results/made_up/report.json";
     assert_eq!(trials(&["results/made_up", report]), all);
     fs::copy(

@@ -1,4 +1,4 @@
-//! Files put together: layers, references, the environment, and what `render` shows of them.
+//! Composed files: layers, references, the environment, and what `render` shows of them.
 
 use std::fs;
 use std::path::Path;
@@ -73,7 +73,7 @@ fn the_file_wins_over_later_files_and_those_over_earlier_ones() {
     ]);
     let run = &plan_of(folder.path()).runs[0];
     assert_eq!((run.train.epochs, run.train.batch_size), (5, 4));
-    // Lists are replaced, and what nobody else writes is kept.
+    // Lists are replaced, and other keys are kept.
     let of_linear = |inputs: u64, outputs: u64| (inputs + 1) * outputs;
     let expected = of_linear(4, 3) + of_linear(3, 4) + of_linear(4, 3);
     assert_eq!(run.network.num_parameters, expected);
@@ -145,7 +145,7 @@ fn two_files_may_extend_the_same_one() {
         ),
     ]);
     let plan = plan_of(folder.path());
-    // `right` brings the base once more, over `left`.
+    // `right` includes the base again, over `left`.
     assert_eq!(
         (plan.runs[0].train.epochs, plan.runs[0].train.batch_size),
         (3, 8)
@@ -353,7 +353,7 @@ fn paths_may_come_from_the_environment_and_are_relative_to_their_file() {
 fn the_schema_accepts_layers_and_references_and_still_refuses_what_is_wrong() {
     let schema = serde_json::from_str(&burn_runner::spec::schema::experiment_schema()).unwrap();
     let accepts = |text: &str| {
-        // Read without its files, `extends` is a key like any other.
+        // Without its files, `extends` is an ordinary key.
         let text = text.replace("extends", "extendz");
         let mut root = Document::parse("x.toml", &text).unwrap().root;
         for entry in &mut root.entries {
@@ -465,7 +465,7 @@ fn render_shows_where_every_value_is_from() {
     insta::assert_snapshot!(shown);
 }
 
-/// Plans what `render` prints, in the place of the file itself.
+/// Plans the output of `render`, in the place of the file itself.
 fn rendered_and_planned(folder: &Path, spec: &str, arguments: &[&str]) -> Plan {
     let (code, stdout, stderr) = run(folder, &[&["render", spec], arguments].concat());
     assert_eq!(code, 0, "{stderr}");
@@ -533,12 +533,12 @@ fn results_of_several_layers_can_be_run_again_by_themselves() {
     assert_eq!(code, 0, "{stderr}");
     let copied = fs::read(folder.path().join("results/spec/experiment.toml")).unwrap();
     assert_eq!(copied, fs::read(folder.path().join("spec.toml")).unwrap());
-    // The base is gone, and the results still say what was run.
+    // The base is gone, but the results still contain what was run.
     fs::remove_file(folder.path().join("base.toml")).unwrap();
     let (code, _, stderr) = run(folder.path(), &["run", "results/spec/resolved.toml"]);
     assert_eq!(code, 0, "{stderr}");
     assert!(stderr.contains("1 already completed"), "{stderr}");
-    // A base that was changed makes other runs.
+    // A changed base results in other runs.
     fs::write(
         folder.path().join("base.toml"),
         IRIS.replace("[16]", "[17]"),
@@ -572,7 +572,7 @@ mod properties {
 
     use super::*;
 
-    /// Values of a few names that refer to each other, tables and lists among them.
+    /// Values of a few names that refer to each other, including tables and lists.
     fn values() -> impl Strategy<Value = BTreeMap<String, String>> {
         let name = prop_oneof![Just("a"), Just("b"), Just("c"), Just("d"), Just("e")];
         let leaf = prop_oneof![
@@ -615,7 +615,7 @@ mod properties {
         )
     }
 
-    /// The tree as text, in which places do not count.
+    /// The tree as text, without places.
     fn shown(root: &Table) -> String {
         Value::Table(root.clone()).to_toml()
     }
@@ -629,7 +629,7 @@ mod properties {
             let over = format!("extends = \"base.toml\"\n{}", text(&over));
             let document = Document::compose("spec.toml", &over, Some(folder.path()))
                 .map_err(|(sources, wrong)| wrong.render(&sources, false)).unwrap();
-            // As it is: every reference is kept.
+            // Unchanged: every reference is kept.
             let kept = render::render(&document, &document.root, &[], "x");
             let again = Document::parse("spec.toml", &kept).unwrap();
             prop_assert_eq!(sorted(&shown(&again.root)), sorted(&shown(&document.root)));

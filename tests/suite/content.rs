@@ -1,5 +1,5 @@
-//! What data holds is part of what a run is: the same names with other content are other work, and what is read is what
-//! was planned, or is refused.
+//! The content of data is part of a run's identity: the same names with other content are different work, and the data
+//! that is read is the planned data, or is refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -130,7 +130,7 @@ fn what_changed_after_it_was_planned_is_refused() {
             .contains("changed since the experiment was planned"),
         "{refused}"
     );
-    // What is inside the binary or made up, of a plan by another build.
+    // Embedded or generated data, planned by another build.
     let inside = ["type = \"iris\"", "type = \"digits\"", "type = \"blobs\""];
     for source in inside {
         let text = IRIS.replace("type = \"iris\"", source);
@@ -143,7 +143,7 @@ fn what_changed_after_it_was_planned_is_refused() {
             refused.message.contains("a different data set"),
             "{refused}"
         );
-        // Plans of earlier versions do not say it.
+        // Plans of earlier versions do not contain it.
         data.digest.clear();
         assert!(data::load(&data, &|_, _| {}).is_ok());
     }
@@ -155,7 +155,7 @@ fn runs_of_earlier_versions_are_not_called_edited() {
     let (plan, _) = plan("spec.toml", &format!("{IRIS}{group}")).unwrap();
     let run = plan.runs[0].clone();
     assert!(run.is_as_fingerprinted());
-    // As the version before this one wrote it.
+    // As written by the previous version.
     let mut former = run.clone();
     former.format = 2;
     former.data.digest.clear();
@@ -177,7 +177,7 @@ fn runs_of_earlier_versions_are_not_called_edited() {
     assert!(!shorter.is_as_fingerprinted());
 }
 
-/// A folder of pictures of two classes, as links to the classes of another folder.
+/// A folder of images of two classes, as links to the class folders of another folder.
 #[cfg(unix)]
 fn links_to(folder: &Path, pictures: &Path, classes: [&str; 2]) {
     fs::create_dir_all(folder).unwrap();
@@ -221,10 +221,10 @@ fn pictures_behind_links_are_part_of_the_data() {
     assert_ne!(one.fingerprint, other.fingerprint);
     let loaded = |run: &RunPlan| data::load(&run.data, &|_, _| {}).unwrap().digests;
     assert_ne!(loaded(&one), loaded(&other));
-    // The same pictures in folders of their own are the same work.
+    // The same images in plain folders are the same work.
     assert_eq!(of("cats").fingerprint, one.fingerprint);
     assert_eq!(loaded(&of("cats")), loaded(&one));
-    // What is added, replaced and removed behind a link is seen.
+    // Additions, replacements and removals behind a link are noticed.
     let picture = at("cats/dog/0.png");
     fs::copy(at("cars/car/3.png"), &picture).unwrap();
     let replaced = of("first");
@@ -235,7 +235,7 @@ fn pictures_behind_links_are_part_of_the_data() {
             .map(|run| &run.fingerprint)
             .contains(&&of("first").fingerprint)
     );
-    // A link to a folder that it is in is refused, and no wait without an end.
+    // A link to a folder that contains it is refused without waiting.
     std::os::unix::fs::symlink(at("first"), at("cats/dog/around")).unwrap();
     let refused = plan_in(Some(folder.path()), "spec.toml", &text("first")).unwrap_err();
     assert!(
@@ -321,7 +321,7 @@ fn a_damaged_file_of_the_cache_is_rebuilt_and_never_read() {
         assert_eq!(now, before);
         assert!(fs::read(file).unwrap() == whole);
     }
-    // A sound file of other data under this one's name.
+    // A valid file of other data under this one's name.
     fs::write(folder.path().join("rows.csv"), rows(1)).unwrap();
     let (words, of_other) = trained();
     assert!(!words.contains("rebuilt"), "{words}");

@@ -1,5 +1,4 @@
-//! Disks that are full, folders that cannot be written, and files that are damaged: what is said, and that
-//! what was reached is kept.
+//! Full disks, read-only folders, and damaged files: the messages, and that progress is kept.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,9 +14,9 @@ fn two_seeds() -> String {
     format!("[experiment]\nseeds = [1, 2]\n{IRIS}")
 }
 
-/// What each verb says, in one text; none of them may panic.
+/// The messages of each verb, in one text; none of them may panic.
 fn said(folder: &Path) -> String {
-    // The names of temporary files have the process in them.
+    // The names of temporary files contain the process id.
     let temporary = regex::Regex::new(r"[^/ ]*\.tmp\b").unwrap();
     let mut text = String::new();
     for arguments in [
@@ -29,7 +28,7 @@ fn said(folder: &Path) -> String {
     ] {
         let (code, stdout, stderr) = run(folder, arguments);
         assert!(!stderr.contains("panicked"), "{arguments:?}: {stderr}");
-        // The numbers of a comparison are as wide as what they say.
+        // The columns of a comparison are as wide as their content.
         let stdout = match arguments[0] {
             "compare" => String::new(),
             _ => stdout,
@@ -139,7 +138,7 @@ fn results_of_another_format_are_named_and_passed_over() {
         let path = folder.path().join("results/spec").join(file);
         let written = fs::read_to_string(&path).unwrap();
         assert!(written.contains(now));
-        // Nothing but the version can be relied on.
+        // Only the version can be relied on.
         let other = written.replacen(now, then, 1).replace("seed", "dees");
         fs::write(&path, other).unwrap();
         reseal(&path).unwrap();

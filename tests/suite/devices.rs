@@ -1,4 +1,4 @@
-//! Devices: listed, chosen, skipped where they are not there, and begun on alike.
+//! Devices: listed, selected, skipped if not available, and with equal initial weights.
 
 use std::fs;
 
@@ -72,7 +72,7 @@ fn runs_without_their_device_are_skipped_and_the_others_made() {
     assert!(report.contains("`device=rocm-9-s1` skipped: "), "{report}");
     let (_, plan, _) = run(folder.path(), &["plan", "spec.toml"]);
     assert!(plan.contains("to skip") && plan.contains("done"), "{plan}");
-    // Where all is skipped, nothing was done; where the device is required, nothing is begun.
+    // If everything is skipped, nothing was done; if the device is required, nothing is started.
     let (code, ..) = run(folder.path(), &["run", "spec.toml", "--only", "*rocm*"]);
     assert_eq!(code, 1);
     let required = ["run", "spec.toml", "--set", "backend.required=true"];

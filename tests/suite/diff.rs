@@ -80,7 +80,7 @@ fn weights_are_measured_by_parameter() {
         assert!(parameter["relative_norm"].as_f64().unwrap() > 0.0);
         assert!(parameter["ulps"].as_f64().unwrap() > 0.0);
     }
-    // Seeds differ from the first weights on, before any step.
+    // Seeds differ from the initial weights on, before any step.
     assert_eq!(json["numbers"]["first_parameters"][0], 0);
     assert_eq!(json["numbers"]["first_loss"][0], 1);
     assert_eq!(json["settings"]["differences"][0]["name"], "seed");
@@ -117,7 +117,7 @@ fn what_cannot_be_compared_is_said() {
         }
     }
     insta::assert_snapshot!(text);
-    // Weights that are gone are not equal, whatever was recorded of them.
+    // Missing weights are not equal, whatever was recorded.
     let copied = copy(folder, "without");
     fs::remove_dir_all(copied.join("model")).unwrap();
     let (code, json) = diff(folder, A, "without");

@@ -13,20 +13,20 @@ use super::support::{IRIS, plan};
 
 const SEEDS: &str = "[experiment]\nseeds = [1, 2, 3]\n";
 
-/// A worker that says that it is up, waits until its leash is gone, and says that it was interrupted.
+/// A worker that reports that it has started, waits until its leash is closed, and reports that it was interrupted.
 const WAITS: &str = r#"
 say '{"event":"checkpoint_saved","step":1,"epoch":1}'
 cat > /dev/null
 say '{"event":"run_finished","outcome":{"outcome":"interrupted"},"wall_secs":1.0,"weights_digest":""}'
 "#;
 
-/// As the one before, but it does not listen.
+/// Like the previous one, but it does not react.
 const HANGS: &str = r#"
 say '{"event":"checkpoint_saved","step":1,"epoch":1}'
 exec tail -f /dev/null
 "#;
 
-/// Fails as soon as the test has opened the pipe beside the script.
+/// Fails as soon as the test has opened the pipe next to the script.
 const FAILS_WHEN_TOLD: &str = r#"
 say '{"event":"checkpoint_saved","step":1,"epoch":1}'
 : < "$0.pipe"
@@ -37,7 +37,7 @@ const FAILS: &str = r#"
 say '{"event":"run_finished","outcome":{"outcome":"failed","class":"panic","message":"no"},"wall_secs":1.0,"weights_digest":""}'
 "#;
 
-/// Prints what no event is, among them bytes that are no text and the beginning of a line.
+/// Prints lines that are not events, including bytes that are not text and a partial line.
 const PRINTS: &str = r#"
 printf '\377\376 a banner\n'
 say '{"event":"checkpoint_saved","step":1,"epoch":1}'
@@ -50,7 +50,7 @@ const COMPLETES: &str = r#"
 say '{"event":"run_finished","outcome":{"outcome":"completed"},"wall_secs":1.0,"weights_digest":"x"}'
 "#;
 
-/// What the workers of runs do, by the ends of their folders' names.
+/// The scripts of runs, by the end of their folders' names.
 fn settings(folder: &Path, jobs: usize, workers: &[(&str, &str)]) -> Settings {
     let cases = workers
         .iter()
@@ -88,7 +88,7 @@ fn tasks(folder: &Path, spec: &str) -> Vec<Task> {
     tasks.collect()
 }
 
-/// Dispatches runs, and does something with each event. Returns how each run ended, if it was begun.
+/// Dispatches runs, and handles each event. Returns how each run ended, if it was started.
 fn dispatched(
     spec: &str,
     jobs: usize,
@@ -184,7 +184,7 @@ fn a_run_that_waits_for_its_retry_can_be_stopped() {
 
 #[test]
 fn nothing_is_started_any_more_and_what_is_under_way_comes_to_its_end() {
-    // The first fails and is retried even so.
+    // The first one fails and is still retried.
     let spec = format!("{SEEDS}{IRIS}\n[on_failure.panic]\nretries = 1\nbackoff = \"0s\"\n");
     let workers = [
         ("s1", FAILS_WHEN_TOLD),

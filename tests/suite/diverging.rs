@@ -2,7 +2,7 @@
 
 use super::support::{folder_with, run, summary};
 
-/// Windows at the border hold padding, and after the first update nothing else that is finite.
+/// Windows at the border contain padding, and after the first update nothing else that is finite.
 fn spec(pooling: &str) -> String {
     format!(
         r#"

@@ -1,4 +1,4 @@
-//! What the best weights get wrong: counts are those of the metrics, items are those of the files.
+//! The errors of the best weights: counts match the metrics, items match the files.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn trained(folder: &Path) -> (Evaluation, Json) {
     found(folder)
 }
 
-/// What was written, and the numbers of the run.
+/// The evaluation, and the metrics of the run.
 fn found(folder: &Path) -> (Evaluation, Json) {
     let evaluation = RunFolder(folder.join(RUN)).read_evaluation().unwrap();
     let evaluation = evaluation.expect("it was written");
@@ -37,7 +37,7 @@ fn metric(metrics: &Json, name: &str) -> f64 {
     value.unwrap_or_else(|| panic!("no {name} in {metrics}"))
 }
 
-/// What is right, and all.
+/// The correct ones, and all.
 fn sums(confusion: &[Vec<u64>]) -> (u64, u64) {
     let right = (0..confusion.len()).map(|class| confusion[class][class]);
     (right.sum(), confusion.iter().flatten().sum())
@@ -53,7 +53,7 @@ fn spec(tables: &str) -> String {
 
 #[test]
 fn the_confusions_are_those_of_the_accuracy() {
-    // Whatever the network keeps beside its weights is as it was in the best epoch.
+    // The other state of the network is that of the best epoch.
     let layers = "layers = [{ type = \"linear\", out_features = 16 }, { type = \"batch_norm\" }, { type = \"relu\" }, { type = \"dropout\" }, { type = \"linear\" }]";
     let normed = IRIS.replace("type = \"mlp\"\nhidden = [16]", layers);
     let ema =
@@ -91,7 +91,7 @@ fn the_confusions_are_those_of_the_accuracy() {
     }
 }
 
-/// Pictures of two classes with a damaged one among them; how wide they are says which is which.
+/// Images of two classes with a damaged one among them; their width identifies them.
 fn pictures(folder: &Path) {
     for at in 0..60_u8 {
         let class = ["dark", "light"][usize::from(at % 2)];
@@ -143,7 +143,7 @@ fn the_worst_pictures_are_named_and_shown() {
         let shown = base64(shown.strip_prefix("data:image/png;base64,").unwrap());
         let shown = image::load_from_memory(&shown).unwrap().into_rgb8();
         assert_eq!(shown.dimensions(), (64, 32));
-        // The darkest value of all pictures is black: they are shown as they are, not as they were scaled.
+        // The darkest value of all images is black: they are shown unscaled.
         assert!(
             shown
                 .pixels()
@@ -170,7 +170,7 @@ fn base64(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Rows of which y is 3 a + 100.
+/// Rows with y = 3 a + 100.
 fn rows(names: [&str; 2]) -> (tempfile::TempDir, Vec<String>) {
     let folder = folder_with(&spec(&format!(
         "type = \"csv\"\npath = [\"{}\", \"{}\"]\ntarget = \"y\"\nsplit.valid = 0.5",
@@ -229,7 +229,7 @@ fn residuals_are_in_the_units_of_the_data() {
         assert!((of.sd / variance.sqrt() - 1.0).abs() < 1e-6, "{of:?}");
         let sorted: Vec<f64> = of.quantiles.values().copied().collect();
         assert!(sorted.is_sorted() && sorted.len() == 7, "{of:?}");
-        // What is recorded is of scaled targets.
+        // Recorded metrics are of scaled targets.
         let transforms = fs::read(folder.path().join(RUN).join("transforms.json")).unwrap();
         let transforms: Json = serde_json::from_slice(&transforms).unwrap();
         let factor = transforms["target"]["columns"][0][1][0]["factor"]
@@ -388,7 +388,7 @@ fn a_run_that_was_killed_writes_the_same() {
     }
     goes_on(killed.path());
     assert_eq!(bytes(straight.path()), bytes(killed.path()));
-    // Longer, it is of the best epoch of all.
+    // When extended, it is of the best epoch of all.
     let longer = IRIS.replace("epochs = 3", "epochs = 30");
     fs::write(killed.path().join("spec.toml"), &longer).unwrap();
     goes_on(killed.path());

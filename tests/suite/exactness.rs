@@ -1,5 +1,5 @@
-//! Runs that are killed at any moment, made longer, or changed: what is done stays done, and numbers are those
-//! of a run that was never stopped.
+//! Runs that are killed at any moment, extended, or changed: completed work stays, and numbers equal those of an
+//! uninterrupted run.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use burn_runner::record::RunFolder;
 use super::runs::STOPPABLE;
 use super::support::{IRIS, completed, folder_with, goes_on, numbers, run, summary};
 
-/// One run with everything on, and checkpoints within epochs.
+/// One run with every feature on, and checkpoints within epochs.
 fn one_run() -> String {
     STOPPABLE
         .replace("seeds = [1, 2]", "seeds = [1]")
@@ -22,7 +22,7 @@ fn one_run() -> String {
         .replace("[train]", "[checkpoint]\nevery_steps = 7\n\n[train]")
 }
 
-/// Runs until a fault happens; whether it did.
+/// Runs until a fault occurs; returns whether it did.
 fn killed_at(folder: &Path, fault: &str) -> bool {
     let fault = format!("*@{fault}=kill");
     let (code, ..) = run(
@@ -268,7 +268,7 @@ fn longer_runs_that_were_not_asked_for_yet_are_not_done() {
     assert!(stderr.contains("1 of 2 runs completed, 1 not"), "{stderr}");
     let (_, table, _) = run(folder.path(), &["plan", "spec.toml"]);
     assert!(table.contains("to extend from 3 epochs"), "{table}");
-    // Killed in the middle of the extension, it is still to be extended.
+    // Killed in the middle of the extension, it must still be extended.
     run(
         folder.path(),
         &[
@@ -286,7 +286,7 @@ fn longer_runs_that_were_not_asked_for_yet_are_not_done() {
         numbers(completed(&longer, &[]).path()),
         numbers(folder.path())
     );
-    // Other settings for one run leave the other one where it is.
+    // Other settings for one run do not affect the other one.
     let (code, ..) = run(
         folder.path(),
         &[

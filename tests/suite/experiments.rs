@@ -1,4 +1,4 @@
-//! The shipped experiments reach what their heads say, on what a clone alone has.
+//! The shipped experiments reach the results in their comments, with the data of a clone.
 
 use super::support::{root, run};
 
@@ -27,7 +27,7 @@ fn the_main_sweep_reaches_its_expectation_on_the_fallback() {
     assert!(accuracies[0] >= 0.95, "{accuracies:?}");
 }
 
-/// Two epochs of ten: 0.85 was measured, 0.94 is what all of them reach.
+/// Two epochs of ten: 0.85 was measured; all of them reach 0.94.
 #[test]
 fn the_cnn_of_the_guide_learns_in_two_epochs() {
     let sets = ["data.download=false", "train.epochs=2"];
@@ -35,7 +35,7 @@ fn the_cnn_of_the_guide_learns_in_two_epochs() {
     assert!(accuracies[0] >= 0.8, "{accuracies:?}");
 }
 
-/// Three epochs of eight: 0.986 was measured, 0.994 is what all of them reach.
+/// Three epochs of eight: 0.986 was measured; all of them reach 0.994.
 #[test]
 fn the_residual_cnn_learns_in_three_epochs() {
     let sets = ["experiment.seeds=[1]", "train.epochs=3"];
@@ -53,7 +53,7 @@ fn robust_losses_are_ahead_with_outliers() {
     );
 }
 
-/// Half of the epochs: 0.925 was measured, 0.95 is what all of them reach.
+/// Half of the epochs: 0.925 was measured; all of them reach 0.95.
 #[test]
 fn the_bidirectional_lstm_tells_waves_in_six_epochs() {
     let sets = [
@@ -84,7 +84,7 @@ fn longer_codes_draw_digits_better() {
     );
 }
 
-/// Half of the draws, which are the first of all, and half of the epochs: 0.975 and 0.053 were measured.
+/// Half of the samples, which are the first of all, and half of the epochs: 0.975 and 0.053 were measured.
 #[test]
 fn a_short_random_search_finds_good_settings() {
     let sets = ["sweep.random.num_trials=6", "train.epochs=4"];
@@ -155,7 +155,7 @@ fn changed_pictures_teach_more() {
     );
 }
 
-/// A third of the epochs. Runs on a device that is not there are skipped, and the others made.
+/// A third of the epochs. Runs on an unavailable device are skipped, and the others trained.
 #[test]
 fn devices_are_compared_as_far_as_they_are_there() {
     let folder = tempfile::tempdir().unwrap();

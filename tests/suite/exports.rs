@@ -1,4 +1,4 @@
-//! Records in the forms of other programs: event files, tables.
+//! Records in the formats of other programs: event files, tables.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub fn runs() -> Vec<RunPlan> {
     plan.runs
 }
 
-/// A run of two steps an epoch that began at 12:00, with so many epochs of a minute.
+/// A run with two steps per epoch that started at 12:00, with epochs of a minute.
 pub fn record(folder: &Path, plan: RunPlan, epochs: usize, outcome: Option<Outcome>) -> Exported {
     let mut exported = Exported {
         folder: RunFolder(folder.join(&plan.id)),
@@ -187,7 +187,7 @@ fn an_event_file_is_framed_and_grows_at_its_end() {
     assert_eq!(frames(&after).len(), 2 + 6 + 6 + 1 + 1);
     assert_eq!(after, tensorboard::event_file(&run));
 
-    // Whoever has the file open finds the rest of a resumed run in a new one; files of others stay.
+    // A program with an open file finds the rest of a resumed run in a new one; foreign files stay.
     fs::write(place.join("events.out.tfevents.1.other"), "").unwrap();
     begin(&mut run, 1);
     let second = tensorboard::write(&place, &run).unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! Failures: what is tried again, adjusted, given up and stopped, and that nothing is lost by it.
+//! Failures: what is retried, adjusted, abandoned and stopped, without losing anything.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -30,8 +30,8 @@ epochs = 40
 batch_size = 20
 "#;
 
-/// Good for an epoch, and then no number any more until the learning rate has become 1e-30 of what is
-/// written: by powers of 2, so that no digit is lost.
+/// Finite for an epoch, and then NaN until the learning rate is 1e-30 of the one in the file: by powers of 2, so that
+/// no digit is lost.
 const DIVERGES: &str = r#"
 [data]
 type = "iris"
@@ -77,7 +77,7 @@ fn num_events(folder: &Path, run: &str, name: &str) -> usize {
     events.iter().filter(|e| e["event"] == name).count()
 }
 
-/// Starts `runner run --json` and reads its events until one has `wanted` in it.
+/// Starts `runner run --json` and reads its events until one contains `wanted`.
 fn start_until(
     folder: &Path,
     arguments: &[&str],
@@ -117,7 +117,7 @@ fn workers(of: u32) -> Vec<u32> {
     let ids = entries.filter_map(|e| e.file_name().to_string_lossy().parse::<u32>().ok());
     let is_child = |id: &u32| {
         let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-        // The name in parentheses may hold anything.
+        // The name in parentheses may contain anything.
         let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
         rest.split_whitespace().nth(1) == Some(&of.to_string())
     };
@@ -142,7 +142,7 @@ fn a_panic_is_retried_as_often_as_the_file_says() {
         summary(folder.path(), "base-s1")["failure"]["class"],
         "panic"
     );
-    // The same command again begins with all retries.
+    // Running the command again grants all retries again.
     let (_, _, stderr) = run(folder.path(), &fault);
     assert!(stderr.contains("retry 2 of 2"), "{stderr}");
     assert_eq!(num_events(folder.path(), "base-s1", "run_started"), 6);
@@ -154,7 +154,7 @@ fn a_panic_is_retried_as_often_as_the_file_says() {
 
 #[test]
 fn weights_that_are_beyond_help_are_not_gone_on_from() {
-    // The first update makes weights so large that the next loss is none, and they are saved before it is seen.
+    // The first update makes weights so large that the next loss is NaN, and they are saved before it is noticed.
     let spec = IRIS.replace("adam", "sgd").replace("1e-2", "1e25");
     let spec = format!(
         "{spec}\n[checkpoint]\nevery_steps = 1\n\n[on_failure.not_finite]\nretries = 3\nlearning_rate_factor = 1e-27\n"
@@ -201,7 +201,7 @@ fn a_loss_that_is_no_number_is_retried_with_a_smaller_learning_rate() {
     let summary = summary(folder.path(), "base-s1");
     assert_eq!(summary["adjustments"].as_array().unwrap().len(), 2);
     assert_eq!(summary["adjustments"][0]["from_step"], 8);
-    // The same as a schedule that was written like that.
+    // The same as an explicit schedule.
     let written = DIVERGES
         .replace("1.2676506002282294e30", "0.0078125")
         .replace("6.162975822039155e-33", "1.0")
@@ -251,7 +251,7 @@ fn adjustments_and_retries_survive_a_killed_runner() {
 fn a_failure_whose_retry_a_kill_prevented_is_retried_at_once() {
     let straight = completed(DIVERGES, &[]);
     let folder = killed_before_a_retry();
-    // As if it had been killed just before it wrote that the run is retried.
+    // As if it had been killed just before it recorded the retry.
     let path = folder.path().join("results/spec/runs/base-s1/events.jsonl");
     let text = fs::read_to_string(&path).unwrap();
     let kept = text.lines().filter(|line| !line.contains("run_retried"));
@@ -261,7 +261,7 @@ fn a_failure_whose_retry_a_kill_prevented_is_retried_at_once() {
     )
     .unwrap();
     burn_runner::record::reseal(&path).unwrap();
-    // Long enough to tell that the wait is not made up for.
+    // Long enough to show that the delay is not repeated.
     let patient = DIVERGES.replace("\"0s\"", "\"1s\"");
     fs::write(folder.path().join("spec.toml"), patient).unwrap();
     let stderr = goes_on(folder.path());
@@ -275,7 +275,7 @@ fn a_failure_whose_retry_a_kill_prevented_is_retried_at_once() {
 #[test]
 fn a_checkpoint_of_another_past_is_not_used() {
     let folder = completed(DIVERGES, &[]);
-    // Without the adjustments in the record, the newest checkpoint is one of another run.
+    // Without the adjustments in the record, the newest checkpoint belongs to another run.
     let run_folder = folder.path().join("results/spec/runs/base-s1");
     let path = run_folder.join("events.jsonl");
     let text = fs::read_to_string(&path).unwrap();
@@ -359,7 +359,7 @@ fn a_summary_names_the_signal() {
     assert_eq!(failure["signal"], 15);
     let message = failure["message"].as_str().unwrap();
     assert!(message.contains("signal 15 (SIGTERM)"), "{message}");
-    // `--retry` finds it by its class.
+    // `--retry` selects it by its class.
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--retry", "killed"]);
     assert_eq!(code, 0, "{stderr}");
 }

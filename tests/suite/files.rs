@@ -1,4 +1,4 @@
-//! Data from files, through the program: what is read, refused, fitted, kept and served.
+//! Data from files, through the program: what is read, refused, fitted, cached and served.
 
 use std::fs;
 use std::path::Path;
@@ -22,8 +22,8 @@ epochs = 3
 batch_size = 8
 "#;
 
-/// A folder with a spec over `data` and a table of a learnable rule: 60 rows of 3 groups in the order of
-/// days, a number missing here and there.
+/// A folder with a spec over `data` and a table of a learnable rule: 60 rows of 3 groups in the order of days, with
+/// some missing numbers.
 fn folder(data: &str) -> tempfile::TempDir {
     let folder = folder_with(&format!("[data]\n{data}\n{MODEL}"));
     let mut rows = String::from("day,site,a,b,kind,y\n");
@@ -203,7 +203,7 @@ fn a_first_file_is_accepted_and_runs() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Words of good files cut out, doubled, and put elsewhere: refused or planned, and never worse.
+    /// Words of valid files removed, doubled, and moved: refused or planned, and never worse.
     #[test]
     fn edited_files_are_refused_or_planned(
         which in 0usize..6,
@@ -222,7 +222,7 @@ proptest! {
                 _ => words.swap(from, to),
             }
         }
-        // A panic or a hang is the failure; messages are never empty.
+        // Only a panic or a hang is a failure; messages are never empty.
         if let Err(message) = super::support::plan_in(Some(&folder), "edited.toml", &words.concat()) {
             prop_assert!(message.contains("error: "), "{message}");
         }

@@ -1,4 +1,4 @@
-//! Results trees of somebody else: names that are paths, links that lead out, texts that a terminal or a browser obeys.
+//! Foreign results trees: names that are paths, links that lead out, text that affects a terminal or a browser.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::support::{IRIS, completed, read_json, run, tree};
 
-/// Verbs that read a tree, and those of them that write.
+/// Verbs that read a tree, and which of them write.
 const VERBS: &[&[&str]] = &[
     &["report", "results/spec"],
     &["report", "results"],
@@ -32,14 +32,14 @@ const VERBS: &[&[&str]] = &[
     &["exec", "results/spec/runs/base-s1"],
 ];
 
-/// A completed experiment in a folder of its own, with the folder around that, which nothing may change.
+/// A completed experiment in a separate folder, with its parent folder, which must not change.
 fn foreign() -> (tempfile::TempDir, PathBuf) {
     let folder = completed(IRIS, &[]);
     let results = folder.path().join("results");
     (folder, results)
 }
 
-/// All files but those of the results tree, with what they hold.
+/// All files outside the results tree, with their content.
 fn outside(folder: &Path) -> Vec<(String, String)> {
     let names = tree(folder).into_iter();
     let names = names.filter(|name| !name.starts_with("results/") && !name.starts_with("cache/"));
@@ -62,7 +62,7 @@ fn edit(results: &Path, change: impl Fn(&mut RunPlan), change_plan: impl Fn(&mut
 #[test]
 fn names_that_are_paths_are_refused_wherever_they_enter() {
     let (folder, results) = foreign();
-    // What a run of that name would be taken for.
+    // The interpretation of a run of that name.
     let elsewhere = folder.path().join("out");
     fs::create_dir(&elsewhere).unwrap();
     for entry in fs::read_dir(results.join("spec/runs/base-s1"))
@@ -108,7 +108,7 @@ fn names_that_are_paths_are_refused_wherever_they_enter() {
                     code == 1 || code == 2,
                     "{what} {name:?} {verb:?}: {code} {stdout}{stderr}"
                 );
-                // What two runs could not be compared in is the answer of `diff`.
+                // The parts of two runs that could not be compared are the answer of `diff`.
                 let said = stdout + &stderr;
                 assert!(
                     said.contains("is refused"),
@@ -121,7 +121,7 @@ fn names_that_are_paths_are_refused_wherever_they_enter() {
     }
 }
 
-/// Whoever makes the index makes its sum.
+/// Whoever creates the index also creates its sum.
 #[test]
 fn names_in_an_index_are_looked_at_too() {
     let (folder, results) = foreign();
@@ -151,7 +151,7 @@ mod links {
 
     use super::*;
 
-    /// Replaces a part of the tree by a link to something outside, which it is copied to.
+    /// Replaces a part of the tree by a link to something outside, to which it is copied.
     fn lead_out(folder: &Path, name: &str) {
         let (inner, away) = (folder.join("results/spec").join(name), folder.join("away"));
         fs::create_dir_all(inner.parent().unwrap()).unwrap();
@@ -185,7 +185,7 @@ mod links {
         ] {
             let (folder, results) = foreign();
             let folder = folder.path();
-            // There is something to write: what is derived is gone.
+            // There is something to write: derived files are missing.
             let _ = fs::remove_file(results.join("spec/runs/base-s1/summary.json"));
             lead_out(folder, name);
             let before = outside(folder);
@@ -361,7 +361,7 @@ fn texts_of_others_are_shown_and_not_obeyed() {
             assert!(!text.contains(is_odd), "{verb:?}: {text:?}");
         }
     }
-    // JSON stays what it is.
+    // JSON stays valid.
     let (_, stdout, _) = run(folder.path(), &["report", "results/spec", "--json"]);
     let report: Json = serde_json::from_str(&stdout).unwrap();
     assert_eq!(report["question"], TRAP);
@@ -394,7 +394,7 @@ fn texts_of_others_are_shown_and_not_obeyed() {
     assert!(!page.contains("<img"));
 }
 
-/// Values of an experiment file that somebody sent are shown in excerpts.
+/// Values of a foreign experiment file are shown in excerpts.
 #[test]
 fn excerpts_of_files_are_shown_and_not_obeyed() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What is generated and committed is fresh.
+//! Generated files that are committed are up to date.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What a reproduction is graded by: every recorded number, and every part that a run should have.
+//! The basis of a reproduction's grade: every recorded number, and every part that a run should have.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn verdict(folder: &Path, arguments: &[&str]) -> (i32, String) {
     (code, verdict.map_or(stderr, str::to_owned))
 }
 
-/// Changes the events of a run as somebody does who also knows how to compute their checksums.
+/// Changes the events of a run like someone who also knows how to compute their checksums.
 fn forge(run: &Path, change: impl Fn(&mut Event)) {
     let folder = RunFolder(run.to_owned());
     let mut events = folder.read_events().unwrap();
@@ -37,7 +37,7 @@ fn a_forged_objective_is_not_reproduced() {
         Event::EpochFinished(epoch) if epoch.epoch == 3 => claim(epoch),
         _ => {}
     });
-    // Its summary says something else than its events now.
+    // Its summary now contradicts its events.
     let (code, said) = verdict(folder.path(), &[RUN]);
     assert_eq!(code, 1, "{said}");
     assert!(
@@ -154,7 +154,7 @@ fn a_part_that_is_missing_lowers_the_grade() {
         fs::rename(&aside, &path).unwrap();
     }
     assert_eq!(verdict(folder.path(), &[RUN]).0, 0);
-    // Everything that could be compared is gone.
+    // Everything that could be compared is missing.
     for part in ["trace", "model", "checkpoints"] {
         fs::remove_dir_all(place.join(part)).unwrap();
     }
@@ -173,7 +173,7 @@ fn an_edited_record_is_called_edited() {
         fs::write(&path, before.replacen(from, to, 1)).unwrap();
         (path, before)
     };
-    // A seal that does not fit, and one that was made to fit.
+    // A seal that does not match, and one that was recomputed.
     for is_resealed in [false, true] {
         for (file, from, to) in [
             ("run.toml", "learning_rate = 0.01", "learning_rate = 0.02"),
@@ -194,7 +194,7 @@ fn an_edited_record_is_called_edited() {
             fs::write(path, before).unwrap();
         }
     }
-    // Weights of another run, and events that were changed in their middle.
+    // Weights of another run, and events that were changed in the middle.
     let weights = fs::read(place.join("model/initial.bpk")).unwrap();
     let best = fs::read(place.join("model/best.bpk")).unwrap();
     fs::write(place.join("model/best.bpk"), weights).unwrap();

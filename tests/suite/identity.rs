@@ -1,5 +1,5 @@
 //! Every input that can change a number is in an identity: each value of many plans is changed in turn, and the plan
-//! becomes other work, or data of it is refused, or it is known why no number depends on it.
+//! becomes different work, or its data is refused, or there is a reason why no number depends on it.
 
 mod keys;
 
@@ -57,7 +57,7 @@ const LOADED: &[&str] = &[
     "data.files.on_bad_item",
 ];
 
-/// The path of a value with all indices alike.
+/// The path of a value without specific indices.
 fn place(pointer: &str) -> String {
     let parts = pointer.split('/').skip(1);
     let named = parts.map(|part| match part.parse::<usize>() {
@@ -84,7 +84,7 @@ fn pointers(value: &Json, at: String, found: &mut Vec<String>) {
     }
 }
 
-/// Every name that a value can have, from the schema.
+/// The possible names of a value, from the schema.
 fn names() -> Vec<Json> {
     let text = std::fs::read_to_string(root().join("schemas/experiment.schema.json")).unwrap();
     let mut names = vec![json!("valid/loss"), json!("wgpu"), json!("x")];
@@ -111,7 +111,7 @@ fn names() -> Vec<Json> {
     names
 }
 
-/// Other values that may take the place of one.
+/// Other values that may replace one.
 fn others(value: &Json, names: &[Json]) -> Vec<Json> {
     match value {
         Json::Bool(is) => vec![json!(!is)],
@@ -128,8 +128,8 @@ fn planned(text: &str) -> (burn_runner::plan::Plan, String) {
     plan("spec.toml", text).unwrap_or_else(|refused| panic!("{refused}"))
 }
 
-/// What becomes of a plan when each of its values below `below` is changed, in words where it is wrong. Paths that were
-/// looked at are added to `seen`.
+/// The effect on a plan when each of its values below `below` is changed; errors as text. Visited paths are added to
+/// `seen`.
 fn wrong_in(run: &RunPlan, below: &str, names: &[Json], seen: &mut Vec<String>) -> Vec<String> {
     let whole = serde_json::to_value(run).unwrap();
     let mut found = Vec::new();
@@ -203,7 +203,7 @@ fn each_value_of_each_plan_is_in_an_identity() {
     wrong.sort();
     wrong.dedup();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    // A row that nothing is tried with says nothing; `skip` is there on other machines, and no file is downloaded.
+    // A row without any attempt proves nothing; `skip` exists on other machines, and no file is downloaded.
     let elsewhere = [
         "skip",
         "fingerprint",
@@ -251,16 +251,16 @@ fn groups_are_what_they_come_to_for_each_parameter() {
     let swapped = swapped.replace("'x'", "'second'");
     let of = |layers: &str, groups: &[String]| of_groups(layers, &groups.concat());
     let first = of(LAYERS, &[group("'first.*'", slow)]);
-    // The same pattern takes another layer, which is other work.
+    // The same pattern matches another layer, which is different work.
     assert_ne!(of(&swapped, &[group("'first.*'", slow)]), first);
     assert_eq!(of(&swapped, &[group("'second.*'", slow)]), first);
-    // Names alone are nothing.
+    // Names alone have no effect.
     assert_eq!(of(&swapped, &[]), of(LAYERS, &[]));
     let renamed = LAYERS
         .replace("'first'", "'begin'")
         .replace("'bend'", "'b'");
     assert_eq!(of(&renamed, &[group("'begin.*'", slow)]), first);
-    // Other patterns that take the same parameters.
+    // Other patterns that match the same parameters.
     let same = [
         vec![group("['first.weight', 'first.bias']", slow)],
         vec![group("'first.weight'", slow), group("'first.bias'", slow)],
@@ -275,7 +275,7 @@ fn groups_are_what_they_come_to_for_each_parameter() {
         of(LAYERS, &[group("'last.*'", "weight_decay = 0.1")]),
         of(LAYERS, &[])
     );
-    // Everything that a group can set, and what it is set for.
+    // Everything that a group can set, for its parameters.
     let different = [
         vec![],
         vec![group("'first.*'", "learning_rate_factor = 0.25")],

@@ -1,4 +1,4 @@
-//! The index on disk gives what reading everything gives, whatever happened to the files or to itself.
+//! The index on disk gives the same result as reading everything, whatever happened to the files or to the index.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -26,12 +26,12 @@ fn made() -> (tempfile::TempDir, ExperimentFolder, Plan) {
     (folder, experiment, plan)
 }
 
-/// Long after all files were written, so that their stamps are believed.
+/// Long after all files were written, so that their stamps are settled.
 fn later() -> SystemTime {
     SystemTime::now() + Duration::from_secs(60)
 }
 
-/// Waits until files get another time than those before: clocks of file systems move in steps of milliseconds.
+/// Waits until files get a later time stamp: clocks of file systems advance in steps of milliseconds.
 fn next_tick(folder: &Path) {
     let probe = folder.join("probe");
     let time = || {
@@ -58,7 +58,7 @@ enum Edit {
         run: usize,
         number: u64,
     },
-    /// One digit for another, in place.
+    /// Replaces one digit in place.
     Change {
         run: usize,
         file: usize,
@@ -68,7 +68,7 @@ enum Edit {
         run: usize,
         file: usize,
     },
-    /// As it was in the beginning.
+    /// The original state.
     Restore {
         run: usize,
         file: usize,
@@ -115,7 +115,7 @@ fn edits() -> impl Strategy<Value = Vec<(Edit, bool)>> {
     prop::collection::vec((edit, any::<bool>()), 1..8)
 }
 
-/// Makes an edit; what it is of may be gone.
+/// Makes an edit; its target may no longer exist.
 fn make(edit: &Edit, folder: &ExperimentFolder, plan: &Plan, texts: &[[Vec<u8>; 5]]) {
     let there = |run: usize| folder.run(&plan.runs[run].id);
     let edit_index = |change: &dyn Fn(&mut Vec<u8>)| {
@@ -137,7 +137,7 @@ fn make(edit: &Edit, folder: &ExperimentFolder, plan: &Plan, texts: &[[Vec<u8>; 
                 weights_digest: String::new(),
             };
             if there(run).0.is_dir() {
-                // A log that is damaged is not appended to.
+                // Nothing is appended to a damaged log.
                 let _ = there(run).append_event(&event);
             }
         }
@@ -194,7 +194,7 @@ proptest! {
             next_tick(results.path());
             make(&edit, &folder, &plan, &texts);
             let mut index = Index::open(&folder, mend, later()).unwrap();
-            // Said once, by the one who writes.
+            // Reported once, by the writer.
             index.iter_mut().for_each(|index| index.mended.clear());
             prop_assert_eq!(index, Index::read_anew(&folder).unwrap(), "after {:?}", edit);
             // The cache is used now.
@@ -222,7 +222,7 @@ fn another_plan_is_another_index() {
     assert_eq!(Index::open(&folder, false, later()).unwrap(), None);
 }
 
-/// Writes another number into what is kept of a run, with the right sum: who believes it, shows it.
+/// Writes another number into the cached data of a run, with a correct sum: a trusted cache shows it.
 fn plant(folder: &ExperimentFolder, run: usize) {
     let text = fs::read_to_string(folder.index_jsonl()).unwrap();
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -255,7 +255,7 @@ fn what_is_kept_is_believed_for_as_long_as_nothing_speaks_against_it() {
     };
     planted(false, later());
     assert!(is_believed(&folder, 1, false, later()));
-    // It was not looked at what is derived.
+    // Derived files were not checked.
     assert!(!is_believed(&folder, 1, true, later()));
     planted(true, later());
     assert!(is_believed(&folder, 1, true, later()));
@@ -273,7 +273,7 @@ fn what_is_kept_is_believed_for_as_long_as_nothing_speaks_against_it() {
         fs::write(folder.index_jsonl(), text.replacen(ours, theirs, 1)).unwrap();
         assert!(!is_believed(&folder, 1, false, later()), "{theirs}");
     }
-    // A run that has no end may be under way.
+    // A run without an end may be active.
     let there = folder.run(&plan.runs[1].id);
     let events = fs::read_to_string(there.events_jsonl()).unwrap();
     let begun: Vec<&str> = events.lines().take(2).collect();

@@ -1,4 +1,4 @@
-//! `runner init`: files that are written are accepted by `runner check`, and nothing is written over.
+//! `runner init`: its files are accepted by `runner check`, and nothing is overwritten.
 
 use std::fs;
 

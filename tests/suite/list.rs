@@ -1,4 +1,4 @@
-//! Lists over made-up runs: what is found, how it is sorted, grouped and shown, and what is refused.
+//! Lists over synthetic runs: what is found, sorted, grouped, shown and refused.
 
 use burn_runner::event::FailureClass;
 use burn_runner::record::{Index, State};
@@ -8,11 +8,11 @@ use serde_json::{Value as Json, json};
 use super::compare::{SWEEP, clear, index};
 use super::support::{IRIS, completed, run};
 
-/// Now, in the made-up runs' time.
+/// The current time of the synthetic runs.
 const NOW_MS: u64 = 1_790_000_000_000;
 const HOUR_MS: u64 = 3_600_000;
 
-/// The made-up sweep with runs that came to other ends; the age of each is its seed in hours.
+/// The synthetic sweep with runs with other outcomes; the age of each is its seed in hours.
 fn made_up() -> Index {
     let mut index = index(SWEEP, clear);
     index.settings.insert("train.epochs".into(), json!(3));
@@ -108,7 +108,7 @@ fn filters_name_metrics_settings_and_what_runs_are() {
         accuracy(run).is_some()
     });
     expect("1 - valid/loss > 0.9", &|run| accuracy(run) > Some(0.9));
-    // What a run does not have is neither larger nor smaller.
+    // A missing value is neither larger nor smaller.
     let both = kept("valid/loss > 0.1").len() + kept("valid/loss <= 0.1").len();
     assert_eq!(both, all.len() - 2);
     assert_eq!(
@@ -287,7 +287,7 @@ fn a_line_of_json_has_everything_of_a_run() {
     let listed = list(&[made_up()], &one, Form::Json, NOW_MS).unwrap();
     let line: Json = serde_json::from_str(&listed.text).unwrap();
     insta::assert_snapshot!("list_json", serde_json::to_string_pretty(&line).unwrap());
-    // One trial alone is not chosen among others.
+    // A single trial is not selected among others.
     assert!(listed.notes.is_empty());
     let all = list(&[made_up()], &Query::default(), Form::Json, NOW_MS).unwrap();
     assert!(!all.notes.is_empty());

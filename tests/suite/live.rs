@@ -38,7 +38,7 @@ fn started(spec: &str, arguments: &[&str]) -> (tempfile::TempDir, Terminal) {
     (folder, Terminal::start(command, 100, 30))
 }
 
-/// Whether the board has a line of a run with some of its epochs done.
+/// Whether the board shows a run with some finished epochs.
 fn is_under_way(shown: &str, run: &str) -> bool {
     let mut lines = shown.lines();
     lines.any(|line| line.contains(run) && line.contains(" %") && line.contains('▁'))
@@ -61,7 +61,7 @@ fn a_key_stops_one_run_which_can_go_on() {
         "{}",
         ended.shown
     );
-    // The board is gone, and what was said has stayed.
+    // The board is gone, and earlier messages remain.
     assert!(!ended.shown.contains("slots"), "{}", ended.shown);
     assert!(
         ended
@@ -124,7 +124,7 @@ fn a_board_follows_the_size_of_the_terminal() {
     terminal.press("?");
     terminal.until_shown("a: finish active runs and start no more");
     terminal.press("?");
-    // So narrow that there is no curve, and so low that not all fits.
+    // Too narrow for a curve, and too low for everything.
     terminal.resize(34, 6);
     terminal.until("a small board", |shown| {
         let mut lines = shown.lines();
@@ -152,7 +152,7 @@ fn a_terminal_without_a_cursor_gets_lines() {
         "{}",
         ended.shown
     );
-    // Without colours there is a board all the same.
+    // There is also a board without colors.
     let mut command = runner(folder.path());
     command
         .args(["run", "spec.toml", "--results", "again"])
@@ -234,7 +234,7 @@ fn runs_are_watched_from_another_terminal() {
     let lines = lines.unwrap();
     let mut board = Terminal::start(watch(), 100, 30);
     board.until("the first run", |shown| is_under_way(shown, "base-s1"));
-    // Keys that stop runs do nothing there.
+    // Keys that stop runs have no effect there.
     board.press("sa");
     let mut left = Terminal::start(watch(), 100, 30);
     left.until_shown("active");

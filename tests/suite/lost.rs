@@ -1,9 +1,9 @@
-//! Trials that a sweep does not have: keys that are left out of some, values that no trial is left with, and a batch
-//! that is larger than the data.
+//! Missing trials of a sweep: keys that are not set in some, values without any trial, and a batch that is larger than
+//! the data.
 
 use super::support::{IRIS, folder_with, plan, run};
 
-/// Momentum for one of the optimizers that are compared.
+/// Momentum for one of the compared optimizers.
 fn over_types(types: &str, more: &str) -> String {
     let sgd = IRIS.replace("type = \"adam\"", "type = \"sgd\"\nmomentum = 0.9");
     format!("{sgd}\n[sweep.grid]\noptimizer.type = {types}\n{more}")
@@ -19,7 +19,7 @@ fn an_axis_over_types_keeps_what_a_type_has_and_leaves_out_the_rest() {
             "`optimizer.momentum` (spec.toml:11) is not set in trials with `optimizer.type` `adam`: it is a key of `sgd`"
         ]
     );
-    // What is left out is not part of what a run is.
+    // Excluded keys are not part of a run's identity.
     let (alone, _) = plan("spec.toml", IRIS).unwrap();
     assert_eq!(swept.runs[1].fingerprint, alone.runs[0].fingerprint);
     let sgd = over_types("[\"sgd\", \"adam\"]", "");
@@ -100,7 +100,7 @@ fn types_of_schedules_models_data_and_layers_are_narrowed_too() {
 
 #[test]
 fn conditions_do_not_see_what_is_left_out() {
-    // It took all trials of adam, for a momentum that they do not have.
+    // It removed all trials of adam because of a momentum that they do not have.
     let text = over_types(
         "[\"sgd\", \"adam\"]",
         "[sweep]\nexclude = [\"optimizer.momentum > 0.8\"]\n",
@@ -185,7 +185,7 @@ fn a_default_batch_that_does_not_fit_is_lowered_and_a_set_one_is_refused() {
         planned.notices.last().unwrap(),
         "`train.batch_size` is lowered from its default 64 to 32: the train split of `two_moons` has 32 items"
     );
-    // As resolved: the same as if it was set.
+    // As resolved: the same as an explicit setting.
     let (set, _) = plan(
         "spec.toml",
         &text.replace("epochs = 3", "epochs = 3\nbatch_size = 32"),
@@ -208,7 +208,7 @@ fn a_default_batch_that_does_not_fit_is_lowered_and_a_set_one_is_refused() {
     )
     .unwrap_err();
     assert!(wrong.contains("train.micro_batch_size"), "{wrong}");
-    // The console says it for every verb, and runs train with it.
+    // Every verb reports it, and runs train with it.
     let folder = folder_with(&text);
     for verb in ["check", "data", "plan", "run"] {
         let (code, _, stderr) = run(folder.path(), &[verb, "spec.toml"]);

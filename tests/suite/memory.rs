@@ -11,7 +11,7 @@ use super::support::{
     IRIS, completed, diagnostics, folder_with, read_json, run, runner, summary, texts,
 };
 
-/// Pictures through convolutions, small enough for a test.
+/// Images through convolutions, small enough for a test.
 const CNN: &str = r#"
 [data]
 type = "digits"
@@ -67,7 +67,7 @@ fn what_does_not_fit_comes_with_what_to_change() {
     );
     let arguments = ["memory", "spec.toml", "--precisions", "f32"];
     let (code, sheet, _) = run(folder.path(), &arguments);
-    // What certainly cannot fit is no plan; above that the sheet has advice.
+    // A run that certainly cannot fit is refused; otherwise the budget contains advice.
     assert_eq!(code, 2, "{sheet}");
     let larger = ["--set", "memory.limit=3MiB"];
     let (code, sheet, stderr) = run(folder.path(), &[&arguments[..], &larger].concat());
@@ -119,7 +119,7 @@ fn calibrated_error(spec: &str) -> f64 {
         .as_f64()
         .unwrap();
     eprintln!("calibrated {forecast}, measured {measured}");
-    // Pages of a process of 2 MiB come and go by some of these.
+    // This is the size of pages of 2 MiB that may come and go.
     if (forecast - measured).abs() < f64::from(512 << 10) {
         0.0
     } else {
@@ -282,7 +282,7 @@ fn a_run_that_is_forecast_not_to_fit_is_computed_in_pieces() {
         )),
         "{report}"
     );
-    // An update is made of the same items: the losses differ by the order of sums alone.
+    // An update uses the same items: the losses differ only by the summation order.
     let whole = completed(WIDE, &[]);
     let losses = |folder: &Path| {
         let bytes = fs::read(folder.join("results/spec/runs/base-s1/trace/losses.f64")).unwrap();
@@ -297,7 +297,7 @@ fn a_run_that_is_forecast_not_to_fit_is_computed_in_pieces() {
             "{whole} {pieces}"
         );
     }
-    // What was made so stays done.
+    // Completed work stays completed.
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 0);
     assert!(stderr.contains("0 of 1 runs to do"), "{stderr}");
@@ -323,7 +323,7 @@ fn a_run_that_passes_its_limit_goes_down_the_ladder() {
     );
     let failure = summary(folder.path(), "base-s1")["failure"].clone();
     assert_eq!(failure["class"], "out_of_memory", "{failure}");
-    // Epoch 1 has 30 updates: each attempt went on from there.
+    // Epoch 1 has 30 updates: each attempt continued from there.
     let events = events(folder.path());
     let starts = events
         .iter()
@@ -336,7 +336,7 @@ fn a_run_that_passes_its_limit_goes_down_the_ladder() {
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 0, "{stderr}");
     assert_eq!(adjustments(folder.path()).len(), 3);
-    // Of changes from the same step the last of each kind is what holds.
+    // Of changes at the same step, the last of each kind applies.
     let report = fs::read_to_string(folder.path().join("results/spec/report.md")).unwrap();
     assert!(
         report.contains("`train.micro_batch_size = 1` from step 30 on"),
@@ -350,7 +350,7 @@ fn a_run_that_passes_its_limit_goes_down_the_ladder() {
     assert!(verdict.contains("verdict: bitwise"), "{verdict}");
 }
 
-/// What was probed, as (items, bytes), by the files of the cache folder.
+/// The probes, as (items, bytes), from the files of the cache folder.
 fn probes(folder: &Path) -> Vec<(u64, u64)> {
     let files = fs::read_dir(folder.join("cache/burn-runner/memory")).unwrap();
     let files = files.map(|file| read_json(&file.unwrap().path()));
@@ -389,7 +389,7 @@ fn a_probe_is_no_larger_than_the_ladder_leaves_the_run() {
         .as_u64()
         .unwrap();
     assert!(told <= 100 << 20, "{told}");
-    // Nothing of the probes is left.
+    // The probes leave nothing behind.
     let tried = fs::read_dir(folder.path().join("cache/burn-runner/tried")).unwrap();
     let left = tried.filter(|entry| entry.as_ref().unwrap().path().is_dir());
     assert_eq!(left.count(), 0);

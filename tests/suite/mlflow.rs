@@ -12,13 +12,13 @@ use serde_json::{Value as Json, json};
 use super::exports::{end, go_on, record, runs};
 use super::support::run as run_program;
 
-/// What the stand-in holds, and what it was asked.
+/// The content of the replacement server, and its requests.
 #[derive(Default)]
 struct Held {
     experiment: Option<Json>,
     runs: Vec<Json>,
     requests: Vec<String>,
-    /// The request, from 1, that is done and not answered any more.
+    /// The number of the request, from 1, that is processed but no longer answered.
     cut: Option<usize>,
     /// Each number of a metric that was sent.
     history: Vec<String>,
@@ -44,12 +44,12 @@ impl StandIn {
         Self { held, url }
     }
 
-    /// What was asked since the last time.
+    /// The requests since the last call.
     fn requests(&self) -> Vec<String> {
         std::mem::take(&mut self.held.lock().unwrap().requests)
     }
 
-    /// All that it holds, without ids.
+    /// All of its content, without ids.
     fn state(&self) -> (Vec<Json>, Vec<String>) {
         let held = self.held.lock().unwrap();
         let mut history = held.history.clone();
@@ -178,7 +178,7 @@ fn export(url: &str, runs: &[Exported], unfinished: Unfinished) -> Result<Sent, 
     Ok(sent)
 }
 
-/// Parameters are many: the first two and how many they are.
+/// There are many parameters: the first two and their number.
 fn shown(requests: Vec<String>) -> String {
     let short = requests.into_iter().map(|request| {
         let Some((head, body)) = request.split_once(" {") else {
@@ -223,7 +223,7 @@ fn a_run_is_sent_once_and_then_brought_up_to_date() {
     insta::assert_snapshot!(format!("{first}\n\n{second}\n\n{third}"));
 }
 
-/// Wherever a server goes away, the next export leaves it as one that went through.
+/// Wherever a server fails, the next export leaves the same state as an uninterrupted one.
 #[test]
 fn what_was_cut_off_is_completed() {
     let folder = tempfile::tempdir().unwrap();
@@ -260,7 +260,7 @@ fn a_run_that_nobody_goes_on_with_is_killed() {
     }
 }
 
-/// A server that says one thing to everybody.
+/// A server that always gives the same answer.
 fn saying(answer: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

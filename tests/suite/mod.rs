@@ -1,4 +1,4 @@
-//! The tests by what they hold runner to.
+//! The tests by subject.
 
 mod arrows;
 mod bounds;

@@ -1,4 +1,4 @@
-//! Networks from files: graphs, blocks, presets, and what `describe` says of them.
+//! Networks from files: graphs, blocks, presets, and the output of `describe`.
 
 use std::fs;
 

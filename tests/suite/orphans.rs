@@ -1,4 +1,4 @@
-//! Workers whose runner was killed: they keep nothing locked for long, and who waits for them says so.
+//! Workers whose runner was killed: they lock nothing for long, and a waiting runner reports them.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -13,7 +13,7 @@ fn signal(name: &str, id: u32) {
     let _ = Command::new("kill").args([name, &id.to_string()]).status();
 }
 
-/// Kills a process when the test ends, in whichever way.
+/// Kills a process at the end of the test.
 struct Killed(u32);
 
 impl Drop for Killed {
@@ -22,7 +22,7 @@ impl Drop for Killed {
     }
 }
 
-/// The process that has a run, as its lock says.
+/// The process that has a run, according to its lock.
 fn holder(folder: &Path) -> u32 {
     let lock = folder.join("results/spec/runs/base-s1/.lock");
     let text = fs::read_to_string(lock).unwrap();
@@ -30,7 +30,7 @@ fn holder(folder: &Path) -> u32 {
     pid.expect("the worker is named").parse().unwrap()
 }
 
-/// A run whose worker hangs, or will very soon, and has lost its runner.
+/// A run whose worker hangs, or soon will, and has lost its runner.
 fn orphaned(fault: &str) -> (tempfile::TempDir, u32) {
     let folder = folder_with(IRIS);
     let mut child = runner(folder.path())
@@ -66,15 +66,14 @@ fn a_worker_that_hangs_ends_itself_when_its_runner_is_gone() {
     assert_eq!(numbers(straight.path()), numbers(folder.path()));
 }
 
-/// Starts the command again, and reads what it says until it waits.
+/// Starts the command again, and reads its output until it waits.
 fn waiting(folder: &Path) -> (Child, BufReader<impl Read + use<>>) {
     let mut command = runner(folder);
     command
         .args(["run", "spec.toml"])
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
-    // Who runs the tests may ignore it, and what is started would too.
-    // SAFETY: it may be called between `fork` and `exec`.
+    // The test process may ignore it, and its children would too. SAFETY: it may be called between `fork` and `exec`.
     unsafe {
         command.pre_exec(|| {
             libc::signal(libc::SIGHUP, libc::SIG_DFL);
@@ -97,7 +96,7 @@ fn one_interrupt_ends_the_wait_for_a_worker_that_cannot_end_itself() {
     let straight = completed(IRIS, &[]);
     let (folder, worker) = orphaned("*@training:13=hang");
     let killed = Killed(worker);
-    // It cannot look at its leash either.
+    // It cannot check its leash either.
     signal("-STOP", worker);
     for name in ["-INT", "-TERM", "-HUP"] {
         let (mut child, mut said) = waiting(folder.path());
@@ -108,7 +107,7 @@ fn one_interrupt_ends_the_wait_for_a_worker_that_cannot_end_itself() {
         assert!(rest.contains("stopped while waiting"), "{name}: {rest}");
         assert!(rest.contains("to go on: runner run"), "{name}: {rest}");
     }
-    // What it said to do ends the worker, and the wait.
+    // The suggested command ends the worker, and the wait.
     let (mut child, _said) = waiting(folder.path());
     drop(killed);
     assert_eq!(child.wait().unwrap().code(), Some(0));

@@ -1,4 +1,4 @@
-//! `report.html`: what it says, that it stands alone, its templates, and what a real browser makes of it.
+//! `report.html`: its content, that it is self-contained, its templates, and its behavior in a real browser.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use super::compare::{SWEEP, clear, index, summed_up};
 use super::support::{IRIS, chromium, completed, folder_with, run};
 
-/// A report with everything that a page shows, all of it made up.
+/// A synthetic report with everything that a page shows.
 fn made_up() -> Report {
     let mut report = summed_up(&index(SWEEP, clear), vec!["old-s1".into()]);
     let point = |epoch: usize| {
@@ -76,7 +76,7 @@ fn page(report: &Report) -> String {
     html(report, None).expect("the built-in template is right")
 }
 
-/// A page without its style, its script and the inside of its plots, which have tests of their own.
+/// A page without its style, its script and the content of its plots, which have their own tests.
 fn readable(page: &str) -> String {
     let without = |text: &str, pattern: &str, by: &str| {
         let pattern = Regex::new(pattern).unwrap();
@@ -111,7 +111,7 @@ fn the_page_and_the_text_say_the_same() {
     assert_eq!(page.matches("<svg class=\"plot scatter\"").count(), 3);
 }
 
-/// Nothing in a page is fetched from anywhere, whatever is in the report.
+/// A page loads nothing from anywhere, whatever the report contains.
 #[test]
 fn the_page_stands_alone_and_texts_stay_texts() {
     let mut report = made_up();
@@ -251,7 +251,7 @@ fn a_template_is_given_to_the_report_verb() {
     insta::assert_snapshot!(format!("{said}\n{not_there}"));
 }
 
-/// What is written in a page once a browser has shown it, and what it said meanwhile.
+/// The content of a page after a browser has rendered it, and its console output.
 fn shown(chromium: &Path, page: &Path, script: &str) -> (String, String) {
     shown_in(chromium, page, script, 800)
 }
@@ -260,7 +260,7 @@ fn shown(chromium: &Path, page: &Path, script: &str) -> (String, String) {
 fn shown_in(chromium: &Path, page: &Path, script: &str, width: usize) -> (String, String) {
     let text = fs::read_to_string(page).unwrap();
     let probe = page.with_extension("probe.html");
-    // After the page's own script; what it finds out is written into an element of its own.
+    // After the page's own script; the results are written into a separate element.
     let added = format!(
         "<script>{{ const out = document.createElement('pre'); out.id = 'out'; document.body.append(out); {script} }}</script></body>"
     );

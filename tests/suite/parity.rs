@@ -1,4 +1,4 @@
-//! Devices compared: what is equal agrees, a layer that was made wrong is named, and what is refused.
+//! Comparison of devices: equal ones agree, a wrong layer is named, and refusals.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 use super::support::wgpu_is_there;
 use super::support::{IRIS, folder_with, run, runner};
 
-/// Exit code, and what was said and printed.
+/// Exit code, messages and output.
 fn parity(spec: &str, arguments: &[&str]) -> (i32, String) {
     let folder = folder_with(spec);
     let (code, stdout, stderr) = run(folder.path(), &[&["parity"], arguments].concat());
@@ -62,7 +62,7 @@ fn a_device_agrees_with_itself_to_the_bit() {
 
 #[test]
 fn the_losses_are_those_of_a_run() {
-    // Over the end of an epoch, with clipping by the global norm.
+    // Across the end of an epoch, with clipping by the global norm.
     let spec = format!("{IRIS}\n[optimizer.clip]\nglobal_norm = 0.5\n");
     let folder = folder_with(&spec);
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);

@@ -1,4 +1,4 @@
-//! Folders of pictures, from files to a report.
+//! Folders of images, from files to a report.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use image::GrayImage;
 
 use super::support::{redact, run};
 
-/// A bright rectangle somewhere in a picture, and where it is.
+/// A bright rectangle somewhere in an image, and its position.
 fn write_item(folder: &Path, at: u32, lit: u8) {
     let is_in = |x: u32, y: u32| {
         let (left, top) = (at * 5 % 7, at * 3 % 6);

@@ -1,5 +1,5 @@
-//! Plans texts on a made-up machine, as `check` does it. Also included by the tests of `runner_core`, so it
-//! knows that crate alone.
+//! Plans texts on a synthetic machine, like `check`. Also included by the tests of `runner_core`, so it only uses that
+//! crate.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use runner_core::plan::inventory::Inventory;
 use runner_core::plan::{self, Plan};
 use runner_core::spec::document::Document;
 
-/// A machine with a card that one backend sees and that computes in two precisions.
+/// A machine with a GPU that one backend sees and that supports two precisions.
 pub fn machine() -> Inventory {
     let listed = r#"
         {"device":"flex","state":"found","name":"host","precisions":["f32","f64","f16","bf16"],"kind":"host","card":"host"}
@@ -22,7 +22,7 @@ pub fn machine() -> Inventory {
     Inventory(listed.collect())
 }
 
-/// Where decoded files of tests are kept.
+/// The cache folder of tests.
 pub fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache")
 }

@@ -1,4 +1,4 @@
-//! Which runs of a trial are averaged, and what is said of those that differ in more than their seed.
+//! Which runs of a trial are averaged, and the warnings about those that differ in more than their seed.
 
 use std::fs;
 use std::path::Path;
@@ -94,7 +94,7 @@ fn runs_over_different_data_have_no_mean() {
     );
     assert_eq!(listed.notes.len(), 1, "{:?}", listed.notes);
     assert!(listed.notes[0].contains("`optimizer=adam-s4` with valid other"));
-    // Runs that read the same are listed without a word.
+    // Runs with the same data are listed without a warning.
     let query = Query {
         filter: Some("seed < 4".into()),
         ..query
@@ -154,7 +154,7 @@ fn builds_and_machines_that_differ_within_a_trial_are_named() {
         run.environment = Some([0, 0, 0, 1, 0, 0, 2, 2][at]);
     }
     let report = summed_up(&index, Vec::new());
-    // They are averaged all the same.
+    // They are still averaged.
     assert!(report.trials.iter().all(|trial| trial.rank.is_some()));
     let text = markdown(&report);
     for said in [
@@ -284,7 +284,7 @@ fn a_tree_with_one_run_over_other_data_says_so() {
 }
 
 #[cfg(unix)]
-/// Another build: the same program with a byte behind its end.
+/// Another build: the same program with an additional byte at its end.
 fn other_build(folder: &Path) -> std::path::PathBuf {
     let place = folder.join("runner-2");
     // By another process: a file that a process of this test had open for writing could not be executed.
@@ -344,13 +344,13 @@ fn runs_of_another_build_are_named_wherever_they_count() {
     if let Ok(sum) = sum {
         assert!(String::from_utf8_lossy(&sum.stdout).starts_with(&builds[1]));
     }
-    // This build says nothing of runs that it made itself.
+    // This build reports nothing about its own runs.
     let (code, _, stderr) = run(folder.path(), &["plan", "spec.toml"]);
     assert_eq!(code, 0);
     assert!(!stderr.contains("a different build"), "{stderr}");
 }
 
-/// A worker believes its runner only of the file that it runs itself.
+/// A worker only trusts its runner about the file that it runs itself.
 #[test]
 fn a_worker_is_not_told_which_build_it_is() {
     let folder = completed(IRIS, &[]);
@@ -374,7 +374,7 @@ fn a_worker_is_not_told_which_build_it_is() {
     assert!(stdout.contains(own), "{stdout}");
 }
 
-/// Nothing is averaged or ranked over experiments that were measured on different data.
+/// Nothing is averaged or ranked over experiments that were evaluated on different data.
 #[test]
 fn experiments_over_different_data_have_no_common_mean() {
     let folder = completed(IRIS, &[]);
@@ -406,7 +406,7 @@ fn experiments_over_different_data_have_no_common_mean() {
     assert_eq!(run(folder, &traded).0, 2);
 }
 
-/// A pipe in the place of a checkpoint's file is a checkpoint that cannot be used, and nobody waits for it.
+/// A pipe in the place of a checkpoint's file makes the checkpoint unusable, without blocking.
 #[test]
 #[cfg(unix)]
 fn a_pipe_in_the_place_of_a_checkpoint_is_not_waited_for() {

@@ -51,7 +51,7 @@ fn what_is_frozen_stays_so_when_training_goes_on() {
     goes_on(stopped.path());
     let numbers = numbers(stopped.path());
     assert_eq!(super::support::numbers(straight.path()), numbers);
-    // What is frozen has no gradient, also in the epoch after the checkpoint was loaded.
+    // Frozen parameters have no gradient, also in the epoch after the checkpoint was loaded.
     let metrics = numbers[0].2.as_object().unwrap();
     let norms: Vec<_> = metrics
         .keys()
@@ -114,7 +114,7 @@ fn training_that_gets_no_better_stops_early_and_says_so() {
     let report = std::fs::read_to_string(folder.path().join("results/spec/report.md")).unwrap();
     let line = "`base-s1` was stopped early after epoch 3 of 9: no better train/loss for 2 epochs";
     assert!(report.contains(line), "{report}");
-    // What is seen from the history alone is seen again after a failure.
+    // Everything derived from the history is derived again after a failure.
     let stopped = folder_with(&spec);
     let arguments = ["run", "spec.toml", "--quiet", "--inject-fault", "*@3"];
     run(stopped.path(), &arguments);
@@ -134,7 +134,7 @@ fn a_global_norm_clips_all_gradients_together() {
             .as_f64()
             .unwrap()
     };
-    // Every step is clipped to next to nothing, and so the loss hardly falls.
+    // Every step is clipped to almost nothing, so the loss hardly falls.
     assert_eq!(column(&spec, "clipped_fraction"), 1.0);
     assert!(column(&spec, "gradient_norm") > 0.1);
     let free = spec.replace("1e-3", "1e3");

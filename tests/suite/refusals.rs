@@ -1,5 +1,5 @@
-//! What is wrong outside of an experiment file, and what a refusal leaves behind. The messages of wrong files are in
-//! `tests/bad`, read by `crates/core/tests/bad.rs`.
+//! Errors outside experiment files, and what a refusal leaves behind. The messages of wrong files are in `tests/bad`,
+//! read by `crates/core/tests/bad.rs`.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What people bring from other tools: every entry with its message, and every replacement accepted.
+//! Terms of other tools: every entry with its message, and every replacement accepted.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,7 +12,7 @@ use burn_runner::spec::remedy::{Command, FLAGS, OBJECTIVES, Remedy, VERBS, rows}
 
 use super::support::{cache, folder_with, machine, run};
 
-/// What examples are edits of.
+/// The file that examples edit.
 const BASE: &str = r#"
 [experiment]
 seeds = [1]
@@ -100,7 +100,7 @@ fn npy(kind: &str, shape: &str, bytes: &[u8]) -> Vec<u8> {
     file
 }
 
-/// What is wrong with the file after some edits; nothing when it is accepted.
+/// What is wrong with the file after some edits; empty if it is accepted.
 fn refusal(folder: &Path, edits: &str, without: &str) -> Option<Diagnostics> {
     let mut document = Document::parse("spec.toml", BASE).unwrap();
     document.root.remove(without);
@@ -147,14 +147,14 @@ fn every_word_of_another_tool_gets_its_answer_and_the_answer_is_accepted() {
     let folder = files();
     let (mut table, mut wrong) = (String::new(), String::new());
     let mut num_words = 0;
-    // Those of the command line alone have no file.
+    // Rows for the command line have no file.
     for row in rows().filter(|row| !row.wrong.is_empty()) {
         num_words += row
             .theirs
             .split(' ')
             .filter(|word| !word.is_empty())
             .count();
-        // The key itself would be there twice.
+        // The key itself would exist twice.
         let place = row.places.split(' ').next().unwrap();
         let own = format!("{place}.{}", row.ours);
         let Some(refused) = refusal(folder.path(), row.wrong, &own) else {
@@ -200,7 +200,7 @@ fn every_word_of_another_tool_gets_its_answer_and_the_answer_is_accepted() {
     insta::assert_snapshot!(table);
 }
 
-/// A word means one thing in one place: of two answers the second would never be seen.
+/// A word means one thing in one place: a second remedy would never be used.
 #[test]
 fn no_two_rows_answer_for_the_same_word_in_the_same_place() {
     let mut seen = std::collections::BTreeSet::new();
@@ -247,7 +247,7 @@ fn words_of_other_command_lines_get_their_answer() {
         &format!("{BASE}\n[sweep.grid]\ntrain.log_every = [1, 2]\n")
             .replace("epochs = 4", "epochs = 1"),
     );
-    // A small results folder that verbs can look at.
+    // A small results folder for verbs.
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 0, "{stderr}");
     let mut table = String::new();

@@ -11,7 +11,7 @@ use super::support::{IRIS, completed, run};
 
 const RUN: &str = "results/spec/runs/base-s1";
 
-/// What was said, without where the machine is other than in the test.
+/// The messages, without machine-specific parts.
 fn reproduced(folder: &Path, arguments: &[&str]) -> (i32, String) {
     let (code, stdout, stderr) = run(folder, &[&["reproduce"], arguments].concat());
     let times = regex::Regex::new(r"  \d+\.\d s").unwrap();
@@ -40,7 +40,7 @@ fn edit(run: &Path, from: &str, to: &str) {
     fs::write(path, text.replacen(from, to, 1)).unwrap();
 }
 
-/// Makes a run's record that of its files as they are now, as if they had been written so.
+/// Makes a run's record match its current files, as if they had been written so.
 pub fn restate(run: &Path) {
     let folder = RunFolder(run.to_owned());
     let mut events = folder.read_events().unwrap();
@@ -63,7 +63,7 @@ fn a_run_is_reproduced_to_the_bit_from_its_folder_alone() {
     let verdict = elsewhere.path().join("alone-reproduced/reproduction.json");
     let verdict = fs::read_to_string(verdict).unwrap();
     assert!(verdict.contains("\"grade\": \"bitwise\""), "{verdict}");
-    // The second time goes beside the first.
+    // The second time goes next to the first.
     reproduced(elsewhere.path(), &["alone"]);
     assert!(elsewhere.path().join("alone-reproduced.2").exists());
 }
@@ -107,7 +107,7 @@ fn what_was_changed_is_seen_where_it_begins_to_matter() {
 fn an_objective_among_those_of_other_seeds_is_equivalent() {
     let spec = format!("[experiment]\nseeds = [1, 2, 3]\n{IRIS}");
     let folder = completed(&spec, &[]);
-    // As another device's sums would do: the losses part in the middle, and the weights end elsewhere.
+    // As sums on another device would do: the losses diverge in the middle, and the final weights differ.
     let run = folder.path().join(RUN);
     let losses = run.join("trace/losses.f64");
     let mut bytes = fs::read(&losses).unwrap();
@@ -122,7 +122,7 @@ fn an_objective_among_those_of_other_seeds_is_equivalent() {
     );
     let (code, _) = reproduced(folder.path(), &[RUN, "--at-least", "equivalent"]);
     assert_eq!(code, 0);
-    // All runs of the experiment: one of them is not as it was.
+    // All runs of the experiment: one of them differs.
     let (code, said) = reproduced(folder.path(), &["results/spec"]);
     assert_eq!(code, 1);
     assert!(
@@ -140,7 +140,7 @@ fn a_change_of_the_last_bits_is_measured() {
     let folder = completed(IRIS, &[]);
     let losses = folder.path().join(RUN).join("trace/losses.f64");
     let mut bytes = fs::read(&losses).unwrap();
-    // Loss 20 in 32-bit steps: the 29 bits below are those of 64-bit floats alone.
+    // Loss 20 in 32-bit steps: the 29 bits below only exist in 64-bit floats.
     let at = 8 * 20;
     let loss = f64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
     let near = f64::from(f32::from_bits((loss as f32).to_bits() + 2));

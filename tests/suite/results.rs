@@ -30,7 +30,7 @@ fn swept() -> tempfile::TempDir {
 #[test]
 fn the_tree_is_as_documented() {
     let folder = swept();
-    // Which checkpoints are kept depends on which epoch was best.
+    // The kept checkpoints depend on the best epoch.
     let step = |name: String| match (name.rfind('-'), name.rfind('.')) {
         (Some(dash), Some(dot)) if name.contains("/checkpoints/") => {
             format!("{}-[STEP]{}", &name[..dash], &name[dot..])

@@ -24,7 +24,7 @@ fn folder(rows: &str, data: &str, model: &str) -> tempfile::TempDir {
     folder
 }
 
-/// Items of train and valid as planned, and as loaded: `data` refuses where they differ.
+/// Items of train and valid as planned, and as loaded: `data` refuses differences.
 fn sizes(folder: &Path, sets: &[&str]) -> (u64, u64) {
     let (code, stdout, stderr) = run(folder, &[&["plan", "spec.toml", "--json"], sets].concat());
     assert_eq!(code, 0, "{stderr}");
@@ -48,7 +48,7 @@ order_by = "t"
 valid = 0.25
 "#;
 
-/// 40 hours of a counter; at some the value is lacking or cannot be read.
+/// 40 hours of a counter; some values are missing or unreadable.
 fn hours(odd: &[(usize, &str)]) -> String {
     let mut rows = String::from("t,v\n");
     for at in 0..40 {
@@ -64,14 +64,14 @@ fn no_window_reaches_over_a_hole() {
     const LSTM: &str = "type = \"lstm\"\nhidden_size = 4";
     let whole = folder(&hours(&[]), WINDOWS, LSTM);
     assert_eq!(sizes(whole.path(), &[]), (27, 7));
-    // A row that is left out ends one piece and begins another: 10 + 19 rows, then 10.
+    // A skipped row ends one piece and begins another: 10 + 19 rows, then 10.
     let gap = folder(&hours(&[(10, "")]), WINDOWS, LSTM);
     let drop = ["--set", "data.missing=drop"];
     assert_eq!(sizes(gap.path(), &drop), (7 + 16, 7));
     let bad = folder(&hours(&[(10, "1e300")]), WINDOWS, LSTM);
     let skip = ["--set", "data.on_bad_item=skip"];
     assert_eq!(sizes(bad.path(), &skip), (7 + 16, 7));
-    // So does a file, although its rows go on where those of the other end.
+    // So does a file, even if its rows continue those of the other.
     let rows = hours(&[]);
     let (first, second) = rows.split_at(rows.match_indices('\n').nth(20).unwrap().0 + 1);
     fs::write(whole.path().join("a.csv"), first).unwrap();
@@ -145,7 +145,7 @@ fn a_mistyped_number_is_told_with_its_place() {
         stderr.contains("spec.toml: no errors; 1 trial, 1 run"),
         "{stderr}"
     );
-    // The remedy can be followed as it is.
+    // The remedy can be applied as it is.
     let (_, rest) = stderr.split_once("`missing_values = ").unwrap();
     let (values, _) = rest.split_once(']').unwrap();
     let values = format!("data.missing_values={values}]");
@@ -217,7 +217,7 @@ fn a_class_that_is_never_learned_is_told() {
     let said =
         "1 class occurs only in held-out items and never in the train split: `rare` (1 in valid)";
     assert!(stderr.contains(said), "{stderr}");
-    // At random, its only item is one to learn from.
+    // At random, its only item is in the train split.
     let random = ["check", "spec.toml", "--set", "data.split.order=random"];
     let (_, _, stderr) = run(folder.path(), &random);
     assert!(!stderr.contains("warning"), "{stderr}");
@@ -293,6 +293,6 @@ fn places_are_those_of_the_files_that_were_asked_for() {
             .replace(&*folder.path().to_string_lossy(), "")
             .replace(name, "")
     });
-    // The second one is found in the cache, which knows it by what it holds.
+    // The second one is found in the cache, which identifies it by content.
     assert_eq!(said[0], said[1]);
 }

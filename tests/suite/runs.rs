@@ -1,4 +1,4 @@
-//! Real training: what is reached, and that neither parallelism, nor stopping, nor failing changes it.
+//! Real training: its results, and that neither parallelism, nor stopping, nor failing changes them.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use super::support::{IRIS, completed, folder_with, goes_on, mnist, numbers, run, runner, summary};
 
-/// Long enough to be stopped in the middle, with everything on that resuming could lose.
+/// Long enough to be stopped in the middle, with every feature that resuming could break.
 pub const STOPPABLE: &str = r#"
 [experiment]
 seeds = [1, 2]
@@ -149,11 +149,11 @@ fn the_record_says_whose_kernels_computed_convolutions() {
         (burns.0.as_deref(), burns.1.as_deref()),
         (Some("burn"), reference)
     );
-    // What is written nowhere is the default, as in records from before there was a choice.
+    // An unset key has its default, as in records from before it existed.
     assert_eq!(ours, unsaid);
     assert_ne!(ours.2, burns.2);
     assert_ne!(numbers(folders[0].path()), numbers(folders[1].path()));
-    // Nothing is said where there is no convolution.
+    // Nothing is reported if there is no convolution.
     let mlp = completed(IRIS, &[]);
     let environment = mlp
         .path()
@@ -233,8 +233,8 @@ fn workers_do_not_outlive_a_killed_runner() {
     child.kill().unwrap();
     child.wait().unwrap();
     lines.for_each(drop);
-    // The new runner can take the lock at once; the workers notice that their leash is gone, and the
-    // checkpoint that they may still write is as good as any.
+    // The new runner can take the lock at once; the workers notice that their leash is closed, and the checkpoint that
+    // they may still write is valid.
     goes_on(folder.path());
     assert_eq!(numbers(straight.path()), numbers(folder.path()));
 }
@@ -290,7 +290,7 @@ fn a_damaged_best_checkpoint_is_not_used() {
 
 #[test]
 fn every_kept_checkpoint_can_be_used() {
-    // Falling loss makes each epoch the best: the one before must keep a best of its own.
+    // A falling loss makes each epoch the best: the previous one must keep its own best.
     let spec = format!(
         "{STOPPABLE}\n[objective]\nmetric = \"train/loss\"\n\n[checkpoint]\nkeep_last = 2\n"
     );
@@ -421,7 +421,7 @@ fn runs_of_another_plan_are_made_anew() {
         stderr.contains("`base-s1` is rerun: `optimizer.learning_rate` was 0.01, is 0.5"),
         "{stderr}"
     );
-    // More seeds are no other plan: what is there stays.
+    // More seeds are not another plan: existing results stay.
     let (code, _, stderr) = run(
         folder.path(),
         &[
@@ -435,7 +435,7 @@ fn runs_of_another_plan_are_made_anew() {
     );
     assert_eq!(code, 0, "{stderr}");
     assert!(stderr.contains("1 of 2 runs to do, 1 skipped"), "{stderr}");
-    // None of the runs that are there: another experiment of the same name, by all signs.
+    // None of the existing runs: apparently another experiment of the same name.
     let (code, _, stderr) = run(
         folder.path(),
         &["run", "spec.toml", "--set", "experiment.seeds=[7]"],

@@ -1,4 +1,4 @@
-//! The schema and `check` agree on what a file may look like.
+//! The schema and `check` agree on valid files.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use super::support::{diagnostics, root, tree};
 
-/// What is wrong with the shape of a file, and not with what its values mean together.
+/// Errors in the form of a file, and not in the combination of its values.
 const STRUCTURE: [&str; 5] = [
     "unknown-key",
     "unknown-type",
@@ -17,8 +17,8 @@ const STRUCTURE: [&str; 5] = [
     "wrong-type",
 ];
 
-/// What only an expansion shows: axes may be tables in tables, values of axes are checked as those of other keys, blocks and
-/// references with what they come to, conditions as a language of their own.
+/// What only an expansion shows: axes may be nested tables, values of axes are checked like other keys, blocks and
+/// references by their results, conditions as a separate language.
 const BEYOND: [&str; 6] = [
     "axis_",
     "block_",
@@ -28,9 +28,8 @@ const BEYOND: [&str; 6] = [
     "random_",
 ];
 
-/// Whether a schema takes a file. The keywords are those of draft 7 that our schema uses; another one is a
-/// mistake here. (The crate jsonschema would have Burn built a second time: it turns on features of
-/// crates that they share.)
+/// Whether a schema accepts a file. It supports the keywords of draft 7 that the schema uses; another one is an error
+/// here. (The crate jsonschema would build Burn a second time: it enables features of shared crates.)
 pub fn accepts(schema: &Json, instance: &Json) -> bool {
     takes(schema, schema, instance)
 }

@@ -92,11 +92,11 @@ fn a_report_is_served_in_every_form() {
     }
     let policy = header(&head, "Content-Security-Policy").unwrap();
     assert!(policy.starts_with("default-src 'none';") && policy.contains("frame-ancestors 'none'"));
-    // What the browser has is not sent again.
+    // What the browser already has is not sent again.
     let tag = header(&head, "ETag").unwrap();
     let (code, _, body) = server.get("/spec/", &format!("If-None-Match: {tag}|"));
     assert_eq!((code, body.as_str()), (304, ""));
-    // The files beside are those that `runner report` writes.
+    // The other files are those that `runner report` writes.
     for form in ["report.json", "report.csv", "report.md"] {
         let (code, _, body) = server.get(&format!("/spec/{form}"), "");
         let file = folder.path().join("results/spec").join(form);
@@ -122,7 +122,7 @@ fn nothing_else_is_served_and_nobody_else_is_answered() {
     let results = folder.path().join("results");
     #[cfg(unix)]
     {
-        // An experiment of elsewhere is not part of the tree.
+        // An experiment from elsewhere is not part of the tree.
         let elsewhere = folder.path().join("elsewhere");
         std::fs::create_dir(&elsewhere).unwrap();
         std::fs::copy(results.join("spec/plan.json"), elsewhere.join("plan.json")).unwrap();
@@ -181,7 +181,7 @@ fn nothing_else_is_served_and_nobody_else_is_answered() {
             "{shown}"
         );
     }
-    // Who says nothing does not keep others from being answered.
+    // A silent connection does not keep others from being answered.
     let silent: Vec<_> = (0..20).map(|_| TcpStream::connect(host).unwrap()).collect();
     assert_eq!(server.get("/spec/", "").0, 200);
     drop(silent);
@@ -215,7 +215,7 @@ fn several_experiments_are_listed_with_how_far_they_are() {
         row("spec").contains("<td>completed</td><td>1 of 1</td><td>valid/accuracy "),
         "{page}"
     );
-    // The first address again is refused, with what to do.
+    // The first address is refused again, with a remedy.
     let port = server.address.rsplit(':').next().unwrap();
     let (code, _, stderr) = run(folder.path(), &["serve", "results", "--port", port]);
     assert_eq!(code, 2);
@@ -253,7 +253,7 @@ fn others_need_a_token() {
             .0,
         200
     );
-    // The token leaves the address, and the browser keeps a cookie that it does not stand in.
+    // The token is removed from the address, and the browser keeps a cookie that does not contain it.
     let (code, head, _) = server.get(&format!("/spec/?token={TOKEN}"), "");
     assert_eq!((code, header(&head, "Location")), (303, Some("/spec/")));
     let cookie = header(&head, "Set-Cookie").unwrap();
@@ -266,8 +266,7 @@ fn others_need_a_token() {
     assert_eq!(server.get("/spec/", &format!("Cookie: {cookie}0|")).0, 401);
 }
 
-/// What a page is after its scripts have run for some time of their own. Time stands still while an answer is waited
-/// for.
+/// A page after its scripts have run for some virtual time. Time stops while an answer is awaited.
 fn shown_by(chromium: &Path, address: &str, millis: u32) -> (String, String) {
     let profile = tempfile::tempdir().unwrap();
     let output = Command::new(chromium)
@@ -282,7 +281,7 @@ fn shown_by(chromium: &Path, address: &str, millis: u32) -> (String, String) {
     (text(&output.stdout), text(&output.stderr))
 }
 
-/// Passes requests on to a server, and does something before the third: a page, its first question, its second.
+/// Passes requests on to a server, and does something before the third: a page, its first poll, its second.
 fn between(server: &str, mut before_third: impl FnMut() + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -330,7 +329,7 @@ fn a_browser_shows_the_report_as_runs_go_on() {
     let server = Server::start(folder.path(), &[]);
     let place = folder.path().to_owned();
     let asked = server.address.clone();
-    // The second run is made while the page is open; the server is asked until it knows.
+    // The second run is trained while the page is open; the server is polled until it shows it.
     let address = between(&server.address, move || {
         let (code, _, stderr) = run(&place, &["run", "spec.toml"]);
         assert_eq!(code, 0, "{stderr}");
@@ -352,7 +351,7 @@ fn a_browser_shows_the_report_as_runs_go_on() {
     assert!(!log.contains("CONSOLE"), "{log}");
 }
 
-/// Silent connections give way: nobody is locked out by who says nothing.
+/// Silent connections give way: they cannot lock out others.
 #[test]
 fn silent_connections_lock_nobody_out() {
     let folder = completed(IRIS, &[]);
@@ -365,7 +364,7 @@ fn silent_connections_lock_nobody_out() {
     let mut silent: Vec<TcpStream> = (0..64).map(|_| connect(b"")).collect();
     let (code, _, page) = server.get("/spec/", "");
     assert_eq!(code, 200, "{page}");
-    // Heads that never end count as silence, and the oldest went.
+    // Headers that never end count as silence, and the oldest connection is closed.
     silent.extend((0..64).map(|_| connect(b"GET / HTTP/1.1\r\nHost: ")));
     assert_eq!(silent[0].read(&mut [0]).unwrap_or(0), 0);
     let (code, _, page) = server.get("/spec/", "");

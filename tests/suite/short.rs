@@ -1,4 +1,4 @@
-//! A split that ends before its end is a failed run, wherever it is read.
+//! A split that ends early is a failed run, wherever it is read.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +23,7 @@ fn failed(folder: &Path, fault: &str) -> (String, String) {
     (text("class"), text("message"))
 }
 
-/// The epochs that have numbers.
+/// The epochs with metrics.
 fn num_epochs(folder: &Path) -> usize {
     let metrics = folder.join("results/spec/runs/base-s1/metrics.csv");
     let metrics = fs::read_to_string(metrics).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Signals, memory that runs out, and what native libraries print: nothing is lost, and each is called what it is.
+//! Signals, out-of-memory conditions, and output of native libraries: nothing is lost, and each is reported correctly.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -29,7 +29,7 @@ epochs = 40
 batch_size = 20
 "#;
 
-/// Starts a run for which a closed terminal means what `hangup` says, and waits for its second epoch.
+/// Starts a run for which a closed terminal has the effect `hangup`, and waits for its second epoch.
 fn started(folder: &Path, hangup: libc::sighandler_t) -> (Child, impl Iterator<Item = String>) {
     let mut command = runner(folder);
     command
@@ -68,7 +68,7 @@ fn a_closed_terminal_saves_however_often_it_is_said() {
     let straight = completed(SLOW, &[]);
     let folder = folder_with(SLOW);
     let (mut child, lines) = started(folder.path(), libc::SIG_DFL);
-    // A shell sends it to its jobs beside the system, and systemd after SIGTERM.
+    // A shell sends it to its jobs in addition to the system, and systemd after SIGTERM.
     for name in ["-HUP", "-HUP", "-TERM"] {
         signal(name, child.id());
     }

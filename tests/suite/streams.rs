@@ -1,4 +1,5 @@
-//! Standard output that cannot be written: a full disk is an error, a closed pipe is none, and standard error may fail too.
+//! Standard output that cannot be written: a full disk is an error, a closed pipe is not, and standard error may fail
+//! too.
 #![cfg(target_os = "linux")]
 
 use std::fs::{self, File};
@@ -9,7 +10,7 @@ use super::support::{IRIS, completed, root, run, runner, summary, texts};
 
 const RUN: &str = "results/spec/runs/base-s1";
 
-/// Every verb that prints, in a folder with a completed experiment, with the exit code that it has otherwise.
+/// Every verb that prints, in a folder with a completed experiment, with its usual exit code.
 const VERBS: &[&[&str]] = &[
     &["--help"],
     &["--version"],
@@ -130,7 +131,7 @@ fn what_is_trained_is_recorded_when_its_events_cannot_be_printed() {
     assert_eq!(code, 0);
 }
 
-/// A server whose address nobody was told is not left running.
+/// A server whose address could not be reported does not keep running.
 #[test]
 fn a_server_needs_to_say_where_it_is() {
     let folder = completed(IRIS, &[]);
@@ -139,8 +140,8 @@ fn a_server_needs_to_say_where_it_is() {
     assert!(stderr.contains(MESSAGE), "{stderr}");
 }
 
-/// There is one place through which standard output is written, and one for standard error: macros of the standard
-/// library panic where these fail, and know nothing of what a terminal would obey.
+/// Standard output is written in one place, and standard error in one: macros of the standard library panic if these
+/// fail, and do not escape control characters.
 #[test]
 fn nothing_is_printed_elsewhere() {
     let mut wrong = Vec::new();

@@ -1,4 +1,4 @@
-//! What tests share: the program, folders, redaction, and the data that a clone alone does not have.
+//! Shared helpers: the program, folders, redaction, and data that is not part of a clone.
 
 pub mod peers;
 
@@ -18,7 +18,7 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The program, in a folder, with a cache folder of its own.
+/// The program, in a folder, with a separate cache folder.
 pub fn runner(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
     command
@@ -69,12 +69,12 @@ epochs = 3
 batch_size = 16
 "#;
 
-/// Plans a text without looking at the disk.
+/// Plans a text without accessing the disk.
 pub fn plan(name: &str, text: &str) -> Result<(Plan, String), String> {
     plan_in(None, name, text)
 }
 
-/// What is wrong with a text; empty when nothing is.
+/// The errors of a text; empty if there are none.
 pub fn diagnostics(name: &str, text: &str) -> Vec<Diagnostic> {
     planned(None, name, text).1.0
 }
@@ -89,8 +89,8 @@ pub fn plan_in(folder: Option<&Path>, name: &str, text: &str) -> Result<(Plan, S
     }
 }
 
-/// The MNIST folder beside the checkout. Only a clone has none: then the test is skipped with a message,
-/// unless `RUNNER_REQUIRE_SHARED` says that it must be there.
+/// The MNIST folder next to the checkout. A clone does not have it: then the test is skipped with a message, unless
+/// `RUNNER_REQUIRE_SHARED` requires it.
 pub fn mnist() -> Option<PathBuf> {
     let folder = root().join("../shared/data/mnist");
     if folder.is_dir() {
@@ -104,8 +104,8 @@ pub fn mnist() -> Option<PathBuf> {
     None
 }
 
-/// Whether there is a wgpu adapter. Without one a test passes over with a word, unless `RUNNER_REQUIRE_WGPU` says
-/// that it must be there.
+/// Whether there is a wgpu adapter. Without one a test is skipped with a message, unless `RUNNER_REQUIRE_WGPU` requires
+/// it.
 #[cfg(feature = "wgpu")]
 pub fn wgpu_is_there() -> bool {
     let (_, devices, _) = run(&root(), &["devices", "--json"]);
@@ -121,8 +121,8 @@ pub fn wgpu_is_there() -> bool {
     false
 }
 
-/// Chromium, by one of its names. Without it a test passes over with a word, unless `RUNNER_REQUIRE_CHROMIUM` says that
-/// it must be there.
+/// Chromium, by one of its names. Without it a test is skipped with a message, unless `RUNNER_REQUIRE_CHROMIUM`
+/// requires it.
 pub fn chromium() -> Option<PathBuf> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let names = ["chromium", "chromium-browser", "google-chrome"];
@@ -144,7 +144,7 @@ pub fn redact(text: &str, folder: &Path) -> String {
     let mut redacted = String::new();
     let mut is_memory = false;
     for line in text.lines() {
-        // Columns are as wide as what was measured.
+        // Columns are as wide as the measured numbers.
         if is_memory && line.starts_with('|') {
             continue;
         }
@@ -257,7 +257,7 @@ pub fn completed(spec: &str, arguments: &[&str]) -> tempfile::TempDir {
     folder
 }
 
-/// Runs the same command again, which must complete everything, and returns what it said.
+/// Runs the same command again, which must complete everything, and returns its messages.
 pub fn goes_on(folder: &Path) -> String {
     let (code, _, stderr) = run(folder, &["run", "spec.toml"]);
     assert_eq!(code, 0, "{stderr}");

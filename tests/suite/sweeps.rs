@@ -1,4 +1,4 @@
-//! Sweeps: every form and their product, conditions, what is dropped and why, and drawn values.
+//! Sweeps: every form and their product, conditions, what is dropped and why, and sampled values.
 
 use std::collections::BTreeSet;
 
@@ -188,7 +188,7 @@ optimizer.weight_decay = { values = [0.0, 0.1], when = "optimizer.type == 'adan'
 
 #[test]
 fn conditions_look_only_at_what_they_must() {
-    // Without a momentum there is nothing to compare, and `and` does not ask.
+    // Without a momentum there is nothing to compare, and `and` ends early.
     let (plan, _) = planned(
         r#"
 [sweep]

@@ -1,4 +1,4 @@
-//! Tables as people export them: read right, refused or warned about, and never wrong without a word.
+//! Tables as people export them: read correctly, refused or warned about, and never silently misread.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ epochs = 1
 batch_size = 8
 "#;
 
-/// A message without the folder that it is about.
+/// A message without its folder.
 fn redact(text: &str, folder: &Path) -> String {
     let real = fs::canonicalize(folder).unwrap();
     let text = text.replace(&real.display().to_string(), "[FOLDER]");
@@ -35,7 +35,7 @@ fn folder(data: &str, rows: &str) -> tempfile::TempDir {
     folder
 }
 
-/// What `runner data` prints of a file and says of it, without what all of them have.
+/// The output of `runner data` for a file, without the common parts.
 fn look(keys: &str, rows: &str) -> (i32, String, String) {
     let data = format!("type = \"csv\"\npath = \"rows.csv\"\ntarget = \"y\"\n{keys}");
     let folder = folder(&data, rows);
@@ -43,7 +43,7 @@ fn look(keys: &str, rows: &str) -> (i32, String, String) {
     (code, stdout, redact(&stderr, folder.path()))
 }
 
-/// Rows by a function of their number from 0.
+/// Rows as a function of their number from 0.
 fn rows(header: &str, num: usize, row: impl Fn(usize) -> String) -> String {
     let mut text = format!("{header}\n");
     for at in 0..num {
@@ -53,7 +53,7 @@ fn rows(header: &str, num: usize, row: impl Fn(usize) -> String) -> String {
     text
 }
 
-/// Some number of a row, the same at each call.
+/// An arbitrary number for a row, the same at each call.
 fn some(at: usize) -> usize {
     at * 7919 % 997
 }
@@ -246,12 +246,12 @@ fn what_would_be_read_wrong_is_said_and_can_be_mended() {
     insta::assert_snapshot!(said);
 }
 
-/// `runner init` sets the keys by itself: its file is accepted without a warning.
+/// `runner init` sets the keys automatically: its file is accepted without a warning.
 #[test]
 fn a_first_file_reads_tables_as_they_are_meant() {
     let mut shown = String::new();
     for case in cases() {
-        // Whether capitals matter is for the user to say.
+        // Whether case matters is for the user to decide.
         if case.what.contains("capitals") {
             continue;
         }
@@ -299,7 +299,7 @@ fn shuffled_row_numbers_are_told_and_left_out() {
     );
 }
 
-/// What is fine is not talked about.
+/// Valid data is not reported.
 #[test]
 fn nothing_is_said_of_what_is_fine() {
     let fine = [
@@ -390,7 +390,7 @@ fn nothing_is_said_of_what_is_fine() {
     }
 }
 
-/// What is said of columns overrides what they look like.
+/// Settings of columns override inference.
 #[test]
 fn what_is_meant_can_be_said() {
     let zip = rows("zip,y", 60, |at| format!("0{},{}", 1000 + some(at), at % 2));
@@ -424,7 +424,7 @@ fn what_is_meant_can_be_said() {
     assert!(code == 0 && !stderr.contains("warning"), "{stderr}");
 }
 
-/// What cannot be read in one way only is refused with the reason, not guessed.
+/// Ambiguous values are refused with the reason, not guessed.
 #[test]
 fn what_can_be_read_in_two_ways_is_not_guessed() {
     let mut said = String::new();
@@ -557,7 +557,7 @@ fn dates_are_read_by_their_format_and_ordered() {
         let (code, _, stderr) = look(order, &text);
         assert_eq!(code, 2, "{format}: {stderr}");
         said.push_str(&format!("## {format}\n{stderr}\n"));
-        // Of a feature it is a warning, which names the format too.
+        // For a feature it is a warning, which contains the format too.
         let (_, _, stderr) = look("", &text);
         assert!(
             stderr.contains(&format!("date_format = \"{format}\"")),
@@ -580,7 +580,7 @@ fn dates_are_read_by_their_format_and_ordered() {
     insta::assert_snapshot!(said);
 }
 
-/// Keys that change what is read make other data: another digest, another run.
+/// Keys that change what is read result in other data: another digest, another run.
 #[test]
 fn the_keys_are_in_the_identity_of_a_run() {
     let text = rows("a,b,y", 60, |at| {
@@ -740,7 +740,7 @@ fn write_picture(folder: &Path, name: &str) {
     picture.save(path).unwrap();
 }
 
-/// A folder of pictures by the places of these, `num` in each.
+/// A folder of images by their places, `num` in each.
 fn pictures(places: &[&str], num: usize) -> tempfile::TempDir {
     let folder = folder_with(&format!(
         "[data]\ntype = \"image_folder\"\npath = \"pictures\"\nchannels = \"gray\"\n{MODEL}"
@@ -801,7 +801,7 @@ fn folders_that_are_split_already_are_taken_so() {
     }
 }
 
-/// A class may be called like a split.
+/// A class may be named like a split.
 #[test]
 fn a_class_that_is_called_train_is_a_class() {
     let folder = pictures(&["train", "bus"], 8);

@@ -1,6 +1,6 @@
-//! Files of finished runs that are changed behind runner's back: no reported number may change without a word.
+//! Files of finished runs that are changed externally: no reported number may change without a warning.
 //!
-//! The fuzz test makes `TAMPER_MUTATIONS` mutations (300 where it is not set) with a fixed seed, or that of `TAMPER_SEED`.
+//! The fuzz test makes `TAMPER_MUTATIONS` mutations (300 by default) with a fixed seed, or that of `TAMPER_SEED`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -56,7 +56,7 @@ fn files(folder: &Path) -> Files {
         .collect()
 }
 
-/// Puts the files back that a mutation or a report changed.
+/// Restores the files that a mutation or a report changed.
 fn restore(folder: &Path, files: &Files) {
     for path in tree(folder) {
         if !files.contains_key(&path) {
@@ -72,7 +72,7 @@ fn restore(folder: &Path, files: &Files) {
     }
 }
 
-/// Changes something about the files of a folder, and says what.
+/// Changes something about the files of a folder, and describes it.
 fn mutate(folder: &Path, files: &Files, random: &mut Random) -> (String, Vec<String>) {
     let paths: Vec<&String> = files.keys().collect();
     let path = (*random.of(&paths)).clone();
@@ -159,7 +159,7 @@ fn mutate(folder: &Path, files: &Files, random: &mut Random) -> (String, Vec<Str
     (format!("{path}: {what}"), changed)
 }
 
-/// Each value that a report has of a run, by trial, metric and seed.
+/// Each value of a run in a report, by trial, metric and seed.
 fn values(report: &Report) -> BTreeMap<(String, String, String), f64> {
     let mut values = BTreeMap::new();
     for trial in &report.trials {
@@ -173,7 +173,7 @@ fn values(report: &Report) -> BTreeMap<(String, String, String), f64> {
     values
 }
 
-/// A report without what only says where and how it was computed, and without what is said about files.
+/// A report without paths, environments and remarks about files.
 fn without(report: &Report, keys: &[&str]) -> Json {
     let mut json = serde_json::to_value(report).unwrap();
     let map = json.as_object_mut().unwrap();
@@ -186,7 +186,7 @@ fn without(report: &Report, keys: &[&str]) -> Json {
     json
 }
 
-/// What a mutation came to, or why it is a silent change.
+/// The result of a mutation, or why it is a silent change.
 fn judge(
     before: &Report,
     after: Result<Option<Report>, String>,
@@ -201,7 +201,7 @@ fn judge(
                 Err(format!("the report says: {message}"))
             };
         }
-        // `runner report` says that there is no plan.json.
+        // `runner report` reports that there is no plan.json.
         Ok(None) if changed.iter().any(|path| path == "plan.json") => {
             return Ok("the plan is named");
         }
@@ -220,7 +220,7 @@ fn judge(
     if let Some(other) = named.iter().find(|run| !runs_of_changed(run)) {
         return Err(format!("`{other}` is named, and nothing of it was changed"));
     }
-    // What is not left out is what it was.
+    // Whatever is not excluded is unchanged.
     let (then, now) = (values(before), values(&after));
     for (key, value) in &then {
         match now.get(key) {
@@ -235,7 +235,7 @@ fn judge(
     if !named.is_empty() {
         return Ok("the run is named and left out");
     }
-    // All runs are there, so all that is made from them is, but for what a remark leaves out.
+    // All runs exist, so everything derived from them does too, except for what a remark excludes.
     let mut keys = vec!["remarks"];
     if is_remarked("the evaluation of") {
         keys.push("evaluation");
@@ -286,7 +286,7 @@ fn no_mutation_of_a_finished_tree_changes_a_number_silently() {
     assert!(silent.is_empty(), "{}", silent.join("\n"));
 }
 
-/// Empties a file, tears it, or changes one of its digits.
+/// Empties a file, truncates it, or changes one of its digits.
 fn damage(path: &Path, how: &str) {
     let mut bytes = fs::read(path).unwrap();
     match how {
@@ -467,7 +467,7 @@ fn events_that_are_not_all_there_are_damage() {
         let lines = text.lines().filter(|line| !line.contains(what));
         lines.map(|line| format!("{line}\n")).collect()
     };
-    // Also where the sums fit, as after a restore from the wrong backup.
+    // Also if the sums match, as after a restore from the wrong backup.
     for (kept, reason) in [
         (
             without("\"epoch\":2,\"step\":16"),
@@ -499,7 +499,7 @@ fn a_run_that_cannot_be_read_is_left_alone() {
     let spec = format!("[experiment]\nseeds = [1, 2]\n{IRIS}");
     let folder = completed(&spec, &[]);
     let folder = folder.path();
-    // What not even root can read, and nothing that is written is the reason.
+    // Not even root can read it, and the reason is not in the content.
     let path = folder.join(RUN).join("run.toml");
     fs::rename(&path, path.with_extension("mine")).unwrap();
     std::os::unix::fs::symlink("run.toml", &path).unwrap();
@@ -520,7 +520,7 @@ fn a_run_that_cannot_be_read_is_left_alone() {
     assert_eq!(tree(&folder.join(RUN)), before);
 }
 
-/// Turns a results tree into one that a version before format 3 wrote: without seals and sums.
+/// Converts a results tree into one that a version before format 3 wrote: without seals and sums.
 fn of_format_2(folder: &Path) {
     let sum = regex::Regex::new(r#","sum":"[0-9a-f]{16}"\}"#).unwrap();
     let seal = regex::Regex::new("(,\\s*\"seal\": ?\"[0-9a-f]{16}\"|# seal: .*\n)").unwrap();
@@ -555,7 +555,7 @@ fn of_format_2(folder: &Path) {
 
 #[test]
 fn trees_of_format_2_are_read_and_are_other_work() {
-    // Ties were broken in another way; of losses there are none.
+    // Ties were broken differently; losses have none.
     let objective = "[objective]\nmetric = \"valid/loss\"\n";
     let spec = format!("[experiment]\nseeds = [1, 2]\n{IRIS}{objective}");
     let folder = completed(&spec, &[]);
@@ -577,7 +577,7 @@ fn trees_of_format_2_are_read_and_are_other_work() {
     assert_eq!(code, 0, "{stderr}");
     let reason = "it was written by an earlier version, whose records have no checksums";
     assert!(to_do.contains(&format!("to rerun: {reason}")), "{to_do}");
-    // A line in the middle that cannot be read is damage there, too.
+    // An unreadable line in the middle is damage there, too.
     let path = folder.join(RUN).join("events.jsonl");
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replacen("epoch_finished", "epoch_fini#hed", 1)).unwrap();

@@ -34,7 +34,7 @@ fn trained(spec: &str) -> Vec<(String, Json)> {
     metrics
 }
 
-/// Each metric is at least, or with `<` at most, what it is to be in every run.
+/// Each metric is at least, or with `<` at most, the expected value in every run.
 fn reaches(spec: &str, bounds: &[(&str, &str, f64)]) {
     for (id, metrics) in trained(spec) {
         for (name, relation, bound) in bounds {
@@ -97,7 +97,7 @@ fn next_tokens_are_predicted() {
     let text = text
         .replace("type = \"mlp\"\nhidden = [64]", lm)
         .replace("1e-2", "3e-3");
-    // By chance one of four.
+    // One of four by chance.
     reaches(
         &text,
         &[("valid/accuracy", ">", 0.9), ("valid/perplexity", "<", 1.5)],

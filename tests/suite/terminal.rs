@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// How long a test waits for what has to come.
+/// How long a test waits for an event.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A program on a terminal.
@@ -23,16 +23,16 @@ pub struct Terminal {
 /// A program that has ended.
 pub struct Ended {
     pub code: Option<i32>,
-    /// Whether the terminal is as it was found.
+    /// Whether the terminal is in its original state.
     pub is_as_before: bool,
     /// The last screen.
     pub shown: String,
-    /// All that was sent to the terminal.
+    /// Everything that was sent to the terminal.
     pub sent: Vec<u8>,
 }
 
 impl Terminal {
-    /// Starts a command on a terminal of so many columns and lines.
+    /// Starts a command on a terminal with a number of columns and lines.
     pub fn start(mut command: Command, columns: u16, lines: u16) -> Self {
         let (mut control, mut terminal) = (-1, -1);
         let null = std::ptr::null_mut();
@@ -40,7 +40,7 @@ impl Terminal {
         let opened =
             unsafe { libc::openpty(&mut control, &mut terminal, null, null.cast(), null.cast()) };
         assert_eq!(opened, 0, "a pseudo-terminal");
-        // SAFETY: both were just opened, and are owned by nobody else.
+        // SAFETY: both were just opened, and have no other owner.
         let (control, terminal) =
             unsafe { (File::from_raw_fd(control), OwnedFd::from_raw_fd(terminal)) };
         let copy = || Stdio::from(terminal.try_clone().unwrap());
@@ -51,7 +51,7 @@ impl Terminal {
         // SAFETY: all of these may be called between `fork` and `exec`.
         unsafe {
             command.pre_exec(|| {
-                // Who runs the tests in the background ignores some of them, and what it starts would too.
+                // A test process in the background ignores some of them, and its children would too.
                 for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP] {
                     libc::signal(signal, libc::SIG_DFL);
                 }
@@ -61,7 +61,7 @@ impl Terminal {
             });
         }
         let at_first = Self::size_of(columns, lines);
-        // SAFETY: the structure lives as long as the call.
+        // SAFETY: the structure is valid during the call.
         unsafe { libc::ioctl(control.as_raw_fd(), libc::TIOCSWINSZ, &at_first) };
         let child = command.spawn().expect("the program starts");
         drop(command);
@@ -70,7 +70,7 @@ impl Terminal {
         let mut reader = control.try_clone().unwrap();
         std::thread::spawn(move || {
             let mut piece = [0; 4096];
-            // An error is the end: nobody has the terminal open any more.
+            // An error is the end: nothing has the terminal open any more.
             while let Ok(num @ 1..) = reader.read(&mut piece) {
                 if sender.send(piece[..num].to_vec()).is_err() {
                     break;
@@ -96,12 +96,12 @@ impl Terminal {
         }
     }
 
-    /// What is on the screen.
+    /// The content of the screen.
     pub fn shown(&self) -> String {
         self.screen.screen().contents()
     }
 
-    /// Takes in what comes until the screen is as wanted.
+    /// Reads until the screen is as expected.
     pub fn until(&mut self, what: &str, is_wanted: impl Fn(&str) -> bool) {
         let end = Instant::now() + PATIENCE;
         while !is_wanted(&self.shown()) {
@@ -116,7 +116,7 @@ impl Terminal {
         }
     }
 
-    /// Takes in what comes until a text is on the screen.
+    /// Reads until a text is on the screen.
     pub fn until_shown(&mut self, text: &str) {
         self.until(text, |shown| shown.contains(text));
     }
@@ -134,13 +134,13 @@ impl Terminal {
     /// Gives the terminal another size.
     pub fn resize(&mut self, columns: u16, lines: u16) {
         let size = Self::size_of(columns, lines);
-        // SAFETY: the structure lives as long as the call.
+        // SAFETY: the structure is valid during the call.
         unsafe { libc::ioctl(self.control.as_raw_fd(), libc::TIOCSWINSZ, &size) };
         let (lines, columns) = (lines.try_into().unwrap(), columns.try_into().unwrap());
         self.screen.screen_mut().set_size(lines, columns);
     }
 
-    /// Whether keys are shown and wait for a newline, as a shell's user expects.
+    /// Whether keys are echoed and wait for a newline, as a shell's user expects.
     pub fn is_as_before(&self) -> bool {
         let mut settings = std::mem::MaybeUninit::uninit();
         // SAFETY: initialized by the call if it returns 0, and only used then.
@@ -152,7 +152,7 @@ impl Terminal {
         settings.c_lflag & (libc::ICANON | libc::ECHO) == libc::ICANON | libc::ECHO
     }
 
-    /// Takes in the rest, until the program has ended and its terminal is closed.
+    /// Reads the rest, until the program has ended and its terminal is closed.
     pub fn end(mut self) -> Ended {
         let end = Instant::now() + PATIENCE;
         while let Ok(bytes) = self

@@ -1,6 +1,6 @@
-//! Every file of `tests/bad/<rule>/` is refused, with exactly the message that is in the `.stderr` file beside it.
-//! Each file is a test of its own, `bad::<rule>::<name>`; the rule is the code of its first error. What they extend
-//! and read is in `tests/files`, which their paths are relative to.
+//! Every file of `tests/bad/<rule>/` is refused, with exactly the message in the `.stderr` file next to it. Each file
+//! is a separate test, `bad::<rule>::<name>`; the rule is the code of its first error. The files that they extend and
+//! read are in `tests/files`, which their paths are relative to.
 //!
 //! `INSTA_UPDATE=always` writes the messages instead, as it does for all other snapshots.
 

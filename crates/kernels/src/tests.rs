@@ -5,7 +5,7 @@ use rayon::ThreadPoolBuilder;
 
 use super::*;
 
-/// Calls with each pair of an output's and an input's place, the weight's place between them, and the output's channel.
+/// Calls with each pair of an output and an input position, the weight's position between them, and the output channel.
 fn for_each_term(geometry: &Geometry, mut term: impl FnMut(usize, usize, usize)) {
     let [height, width] = geometry.output();
     let (inputs, [tall, wide]) = (geometry.group_inputs(), geometry.kernel);
@@ -31,7 +31,7 @@ fn for_each_term(geometry: &Geometry, mut term: impl FnMut(usize, usize, usize))
     }
 }
 
-/// What a convolution and its ways back give for these operands.
+/// The results of a convolution and its backward passes for these operands.
 struct Plain {
     output: Vec<f64>,
     input: Vec<f64>,
@@ -108,7 +108,7 @@ fn ours(geometry: &Geometry, operands: &Operands) -> [Vec<f32>; 4] {
     ]
 }
 
-/// The largest difference in parts of the largest number, but of 0.1 at least: rounding is relative to what is added up.
+/// The largest difference relative to the largest number, but at least to 0.1: rounding is relative to the sums.
 fn distance(ours: &[f32], plain: &[f64]) -> f64 {
     assert_eq!(ours.len(), plain.len());
     let largest = plain
@@ -171,7 +171,7 @@ fn geometries() -> impl Strategy<Value = Geometry> {
             1..3usize,
         )
     };
-    // Channels of a group one by one are of their own: so they are not left to chance.
+    // Depthwise convolutions are a special case: so they are not left to chance.
     let channels = (1..5usize, prop_oneof![Just(1), 1..7usize], 1..7usize);
     (1..4usize, channels, axis(), axis(), any::<bool>())
         .prop_map(|(items, (groups, inputs, outputs), y, x, is_flat)| {
@@ -364,7 +364,7 @@ fn what_is_no_number_is_passed_on() {
     }
 }
 
-/// A small convolution of each kind, which Miri can look at in minutes.
+/// A small convolution of each kind, which Miri can check in minutes.
 #[test]
 fn a_small_product_is_a_plain_loop() {
     assert_right(&Geometry {
@@ -392,7 +392,7 @@ fn a_small_winograd_convolution_is_a_plain_loop() {
     });
 }
 
-/// Taps that lie in the padding for every window.
+/// Taps that are in the padding for every window.
 #[test]
 fn taps_that_see_nothing_are_passed_over() {
     let geometry = Geometry {

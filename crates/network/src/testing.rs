@@ -1,4 +1,4 @@
-//! What tests of networks share, here and in the crate that trains them.
+//! Shared helpers for tests of networks, here and in the crate that trains them.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -30,10 +30,10 @@ pub fn planned(text: &str) -> RunPlan {
     }
 }
 
-/// Held by each test that draws weights, since a device's generator is the process's.
+/// Held by each test that samples weights, since a device's generator is global.
 static GENERATOR: Mutex<()> = Mutex::new(());
 
-/// Waits until no other test draws weights.
+/// Waits until no other test samples weights.
 pub fn generator() -> MutexGuard<'static, ()> {
     GENERATOR.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn draws_are_pinned() {
-        // Published intervals rest on these draws: a change of them is a change of results.
+        // Published intervals depend on these samples: changing them changes results.
         let mut rng = ChaCha8Rng::seed_from_u64(SEED);
         let drawn: Vec<usize> = (0..12).map(|_| index(&mut rng, 10)).collect();
         assert_eq!(drawn, [4, 2, 8, 7, 3, 7, 0, 9, 7, 7, 6, 6]);

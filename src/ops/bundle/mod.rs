@@ -108,7 +108,7 @@ pub fn bundle(options: &Bundle, sink: &Sink<'_>) -> Result<Bundled, Error> {
         return Err(Error::refused(diagnostic.help("wait until it has ended")));
     };
     let record = RunRecord::read_for(&folder, &plan).map_err(results)?;
-    // A capsule that cannot be reproduced is of no use, and nobody could tell why.
+    // A capsule that cannot be reproduced is useless, and nobody could tell why.
     if let Some(changed) = folder.changed_files(&record).into_iter().next() {
         return Err(results(changed));
     }
@@ -133,19 +133,22 @@ pub fn bundle(options: &Bundle, sink: &Sink<'_>) -> Result<Bundled, Error> {
     })
 }
 
-/// What is in the way of the capsule's file is said before anything is read.
+/// Problems with the capsule's file are reported before anything is read.
 fn refuse_out(out: &Path, force: bool) -> Result<(), Error> {
     let folder = out.parent().unwrap_or(Path::new(""));
     let (message, help) = if out.is_dir() {
         let message = format!("`{}` is a folder", out.display());
-        (message, "name the file to write with `--out`")
+        (message, "choose a file to write with `--out`")
     } else if !force && out.exists() {
         let message = format!("`{}` is there already", out.display());
-        let help = "name another file with `--out`, or write over it with `--force`";
+        let help = "use another file with `--out`, or overwrite it with `--force`";
         (message, help)
     } else if !folder.as_os_str().is_empty() && !folder.is_dir() {
         let message = format!("there is no folder `{}`", folder.display());
-        (message, "make it first, or name another file with `--out`")
+        (
+            message,
+            "create it first, or choose another file with `--out`",
+        )
     } else {
         return Ok(());
     };
@@ -154,18 +157,18 @@ fn refuse_out(out: &Path, force: bool) -> Result<(), Error> {
     ))
 }
 
-/// A folder that is no run: which one is, where that can be told.
+/// A folder that is not a run: what it is instead, if known.
 fn no_run(folder: &Path) -> Diagnostic {
     let shown = folder.display();
     let error = |what: &str| Diagnostic::error("results", format!("`{shown}` is {what}"));
     if !folder.exists() {
-        let message = format!("there is no folder `{shown}`");
+        let message = format!("the folder `{shown}` does not exist");
         return Diagnostic::error("results", message)
             .help("`runner list` shows the runs of a results folder");
     }
     if folder.is_file() {
         return error("a file, not the folder of a run")
-            .help("name the folder that `run.toml` is in");
+            .help("use the folder that contains `run.toml`");
     }
     let is_experiment = |folder: &Path| ExperimentFolder(folder.to_owned()).plan_json().exists();
     let around = fs::canonicalize(folder)
@@ -179,13 +182,13 @@ fn no_run(folder: &Path) -> Diagnostic {
             (around.unwrap_or(folder), folder.to_owned())
         };
         let ids = ExperimentFolder(experiment.to_owned()).run_ids();
-        let mut error = error("the folder of an experiment, and a capsule holds one run");
+        let mut error = error("the folder of an experiment, but a capsule contains a single run");
         for id in ids.iter().take(10) {
             error = error.help(format!("runner bundle {}", runs.join(id).display()));
         }
         return match ids.len() {
-            0 => error.help("train it first: it has no runs"),
-            num if num > 10 => error.note(format!("it has {num} runs; the first 10 are named")),
+            0 => error.help("it has no runs: train it first"),
+            num if num > 10 => error.note(format!("it has {num} runs; the first 10 are listed")),
             _ => error,
         };
     }
@@ -194,9 +197,9 @@ fn no_run(folder: &Path) -> Diagnostic {
         .map(|entry| entry.path())
         .any(|path| is_experiment(&path))
     {
-        return error("a folder of experiments, and a capsule holds one run")
+        return error("a folder of experiments, but a capsule contains a single run")
             .help(format!("`runner list {shown}` shows their runs"));
     }
     error("not the folder of a run: it has no run.toml")
-        .help("give a folder such as `results/mnist_sweep/runs/hidden=64-s1`; `runner list` shows the runs")
+        .help("use a folder such as `results/mnist_sweep/runs/hidden=64-s1`; `runner list` shows the runs")
 }

@@ -1,4 +1,4 @@
-//! What may be compared: folders of experiments and of runs, whole results folders, saved reports, and patterns.
+//! The sources of a comparison: folders of experiments and of runs, whole results folders, saved reports, and patterns.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,8 +14,8 @@ use runner_core::spec::document::plain_io_error;
 use runner_report::report::compare::{Source, Wrong};
 use runner_report::report::{Report, of_all_metrics};
 
-/// Reads what the arguments name, an experiment once however many of its runs are named. What cannot be read beside
-/// what can is passed over with a word for `tell`.
+/// Reads the sources in the arguments, an experiment once however many of its runs are listed. Unreadable ones next to
+/// readable ones are skipped with a message to `tell`.
 pub(super) fn read(what: &[String], tell: impl Fn(&str)) -> Result<Vec<Source>, Wrong> {
     let mut paths = Vec::new();
     for text in what {
@@ -45,7 +45,7 @@ pub(super) fn read(what: &[String], tell: impl Fn(&str)) -> Result<Vec<Source>, 
             }
         }
     }
-    // The report of a folder that is read anyway says the same.
+    // The report of a folder that is read anyway has the same content.
     reports.retain(|(path, _)| {
         let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
         let is_known = folder.is_some_and(|folder| {
@@ -54,7 +54,7 @@ pub(super) fn read(what: &[String], tell: impl Fn(&str)) -> Result<Vec<Source>, 
         });
         if is_known {
             tell(&format!(
-                "passed over: `{}` is the report of an experiment that is compared already",
+                "skipped: `{}` is the report of an experiment that is already compared",
                 path.display()
             ));
         }
@@ -73,12 +73,12 @@ pub(super) fn read(what: &[String], tell: impl Fn(&str)) -> Result<Vec<Source>, 
         return Err(unreadable.swap_remove(0));
     }
     for (message, help) in unreadable {
-        tell(&format!("passed over: {message}\n  help: {help}"));
+        tell(&format!("skipped: {message}\n  help: {help}"));
     }
     Ok(named(all))
 }
 
-/// Names that tell the reports apart: those of the experiments, numbered where one is there twice.
+/// Unique names of the reports: those of the experiments, numbered if repeated.
 fn named(reports: Vec<Report>) -> Vec<Source> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let name = |report: Report| {
@@ -119,18 +119,18 @@ impl Kind {
                 }
                 _ => Err((
                     format!("`{}` is a run without its experiment", path.display()),
-                    "a run is compared where its experiment's `plan.json` is two folders above it; `runner diff` compares two single runs".into(),
+                    "a run is compared if its experiment's `plan.json` is two folders above it; `runner diff` compares two single runs".into(),
                 )),
             };
         }
         Err((
             format!("there is nothing to compare in `{}`", path.display()),
-            "name folders of experiments or of runs, such as `results/mnist_sweep`, or a `report.json`".into(),
+            "use folders of experiments or of runs, such as `results/mnist_sweep`, or a `report.json`".into(),
         ))
     }
 }
 
-/// The paths that a text names: itself, or all that match it as a pattern, sorted.
+/// The paths of an argument: itself, or all that match it as a pattern, sorted.
 fn expand(text: &str) -> Result<Vec<PathBuf>, Wrong> {
     let path = Path::new(text);
     if path.exists() {
@@ -164,7 +164,7 @@ fn expand(text: &str) -> Result<Vec<PathBuf>, Wrong> {
     } else {
         Err((
             format!("nothing matches `{text}`"),
-            "`*` stands for any part of one name; `runner list` shows what there is".into(),
+            "`*` matches any part of a single name; `runner list` shows the existing names".into(),
         ))
     }
 }
@@ -183,7 +183,7 @@ fn matching(folder: &Path, pattern: &str) -> Vec<PathBuf> {
     names.into_iter().map(|name| folder.join(name)).collect()
 }
 
-/// The report of an experiment as it is now, of some of its runs or of all.
+/// The current report of an experiment, for some of its runs or all.
 fn of_folder(folder: &Path, ids: &[String]) -> Result<Report, Wrong> {
     let unreadable = |reason: String, help: &str| {
         let message = format!("cannot read `{}`: {reason}", folder.display());
@@ -222,15 +222,14 @@ fn of_folder(folder: &Path, ids: &[String]) -> Result<Report, Wrong> {
 fn saved(path: &Path) -> Result<Report, Wrong> {
     let wrong = |reason: String| {
         (
-            format!("`{}` is no saved report: {reason}", path.display()),
-            "name a `report.json`, or a folder".to_owned(),
+            format!("`{}` is not a saved report: {reason}", path.display()),
+            "use a `report.json`, or a folder".to_owned(),
         )
     };
     let text = fs::read_to_string(path).map_err(|e| wrong(plain_io_error(&e)))?;
     let report: Report = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
     check_seal(path, &text, report.format.into()).map_err(|e| {
-        let help =
-            "`runner report` on its folder writes it again; compare folders where there are some";
+        let help = "`runner report` on its folder rewrites it; compare folders where possible";
         (e.to_string(), help.to_owned())
     })?;
     Ok(report)

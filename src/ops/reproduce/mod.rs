@@ -138,7 +138,7 @@ pub fn reproduce(options: &Reproduce, sink: &Sink<'_>) -> Result<Reproduced, Err
     Ok(Reproduced { runs })
 }
 
-/// Makes one run again; none when it did not come to its end.
+/// Reproduces one run; none if it did not finish.
 fn one(
     original: &Original,
     wanted: &Path,
@@ -185,7 +185,7 @@ fn one(
 /// The plan of the run that is made now.
 fn planned_now(original: &Original, options: &Reproduce) -> RunPlan {
     let mut plan = original.plan.clone();
-    // What fails now is to be seen, and not to be tried until it does not.
+    // Failures must be visible, and not retried until they disappear.
     plan.on_failure = OnFailure::default();
     plan.on_exceed = Relief::default();
     plan.skip = None;
@@ -221,7 +221,7 @@ fn tell_differences(
             let differences = environment_differences(then, &here(plan, &options.program));
             if differences.is_empty() {
                 sink(Progress::Step(
-                    "the same build, processor and system as then",
+                    "same build, processor and system as the original",
                 ));
             }
             for [name, then, now] in differences {
@@ -295,10 +295,10 @@ fn compared(
     }
 }
 
-/// The weights that a run leaves: as it began, as it ended, and with the best objective.
+/// The saved weights of a run: initial, final, and best by the objective.
 const WEIGHTS: [&str; 4] = ["initial", "final", "best", "ema"];
 
-/// How far the weights of both runs are apart. What cannot be read of the original is noted as missing.
+/// The distances of both runs' weights. Unreadable weights of the original are noted as missing.
 fn distances(
     original: &Original,
     folder: &RunFolder,
@@ -311,7 +311,7 @@ fn distances(
         let [then, now] = [&original.folder, folder].map(|folder| folder.model(name));
         if !then.is_file() || !now.is_file() {
             let file = format!("`model/{name}.bpk`");
-            // What the record says of it was looked at before; of earlier versions it says nothing.
+            // The record about it was checked before; earlier versions have none.
             if now.exists() && !missing.iter().any(|what| what.contains(&file)) {
                 missing.push(format!("the weights of {file}, which is missing"));
             }
@@ -335,7 +335,7 @@ fn distances(
     has_final.then_some(all)
 }
 
-/// Where the run is made now. A driver is asked for only when one is needed.
+/// The environment of the reproduction. A driver is only queried if needed.
 fn here(plan: &RunPlan, program: &Program) -> Environment {
     let here = Environment::here(Path::new("."), None);
     if plan.device.backend.is_host() {
@@ -348,7 +348,7 @@ fn here(plan: &RunPlan, program: &Program) -> Environment {
     }
 }
 
-/// Copies all files of a folder, those of folders in it included.
+/// Copies all files of a folder, including subfolders.
 fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from)? {
@@ -358,7 +358,7 @@ fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
         if kind.is_dir() {
             copy_files(&entry.path(), &place)?;
         } else if kind.is_file() {
-            // What is a link or a device has no place among kernels.
+            // Links and devices do not belong among kernels.
             std::fs::copy(entry.path(), &place)?;
         }
     }
@@ -373,7 +373,7 @@ fn moved(plan: &RunPlan, folder: &Path) -> DataPlan {
             .iter()
             .find(|root| root.key == key && root.number == number)?;
         match key {
-            // The files of MNIST have names of their own.
+            // The MNIST files have fixed names.
             "folder" => Some(folder.to_owned()),
             _ => Some(folder.join(root.path.file_name()?)),
         }
@@ -385,13 +385,13 @@ fn moved(plan: &RunPlan, folder: &Path) -> DataPlan {
     plan.data.clone().relocated(&place, &cache)
 }
 
-/// The same items must be there: other data is no reproduction. What files hold is read, not remembered.
+/// The same items must be there: other data is not a reproduction. The content of files is read, not looked up.
 fn verify_data(original: &Original, plan: &RunPlan) -> Result<(), Error> {
     let loaded = data::load_by(&plan.data, Trust::Bytes, &|_, _| {}).map_err(|error| {
         let mut diagnostic = error.to_diagnostic();
         diagnostic.helps = vec![format!(
-            "bring back the data of then, or say with `--data DIR` where it is; {}",
-            "`runner bundle` keeps it with a run"
+            "restore the original data, or set its folder with `--data DIR`; {}",
+            "`runner bundle` packs it with a run"
         )];
         Error::refused(diagnostic)
     })?;
@@ -404,16 +404,16 @@ fn verify_data(original: &Original, plan: &RunPlan) -> Result<(), Error> {
     match loaded.digests.iter().find(other) {
         None => Ok(()),
         Some((split, _)) => {
-            let message = format!("the {split} split holds other items than the run was made with");
+            let message = format!("the {split} split has different items than in the original run");
             let diagnostic = Diagnostic::error("data", message);
             Err(Error::refused(diagnostic.help(
-                "bring back the data of then; `runner bundle` keeps it with a run",
+                "restore the original data; `runner bundle` packs it with a run",
             )))
         }
     }
 }
 
-/// Trains the run in a worker, changed on the way as the original was.
+/// Trains the run in a worker, with the same adjustments as the original.
 fn train(
     plan: &RunPlan,
     folder: &RunFolder,
@@ -468,16 +468,17 @@ fn worker_arguments(
     let mut arguments = options.program.worker_arguments();
     let initial = original.folder.model("initial");
     if options.device.is_some() && initial.is_file() {
-        // Another device draws other numbers from the same seed: what is to be seen is how it computes.
+        // Another device generates different random numbers from the same seed: the purpose is to compare its
+        // computations.
         let initial = std::path::absolute(&initial).unwrap_or(initial);
         arguments.extend(["--initial".to_owned(), initial.display().to_string()]);
     }
-    // The kernels that the experiment of the original has chosen are a part of how it was computed.
+    // The kernels that the original's experiment has selected are part of how it was computed.
     let experiment = original.folder.0.parent().and_then(Path::parent);
     let experiment = experiment.map(|path| ExperimentFolder(path.to_owned()));
     let is_host = plan.device.backend.is_host();
     if let Some(experiment) = experiment.filter(|e| !is_host && e.kernels().is_dir()) {
-        // A copy: what is chosen besides is no part of the original.
+        // A copy: further selections are not part of the original.
         let copy = ExperimentFolder(folder.0.clone());
         copy_files(&experiment.kernels(), &copy.kernels())
             .map_err(|e| Error::unwritable(&copy.kernels(), &e))?;

@@ -1,4 +1,4 @@
-//! The run that is made again: out of its folder, or out of a capsule.
+//! The run to reproduce: from its folder, or from a capsule.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use runner_core::record::{
 use runner_core::reproduce::{Side, Spread, prediction_interval};
 use runner_core::spec::document::plain_io_error;
 
-/// The runs that a path stands for.
+/// The runs of a path.
 pub(super) fn originals(options: &Reproduce, sink: &Sink<'_>) -> Result<Vec<Original>, Error> {
     let (path, steps) = (&options.path, options.steps);
     let wrong = |message: String, help: &str| {
@@ -34,7 +34,10 @@ pub(super) fn originals(options: &Reproduce, sink: &Sink<'_>) -> Result<Vec<Orig
         let end = original.record.outcome.as_ref();
         if end != Some(&Outcome::Completed) && steps.is_none() {
             let how = end.map_or("not finished", Outcome::word);
-            let message = format!("`{}` is {how}: there is no end to compare", path.display());
+            let message = format!(
+                "`{}` is {how}: there is no final result to compare",
+                path.display()
+            );
             let help = "compare its first steps with `--steps N`, or let `runner run` complete it";
             return Err(wrong(message, help));
         }
@@ -47,7 +50,7 @@ pub(super) fn originals(options: &Reproduce, sink: &Sink<'_>) -> Result<Vec<Orig
             path.display()
         );
         let help =
-            "give a folder such as `results/mnist_sweep/runs/base-s1`; `runner list` shows them";
+            "use a folder such as `results/mnist_sweep/runs/base-s1`; `runner list` shows them";
         return Err(wrong(message, help));
     }
     let mut originals = Vec::new();
@@ -56,7 +59,7 @@ pub(super) fn originals(options: &Reproduce, sink: &Sink<'_>) -> Result<Vec<Orig
         match original.record.outcome {
             Some(Outcome::Completed) => originals.push(original),
             _ => sink(Progress::Step(&format!(
-                "`{id}` is passed over: it is not completed"
+                "`{id}` is skipped: it is not completed"
             ))),
         }
     }
@@ -74,17 +77,17 @@ pub struct Original {
     pub folder: RunFolder,
     /// What was to be done.
     pub plan: RunPlan,
-    /// Whether `run.toml` is as it was written.
+    /// Whether `run.toml` is unchanged.
     pub seal: SealState,
-    /// Whether it is out of a capsule, which leaves checkpoints out.
+    /// Whether it is from a capsule, which does not include checkpoints.
     pub is_capsule: bool,
     /// What happened.
     pub record: RunRecord,
-    /// Where it was made, if that is known.
+    /// Its environment, if known.
     pub environment: Option<Environment>,
     /// The objective of each completed seed of its trial.
     seeds: Vec<f64>,
-    /// Where the new run is put by default.
+    /// The default folder of the new run.
     pub place: PathBuf,
 }
 
@@ -117,7 +120,7 @@ impl Original {
             place,
             is_capsule: false,
             folder,
-            // Where decoded files are kept is this user's business, whoever made the run.
+            // The cache of decoded files is the current user's, whoever trained the run.
             plan: RunPlan {
                 data: plan.data.relocated(&|_, _| None, &cache_folder()),
                 ..plan
@@ -128,7 +131,7 @@ impl Original {
         })
     }
 
-    /// The run of a capsule, unpacked beside where it will be made again.
+    /// The run of a capsule, unpacked next to where it will be reproduced.
     fn unpack(archive: &Path, options: &Reproduce, sink: &Sink<'_>) -> Result<Self, Error> {
         let name = archive.file_name().unwrap_or_default().to_string_lossy();
         let stem = name.split(".capsule").next().unwrap_or_default();
@@ -136,7 +139,7 @@ impl Original {
         let place = free(&place).map_err(|e| Error::unwritable(&place, &e))?;
         let unpacked = capsule::unpack(archive, &place.join("capsule"), options.max_unpacked)
             .map_err(|error| {
-                // It was made for the capsule, and is empty after a refusal.
+                // It was created for the capsule, and is empty after a refusal.
                 let _ = fs::remove_dir(&place);
                 Error::capsule(&error)
             })?;
@@ -175,13 +178,13 @@ impl Original {
         side(&self.folder, &self.plan, &self.record)
     }
 
-    /// How far the objective is spread over its seeds.
+    /// The spread of the objective over its seeds.
     pub fn spread(&self) -> Option<Spread> {
         prediction_interval(&self.seeds)
     }
 }
 
-/// What is compared of a run.
+/// The compared parts of a run.
 pub fn side(folder: &RunFolder, plan: &RunPlan, record: &RunRecord) -> std::io::Result<Side> {
     let best = record.best_epoch(plan);
     Ok(Side {
@@ -193,7 +196,7 @@ pub fn side(folder: &RunFolder, plan: &RunPlan, record: &RunRecord) -> std::io::
     })
 }
 
-/// The objective of each completed run beside a run that differs from it in the seed alone, and read the same data.
+/// The objective of each completed run that differs from a run only in the seed, and has the same data.
 fn seeds(folder: &RunFolder, plan: &RunPlan, record: &RunRecord) -> Vec<f64> {
     let Some(parent) = folder.0.parent() else {
         return Vec::new();
@@ -225,7 +228,7 @@ fn seeds(folder: &RunFolder, plan: &RunPlan, record: &RunRecord) -> Vec<f64> {
     folders.iter().filter_map(value).collect()
 }
 
-/// In the experiment's folder, if the run is in one; else beside the run.
+/// In the experiment's folder, if the run is in one; otherwise next to the run.
 fn default_place(folder: &RunFolder) -> PathBuf {
     let name = folder.0.file_name().unwrap_or_default().to_string_lossy();
     let runs = folder
@@ -238,8 +241,7 @@ fn default_place(folder: &RunFolder) -> PathBuf {
     }
 }
 
-/// Makes a folder of that name, or with a number behind it when there is one already: whoever makes it has
-/// it alone.
+/// Creates a folder of that name, or with a number if it already exists: only one process can create it.
 pub fn free(place: &Path) -> std::io::Result<PathBuf> {
     if let Some(parent) = place.parent() {
         fs::create_dir_all(parent)?;

@@ -1,5 +1,5 @@
-//! Whether an original is whole and as it was written. What is missing of it cannot be compared, and a record that was
-//! changed is no measure of a reproduction.
+//! Whether an original is complete and unchanged. Missing parts cannot be compared, and a changed record is not a valid
+//! reference.
 
 use serde_json::Value as Json;
 
@@ -10,27 +10,27 @@ use runner_core::plan::FORMAT;
 use runner_core::record::{CHECKPOINT_PARTS, SealState, is_damaged};
 use runner_core::spec::plain_file;
 
-/// The most bytes of a file that is read whole.
+/// The maximum size of a file that is read whole, in bytes.
 const MAX_READ: u64 = 1 << 30;
 
-/// What is wrong with an original.
+/// Problems of an original.
 #[derive(Debug, Default)]
 pub struct Parts {
-    /// What was changed after it was written, and how that shows.
+    /// What was changed after it was written, and the evidence.
     pub edited: Vec<String>,
-    /// What a run should have and this one has not.
+    /// The missing parts of the run.
     pub missing: Vec<String>,
 }
 
 impl Parts {
-    /// Looks at all files of an original. Of first steps (`is_partial`) only the trace is compared, whose gaps the
+    /// Checks all files of an original. For first steps (`is_partial`), only the trace is compared, whose gaps the
     /// comparison finds.
     pub fn of(original: &Original, is_partial: bool) -> Self {
         let mut parts = Self::default();
         parts.check_plan(original);
         parts.check_files(original, is_partial);
         parts.check_derived(original);
-        // A capsule has no checkpoints, and is whole without them.
+        // A capsule is complete without checkpoints.
         if !original.is_capsule && !is_partial {
             parts.check_checkpoint(original);
         }
@@ -41,14 +41,14 @@ impl Parts {
         let plan = &original.plan;
         if original.seal == SealState::Edited {
             self.edited
-                .push("`run.toml` (its seal is not that of what it holds)".into());
+                .push("`run.toml` (its seal does not match its content)".into());
         } else if !plan.is_as_fingerprinted() {
             self.edited
-                .push("`run.toml` (its fingerprint is not that of what it says)".into());
+                .push("`run.toml` (its fingerprint does not match its settings)".into());
         }
     }
 
-    /// The files that the last events have the digests of.
+    /// The files whose digests are in the last events.
     fn check_files(&mut self, original: &Original, is_partial: bool) {
         let (folder, record) = (&original.folder, &original.record);
         for name in record.files.keys() {
@@ -58,25 +58,25 @@ impl Parts {
             let is_there = folder.0.join(name).exists();
             if is_there {
                 self.edited.push(format!(
-                    "`{name}` (its sha256 is not that which the run recorded)"
+                    "`{name}` (its sha256 does not match the recorded one)"
                 ));
             } else if name.starts_with("model/") && !is_partial {
                 self.missing
                     .push(format!("the weights of `{name}`, which is missing"));
             }
         }
-        // Earlier versions recorded no digests, but left final weights.
+        // Earlier versions recorded no digests, but saved final weights.
         if record.files.is_empty() && !is_partial && !folder.model("final").exists() {
             self.missing
                 .push("the weights of `model/final.bpk`, which is missing".into());
         }
     }
 
-    /// The files that say what the events say, in another form.
+    /// The files that repeat the events in another form.
     fn check_derived(&mut self, original: &Original) {
         let (folder, record, plan) = (&original.folder, &original.record, &original.plan);
         let mut tell = |name: &str, how: &str| self.edited.push(format!("`{name}` ({how})"));
-        let seal = "its seal is not that of what it holds";
+        let seal = "its seal does not match its content";
         let is_broken = |error: std::io::Error| is_damaged(&error);
         if folder.read_environment().is_err_and(is_broken) {
             tell("environment.json", seal);
@@ -84,7 +84,7 @@ impl Parts {
         if plan.format < FORMAT || record.outcome != Some(Outcome::Completed) {
             return;
         }
-        let events = "it does not say what `events.jsonl` says";
+        let events = "it does not match `events.jsonl`";
         match folder.read_summary() {
             Err(error) if is_damaged(&error) => tell("summary.json", seal),
             Ok(Some(there)) => {
@@ -130,7 +130,7 @@ impl Parts {
                 Ok(sum) if sidecar["sha256"][part] == sum.as_str() => {}
                 Ok(_) => self
                     .edited
-                    .push(format!("`{name}` (its sha256 is not that of its sidecar)")),
+                    .push(format!("`{name}` (its sha256 does not match its sidecar)")),
                 Err(_) => self
                     .missing
                     .push(format!("the last checkpoint, whose `{name}` is missing")),

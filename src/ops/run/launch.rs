@@ -23,10 +23,10 @@ use runner_core::record::{
 };
 use runner_core::spec::backend::DeviceName;
 
-/// Runs by default at once, at most: more than this starves small machines of memory.
+/// The default maximum of concurrent runs: more than this exhausts the memory of small machines.
 const MAX_DEFAULT_JOBS: usize = 4;
 
-/// What the training of an experiment's runs needs to know.
+/// The inputs of training an experiment's runs.
 pub(super) struct Launch<'a> {
     pub(super) options: &'a Run,
     pub(super) folder: &'a ExperimentFolder,
@@ -129,7 +129,7 @@ impl Launch<'_> {
     fn settings(&self, todo: &[ToDo], hardware: Hardware) -> Result<Settings, Error> {
         let program = self.options.experiment.program.find()?.to_owned();
         let cores = num_cores();
-        // A slot for each core of the host, and one for each card.
+        // One slot for each core of the host, and one for each GPU.
         let on_host = todo.iter().any(|run| run.plan.device.backend.is_host());
         let on_host = if on_host {
             cores.min(MAX_DEFAULT_JOBS)
@@ -156,7 +156,7 @@ impl Launch<'_> {
         })
     }
 
-    /// What the runs are computed on, each forecast by its count. Drivers are asked only when some run may need them.
+    /// The hardware of the runs, each forecast by its count. Drivers are only queried if some run may need them.
     fn hardware(&self, todo: &[ToDo]) -> Hardware {
         let needs = |run: &RunPlan| {
             let mut devices = run.on_exceed.devices.iter().chain([&run.device]);
@@ -170,8 +170,8 @@ impl Launch<'_> {
     }
 }
 
-/// Probes what runs with a limit hold, each kind of run once and as its ladder leaves it by its count; whether the user
-/// lets it go on.
+/// Probes the memory of runs with a limit, each kind of run once and with the remedies that its count needs; returns
+/// whether the user did not cancel.
 fn measure(todo: &[ToDo], prober: &Prober<'_>, sink: &Sink<'_>) -> bool {
     let calibrations = prober.calibrations;
     let limited = todo.iter().map(|run| &run.plan);
@@ -180,7 +180,7 @@ fn measure(todo: &[ToDo], prober: &Prober<'_>, sink: &Sink<'_>) -> bool {
         .filter(|run| calibrations.find(run).is_none())
         .map(|run| run.relieved(|run| prober.hardware.room(run)))
         .collect();
-    // The largest batch first, so that the line of its probe goes for the others.
+    // The largest batch first, so that the line of its probe covers the others.
     order.sort_by_key(|run| std::cmp::Reverse(run.train.micro_batch_size));
     let mut tried: Vec<String> = Vec::new();
     for run in &order {
@@ -189,13 +189,13 @@ fn measure(todo: &[ToDo], prober: &Prober<'_>, sink: &Sink<'_>) -> bool {
             continue;
         }
         sink(Progress::Step(&format!(
-            "measuring what `{}` holds, as it has a limit",
+            "measuring the memory of `{}`, since it has a limit",
             run.trial
         )));
         match prober.calibrate(run, sink) {
             Ok(_) => {}
             Err(NotMeasured::Stopped) => return false,
-            // The limit holds all the same: the run itself is measured.
+            // The limit still applies: the run itself is measured.
             Err(reason) => sink(Progress::Note(&format!(
                 "the forecast of `{}` is not calibrated: {reason}",
                 run.trial
@@ -227,8 +227,8 @@ pub(crate) fn hardware_of(inventory: Inventory) -> Hardware {
     }
 }
 
-/// Forecasts of runs, as they are planned and as they may be adjusted. What was measured of a run, as it is planned or
-/// as it was probed, corrects what is counted of it otherwise.
+/// Forecasts of runs, as planned and with possible adjustments. Measurements of a run, as planned or as probed, correct
+/// its count otherwise.
 fn expectation(
     todo: &[ToDo],
     calibrations: Calibrations,
@@ -246,7 +246,7 @@ fn expectation(
     let corrections: BTreeMap<String, (DeviceName, f64)> = corrections.collect();
     let calibrations = Mutex::new(calibrations);
     Arc::new(move |run| {
-        // Another device has its own ways to hold the same.
+        // Another device needs different memory for the same work.
         let known = corrections.get(&run.id);
         let known = known.filter(|(device, _)| *device == run.device);
         let lock = calibrations.lock();

@@ -86,7 +86,7 @@ pub enum Stopped {
     WhileMeasuring,
     /// By the user.
     User,
-    /// The experiment's limit of time has passed.
+    /// The experiment exceeded its time limit.
     TimeLimit(Duration),
     /// A run failed, and the experiment file says to stop then.
     Failure {
@@ -202,7 +202,7 @@ fn parse_fault(text: Option<&str>) -> Result<Option<(WildMatch, String)>, Error>
     let refused = |message: String| Error::refused(Diagnostic::error("usage", message));
     let Some((glob, fault)) = text.rsplit_once('@') else {
         return Err(refused(format!(
-            "`--inject-fault {text}` is not of the form GLOB@FAULT"
+            "`--inject-fault {text}` must have the form GLOB@FAULT"
         )));
     };
     match fault.parse::<Fault>() {

@@ -35,7 +35,7 @@ pub struct Prepared {
     pub num_shorter: usize,
     /// Runs that are tried again after a failure.
     pub num_failed: usize,
-    /// Runs in the folder that the plan does not have.
+    /// Runs in the folder that are not in the plan.
     pub num_orphans: usize,
     /// Runs of other work under the same id, which are made anew, each with what differs.
     pub replaced: Vec<(String, Vec<String>)>,
@@ -53,12 +53,12 @@ pub(super) struct ToDo {
     pub(super) plan: RunPlan,
     /// Its folder.
     pub(super) folder: RunFolder,
-    /// Optimizer updates that need not be made again.
+    /// Optimizer updates that need not be repeated.
     pub(super) resumes_at: usize,
 }
 
-/// Looks at what the folder holds, refuses what does not belong together, and writes the plans of all runs before
-/// anything trains. Returns the runs that are left to do.
+/// Inspects the folder, refuses conflicts, and writes the plans of all runs before anything trains. Returns the runs
+/// that remain to be done.
 pub(super) fn prepare(
     folder: &ExperimentFolder,
     planned: &Planned,
@@ -72,7 +72,7 @@ pub(super) fn prepare(
     });
     let statuses: Vec<Status> = statuses.collect::<Result<_, _>>()?;
     refuse_unrelated(folder, &statuses, &orphans)?;
-    // Before anything is written: what is refused stays as it was.
+    // Before anything is written: refused content stays unchanged.
     let unfinished = plan.runs.iter().zip(&statuses);
     let mut unfinished = unfinished.filter(|(_, status)| **status != Status::Completed);
     folder
@@ -167,9 +167,9 @@ fn write(
         let there = folder.run(&run.id);
         let is_chosen = chosen.contains(run.id.as_str());
         match status {
-            // It keeps the file that it was made from.
+            // It keeps the file that it was created from.
             Status::Completed => continue,
-            // What is not asked for stays as it is.
+            // Runs that were not requested stay unchanged.
             Status::Shorter { .. } | Status::Different { .. } | Status::Damaged { .. }
                 if !is_chosen =>
             {
@@ -177,8 +177,8 @@ fn write(
             }
             Status::Unreadable { .. } => continue,
             Status::Shorter { epochs, .. } => {
-                // Said before the new plan is there: a kill in between must not leave a run that looks
-                // as if it had come to the new end.
+                // Reported before the new plan exists: a kill in between must not leave a run that seems to have
+                // reached the new end.
                 there.append_event(&Event::RunExtended {
                     from_epochs: *epochs,
                     to_epochs: run.train.epochs,
@@ -191,14 +191,14 @@ fn write(
             }
             Status::New | Status::Begun { .. } | Status::Failed { .. } => {}
         }
-        // The present file is the same work, or its continuation, but the data may have moved.
+        // The current file is the same work, or its continuation, but the data may have moved.
         there.write_plan(run)?;
     }
     Ok(())
 }
 
-/// An input of several layers is no use by its copy alone: beside it stands what they come to, which can
-/// be run by itself.
+/// A copy of an input with several layers is useless on its own: next to it is the resolved file, which can be run
+/// separately.
 fn write_resolved(
     folder: &ExperimentFolder,
     document: &Document,
@@ -220,7 +220,7 @@ fn write_resolved(
     }
 }
 
-/// A folder that holds other runs alone is most likely another experiment of the same name.
+/// A folder that only contains other runs probably belongs to another experiment of the same name.
 fn refuse_unrelated(
     folder: &ExperimentFolder,
     statuses: &[Status],
@@ -230,14 +230,14 @@ fn refuse_unrelated(
     let Some(first) = orphans.first().filter(|_| is_unrelated) else {
         return Ok(());
     };
-    let message = format!("`{}` was made by another plan", folder.0.display());
+    let message = format!("`{}` belongs to another plan", folder.0.display());
     let diagnostic = Diagnostic::error("results", message).note(format!(
-        "it holds {} runs, such as `{first}`, none of them of this plan",
+        "it contains {} runs, such as `{first}`, none of which are in this plan",
         orphans.len()
     ));
     Err(Error::refused(
         diagnostic
-            .help("keep both: choose another folder with `--results DIR`, or another `experiment.name`")
+            .help("to keep both, use another folder with `--results DIR`, or another `experiment.name`")
             .help(format!("or delete the old results: rm -r {}", folder.0.display())),
     ))
 }

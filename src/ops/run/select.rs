@@ -13,7 +13,7 @@ use runner_core::plan::{Plan, RunPlan};
 use runner_core::record::{ExperimentFolder, RunRecord, is_other_format};
 use runner_core::spec::section::{Choice, by_name};
 
-/// Which failed runs are meant.
+/// Which failed runs are selected.
 ///
 /// ```
 /// use burn_runner::ops::Retry;
@@ -37,7 +37,7 @@ impl fmt::Display for NoClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let classes = FailureClass::ALL.iter();
         let classes: Vec<_> = classes.map(|(_, name, _)| *name).collect();
-        write!(f, "write `failed`, or a class: {}", classes.join(", "))
+        write!(f, "use `failed`, or a class: {}", classes.join(", "))
     }
 }
 
@@ -76,11 +76,11 @@ pub(super) fn by_id<'a>(plan: &'a Plan, only: &[String]) -> Result<Vec<&'a RunPl
     let example = plan.runs.first().map_or("", |run| run.id.as_str());
     let diagnostic = Diagnostic::error("usage", message);
     Err(Error::refused(diagnostic.help(format!(
-        "ids look like `{example}`; `runner plan` shows them all"
+        "ids have the form `{example}`; `runner plan` shows all of them"
     ))))
 }
 
-/// Of the selected runs, those whose last outcome is meant; all of them when nothing was asked for.
+/// The selected runs whose last outcome matches; all of them if nothing was requested.
 pub(super) fn by_failure<'a>(
     selected: Vec<&'a RunPlan>,
     asked: &[Retry],
@@ -135,11 +135,11 @@ fn none_failed(asked: &[Retry], outcomes: &BTreeMap<String, usize>) -> Error {
         .collect();
     let there = outcomes.iter().map(|(word, num)| format!("{num} {word}"));
     let there: Vec<_> = there.collect();
-    let message = format!("no run has an outcome that `{}` asks for", asked.join(" "));
+    let message = format!("no run has the outcome `{}`", asked.join(" "));
     let diagnostic = Diagnostic::error("usage", message);
     Error::refused(
         diagnostic
             .note(format!("of the runs, {}", there.join(", ")))
-            .help("leave `--retry` out to do all runs that are not completed"),
+            .help("remove `--retry` to train all runs that are not completed"),
     )
 }

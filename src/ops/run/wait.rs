@@ -9,13 +9,13 @@ use crate::ops::{Progress, Sink};
 use runner_core::diagnostic::Diagnostic;
 use runner_core::record::{ExperimentFolder, Holder, Lock, Locked, RunFolder};
 
-/// How long is waited without a word: a worker that saves its checkpoint is mostly done by then.
+/// How long to wait silently: a worker that saves its checkpoint is usually done by then.
 const MOMENT: Duration = Duration::from_secs(1);
 
 /// How often it is looked.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Takes the lock of the experiment's folder, with `wait` as soon as it is free.
+/// Takes the lock of the experiment's folder; with `wait`, as soon as it is free.
 pub(super) fn lock(folder: &ExperimentFolder, wait: bool, sink: &Sink<'_>) -> Result<Lock, Error> {
     let locked = folder
         .lock()
@@ -57,12 +57,12 @@ fn process(holder: &Holder) -> String {
     format!("process {} on host `{}`", holder.pid, holder.host)
 }
 
-/// Waits until no worker of an earlier command has any of these runs; whether the user lets it.
+/// Waits until no worker of an earlier command has any of these runs; returns whether the user did not cancel.
 pub(super) fn wait_for_workers(mut held: Vec<RunFolder>, cancel: &Cancel, sink: &Sink<'_>) -> bool {
     let started = Instant::now();
     let mut named = BTreeSet::new();
     loop {
-        // Nobody takes the others meanwhile: this process has the experiment.
+        // Nothing else takes the others in the meantime: this process has locked the experiment.
         held.retain(RunFolder::is_in_use);
         if held.is_empty() {
             return true;
@@ -95,7 +95,7 @@ fn words(folder: &RunFolder, holder: Option<&Holder>) -> String {
             format!("`kill -9 {}`", holder.pid),
         ),
         None => (
-            "it does not say which process it is".to_owned(),
+            "its process is unknown".to_owned(),
             format!("`fuser -k -KILL {}`", folder.0.join(".lock").display()),
         ),
     };

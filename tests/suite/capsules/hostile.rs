@@ -1,4 +1,4 @@
-//! Archives that runner did not make, or that are not whole any more.
+//! Archives that runner did not create, or that are damaged.
 
 use std::fs;
 use std::io::Write;
@@ -17,7 +17,7 @@ fn hex(bytes: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// An entry as it stands in an archive, whatever it says.
+/// A raw entry of an archive.
 fn entry(name: &[u8], kind: EntryType, size: u64, link: &str, data: &[u8]) -> Vec<u8> {
     let mut header = tar::Header::new_gnu();
     header.set_entry_type(kind);
@@ -55,7 +55,7 @@ fn zipped(bytes: &[u8]) -> Vec<u8> {
 struct Made {
     manifest: Json,
     files: Vec<(&'static str, Vec<u8>)>,
-    /// What stands behind the files.
+    /// Data after the files.
     more: Vec<Vec<u8>>,
 }
 
@@ -93,7 +93,7 @@ impl Made {
         }
     }
 
-    /// Lists a file that the archive then has, or has not.
+    /// Lists a file that the archive then contains, or does not.
     fn list(mut self, sum: Json) -> Self {
         let files = self.manifest["files"].as_array_mut().unwrap();
         files.push(sum);
@@ -494,7 +494,7 @@ fn no_more_is_unpacked_than_the_caller_allows_or_than_there_is_place_for() {
     refused(&into, MAX_BYTES);
     refused(&into.join("mine"), MAX_BYTES);
     refused(&into.join("mine/deeper"), MAX_BYTES);
-    // An empty folder is as good as none.
+    // An empty folder counts as missing.
     fs::remove_file(into.join("mine")).unwrap();
     unpack(&archive, &into, Some(MAX_BYTES)).unwrap();
     let missing = unpack(
@@ -504,14 +504,14 @@ fn no_more_is_unpacked_than_the_caller_allows_or_than_there_is_place_for() {
     );
     let missing = missing.unwrap_err().to_string();
     messages.push(missing.replace(&folder.path().display().to_string(), ""));
-    // Sizes hang on the plan's text.
+    // Sizes depend on the plan's text.
     let size = regex::Regex::new(r"holds \d+(\.\d)? (B|KiB)").unwrap();
     let messages = messages.join("\n");
     insta::assert_snapshot!(size.replace_all(&messages, "holds [SIZE]"));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 
-/// A few bytes that say that they are gigabytes are refused before any of them is written, with both numbers.
+/// A few bytes that claim to be gigabytes are refused before any of them is written, with both numbers.
 #[test]
 fn a_bomb_is_refused_by_what_it_announces() {
     let folder = tempfile::tempdir().unwrap();
@@ -536,7 +536,7 @@ fn a_bomb_is_refused_by_what_it_announces() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A capsule cut anywhere, or with bits turned over: refused, or the same as ever.
+    /// A capsule truncated anywhere, or with flipped bits: refused, or unchanged.
     #[test]
     fn damaged_capsules_are_refused_whole(cut in any::<Option<prop::sample::Index>>(), flips in flips()) {
         let mut bytes = Made::good().archive();
@@ -549,7 +549,7 @@ proptest! {
         }
     }
 
-    /// The same below the compression and its check sum.
+    /// The same below the compression and its checksum.
     #[test]
     fn damaged_archives_are_refused_whole(cut in any::<Option<prop::sample::Index>>(), flips in flips()) {
         let mut bytes = Made::good().tar();
@@ -562,7 +562,7 @@ proptest! {
         }
     }
 
-    /// A run that was changed, with sums that fit: read or refused.
+    /// A run that was changed, with correct sums: read or refused.
     #[test]
     fn runs_with_damaged_text_are_refused_or_read(flips in flips()) {
         let mut files = Made::good().files;

@@ -1,5 +1,5 @@
-//! Every key of an experiment file, but for those of layers and sweeps: another value is another fingerprint, or it is
-//! known that no number depends on it.
+//! Every key of an experiment file, except for those of layers and sweeps: another value is another fingerprint, or
+//! there is a reason why no number depends on it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use super::super::support::{plan_in, root};
 
-/// What becomes of the fingerprint.
+/// The effect on the fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Is {
     Other,
@@ -20,7 +20,7 @@ use Is::{Other, Same};
 /// Keys with values, in dotted form.
 type Edits = &'static [(&'static str, &'static str)];
 
-/// A file that other keys are set in.
+/// A file in which other keys are set.
 const CSV: Edits = &[
     ("data.type", "'csv'"),
     ("data.path", "'rows.csv'"),
@@ -58,7 +58,7 @@ const ARRAYS: Edits = &[
     ("data.target_path", "'iris_y.npy'"),
 ];
 const PICTURES: Edits = &[("data.type", "'image_folder'"), ("data.path", "'pictures'")];
-/// Rows that can be taken apart at commas and at semicolons.
+/// Rows that can be split at commas and at semicolons.
 const PAIRS: Edits = &[
     ("data.type", "'csv'"),
     ("data.path", "'pairs.csv'"),
@@ -89,7 +89,7 @@ const COPIES: Edits = &[
     ("model.hidden", ""),
 ];
 
-/// What every file has besides.
+/// The other content of every file.
 const BASE: Edits = &[
     ("model.type", "'mlp'"),
     ("model.hidden", "[4]"),
@@ -99,7 +99,7 @@ const BASE: Edits = &[
     ("train.batch_size", "4"),
 ];
 
-/// A file, what is set in it before, a key with another value, and what becomes of the fingerprint.
+/// A file, its initial settings, a key with another value, and the effect on the fingerprint.
 type Row = (Edits, Edits, &'static str, &'static str, Is);
 
 const ROWS: &[Row] = &[
@@ -352,7 +352,7 @@ const ROWS: &[Row] = &[
     (CSV, &[], "checkpoint.every_steps", "2", Same),
     (CSV, &[], "checkpoint.keep_last", "2", Same),
     (CSV, &[], "checkpoint.keep_best", "2", Same),
-    // Where and within what limits.
+    // Device and limits.
     (CSV, &[], "backend.device", "'wgpu'", Other),
     (CSV, &[], "backend.precision", "'f64'", Other),
     (CSV, &[], "backend.required", "true", Same),
@@ -377,7 +377,7 @@ fn fingerprint(folder: &Path, edits: &[(&str, &str)]) -> Result<String, String> 
     let mut lines: Vec<(&str, &str)> = BASE.to_vec();
     for (key, value) in edits {
         lines.retain(|(known, _)| known != key);
-        // A table as a whole and a key of it would be given twice.
+        // A table as a whole and one of its keys would be set twice.
         lines.retain(|(known, _)| !key.starts_with(&format!("{known}.")));
         lines.push((key, value));
     }
@@ -528,7 +528,7 @@ fn each_key_of_a_file_is_in_the_fingerprint_or_known_not_to_be() {
     let schema = schema();
     let mut keys = BTreeSet::new();
     for (table, inner) in schema["properties"].as_object().unwrap() {
-        // Layers are looked at in plans, and sweeps make plans; `variants` has the others.
+        // Layers are checked in plans, and sweeps create plans; `variants` has the others.
         if ![
             "model",
             "sweep",
@@ -580,7 +580,7 @@ fn what_is_done_about_failures_is_in_no_fingerprint() {
     }
 }
 
-/// Keys that are tried with more than one value, or need more than themselves.
+/// Keys with more than one tested value, or that need other keys.
 const BY_HAND: &[&str] = &["optimizer.groups", "optimizer.adamw.parameters"];
 
 /// Types with keys that they are refused with.
@@ -592,10 +592,10 @@ const REFUSED: &[(&str, &str)] = &[
     ("multi_margin", "loss.reduction"),
 ];
 
-/// What is taken when nothing is set.
+/// The value of an unset key.
 const USUAL: &[&str] = &["adam", "constant", "cross_entropy"];
 
-/// What a type needs besides, and data that its loss is for.
+/// Other requirements of a type, and data that its loss supports.
 fn needs(table: &str, kind: &str) -> Vec<(&'static str, &'static str)> {
     match (table, kind) {
         ("optimizer", "sgd") => vec![("optimizer.momentum", "0.125")],

@@ -7,11 +7,10 @@ use std::sync::OnceLock;
 
 use super::root;
 
-/// A Python that imports `modules`: that of `RUNNER_PYTHON`, or the system's. Without one, the caller skips its test;
-/// a warning is printed.
+/// A Python that imports `modules`: that of `RUNNER_PYTHON`, or the system's. Without one, the caller skips its test; a
+/// warning is printed.
 ///
-/// # Panics
-/// If there is none and `RUNNER_REQUIRE_PEERS` says that it must be there.
+/// # Panics If there is none and `RUNNER_REQUIRE_PEERS` requires it.
 pub fn python_with(modules: &[&str]) -> Option<Python> {
     let python = std::env::var("RUNNER_PYTHON").unwrap_or_else(|_| "python3".into());
     let missing: Vec<_> = modules
@@ -46,7 +45,7 @@ fn found(python: &str) -> &'static [String] {
     })
 }
 
-/// The command of a Python that has what was asked for.
+/// The command of a Python with the requested modules.
 pub struct Python(String);
 
 impl Python {

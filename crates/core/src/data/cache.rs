@@ -398,12 +398,12 @@ mod tests {
     use crate::spec::data::DataKind;
 
     fn rows(shift: usize) -> String {
-        // Of one length, so that no line is torn.
+        // Of equal length, so that no line is partial.
         let rows = (0..40_000).map(|at| format!("{},{}\n", 10_000 + at + shift, at % 7));
         String::from("a,b\n") + &rows.collect::<String>()
     }
 
-    /// Opens the records of a file, to which `change` is done when reading it was begun.
+    /// Opens the records of a file, applying `change` when reading has begun.
     fn opened(
         folder: &Path,
         change: impl Fn(&Path) + Sync,
@@ -433,7 +433,7 @@ mod tests {
             fs::write(&other, rows(1)).unwrap();
             fs::rename(other, path).unwrap();
         };
-        // What is there at the end is what was there at the beginning.
+        // The content at the end equals the content at the beginning.
         let and_back = |path: &Path| {
             let aside = path.with_extension("aside");
             fs::rename(path, &aside).unwrap();
@@ -514,7 +514,7 @@ mod tests {
         )
         .unwrap();
         assert_ne!(digest(&["plain.csv"]), digest(&["packed.csv.gz"]));
-        // Plans of earlier versions have a digest without that, and are read all the same.
+        // Plans of earlier versions have a digest without that, and are still read.
         let both = |name: &str| {
             let cache = folder.path().join("cache");
             digest_and_former(&files(&[name]), &cache, Trust::Stamps).unwrap()

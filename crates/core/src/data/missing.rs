@@ -128,7 +128,7 @@ pub(super) fn all_dropped(files: &FilesSpec, records: &Records, uses: &Uses) -> 
     )
     .key("data.missing")
     .note(format!(
-        "of {}, values are missing in {}",
+        "{}: values are missing in {}",
         counted(records.len(), "item"),
         show_missing(files, records, &columns)
     ))

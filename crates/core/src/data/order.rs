@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn permutations_are_pinned_and_differ_by_epoch() {
-        // These orders decide every published number: a change of them is a change of results.
+        // These orders determine every published number: changing them changes results.
         assert_eq!(
             permutation(8, 1, Purpose::Order, 1),
             [4, 0, 3, 7, 6, 5, 2, 1]

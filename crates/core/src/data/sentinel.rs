@@ -166,7 +166,7 @@ mod tests {
         found.iter().map(|s| (s.value, s.times)).collect()
     }
 
-    /// Numbers from one to another, with some more behind.
+    /// Numbers from one to another, followed by some more.
     fn with(from: i32, to: i32, more: &[f64]) -> Vec<f64> {
         let mut values: Vec<f64> = (from..=to).map(f64::from).collect();
         values.extend(more);
@@ -185,7 +185,7 @@ mod tests {
         );
         assert_eq!(found(with(50, 80, &[-1.0; 3])), [(-1.0, 3)]);
         assert_eq!(found(with(0, 30, &[99.0; 3])), [(99.0, 3)]);
-        // As UCI's Air Quality has it.
+        // As in UCI's Air Quality.
         assert_eq!(found(with(0, 2000, &[-200.0; 90])), [(-200.0, 90)]);
         assert_eq!(found(with(0, 900_000, &[-999.0; 3])), [(-999.0, 3)]);
         assert_eq!(found(with(0, 30, &[-32768.0; 2])), [(-32768.0, 2)]);

@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(apply(failed()), (1, Some(class)));
         assert_eq!(apply(retried(class, None)), (2, None));
         assert_eq!(apply(failed()), (2, Some(class)));
-        // Without a retry in between, somebody has begun it again.
+        // Without a retry in between, the user has restarted it.
         assert_eq!(apply(failed()), (0, Some(class)));
     }
 

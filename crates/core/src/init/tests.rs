@@ -16,7 +16,7 @@ fn wishes() -> Wishes {
     }
 }
 
-/// Decodes a starter: every key is one that there is, with a value that it takes.
+/// Decodes a generated file: every key exists, with a valid value.
 fn holds(text: &str) {
     let document = Document::parse("first.toml", text);
     let document = document.unwrap_or_else(|(sources, d)| panic!("{}", d.render(&sources, false)));
@@ -54,7 +54,7 @@ fn categories(name: &str, names: &[&str], code: impl Fn(usize) -> i32 + 'static)
     )
 }
 
-/// What a reader would have made of some columns.
+/// The result of reading some columns.
 fn found(kind: DataKind, path: &str, num: usize, columns: Vec<Made>) -> Found {
     let mut writer = Writer::in_memory();
     writer.begin(columns.iter().map(|(column, _)| column.clone()).collect());
@@ -352,7 +352,7 @@ fn folders_of_pictures_are_looked_at() {
     for name in ["a/cat/1.png", "a/cat/deep/2.png", "a/dog/1.png"] {
         save(name, 20);
     }
-    // The reader takes each folder for a class, and refuses one without pictures.
+    // The reader interprets each folder as a class, and refuses one without images.
     fs::create_dir(at("a/none")).unwrap();
     let refused = look(&at("a"), folder.path()).unwrap_err();
     assert!(

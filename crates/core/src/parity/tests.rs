@@ -22,7 +22,7 @@ fn what_is_no_number_is_equal_to_itself_alone() {
     assert_eq!(error(&[nan], &[nan], Precision::F32), Error::default());
     let infinite = error(&[nan, 1.0], &[2.0, 1.0], Precision::F32);
     assert_eq!(infinite.ulps, f64::INFINITY);
-    // JSON has no infinity, and it is read back all the same.
+    // JSON has no infinity, but it is still read back.
     let json = serde_json::to_string(&infinite).unwrap();
     assert!(json.contains("\"ulps\":null"), "{json}");
     assert_eq!(serde_json::from_str::<Error>(&json).unwrap(), infinite);

@@ -102,7 +102,7 @@ impl RunPlan {
 mod tests {
     use super::*;
 
-    /// The place of the best of some epochs, each an accuracy and a loss.
+    /// The index of the best of some epochs, each an accuracy and a loss.
     fn best(ties: Ties, objective: &str, epochs: &[(f64, f64)]) -> usize {
         let objective = Objective::parse(objective).unwrap();
         let numbers = |(accuracy, loss): &(f64, f64)| {
@@ -140,7 +140,7 @@ mod tests {
             ),
             1
         );
-        // What is not a number loses, and a metric that no epoch has decides nothing.
+        // NaN loses, and a metric that no epoch has is ignored.
         let odd = [
             (f64::NAN, 0.0),
             (0.5, f64::NAN),

@@ -22,17 +22,18 @@ use crate::spec::verdict::VerdictSpec;
 /// The version of `plan.json` and `run.toml`. Since 3, the files of a run are sealed and its events are chained.
 pub const FORMAT: u32 = 3;
 
-/// The oldest version that is still read. Runs of it are shown in reports, and are other work when they are planned again.
+/// The oldest version that is still read. Its runs appear in reports, and count as different work when they are planned
+/// again.
 pub const OLDEST_FORMAT: u32 = 2;
 
-/// What an experiment comes down to.
+/// The plan of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The version of this format.
     pub format: u32,
     /// The folder's name under `results/`.
     pub experiment: String,
-    /// What the experiment is to answer; empty when it does not say.
+    /// The question of the experiment; empty if not set.
     pub question: String,
     /// The file, as the user named it.
     pub source: String,
@@ -40,7 +41,7 @@ pub struct Plan {
     pub overrides: Vec<String>,
     /// The metric that trials are ranked by.
     pub objective: Objective,
-    /// The trial that others are compared with, if the file names one.
+    /// The baseline trial, if the file sets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
     /// Which differences matter, and what noise is expected.
@@ -49,7 +50,7 @@ pub struct Plan {
     /// The seconds after which the experiment stops, if there is a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit_secs: Option<f64>,
-    /// What the user must be told about the data.
+    /// Notices about the data for the user.
     pub notices: Vec<String>,
     /// The varied keys, in file order.
     pub axes: Vec<String>,
@@ -57,7 +58,7 @@ pub struct Plan {
     pub runs: Vec<RunPlan>,
 }
 
-/// One training, with nothing left to decide.
+/// One training, fully resolved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunPlan {
     /// The version of this format.
@@ -68,59 +69,58 @@ pub struct RunPlan {
     pub id: String,
     /// The trial's name.
     pub trial: String,
-    /// Decides the first weights, the order of items and every other random draw.
+    /// Seed of the initial weights, the order of items and every other random number.
     pub seed: u64,
     /// Hash of everything that can change the numbers.
     pub fingerprint: String,
     /// The metric that epochs are compared by.
     pub objective: Objective,
-    /// Where it is computed.
+    /// The device.
     pub device: DeviceName,
-    /// In what precision.
+    /// The precision.
     pub precision: Precision,
-    /// Which kernels convolutions are computed by.
+    /// The convolution kernels.
     #[serde(default, skip_serializing_if = "ConvKernels::is_auto")]
     pub conv: ConvKernels,
-    /// The most bytes that it may hold, if there is a limit: its process on the host, else the device's pool.
+    /// The memory limit in bytes, if any: of its process on the host, otherwise of the device's pool.
     pub memory_limit_bytes: Option<u64>,
-    /// Bytes of the device that stay free for others.
+    /// Bytes of device memory left free for other programs.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub memory_reserve_bytes: u64,
-    /// What is done about it when it does not fit.
+    /// Remedies if it does not fit.
     #[serde(default, skip_serializing_if = "Relief::is_empty")]
     pub on_exceed: Relief,
-    /// The seconds that it may take, if there is a limit.
+    /// The time limit in seconds, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit_secs: Option<f64>,
-    /// Why it is not started on this machine, if it is not: its device is not there, or does not compute in its
-    /// precision.
+    /// Why it is skipped on this machine, if it is: its device is not available, or does not support its precision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skip: Option<String>,
     /// Optimizer updates in an epoch.
     pub steps_per_epoch: usize,
     /// The values of the varied keys.
     pub axes: Map<String, Json>,
-    /// What it will hold at its peak, as counted before anything was measured.
+    /// The peak memory, as counted before any measurement.
     #[serde(default)]
     pub forecast: Forecast,
-    /// How long is trained.
+    /// Epochs and batches.
     pub train: TrainSpec,
-    /// When checkpoints are written and kept.
+    /// When checkpoints are saved and kept.
     pub checkpoint: CheckpointSpec,
-    /// What is done when it fails.
+    /// What happens if it fails.
     #[serde(default, skip_serializing_if = "OnFailure::is_empty")]
     pub on_failure: OnFailure,
-    /// What is trained on.
+    /// The data.
     pub data: DataPlan,
-    /// What is learned, and what is measured.
+    /// The task and its metrics.
     pub task: TaskSpec,
-    /// What is minimized.
+    /// The loss.
     pub loss: LossSpec,
-    /// How it is minimized.
+    /// The optimizer.
     pub optimizer: OptimizerSpec,
     /// The learning rate over the steps.
     pub scheduler: SchedulerSpec,
-    /// The network laid out.
+    /// The planned network.
     pub network: Network,
 }
 
@@ -130,8 +130,7 @@ impl RunPlan {
         self.steps_per_epoch * self.train.epochs
     }
 
-    /// The same run in another precision and with so many items computed at a time, with the forecast of that.
-    /// A step stays in as many pieces as it is in.
+    /// The same run with another precision and micro-batch size, with its forecast. A step keeps its number of pieces.
     pub fn in_batches(&self, items: usize, precision: Precision) -> Self {
         let train = &self.train;
         let pieces = train.batch_size.div_ceil(train.micro_batch_size);
@@ -143,14 +142,14 @@ impl RunPlan {
         run.with_forecast()
     }
 
-    /// The same with the forecast of what it says now.
+    /// The same with an updated forecast.
     pub fn with_forecast(mut self) -> Self {
         self.forecast = Forecast::of(&self.demand());
         self.forecast.kept = self.kept_on_device().values().sum();
         self
     }
 
-    /// What decides how much memory it takes.
+    /// What determines how much memory it needs.
     pub fn demand(&self) -> Demand<'_> {
         Demand {
             device: self.device,
@@ -163,7 +162,7 @@ impl RunPlan {
         }
     }
 
-    /// The metric that early stopping watches, if there is early stopping.
+    /// The metric that early stopping watches, if any.
     pub fn watched(&self) -> Option<Objective> {
         let spec = self.train.early_stopping.as_ref()?;
         Some(spec.metric.unwrap_or(self.objective))
@@ -219,7 +218,7 @@ pub enum OtherWork {
 impl fmt::Display for OtherWork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Settings => f.write_str("more than its number of epochs is other"),
+            Self::Settings => f.write_str("more than the number of epochs differs"),
             Self::Schedule { step, then, now } => write!(
                 f,
                 "the schedule depends on the number of epochs: the learning rate of step {step} was {then:.4e}, is {now:.4e}"

@@ -78,7 +78,7 @@ mod tests {
             assert!(!remedy.contains("replaced"), "{kind}: {remedy}");
             assert!(!remedy.contains("delete"), "{kind}: {remedy}");
         }
-        // EIO has no kind of its own.
+        // EIO has no `ErrorKind` of its own.
         assert_eq!(remedy(&io::Error::from_raw_os_error(5)), DISK_REMEDY);
     }
 }

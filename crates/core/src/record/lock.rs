@@ -134,7 +134,7 @@ mod tests {
     fn a_lock_names_its_holder_and_nobody_else() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(".lock");
-        // What a killed runner left.
+        // A leftover of a killed runner.
         fs::write(
             &path,
             "pid = 1\nhost = \"gone\"\nsince = \"2020\"\ncommand = \"old\"\n",

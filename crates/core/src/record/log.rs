@@ -482,7 +482,7 @@ mod tests {
                 let log = Log::parse(&folder.events_jsonl(), &bytes);
                 match log.and_then(|log| steps_of(&log)) {
                     Err(e) => assert!(super::super::is_damaged(&e), "byte {at}: {e}"),
-                    // Without its end the last line is one that a kill left.
+                    // Without its end, the last line was cut off by a kill.
                     Ok(steps) => assert_eq!((at, steps), (text.len() - 1, vec![1, 2])),
                 }
             }
@@ -508,7 +508,7 @@ mod tests {
             let error = steps(&folder).unwrap_err();
             assert!(super::super::is_damaged(&error), "{order:?}: {error}");
         }
-        // Nothing in a log says that it had more lines: what else is known of the run does.
+        // A log does not reveal that it had more lines: other knowledge about the run does.
         fs::write(
             folder.events_jsonl(),
             format!("{}\n{}\n", lines[0], lines[1]),

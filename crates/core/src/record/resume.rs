@@ -19,10 +19,10 @@ use crate::spec::plain_file;
 /// The files of a checkpoint beside its sidecar.
 pub const CHECKPOINT_PARTS: [&str; 3] = ["model", "optimizer", "scheduler"];
 
-/// The most bytes of a sidecar: it holds the history of a training.
+/// The maximum size of a sidecar in bytes: it contains the history of a training.
 const MAX_SIDECAR: u64 = 1 << 30;
 
-/// What a sidecar calls its own sum.
+/// The key of a sidecar's own sum.
 const STATE: &str = "state";
 
 /// `checkpoint-<step>.json`.
@@ -30,7 +30,7 @@ const STATE: &str = "state";
 pub struct Sidecar {
     format: u32,
     fingerprint: String,
-    /// Epochs of the plan that it was written for.
+    /// Epochs of its plan.
     epochs: usize,
     data_digests: BTreeMap<String, String>,
     sha256: BTreeMap<String, String>,
@@ -99,7 +99,7 @@ impl Sidecar {
         self.sha256.insert(STATE.to_owned(), self.state_sum());
     }
 
-    /// sha256 of all that it says itself.
+    /// sha256 of its other content.
     fn state_sum(&self) -> String {
         let said = (
             &self.fingerprint,
@@ -118,7 +118,7 @@ pub struct Checkpoints<'a> {
     pub folder: &'a RunFolder,
     /// The run as it is planned now.
     pub plan: &'a RunPlan,
-    /// What was changed up to now: a checkpoint of another past is not this run's.
+    /// The adjustments so far: a checkpoint with a different past does not belong to this run.
     pub adjustments: &'a [Adjustment],
     /// The digests of the data, where it was read.
     pub data_digests: Option<&'a BTreeMap<String, String>>,
@@ -131,7 +131,7 @@ pub struct ResumePoint {
     pub step: usize,
     /// The checkpoint; none where it begins anew.
     pub sidecar: Option<Sidecar>,
-    /// The newer ones that were passed over, and why.
+    /// The newer ones that were skipped, and why.
     pub rejected: Vec<Rejected>,
 }
 
@@ -281,16 +281,16 @@ impl fmt::Display for BadCheckpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable(e) => write!(f, "{e}"),
-            Self::TooLarge => f.write_str("its sidecar is too large to be one"),
+            Self::TooLarge => f.write_str("its sidecar is too large"),
             Self::Damaged(e) => write!(f, "its sidecar is damaged: {e}"),
             Self::OtherFormat(format) => {
                 write!(f, "its format is {format}, and this runner reads {FORMAT}")
             }
             Self::OtherPlan => f.write_str("it belongs to another plan"),
             Self::OtherData => f.write_str("the data changed since it was written"),
-            Self::OtherPast => f.write_str("the run was adjusted otherwise on the way there"),
+            Self::OtherPast => f.write_str("the run was adjusted differently before it"),
             Self::WrongSidecar => f.write_str("the sha256 sum of its sidecar is wrong"),
-            Self::OtherStep => f.write_str("its sidecar is that of another step"),
+            Self::OtherStep => f.write_str("its sidecar belongs to another step"),
             Self::WrongPart(part, step) => {
                 write!(f, "the sha256 sum of {part}-{step}.bpk is wrong")
             }

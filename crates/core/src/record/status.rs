@@ -1,4 +1,4 @@
-//! What a results folder already holds of a plan.
+//! The state of a plan in a results folder.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -14,56 +14,56 @@ use crate::plan::RunPlan;
 use crate::spec::document::plain_io_error;
 use crate::spec::section::Choice;
 
-/// What is left to do for one run.
+/// The remaining work for one run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Status {
-    /// Nothing is there.
+    /// Nothing exists.
     New,
     /// It is completed.
     Completed,
-    /// It was begun, and goes on from a checkpoint of this step; 0 for none.
+    /// It was started, and resumes from a checkpoint of this step; 0 for none.
     Begun {
-        /// Optimizer updates that need not be made again.
+        /// Optimizer updates that need not be repeated.
         step: usize,
     },
-    /// It was made for fewer epochs, and goes on from a checkpoint of this step to more.
+    /// It was trained for fewer epochs, and is extended from a checkpoint of this step.
     Shorter {
-        /// Epochs that it was made for.
+        /// Its previous number of epochs.
         epochs: usize,
-        /// Optimizer updates that need not be made again; 0 for none.
+        /// Optimizer updates that need not be repeated; 0 for none.
         step: usize,
     },
-    /// It failed, and is tried again.
+    /// It failed, and is retried.
     Failed {
-        /// The kind of failure.
+        /// The class of the failure.
         class: String,
     },
-    /// The folder holds a run of the same name that is other work; it is made anew.
+    /// The folder contains different work under the same name; it is rerun.
     Different {
-        /// The keys that differ, with the value there and the value now, and why it cannot go on.
+        /// The keys that differ, with recorded and current value, and why it cannot continue.
         reasons: Vec<String>,
     },
-    /// The folder's files are not what was written to them; it is moved aside, and the run is trained again.
+    /// The folder's files were damaged or changed; it is moved aside, and the run is trained again.
     Damaged {
         /// What is wrong with which file.
         reason: String,
     },
-    /// The folder's files cannot be read here or now; the run is left alone.
+    /// The folder's files cannot be read here or now; the run is skipped.
     Unreadable {
         /// Why.
         reason: String,
-        /// What to do about it.
+        /// The remedy.
         remedy: &'static str,
     },
 }
 
 impl Status {
-    /// What is to be done, in words.
+    /// The remaining work, as text.
     pub fn to_do(&self) -> String {
         match self {
             Status::New => "new".into(),
             Status::Completed => "done".into(),
-            Status::Begun { step: 0 } => "to begin anew".into(),
+            Status::Begun { step: 0 } => "to start".into(),
             Status::Begun { step } => format!("to resume at step {step}"),
             Status::Shorter { epochs, step } => {
                 format!("to extend from {epochs} epochs, at step {step}")
@@ -76,8 +76,8 @@ impl Status {
     }
 }
 
-/// Looks at one run's folder. An error is of what another version wrote, or of a path that leads to no folder: what is
-/// wrong with the files of one run is its status.
+/// Inspects one run's folder. An error is about what another version wrote, or a path that is not a folder: problems
+/// with the files of one run are part of its status.
 pub fn status(plan: &RunPlan, folder: &RunFolder) -> io::Result<Status> {
     match look(plan, folder) {
         Err(e) if is_other_format(&e) || e.kind() == io::ErrorKind::NotADirectory => Err(e),
@@ -122,12 +122,12 @@ pub fn resume_point(plan: &RunPlan, folder: &RunFolder, record: &RunRecord) -> R
     })
 }
 
-/// A run of another fingerprint may be the beginning of the plan's.
+/// A run with another fingerprint may be the beginning of the plan's.
 fn of_other_work(there: &RunPlan, plan: &RunPlan, folder: &RunFolder) -> Status {
     let (before, now) = (there.train.epochs, plan.train.epochs);
     let mut reasons = differences(there, plan);
     if there.format < plan.format {
-        let reason = "it was made by an earlier version, whose records have no checksums";
+        let reason = "it was written by an earlier version, whose records have no checksums";
         reasons.insert(0, reason.into());
     }
     if before < now {
@@ -140,20 +140,20 @@ fn of_other_work(there: &RunPlan, plan: &RunPlan, folder: &RunFolder) -> Status 
                     step: resume_point(plan, folder, &record).step,
                 };
             }
-            // Where more than the length differs, that is reason enough.
+            // If more than the length differs, that is reason enough.
             Err(reason) if reasons.len() <= 1 => reasons.push(reason.to_string()),
             Err(_) => {}
         }
     }
     if reasons.is_empty() {
-        // Such as a run with groups, of which the fingerprint had the patterns.
+        // Such as a run with groups, whose fingerprint contained the patterns.
         reasons
-            .push("an earlier version of runner made it, and identified it in another way".into());
+            .push("an earlier version of runner wrote it, and identified it in another way".into());
     }
     Status::Different { reasons }
 }
 
-/// The ids of runs that the folder holds and the plan does not.
+/// The ids of runs that exist in the folder but not in the plan.
 pub fn leftovers<'a>(
     planned: impl Iterator<Item = &'a str>,
     folder: &ExperimentFolder,
@@ -167,7 +167,7 @@ pub fn leftovers<'a>(
         .collect()
 }
 
-/// What decides the numbers and differs, in words; what only guards a run is left out.
+/// The differing settings that affect numbers, as text; limits and paths are omitted.
 fn differences(there: &RunPlan, now: &RunPlan) -> Vec<String> {
     let word = |value: Option<Json>| value.map_or("nothing".to_owned(), |value| value.to_string());
     let keys = changed(there, now).into_iter();

@@ -94,7 +94,7 @@ mod tests {
         folder.append_event(&saved(2)).unwrap();
         assert_eq!(tail.read(&folder).unwrap().events, [saved(1), saved(2)]);
         assert_eq!(tail.read(&folder).unwrap().events, []);
-        // Torn, and then whole.
+        // Partial, and then complete.
         folder.append_event(&saved(3)).unwrap();
         let text = fs::read(folder.events_jsonl()).unwrap();
         fs::write(folder.events_jsonl(), &text[..text.len() - 5]).unwrap();

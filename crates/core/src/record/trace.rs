@@ -237,7 +237,7 @@ mod tests {
         writer.add_losses(&[0.25]).unwrap();
         writer.add_digests(&digests(3, "b")).unwrap();
         drop(writer);
-        // A kill tears the ends.
+        // A kill leaves partial ends.
         let mut torn = fs::read(digests_path(&folder)).unwrap();
         torn.extend(b"6,linear.wei");
         fs::write(digests_path(&folder), torn).unwrap();
@@ -269,7 +269,7 @@ mod tests {
             writer.add_digests(&digests(3, "b")).unwrap();
             let sums = writer.sums(3).unwrap();
             assert_eq!(writer.sums(2), None);
-            // Behind the checkpoint.
+            // After the checkpoint.
             writer.add_losses(&[0.25]).unwrap();
             sums
         };

@@ -95,7 +95,7 @@ mod tests {
             let reason = open(path).unwrap_err().to_string();
             assert!(reason.contains("only regular files are read"), "{reason}");
         }
-        // A file that claims to have no bytes and has some.
+        // A file that claims to be empty but is not.
         assert_eq!(read(Path::new("/proc/self/status"), 10).unwrap(), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The operations against Burn's own, through tensors.
+//! The operations compared with Burn's, through tensors.
 
 use burn::tensor::module::{
     adaptive_avg_pool2d, avg_pool2d, conv_transpose2d, conv1d, conv2d, max_pool1d, max_pool2d,
@@ -125,8 +125,8 @@ proptest! {
         let ours = traced!(|(x, w, b): &(Tensor<3>, Tensor<3>, Tensor<1>)| convolution(x, w, Some(b), &options).expect("ours"), line, weight, bias);
         let theirs = traced!(|(x, w, b): &(Tensor<3>, Tensor<3>, Tensor<1>)| conv1d(x.clone(), w.clone(), Some(b.clone()), options.clone()), line, weight, bias);
         assert_near("output", &ours.0, &theirs.0);
-        // Burn 0.22.1 spoils the gradient of these weights: it is computed for taps beyond the kernel too where the last
-        // window ends before the input does, and laid over the right ones without being cut.
+        // Burn 0.22.1 computes a wrong gradient of these weights: it is also computed for taps beyond the kernel if the
+        // last window ends before the input does, and added to the correct ones without being cropped.
         let left_over = (x.0 + x.3 + x.4 - x.5 * (x.1 - 1) - 1) % x.2;
         let is_spoilt = groups > 1 && left_over > 0;
         for (at, (ours, theirs)) in ours.1.iter().zip(&theirs.1).enumerate() {
@@ -136,7 +136,7 @@ proptest! {
         }
     }
 
-    /// To the bit, since nothing is added up but gradients of windows that overlap.
+    /// Bitwise equal, since only gradients of overlapping windows are added.
     #[test]
     fn max_pooling_is_burns(items in 1..4usize, channels in 1..5usize, y in axes(), x in axes()) {
         let device = Device::flex().autodiff();
@@ -186,7 +186,7 @@ fn gradient_checkpointing_changes_no_bit() {
     assert!(kept == anew);
 }
 
-/// A view is laid out before anything is computed, and a constant has no gradient.
+/// A view is made contiguous before the computation, and a constant has no gradient.
 #[test]
 fn views_and_constants() {
     let device = Device::flex().autodiff();
@@ -212,7 +212,7 @@ fn views_and_constants() {
     assert_eq!(ours.expect("ours").dims(), [2, 4, 4, 5]);
 }
 
-/// What is left to Burn: other precisions, and windows that fit nowhere, which it answers as before.
+/// What is left to Burn: other precisions, and windows that do not fit, with the same result as before.
 #[test]
 fn the_rest_is_burns() {
     use burn::tensor::DType;
@@ -239,7 +239,7 @@ fn the_rest_is_burns() {
 
 type Function = Box<dyn Fn(Tensor<4>) -> Tensor<4>>;
 
-/// What Burn computes for layers that runner has no kernels of, by name.
+/// Layers that Burn computes because runner has no kernels for them, by name.
 fn left_to_burn() -> Vec<(&'static str, Function)> {
     let pool = || MaxPoolOptions::new([3, 3]).with_stride([2, 2]);
     let average = |counts: bool| AvgPoolOptions {
@@ -313,7 +313,7 @@ fn what_is_left_to_burn_passes_on_what_is_no_number() {
                 let data = TensorData::new(x, [1, 2, 6, 7]);
                 values(function(Tensor::from_data(data, &device)))
             };
-            // A large number is seen by the same outputs as one that is none.
+            // A large number affects the same outputs as a NaN.
             let seen = with(1e6);
             let spoilt = with(f32::NAN);
             for (at, ((before, seen), spoilt)) in before.iter().zip(&seen).zip(&spoilt).enumerate()

@@ -1,4 +1,4 @@
-//! Every metric against brute force, in any grouping into batches.
+//! Every metric compared with brute force, for any grouping into batches.
 
 use std::collections::BTreeMap;
 

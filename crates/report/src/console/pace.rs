@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(pace.left(&runs, 2), about(50.0));
         assert_eq!(pace.left(&runs, 1), about(80.0));
         assert_eq!(pace.left(&runs, 9), about(30.0));
-        // What runs take beside their epochs comes on top for those that have not begun.
+        // Time outside epochs is added for runs that have not started.
         pace.beside(flex(), 3.0);
         assert_eq!(pace.left(&runs, 1), about(86.0));
     }
@@ -304,7 +304,8 @@ mod tests {
         );
         let left = TimeLeft::About { secs, sd: Some(sd) };
         assert_eq!(left.in_words(false), "about 2 min left (56 s to 2 min)");
-        // Two runs of 1 s and 3 s an update say of a third: 2 s, with a variance of 2 between runs, and of 1 of the mean.
+        // Two runs of 1 s and 3 s per update predict a third: 2 s, with a variance of 2 between runs, and of 1 of the
+        // mean.
         let mut pace = Pace::default();
         for (run, secs) in [(0, 10.0), (1, 30.0)] {
             pace.epoch(run, flex(), secs, 10);

@@ -27,7 +27,7 @@ fn row(id: &str, state: State) -> Row {
     }
 }
 
-/// Two runs under way, of which one is measured, one that is tried again, two that wait, and four that have ended.
+/// Two active runs, of which one is measured, one that is retried, two that wait, and four that have ended.
 fn board() -> Board {
     let failed = Outcome::failed(
         FailureClass::NotFinite,
@@ -208,7 +208,7 @@ fn keys_choose_and_stop_runs() {
     assert_eq!(keys.chosen, Some((0, 5)));
     keys.press(Key::Up, &mut boards);
     assert_eq!(keys.chosen, Some((0, 4)));
-    // It ends, and none is chosen until somebody chooses.
+    // It ends, and none is selected until the user selects one.
     boards[0].rows[4].state = State::Ended(Outcome::Completed);
     assert_eq!(stop('s', &mut keys, &mut boards), None);
     assert_eq!(keys.press(Key::Down, &mut boards), None);
@@ -224,7 +224,7 @@ fn keys_choose_and_stop_runs() {
     );
     assert!(boards[0].starts_no_more);
     assert_eq!(stop('q', &mut keys, &mut boards), Some(Command::Quit));
-    // Who only watches changes nothing.
+    // A watcher changes nothing.
     let mut keys = Keys::new(false);
     let mut boards = [board()];
     assert_eq!(stop('s', &mut keys, &mut boards), None);

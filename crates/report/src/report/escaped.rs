@@ -164,7 +164,7 @@ mod tests {
             ("a\n\n<script>\n# b", "a  &lt;script> # b"),
             ("\u{1b}[2J\u{202e}", "\\\\u001b[2J\\\\u202e"),
             ("\\<b>", "\\\\&lt;b>"),
-            // What is between backticks is shown as it is, whoever set them.
+            // Text between backticks is shown unchanged, whoever wrote them.
             ("`<b>` <b> `", "`<b>` &lt;b> \\`"),
             ("`a`b` <b>`", "`a`b` <b>`"),
             ("``a`<b>`", "\\`\\`a`<b>`"),

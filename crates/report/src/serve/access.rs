@@ -185,7 +185,7 @@ mod tests {
             " HTTP/1.1|Host: any|Authorization: Bearer".to_owned(),
             " HTTP/1.1|Host: any|Cookie: runner-80=".to_owned(),
             format!(" HTTP/1.1|Host: any|Cookie: runner-80={TOKEN}"),
-            // A wrong token is not made good by a cookie.
+            // A cookie does not compensate for a wrong token.
             format!("token=x HTTP/1.1|Host: any|Cookie: {cookie}"),
         ] {
             assert_eq!(of(&wrong), Err(401), "{wrong}");

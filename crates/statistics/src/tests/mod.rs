@@ -1,4 +1,4 @@
-//! The module as a whole: published examples, verdicts, and what holds of any input.
+//! The module as a whole: published examples, verdicts, and properties for any input.
 
 mod properties;
 mod readings;
@@ -59,10 +59,10 @@ fn a_sample_is_described() {
     close(description.sd.unwrap(), (32.0_f64 / 7.0).sqrt());
     let one = Description::of(&[0.1]).unwrap();
     assert_eq!((one.n, one.mean, one.sd, one.median), (1, 0.1, None, 0.1));
-    // Equal values have no spread, though a rounded mean is none of them.
+    // Equal values have no spread, even if their rounded mean differs.
     let equal = Description::of(&[0.1; 3]).unwrap();
     assert_eq!((equal.mean, equal.sd), (0.1, Some(0.0)));
-    // Spreads whose squares are no numbers.
+    // Spreads whose squares overflow.
     close(
         Description::of(&[1e-200, 3e-200]).unwrap().sd.unwrap() * 1e200,
         2.0_f64.sqrt(),

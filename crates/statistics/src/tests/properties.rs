@@ -1,4 +1,4 @@
-//! Symmetry, scaling, and input that is not fit for anything.
+//! Symmetry, scaling, and invalid input.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::super::*;
 use super::keyed;
 use super::verdicts::claims;
 
-/// Anything that a caller may hand over.
+/// Anything that a caller may pass.
 fn any_sample() -> impl Strategy<Value = Vec<f64>> {
     let odd = prop::sample::select(vec![
         0.0,

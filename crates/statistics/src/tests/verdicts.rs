@@ -1,4 +1,4 @@
-//! What is claimed, and what is not.
+//! Which claims are made, and which are not.
 
 use super::super::Direction::{HigherIsBetter, LowerIsBetter};
 use super::super::*;
@@ -150,7 +150,7 @@ fn a_claim_leaves_more_to_the_others() {
         only_second: 4,
     };
     assert_eq!(found[0].comparison.unwrap().design, pairs);
-    // Equal differences have no spread to estimate from, and are a claim all the same.
+    // Equal differences have no spread to estimate, but still support a claim.
     let steady: Vec<(u64, f64)> = baseline.iter().map(|(seed, v)| (*seed, v + 0.1)).collect();
     let found = verdicts(&baseline, &[&steady], &claims(LowerIsBetter, 0.05, 0)).unwrap()[0];
     assert_eq!(found.finding, Finding::Worse);

@@ -284,7 +284,7 @@ mod tests {
         })
     }
 
-    /// The first item and its target of each, so that published numbers stay what they are.
+    /// The first item and its target of each, so that published numbers stay the same.
     #[test]
     fn first_items_are_pinned() {
         let shown = all().into_iter().map(|generator| {

@@ -87,7 +87,7 @@ fn a_data_set_is_shown() {
     insta::assert_snapshot!(shown(&records(12)));
 }
 
-/// Several chunks, and one thread or more: the same numbers to the last bit, and those of one sum.
+/// Several chunks, and one thread or more: bitwise equal numbers, which match a single sum.
 #[test]
 fn chunks_and_threads_do_not_show() {
     let records = records(100_000);

@@ -306,7 +306,7 @@ mod tests {
             path.display().to_string()
         }
 
-        /// What a single file is refused with, without its folder.
+        /// The refusal of a single file, without its folder.
         fn refusal(&self, name: &str, bytes: &[u8]) -> String {
             let path = self.write(name, bytes);
             let error = read_all(&spec(&[path], OnBadItem::Refuse)).unwrap_err();

@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn draws_are_pinned() {
-        // They decide what published experiments tried.
+        // They determine what published experiments tried.
         let mut text = String::new();
         for sampler in [Sampler::Sobol, Sampler::Uniform] {
             for distribution in all() {

@@ -37,7 +37,9 @@ pub fn read(text: &str) -> Result<u64, String> {
             Err("it rounds to zero: use a larger size, or remove the key".into())
         }
         bytes if bytes < u64::MAX as f64 => Ok(bytes as u64),
-        _ => Err("it is more than any machine has: use a smaller size, or remove the key".into()),
+        _ => Err(
+            "it exceeds the memory of any machine: use a smaller size, or remove the key".into(),
+        ),
     }
 }
 
@@ -59,7 +61,7 @@ mod tests {
             @r#"
         add the unit, as in `GiB`: "4GiB"
         it rounds to zero: use a larger size, or remove the key
-        it is more than any machine has: use a smaller size, or remove the key
+        it exceeds the memory of any machine: use a smaller size, or remove the key
         the units are B, kB, MB, GB, TB (powers of 1000) and KiB, MiB, GiB, TiB (powers of 1024)
         the units are B, kB, MB, GB, TB (powers of 1000) and KiB, MiB, GiB, TiB (powers of 1024)
         "#

@@ -207,7 +207,7 @@ mod tests {
         }
     }
 
-    /// Every example that a message can give, to be read by a person.
+    /// Every example in messages, for review by a person.
     #[test]
     fn every_example_is_accepted_by_its_key() {
         let mut lines = Vec::new();

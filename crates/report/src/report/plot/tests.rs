@@ -2,7 +2,7 @@ use super::*;
 
 const HOSTILE: &str = "<\"&'>\u{0}\u{7}ä…and a name that goes on and on";
 
-/// Numbers that plots have to stand.
+/// Numbers that plots must handle.
 const ODD: [f64; 8] = [
     f64::NAN,
     f64::INFINITY,
@@ -38,8 +38,7 @@ fn curves(lines_of: &[Line], is_log: bool) -> String {
     })
 }
 
-/// What holds for every drawing: one element that is closed, no text that is taken for markup, no coordinate that is
-/// none.
+/// Properties of every drawing: one closed element, no text interpreted as markup, no invalid coordinate.
 fn is_whole(svg: &str) {
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>"), "{svg}");
     assert_eq!(svg.matches("<svg ").count(), 1);
@@ -57,7 +56,7 @@ fn is_whole(svg: &str) {
     }
 }
 
-/// A drawing, an element a line.
+/// A drawing, one element per line.
 fn shown(svg: &str) -> String {
     is_whole(svg);
     svg.replace("><", ">\n<")
@@ -105,7 +104,7 @@ fn intervals_end_in_arrows_where_they_go_on() {
         dots: vec![mean - 0.01, mean + 0.01],
         title: mean.to_string(),
     };
-    // Two seeds of 0.9 have an interval that goes far beyond what an accuracy can be.
+    // Two seeds of 0.9 have an interval far beyond the range of an accuracy.
     let plot = Levels {
         description: "accuracy",
         x_label: "x",

@@ -1,4 +1,4 @@
-//! Changes of small pictures.
+//! Augmentation of small images.
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn all() -> AugmentSpec {
     }
 }
 
-/// A picture of 2 channels, 5 x 7, all values unlike; and changed.
+/// An image of 2 channels, 5 x 7, all values distinct; and augmented.
 fn changed(spec: &AugmentSpec, seed: u64) -> Vec<f32> {
     let mut picture: Vec<f32> = (1..=70u8).map(f32::from).collect();
     augment(spec, seed, &mut picture, [2, 5, 7], 0.0, None);
@@ -148,7 +148,7 @@ fn a_quarter_turn_is_one() {
     }
 }
 
-/// A disk in a picture whose pixels are its mask's classes.
+/// A disk in an image whose pixels are its mask's classes.
 fn disk(side: usize) -> (Vec<f32>, Vec<i32>) {
     let mask: Vec<i32> = (0..side * side)
         .map(|at| {
@@ -201,7 +201,7 @@ fn picture_and_mask_stay_together() {
     }
 }
 
-/// These decide published numbers: a change of them is a change of results.
+/// These determine published numbers: changing them changes results.
 #[test]
 fn changes_are_pinned() {
     let mut picture: Vec<f32> = (1..=16u8).map(f32::from).collect();

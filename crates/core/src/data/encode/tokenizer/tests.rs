@@ -12,7 +12,7 @@ fn build(spec: &TokensSpec, texts: &[&str]) -> Tokenizer {
     Tokenizer::build(spec, texts.iter().copied())
 }
 
-/// A text of about so many bytes with letters of one, two, three and four bytes.
+/// A text of about this many bytes with letters of one, two, three and four bytes.
 fn long(len: usize) -> String {
     let mut text = String::new();
     let mut seed = 7_u64;

@@ -1,4 +1,4 @@
-//! Arrays of every format, right ones and wrong ones.
+//! Arrays of every format, valid and invalid.
 
 use std::fs;
 use std::io::Write;
@@ -46,7 +46,7 @@ fn load(files: &FilesSpec) -> Result<Records, DataError> {
     Ok(writer.into_records())
 }
 
-/// The message with what to do, without the folder's name.
+/// The message with its remedy, without the folder's name.
 fn refusal(files: &FilesSpec, folder: &Path) -> String {
     let error = load(files).err().map(|error| error.to_string());
     let shown = format!("{}/", folder.display());
@@ -229,7 +229,7 @@ fn what_npyz_wrote_is_read() {
     );
 }
 
-/// Several pieces, with an item in each that is left out.
+/// Several pieces, with a skipped item in each.
 #[test]
 fn pieces_and_bad_items() {
     let folder = tempfile::tempdir().unwrap();
@@ -430,7 +430,7 @@ fn wrong_files_are_refused() {
     insta::assert_snapshot!(shown);
 }
 
-/// Every format, cut at many lengths and with changed bytes: read or refused, and never a panic.
+/// Every format, truncated at many lengths and with changed bytes: read or refused, and never a panic.
 #[test]
 fn damaged_files_never_panic() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Folders made here, good and damaged.
+//! Folders created here, valid and damaged.
 
 use std::fs;
 use std::path::Path;
@@ -92,7 +92,7 @@ fn classes(records: &Records, item: usize) -> Vec<i32> {
     classes
 }
 
-/// A gray picture two pixels wide.
+/// A gray image two pixels wide.
 fn gray(pixels: &[u8]) -> Vec<u8> {
     encoded(pixels, 2, ExtendedColorType::L8)
 }
@@ -109,7 +109,7 @@ fn chunk(name: &[u8], content: &[u8]) -> Vec<u8> {
     [&len[..], &named, &sum.sum().to_be_bytes()].concat()
 }
 
-/// A picture of 4 x 2 with values of few bits: shades of gray, or places in a palette.
+/// An image of 4 x 2 with values of few bits: shades of gray, or palette indices.
 fn packed(rows: [&[u8]; 2], depth: u8, has_palette: bool) -> Vec<u8> {
     let mut header = [4u32.to_be_bytes(), 2u32.to_be_bytes()].concat();
     header.extend([depth, if has_palette { 3 } else { 0 }, 0, 0, 0]);
@@ -190,7 +190,7 @@ fn pictures_of_all_kinds_become_planes_of_bytes() {
     let planes = |name: &str| decode::picture(&at(name), Channels::Rgb).unwrap().pixels;
     folder.write("a.png", rgb(&[1, 2, 3, 4, 5, 6], 2));
     assert_eq!(planes("a.png"), [1, 4, 2, 5, 3, 6]);
-    // What is transparent is black.
+    // Transparency becomes black.
     let rgba = [200, 100, 50, 255, 200, 100, 50, 51];
     folder.write("b.png", encoded(&rgba, 2, ExtendedColorType::Rgba8));
     assert_eq!(planes("b.png"), [200, 40, 100, 20, 50, 10]);
@@ -206,7 +206,7 @@ fn pictures_of_all_kinds_become_planes_of_bytes() {
     folder.write("e.png", jpeg(&noise(16, 8)));
     let picture = decode::picture(&at("e.png"), Channels::Gray).unwrap();
     assert_eq!((picture.size, picture.pixels.len()), ([8, 16], 128));
-    // Eyes see green as lighter than blue.
+    // Green appears brighter than blue.
     folder.write("f.png", rgb(&[0, 255, 0, 0, 0, 255], 2));
     let shades = decode::picture(&at("f.png"), Channels::Gray)
         .unwrap()
@@ -295,7 +295,7 @@ fn masks_of_black_and_white_are_two_classes() {
         .write("train/masks/a.png", gray(&[0, 0, 0, 0]))
         .write("train/masks/b.png", gray(&[0, 255, 255, 0]));
     let mut files = folder.files_with_masks();
-    // A folder of masks may stand among the pictures.
+    // A folder of masks may be among the images.
     let mut with_size = |new| {
         if let Format::ImageFolder { masks, size, .. } = &mut files.format {
             masks.path = vec![folder.path("train/masks")];
@@ -499,7 +499,7 @@ fn links_that_lead_back_are_refused() {
     );
 }
 
-/// Whatever is done to a file, it is a picture or it is refused in words; the decoder does not panic.
+/// Whatever happens to a file, it is an image or it is refused with a message; the decoder does not panic.
 #[test]
 fn damage_is_refused_in_words() {
     let image = noise(24, 20);

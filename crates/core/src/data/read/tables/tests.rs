@@ -1,4 +1,4 @@
-//! Tables of every format, right ones and wrong ones.
+//! Tables of every format, valid and invalid.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -447,7 +447,7 @@ fn many_rows_are_the_same_on_any_number_of_threads() {
     assert_eq!(b.text(39_999, 2), Some("some words 39999"));
 }
 
-/// Every format, cut at many lengths and with changed bytes: read or refused, and never a panic.
+/// Every format, truncated at many lengths and with changed bytes: read or refused, and never a panic.
 #[test]
 fn damaged_tables_never_panic() {
     let folder = tempfile::tempdir().unwrap();
