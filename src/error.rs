@@ -81,7 +81,7 @@ impl Error {
         )
     }
 
-    /// What the folder of a run holds cannot be read.
+    /// The content of a run's folder cannot be read.
     pub fn unreadable(error: &io::Error, folder: &RunFolder) -> Self {
         let diagnostic = Diagnostic::error("results", plain_io_error(error));
         let place = folder.0.display();
@@ -103,7 +103,7 @@ impl Error {
         })
     }
 
-    /// The same, of what was right and could not be done.
+    /// The same, for a valid request that could not be carried out.
     pub fn into_failed(self) -> Self {
         match self {
             Self::Refused(diagnostic) => Self::Failed(diagnostic),
@@ -120,7 +120,7 @@ impl Error {
         }
     }
 
-    /// The diagnostics with their places in the experiment file, as the program prints them.
+    /// The diagnostics with their positions in the experiment file, as the program prints them.
     pub fn render(&self, color: bool) -> String {
         match self {
             Self::Experiment {

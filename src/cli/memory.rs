@@ -151,7 +151,7 @@ fn align(table: &mut Table, num_columns: usize) {
     }
 }
 
-/// The published budgets next to runner's.
+/// The published budgets next to the forecasts of runner.
 fn reference() -> String {
     let mut table = plain();
     table.set_header([
@@ -191,7 +191,7 @@ fn reference() -> String {
         ]);
     }
     format!(
-        "{}\n\ndeclared and safe: according to a known budget sheet for a GPU with 16 GB, which leaves {} for training\nparameters to room: counted here; states are weights, gradients and Adam's two moments, in pure half precision for f16",
+        "{}\n\ndeclared and safe: according to a published memory budget for a GPU with 16 GB, which leaves {} for training\nparameters to room: counted here; states are weights, gradients and Adam's two moments, in pure half precision for f16",
         table.trim_fmt(),
         gigabytes(USABLE_BYTES)
     )

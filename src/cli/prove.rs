@@ -1,4 +1,4 @@
-//! `runner prove`: which of the guarantees hold for a spec on this machine.
+//! `runner prove`: which of the guarantees hold for an experiment file on this machine.
 
 use super::output::Output;
 use super::tell::Teller;

@@ -30,7 +30,7 @@ pub fn reproduce(args: &ReproduceArgs, logging: &Logging, output: &mut Output) -
             Output::default().print(&serde_json::to_string(made).unwrap_or_default());
         }
         Progress::Reproduced(made) => show(made, args.steps, &mut Output::default()),
-        // The error says the same.
+        // The error contains the same message.
         Progress::Failed(_) => {}
         progress => teller.tell(progress),
     };
@@ -40,7 +40,7 @@ pub fn reproduce(args: &ReproduceArgs, logging: &Logging, output: &mut Output) -
     }
 }
 
-/// Says of several runs how well each was reproduced, and returns the exit code.
+/// Reports for several runs how well each was reproduced, and returns the exit code.
 fn verdict(reproduced: &Reproduced, args: &ReproduceArgs, output: &mut Output) -> u8 {
     let runs = &reproduced.runs;
     let num_good = reproduced.num_good(args.at_least);
@@ -52,7 +52,7 @@ fn verdict(reproduced: &Reproduced, args: &ReproduceArgs, output: &mut Output) -
             output.print(&format!("{id}: {grade}"));
         }
         output.say(&format!(
-            "{num_good} of {} reproduced as asked for",
+            "{num_good} of {} reproduced as requested",
             counted(runs.len(), "run")
         ));
     }

@@ -1,4 +1,4 @@
-//! `runner run`: trains the runs of an experiment file that are not completed, and shows how that goes.
+//! `runner run`: trains the runs of an experiment file that are not completed, and shows their progress.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ pub fn run(args: &RunArgs, logging: &Logging, output: &mut Output) -> u8 {
     let outcome = match ops::run(&options, &sink) {
         Ok(outcome) => outcome,
         Err(Error::Interrupted(message)) => {
-            output.say(&format!("{message}; to go on: {}", this_command()));
+            output.say(&format!("{message}; to continue: {}", this_command()));
             return INTERRUPTED;
         }
         Err(error) => return output.fail(&error),
@@ -71,7 +71,7 @@ fn go_on(outcome: &RunOutcome, output: &mut Output) {
     };
     let why = match stopped {
         Stopped::TimeLimit(limit) => format!(
-            "the experiment passed its limit of {} (`limits.experiment`): ",
+            "the experiment exceeded its limit of {} (`limits.experiment`): ",
             show_duration(*limit)
         ),
         Stopped::Failure { run, class } => format!(
@@ -95,11 +95,11 @@ fn this_command() -> String {
     command.join(" ")
 }
 
-/// Says what is to be done for the runs of the plan.
+/// Reports what will be done for the runs of the plan.
 fn show_prepared(prepared: &Prepared, left_out: &str, mode: Mode) {
     let mut output = Output::default();
     for (id, reason, remedy) in &prepared.unreadable {
-        output.say(&format!("`{id}` is left alone: {reason}"));
+        output.say(&format!("`{id}` is not changed: {reason}"));
         output.say(&format!("  help: {remedy}"));
     }
     if mode == Mode::Normal {

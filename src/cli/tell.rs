@@ -17,7 +17,7 @@ use runner_report::console::{Board, Console, Fetching, Mode, eprint_in_color, ep
 /// Shows the progress of operations: sentences, warnings, bars, and the board of a training.
 pub struct Teller {
     mode: Mode,
-    /// How a board is shown.
+    /// How the board is displayed.
     board_mode: Mode,
     /// Whether the events of runs are printed as JSON.
     json: bool,
@@ -35,7 +35,7 @@ struct Shown {
 }
 
 impl Teller {
-    /// Without steps, bars and a board where somebody asked for quiet.
+    /// With `--quiet`, without steps, bars and a board.
     pub fn new(mode: Mode) -> Self {
         Self {
             mode,
@@ -47,13 +47,13 @@ impl Teller {
         }
     }
 
-    /// Signals and keys end the operation through this.
+    /// Signals and keys cancel the operation through this.
     pub fn with_cancel(mut self, cancel: &Cancel) -> Self {
         self.cancel = cancel.clone();
         self
     }
 
-    /// The board is shown in another way than the rest.
+    /// The board is displayed differently from the rest.
     pub fn with_board(mut self, mode: Mode) -> Self {
         self.board_mode = mode;
         self
@@ -76,7 +76,7 @@ impl Teller {
             Progress::Downloaded(file, received, total) => {
                 return shown.advance(self.mode, true, file, received, total);
             }
-            // What is written stands where the bar was.
+            // Text replaces the bar.
             _ => shown.bar = None,
         }
         match progress {
@@ -128,7 +128,7 @@ impl Teller {
     fn follow(&self, training: &Training<'_>) -> Following {
         let mut board = Board::new(training.experiment, training.runs, Some(training.jobs));
         for (row, step) in board.rows.iter_mut().zip(training.steps) {
-            // Existing results need not be awaited.
+            // If all results exist, there is nothing to wait for.
             row.step = (*step).min(row.num_steps);
         }
         // Events that are printed to the same terminal would overwrite the board.
@@ -174,7 +174,7 @@ fn json_line(plan: &RunPlan, event: &Event) -> String {
 }
 
 impl Output {
-    /// Shows why an operation has no outcome, and returns the exit code.
+    /// Reports why an operation has no outcome, and returns the exit code.
     pub fn fail(&mut self, error: &Error) -> u8 {
         let text = error.render(Self::color());
         if !text.is_empty() {
@@ -183,13 +183,13 @@ impl Output {
         error.exit_code()
     }
 
-    /// Shows an error without a place in a text, and returns the exit code.
+    /// Reports an error without a position in a text, and returns the exit code.
     pub fn refuse(&mut self, diagnostic: Diagnostic) -> u8 {
         self.fail(&Error::refused(diagnostic))
     }
 }
 
-/// This program, whose workers log what it was asked to log.
+/// This program, whose workers use its log level.
 pub fn this_program(logging: Option<&Logging>) -> Program {
     let mut arguments = Vec::new();
     if let Some(logging) = logging {
@@ -216,7 +216,7 @@ impl SpecArgs {
 }
 
 impl Experiment {
-    /// The same, whose workers log what this program was asked to log.
+    /// The same, whose workers use the log level of this program.
     pub(super) fn logging(mut self, logging: &Logging) -> Self {
         self.program = this_program(Some(logging));
         self

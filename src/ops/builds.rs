@@ -9,8 +9,8 @@ use runner_core::record::{ExperimentFolder, Status, this_build};
 /// Runs that are listed individually.
 const NAMED: usize = 3;
 
-/// The note about runs that another build completed, or started and this one will continue. The program's own file is
-/// only read if there are such runs.
+/// The note about runs that another build completed, or that another build started and this one will continue. The
+/// program's own file is only read if there are such runs.
 pub(crate) fn other_builds<'a>(
     folder: &ExperimentFolder,
     runs: impl Iterator<Item = (&'a RunPlan, &'a Status)>,

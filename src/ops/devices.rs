@@ -27,7 +27,8 @@ pub fn devices(program: &Program) -> Inventory {
     Inventory(each.collect())
 }
 
-/// Those of one backend. What has no driver is asked in this process, and so is everything without a program.
+/// The devices of one backend. A backend without a driver is queried in this process, and so are all backends if there
+/// is no program.
 pub fn devices_of(backend: Backend, program: &Program) -> Inventory {
     let Some(path) = &program.path else {
         return device::list(backend);

@@ -16,9 +16,9 @@ use runner_report::diff::{Diff, Side};
 pub struct DiffOptions {
     /// The folder of a run, of an experiment, or a capsule.
     pub a: PathBuf,
-    /// What is held against it: another one of the same kind.
+    /// The other side of the comparison, of the same kind.
     pub b: PathBuf,
-    /// Capsules are unpacked up to so many bytes; up to 200 times what they are packed by default.
+    /// The maximum unpacked size of a capsule in bytes; 200 times its packed size by default.
     pub max_unpacked: Option<u64>,
 }
 
@@ -36,34 +36,34 @@ impl DiffOptions {
 /// What differs.
 #[derive(Debug)]
 pub enum Differences {
-    /// Between two runs.
+    /// The differences between two runs.
     Runs(Box<Diff>),
-    /// Between the runs of two experiments in pairs of one id, weights by their digests alone.
+    /// The differences between the runs of two experiments, paired by id; weights are compared by their digests only.
     Experiments(Vec<Pair>),
 }
 
-/// The runs of one id in two experiments.
+/// The runs with one id in two experiments.
 #[derive(Debug)]
 pub struct Pair {
     /// The id.
     pub run: String,
-    /// Where it is.
+    /// In which experiments it is.
     pub found: In,
 }
 
 /// In which of two experiments a run is.
 #[derive(Debug)]
 pub enum In {
-    /// In both, with what differs.
+    /// In both, with the differences.
     Both(Box<Diff>),
-    /// In the first alone, whose folder this is.
+    /// Only in the first, whose folder this is.
     A(PathBuf),
-    /// In the second alone, whose folder this is.
+    /// Only in the second, whose folder this is.
     B(PathBuf),
 }
 
 impl Differences {
-    /// Whether all was compared and is equal.
+    /// Whether everything was compared and is equal.
     pub fn is_equal(&self) -> bool {
         match self {
             Self::Runs(diff) => diff.is_equal,
@@ -73,13 +73,13 @@ impl Differences {
 }
 
 impl Pair {
-    /// Whether both experiments have the run, and it is equal.
+    /// Whether both experiments have the run and it is equal in both.
     pub fn is_equal(&self) -> bool {
         matches!(&self.found, In::Both(diff) if diff.is_equal)
     }
 }
 
-/// What a path stands for.
+/// What a path refers to.
 enum Found {
     /// A run, and the folder that it was unpacked to, if any.
     Run(Box<Side>, Option<tempfile::TempDir>),
@@ -90,7 +90,7 @@ enum Found {
 ///
 /// # Errors
 ///
-/// [`Error::Refused`] when a path is neither, or they are not of one kind.
+/// [`Error::Refused`] if a path is neither, or the two are of different kinds.
 ///
 /// ```
 /// use burn_runner::ops::{self, DiffOptions};

@@ -23,7 +23,7 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// A file as it is, to be looked at.
+    /// An unprocessed file, for inspection.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
@@ -35,7 +35,7 @@ impl Experiment {
 /// A planned experiment.
 #[derive(Debug)]
 pub struct Planned {
-    /// The planned text, with places.
+    /// The planned text, with the positions of its keys.
     pub document: Document,
     /// All runs.
     pub plan: Plan,
@@ -88,7 +88,7 @@ fn plan_by(experiment: &Experiment, download: bool, sink: &Sink<'_>) -> Result<P
     })
 }
 
-/// Plans what was read from an experiment's file. Besides the plan there are warnings.
+/// Plans an experiment file that was read. Returns warnings besides the plan.
 pub(crate) fn plan_document(
     experiment: &Experiment,
     document: &Document,

@@ -1,4 +1,4 @@
-//! What a run would hold with other batches and precisions, and whether that fits.
+//! The memory of a run with other batch sizes and precisions, and whether it fits.
 
 use super::experiment::plan_document;
 use super::probe::{NotMeasured, Prober, calibrations};
@@ -16,25 +16,25 @@ use runner_core::record::{Calibrations, total_memory};
 use runner_core::spec::backend::Precision;
 use runner_core::spec::section::Choice;
 
-/// Which trial's memory is asked for.
+/// The trial whose memory is forecast.
 #[derive(Clone, Default)]
 pub struct Memory {
     /// The experiment file, and the program that probes.
     pub experiment: Experiment,
     /// The trial; the first one by default.
     pub trial: Option<String>,
-    /// Items that are computed at a time; halves and doubles of the file's by default.
+    /// Items that are computed at a time; by default halves and doubles of the number in the file.
     pub batch_sizes: Vec<usize>,
-    /// Precisions; those of the device by default.
+    /// Precisions; by default those of the device.
     pub precisions: Vec<Precision>,
-    /// Whether to train a few steps first, with two batch sizes in each precision, and keep what is measured.
+    /// Whether to train for a few steps first, with two batch sizes in each precision, and to save the measurements.
     pub calibrate: bool,
-    /// Ends the probes from outside, from [`Progress::MayCancel`] on.
+    /// Cancels the probes, from [`Progress::MayCancel`] on.
     pub cancel: Cancel,
 }
 
 impl Memory {
-    /// The first trial of an experiment, as it is counted.
+    /// The first trial of an experiment, without measurements.
     pub fn new(experiment: Experiment) -> Self {
         Self {
             experiment,
@@ -43,11 +43,11 @@ impl Memory {
     }
 }
 
-/// Forecasts what a run holds with other batches and precisions, and compares that with what its device has.
+/// Forecasts the memory of a run with other batch sizes and precisions, and compares it with the memory of its device.
 ///
 /// # Errors
 ///
-/// As [`plan`]; [`Error::Interrupted`] when probes were cancelled, after which what was measured before is kept.
+/// Like [`plan`]; [`Error::Interrupted`] if probes were cancelled, in which case earlier measurements are saved.
 ///
 /// ```
 /// use burn_runner::ops::{self, Experiment, Memory};
@@ -99,7 +99,7 @@ pub fn memory(options: &Memory, sink: &Sink<'_>) -> Result<Budget, Error> {
     ))
 }
 
-/// Probes the run in each precision that it is not refused in.
+/// Probes the run in each precision in which it is valid.
 fn calibrate(
     run: &RunPlan,
     precisions: &[(Precision, Option<String>)],
@@ -138,8 +138,8 @@ fn precisions(run: &RunPlan, inventory: &Inventory) -> Vec<Precision> {
     there
 }
 
-/// Why the file is invalid in another precision; none if it is valid, or if the precision is an axis, so that this
-/// trial cannot tell.
+/// Why the file is invalid in another precision; none if it is valid, or if the precision is an axis, in which case
+/// this trial cannot tell.
 fn refusal(
     experiment: &Experiment,
     planned: &Planned,
@@ -161,20 +161,20 @@ fn refusal(
     errors.next().map(|error| error.message)
 }
 
-/// What a run would hold.
+/// The memory of a run.
 #[derive(Clone, Debug)]
 pub struct Budget {
-    /// The run, as the file has it.
+    /// The run as in the file.
     pub run: RunPlan,
-    /// What it may hold, where that is known.
+    /// Its memory limit, if known.
     pub room: Option<Room>,
     /// Precisions in which the file is invalid, with the reason.
     pub refused: Vec<(Precision, String)>,
-    /// Batches from small to large, each with its precisions.
+    /// Batch sizes in ascending order, each with its precisions.
     pub rows: Vec<Vec<Cell>>,
-    /// What the run holds as the file has it.
+    /// The memory of the run as in the file.
     pub own: Cell,
-    /// What would help, in the order in which to try, where it does not fit.
+    /// Remedies if it does not fit, in the order in which to try them.
     pub advice: Vec<String>,
 }
 

@@ -1,9 +1,9 @@
-//! Operations: what the verbs of the command line do, for programs.
+//! Operations: what the subcommands of the command line do, as functions for programs.
 //!
-//! Every operation is a function of two arguments. The first is a struct with public fields that says what to do; its
-//! `new` takes what has no default. The second is a [`Sink`] that receives [`Progress`] while the operation works. It
-//! returns an outcome, which is also a struct, or an [`Error`]. Operations neither print nor read arguments: `cli` does
-//! both.
+//! Every operation is a function of two arguments. The first is a struct with public fields that describes the request;
+//! its `new` takes the fields without a default. The second is a [`Sink`] that receives [`Progress`] during the
+//! operation. The function returns an outcome, which is also a struct, or an [`Error`]. Operations neither print nor
+//! read command-line arguments: `cli` does both.
 //!
 //! ```
 //! use burn_runner::ops::{self, Experiment};
@@ -65,40 +65,41 @@ pub enum Progress<'a> {
     Step(&'a str),
     /// A notice for the user, as a sentence without "note:".
     Note(&'a str),
-    /// What is waited for, as a sentence without "waiting:".
+    /// The event that the operation waits for, as a sentence without "waiting:".
     Waiting(&'a str),
     /// Warnings about an experiment file, with the texts that they point into.
     Warnings(&'a Sources, &'a Diagnostics),
-    /// The progress of something that takes a while: its name, how much is done, and the total.
+    /// The progress of a longer step: its name, how much is done, and the total.
     Advanced(&'a str, u64, u64),
     /// The progress of a download: the file, its bytes so far, and its size if the server sends it.
     Downloaded(&'a str, u64, Option<u64>),
-    /// From now on the operation ends early when its `cancel` is used.
+    /// From now on, `cancel` ends the operation early.
     MayCancel,
-    /// What is to be done for the runs of a plan.
+    /// What will be done for the runs of a plan.
     Prepared(&'a Prepared),
     /// Runs are about to be trained.
     Training(&'a Training<'a>),
     /// An event of a run has been written to its record.
     Recorded(&'a RunPlan, &'a Event),
-    /// The same event, with what the record comes to.
+    /// The same event, with the resulting state of the record.
     Event {
-        /// The run, by its place in [`Training::runs`].
+        /// The run, as an index into [`Training::runs`].
         run: usize,
         /// The run.
         plan: &'a RunPlan,
         /// What happened.
         event: &'a Event,
-        /// All that happened.
+        /// All events so far.
         record: &'a RunRecord,
     },
-    /// Some time has passed in a training.
+    /// Time has passed during training.
     Tick,
     /// All runs of a training have ended.
     Trained,
-    /// Runs cannot be trained any more, or not be recorded. The outcome or the error of the operation says the same.
+    /// Runs cannot be trained or recorded any more. The outcome or the error of the operation contains the same
+    /// message.
     Failed(&'a Error),
-    /// A run was made again and compared.
+    /// A run was reproduced and compared.
     Reproduced(&'a Reproduction),
 }
 
@@ -109,9 +110,9 @@ pub struct Training<'a> {
     pub experiment: &'a str,
     /// The runs, in the order in which they start.
     pub runs: &'a [RunPlan],
-    /// Optimizer updates of each that need not be made again.
+    /// For each run, the optimizer updates that need not be repeated.
     pub steps: &'a [usize],
-    /// Runs at once.
+    /// The number of concurrent runs.
     pub jobs: usize,
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn calibrations(program: &Program) -> Calibrations {
 
 /// Makes probes.
 pub(super) struct Prober<'a> {
-    /// What trains them.
+    /// The program that trains them.
     pub(super) program: &'a Program,
     /// The folder of measurements.
     pub(super) calibrations: &'a Calibrations,
@@ -56,9 +56,9 @@ pub(super) enum NotMeasured {
     Stopped,
     /// The run cannot be trained here.
     Skipped(String),
-    /// This system does not say what a process holds.
+    /// This system does not report the memory of a process.
     Unknown,
-    /// The probe does not fit, as it is counted.
+    /// The probe does not fit according to its forecast.
     TooLarge {
         items: usize,
         counted: u64,
@@ -74,7 +74,7 @@ pub(super) enum NotMeasured {
         class: FailureClass,
         message: String,
     },
-    /// The probe did not say what it held.
+    /// The probe did not report its memory.
     Silent,
 }
 
@@ -90,7 +90,7 @@ impl fmt::Display for NotMeasured {
                 room,
             } => write!(
                 f,
-                "a probe with {items} items at a time would hold {} as counted, and {}: it was not made",
+                "a probe with {items} items at a time would hold {} as counted, and {}: it was skipped",
                 show_bytes(*counted),
                 room.in_words()
             ),
@@ -149,7 +149,7 @@ impl Prober<'_> {
         let calibration = Calibration::new(key, [probes[0], probes[1]]);
         if let Err(e) = self.calibrations.keep(&calibration) {
             sink(Progress::Note(&format!(
-                "what was measured holds for this command alone, as it cannot be kept: {e}; name a folder that can be written with XDG_CACHE_HOME"
+                "the measurement applies to this command only, since it cannot be saved: {e}; set XDG_CACHE_HOME to a folder that can be written"
             )));
         }
         Ok(calibration)

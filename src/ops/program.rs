@@ -6,8 +6,8 @@ use crate::error::Error;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::record::{ExperimentFolder, known_build};
 
-/// The `runner` program and what each of its workers is told. Without a path, drivers are asked for their devices in
-/// this process, and nothing can be trained.
+/// The `runner` program and the arguments of its workers. Without a path, drivers are queried for their devices in this
+/// process, and nothing can be trained.
 ///
 /// ```
 /// use burn_runner::ops::Program;
@@ -17,7 +17,7 @@ use runner_core::record::{ExperimentFolder, known_build};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    /// Where it is.
+    /// The path of its file.
     pub path: Option<PathBuf>,
     /// Arguments for every worker, such as `-v`.
     pub arguments: Vec<String>,
@@ -32,11 +32,11 @@ impl Program {
         }
     }
 
-    /// Where it is.
+    /// The path of its file.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] when that is not known.
+    /// [`Error::Refused`] if it is unknown.
     pub(crate) fn find(&self) -> Result<&Path, Error> {
         self.path.as_deref().ok_or_else(|| {
             let diagnostic = Diagnostic::error("internal", "cannot find the runner program");
@@ -44,7 +44,7 @@ impl Program {
         })
     }
 
-    /// What every worker is told, of which build this program is included.
+    /// The arguments of every worker, including the build of this program.
     pub(crate) fn worker_arguments(&self) -> Vec<String> {
         let mut arguments = self.arguments.clone();
         arguments.extend(build_argument());

@@ -1,4 +1,4 @@
-//! Which of the guarantees hold for a spec on this machine, tried on a shortened run of it.
+//! Which of the guarantees hold for an experiment file on this machine, tested on a shortened run of it.
 
 use std::fmt;
 use std::io;
@@ -33,11 +33,11 @@ pub struct Finding {
     pub guarantee: String,
     /// Whether it holds.
     pub holds: bool,
-    /// How far it holds, or where it breaks and why.
+    /// To what extent it holds, or where it breaks and why.
     pub detail: String,
 }
 
-/// Which trial of which experiment is tried.
+/// The trial whose guarantees are tested.
 #[derive(Clone, Debug, Default)]
 pub struct Prove {
     /// The experiment file, and the program that trains its runs.
@@ -56,7 +56,7 @@ impl Prove {
     }
 }
 
-/// What became of the guarantees.
+/// The results for all guarantees.
 #[derive(Clone, Debug, Serialize)]
 pub struct Proof {
     /// Each guarantee.
@@ -70,12 +70,12 @@ impl Proof {
     }
 }
 
-/// Tries on a shortened run of an experiment which guarantees hold on this machine: the same numbers again, after
-/// kills, beside another run, and with one thread.
+/// Tests on a shortened run of an experiment which guarantees hold on this machine: equal numbers when repeated, after
+/// kills, next to another run, and with one thread.
 ///
 /// # Errors
 ///
-/// As [`plan_with_data`]; [`Error::Refused`] when the trial cannot be trained here.
+/// Like [`plan_with_data`]; [`Error::Refused`] if the trial cannot be trained here.
 ///
 /// ```no_run
 /// use burn_runner::ops::{self, Experiment, Program, Prove};
@@ -104,8 +104,12 @@ pub fn prove(options: &Prove, sink: &Sink<'_>) -> Result<Proof, Error> {
         counted(short.train.epochs, "epoch"),
         counted(short.steps_per_epoch, "step"),
     )));
-    let internal =
-        |e: io::Error| Error::refused(Diagnostic::error("internal", format!("cannot try it: {e}")));
+    let internal = |e: io::Error| {
+        Error::refused(Diagnostic::error(
+            "internal",
+            format!("cannot test it: {e}"),
+        ))
+    };
     let place = Scratch::new().map_err(internal)?;
     let mut arguments = program.worker_arguments();
     let experiment = ExperimentFolder(place.path().to_owned());
@@ -127,7 +131,7 @@ pub fn prove(options: &Prove, sink: &Sink<'_>) -> Result<Proof, Error> {
     }
 }
 
-/// Why the shortened run is no measure of anything.
+/// Why the shortened run cannot be used for a test.
 #[derive(Debug)]
 enum NotTried {
     NotStarted(io::Error),
@@ -169,7 +173,7 @@ struct Trials {
     threads: usize,
 }
 
-/// A run that was made.
+/// A run that was trained.
 struct Made {
     record: RunRecord,
     side: Side,
@@ -207,7 +211,7 @@ impl Trials {
         // A failure of the device itself does not break the guarantee.
         if findings.first().is_some_and(|twice| !twice.holds) {
             for finding in findings.iter_mut().skip(1).filter(|finding| !finding.holds) {
-                finding.detail += "; as it is without that";
+                finding.detail += "; the same happens without that";
             }
         }
         Ok(findings)

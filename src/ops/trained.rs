@@ -1,4 +1,4 @@
-//! Runs dispatched to workers, and what these say recorded as it comes.
+//! Runs that are dispatched to workers, whose events are recorded as they arrive.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 
@@ -12,7 +12,7 @@ use runner_report::console::TICK;
 /// Why runs were not trained to their end, or not recorded.
 pub(super) struct NotTrained {
     pub(super) error: Error,
-    /// Whether the sink was told, since it happened in the middle of the training.
+    /// Whether the sink has already been told, since it happened during training.
     pub(super) is_told: bool,
 }
 
@@ -25,8 +25,8 @@ impl From<Error> for NotTrained {
     }
 }
 
-/// Trains runs, each of which the collector has under the same number, and returns when all have ended. What cannot be
-/// recorded must not be trained: then everything is stopped.
+/// Trains runs, each of which has the same index in the collector, and returns when all have ended. Runs that cannot be
+/// recorded must not be trained: all are stopped then.
 pub(super) fn train_all(
     tasks: &[Task],
     settings: &Settings,
@@ -55,7 +55,7 @@ pub(super) fn train_all(
     Ok(())
 }
 
-/// Takes events until the last run has ended. Returns why they could not be recorded.
+/// Receives events until the last run has ended. Returns why they could not be recorded, if so.
 fn collect(
     receiver: &Receiver<Observed>,
     cancel: &Cancel,

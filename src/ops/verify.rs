@@ -1,4 +1,4 @@
-//! What has to be right before anything trains: the data is read once, and the memory of this machine is asked for.
+//! Checks before any training: the data is read once, and the memory of this machine is determined.
 
 use super::Planned;
 use crate::error::Error;
@@ -52,7 +52,7 @@ pub(crate) fn verify_memory(planned: &Planned) -> Result<(), Error> {
     Err(refused_at(planned, room.key(), diagnostic))
 }
 
-/// A refusal with the place of a key, where the file has it.
+/// A refusal with the position of a key, if the file contains it.
 fn refused_at(planned: &Planned, key: &str, mut diagnostic: Diagnostic) -> Error {
     let document = &planned.document;
     diagnostic.span = document.root.at(key).map(|entry| entry.node.span);

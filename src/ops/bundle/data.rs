@@ -149,13 +149,13 @@ fn refuse_links(roots: &[Root]) -> Result<(), Box<Diagnostic>> {
         return Ok(());
     };
     let message = format!(
-        "`{}` leads through a link to `{}`, the data's `{}`",
+        "`{}` is a link to `{}`, the `{}` of the data",
         link.display(),
         root.path.display(),
         root.key
     );
     let diagnostic = Diagnostic::error("data", message)
-        .note("a capsule contains no links, and would have the same files twice")
-        .help("replace the link by the folder itself, or exclude the data with `--data never`");
+        .note("a capsule contains no links, and would contain the same files twice")
+        .help("replace the link with the folder itself, or exclude the data with `--data never`");
     Err(Box::new(diagnostic))
 }

@@ -14,13 +14,13 @@ use runner_core::record::capsule::{self, Packed, Packing};
 use runner_core::record::{ExperimentFolder, RunFolder, RunRecord, remedy};
 use runner_core::spec::document::plain_io_error;
 
-/// The most data that is packed unless something else is said.
+/// The default maximum size of packed data.
 const MAX_DATA: u64 = 64 << 20;
 
 /// Whether the data's files are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PackData {
-    /// While they are not larger than [`Bundle::max_data`].
+    /// If they are not larger than [`Bundle::max_data`].
     Auto,
     /// Whatever their size.
     Always,
@@ -28,18 +28,18 @@ pub enum PackData {
     Never,
 }
 
-/// What is packed, and where to.
+/// What is packed, and into which file.
 #[derive(Clone, Debug)]
 pub struct Bundle {
     /// The folder of a run.
     pub run: PathBuf,
-    /// The file; the experiment's and the run's name with `.capsule.tar.zst` by default, in this folder.
+    /// The file; by default the names of the experiment and the run with `.capsule.tar.zst`, in the current folder.
     pub out: Option<PathBuf>,
     /// Whether the data's files are packed.
     pub data: PackData,
-    /// The most bytes of data that [`PackData::Auto`] packs.
+    /// The maximum size of data in bytes that [`PackData::Auto`] packs.
     pub max_data: u64,
-    /// Whether a file that is there is written over.
+    /// Whether an existing file is overwritten.
     pub force: bool,
 }
 
@@ -56,18 +56,18 @@ impl Bundle {
     }
 }
 
-/// A capsule that was written.
+/// A written capsule.
 #[derive(Debug)]
 pub struct Bundled {
     /// The file.
     pub out: PathBuf,
-    /// What is in it.
+    /// Its content.
     pub packed: Packed,
-    /// How the run ended; none if it has not ended.
+    /// The outcome of the run; none if it has not ended.
     pub outcome: Option<Outcome>,
-    /// Other seeds of the trial whose numbers are in it.
+    /// Other seeds of the trial whose numbers are included.
     pub num_siblings: usize,
-    /// Why the numbers of some seeds are not in it, a sentence each.
+    /// Why the numbers of some seeds are not included, one sentence each.
     pub unread: Vec<String>,
 }
 
@@ -75,8 +75,8 @@ pub struct Bundled {
 ///
 /// # Errors
 ///
-/// [`Error::Refused`] when there is no such run, it is being trained, its record or its data was changed, or the file
-/// cannot be written.
+/// [`Error::Refused`] if there is no such run, it is still being trained, its record or its data was changed, or the
+/// file cannot be written.
 ///
 /// ```
 /// use burn_runner::ops::{self, Bundle};
@@ -140,7 +140,7 @@ fn refuse_out(out: &Path, force: bool) -> Result<(), Error> {
         let message = format!("`{}` is a folder", out.display());
         (message, "choose a file to write with `--out`")
     } else if !force && out.exists() {
-        let message = format!("`{}` is there already", out.display());
+        let message = format!("`{}` already exists", out.display());
         let help = "use another file with `--out`, or overwrite it with `--force`";
         (message, help)
     } else if !folder.as_os_str().is_empty() && !folder.is_dir() {

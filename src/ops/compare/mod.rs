@@ -1,4 +1,4 @@
-//! Trials of experiments, runs and saved reports against a baseline.
+//! Compares trials of experiments, runs and saved reports with a baseline.
 
 mod sources;
 
@@ -12,15 +12,15 @@ use runner_report::report::compare::{self, Comparison, Question, Wrong};
 pub struct Compare {
     /// Folders of experiments or of runs, results folders, saved `report.json` files, or patterns of such paths.
     pub what: Vec<String>,
-    /// The baseline, the metric and the level of significance.
+    /// The baseline, the metric and the significance level.
     pub question: Question,
 }
 
-/// Compares trials with a baseline. The sink is told what is passed over as [`Progress::Step`].
+/// Compares trials with a baseline. The sink receives skipped sources as [`Progress::Step`].
 ///
 /// # Errors
 ///
-/// [`Error::Refused`] when nothing that was named can be read, or the question names what is not there.
+/// [`Error::Refused`] if no source can be read, or the question names something that does not exist.
 ///
 /// ```
 /// use burn_runner::ops::{self, Compare};

@@ -1,4 +1,4 @@
-//! A run made again from its folder, compared step by step, and graded.
+//! Reproduces a run from its folder, compares it step by step, and grades the result.
 
 mod original;
 mod parts;
@@ -31,31 +31,32 @@ use runner_core::spec::backend::DeviceName;
 use runner_core::spec::failure::OnFailure;
 use runner_core::spec::section::Choice;
 
-/// What is made again, and how.
+/// What is reproduced, and how.
 #[derive(Clone)]
 pub struct Reproduce {
     /// The folder of a run, of an experiment for all of its completed runs, or a capsule.
     pub path: PathBuf,
     /// The program that trains.
     pub program: Program,
-    /// The folder that the data's files are in, when they are not where they were.
+    /// The folder with the data's files, if they have moved.
     pub data: Option<PathBuf>,
-    /// What the grade is measured against.
+    /// The tolerance that the grade is based on.
     pub at_least: AtLeast,
-    /// Another device than then.
+    /// A different device than the original's.
     pub device: Option<DeviceName>,
-    /// Only the first updates, so many.
+    /// Only so many of the first updates.
     pub steps: Option<usize>,
-    /// Where the new run is put; below `reproduced/` of the experiment by default, for a capsule in this folder.
+    /// The folder of the new run; by default below `reproduced/` of the experiment, or for a capsule in the current
+    /// folder.
     pub out: Option<PathBuf>,
-    /// A capsule is unpacked up to so many bytes; up to 200 times what it is packed by default.
+    /// The maximum unpacked size of a capsule in bytes; 200 times its packed size by default.
     pub max_unpacked: Option<u64>,
-    /// Ends the training from outside, from [`Progress::MayCancel`] on.
+    /// Cancels the training, from [`Progress::MayCancel`] on.
     pub cancel: Cancel,
 }
 
 impl Reproduce {
-    /// Everything of a path, to the bit.
+    /// Reproduces everything in a path, to the bit.
     pub fn new(path: impl Into<PathBuf>, program: Program) -> Self {
         Self {
             path: path.into(),
@@ -71,7 +72,7 @@ impl Reproduce {
     }
 }
 
-/// A run that was made again: `reproduction.json`.
+/// A reproduced run: `reproduction.json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Reproduction {
     /// The run's id.
@@ -80,37 +81,37 @@ pub struct Reproduction {
     pub original: PathBuf,
     /// The objective.
     pub metric: String,
-    /// What differs between where it was made then and now: its name, then, now.
+    /// Differences between the original environment and the current one: name, then, now.
     pub environment: Vec<[String; 3]>,
-    /// What was compared.
+    /// The comparison.
     pub comparison: Comparison,
     /// How well it was reproduced.
     #[serde(flatten)]
     pub grade: Grade,
 }
 
-/// The runs that were made again.
+/// The reproduced runs.
 #[derive(Clone, Debug)]
 pub struct Reproduced {
-    /// Each with its id; none when it did not come to its end.
+    /// Each with its id; none if it did not finish.
     pub runs: Vec<(String, Option<Reproduction>)>,
 }
 
 impl Reproduced {
-    /// How many are as good as was asked for.
+    /// How many reach the requested grade.
     pub fn num_good(&self, at_least: AtLeast) -> usize {
         let made = self.runs.iter().flat_map(|(_, made)| made);
         made.filter(|made| made.grade.is(at_least)).count()
     }
 }
 
-/// Makes the run of a folder or a capsule again, or all completed runs of an experiment, and compares them with what
-/// was recorded. The sink is told of each as [`Progress::Reproduced`].
+/// Reproduces the run of a folder or a capsule, or all completed runs of an experiment, and compares them with the
+/// recorded numbers. The sink receives each as [`Progress::Reproduced`].
 ///
 /// # Errors
 ///
-/// [`Error::Refused`] when there is no such run, its data is not there or is other data, or a file cannot be written;
-/// [`Error::Interrupted`] when it was cancelled. A run that differs is no error.
+/// [`Error::Refused`] if there is no such run, its data is missing or different, or a file cannot be written;
+/// [`Error::Interrupted`] if it was cancelled. A run that differs is not an error.
 ///
 /// ```no_run
 /// use burn_runner::ops::{self, Program, Reproduce};
@@ -148,7 +149,7 @@ fn one(
     let plan = planned_now(original, options);
     let parts = Parts::of(original, options.steps.is_some());
     let step = |text: &str| sink(Progress::Step(text));
-    step(&format!("{} is made again", original.folder.0.display()));
+    step(&format!("reproducing {}", original.folder.0.display()));
     tell_differences(original, &plan, &parts, options, sink);
     verify_data(original, &plan)?;
     let then = original
@@ -182,7 +183,7 @@ fn one(
     Ok(Some(reproduction))
 }
 
-/// The plan of the run that is made now.
+/// The plan of the new run.
 fn planned_now(original: &Original, options: &Reproduce) -> RunPlan {
     let mut plan = original.plan.clone();
     // Failures must be visible, and not retried until they disappear.
@@ -202,7 +203,7 @@ fn planned_now(original: &Original, options: &Reproduce) -> RunPlan {
     plan
 }
 
-/// Tells what is other than then before the run is made.
+/// Reports differences in the environment before the run is trained.
 fn tell_differences(
     original: &Original,
     plan: &RunPlan,
@@ -215,7 +216,7 @@ fn tell_differences(
     }
     match &original.environment {
         None => sink(Progress::Note(
-            "where the run was made is not known, nor what differs here",
+            "the environment of the original run is unknown, so that differences cannot be listed",
         )),
         Some(then) => {
             let differences = environment_differences(then, &here(plan, &options.program));
@@ -240,7 +241,7 @@ fn tell_differences(
     });
     if let Some((device, step)) = moved {
         sink(Progress::Note(&format!(
-            "the run went on on `{device}` from step {step} on, and is made there from the start now: its losses cannot be the same to the bit"
+            "the original run resumed on `{device}` at step {step}, and is reproduced there from the start: its losses cannot be equal to the bit"
         )));
     }
 }
@@ -250,11 +251,10 @@ fn refuse_steps(options: &Reproduce, then: &Side) -> Result<(), Error> {
     match options.steps.filter(|steps| *steps > num_traced) {
         None => Ok(()),
         Some(steps) => {
-            let message = format!(
-                "`--steps {steps}` is more than the {num_traced} that the run left a trace of"
-            );
+            let message =
+                format!("`--steps {steps}` exceeds the {num_traced} steps in the trace of the run");
             let diagnostic = Diagnostic::error("usage", message);
-            Err(Error::refused(diagnostic.help("ask for fewer")))
+            Err(Error::refused(diagnostic.help("use a smaller number")))
         }
     }
 }

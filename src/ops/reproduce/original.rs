@@ -71,11 +71,11 @@ pub(super) fn originals(options: &Reproduce, sink: &Sink<'_>) -> Result<Vec<Orig
     }
 }
 
-/// A run to make again.
+/// A run to reproduce.
 pub struct Original {
     /// Its folder.
     pub folder: RunFolder,
-    /// What was to be done.
+    /// What was requested.
     pub plan: RunPlan,
     /// Whether `run.toml` is unchanged.
     pub seal: SealState,
@@ -151,7 +151,7 @@ impl Original {
         if unpacked.manifest.data.needs == Needs::Files {
             for root in &unpacked.manifest.data.roots {
                 sink(Progress::Note(&format!(
-                    "the capsule holds no data; it was {}, and `--data DIR` says where it is here",
+                    "the capsule does not contain the data, which was {}; use `--data DIR` to say where it is on this machine",
                     root.original
                 )));
             }
@@ -173,7 +173,7 @@ impl Original {
         })
     }
 
-    /// What is compared of it.
+    /// The compared parts of the original.
     pub fn side(&self) -> std::io::Result<Side> {
         side(&self.folder, &self.plan, &self.record)
     }

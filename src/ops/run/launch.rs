@@ -36,12 +36,11 @@ pub(super) struct Launch<'a> {
 }
 
 impl Launch<'_> {
-    /// Trains the runs that are left to do, and says why it was told to stop, if it was. The sink has been told of an
-    /// error.
+    /// Trains the remaining runs, and returns why they were stopped early, if so. The sink has been told of an error.
     pub(super) fn train(&self, todo: Vec<ToDo>, sink: &Sink<'_>) -> Result<Option<Stopped>, Error> {
         self.try_train(todo, sink).map_err(|lost| {
             if lost.is_told {
-                // What was asked for was right.
+                // The request itself was valid.
                 return lost.error.into_failed();
             }
             sink(Progress::Failed(&lost.error));

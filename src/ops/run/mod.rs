@@ -1,4 +1,4 @@
-//! Trains the runs of an experiment that are not completed, and reports.
+//! Trains the runs of an experiment that are not completed, and writes its report.
 
 mod launch;
 mod prepare;
@@ -27,24 +27,24 @@ pub(crate) use launch::hardware_of;
 pub use prepare::Prepared;
 pub use select::{NoClass, Retry};
 
-/// Which runs of which experiment are trained, and where.
+/// Which runs of which experiment are trained, and into which folder.
 #[derive(Clone)]
 pub struct Run {
     /// The experiment file, and the program that trains its runs.
     pub experiment: Experiment,
-    /// The folder that experiments' folders are made in.
+    /// The folder that contains the folders of experiments.
     pub results: PathBuf,
-    /// Runs at once; as many as the machine can hold by default.
+    /// The number of concurrent runs; by default as many as fit on the machine.
     pub jobs: Option<usize>,
-    /// Patterns of ids such as `*seed*`: only the runs that match one; all where there is none.
+    /// Patterns of ids such as `*seed*`: only runs that match one of them; all runs if there are none.
     pub only: Vec<String>,
-    /// Only runs that failed so; all where there is none.
+    /// Only runs with this outcome; all runs if none is set.
     pub retry: Vec<Retry>,
     /// Whether to wait for another `runner run` that writes to the same folder.
     pub wait: bool,
-    /// A failure to provoke in the runs that match, as `GLOB@FAULT`, for tests.
+    /// A failure to inject into the matching runs, as `GLOB@FAULT`, for tests.
     pub inject_fault: Option<String>,
-    /// Ends the operation from outside, from [`Progress::MayCancel`] on.
+    /// Cancels the operation, from [`Progress::MayCancel`] on.
     pub cancel: Cancel,
 }
 
@@ -64,18 +64,18 @@ impl Run {
     }
 }
 
-/// What became of the runs.
+/// The results of the runs.
 #[derive(Debug)]
 pub struct RunOutcome {
     /// The experiment's folder.
     pub folder: ExperimentFolder,
-    /// The ids of the runs that were meant.
+    /// The ids of the requested runs.
     pub selected: BTreeSet<String>,
-    /// Why the training ended before all of them had ended.
+    /// Why the training ended before all runs had ended.
     pub stopped: Option<Stopped>,
-    /// What kept them from being trained or recorded; it was told as [`Progress::Failed`].
+    /// The error that prevented training or recording; the sink has received it as [`Progress::Failed`].
     pub failure: Option<Error>,
-    /// The report of the experiment; none if its folder was taken away meanwhile.
+    /// The report of the experiment; none if its folder has been removed in the meantime.
     pub report: Option<Report>,
 }
 
@@ -88,19 +88,19 @@ pub enum Stopped {
     User,
     /// The experiment exceeded its time limit.
     TimeLimit(Duration),
-    /// A run failed, and the experiment file says to stop then.
+    /// A run failed, and the experiment file requests a stop in that case.
     Failure {
         /// The run's id.
         run: String,
         /// The kind of failure.
         class: FailureClass,
     },
-    /// What happened could not be recorded.
+    /// The events could not be recorded.
     NotRecorded,
 }
 
 impl RunOutcome {
-    /// How many of the runs that were meant are neither completed nor skipped.
+    /// How many of the requested runs are neither completed nor skipped.
     pub fn num_left(&self) -> usize {
         let problems = self.report.iter().flat_map(|report| &report.problems);
         let left = problems
@@ -108,8 +108,8 @@ impl RunOutcome {
         left.count()
     }
 
-    /// The exit code that says what became of the runs: 0 when all that were meant are completed or skipped, unless
-    /// all were skipped.
+    /// The exit code for the state of the runs: 0 if all requested runs are completed or skipped, unless all were
+    /// skipped.
     pub fn exit_code(&self) -> u8 {
         if let Some(failure) = &self.failure {
             return failure.exit_code();
@@ -127,14 +127,14 @@ impl RunOutcome {
     }
 }
 
-/// Trains the runs of an experiment that are not completed, each in a process of its own, records what happens in the
+/// Trains the runs of an experiment that are not completed, each in its own process, records their events in the
 /// experiment's folder, and writes its report.
 ///
 /// # Errors
 ///
-/// [`Error::Experiment`] and [`Error::Refused`] before anything was written, when the experiment file, its data, the
-/// folder or what was asked for is wrong; [`Error::Interrupted`] when it was cancelled before any run was started. A
-/// run that fails is no error: see [`RunOutcome::exit_code`].
+/// [`Error::Experiment`] and [`Error::Refused`] before anything is written, if the experiment file, its data, the
+/// folder or the request is invalid; [`Error::Interrupted`] if it was cancelled before any run was started. A failed
+/// run is not an error: see [`RunOutcome::exit_code`].
 ///
 /// ```no_run
 /// use burn_runner::ops::{self, Experiment, Program, Run};

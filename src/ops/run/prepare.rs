@@ -1,5 +1,5 @@
-//! Before anything trains: the results folder is looked at, what does not belong together is refused, and every run's
-//! plan is written.
+//! Checks before any training: the results folder is inspected, conflicts are refused, and the plan of every run is
+//! written.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,38 +16,38 @@ use runner_core::record::{
 use runner_core::spec::document::Document;
 use runner_core::spec::render::render;
 
-/// What is to be done for the runs of a plan, before any of them trains.
+/// What will be done for the runs of a plan, before any of them is trained.
 #[derive(Clone, Debug, Default)]
 pub struct Prepared {
     /// The experiment's folder.
     pub folder: ExperimentFolder,
     /// Runs of the plan.
     pub num_planned: usize,
-    /// Runs that are trained.
+    /// Runs to train.
     pub num_to_do: usize,
-    /// Runs that were not asked for.
+    /// Runs that were not requested.
     pub num_left_out: usize,
     /// Runs that are completed.
     pub num_completed: usize,
-    /// Runs that go on from where they were stopped.
+    /// Runs that resume from where they stopped.
     pub num_begun: usize,
-    /// Runs that go on to more epochs.
+    /// Runs that are extended to more epochs.
     pub num_shorter: usize,
-    /// Runs that are tried again after a failure.
+    /// Runs that are retried after a failure.
     pub num_failed: usize,
     /// Runs in the folder that are not in the plan.
     pub num_orphans: usize,
-    /// Runs of other work under the same id, which are made anew, each with what differs.
+    /// Runs with the same id but a different plan, which are trained again, each with the differences.
     pub replaced: Vec<(String, Vec<String>)>,
-    /// Runs whose files are not as they were written, which are trained again, each with what is wrong.
+    /// Runs with damaged files, which are trained again, each with the damage.
     pub damaged: Vec<(String, String)>,
-    /// Runs whose files cannot be read, which are left alone, each with the reason and what to do.
+    /// Runs whose files cannot be read, which are not changed, each with the reason and a remedy.
     pub unreadable: Vec<(String, String, &'static str)>,
-    /// What is to be said of runs that another build made.
+    /// Notes about runs that another build trained.
     pub other_builds: Vec<String>,
 }
 
-/// A run that is left to do.
+/// A run that remains to be trained.
 pub(super) struct ToDo {
     /// The run.
     pub(super) plan: RunPlan,
@@ -97,7 +97,7 @@ pub(super) fn prepare(
 }
 
 impl Prepared {
-    /// Counts the chosen runs by what is there of them, and returns those that are left to do.
+    /// Counts the selected runs by state, and returns those that remain to be trained.
     fn take<'a>(
         &mut self,
         plan: &Plan,
@@ -131,7 +131,7 @@ impl Prepared {
                 }
                 Status::Failed { .. } => {
                     self.num_failed += 1;
-                    // What cannot be read was told with its status.
+                    // Unreadable runs were reported with their state.
                     let record = RunRecord::read_for(&folder, run).unwrap_or_default();
                     resumes_at = resume_point(run, &folder, &record).step;
                 }

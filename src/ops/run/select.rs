@@ -1,4 +1,4 @@
-//! Which runs of a plan are meant: by their ids, and by how they ended.
+//! Selects runs of a plan by id and by outcome.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -63,7 +63,7 @@ impl fmt::Display for Retry {
     }
 }
 
-/// The runs whose ids match a pattern; all where there is none.
+/// The runs whose ids match a pattern; all runs if there is none.
 pub(super) fn by_id<'a>(plan: &'a Plan, only: &[String]) -> Result<Vec<&'a RunPlan>, Error> {
     let globs: Vec<_> = only.iter().map(|glob| WildMatch::new(glob)).collect();
     let matches =

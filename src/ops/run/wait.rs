@@ -1,4 +1,4 @@
-//! Waiting for others: a `runner run` in the same folder, and workers that a killed one has left behind.
+//! Waits for other processes: a `runner run` in the same folder, and workers that a killed one has left behind.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use runner_core::record::{ExperimentFolder, Holder, Lock, Locked, RunFolder};
 /// How long to wait silently: a worker that saves its checkpoint is usually done by then.
 const MOMENT: Duration = Duration::from_secs(1);
 
-/// How often it is looked.
+/// The interval between checks.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Takes the lock of the experiment's folder; with `wait`, as soon as it is free.
@@ -57,7 +57,7 @@ fn process(holder: &Holder) -> String {
     format!("process {} on host `{}`", holder.pid, holder.host)
 }
 
-/// Waits until no worker of an earlier command has any of these runs; returns whether the user did not cancel.
+/// Waits until no worker of an earlier command is training any of these runs; returns whether the user did not cancel.
 pub(super) fn wait_for_workers(mut held: Vec<RunFolder>, cancel: &Cancel, sink: &Sink<'_>) -> bool {
     let started = Instant::now();
     let mut named = BTreeSet::new();
@@ -100,6 +100,6 @@ fn words(folder: &RunFolder, holder: Option<&Holder>) -> String {
         ),
     };
     format!(
-        "a worker of an earlier command still has the run `{run}` ({who})\n  it saves a checkpoint and ends, or ends itself after 10 s if it hangs; to end it now: {end} ({resumes}); to stop waiting: Ctrl-C"
+        "a worker of an earlier command is still training run `{run}` ({who})\n  it saves a checkpoint and ends, or terminates itself after 10 s if it hangs; to end it now: {end} ({resumes}); to stop waiting: Ctrl-C"
     )
 }

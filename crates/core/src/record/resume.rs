@@ -1,7 +1,7 @@
-//! Where a run resumes: whoever asks (a plan, a board, the worker itself) is given the same answer.
+//! Where a run resumes: a plan, a board and the worker itself all get the same answer.
 //!
-//! A checkpoint is three files of Burn's and a sidecar that is written last, with the sha256 of all three. One counts
-//! only if all of it is as it was written, and is of this plan, its data and the changes that were made on the way.
+//! A checkpoint consists of three files of Burn and a sidecar that is written last, with the sha256 of all three. It is
+//! valid only if all of it is unchanged, and belongs to this plan, its data and the adjustments so far.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::hash::{sha256_hex, sha256_of};
 use crate::plan::{FORMAT, RunPlan};
 use crate::spec::plain_file;
 
-/// The files of a checkpoint beside its sidecar.
+/// The files of a checkpoint besides its sidecar.
 pub const CHECKPOINT_PARTS: [&str; 3] = ["model", "optimizer", "scheduler"];
 
 /// The maximum size of a sidecar in bytes: it contains the history of a training.
@@ -34,11 +34,11 @@ pub struct Sidecar {
     epochs: usize,
     data_digests: BTreeMap<String, String>,
     sha256: BTreeMap<String, String>,
-    /// What the training needs to go on, besides the three files.
+    /// The state that training needs to resume, besides the three files.
     pub state: Json,
 }
 
-/// The part of a training's state that says where it is.
+/// The position within training.
 #[derive(Deserialize)]
 struct Position {
     epochs_done: usize,
@@ -83,11 +83,11 @@ impl Sidecar {
         self
     }
 
-    /// Reads a sidecar without looking at what it belongs to.
+    /// Reads a sidecar without checking what it belongs to.
     ///
     /// # Errors
     ///
-    /// When it cannot be read, or is none.
+    /// If it cannot be read, or is invalid.
     pub fn read(folder: &RunFolder, step: usize) -> Result<Self, BadCheckpoint> {
         let text = plain_file::read(&folder.checkpoint_json(step), MAX_SIDECAR)
             .map_err(BadCheckpoint::Unreadable)?
@@ -111,31 +111,31 @@ impl Sidecar {
     }
 }
 
-/// What a checkpoint has to belong to.
+/// What a checkpoint must belong to.
 #[derive(Clone, Copy, Debug)]
 pub struct Checkpoints<'a> {
     /// The run's folder.
     pub folder: &'a RunFolder,
-    /// The run as it is planned now.
+    /// The run as currently planned.
     pub plan: &'a RunPlan,
     /// The adjustments so far: a checkpoint with a different past does not belong to this run.
     pub adjustments: &'a [Adjustment],
-    /// The digests of the data, where it was read.
+    /// The digests of the data, if it was read.
     pub data_digests: Option<&'a BTreeMap<String, String>>,
 }
 
 /// Where a run resumes.
 #[derive(Debug, Default)]
 pub struct ResumePoint {
-    /// Optimizer updates that need not be made again; 0 where it begins anew.
+    /// Optimizer updates that need not be repeated; 0 if it starts from the beginning.
     pub step: usize,
-    /// The checkpoint; none where it begins anew.
+    /// The checkpoint; none if it starts from the beginning.
     pub sidecar: Option<Sidecar>,
-    /// The newer ones that were skipped, and why.
+    /// Newer checkpoints that were skipped, and why.
     pub rejected: Vec<Rejected>,
 }
 
-/// A checkpoint that was passed over.
+/// A checkpoint that was skipped.
 #[derive(Debug)]
 pub struct Rejected {
     /// Its updates.
@@ -151,7 +151,7 @@ impl fmt::Display for Rejected {
 }
 
 impl ResumePoint {
-    /// The newest checkpoint that is whole and belongs to the run.
+    /// The newest checkpoint that is complete and belongs to the run.
     pub fn of(checkpoints: &Checkpoints<'_>) -> Self {
         let mut found = Self::default();
         for step in checkpoints.folder.checkpoint_steps() {
@@ -169,7 +169,7 @@ impl ResumePoint {
 }
 
 impl Checkpoints<'_> {
-    /// A checkpoint counts only with the weights of its best epoch, which the run ends with.
+    /// A checkpoint is only valid together with the weights of its best epoch, with which the run ends.
     fn read_with_best(&self, step: usize) -> Result<Sidecar, BadCheckpoint> {
         let (sidecar, position) = self.check(step)?;
         if let Some(best) = position.best.filter(|best| best.step != step) {
@@ -179,7 +179,7 @@ impl Checkpoints<'_> {
         Ok(sidecar)
     }
 
-    /// The checkpoint of a step, if it is whole and belongs to the run.
+    /// The checkpoint of a step, if it is complete and belongs to the run.
     ///
     /// # Errors
     ///
@@ -237,7 +237,7 @@ impl Checkpoints<'_> {
 ///
 /// # Errors
 ///
-/// When it cannot be read.
+/// If it cannot be read.
 pub fn part_sum(
     folder: &RunFolder,
     part: &'static str,
@@ -248,32 +248,32 @@ pub fn part_sum(
         .map_err(|e| BadCheckpoint::UnreadablePart(part, step, e))
 }
 
-/// Why a checkpoint is none of a run's.
+/// Why a checkpoint cannot be used for a run.
 #[derive(Debug)]
 pub enum BadCheckpoint {
     /// Its sidecar cannot be read.
     Unreadable(io::Error),
-    /// Its sidecar is larger than any.
+    /// Its sidecar is too large.
     TooLarge,
-    /// Its sidecar does not say what one says.
+    /// The content of its sidecar is invalid.
     Damaged(serde_json::Error),
-    /// Another version wrote it.
+    /// It was written by another version.
     OtherFormat(u32),
-    /// It is of another plan.
+    /// It belongs to another plan.
     OtherPlan,
-    /// It was trained on other data.
+    /// The run was trained on different data.
     OtherData,
-    /// The run was changed otherwise on the way there.
+    /// The run was adjusted differently before it.
     OtherPast,
     /// Its sidecar was changed.
     WrongSidecar,
-    /// Its sidecar is of another step.
+    /// Its sidecar belongs to another step.
     OtherStep,
     /// A file was changed.
     WrongPart(&'static str, usize),
     /// A file cannot be read.
     UnreadablePart(&'static str, usize, io::Error),
-    /// The checkpoint of its best epoch is none of the run's.
+    /// The checkpoint of its best epoch cannot be used.
     Best(usize, Box<BadCheckpoint>),
 }
 
