@@ -106,7 +106,7 @@ fn a_run_is_reproduced_packed_and_compared() {
     let bundled = ops::bundle(&bundle, &ops::quiet).unwrap();
     assert!(bundled.out.is_file());
     let there = ops::bundle(&bundle, &ops::quiet).unwrap_err();
-    assert!(there.to_string().ends_with("is there already"), "{there}");
+    assert!(there.to_string().ends_with("already exists"), "{there}");
 
     let other = DiffOptions::new(&run, &bundled.out);
     let Differences::Runs(diff) = ops::diff(&other, &ops::quiet).unwrap() else {

@@ -57,7 +57,7 @@ fn a_worker_that_hangs_ends_itself_when_its_runner_is_gone() {
     let (code, _, stderr) = texts(&output.unwrap());
     assert_eq!(code, 0, "{stderr}");
     assert!(
-        stderr.contains("waiting: a worker of an earlier command still has the run `base-s1`")
+        stderr.contains("waiting: a worker of an earlier command is still training run `base-s1`")
             && stderr.contains(&format!("process {worker} on host"))
             && stderr.contains(" exec ")
             && stderr.contains(&format!("`kill -9 {worker}`")),
@@ -105,7 +105,7 @@ fn one_interrupt_ends_the_wait_for_a_worker_that_cannot_end_itself() {
         said.read_to_string(&mut rest).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(130), "{name}: {rest}");
         assert!(rest.contains("stopped while waiting"), "{name}: {rest}");
-        assert!(rest.contains("to go on: runner run"), "{name}: {rest}");
+        assert!(rest.contains("to continue: runner run"), "{name}: {rest}");
     }
     // The suggested command ends the worker, and the wait.
     let (mut child, _said) = waiting(folder.path());
