@@ -33,7 +33,7 @@ pub(super) struct ModelArgs {
     /// Another device than the run was trained on, such as `flex`
     #[arg(long, value_name = "DEVICE")]
     pub(super) device: Option<DeviceName>,
-    /// Unpack a capsule up to this size, as in 4GiB; by default up to 200 times what it is packed
+    /// Unpack a capsule up to this size, as in 4GiB; by default up to 200 times its packed size
     #[arg(long, value_name = "SIZE", value_parser = super::bundle::size)]
     pub(super) max_unpacked: Option<u64>,
 }
@@ -82,7 +82,7 @@ pub(super) struct PredictArgs {
     /// in `/`; by default standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Write over a file that is there
+    /// Overwrite an existing file
     #[arg(long)]
     force: bool,
     /// What to write, where no name says it: `csv`, `jsonl`, `npy`, `parquet` or `png`

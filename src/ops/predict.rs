@@ -61,7 +61,7 @@ pub struct Predict {
 pub struct Predicted {
     /// Items with a prediction.
     pub num_items: u64,
-    /// Items that were left out.
+    /// Skipped items.
     pub num_skipped: u64,
 }
 
@@ -101,7 +101,7 @@ pub fn predict(asked: &Predict, sink: &Sink<'_>) -> Result<Predicted, Error> {
         return predict_to(asked, &mut io::sink(), sink);
     };
     if out.exists() && !asked.force {
-        let message = format!("`{}` is there already", out.display());
+        let message = format!("`{}` already exists", out.display());
         let help = "name another file, or pass `--force` to replace it";
         return Err(Error::refused(
             Diagnostic::error("usage", message).help(help),
@@ -131,7 +131,7 @@ pub fn predict(asked: &Predict, sink: &Sink<'_>) -> Result<Predicted, Error> {
         let made = folder.keep();
         #[cfg(unix)]
         {
-            // As readable as the user's other folders.
+            // With the permissions of the user's other folders.
             use std::os::unix::fs::PermissionsExt;
             let _ = fs::set_permissions(&made, fs::Permissions::from_mode(0o755));
         }

@@ -110,7 +110,7 @@ pub struct Checkpoints {
 pub struct Found {
     /// The step and state of the newest good checkpoint.
     pub state: Option<(usize, State)>,
-    /// The newer ones that were skipped, and why.
+    /// Newer checkpoints that were skipped, and why.
     pub rejected: Vec<String>,
 }
 
@@ -189,7 +189,7 @@ impl Checkpoints {
         }
     }
 
-    /// What a checkpoint has to belong to.
+    /// What a checkpoint must belong to.
     fn ours(&self) -> record::Checkpoints<'_> {
         record::Checkpoints {
             folder: &self.folder,

@@ -1,5 +1,4 @@
-//! Burn's devices by the names of the experiment file. The one place that may depend on what was
-//! compiled in.
+//! Burn's devices by the names of the experiment file. The only place that depends on the compiled backends.
 
 mod card;
 #[cfg(all(feature = "_tuned", any(target_os = "linux", windows)))]
@@ -14,14 +13,14 @@ use runner_core::plan::inventory::{Found, Inventory, Listed, State};
 use runner_core::spec::backend::{Backend, DeviceName, FLEX, Precision};
 use runner_core::spec::section::Choice;
 
-/// The devices of one backend, asked for in this process: a driver that crashes takes the process with it.
+/// The devices of one backend, queried in this process: a driver that crashes ends the process.
 pub fn list(backend: Backend) -> Inventory {
     let name = backend.name();
     if !backend.is_compiled() {
         return Inventory::missing(
             backend,
             "it is not in this build".into(),
-            format!("build it in: cargo run --release --features {name} -- …"),
+            format!("rebuild with it: cargo run --release --features {name} -- …"),
         );
     }
     let asked = quietly(|| {
@@ -61,7 +60,7 @@ fn look_at(backend: Backend, device: &Device) -> Found {
     }
 }
 
-/// Opens a device in a precision for this process, which keeps large blocks from now on. The error is a phrase with a
+/// Opens a device with a precision for this process, which keeps large blocks from now on. The error is a phrase with a
 /// remedy.
 pub fn open(name: DeviceName, precision: Precision) -> Result<Device, String> {
     keep_large_blocks();
@@ -73,22 +72,22 @@ pub fn open(name: DeviceName, precision: Precision) -> Result<Device, String> {
         .nth(name.index as usize)
         .ok_or_else(|| match num {
             0 => format!(
-                "there is no `{}` device on this machine; `runner devices` lists what there is",
+                "there is no `{}` device on this machine; `runner devices` lists the available ones",
                 name.backend.name()
             ),
             _ => format!(
-                "there is no device `{name}`; the last one is `{}:{}`",
+                "the device `{name}` does not exist; the last one is `{}:{}`",
                 name.backend.name(),
                 num - 1
             ),
         })?;
     if !supports(name.backend, &device, precision) {
         return Err(format!(
-            "the device `{name}` does not compute in {}; `runner devices` lists what it computes in",
+            "the device `{name}` does not support {}; `runner devices` lists the supported precisions",
             precision.name()
         ));
     }
-    // A process can set this once, and need not where it is so anyway.
+    // A process can set this once, and need not if it is already the default.
     if device.settings().float_dtype != dtype(precision) {
         device.configure(dtype(precision)).map_err(|e| {
             format!(
@@ -100,7 +99,7 @@ pub fn open(name: DeviceName, precision: Precision) -> Result<Device, String> {
     Ok(device)
 }
 
-/// The device that first weights are drawn on for runs of `name`, where that is another one than `name` itself.
+/// The device on which initial weights are sampled for runs of `name`, if it differs from `name`.
 pub fn canonical(name: DeviceName, precision: Precision) -> Result<Option<Device>, String> {
     if FLEX.backend.is_compiled() && name != FLEX {
         open(FLEX, precision).map(Some)
@@ -132,14 +131,14 @@ fn dtype(precision: Precision) -> FloatDType {
     }
 }
 
-/// Whether a device computes in a precision as networks need it: shaders have no exponential and no logarithm in 64 bits,
-/// and drivers that are asked for them give anything (cubecl#1316, wgpu#6087).
+/// Whether a device supports a precision as networks need it: shaders have no 64-bit exponential or logarithm, and
+/// drivers return arbitrary values for them (cubecl#1316, wgpu#6087).
 fn supports(backend: Backend, device: &Device, precision: Precision) -> bool {
     let is_by_shaders = matches!(backend, Backend::Wgpu | Backend::Vulkan | Backend::Metal);
     !(is_by_shaders && precision == Precision::F64) && device.supports_dtype(dtype(precision))
 }
 
-/// Drivers may panic when they are asked for their devices; that is an answer too.
+/// Drivers may panic when listing their devices; that counts as none.
 pub fn quietly<T>(ask: impl FnOnce() -> T) -> Result<T, String> {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));

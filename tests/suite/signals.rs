@@ -55,7 +55,7 @@ fn signal(name: &str, id: u32) {
     assert!(status.unwrap().success());
 }
 
-/// The process that has a run, as its lock says.
+/// The process that has a run, according to its lock.
 fn worker(folder: &Path) -> u32 {
     let lock = folder.join("results/spec/runs/base-s1/.lock");
     let text = fs::read_to_string(lock).unwrap();

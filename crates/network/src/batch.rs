@@ -11,7 +11,7 @@ use crate::tensor::DynTensor;
 pub struct Batch {
     /// \[batch, item shape\].
     pub inputs: DynTensor,
-    /// What is to be given for it.
+    /// The targets.
     pub targets: Targets,
 }
 
@@ -43,7 +43,7 @@ impl Batch {
         Self { inputs, targets }
     }
 
-    /// The items at some places, in their order.
+    /// The items at some positions, in that order.
     pub fn pick(&self, places: &[u32]) -> Self {
         let places: Vec<i32> = places.iter().map(|place| *place as i32).collect();
         let num = places.len();

@@ -1,4 +1,4 @@
-//! The planned network with the loss that it is trained by.
+//! The planned network with its loss.
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Tensor};
@@ -13,7 +13,7 @@ use runner_core::plan::RunPlan;
 use runner_core::spec::loss::LossSpec;
 use runner_core::spec::task::TaskKind;
 
-/// A network with the loss that it is trained by.
+/// A network with its loss.
 #[derive(Module, Debug)]
 pub struct Network {
     graph: Graph,
@@ -24,15 +24,15 @@ pub struct Network {
 }
 
 impl Network {
-    /// Makes the network of a plan. Weights are drawn from the device's generator, all of them now, so
-    /// that they depend on nothing but its seed.
+    /// Creates the network of a plan. All weights are sampled now from the device's generator, so that they depend only
+    /// on its seed.
     pub fn new(plan: &RunPlan, device: &Device) -> Self {
         let network = Self::undrawn(plan, device);
         network.visit(&mut Draw);
         network
     }
 
-    /// The same for weights that are loaded: none is drawn.
+    /// The same for weights that will be loaded: none is sampled.
     pub fn undrawn(plan: &RunPlan, device: &Device) -> Self {
         Self {
             graph: Graph::new(&plan.network, plan.conv, device),
@@ -46,7 +46,7 @@ impl Network {
         &self.graph
     }
 
-    /// The loss of each item, \[batch\], for what the last layer gave.
+    /// The loss of each item, \[batch\], for the output of the last layer.
     pub fn losses(&self, outputs: DynTensor, targets: &Targets) -> Tensor<1> {
         item_losses(&self.loss, self.flat(outputs), targets)
     }
@@ -67,7 +67,7 @@ impl Network {
         }
     }
 
-    /// Where a batch gives something infinite or no number first, in words.
+    /// A description of where a batch first results in infinity or NaN.
     pub fn first_not_finite(&self, batch: &Batch) -> Option<String> {
         if !batch.inputs.is_finite() {
             return Some("the items".into());
@@ -89,7 +89,7 @@ impl Network {
         self.flat(self.graph.forward(inputs))
     }
 
-    /// What a batch gives.
+    /// The outputs for a batch.
     pub fn output(&self, batch: Batch) -> Output {
         let outputs = self.outputs(batch.inputs);
         Output {
@@ -100,8 +100,8 @@ impl Network {
     }
 }
 
-/// Draws each parameter that is visited. Burn draws them when they are first used, which would be in the
-/// middle of the first step, from the generator's state there; `materialize` does not draw them either.
+/// Samples each visited parameter. Burn samples them on first use, which would be in the middle of the first step, from
+/// the generator's state at that point; `materialize` does not sample them either.
 struct Draw;
 
 impl ModuleVisitor for Draw {
@@ -110,19 +110,19 @@ impl ModuleVisitor for Draw {
     }
 }
 
-/// What a network gives for a batch.
+/// The outputs of a network for a batch.
 #[derive(Clone, Debug)]
 pub struct Output {
     /// The loss of each item, \[batch\].
     pub losses: Tensor<1>,
-    /// As [`item_losses`] takes them.
+    /// In the form that [`item_losses`] takes.
     pub outputs: Tensor<2>,
-    /// What was to be given.
+    /// The targets.
     pub targets: Targets,
 }
 
 impl Output {
-    /// The same without a graph behind it.
+    /// The same, detached from the graph.
     pub fn without_autodiff(self) -> Self {
         Self {
             losses: self.losses.without_autodiff(),

@@ -1,4 +1,4 @@
-//! The items of a split as they are asked for: out of the records, through the encoder.
+//! Serves the items of a split on request: from the records, through the encoder.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::spec::data::AugmentSpec;
 pub struct Set {
     /// The records of all splits.
     pub records: Records,
-    /// What they become.
+    /// The encoder.
     pub encoder: Arc<Encoder>,
 }
 
@@ -28,25 +28,25 @@ pub struct Split {
     set: Arc<Set>,
     /// Records in their order.
     rows: Arc<[u32]>,
-    /// Where each item starts, in `rows` or in `tokens`; without it each row is an item.
+    /// The start of each item, in `rows` or in `tokens`; without it each row is an item.
     starts: Option<Arc<[u32]>>,
     /// Running text.
     tokens: Arc<[i32]>,
     augment: Option<AugmentSpec>,
 }
 
-/// Items that were asked for, in contiguous memory.
+/// Requested items, in contiguous memory.
 #[derive(Clone, Debug)]
 pub struct Served {
-    /// What the network is given: `num_items` times the product of the item's shape.
+    /// The inputs: `num_items` times the product of the item's shape.
     pub values: Values,
-    /// What it is to give.
+    /// The targets.
     pub targets: TargetValues,
     /// Number of items.
     pub num_items: usize,
 }
 
-/// What a network is given.
+/// The inputs.
 #[derive(Clone, Debug)]
 pub enum Values {
     /// Numbers.
@@ -55,17 +55,17 @@ pub enum Values {
     Tokens(Vec<i32>),
 }
 
-/// When items are drawn: changes of pictures are a function of it and of the item.
+/// The moment at which items are drawn: augmentation is a function of it and of the item.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     /// The seed of the run.
     pub seed: u64,
-    /// The epoch from 1.
+    /// The epoch, from 1.
     pub epoch: u64,
 }
 
 impl Split {
-    /// Rows that are an item each.
+    /// Each row is an item.
     pub fn of_rows(set: Arc<Set>, rows: Vec<u32>) -> Self {
         Self {
             set,
@@ -76,7 +76,7 @@ impl Split {
         }
     }
 
-    /// Windows of rows, by the place of their first row.
+    /// Windows of rows, by the position of their first row.
     pub fn of_windows(set: Arc<Set>, rows: Vec<u32>, starts: Vec<u32>) -> Self {
         Self {
             starts: Some(starts.into()),
@@ -84,7 +84,7 @@ impl Split {
         }
     }
 
-    /// Pieces of running text, by the place of their first token.
+    /// Pieces of running text, by the position of their first token.
     pub fn of_tokens(set: Arc<Set>, tokens: Vec<i32>, starts: Vec<u32>) -> Self {
         Self {
             tokens: tokens.into(),
@@ -92,7 +92,7 @@ impl Split {
         }
     }
 
-    /// Changes its pictures when they are served with a moment.
+    /// Augments its images when they are served with a moment.
     pub fn augmented(self, augment: Option<AugmentSpec>) -> Self {
         Self { augment, ..self }
     }
@@ -120,7 +120,7 @@ impl Split {
         self.rows.get(at).map(|row| *row as usize)
     }
 
-    /// Whether pictures are changed when they are served with a moment.
+    /// Whether images are augmented when they are served with a moment.
     pub fn is_augmented(&self) -> bool {
         self.augment.is_some()
     }
@@ -135,7 +135,7 @@ impl Split {
         part
     }
 
-    /// The items at some places, in their order. With a moment, pictures are changed as it says.
+    /// The items at some positions, in that order. With a moment, images are augmented.
     pub fn serve(&self, places: &[u32], moment: Option<Moment>) -> Served {
         let Set { records, encoder } = &*self.set;
         let mut floats = Vec::new();
@@ -144,7 +144,7 @@ impl Split {
         let ahead = self.ahead();
         for (done, place) in places.iter().enumerate() {
             if done == 1 {
-                // All items are as large as the first: buffers that grow would come to up to twice of it.
+                // All items have the size of the first: growing buffers could reach twice the size.
                 let rest = places.len() - 1;
                 floats.reserve_exact(floats.len() * rest);
                 numbers.reserve_exact(numbers.len() * rest);
@@ -153,7 +153,7 @@ impl Split {
             }
             let start = self.start(*place);
             let row = |at: usize| self.rows[at] as usize;
-            // The row that the target is of.
+            // The row of the target.
             let asked = start + ahead;
             match &encoder.input {
                 InputEncoder::Features {
@@ -181,7 +181,7 @@ impl Split {
                     let from = tokens.len();
                     tokens.extend(tokenizer.encode(text).into_iter().take(*length));
                     if tokens.len() == from {
-                        // A text of nothing but padding would say nothing at all.
+                        // A text that is only padding contains no information.
                         tokens.push(UNKNOWN);
                     }
                     tokens.resize(from + length, PADDING);
@@ -220,7 +220,7 @@ impl Split {
         }
     }
 
-    /// The classes of the items at some places, where each has one.
+    /// The classes of the items at some positions, if each has one.
     pub fn classes(&self, places: &[u32]) -> Vec<i32> {
         let Set { records, encoder } = &*self.set;
         let ahead = self.ahead();
@@ -232,7 +232,7 @@ impl Split {
         classes
     }
 
-    /// Where the item at a place starts, in `rows` or in `tokens`.
+    /// The start of the item at a position, in `rows` or in `tokens`.
     fn start(&self, place: u32) -> usize {
         match &self.starts {
             Some(starts) => starts[place as usize] as usize,
@@ -240,7 +240,7 @@ impl Split {
         }
     }
 
-    /// Rows from an item's start to the one that its target is of.
+    /// Rows from an item's start to the one of its target.
     fn ahead(&self) -> usize {
         match &self.set.encoder.input {
             InputEncoder::Features {
@@ -251,7 +251,7 @@ impl Split {
         }
     }
 
-    /// Changes the picture, and its mask, at the end of what was served so far.
+    /// Augments the image, and its mask, at the end of the buffers.
     fn change(
         &self,
         spec: &AugmentSpec,
@@ -287,8 +287,7 @@ impl Split {
         );
     }
 
-    /// sha256 over what the items are made of, as it is stored, in order: of chunks on all cores, and of
-    /// their sums.
+    /// sha256 over the stored source of the items, in order: of chunks on all cores, and of their sums.
     pub fn digest(&self) -> String {
         const CHUNK: usize = 1024;
         let records = &self.set.records;
@@ -305,7 +304,7 @@ impl Split {
                 }
                 for (at, column) in records.columns().iter().enumerate() {
                     match column.kind {
-                        // Where a text lies says nothing of it.
+                        // The position of a text does not matter.
                         ColumnKind::Text => {
                             let text = records.text(row, at).unwrap_or("");
                             hasher.update((text.len() as u64).to_le_bytes());

@@ -14,7 +14,7 @@ use super::serve::Set;
 /// trained on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Transforms {
-    /// How records become what a network is given.
+    /// How records become inputs.
     pub input: InputEncoder,
     /// How records become what it is to give.
     pub target: TargetEncoder,

@@ -445,5 +445,5 @@ fn unwritable(error: &io::Error) -> DataError {
         "the predictions cannot be written: {}",
         plain_io_error(error)
     ))
-    .help("make room, or write to another place")
+    .help("free some space, or write to another place")
 }

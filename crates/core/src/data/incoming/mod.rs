@@ -434,7 +434,7 @@ impl<'a> Pieces<'a> {
             ))
             .help("give a file with more rows"),
             (None, None) => DataError::new(format!("{name} has no items"))
-                .help("give a file with a row for each item"),
+                .help("use a file with one row per item"),
         }
     }
 }

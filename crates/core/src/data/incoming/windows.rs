@@ -92,7 +92,7 @@ impl Windows {
     ) -> (Records, Vec<Origin>) {
         let mut writer = Writer::in_memory();
         writer.begin(records.columns().to_vec());
-        // Memory takes all that it is given.
+        // Memory accepts all of them.
         let _ = writer.push(&self.carried);
         let mut joined = std::mem::take(&mut self.origins);
         let mut last: Option<usize> = None;

@@ -1,7 +1,7 @@
-//! Plain text files: one record of text for each.
+//! Plain text files: one text record each.
 //!
-//! What is kept is the text as Unicode: a byte order mark is left out, and a line ends in one character on
-//! every system (`\r\n` becomes `\n`), so that the same text is the same data wherever it was saved.
+//! The text is stored as Unicode: without a byte order mark, and with `\n` as the line break on every system, so that
+//! the same text is the same data wherever it was saved.
 
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
@@ -17,11 +17,11 @@ use crate::data::read::tables::MAX_ROW;
 use crate::data::records::{Column, ColumnKind, Skipped, Writer};
 use crate::spec::data::FilesSpec;
 
-/// The column that texts are in.
+/// The text column.
 pub const COLUMN: &str = "text";
-/// Bytes of files that are in memory at once, where they are not one file.
+/// Bytes of files that are in memory at once, if there are several files.
 const AT_ONCE: u64 = 64 << 20;
-/// Bytes between two looks at how far reading is.
+/// Bytes between progress reports.
 const STEP: u64 = 1 << 20;
 
 /// Reads the files into the writer.
@@ -51,7 +51,7 @@ pub fn read(files: &FilesSpec, writer: &mut Writer, watch: Watch<'_>) -> Result<
             .map(|(_, path, size)| {
                 let mut before = 0;
                 text(path, |bytes| {
-                    // Of a packed file only its end is known.
+                    // Of a compressed file, only the end is known.
                     let here = bytes.map_or(*size, |bytes| bytes.min(*size));
                     let so_far = done.fetch_add(here - before, Ordering::Relaxed) + here - before;
                     before = here;
@@ -115,7 +115,7 @@ pub(in crate::data) fn incoming(incoming: &Incoming<'_>, take: Take<'_>) -> Resu
             }
             match std::str::from_utf8(line) {
                 Ok(text) => {
-                    // Memory takes all that it is given.
+                    // Memory accepts all of them.
                     let place = writer.text(text.trim_end_matches(['\r', '\n']));
                     let _ = writer.push(&place.unwrap_or_default());
                     origins.push(Origin {
@@ -145,14 +145,13 @@ pub(in crate::data) fn incoming(incoming: &Incoming<'_>, take: Take<'_>) -> Resu
     Ok(())
 }
 
-/// A file that is no text.
+/// A file that is not text.
 struct Bad {
     place: String,
     reason: String,
 }
 
-/// The bytes of a file as they are on the disk. What is no file is refused, because reading a pipe or a
-/// device may never end.
+/// The raw bytes of a file. Anything but a regular file is refused, because reading a pipe or a device may never end.
 fn size(path: &Path) -> Result<u64, DataError> {
     let meta = fs::metadata(path).map_err(|e| unreadable(path, &e))?;
     match meta.is_file() {
@@ -162,17 +161,18 @@ fn size(path: &Path) -> Result<u64, DataError> {
             path.display()
         ))
         .help(format!(
-            "for the files in it, write `path = \"{}/*.txt\"`",
+            "for the files in it, set `path = \"{}/*.txt\"`",
             path.display()
         ))),
-        false => Err(
-            DataError::new(format!("cannot read `{}`: it is no file", path.display()))
-                .help("name a file, or copy the data into one"),
-        ),
+        false => Err(DataError::new(format!(
+            "cannot read `{}`: it is not a regular file",
+            path.display()
+        ))
+        .help("use a regular file, or copy the data into one")),
     }
 }
 
-/// The text of a file; `step` is told of its bytes so far, and at the end of nothing.
+/// The text of a file; `step` receives the number of bytes so far, and zero at the end.
 fn text(path: &Path, mut step: impl FnMut(Option<u64>)) -> Result<Result<String, Bad>, DataError> {
     let mut reader = open(path)?;
     let mut bytes = Vec::new();
@@ -208,7 +208,7 @@ fn decode(bytes: Vec<u8>) -> Result<String, Bad> {
         let reason = if text.is_empty() {
             "it is empty"
         } else {
-            "there is nothing but white space in it"
+            "it contains only whitespace"
         };
         return Err(Bad {
             place: String::new(),
@@ -226,34 +226,34 @@ fn hex(byte: u8) -> String {
     format!("0x{byte:02x}")
 }
 
-/// What bytes that are no UTF-8 look like.
+/// A guess at the encoding of bytes that are not UTF-8.
 fn kind_of(bytes: &[u8]) -> &'static str {
     match bytes {
-        [0x1f, 0x8b, ..] => "; the file is gzipped, and its name must then end in `.gz`",
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "; the file is UTF-16, and must be saved as UTF-8",
-        _ if bytes[..bytes.len().min(1024)].contains(&0) => "; the file does not look like a text",
+        [0x1f, 0x8b, ..] => "; the file is gzipped, so its name must end in `.gz`",
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "; the file is UTF-16 and must be saved as UTF-8",
+        _ if bytes[..bytes.len().min(1024)].contains(&0) => "; the file does not look like text",
         _ => "; if the file is in an older encoding, save it as UTF-8",
     }
 }
 
-/// A file that ends or breaks off in reading. What was packed is then damaged; else it is the disk.
+/// A file that ends or fails during reading. A compressed file is then damaged; otherwise it is the disk.
 fn broken(path: &Path, error: &std::io::Error) -> DataError {
     let is_packed = path.extension().is_some_and(|e| e == "gz");
     let reason = match error.kind() {
-        ErrorKind::UnexpectedEof => "it ends too early".to_owned(),
+        ErrorKind::UnexpectedEof => "it ends prematurely".to_owned(),
         ErrorKind::InvalidData | ErrorKind::InvalidInput => error.to_string(),
         _ => return unreadable(path, error),
     };
-    let message = format!("`{}` cannot be unpacked: {reason}", path.display());
+    let message = format!("`{}` cannot be decompressed: {reason}", path.display());
     if is_packed {
-        DataError::new(message).help("fetch or make the file again; `gzip -t` tests it")
+        DataError::new(message).help("download or create the file again; `gzip -t` tests it")
     } else {
         unreadable(path, error)
     }
 }
 
 fn none_left(writer: &Writer) -> DataError {
-    let error = DataError::new("no text is left: all files were left out");
+    let error = DataError::new("no text is left: all files were skipped");
     let notes = writer.skipped().iter().take(3);
     notes.fold(error, |error, skipped| error.note(skipped.show()))
 }

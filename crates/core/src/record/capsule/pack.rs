@@ -44,7 +44,7 @@ pub struct DataHere {
     pub note: Option<String>,
 }
 
-/// A capsule that was written.
+/// A written capsule.
 #[derive(Clone, Debug)]
 pub struct Packed {
     /// Bytes of the archive.

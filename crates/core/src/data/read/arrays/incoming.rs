@@ -65,7 +65,7 @@ pub(in crate::data) fn read(
             counted(targets.num, "target"),
             targets.array.place
         ))
-        .help("give files whose arrays have the same first dimension"));
+        .help("use files whose arrays have the same first dimension"));
     }
     pump(incoming, columns, streams, take)
 }
@@ -101,7 +101,7 @@ fn pump(
             });
             match written {
                 Ok(()) => {
-                    // Memory takes all that it is given.
+                    // Memory accepts all of them.
                     let _ = writer.push(&record);
                     origins.push(Origin {
                         id: Id::Row(number + 1),
@@ -198,7 +198,7 @@ impl Values {
         };
         if num == 0 {
             return Err(DataError::new(format!("{} holds no items", array.place))
-                .help("save an array whose first dimension is that of the items"));
+                .help("save an array whose first dimension is the items"));
         }
         let own = array.layout.element.kind(is_target);
         let fits = match (kind, &own) {

@@ -77,7 +77,7 @@ impl Reading<'_> {
         for (item, decoded) in items.iter().zip(decoded) {
             match decoded {
                 Ok(record) => {
-                    // Memory takes all that it is given.
+                    // Memory accepts all of them.
                     let _ = writer.push(&record);
                     let path = self.incoming.path;
                     let folder = if path.is_dir() {

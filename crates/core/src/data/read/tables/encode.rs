@@ -1,4 +1,4 @@
-//! Rows into records, once it is known what the columns are.
+//! Rows into records, once the kinds of the columns are known.
 
 use std::collections::BTreeMap;
 
@@ -6,25 +6,25 @@ use super::cell::{Cell, Cells, List};
 use super::infer::{Decided, Names};
 use crate::data::records::{Column, ColumnKind, NO_NUMBER, NO_TEXT};
 
-/// What stands behind the end of a list of whole numbers that is shorter than others.
+/// Padding of a list of integers that is shorter than others.
 const PADDING: i32 = -1;
 
-/// Makes records of rows.
+/// Turns rows into records.
 #[derive(Debug)]
 pub struct Encoder {
     names: Names,
     columns: Vec<Encoded>,
-    /// A record in which everything is missing.
+    /// A record in which every value is missing.
     empty: Vec<u8>,
 }
 
 #[derive(Debug)]
 struct Encoded {
     column: Column,
-    /// Where its value stands in a record.
+    /// The position of its value in a record.
     start: usize,
     is_padded: bool,
-    /// What is not used need not be readable.
+    /// Unused columns need not be readable.
     is_ignored: bool,
     /// Whether the names of categories are those that a run was trained on, and not those of the file that is read.
     is_known: bool,
@@ -34,16 +34,16 @@ struct Encoded {
 /// Records of some rows.
 #[derive(Debug, Default)]
 pub struct Chunk {
-    /// The records, with the places of texts to be filled in.
+    /// The records, with the positions of texts to be filled in.
     pub records: Vec<u8>,
-    /// Texts, and where their places belong.
+    /// Texts, and the positions that refer to them.
     pub texts: Vec<(usize, String)>,
-    /// Rows that have no record: the bytes of records before them, their places, and why.
+    /// Rows without a record: the bytes of the records before them, their places, and the reasons.
     pub bad: Vec<(usize, String, String)>,
 }
 
 impl Encoder {
-    /// For some columns, of which some are not used.
+    /// For some columns, not all of which are used.
     pub fn new(columns: Vec<Decided>, ignore: &[String]) -> Self {
         let mut names = Names::default();
         let mut empty = Vec::new();
@@ -103,7 +103,7 @@ impl Encoder {
         self.empty.len()
     }
 
-    /// Adds the record of a row, or nothing when it says what is wrong.
+    /// Adds the record of a row, or nothing and returns the error.
     pub fn encode(&self, cells: Cells<'_>, chunk: &mut Chunk) -> Result<(), String> {
         let (start, num_texts) = (chunk.records.len(), chunk.texts.len());
         chunk.records.extend_from_slice(&self.empty);
@@ -143,14 +143,17 @@ impl Encoded {
                 let out = &mut chunk.records[start..start + size];
                 self.encode_list(&list, out)?;
             }
-            (_, Cell::List(_)) => return Err("a list, where others hold single values".into()),
+            (_, Cell::List(_)) => return Err("a list, where others contain single values".into()),
             (ColumnKind::Categories { .. }, cell) => {
                 let text = cell.text().unwrap_or_default();
                 let Some(code) = self.codes.get(text.as_ref()) else {
                     if self.is_known {
                         return Err(unknown(&text, self.codes.keys()));
                     }
-                    return Err(format!("`{}` came while the file was read", shorten(&text)));
+                    return Err(format!(
+                        "`{}` appeared while the file was being read",
+                        shorten(&text)
+                    ));
                 };
                 chunk.records[start..start + 4].copy_from_slice(&code.to_le_bytes());
             }
@@ -162,7 +165,7 @@ impl Encoded {
                 let number = number(&cell)?;
                 chunk.records[start..start + 8].copy_from_slice(&number.to_le_bytes());
             }
-            _ => return Err("a single value, where others hold lists".into()),
+            _ => return Err("a single value, where others contain lists".into()),
         }
         Ok(())
     }
@@ -240,7 +243,7 @@ fn unknown<'a>(text: &str, known: impl Iterator<Item = &'a String> + Clone) -> S
     )
 }
 
-/// The number that a cell stands for; NaN, which is a missing one, where it says so.
+/// The number in a cell; NaN for a missing value.
 pub fn number(cell: &Cell<'_>) -> Result<f64, String> {
     let value = match cell {
         Cell::Missing | Cell::List(_) | Cell::Wrong(_) => f64::NAN,
@@ -254,7 +257,7 @@ pub fn number(cell: &Cell<'_>) -> Result<f64, String> {
                 let shown = format!("`{}` is not a number", shorten(text));
                 match text.replacen(',', ".", 1).parse::<f64>() {
                     Ok(_) => {
-                        format!("{shown}; for decimals behind a comma write `decimal = \",\"`")
+                        format!("{shown}; for decimal commas, set `decimal = \",\"`")
                     }
                     Err(_) => shown,
                 }
@@ -266,7 +269,7 @@ pub fn number(cell: &Cell<'_>) -> Result<f64, String> {
         _ if value.is_infinite() => Err(format!("`{}` is not a finite number", shown())),
         // Networks compute with 32 bits.
         _ if value.abs() > f64::from(f32::MAX) => Err(format!(
-            "`{}` is too large for a number of 32 bits, which reach 3.4e38",
+            "`{}` is too large for a 32-bit float, whose maximum is 3.4e38",
             shown()
         )),
         _ => Ok(value),

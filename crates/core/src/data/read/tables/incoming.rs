@@ -76,7 +76,7 @@ pub(in crate::data) fn of_objects(
     take(layout.raw(&table, &writing, incoming, &rows, 0))
 }
 
-/// Columns that may hold anything.
+/// Columns that may contain anything.
 fn unused(incoming: &Incoming<'_>) -> Vec<String> {
     let used = incoming.used();
     let columns = incoming.transforms.columns.iter().enumerate();
@@ -241,7 +241,7 @@ impl Layout {
         let (mut all, mut wrong) = (Vec::with_capacity(rows.len()), Vec::new());
         for (mut chunk, origins) in parts {
             for (at, text) in chunk.texts {
-                // Memory takes all that it is given.
+                // Memory accepts all of them.
                 let place = writer.text(&text).unwrap_or_default();
                 chunk.records[at..at + place.len()].copy_from_slice(&place);
             }
