@@ -19,21 +19,21 @@ use runner_core::spec::data::DataKind;
 use runner_core::spec::document::plain_io_error;
 use runner_report::console::Mode;
 
-/// How a trained network is opened.
+/// Options for opening a trained network.
 #[derive(Args)]
 pub(super) struct ModelArgs {
     /// The folder of a run, of an experiment for its selected trial, or a capsule of `runner bundle`
     pub(super) run: PathBuf,
-    /// Of an experiment: another trial than the selected one
+    /// For an experiment: a trial other than the selected one
     #[arg(long, value_name = "ID")]
     pub(super) trial: Option<String>,
     /// Which weights: `best`, `final`, `ema` or `initial`; by default those of the best epoch
     #[arg(long, value_name = "WHICH", value_parser = weights)]
     pub(super) weights: Option<Weights>,
-    /// Another device than the run was trained on, such as `flex`
+    /// A device other than the one that the run was trained on, such as `flex`
     #[arg(long, value_name = "DEVICE")]
     pub(super) device: Option<DeviceName>,
-    /// Unpack a capsule up to this size, as in 4GiB; by default up to 200 times its packed size
+    /// Unpack capsules up to this size, as in 4GiB; by default up to 200 times their packed size
     #[arg(long, value_name = "SIZE", value_parser = super::bundle::size)]
     pub(super) max_unpacked: Option<u64>,
 }
@@ -58,13 +58,13 @@ pub(super) struct ItemsArgs {
     /// The items of a split of the run's own data: `train`, `valid` or `test`
     #[arg(long, value_name = "SPLIT", conflicts_with = "data", value_parser = ["train", "valid", "test"])]
     pub(super) split: Option<String>,
-    /// The type of the data where its name does not say it: `csv`, `json_lines`, `npy`, `text`, …
+    /// The type of the data if it does not follow from its name: `csv`, `json_lines`, `npy`, `text`, …
     #[arg(long, value_name = "TYPE", value_parser = kind, conflicts_with = "split")]
     pub(super) data_type: Option<DataKind>,
-    /// What becomes of items that cannot be used: `refuse`, or `skip` to leave them out and list them
+    /// Handling of items that cannot be used: `refuse`, or `skip` to skip and list them
     #[arg(long, value_name = "WHAT", default_value = "refuse", value_parser = ["refuse", "skip"])]
     pub(super) on_bad_item: String,
-    /// A column of a table that is not a value of the network's array; may be repeated
+    /// A column of a table that is not part of the network's array; may be repeated
     #[arg(long, value_name = "COLUMN", conflicts_with = "split")]
     pub(super) ignore: Vec<String>,
     /// Items that are computed at a time
@@ -85,13 +85,13 @@ pub(super) struct PredictArgs {
     /// Overwrite an existing file
     #[arg(long)]
     force: bool,
-    /// What to write, where no name says it: `csv`, `jsonl`, `npy`, `parquet` or `png`
+    /// The output format if it does not follow from a name: `csv`, `jsonl`, `npy`, `parquet` or `png`
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     format: Option<OutputFormat>,
-    /// A column of a table that is written beside each prediction; may be repeated
+    /// A column of a table to copy next to each prediction; may be repeated
     #[arg(long, value_name = "COLUMN", conflicts_with = "split")]
     keep: Vec<String>,
-    /// Average the predictions of so many seeds of the trial
+    /// Average the predictions of this many seeds of the trial
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u64).range(1..=1024).map(|n| n as usize))]
     ensemble: usize,
 }
@@ -128,11 +128,11 @@ fn format(text: &str) -> Result<OutputFormat, String> {
     })
 }
 
-/// Standard input in a file, which can be looked at more than once.
+/// Standard input in a temporary file, which can be read more than once.
 pub(super) struct Copied(Option<tempfile::NamedTempFile>);
 
 impl ItemsArgs {
-    /// What is asked for. Standard input is copied to a file first.
+    /// The request. Standard input is copied to a file first.
     pub(super) fn asked(&self) -> Result<(Asked, Copied), Error> {
         match (&self.data, &self.split) {
             (_, Some(split)) => Ok((Asked::Split(split.clone()), Copied(None))),
@@ -150,7 +150,7 @@ impl ItemsArgs {
         }
     }
 
-    /// The type, which standard input has no name for.
+    /// The type of standard input, which has no name.
     pub(super) fn kind(&self, copied: &Copied) -> Option<DataKind> {
         let sniffed = || {
             let mut head = [0; 8];
@@ -177,7 +177,7 @@ fn copy_stdin() -> io::Result<tempfile::NamedTempFile> {
     Ok(file)
 }
 
-/// Predicts; predictions go to a file or to standard output.
+/// Predicts, and writes the predictions to a file or to standard output.
 pub(super) fn predict(args: &PredictArgs, output: &mut Output) -> u8 {
     let teller = Teller::new(Mode::Normal);
     let sink = |progress: Progress<'_>| teller.tell(progress);
@@ -205,7 +205,7 @@ pub(super) fn predict(args: &PredictArgs, output: &mut Output) -> u8 {
             let _ = out.flush();
             return predicted;
         }
-        // Nothing is printed of data that is refused in the end.
+        // Nothing is printed if the data is refused in the end.
         held_back(&asked, &sink, output)
     });
     drop(teller);
@@ -222,14 +222,14 @@ pub(super) fn predict(args: &PredictArgs, output: &mut Output) -> u8 {
     }
 }
 
-/// Prints all predictions once the last of them is made.
+/// Prints all predictions after the last of them.
 fn held_back(
     asked: &Predict,
     sink: &ops::Sink<'_>,
     output: &mut Output,
 ) -> Result<ops::Predicted, Error> {
     let failed = |e: io::Error| {
-        let message = format!("the predictions cannot be kept: {}", plain_io_error(&e));
+        let message = format!("the predictions cannot be stored: {}", plain_io_error(&e));
         Error::failed(
             Diagnostic::error("output", message)
                 .help("make room in the folder for temporary files"),
@@ -247,7 +247,7 @@ fn held_back(
         let mut text = String::new();
         if held.read_to_string(&mut text).is_err() {
             let message = "an array is not printed to a terminal";
-            let help = "name a file with `--out`, or pass the output on with `|`";
+            let help = "name a file with `--out`, or redirect the output with `|`";
             return Err(Error::refused(
                 Diagnostic::error("usage", message).help(help),
             ));
@@ -256,7 +256,7 @@ fn held_back(
         return Ok(predicted);
     }
     let mut out = BufWriter::new(Stdout);
-    // What goes wrong with standard output is told when the program ends.
+    // Errors of standard output are reported when the program ends.
     let _ = io::copy(&mut held, &mut out);
     let _ = out.flush();
     Ok(predicted)

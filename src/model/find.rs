@@ -1,4 +1,4 @@
-//! From a path to the run whose network is opened.
+//! Finds the run whose network is opened, from a path.
 
 use std::path::Path;
 
@@ -16,9 +16,9 @@ pub struct Found {
     pub folder: RunFolder,
     /// Its plan.
     pub plan: RunPlan,
-    /// Why it is this one, where there was a choice.
+    /// Why this run was chosen, if there was a choice.
     pub why: Option<String>,
-    /// Keeps what a capsule was unpacked to.
+    /// Keeps the unpacked files of a capsule.
     _unpacked: Option<tempfile::TempDir>,
 }
 
@@ -29,7 +29,7 @@ pub fn find(path: &Path, options: &Options) -> Result<Found, Refusal> {
         .ok_or_else(|| nothing(path))
 }
 
-/// The same for several seeds of one trial, the best first.
+/// The same for several seeds of one trial, best first.
 pub fn find_seeds(path: &Path, num: usize, options: &Options) -> Result<Vec<Found>, Refusal> {
     if path.is_file() {
         only_one(path, num, "a capsule")?;
@@ -66,11 +66,11 @@ fn only_one(path: &Path, num: usize, what: &str) -> Result<(), Refusal> {
         return Ok(());
     }
     let message = format!(
-        "`{}` is {what}, which holds one run, and {num} are to be averaged",
+        "`{}` is {what}, which contains a single run, but {num} are to be averaged",
         path.display()
     );
     Err(Box::new(Diagnostic::error("usage", message).help(
-        "name the folder of the experiment, or leave `--ensemble` out",
+        "name the folder of the experiment, or omit `--ensemble`",
     )))
 }
 
@@ -125,7 +125,7 @@ fn siblings(run: &RunFolder, num: usize, options: &Options) -> Result<Vec<Found>
     of_experiment(&experiment, num, &options)
 }
 
-/// The completed seeds of the selected trial, by the same ranking that reports show.
+/// The completed seeds of the selected trial, ranked as in reports.
 fn of_experiment(
     folder: &ExperimentFolder,
     num: usize,
@@ -149,7 +149,7 @@ fn of_experiment(
                 let message = format!("`{shown}` has no trial `{wanted}`");
                 Box::new(Diagnostic::error("usage", message).help(help))
             })?;
-            (trial, "which was asked for")
+            (trial, "which was requested")
         }
         None => {
             let trial = report.selected().ok_or_else(|| -> Refusal {
@@ -168,7 +168,7 @@ fn of_experiment(
         .iter()
         .filter(|run| run.state == State::Completed && trial.runs.contains(&run.id))
         .collect();
-    // Stable: of equals the first in the order of the plan.
+    // Stable: equal ones stay in the order of the plan.
     runs.sort_by(|a, b| {
         let value =
             |run: &runner_core::record::RunEntry| run.metrics.get(&report.objective).copied();
@@ -182,13 +182,13 @@ fn of_experiment(
     });
     if runs.len() < num.max(1) {
         let message = format!(
-            "trial `{}` of `{shown}` has {}, and {num} are asked for",
+            "trial `{}` of `{shown}` has {}, but {num} are requested",
             trial.id,
             counted(runs.len(), "completed run")
         );
         return Err(Box::new(
             Diagnostic::error("results", message)
-                .help("complete the runs with `runner run`, or ask for fewer"),
+                .help("complete the runs with `runner run`, or request fewer"),
         ));
     }
     let several = runs.len() > 1;

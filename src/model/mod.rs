@@ -1,7 +1,7 @@
-//! A trained network that was opened: its plan, its transforms, its weights, and the device that it computes on.
+//! An opened trained network: its plan, its transforms, its weights, and its device.
 //!
-//! Everything that uses a trained network goes through [`Model`]: `predict`, `evaluate`, `generate`, and programs that
-//! serve predictions. A model is read once and changes never, so any number of threads may ask it at once.
+//! Everything that uses a trained network uses [`Model`]: `predict`, `evaluate`, `generate`, and programs that serve
+//! predictions. A model is read once and never changes, so any number of threads can use it at once.
 //!
 //! ```no_run
 //! use burn_runner::model::{Model, Options};
@@ -36,10 +36,10 @@ use runner_core::spec::plain_file;
 use runner_network::batch;
 use runner_network::network::Network;
 
-/// The most bytes of a file of transforms: vocabularies and names of classes.
+/// The maximum size of a transforms file in bytes: vocabularies and names of classes.
 const MAX_TRANSFORMS: u64 = 1 << 30;
 
-/// Why a model cannot be opened or asked, with a remedy.
+/// Why a model cannot be opened or used, with a remedy.
 pub type Refusal = Box<Diagnostic>;
 
 /// Which weights of a run are used.
@@ -51,7 +51,7 @@ pub enum Weights {
     Final,
     /// Their moving average at the last step.
     Ema,
-    /// Those that the training began with.
+    /// Those before the first step.
     Initial,
 }
 
@@ -70,20 +70,20 @@ impl Weights {
     }
 }
 
-/// How a run is opened.
+/// Options for opening a run.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Which weights; those of the best epoch by default, or the last where there is no best one.
+    /// Which weights; by default those of the best epoch, or the last ones if there is no best epoch.
     pub weights: Option<Weights>,
-    /// Where it computes; where it was trained by default.
+    /// The device; by default the one that it was trained on.
     pub device: Option<DeviceName>,
-    /// Of an experiment: another trial than the selected one.
+    /// For an experiment: a trial other than the selected one.
     pub trial: Option<String>,
-    /// The most bytes that a capsule is unpacked to.
+    /// The maximum unpacked size of a capsule in bytes.
     pub max_unpacked: Option<u64>,
 }
 
-/// A trained network, ready to be asked from any thread.
+/// A trained network that can be used from any thread.
 #[derive(Debug)]
 pub struct Model {
     plan: RunPlan,
@@ -101,7 +101,7 @@ impl Model {
         Self::of(find(path, options)?, options)
     }
 
-    /// Opens several seeds of one trial, the best first.
+    /// Opens several seeds of one trial, best first.
     pub fn open_seeds(path: &Path, num: usize, options: &Options) -> Result<Vec<Self>, Refusal> {
         let found = find_seeds(path, num, options)?;
         found
@@ -125,17 +125,17 @@ impl Model {
                 .map_err(|e| unreadable(&e))?;
         }
         let path = folder.transforms_json();
-        let text =
-            plain_file::read(&path, MAX_TRANSFORMS).map_err(|e| -> Refusal {
-                let message = format!(
-                    "`{}` cannot be read: {}",
-                    path.display(),
-                    plain_io_error(&e)
-                );
-                Box::new(Diagnostic::error("results", message).help(
-                    "the run did not get as far as its first epoch; run the experiment again",
-                ))
-            })?;
+        let text = plain_file::read(&path, MAX_TRANSFORMS).map_err(|e| -> Refusal {
+            let message = format!(
+                "`{}` cannot be read: {}",
+                path.display(),
+                plain_io_error(&e)
+            );
+            Box::new(
+                Diagnostic::error("results", message)
+                    .help("the run ended before its first epoch; run the experiment again"),
+            )
+        })?;
         let transforms =
             Transforms::parse(&path, &text.unwrap_or_default()).map_err(|e| refusal(&e))?;
         fits(&transforms, &plan, &path)?;
@@ -163,7 +163,7 @@ impl Model {
         &self.plan
     }
 
-    /// Where it was found, and why.
+    /// The run, and why it was chosen.
     pub fn found(&self) -> &Found {
         &self.found
     }
@@ -173,12 +173,12 @@ impl Model {
         self.weights
     }
 
-    /// How new data is brought into form.
+    /// How new data is transformed.
     pub fn transforms(&self) -> &Transforms {
         &self.transforms
     }
 
-    /// What its outputs stand for.
+    /// The meaning of its outputs.
     pub fn meaning(&self) -> &Meaning {
         &self.meaning
     }
@@ -188,7 +188,7 @@ impl Model {
         &self.network
     }
 
-    /// Where it computes.
+    /// The device.
     pub fn device(&self) -> &Device {
         &self.device
     }
@@ -198,20 +198,20 @@ impl Model {
         Incoming::new(&self.transforms, &self.plan.data, path)
     }
 
-    /// The numbers that the network gives for some items of a split, each item's behind the other: probabilities, or
-    /// numbers in the network's own scale, as [`Meaning::activate`] makes them.
+    /// The outputs of the network for some items of a split, concatenated: probabilities, or numbers in the network's
+    /// own scale, as [`Meaning::activate`] returns them.
     pub fn activated(&self, split: &Split, places: &[u32]) -> Vec<f32> {
         let served = split.serve(places, None);
         self.activated_values(served.values, served.num_items)
     }
 
-    /// The same for values that are encoded already.
+    /// The same for values that are already encoded.
     pub fn activated_values(&self, values: Values, num_items: usize) -> Vec<f32> {
         if num_items == 0 {
             return Vec::new();
         }
         let shape = match &values {
-            // Texts may be shorter than those that were trained on.
+            // Texts may be shorter than those in training.
             Values::Tokens(tokens) if self.is_of_running_text() => vec![tokens.len() / num_items],
             _ => self.plan.data.input.shape.clone(),
         };
@@ -222,7 +222,7 @@ impl Model {
         numbers
     }
 
-    /// Whether items are pieces of running text.
+    /// Whether items are pieces of continuous text.
     pub fn is_of_running_text(&self) -> bool {
         matches!(self.transforms.input, InputEncoder::Stream { .. })
     }
@@ -248,7 +248,7 @@ impl Model {
             .collect()
     }
 
-    /// The numbers of a piece, with how many items each part has.
+    /// The outputs for a piece, with the number of items in each part.
     pub fn activated_piece(&self, piece: &Piece, batch_size: usize) -> Vec<(Vec<f32>, usize)> {
         if let InputEncoder::Stream { column, .. } = self.transforms.input {
             return self.next_tokens(piece, column);
@@ -259,7 +259,7 @@ impl Model {
             .collect()
     }
 
-    /// The probabilities of the token behind each text.
+    /// The probabilities of the token after each text.
     fn next_tokens(&self, piece: &Piece, column: usize) -> Vec<(Vec<f32>, usize)> {
         let InputEncoder::Stream {
             tokenizer, length, ..
@@ -283,7 +283,7 @@ impl Model {
         .collect()
     }
 
-    /// The predictions of numbers of several items.
+    /// The predicted numbers of several items.
     pub fn decided(&self, activated: &[f32], num_items: usize) -> Vec<Prediction> {
         let size = activated.len() / num_items.max(1);
         let items = activated.chunks_exact(size.max(1));
@@ -291,7 +291,7 @@ impl Model {
     }
 }
 
-/// The mean of what several networks give.
+/// The mean of the outputs of several networks.
 pub fn averaged(mut all: Vec<Vec<f32>>) -> Vec<f32> {
     let num = all.len() as f32;
     let mut mean = all.pop().unwrap_or_default();
@@ -311,7 +311,7 @@ pub fn refusal(error: &DataError) -> Refusal {
     Box::new(error.to_diagnostic())
 }
 
-/// The name of the weights that are asked for and there.
+/// The name of the requested weights, if they exist.
 fn weights_of(
     folder: &runner_core::record::RunFolder,
     plan: &RunPlan,
@@ -349,7 +349,7 @@ fn weights_of(
     }))
 }
 
-/// Refuses transforms of another run: the plan says what the network takes and gives.
+/// Refuses transforms of another run: the plan defines the inputs and outputs of the network.
 fn fits(transforms: &Transforms, plan: &RunPlan, path: &Path) -> Result<(), Refusal> {
     let input = transforms.input.plan();
     let target = transforms.target.plan(&input);
@@ -357,7 +357,7 @@ fn fits(transforms: &Transforms, plan: &RunPlan, path: &Path) -> Result<(), Refu
         return Ok(());
     }
     let message = format!(
-        "`{}` is not that of run `{}`: it makes items of shape {:?} with {}, and the network takes {:?} with {}",
+        "`{}` does not belong to run `{}`: it creates items of shape {:?} with {}, but the network takes {:?} with {}",
         path.display(),
         plan.id,
         input.shape,
@@ -379,7 +379,7 @@ fn load(network: Network, path: &Path) -> Result<Network, Refusal> {
                 .help("copy the folder of the run again, or repeat the run"),
         )
     };
-    // A damaged file may make Burn's reader panic.
+    // A damaged file can make Burn's reader panic.
     let loaded = device::quietly(|| {
         let record = ModuleRecord::load(path).map_err(|e| e.to_string())?;
         let network = network.try_load_record(record.cast_to_module_dtype());
@@ -388,7 +388,7 @@ fn load(network: Network, path: &Path) -> Result<Network, Refusal> {
     loaded.and_then(|loaded| loaded).map_err(damaged)
 }
 
-/// Shared by threads without locks of their own.
+/// Shared by threads without locks.
 const _: fn() = || {
     fn is_shared<T: Send + Sync>() {}
     is_shared::<Model>();

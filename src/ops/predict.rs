@@ -1,4 +1,4 @@
-//! Predictions from new data, or from a split of a run's own data, by the network of a run.
+//! Predictions of a run's network for new data, or for a split of the run's own data.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -15,51 +15,51 @@ use runner_core::predict::{Layout, OutputFormat, Writer};
 use runner_core::spec::data::DataKind;
 use runner_core::spec::document::plain_io_error;
 
-/// Items that are computed at a time, where nothing else is said: enough for every core, and little memory.
+/// The default number of items that are computed at a time: enough for every core, with little memory.
 const BATCH_SIZE: usize = 256;
 
-/// What predictions are asked for.
+/// The data to predict.
 #[derive(Clone, Debug)]
 pub enum Asked {
-    /// The items of a file or folder, which messages call by a name of its own if it is a copy.
+    /// The items of a file or folder, with a name for messages if it is a copy.
     File(PathBuf, Option<String>),
     /// The items of a split of the run's own data: `train`, `valid` or `test`.
     Split(String),
 }
 
-/// Predictions to make.
+/// A request for predictions.
 #[derive(Clone, Debug)]
 pub struct Predict {
     /// The folder of a run or of an experiment, or a capsule.
     pub run: PathBuf,
     /// The items.
     pub asked: Asked,
-    /// The type of the file, where its name does not say it.
+    /// The type of the file, if it does not follow from its name.
     pub kind: Option<DataKind>,
-    /// Whether items that cannot be used are left out, instead of refused.
+    /// Whether items that cannot be used are skipped instead of refused.
     pub skips_bad: bool,
-    /// Columns of a table that are handed through.
+    /// Columns of a table that are copied to the output.
     pub keep: Vec<String>,
-    /// Columns of a table that are no values of the network's array.
+    /// Columns of a table that are not part of the network's array.
     pub ignore: Vec<String>,
-    /// Items that are computed at a time; for a split, as many as the run validates with, and else 256 by default.
+    /// Items that are computed at a time; by default, the validation batch size for a split, and otherwise 256.
     pub batch_size: Option<usize>,
-    /// Seeds of the trial whose predictions are averaged.
+    /// The number of seeds of the trial whose predictions are averaged.
     pub ensemble: usize,
     /// The file or folder of predictions; it must not exist.
     pub out: Option<PathBuf>,
-    /// Whether a file that is there is replaced.
+    /// Whether an existing file is replaced.
     pub force: bool,
-    /// How they are written; by the name of `out`, or CSV.
+    /// The output format; by default the one that `out` implies, or CSV.
     pub format: Option<OutputFormat>,
-    /// How the run is opened.
+    /// The options for opening the run.
     pub options: Options,
 }
 
-/// What was predicted.
+/// The outcome of a prediction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Predicted {
-    /// Items with a prediction.
+    /// The number of items with a prediction.
     pub num_items: u64,
     /// Skipped items.
     pub num_skipped: u64,
@@ -90,11 +90,11 @@ impl Predict {
     }
 }
 
-/// Predicts and writes the file or folder `out`, which appears when everything was predicted.
+/// Predicts and writes the file or folder `out`, which appears when all predictions are complete.
 ///
 /// # Errors
 ///
-/// [`Error::Refused`] when the run or the data cannot be used, and [`Error::Failed`] when the file cannot be written;
+/// [`Error::Refused`] if the run or the data cannot be used, and [`Error::Failed`] if the file cannot be written;
 /// nothing is written then.
 pub fn predict(asked: &Predict, sink: &Sink<'_>) -> Result<Predicted, Error> {
     let Some(out) = &asked.out else {
@@ -153,18 +153,18 @@ pub fn predict(asked: &Predict, sink: &Sink<'_>) -> Result<Predicted, Error> {
     Ok(predicted)
 }
 
-/// Predicts and writes to a stream, as the predictions come.
+/// Predicts and writes the predictions to a stream as they are computed.
 ///
 /// # Errors
 ///
-/// As [`predict`], but that what was written before an error stays.
+/// Like [`predict`], but output that was written before an error remains.
 pub fn predict_to(
     asked: &Predict,
     out: &mut dyn Write,
     sink: &Sink<'_>,
 ) -> Result<Predicted, Error> {
     if asked.format() == OutputFormat::Png {
-        let message = "masks are written to a folder, and none is named";
+        let message = "masks are written to a folder, but none is named";
         let help = "name one with `--out FOLDER/`";
         return Err(Error::refused(
             Diagnostic::error("usage", message).help(help),
@@ -211,7 +211,7 @@ fn unwritable(error: DataError) -> Error {
     }))
 }
 
-/// The models, whose predictions are averaged.
+/// The models whose predictions are averaged.
 fn open(asked: &Predict, sink: &Sink<'_>) -> Result<Vec<Model>, Error> {
     let models = Model::open_seeds(&asked.run, asked.ensemble.max(1), &asked.options);
     let models = models.map_err(Error::Refused)?;
@@ -228,7 +228,8 @@ fn open(asked: &Predict, sink: &Sink<'_>) -> Result<Vec<Model>, Error> {
             first.plan().id,
             other.plan().id
         );
-        let help = "predict with each by itself: their folders are in `runs/` of the experiment";
+        let help =
+            "predict with each of them separately: their folders are in `runs/` of the experiment";
         return Err(Error::refused(
             Diagnostic::error("usage", message).help(help),
         ));
@@ -236,7 +237,7 @@ fn open(asked: &Predict, sink: &Sink<'_>) -> Result<Vec<Model>, Error> {
     Ok(models)
 }
 
-/// What items are known by.
+/// The identifiers of items.
 fn id_of(asked: &Predict, model: &Model) -> &'static str {
     let Asked::File(path, _) = &asked.asked else {
         return "item";
@@ -251,7 +252,7 @@ fn id_of(asked: &Predict, model: &Model) -> &'static str {
     }
 }
 
-/// Predictions while they are made.
+/// Predictions as they are computed.
 struct Predicting<'a, W: Write> {
     models: &'a [Model],
     writer: Writer<W>,

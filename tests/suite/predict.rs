@@ -502,7 +502,7 @@ fn an_experiment_takes_its_best_trial_and_seeds_can_be_averaged() {
     );
     assert_eq!(code, 2);
     assert!(
-        stderr.contains("has 3 completed runs, and 4 are asked for"),
+        stderr.contains("has 3 completed runs, but 4 are requested"),
         "{stderr}"
     );
 }
@@ -650,14 +650,14 @@ fn images_and_arrays_are_predicted_from() {
     let (code, stdout, stderr) = predict("images");
     assert_eq!((code, stdout.as_str()), (2, ""));
     assert!(
-        stderr.contains("has 8 x 9 pixels (height x width), and the network takes 8 x 8"),
+        stderr.contains("has 8 x 9 pixels (height x width), but the network takes 8 x 8"),
         "{stderr}"
     );
     fs::write(images.join("z.png"), "not an image").unwrap();
     let (code, _, stderr) = predict("images");
     assert_eq!(code, 2);
     assert!(
-        stderr.contains("z.png` is no png or jpeg by its content"),
+        stderr.contains("z.png` is not a png or jpeg by its content"),
         "{stderr}"
     );
     let others = folder.path().join("others");
@@ -665,5 +665,5 @@ fn images_and_arrays_are_predicted_from() {
     fs::write(others.join("a.txt"), "x").unwrap();
     let (code, _, stderr) = predict("others");
     assert_eq!(code, 2);
-    assert!(stderr.contains("holds no image"), "{stderr}");
+    assert!(stderr.contains("contains no images"), "{stderr}");
 }

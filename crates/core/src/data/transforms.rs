@@ -1,4 +1,4 @@
-//! What a run keeps of its data: how records become numbers, and what the columns of the records are.
+//! What a run saves about its data: how records are converted to numbers, and the columns of the records.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,13 +10,12 @@ use super::encode::{Encoder, InputEncoder, TargetEncoder};
 use super::records::{Column, ColumnKind, Writer};
 use super::serve::Set;
 
-/// `transforms.json`: enough to bring new data into the form that a run was trained on, without the data that it was
-/// trained on.
+/// `transforms.json`: enough to transform new data as in training, without the training data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Transforms {
-    /// How records become inputs.
+    /// How records are converted to inputs.
     pub input: InputEncoder,
-    /// How records become what it is to give.
+    /// How records are converted to targets.
     pub target: TargetEncoder,
     /// The columns of the records, with the names of categories and classes. Empty in runs of earlier versions.
     #[serde(default)]
@@ -24,7 +23,7 @@ pub struct Transforms {
 }
 
 impl Transforms {
-    /// Those of a data set.
+    /// The transforms of a data set.
     pub fn of(set: &Set) -> Self {
         let Encoder { input, target } = set.encoder.as_ref().clone();
         let mut transforms = Self {
@@ -38,14 +37,14 @@ impl Transforms {
             if let (ColumnKind::Categories { names }, false) =
                 (&mut column.kind, used.contains(&at))
             {
-                // There may be as many of them as rows.
+                // There can be as many of them as rows.
                 names.clear();
             }
         }
         transforms
     }
 
-    /// Reads what a run wrote, and refuses what contradicts itself: the file may come from anyone.
+    /// Reads what a run wrote, and refuses contradictions: the file may come from anyone.
     pub fn parse(path: &Path, text: &[u8]) -> Result<Self, DataError> {
         let shown = path.display();
         let parsed: Self = serde_json::from_slice(text).map_err(|e| {
@@ -54,7 +53,7 @@ impl Transforms {
         })?;
         if parsed.columns.is_empty() {
             return Err(DataError::new(format!(
-                "`{shown}` does not say what the columns of the data are: an earlier version of runner wrote it"
+                "`{shown}` does not describe the columns of the data: it was written by an earlier version of runner"
             ))
             .help("train the run again with this version"));
         }
@@ -65,7 +64,7 @@ impl Transforms {
         }
     }
 
-    /// The columns that the network is given.
+    /// The input columns of the network.
     pub fn inputs(&self) -> Vec<usize> {
         match &self.input {
             InputEncoder::Features { features, .. } => {
@@ -78,7 +77,7 @@ impl Transforms {
         }
     }
 
-    /// The only column that the network is given, where it is one of arrays.
+    /// The only input column of the network, if it contains arrays.
     pub fn array(&self) -> Option<(usize, &Column)> {
         match self.inputs()[..] {
             [at] => Some((at, &self.columns[at])).filter(|(_, column)| !column.shape.is_empty()),
@@ -98,7 +97,7 @@ impl Transforms {
         }
     }
 
-    /// A set without records, which knows names and units.
+    /// A set without records, which contains names and units.
     pub fn names(&self) -> Set {
         let mut writer = Writer::in_memory();
         writer.begin(self.columns.clone());
@@ -112,7 +111,10 @@ impl Transforms {
         let places = self.inputs().into_iter().chain(self.target.columns());
         for at in places {
             if at >= self.columns.len() {
-                return Some(format!("it names column {at} of {}", self.columns.len()));
+                return Some(format!(
+                    "it refers to column {at} of {}",
+                    self.columns.len()
+                ));
             }
         }
         let size = |column: &Column| {
@@ -131,13 +133,18 @@ impl Transforms {
 }
 
 impl InputEncoder {
-    /// What does not fit the columns, in words.
+    /// A mismatch with the columns, for messages.
     fn contradiction(&self, columns: &[Column]) -> Option<String> {
         match self {
             InputEncoder::Features { features, .. } => features
                 .iter()
                 .find(|feature| !feature.fits(&columns[feature.column]))
-                .map(|feature| format!("column `{}` is not what it was fitted to", feature.name)),
+                .map(|feature| {
+                    format!(
+                        "column `{}` differs from the one that it was fitted to",
+                        feature.name
+                    )
+                }),
             InputEncoder::Array {
                 column,
                 shape,
@@ -146,10 +153,10 @@ impl InputEncoder {
             } => {
                 let has_shape = columns[*column].shape == *shape;
                 let is_scaled = scaling.len() == 1 || scaling.len() == columns[*column].len();
-                (!has_shape || !is_scaled).then(|| "its array has another shape".to_owned())
+                (!has_shape || !is_scaled).then(|| "its array has a different shape".to_owned())
             }
             InputEncoder::Tokens { column, shape, .. } => (columns[*column].shape != *shape)
-                .then(|| "its tokens have another shape".to_owned()),
+                .then(|| "its tokens have a different shape".to_owned()),
             InputEncoder::Text { length, .. } | InputEncoder::Stream { length, .. } => {
                 (*length == 0).then(|| "its texts have no length".to_owned())
             }

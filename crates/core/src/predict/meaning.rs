@@ -1,4 +1,4 @@
-//! What the outputs of a network stand for, by its task and loss.
+//! The meaning of the outputs of a network, by its task and loss.
 
 use super::Prediction;
 use crate::data::encode::{InputEncoder, TargetEncoder, of};
@@ -7,13 +7,14 @@ use crate::plan::RunPlan;
 use crate::spec::loss::LossFunction;
 use crate::spec::task::TaskKind;
 
-/// Tokens that are named besides the most probable one.
+/// The number of tokens that are listed in addition to the most probable one.
 const NUM_ALTERNATIVES: usize = 5;
 
-/// Makes predictions of outputs.
+/// Converts outputs to predictions.
 ///
-/// Outputs are \[classes\] or \[values\] of an item, or \[positions, classes\], as the loss takes them. [`Meaning::activate`]
-/// makes numbers of them that may be averaged over several networks, and [`Meaning::decide`] makes a prediction of these.
+/// Outputs are \[classes\] or \[values\] of an item, or \[positions, classes\], as the loss takes them.
+/// [`Meaning::activate`] converts them to numbers that can be averaged over several networks, and [`Meaning::decide`]
+/// converts these to a prediction.
 #[derive(Debug)]
 pub struct Meaning {
     task: TaskKind,
@@ -26,7 +27,7 @@ pub struct Meaning {
 }
 
 impl Meaning {
-    /// That of a run.
+    /// The meaning for a run.
     pub fn new(plan: &RunPlan, transforms: &Transforms) -> Self {
         let set = transforms.names();
         Self {
@@ -39,7 +40,7 @@ impl Meaning {
         }
     }
 
-    /// What is learned.
+    /// The task.
     pub fn task(&self) -> TaskKind {
         self.task
     }
@@ -49,7 +50,7 @@ impl Meaning {
         &self.names
     }
 
-    /// Whether a class comes with its probability.
+    /// Whether a class has a probability.
     pub fn has_probabilities(&self) -> bool {
         matches!(
             self.loss,
@@ -59,12 +60,12 @@ impl Meaning {
         )
     }
 
-    /// Whether numbers come with their standard deviations.
+    /// Whether numbers have standard deviations.
     pub fn has_deviations(&self) -> bool {
         self.loss == LossFunction::GaussianNll
     }
 
-    /// Numbers of a target.
+    /// The number of values in a target.
     pub fn num_values(&self) -> usize {
         match &self.target {
             TargetPlan::None => self.item.iter().product(),
@@ -82,7 +83,7 @@ impl Meaning {
         }
     }
 
-    /// The place of a class, of positions of tasks that have them.
+    /// The index of a class, for each position if the task has positions.
     fn num_classes(&self) -> usize {
         match &self.target {
             TargetPlan::Class { num_classes } | TargetPlan::Classes { num_classes, .. } => {
@@ -93,8 +94,8 @@ impl Meaning {
         }
     }
 
-    /// Makes probabilities of outputs, or numbers in their own scale: what may be averaged over several networks. Of a
-    /// Gaussian it is the mean and the mean of squares.
+    /// Converts outputs to probabilities, or to numbers in their own scale, which can be averaged over several
+    /// networks. For a Gaussian these are the mean and the mean of squares.
     pub fn activate(&self, outputs: &mut [f32]) {
         match (&self.loss, self.task) {
             (
@@ -158,7 +159,7 @@ impl Meaning {
         }
     }
 
-    /// The token that follows the last position.
+    /// The token after the last position.
     fn next_token(&self, activated: &[f32]) -> Prediction {
         let num = self.num_classes().max(1);
         let last = &activated[activated.len().saturating_sub(num)..];
@@ -197,12 +198,12 @@ impl Meaning {
         }
     }
 
-    /// What one unit of a scaled number is in units of the data.
+    /// The size of one unit of a scaled number in units of the data.
     fn unit(&self, at: usize) -> f64 {
         self.set.in_units(at, 1.0) - self.set.in_units(at, 0.0)
     }
 
-    /// An item that the network gives back as the data holds it.
+    /// A reconstructed item in the units of the data.
     fn item_in_units(&self, values: &[f32]) -> Vec<f32> {
         match &self.set.encoder.input {
             InputEncoder::Array { scaling, unit, .. } => {
@@ -210,7 +211,7 @@ impl Meaning {
                 each.map(|(at, value)| (of(scaling, at).undo(*value) * f64::from(*unit)) as f32)
                     .collect()
             }
-            // Columns that were encoded have no single unit.
+            // Encoded columns have no common unit.
             _ => values.to_vec(),
         }
     }
@@ -223,7 +224,7 @@ impl Meaning {
             .unwrap_or_else(|| at.to_string())
     }
 
-    /// Whether targets are numbers that are scaled.
+    /// Whether targets are scaled numbers.
     pub fn is_scaled(&self) -> bool {
         matches!(self.set.encoder.target, TargetEncoder::Values { .. })
     }
@@ -234,7 +235,7 @@ impl Meaning {
     }
 }
 
-/// The place of the largest; the first of equals.
+/// The index of the largest value; the first of equal ones.
 fn largest(values: &[f32]) -> usize {
     let mut best = 0;
     for (at, value) in values.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Predictions: what the numbers that a network gives stand for, and the files that they are written to. Numbers of the
-//! host in, text and bytes out; no tensors.
+//! Predictions: the meaning of a network's outputs, and the files that they are written to. The input is numbers on the
+//! host, the output text and bytes; no tensors.
 
 mod meaning;
 mod write;
@@ -9,7 +9,7 @@ pub use write::{Layout, OutputFormat, Writer};
 
 use serde::Serialize;
 
-/// What is predicted of one item.
+/// The prediction for one item.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Prediction {
@@ -19,15 +19,15 @@ pub enum Prediction {
         class: String,
         /// Its number.
         index: usize,
-        /// How probable it is; `None` where the loss does not make probabilities of outputs.
+        /// Its probability; `None` if the loss does not turn outputs into probabilities.
         #[serde(skip_serializing_if = "Option::is_none")]
         probability: Option<f32>,
         /// The probability of each class, or its score.
         probabilities: Vec<f32>,
     },
-    /// Any of several labels.
+    /// Several labels per item.
     Labels {
-        /// The names of those that hold.
+        /// The names of the predicted labels.
         labels: Vec<String>,
         /// The probability of each label.
         probabilities: Vec<f32>,
@@ -36,7 +36,7 @@ pub enum Prediction {
     Values {
         /// The numbers.
         values: Vec<f64>,
-        /// Their standard deviations, where the network predicts these too.
+        /// Their standard deviations, if the network predicts them.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         deviations: Vec<f64>,
     },
@@ -44,25 +44,25 @@ pub enum Prediction {
     Classes {
         /// Height and width, or the number of positions.
         shape: Vec<usize>,
-        /// The numbers of the classes.
+        /// The indices of the classes.
         classes: Vec<u32>,
     },
-    /// The item as the network gives it back, in the units of the data.
+    /// The reconstructed item, in the units of the data.
     Item {
         /// Its shape.
         shape: Vec<usize>,
         /// Its values.
         values: Vec<f32>,
     },
-    /// The token that follows a text.
+    /// The token after a text.
     NextToken {
         /// The token as text.
         token: String,
         /// Its number.
         id: u32,
-        /// How probable it is.
+        /// Its probability.
         probability: f32,
-        /// The most probable tokens with their probabilities, the first of which is this one.
+        /// The most probable tokens with their probabilities, starting with this one.
         alternatives: Vec<(String, f32)>,
     },
 }

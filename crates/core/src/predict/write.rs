@@ -11,26 +11,26 @@ use crate::data::DataError;
 use crate::spec::document::plain_io_error;
 use crate::spec::task::TaskKind;
 
-/// Classes that have a column each at most.
+/// The maximum number of classes with a column each.
 const MOST_COLUMNS: usize = 100;
 
-/// What predictions are written as.
+/// The format of predictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputFormat {
-    /// A row for each item.
+    /// One row per item.
     Csv,
-    /// A JSON object for each item.
+    /// One JSON object per item.
     JsonLines,
     /// One NumPy array: probabilities, numbers, or masks.
     Npy,
-    /// A folder of masks, one for each item.
+    /// A folder of masks, one per item.
     Png,
-    /// A table of Apache Parquet.
+    /// An Apache Parquet table.
     Parquet,
 }
 
 impl OutputFormat {
-    /// The format that a name says, if it says one.
+    /// The format that a file name implies, if any.
     pub fn of(path: &Path) -> Option<Self> {
         let name = path.to_string_lossy();
         if name.ends_with('/') || path.is_dir() {
@@ -46,16 +46,16 @@ impl OutputFormat {
     }
 }
 
-/// What is written of each item besides its prediction.
+/// What is written for each item besides its prediction.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// What items are known by: `row`, `file` or `item`.
+    /// The identifier of items: `row`, `file` or `item`.
     pub id: &'static str,
-    /// Columns that are handed through.
+    /// Columns that are copied to the output.
     pub keep: Vec<String>,
 }
 
-/// Writes predictions as they come.
+/// Writes predictions as they arrive.
 pub struct Writer<W: Write> {
     format: OutputFormat,
     layout: Layout,
@@ -66,14 +66,15 @@ pub struct Writer<W: Write> {
 enum Out<W: Write> {
     Rows(Box<csv::Writer<W>>),
     Lines(W),
-    /// The values of an array, and how many an item has; the head is written in front when their number is known.
+    /// The values of an array, and the number per item; the header is written in front when the number of items is
+    /// known.
     Values(W, io::BufWriter<File>),
     /// A folder, and the table of its files.
     Folder(PathBuf, W),
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a file, or the table of a folder of masks.
+    /// Starts a file, or the table of a folder of masks.
     pub fn new(
         format: OutputFormat,
         layout: Layout,
@@ -221,7 +222,7 @@ fn columns(layout: &Layout, meaning: &Meaning) -> Vec<String> {
     columns
 }
 
-/// The values of a row behind its identity.
+/// The values of a row after its identifier.
 fn cells(meaning: &Meaning, prediction: &Prediction, row: &mut Vec<String>) {
     let numbers = |values: &[f32], row: &mut Vec<String>| {
         row.extend(values.iter().map(f32::to_string));
@@ -265,7 +266,7 @@ fn cells(meaning: &Meaning, prediction: &Prediction, row: &mut Vec<String>) {
     }
 }
 
-/// A number of single precision, as short as it is there.
+/// A single-precision number in its shortest form.
 fn single(value: f32) -> Json {
     json!(value.to_string().parse::<f64>().unwrap_or(f64::from(value)))
 }
@@ -289,7 +290,7 @@ fn id_of(kind: &str, id: &str) -> Json {
     }
 }
 
-/// The keys of a JSON object behind its identity.
+/// The keys of a JSON object after its identifier.
 fn object(meaning: &Meaning, prediction: &Prediction, line: &mut Map<String, Json>) {
     let named = |values: &[f32]| {
         let each = values.iter().enumerate();
@@ -380,7 +381,7 @@ fn write_values(prediction: &Prediction, out: &mut impl Write) -> io::Result<()>
     }
 }
 
-/// The head of an array of so many items.
+/// The header of an array with this many items.
 fn write_head(meaning: &Meaning, num: u64, out: &mut impl Write) -> io::Result<()> {
     use npyz::WriterBuilder;
     let dtype = match meaning.task() {
@@ -407,7 +408,7 @@ fn mask_name(id: &str) -> String {
         Some((stem, _)) if !stem.is_empty() => stem,
         _ => id,
     };
-    // Folders of images are kept apart, and nothing leads out of the folder of masks.
+    // Images from different folders get different names, and no name leads out of the folder of masks.
     format!(
         "{}.png",
         stem.replace(['/', '\\'], "__").trim_start_matches('.')
@@ -426,7 +427,7 @@ fn write_mask(prediction: &Prediction, path: &Path) -> io::Result<()> {
         return Err(io::Error::other("a mask has more than 256 classes"));
     };
     let image = image::GrayImage::from_raw(width as u32, height as u32, pixels);
-    let image = image.ok_or_else(|| io::Error::other("a mask has another size"))?;
+    let image = image.ok_or_else(|| io::Error::other("a mask has a different size"))?;
     image
         .save_with_format(path, image::ImageFormat::Png)
         .map_err(io::Error::other)

@@ -1,8 +1,8 @@
-//! New data for a trained network: files that are read by the columns of the run's data, a piece at a time, and brought
-//! into form by the transforms that the run saved.
+//! New data for a trained network: files are read with the columns of the run's data, one piece at a time, and
+//! transformed as the run saved it.
 //!
-//! Nothing is fitted to new data and no column is guessed. Memory holds a piece of some MiB, whatever the size of the
-//! file. Every item keeps what it is known by in its file: the number of its row, or its name.
+//! Nothing is fitted to new data, and no column is guessed. A piece takes some MiB of memory, whatever the size of the
+//! file. Every item keeps its identifier in the file: its row number or its name.
 
 mod source;
 mod windows;
@@ -23,23 +23,23 @@ use windows::Windows;
 /// New data, and how it is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Incoming<'a> {
-    /// What the run saved of its data.
+    /// What the run saved about its data.
     pub transforms: &'a Transforms,
-    /// What the run was trained on: new files are written as its files were, unless they are of another type.
+    /// The data that the run was trained on: new files have the same format, unless they are of another type.
     pub plan: &'a DataPlan,
     /// The file or the folder.
     pub path: &'a Path,
-    /// What messages call the file, where `path` is a copy of it.
+    /// The name of the file in messages, if `path` is a copy of it.
     pub shown: Option<&'a str>,
-    /// The type of the files; found out when not given.
+    /// The type of the files; detected if not set.
     pub kind: Option<DataKind>,
-    /// The file or folder of targets, where they are not beside the inputs.
+    /// The file or folder of targets, if they are not next to the inputs.
     pub targets: Option<&'a Path>,
     /// Whether targets are read.
     pub has_targets: bool,
-    /// Whether items that cannot be used are left out, instead of refused.
+    /// Whether items that cannot be used are skipped instead of refused.
     pub skips_bad: bool,
-    /// Columns of a table that are handed through as text.
+    /// Columns of a table that are copied to the output as text.
     pub keep: &'a [String],
     /// Columns of a table that are neither inputs nor targets.
     pub ignore: &'a [String],
@@ -50,28 +50,28 @@ pub struct Incoming<'a> {
 pub struct Piece {
     /// The items.
     pub split: Split,
-    /// What each is known by: the number of its row or item from 1, or the name of its file.
+    /// The identifier of each: the number of its row or item from 1, or the name of its file.
     pub ids: Vec<String>,
-    /// What was asked to be handed through of each.
+    /// The values of each that are copied to the output.
     pub kept: Vec<Vec<String>>,
-    /// Items that were left out since the last piece.
+    /// Items that were skipped since the last piece.
     pub skipped: Vec<Skipped>,
 }
 
 /// Where a record comes from.
 #[derive(Clone, Debug)]
 pub(in crate::data) struct Origin {
-    /// What it is known by.
+    /// Its identifier.
     pub id: Id,
-    /// Where it is, in words.
+    /// Its place, for messages.
     pub line: u64,
-    /// What is handed through.
+    /// Values that are copied to the output.
     pub kept: Vec<String>,
-    /// What it is grouped by.
+    /// Its group.
     pub group: Option<String>,
 }
 
-/// What an item is known by.
+/// The identifier of an item.
 #[derive(Clone, Debug)]
 pub(in crate::data) enum Id {
     /// The number of its row, from 1.
@@ -88,15 +88,15 @@ pub(in crate::data) struct Raw {
     pub origins: Vec<Origin>,
     /// Items that could not be decoded, with the number of records before each.
     pub bad: Vec<(usize, Skipped)>,
-    /// The place of an item in words.
+    /// The place of an item, for messages.
     pub place: fn(&str, &Origin) -> String,
 }
 
-/// What takes records as they are read.
+/// Receives records as they are read.
 pub(in crate::data) type Take<'a> = &'a mut dyn FnMut(Raw) -> Result<(), DataError>;
 
 impl<'a> Incoming<'a> {
-    /// A file that is read as the run's own files were.
+    /// A file in the same format as the run's own files.
     pub fn new(transforms: &'a Transforms, plan: &'a DataPlan, path: &'a Path) -> Self {
         Self {
             transforms,
@@ -112,7 +112,7 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// Reads all items; `see` is shown one piece after the other, and may end the reading.
+    /// Reads all items; `see` receives one piece after another, and can stop the reading.
     pub fn read(&self, see: &mut dyn FnMut(Piece) -> ControlFlow<()>) -> Result<(), DataError> {
         let mut pieces = Pieces::new(self);
         let mut is_ended = false;
@@ -122,8 +122,8 @@ impl<'a> Incoming<'a> {
             num_items += piece.split.num_items();
             if see(piece).is_break() {
                 is_ended = true;
-                // Only an error ends a reader before the end of its file.
-                return Err(DataError::new("the reading was ended"));
+                // Only an error stops a reader before the end of its file.
+                return Err(DataError::new("reading was stopped"));
             }
             Ok(())
         };
@@ -136,7 +136,8 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// The same for rows that are JSON objects, a text each, instead of a file: [`Incoming::path`] only names them.
+    /// The same for rows that are JSON objects, one text each, instead of a file: [`Incoming::path`] is only their
+    /// name.
     pub fn read_objects(&self, objects: &[&str]) -> Result<Piece, DataError> {
         let mut pieces = Pieces::new(self);
         let mut piece = None;
@@ -165,7 +166,7 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// How files of a type are read: as those of the run, where they are of its type.
+    /// How files of a type are read: like those of the run, if they have the same type.
     fn files(&self, kind: DataKind) -> FilesSpec {
         let path = self.path.display().to_string();
         let usual = FilesSpec::usual(kind, path.clone());
@@ -209,8 +210,8 @@ impl<'a> Incoming<'a> {
         used
     }
 
-    /// What a value of the network's array is worth in units of the data, where the data is inside the binary: its
-    /// bytes stand for centimetres, or for shades from 0 to 1.
+    /// The value of one unit of the network's array in units of the data, for embedded data: its bytes represent
+    /// centimetres, or intensities from 0 to 1.
     pub(in crate::data) fn unit(&self) -> Option<f64> {
         match (&self.plan.dataset, &self.transforms.input) {
             (Dataset::Iris | Dataset::Digits { .. }, InputEncoder::Array { unit, .. }) => {
@@ -220,15 +221,15 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// What messages call the file.
+    /// The name of the file in messages.
     pub(in crate::data) fn name(&self) -> String {
         self.shown
             .map_or_else(|| self.path.display().to_string(), str::to_owned)
     }
 
-    /// An error about the file by the name that the user knows it by.
+    /// An error about the file under the name that the user knows.
     fn renamed(&self, mut error: DataError) -> DataError {
-        // Keys of an experiment file say nothing of new data.
+        // Keys of an experiment file do not apply to new data.
         error.key = String::new();
         error.helps.retain(|help| !help.contains("under `[data]`"));
         let Some(shown) = self.shown else {
@@ -246,11 +247,11 @@ impl<'a> Incoming<'a> {
     }
 }
 
-/// From records as they were read to items.
+/// From read records to items.
 struct Pieces<'a> {
     incoming: &'a Incoming<'a>,
     encoder: Arc<Encoder>,
-    /// Columns of which an item needs a value.
+    /// Columns that must have a value in an item.
     needed: Vec<usize>,
     windows: Option<Windows>,
     num_skipped: usize,
@@ -264,7 +265,7 @@ impl<'a> Pieces<'a> {
         let is_needed = |at: &usize| {
             let name = &transforms.columns[*at].name;
             let policy = roles.map_or(Missing::Refuse, |roles| roles.missing_of(name));
-            // What was left out of the training cannot be left out of new data without a word.
+            // Items like those that were dropped in training must not be dropped silently from new data.
             matches!(policy, Missing::Refuse | Missing::Drop)
         };
         let inputs = transforms.inputs();
@@ -349,7 +350,7 @@ impl<'a> Pieces<'a> {
     ) -> Result<(), DataError> {
         if !self.incoming.skips_bad {
             return Err(DataError::new(wrong.show())
-                .help("correct it, or pass `--on-bad-item skip` to leave such items out"));
+                .help("correct it, or pass `--on-bad-item skip` to skip such items"));
         }
         self.num_skipped += 1;
         if self.first_skipped.is_none() {
@@ -359,7 +360,7 @@ impl<'a> Pieces<'a> {
         Ok(())
     }
 
-    /// Why a record cannot be given to the network, if it cannot.
+    /// Why a record cannot be used, if so.
     fn wrong(&self, records: &Records, row: usize) -> Option<String> {
         for at in &self.needed {
             if records.lacks(row, *at) {
@@ -367,7 +368,7 @@ impl<'a> Pieces<'a> {
                 return Some(if column.shape.is_empty() {
                     format!("column `{}` has no value", column.name)
                 } else {
-                    format!("`{}` holds a number that is missing or NaN", column.name)
+                    format!("`{}` contains a number that is missing or NaN", column.name)
                 });
             }
         }
@@ -388,7 +389,7 @@ impl<'a> Pieces<'a> {
             if let Some(token) = wrong {
                 let last = high - 1.0;
                 return Some(format!(
-                    "the token {token} is not one of those that the run was trained on, {low} to {last}"
+                    "the token {token} is unknown: the run was trained on tokens {low} to {last}"
                 ));
             }
         }
@@ -412,13 +413,11 @@ impl<'a> Pieces<'a> {
         });
         wrong.map(|class| {
             let last = num_classes - 1;
-            format!(
-                "the class {class} is not one of those that the run was trained on, 0 to {last}"
-            )
+            format!("the class {class} is unknown: the run was trained on classes 0 to {last}")
         })
     }
 
-    /// Nothing is left to give to the network.
+    /// No usable items.
     fn nothing_left(&self) -> DataError {
         let name = self.incoming.name();
         match (&self.first_skipped, &self.windows) {
@@ -427,12 +426,12 @@ impl<'a> Pieces<'a> {
                 crate::diagnostic::counted(self.num_skipped, "item")
             ))
             .note(first.show())
-            .help("correct the file, or name another one"),
+            .help("correct the file, or use another one"),
             (None, Some(windows)) => DataError::new(format!(
-                "{name} has too few rows: an item is a window of {} rows that follow each other",
+                "{name} has too few rows: an item is a window of {} consecutive rows",
                 windows.num_rows()
             ))
-            .help("give a file with more rows"),
+            .help("use a file with more rows"),
             (None, None) => DataError::new(format!("{name} has no items"))
                 .help("use a file with one row per item"),
         }

@@ -1,4 +1,4 @@
-//! What type new files are of.
+//! Detects the type of new files.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::data::read::unreadable;
 use crate::spec::data::{DataKind, Format};
 use crate::spec::section::Choice;
 
-/// The type that a name says, if it says one.
+/// The type that a name implies, if any.
 pub fn kind_of(path: &Path) -> Option<DataKind> {
     let name = path.file_name()?.to_string_lossy().to_lowercase();
     let name = name.strip_suffix(".gz").unwrap_or(&name);
@@ -30,7 +30,7 @@ pub fn kind_of(path: &Path) -> Option<DataKind> {
     })
 }
 
-/// The type of new data: as it is given, as the name says, or as that of the run.
+/// The type of new data: as set, as the name implies, or as in the run.
 pub(super) fn kind(incoming: &Incoming<'_>) -> Result<DataKind, DataError> {
     let path = incoming.path;
     let metadata = std::fs::metadata(path).map_err(|e| unreadable(path, &e))?;
@@ -48,7 +48,7 @@ pub(super) fn kind(incoming: &Incoming<'_>) -> Result<DataKind, DataError> {
     Ok(kind)
 }
 
-/// Refuses a type that the network's items cannot come from.
+/// Refuses a type that cannot contain the network's items.
 fn refuse_unfit(incoming: &Incoming<'_>, kind: DataKind) -> Result<(), DataError> {
     let (name, transforms) = (incoming.name(), incoming.transforms);
     let array = transforms.array();
@@ -83,23 +83,23 @@ fn refuse_unfit(incoming: &Incoming<'_>, kind: DataKind) -> Result<(), DataError
     };
     let help = match array {
         Some((_, column)) if matches!(column.shape[..], [1 | 3, _, _]) => {
-            "give a `.npy` file, or images (`.png`, `.jpg`) or a folder of them"
+            "use a `.npy` file, images (`.png`, `.jpg`), or a folder of images"
         }
-        Some(_) => "give a `.npy` file with the items as its first dimension, or a table",
-        None if takes == "texts" => "give a text file with a text on each line, or a table",
-        None => "give a table: `.csv`, `.jsonl` or `.parquet`",
+        Some(_) => "use a `.npy` file whose first dimension is the items, or a table",
+        None if takes == "texts" => "use a text file with one text per line, or a table",
+        None => "use a table: `.csv`, `.jsonl` or `.parquet`",
     };
     let what = match kind {
         DataKind::ImageFolder => "images".to_owned(),
         kind => format!("`{}`", kind.name()),
     };
     Err(DataError::new(format!(
-        "{name} is read as {what}, and the run was trained on {takes}"
+        "{name} is read as {what}, but the run was trained on {takes}"
     ))
     .help(help))
 }
 
-/// How a table is written, where its name says another separator.
+/// The format of a table whose name implies another separator.
 pub(super) fn dialect(path: &Path, format: Format) -> Format {
     let name = path.to_string_lossy().to_lowercase();
     let name = name.strip_suffix(".gz").unwrap_or(&name);

@@ -1,4 +1,4 @@
-//! Windows of rows that follow each other, across the pieces of a file.
+//! Windows of consecutive rows, across the pieces of a file.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use crate::data::records::{Records, Writer};
 use crate::data::serve::{Set, Split};
 use crate::spec::data::WindowSpec;
 
-/// What is carried over from one piece to the next.
+/// State between two pieces.
 pub(super) struct Windows {
     window: WindowSpec,
     has_targets: bool,
-    /// The last records, one behind the other.
+    /// The last records, concatenated.
     carried: Vec<u8>,
     origins: Vec<Origin>,
-    /// The stretch of each: rows of one follow each other.
+    /// The series segment of each: rows of one segment are consecutive.
     stretches: Vec<u64>,
     stretch: u64,
 }
@@ -33,7 +33,7 @@ impl Windows {
         }
     }
 
-    /// Rows that a window takes, with the one of its target where targets are read.
+    /// The rows of a window, including the one of its target if targets are read.
     pub fn num_rows(&self) -> usize {
         let ahead = if self.has_targets {
             self.window.horizon
@@ -43,8 +43,8 @@ impl Windows {
         self.window.length + ahead
     }
 
-    /// The windows that end in new records: one for each row that has enough rows before it. `rows` are the records
-    /// that can be used, and `breaks` those before which the series is broken.
+    /// The windows that end in new records: one for each row with enough rows before it. `rows` are the usable records,
+    /// and `breaks` the records before which the series is interrupted.
     pub fn items(
         &mut self,
         records: Records,
@@ -60,14 +60,14 @@ impl Windows {
         let num = new.len();
         for start in 0..(num + 1).saturating_sub(reach) {
             let last = start + reach - 1;
-            // Those that end in what was carried over were there before.
+            // Windows that end in older records were returned before.
             if last < before || self.stretches[start] != self.stretches[last] {
                 continue;
             }
             let origin = &new[start + self.window.length - 1];
             starts.push(start as u32);
             ids.push(match &origin.id {
-                // The row that the prediction is of.
+                // The row that the prediction is for.
                 Id::Row(row) => (row + self.window.horizon as u64).to_string(),
                 Id::File(name) => name.clone(),
             });
@@ -82,7 +82,7 @@ impl Windows {
         (Split::of_windows(set, all, starts), ids, kept)
     }
 
-    /// What was carried over with the usable ones of the new records behind it.
+    /// The records so far, followed by the usable new ones.
     fn join(
         &mut self,
         records: &Records,

@@ -82,7 +82,7 @@ pub fn read(files: &FilesSpec, writer: &mut Writer, watch: Watch<'_>) -> Result<
     }
 }
 
-/// Shows each line of a new text file that is not blank as an item.
+/// Passes each line of a new text file that is not blank on as an item.
 pub(in crate::data) fn incoming(incoming: &Incoming<'_>, take: Take<'_>) -> Result<(), DataError> {
     let path = incoming.path;
     size(path)?;
@@ -103,11 +103,11 @@ pub(in crate::data) fn incoming(incoming: &Incoming<'_>, take: Take<'_>) -> Resu
             bytes += num;
             if num == MAX_ROW {
                 return Err(DataError::new(format!(
-                    "`{}:{number}`: a line of more than {} MiB",
+                    "`{}:{number}`: a line exceeds {} MiB",
                     path.display(),
                     MAX_ROW >> 20
                 ))
-                .help("write a text on each line"));
+                .help("write one text per line"));
             }
             let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line);
             if line.trim_ascii().is_empty() {

@@ -1,4 +1,4 @@
-//! Arrays of new items, by the array that a run was trained on.
+//! Arrays of new items, in the format of the array that a run was trained on.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use crate::diagnostic::counted;
 use crate::spec::data::DataKind;
 use crate::spec::document::plain_io_error;
 
-/// Bytes of values that are read at once.
+/// The number of bytes that are read at once.
 const PIECE: usize = 4 << 20;
 
-/// Reads the array of inputs, with that of targets beside it.
+/// Reads the array of inputs, together with that of targets.
 pub(in crate::data) fn read(
     incoming: &Incoming<'_>,
     kind: DataKind,
@@ -59,7 +59,7 @@ pub(in crate::data) fn read(
         && inputs.num != targets.num
     {
         return Err(DataError::new(format!(
-            "there are {} in {} and {} in {}",
+            "there are {} in {}, but {} in {}",
             counted(inputs.num, "input"),
             inputs.array.place,
             counted(targets.num, "target"),
@@ -130,13 +130,13 @@ fn pump(
     Ok(())
 }
 
-/// A record in which nothing is set.
+/// A record without values.
 fn empty(columns: &[Column]) -> Vec<u8> {
     let size = |column: &Column| column.len() * column.kind.size();
     vec![0; columns.iter().map(size).sum()]
 }
 
-/// Where each column begins in a record.
+/// The offset of each column in a record.
 fn starts(columns: &[Column]) -> Vec<usize> {
     let mut at = 0;
     let start = |column: &Column| {
@@ -154,7 +154,7 @@ struct Values {
     num: usize,
     /// Bytes of an item in the file.
     size: usize,
-    /// Items that were read.
+    /// The number of items read so far.
     done: usize,
     raw: Vec<u8>,
 }
@@ -169,20 +169,20 @@ impl Values {
     ) -> Result<Self, DataError> {
         let mut array = open(path, is_target)?;
         let of_one = |shape: &[usize]| {
-            // A class for each item may be a column of its own.
+            // A class per item can be a separate column.
             shape == column.shape || (column.len() == 1 && matches!(shape, [] | [1]))
         };
         let shape = array.shape.clone();
         let num = match shape.split_first() {
             Some((num, rest)) if of_one(rest) => *num,
-            // One item that has no dimension for the items.
+            // A single item without a dimension for the items.
             _ if !column.shape.is_empty() && shape == column.shape => {
                 array.shape.insert(0, 1);
                 1
             }
             _ => {
                 return Err(DataError::new(format!(
-                    "{} has the shape {shape:?}, and the network takes items of shape {:?}",
+                    "{} has the shape {shape:?}, but the network takes items of shape {:?}",
                     array.place, column.shape
                 ))
                 .help(format!(
@@ -197,7 +197,7 @@ impl Values {
             }
         };
         if num == 0 {
-            return Err(DataError::new(format!("{} holds no items", array.place))
+            return Err(DataError::new(format!("{} contains no items", array.place))
                 .help("save an array whose first dimension is the items"));
         }
         let own = array.layout.element.kind(is_target);
@@ -210,16 +210,16 @@ impl Values {
         };
         if !fits {
             return Err(DataError::new(format!(
-                "{} holds {}, and the run was trained on {}",
+                "{} contains {}, but the run was trained on {}",
                 array.place,
                 own.show(),
                 kind.show()
             ))
             .help(match kind {
                 ColumnKind::Bytes => {
-                    "save it as bytes from 0 to 255, such as with `x.astype(np.uint8)`"
+                    "save it as bytes from 0 to 255, for example with `x.astype(np.uint8)`"
                 }
-                _ => "save it as whole numbers, such as with `x.astype(np.int32)`",
+                _ => "save it as integers, for example with `x.astype(np.int32)`",
             }));
         }
         Ok(Self {
@@ -258,7 +258,7 @@ impl Values {
         }
     }
 
-    /// Sees that nothing follows the last item.
+    /// Checks that nothing follows the last item.
     fn check_end(&mut self) -> Result<(), DataError> {
         use std::io::Read;
         match self.array.data.read(&mut [0]) {
@@ -299,7 +299,7 @@ impl Values {
 fn write_number(value: f64, kind: &ColumnKind, out: &mut [u8]) -> Result<(), String> {
     match kind {
         ColumnKind::Bytes if (0.0..=255.0).contains(&value) => out[0] = value as u8,
-        ColumnKind::Bytes => return Err(format!("it holds {value}, which is not a byte")),
+        ColumnKind::Bytes => return Err(format!("it contains {value}, which is not a byte")),
         ColumnKind::Doubles => out.copy_from_slice(&value.to_le_bytes()),
         ColumnKind::Numbers => out.copy_from_slice(&(value as f32).to_le_bytes()),
         _ if value.is_nan() => out.copy_from_slice(&NO_NUMBER.to_le_bytes()),

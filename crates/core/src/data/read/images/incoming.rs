@@ -1,4 +1,4 @@
-//! New images, by the size and the channels that a run was trained on.
+//! New images, with the size and the channels that a run was trained on.
 
 use std::path::{Path, PathBuf};
 
@@ -109,13 +109,13 @@ impl Reading<'_> {
         }
     }
 
-    /// The record of an image. What has no mask has one of zeros, where none is read.
+    /// The record of an image. Its mask is zero if none is read.
     fn record(&self, item: &Item) -> Result<Vec<u8>, String> {
         let decoded = self.decoder.decode(item)?;
         if decoded.size != self.expected {
             let ([height, width], [of_height, of_width]) = (decoded.size, self.expected);
             return Err(format!(
-                "has {height} x {width} pixels (height x width), and the network takes {of_height} x {of_width}"
+                "has {height} x {width} pixels (height x width), but the network takes {of_height} x {of_width}"
             ));
         }
         let num_pixels = self.columns[self.at].len();
@@ -148,7 +148,7 @@ impl Reading<'_> {
     }
 }
 
-/// The images with what they show, where that is read.
+/// The images with their classes, if these are read.
 fn items(incoming: &Incoming<'_>) -> Result<Vec<Item>, DataError> {
     let path = incoming.path;
     let unlabelled = |path: PathBuf| Item {
@@ -158,10 +158,10 @@ fn items(incoming: &Incoming<'_>) -> Result<Vec<Item>, DataError> {
     if path.is_file() {
         if incoming.has_targets {
             return Err(DataError::new(format!(
-                "`{}` is a single image, and nothing says what it shows",
+                "`{}` is a single image without a class",
                 path.display()
             ))
-            .help("name a folder with a folder of images for each class"));
+            .help("use a folder that contains a folder of images for each class"));
         }
         return Ok(vec![unlabelled(path.to_owned())]);
     }
@@ -178,17 +178,17 @@ fn items(incoming: &Incoming<'_>) -> Result<Vec<Item>, DataError> {
     })?;
     if images.is_empty() {
         let error = DataError::new(format!(
-            "`{}` holds no image (.png, .jpg, .jpeg)",
+            "`{}` contains no images (.png, .jpg, .jpeg)",
             path.display()
         ));
         let error = match num_others {
             0 => error,
             num => error.note(format!(
-                "it holds {} of other types",
+                "it contains {} of other types",
                 crate::diagnostic::counted(num, "file")
             )),
         };
-        return Err(error.help("name an image or a folder of images"));
+        return Err(error.help("use an image or a folder of images"));
     }
     Ok(images)
 }
@@ -208,7 +208,7 @@ fn labelled(incoming: &Incoming<'_>) -> Result<Vec<Item>, DataError> {
     };
     match &transforms.target {
         TargetEncoder::Classes { .. } if masks.path.is_empty() => {
-            return Err(DataError::new("nothing says which folder the masks are in")
+            return Err(DataError::new("the folder of masks is unknown")
                 .help("name the folder of masks with `--targets FOLDER`"));
         }
         TargetEncoder::Classes { .. } => {
@@ -253,7 +253,7 @@ fn labelled(incoming: &Incoming<'_>) -> Result<Vec<Item>, DataError> {
                     .collect::<Vec<_>>()
                     .join(", ")
             ))
-            .help("rename the folder, or move it away"));
+            .help("rename the folder, or move it elsewhere"));
         };
         walk::walk(&entry.path, &[], &mut |path| {
             if folder::is_picture(&path) {
@@ -267,10 +267,10 @@ fn labelled(incoming: &Incoming<'_>) -> Result<Vec<Item>, DataError> {
     files.path.clear();
     if items.is_empty() {
         return Err(DataError::new(format!(
-            "`{}` holds no folders with images for the classes",
+            "`{}` contains no folders with images for the classes",
             incoming.path.display()
         ))
-        .help("name a folder that holds a folder of images for each class"));
+        .help("use a folder that contains a folder of images for each class"));
     }
     Ok(items)
 }

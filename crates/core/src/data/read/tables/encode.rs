@@ -26,7 +26,7 @@ struct Encoded {
     is_padded: bool,
     /// Unused columns need not be readable.
     is_ignored: bool,
-    /// Whether the names of categories are those that a run was trained on, and not those of the file that is read.
+    /// Whether the names of categories are those that a run was trained on, instead of those of the file that is read.
     is_known: bool,
     codes: BTreeMap<String, i32>,
 }
@@ -83,7 +83,7 @@ impl Encoder {
         }
     }
 
-    /// For the columns that a run was trained on: a category that is not among theirs is one that it does not know.
+    /// For the columns that a run was trained on: a category that is not among theirs is unknown.
     pub fn of_known(columns: Vec<Decided>, ignore: &[String]) -> Self {
         let mut encoder = Self::new(columns, ignore);
         for column in &mut encoder.columns {
@@ -208,11 +208,11 @@ impl Encoded {
             ColumnKind::Bytes => return Err(format!("{value} is not a byte from 0 to 255")),
             ColumnKind::Whole if value.is_nan() => out.copy_from_slice(&NO_NUMBER.to_le_bytes()),
             ColumnKind::Whole if self.is_known && value.fract() != 0.0 => {
-                return Err(format!("{value} is not a whole number"));
+                return Err(format!("{value} is not an integer"));
             }
             ColumnKind::Whole => out.copy_from_slice(&(value as i32).to_le_bytes()),
             _ if value.is_infinite() || value.abs() > f64::from(f32::MAX) => {
-                return Err(format!("{value:e} is too large for a number of 32 bits"));
+                return Err(format!("{value:e} is too large for a 32-bit number"));
             }
             ColumnKind::Doubles => out.copy_from_slice(&value.to_le_bytes()),
             _ => out.copy_from_slice(&(value as f32).to_le_bytes()),
@@ -221,7 +221,7 @@ impl Encoded {
     }
 }
 
-/// Says that a category is not one of those that a run was trained on.
+/// Reports that a category is not one of those that a run was trained on.
 fn unknown<'a>(text: &str, known: impl Iterator<Item = &'a String> + Clone) -> String {
     const SHOWN: usize = 8;
     let num = known.clone().count();

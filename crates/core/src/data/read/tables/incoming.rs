@@ -111,13 +111,13 @@ fn rows<T: Table>(
     })
 }
 
-/// What becomes of the values of a row.
+/// What happens to the values of a row.
 struct Layout {
     encoder: Encoder,
     columns: Vec<Column>,
     /// Names of the columns that are read.
     used: BTreeSet<String>,
-    /// Where the values of a row are an array one behind the other: its name, its shape, and what is to be divided by.
+    /// Set if the values of a row form an array: its name, its shape, and its divisor.
     in_order: Option<(String, Vec<usize>)>,
     /// Columns that are not of the array.
     apart: BTreeSet<String>,
@@ -127,7 +127,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// By the names of the first rows.
+    /// From the names in the first rows.
     fn of<T: Table>(
         table: &T,
         incoming: &Incoming<'_>,
@@ -199,7 +199,7 @@ impl Layout {
         })
     }
 
-    /// The records of some rows, `done` of which were before.
+    /// The records of some rows, after the first `done` rows.
     fn raw<T: Table>(
         &self,
         table: &T,
@@ -259,7 +259,7 @@ impl Layout {
         }
     }
 
-    /// Adds the record of a row; returns what is handed through of it, and its group.
+    /// Adds the record of a row; returns the values that are copied to the output, and its group.
     fn encode(
         &self,
         cells: Cells<'_>,
@@ -295,7 +295,7 @@ impl Layout {
         if let Some((name, shape)) = &self.in_order {
             if list.values.len() != shape.iter().product::<usize>() {
                 return Err(format!(
-                    "it has {}, and an item of shape {shape:?} has {}",
+                    "it has {}, but an item of shape {shape:?} has {}",
                     counted(list.values.len(), "value"),
                     shape.iter().product::<usize>()
                 ));
@@ -312,11 +312,11 @@ impl Layout {
     }
 }
 
-/// Numbers in units of the data as the numbers of its records, which are whole.
+/// Converts numbers in units of the data to those of its records, which are integers.
 fn in_units(mut list: List, unit: f64) -> List {
     for value in &mut list.values {
         let (scaled, whole) = (*value / unit, (*value / unit).round());
-        // The unit is one of 32 bits.
+        // The unit is a 32-bit number.
         *value = if (scaled - whole).abs() < 1e-4 {
             whole
         } else {
@@ -326,7 +326,7 @@ fn in_units(mut list: List, unit: f64) -> List {
     list
 }
 
-/// What the rows of windows are grouped by.
+/// The column that windows are grouped by.
 fn group_by(incoming: &Incoming<'_>) -> Option<String> {
     match &incoming.transforms.input {
         InputEncoder::Features {
@@ -336,7 +336,7 @@ fn group_by(incoming: &Incoming<'_>) -> Option<String> {
     }
 }
 
-/// Refuses rows that have another number of values than the array that they stand for.
+/// Refuses rows with a different number of values than the array.
 fn refuse_other_width(
     incoming: &Incoming<'_>,
     names: &[String],
@@ -349,7 +349,7 @@ fn refuse_other_width(
     }
     let named = format!("or name the array `{}` in JSON lines", column.name);
     let error = DataError::new(format!(
-        "{} has {} for an item, and the network takes {} (shape {:?})",
+        "{} has {} per item, but the network takes {} (shape {:?})",
         incoming.name(),
         counted(values.len(), "value"),
         column.len(),
@@ -363,12 +363,12 @@ fn refuse_other_width(
                 .map(|name| format!("`{}`", encode::shorten(name)))
                 .collect();
             error.help(format!(
-                "leave out the columns that are not part of it with `--ignore COLUMN`, such as {}; {named}",
+                "exclude the columns that are not part of it with `--ignore COLUMN`, such as {}; {named}",
                 last.join(", ")
             ))
         }
         _ => error.help(format!(
-            "give a column for each value, in the order of the array; {named}"
+            "provide one column per value, in the order of the array; {named}"
         )),
     })
 }
@@ -410,6 +410,8 @@ fn lacks(incoming: &Incoming<'_>, lacking: &[&String], names: &[String]) -> Data
             "rename the column `{other}` if it is `{}`",
             lacking[0]
         )),
-        None => error.help("give a table with the columns of the run's data; the target may be left out of `predict`"),
+        None => error.help(
+            "use a table with the columns of the run's data; for `predict`, the target is optional",
+        ),
     }
 }
