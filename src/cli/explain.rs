@@ -43,7 +43,7 @@ pub fn explain(asked: Option<&str>, output: &mut Output) -> u8 {
                 None => "`runner explain` lists the tables".to_owned(),
             };
             output.say(&format!(
-                "error: there is no key, layer or metric named `{asked}`\n  = help: {help}"
+                "error: `{asked}` is not a key, layer or metric\n  = help: {help}"
             ));
             WRONG
         }

@@ -96,7 +96,7 @@ fn the_look_at_data_shows_columns_splits_and_items() {
 }
 
 #[test]
-fn windows_of_rows_foretell_the_next_one() {
+fn windows_of_rows_predict_the_next_one() {
     let folder = folder(
         "type = \"csv\"\npath = \"rows.csv\"\ntarget = \"a\"\nfeatures = [\"a\", \"y\"]\nwindow = { length = 4, horizon = 2 }\nsplit = { order_by = \"day\", valid = 0.25 }",
     );
