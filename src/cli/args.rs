@@ -21,23 +21,23 @@ use runner_core::spec::task::TaskKind;
 pub(super) struct SpecArgs {
     /// The experiment file
     pub(super) spec: PathBuf,
-    /// Set a key of the file for this time, such as `optimizer.learning_rate=1e-2`; may be repeated
+    /// Override a key of the file, such as `optimizer.learning_rate=1e-2`; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(super) set: Vec<String>,
 }
 
 #[derive(Args)]
 pub(super) struct InitArgs {
-    /// A file or folder of data; without it, the iris flowers inside this program
+    /// A file or folder of data; without it, the embedded iris flowers
     #[arg(long, value_name = "PATH")]
     pub(super) data: Option<PathBuf>,
-    /// What is to be learned; guessed from the data when not given
+    /// The prediction task; inferred from the data by default
     #[arg(long, value_name = "TASK", value_parser = init::task)]
     pub(super) task: Option<TaskKind>,
-    /// Where to write; by default the data's name with `.toml`, in this folder; `-` for standard output
+    /// The file to write; by default the data's name with `.toml`, in this folder; `-` for standard output
     #[arg(long, value_name = "FILE")]
     pub(super) out: Option<PathBuf>,
-    /// Write over a file that is there
+    /// Overwrite an existing file
     #[arg(long)]
     pub(super) force: bool,
 }
@@ -58,7 +58,7 @@ pub(super) struct DataArgs {
     /// Print what was found as JSON, an object for each data set
     #[arg(long)]
     pub(super) json: bool,
-    /// Write a page with pictures of each split
+    /// Write an HTML page with images of each split
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
 }
@@ -73,7 +73,7 @@ pub(super) struct DescribeArgs {
     /// Print the network as JSON, an object for each that differs
     #[arg(long, conflicts_with_all = ["as_layers", "dot"])]
     pub(super) json: bool,
-    /// Print the network as the layers of an experiment file, to be copied and changed
+    /// Print the network as the layers of an experiment file, for copying and editing
     #[arg(long)]
     pub(super) as_layers: bool,
 }
@@ -83,25 +83,25 @@ pub(super) struct MemoryArgs {
     /// The experiment file
     #[arg(required_unless_present = "reference")]
     pub(super) spec: Option<PathBuf>,
-    /// Set a key of the file for this time, such as `train.gradient_checkpointing=true`; may be repeated
+    /// Override a key of the file, such as `train.gradient_checkpointing=true`; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(super) set: Vec<String>,
     /// The trial to show; the first one by default
     #[arg(long, value_name = "ID")]
     pub(super) trial: Option<String>,
-    /// Items that are computed at a time; by default halves and doubles of the file's
+    /// Items computed at a time; by default multiples of the file's by powers of 2
     #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1 << 24).map(|n| n as usize))]
     pub(super) batch_sizes: Vec<usize>,
     /// Precisions, such as `f32,bf16`; by default those of the device
     #[arg(long, value_name = "P,P", value_delimiter = ',')]
     pub(super) precisions: Vec<Precision>,
-    /// Measure first: train a few steps with two batch sizes in each precision, and keep what comes of it
+    /// Measure first: train a few steps with two batch sizes in each precision, and save the result
     #[arg(long)]
     pub(super) calibrate: bool,
     /// Print as JSON
     #[arg(long)]
     pub(super) json: bool,
-    /// Show a known sheet of budgets beside what follows from its models
+    /// Show a published sheet of memory budgets next to what follows from its models
     #[arg(long, conflicts_with = "spec")]
     pub(super) reference: bool,
 }
@@ -110,10 +110,10 @@ pub(super) struct MemoryArgs {
 pub(super) struct RenderArgs {
     #[command(flatten)]
     pub(super) spec: SpecArgs,
-    /// Print one trial with its values in place, such as `learning_rate=0.01`
+    /// Print one trial with its values, such as `learning_rate=0.01`
     #[arg(long, value_name = "ID")]
     pub(super) trial: Option<String>,
-    /// Print the keys that are not written as well, with their defaults
+    /// Also print the keys that are not set, with their defaults
     #[arg(long)]
     pub(super) defaults: bool,
 }
@@ -122,25 +122,25 @@ pub(super) struct RenderArgs {
 pub(super) struct RunArgs {
     #[command(flatten)]
     pub(super) spec: SpecArgs,
-    /// Runs at once; by default as many as the processor has cores, 4 at most
+    /// Concurrent runs; by default as many as the processor has cores, at most 4
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(super) jobs: Option<u16>,
-    /// The folder that experiments' folders are made in
+    /// The parent folder of the experiments' folders
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub(super) results: PathBuf,
-    /// Only the runs whose id matches, such as `*seed*` or `hidden=64*`; may be repeated
+    /// Only runs whose id matches, such as `*seed*` or `hidden=64*`; may be repeated
     #[arg(long, value_name = "GLOB")]
     pub(super) only: Vec<String>,
-    /// Only runs that have failed: `failed`, or a class such as `out_of_memory`; may be repeated
+    /// Only failed runs: `failed`, or a class such as `out_of_memory`; may be repeated
     #[arg(long, value_name = "failed|CLASS", value_parser = Retry::from_str)]
     pub(super) retry: Vec<Retry>,
-    /// Wait for another `runner run` that writes to the same folder
+    /// Wait for another `runner run` that is writing to the same folder
     #[arg(long)]
     pub(super) wait: bool,
-    /// Show failures and the result alone
+    /// Show only failures and the result
     #[arg(long)]
     pub(super) quiet: bool,
-    /// Print the events of all runs as JSON, one object a line
+    /// Print the events of all runs as JSON, one object per line
     #[arg(long)]
     pub(super) json: bool,
     /// Make matching runs fail: GLOB@FAULT
@@ -153,7 +153,7 @@ pub(super) struct WatchArgs {
     /// A results folder, or the folder of one experiment
     #[arg(default_value = "results")]
     pub(super) folder: PathBuf,
-    /// Show what there is now, and end
+    /// Show the current state and exit
     #[arg(long)]
     pub(super) once: bool,
 }
@@ -163,13 +163,13 @@ pub(super) struct ServeArgs {
     /// A results folder, or the folder of one experiment
     #[arg(default_value = "results")]
     pub(super) folder: PathBuf,
-    /// The port; 0 for any that is free
+    /// The port; 0 for any free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(super) port: u16,
-    /// The address to listen at; any but this machine's own needs a token
+    /// The address to listen at; any but a local one needs a token
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub(super) listen: IpAddr,
-    /// Answer only those who have this: as `?token=` in the address once, or as `Authorization: Bearer`
+    /// Answer only requests with this token: as `?token=` in the address once, or as `Authorization: Bearer`
     #[arg(long, value_name = "TOKEN")]
     pub(super) token: Option<String>,
 }
@@ -178,22 +178,22 @@ pub(super) struct ServeArgs {
 pub(super) struct ReproduceArgs {
     /// The folder of a run, of an experiment for all of its completed runs, or a capsule of `runner bundle`
     pub(super) path: PathBuf,
-    /// The folder that the data's files are in, when they are not where they were
+    /// The folder of the data's files, if they have moved
     #[arg(long, value_name = "DIR")]
     pub(super) data: Option<PathBuf>,
-    /// The least that is good enough for exit code 0: `bitwise`, `ulp:N` or `equivalent`
+    /// The minimum grade for exit code 0: `bitwise`, `ulp:N` or `equivalent`
     #[arg(long, value_name = "GRADE", default_value = "bitwise")]
     pub(super) at_least: AtLeast,
-    /// Another device than then, such as `wgpu`
+    /// Use another device than the original run, such as `wgpu`
     #[arg(long, value_name = "DEVICE")]
     pub(super) device: Option<DeviceName>,
-    /// Make and compare the first N updates alone
+    /// Train and compare only the first N updates
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
     pub(super) steps: Option<usize>,
-    /// Where the new run is put; by default below `reproduced/` of the experiment, for a capsule in this folder
+    /// The folder of the new run; by default below `reproduced/` of the experiment, for a capsule in this folder
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
-    /// Unpack a capsule up to this size, as in 4GiB; by default up to 200 times what it is packed
+    /// Unpack capsules up to this size, as in 4GiB; by default up to 200 times their packed size
     #[arg(long, value_name = "SIZE", value_parser = super::bundle::size)]
     pub(super) max_unpacked: Option<u64>,
     /// Print the verdict as one JSON object
@@ -205,7 +205,7 @@ pub(super) struct ReproduceArgs {
 pub(super) struct ProveArgs {
     #[command(flatten)]
     pub(super) spec: SpecArgs,
-    /// The trial to try; the first one by default
+    /// The trial to test; the first one by default
     #[arg(long, value_name = "ID")]
     pub(super) trial: Option<String>,
     /// Print the findings as JSON
@@ -218,25 +218,25 @@ pub(super) struct ParityArgs {
     /// The experiment file
     #[arg(required_unless_present = "layers")]
     pub(super) spec: Option<PathBuf>,
-    /// Set a key of the file for this time, such as `optimizer.learning_rate=1e-2`; may be repeated
+    /// Override a key of the file, such as `optimizer.learning_rate=1e-2`; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(super) set: Vec<String>,
-    /// The devices, such as `flex,wgpu`: all others are held against the first
+    /// The devices, such as `flex,wgpu`: all others are compared with the first
     #[arg(long, value_name = "A,B", value_delimiter = ',', required = true)]
     pub(super) devices: Vec<DeviceName>,
-    /// Updates to make
+    /// Number of updates
     #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
     pub(super) steps: usize,
     /// The trial to train; the first one by default
     #[arg(long, value_name = "ID")]
     pub(super) trial: Option<String>,
-    /// Try every type of layer by itself, instead of a file
+    /// Compare every type of layer in isolation, instead of a file
     #[arg(long, conflicts_with_all = ["spec", "set", "steps", "trial"])]
     pub(super) layers: bool,
-    /// Only the types of layers that match, such as `conv*`; may be repeated
+    /// Only matching types of layers, such as `conv*`; may be repeated
     #[arg(long, value_name = "GLOB", conflicts_with = "spec")]
     pub(super) only: Vec<String>,
-    /// Print everything as JSON, one object a device
+    /// Print everything as JSON, one object per device
     #[arg(long, conflicts_with = "md")]
     pub(super) json: bool,
     /// Print tables as Markdown
@@ -252,22 +252,22 @@ pub(super) struct CompareArgs {
     /// Folders of experiments or of runs, a results folder, saved `report.json` files, or patterns of such paths
     #[arg(required = true)]
     pub(super) what: Vec<String>,
-    /// The trial that others are compared with; the file's `objective.baseline` or the highest ranked one by default
+    /// The baseline trial; by default the file's `objective.baseline` or the highest ranked trial
     #[arg(long, value_name = "TRIAL")]
     pub(super) baseline: Option<String>,
-    /// The metric that is compared, such as `valid/accuracy`; the objective by default
+    /// The metric to compare, such as `valid/accuracy`; the objective by default
     #[arg(long, value_name = "METRIC")]
     pub(super) value: Option<String>,
-    /// Show the value in a table with a row for each value of this key
+    /// Show the value in a pivot table with one row per value of this key
     #[arg(long, value_name = "KEY", requires = "cols")]
     pub(super) rows: Option<String>,
     /// The key of the table's columns, such as `backend.device`
     #[arg(long, value_name = "KEY", requires = "rows")]
     pub(super) cols: Option<String>,
-    /// Show the best trade-offs of two numbers, such as `valid/accuracy,epoch_secs`
+    /// Show the Pareto front of two metrics, such as `valid/accuracy,epoch_secs`
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(super) pareto: Vec<String>,
-    /// How probable a wrong claim may be, for all verdicts together
+    /// The probability of a wrong claim, for all verdicts together
     #[arg(long, value_name = "P", default_value = "0.05", value_parser = compare::alpha)]
     pub(super) alpha: f64,
     /// Print the comparison as JSON
@@ -286,29 +286,29 @@ pub(super) struct ListArgs {
     /// A results folder, or the folder of one experiment
     #[arg(default_value = "results")]
     pub(super) folder: PathBuf,
-    /// Only runs for which this holds, such as `valid/accuracy > 0.9 and optimizer.type == 'adamw' and age < 2d`
+    /// Only runs that satisfy this condition, such as `valid/accuracy > 0.9 and optimizer.type == 'adamw' and age < 2d`
     #[arg(long, value_name = "EXPR", allow_hyphen_values = true)]
     pub(super) filter: Option<String>,
-    /// Sort by a metric, a key of the file, or `objective`, which puts the best first; `-KEY` for the largest first;
-    /// groups by `objective` or a column of theirs
+    /// Sort by a metric, a key of the file, or `objective` (best first); `-KEY` sorts descending; groups by `objective`
+    /// or one of their columns
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     pub(super) sort: Option<String>,
-    /// Turn the order
+    /// Reverse the order
     #[arg(long)]
     pub(super) reverse: bool,
-    /// What to show of each run, such as `run,optimizer.type,valid/loss,age`
+    /// Columns to show, such as `run,optimizer.type,valid/loss,age`
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(super) columns: Vec<String>,
-    /// A row for each value of this key: how many runs, and their objective over those that completed
+    /// One row per value of this key: the number of runs, and their objective over the completed ones
     #[arg(long, value_name = "KEY", conflicts_with = "columns")]
     pub(super) group: Option<String>,
     /// Show at most N rows
     #[arg(long, value_name = "N")]
     pub(super) limit: Option<usize>,
-    /// Print one JSON object a line, with all that is known of each run
+    /// Print one JSON object per line, with everything known about each run
     #[arg(long, conflicts_with = "csv")]
     pub(super) json: bool,
-    /// Print CSV, with a column for everything that runs differ in
+    /// Print CSV, with a column for everything in which runs differ
     #[arg(long)]
     pub(super) csv: bool,
 }
@@ -317,16 +317,16 @@ pub(super) struct ListArgs {
 pub(super) struct BundleArgs {
     /// The folder of a run, such as `results/mnist_sweep/runs/hidden=64-s1`
     pub(super) run: PathBuf,
-    /// Where to write; by default the experiment's and the run's name with `.capsule.tar.zst`, in this folder
+    /// The file to write; by default the experiment's and the run's name with `.capsule.tar.zst`, in this folder
     #[arg(long, value_name = "FILE")]
     pub(super) out: Option<PathBuf>,
-    /// Whether the data's files are packed: `auto` for as long as they are not too large
+    /// Whether to pack the data's files: `auto` if they are not too large
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub(super) data: bundle::PackDataArg,
-    /// The most data that `auto` packs
+    /// The maximum size of data that `auto` packs
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = bundle::size)]
     pub(super) max_data: u64,
-    /// Write over a file that is there
+    /// Overwrite an existing file
     #[arg(long)]
     pub(super) force: bool,
     /// Print what was packed as JSON
@@ -341,25 +341,25 @@ pub(super) struct ExecArgs {
     /// Threads that the run may use; by default all cores
     #[arg(long)]
     pub(super) threads: Option<usize>,
-    /// Keep the kernels that are chosen by their times in this folder
+    /// Save the kernels that are selected by timing in this folder
     #[arg(long, value_name = "DIR")]
     pub(super) kernels: Option<PathBuf>,
-    /// Begin with the weights of this file
+    /// Start with the weights of this file
     #[arg(long, value_name = "FILE")]
     pub(super) initial: Option<PathBuf>,
-    /// End the training for good after so many updates
+    /// End the training after this many updates
     #[arg(long)]
     pub(super) last_step: Option<usize>,
-    /// Change something from the update after STEP on; may be repeated
+    /// Apply a change from the update after STEP on; may be repeated
     #[arg(long, value_name = "STEP:KEY=VALUE")]
     pub(super) adjust: Vec<Adjustment>,
-    /// Validate and test few batches alone, since nothing but memory is to be learned
+    /// Validate and test only a few batches, since only memory is measured
     #[arg(long)]
     pub(super) probe: bool,
-    /// Instead of the plan's limit: the bytes that a probe may hold
+    /// The memory limit of a probe in bytes, instead of the plan's limit
     #[arg(long, value_name = "BYTES", requires = "probe")]
     pub(super) probe_limit: Option<u64>,
-    /// What is known of the file of this program
+    /// The known digest of this program's file
     #[arg(long, hide = true)]
     pub(super) build: Option<String>,
     /// Fail at this moment
@@ -369,18 +369,18 @@ pub(super) struct ExecArgs {
 
 #[derive(Args)]
 pub(super) struct ParityExecArgs {
-    /// The folder of the run to train; without one, examples of layers are tried
+    /// The folder of the run to train; without one, examples of layers are compared
     pub(super) folder: Option<PathBuf>,
-    /// The reference and the other
+    /// The reference and the other device
     #[arg(long, value_delimiter = ',', required = true)]
     pub(super) devices: Vec<DeviceName>,
-    /// Updates to make
+    /// Number of updates
     #[arg(long)]
     pub(super) steps: usize,
-    /// The first example to try
+    /// The first example to compare
     #[arg(long)]
     pub(super) from: usize,
-    /// Only the types of layers that match
+    /// Only matching types of layers
     #[arg(long)]
     pub(super) only: Vec<String>,
     /// Make a layer wrong

@@ -1,4 +1,4 @@
-//! The command line: one function for each verb, which wires the layers and holds no logic of its own.
+//! The command line: one function per verb, which connects the layers and contains no logic.
 
 mod account;
 mod args;
@@ -47,24 +47,24 @@ use args::*;
 use output::{Log, Output, Stdout};
 use runner_core::spec::backend::Backend;
 
-/// What each exit code means, for the manual.
+/// The meaning of each exit code, for the manual.
 pub const EXIT_CODES: [(u8, &str); 4] = [
     (
         OK,
-        "Everything was done. Runs that were skipped because their device is missing do not count against it, unless all were.",
+        "Everything succeeded. Runs that were skipped because their device is not available do not affect it, unless all were skipped.",
     ),
     (
         FAILED,
-        "A run failed or all were skipped, a guarantee did not hold, or a file could not be written.",
+        "A run failed or all runs were skipped, a guarantee did not hold, or a file could not be written.",
     ),
     (
         WRONG,
-        "The experiment file or the command line is wrong. Nothing was written.",
+        "The experiment file or the command line is invalid. Nothing was written.",
     ),
     (INTERRUPTED, "Stopped by the user; the runs can be resumed."),
 ];
 
-/// Trains what an experiment file says, on any backend of Burn, and reports.
+/// Train experiment files on any backend of Burn, and report the results.
 #[derive(Parser)]
 #[command(
     name = "runner",
@@ -79,22 +79,22 @@ struct Cli {
     logging: Logging,
 }
 
-/// What is logged.
+/// The log level.
 #[derive(Args, Clone, Debug)]
 pub struct Logging {
-    /// Log more: -v for steps taken, -vv for everything
+    /// Log more: -v for the main steps, -vv for everything
     #[arg(short, long, action = ArgAction::Count, global = true)]
     verbose: u8,
-    /// Log what FILTER says, such as `runner=debug,burn_train=warn`
+    /// Log according to FILTER, such as `runner=debug,burn_train=warn`
     #[arg(long, value_name = "FILTER", global = true)]
     log: Option<String>,
 }
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Write a first experiment file for data of yours, every line explained
+    /// Create a first experiment file for your data, with a comment on every line
     Init(InitArgs),
-    /// Check an experiment file: every mistake at once, nothing written
+    /// Check an experiment file: report every mistake at once, write nothing
     Check(CheckArgs),
     /// Show the runs of an experiment file
     Plan {
@@ -103,10 +103,10 @@ enum Verb {
         /// Print the plan as JSON
         #[arg(long)]
         json: bool,
-        /// Say what became of every point of the sweep, and which rule dropped it
+        /// Show what happened to every point of the sweep, and which rule dropped it
         #[arg(long)]
         explain: bool,
-        /// The folder that experiments' folders are in: what is there says what is left to do
+        /// The parent folder of the experiments' folders, whose content determines the remaining work
         #[arg(long, value_name = "DIR", default_value = "results")]
         results: PathBuf,
     },
@@ -114,30 +114,30 @@ enum Verb {
     Data(DataArgs),
     /// Show the network: layers, shapes, parameters, multiply-adds, memory
     Describe(DescribeArgs),
-    /// Show what a run would hold of memory with other batches and precisions, and whether that fits
+    /// Forecast the memory of a run for other batches and precisions, and show whether it fits
     Memory(MemoryArgs),
-    /// Print an experiment file with its layers, references and edits put together, and where each value is from
+    /// Print an experiment file with its layers, references and edits resolved, and the origin of each value
     Render(RenderArgs),
-    /// Train the runs of an experiment file that are not completed yet, and report
+    /// Train the runs of an experiment file that are not completed, and report
     Run(RunArgs),
-    /// Make a run again from its folder, compare it step by step, and grade the reproduction
+    /// Train a run again from its folder, compare it step by step, and grade the reproduction
     Reproduce(ReproduceArgs),
-    /// Try which guarantees hold for an experiment file on this machine, on a shortened run
+    /// Verify the guarantees for an experiment file on this machine, with a shortened run
     Prove(ProveArgs),
-    /// Train on two devices in lock-step, or try every type of layer on both, and say where they part
+    /// Train on two devices in lock-step, or compare every type of layer on both, and show where they differ
     Parity(ParityArgs),
-    /// Rebuild the report of a results folder and show it
+    /// Rebuild and show the report of a results folder
     Report {
-        /// The folder of an experiment, such as `results/mnist_sweep`, or a results folder for all in it
+        /// The folder of an experiment, such as `results/mnist_sweep`, or a results folder for all of its experiments
         #[arg(required_unless_present = "print_template")]
         folder: Option<PathBuf>,
-        /// Print the report as JSON; those of several experiments as one object a line
+        /// Print the report as JSON; those of several experiments as one object per line
         #[arg(long)]
         json: bool,
-        /// Write report.html by this template in place of the built-in one
+        /// Write report.html with this template instead of the built-in one
         #[arg(long, value_name = "FILE")]
         template: Option<PathBuf>,
-        /// Print the built-in template, to be copied and changed
+        /// Print the built-in template, for copying and editing
         #[arg(long, conflicts_with_all = ["folder", "json", "template"])]
         print_template: bool,
     },
@@ -145,51 +145,52 @@ enum Verb {
     Compare(CompareArgs),
     /// List the runs of a results folder: filtered, sorted, grouped
     List(ListArgs),
-    /// Show runs as `runner run` does, from another terminal, until nothing runs any more
+    /// Show active runs as `runner run` does, from another terminal, until all have ended
     Watch(WatchArgs),
-    /// Show the reports of a results folder in a browser, up to date while runs go on
+    /// Serve the reports of a results folder to a browser, updated while runs continue
     Serve(ServeArgs),
-    /// Say what differs between two runs, or between the runs of two experiments
+    /// Show the differences between two runs, or between the runs of two experiments
     Diff(diff::DiffArgs),
-    /// Write records for other programs: TensorBoard, MLflow, pandas, DuckDB
+    /// Export records to other programs: TensorBoard, MLflow, pandas, DuckDB
     #[command(subcommand)]
     Export(export::Form),
     /// Predict from new data with the network of a run
     Predict(predict::PredictArgs),
-    /// Pack a run into one file that it can be reproduced from elsewhere
+    /// Pack a run into one file from which it can be reproduced elsewhere
     Bundle(BundleArgs),
     /// Explain a table, a key, a layer, a metric or a class of failure of the experiment file
     Explain {
-        /// A path such as `optimizer.adam` or `train.batch_size`, or its end, such as `conv2d`; without it, all tables
+        /// A path such as `optimizer.adam` or `train.batch_size`, or the end of one, such as `conv2d`; without it, all
+        /// tables
         topic: Option<String>,
     },
     /// List the devices of this build on this machine
     Devices {
-        /// Print one JSON object a line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
-        /// Ask for the devices of one backend alone, in this process
+        /// List only the devices of one backend, in this process
         #[arg(long, hide = true, value_parser = devices::backend)]
         backend: Option<Backend>,
     },
     /// Write the JSON Schema of experiment files
     Schema {
-        /// Where to; `-` for standard output
+        /// The file to write; `-` for standard output
         #[arg(default_value = "schemas/experiment.schema.json")]
         path: PathBuf,
     },
-    /// Print a script that completes commands in a shell, such as `runner completions bash`
+    /// Print a shell completion script, such as `runner completions bash`
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Write the manual pages, one for each command
+    /// Write the manual pages, one per command
     #[command(hide = true)]
     Man {
         /// The folder to write to
         folder: PathBuf,
     },
-    /// Write the chapters of the manual that are made from the program
+    /// Write the generated chapters of the manual
     #[command(hide = true)]
     Manual {
         /// The folder to write to
@@ -209,7 +210,7 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) => {
-            // Help and version are no mistakes; clap prints each where it belongs.
+            // Help and version are not errors; clap prints each to the right stream.
             if e.use_stderr() {
                 let arguments = std::env::args_os().skip(1);
                 let arguments: Vec<_> = arguments
@@ -222,7 +223,7 @@ pub fn main() -> ExitCode {
                 return ExitCode::from(WRONG);
             }
             if Output::is_terminal() {
-                // In colours, where they are wanted.
+                // In color, if wanted.
                 let _ = e.print();
             } else {
                 Stdout::line(&e.render().to_string());
@@ -300,7 +301,7 @@ where
     let filter = logging.log.as_deref().unwrap_or(default);
     let targets: Targets = filter.parse().map_err(|e| {
         format!(
-            "`--log {filter}` is no filter: {e}; write `info`, or `runner=debug,burn_train=warn`"
+            "invalid filter `--log {filter}`: {e}; use `info`, or `runner=debug,burn_train=warn`"
         )
     })?;
     let layer = tracing_subscriber::fmt::layer()

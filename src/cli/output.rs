@@ -1,10 +1,9 @@
-//! Data goes to standard output, words to standard error.
+//! Data goes to standard output, messages to standard error.
 //!
-//! Everything that goes to standard output goes through [`Stdout`], which keeps the first error: a full disk must not
-//! look like a shorter result. A closed pipe is no error: what was to be read was read, and work goes on. Nothing is
-//! written after an error, so that what is there is the beginning of what there was to be. Work that is not printing
-//! is not stopped by it: a training that prints its events is recorded all the same, and the exit code says in the end
-//! that the stream is not whole.
+//! Everything on standard output goes through [`Stdout`], which keeps the first error: a full disk must not look like a
+//! shorter result. A closed pipe is not an error: the reader is done, and work continues. Nothing is written after an
+//! error, so that the output is a prefix of the complete one. Other work is not stopped by it: a training that prints
+//! its events is still recorded, and the exit code finally reports that the stream is incomplete.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
@@ -15,14 +14,14 @@ use runner_core::spec::document::plain_io_error;
 use runner_report::console::{eprint_in_color, eprintln_lossy};
 use runner_report::report::wrap;
 
-/// What went wrong first with standard output.
+/// The first error of standard output.
 static FAILURE: OnceLock<(ErrorKind, String)> = OnceLock::new();
 
 /// Standard output of this process.
 pub struct Stdout;
 
 impl Stdout {
-    /// Keeps the error of a write, whose text is in what [`close`] says.
+    /// Keeps the error of a write, which [`close`] reports.
     pub fn keep<T>(written: io::Result<T>) -> io::Result<T> {
         written.inspect_err(|e| {
             if e.kind() != ErrorKind::Interrupted {
@@ -31,7 +30,7 @@ impl Stdout {
         })
     }
 
-    /// Writes a line at once and whole; errors are kept.
+    /// Writes a whole line at once; errors are kept.
     pub fn line(text: &str) {
         let newline = if text.ends_with('\n') { "" } else { "\n" };
         let _ = Self
@@ -56,7 +55,7 @@ impl Write for Stdout {
     }
 }
 
-/// The exit code of a verb once all is written: that of a failure where standard output is not whole.
+/// The exit code of a verb once everything is written: that of a failure if standard output is incomplete.
 pub fn close(code: u8) -> u8 {
     let _ = Stdout.flush();
     let Some(reason) = incomplete() else {
@@ -64,13 +63,13 @@ pub fn close(code: u8) -> u8 {
     };
     let message = format!("cannot write to standard output: {reason}");
     let diagnostic = Diagnostic::error("output", message)
-        .note("what was written to it is incomplete; what runs recorded in their folders is not affected")
-        .help("make room, or write to another place");
+        .note("the output is incomplete; what runs recorded in their folders is not affected")
+        .help("free some space, or write to another place");
     eprint_in_color(&diagnostic.render(&Sources::default(), Output::color()));
     if code == OK { FAILED } else { code }
 }
 
-/// Why standard output is not whole, if somebody still reads it.
+/// Why standard output is incomplete, if somebody still reads it.
 fn incomplete() -> Option<&'static str> {
     let failed = FAILURE
         .get()
@@ -86,12 +85,12 @@ pub struct Output {
 }
 
 impl Output {
-    /// Writes data with a final newline. What a terminal would obey is spelled out, in JSON by JSON's own escapes.
+    /// Writes data with a final newline. Terminal control characters are escaped, in JSON by JSON's own escapes.
     pub fn print(&mut self, text: &str) {
         Stdout::line(&printable_lines(text));
     }
 
-    /// Whether there is no use in going on for what is printed alone: it cannot be written.
+    /// Whether work that is only printed is useless: it cannot be written.
     pub fn has_failed(&self) -> bool {
         incomplete().is_some()
     }
@@ -116,7 +115,7 @@ impl Output {
         }
     }
 
-    /// Writes a rendered diagnostic, which may be coloured.
+    /// Writes a rendered diagnostic, which may be colored.
     pub fn show(&mut self, rendered: &str) {
         eprint_in_color(rendered.trim_end());
     }
@@ -132,7 +131,7 @@ impl Output {
         io::stdout().is_terminal()
     }
 
-    /// What `COLUMNS` says, or the columns of the terminal that data goes to, or a width that suits files.
+    /// The value of `COLUMNS`, or the columns of the terminal that data goes to, or a width that suits files.
     pub fn width() -> u16 {
         columns().or_else(Self::terminal_width).unwrap_or(160)
     }
@@ -142,7 +141,7 @@ impl Output {
         columns().or_else(Self::terminal_width)
     }
 
-    /// Columns of the terminal that data goes to, if it goes to one; as many as `COLUMNS` says.
+    /// Columns of the terminal that data goes to, if any; `COLUMNS` overrides them.
     pub fn terminal_width() -> Option<u16> {
         let size = terminal_size::terminal_size_of(io::stdout());
         size.map(|(terminal_size::Width(width), _)| columns().unwrap_or(width.max(20)))
@@ -159,8 +158,8 @@ fn columns() -> Option<u16> {
     columns.parse().ok().map(|columns: u16| columns.max(20))
 }
 
-/// Where logs are written: to standard error, line by line, without what a terminal would obey and without a panic
-/// when it cannot be written to.
+/// Where logs are written: to standard error, line by line, without terminal control characters and without a panic if
+/// it cannot be written to.
 pub struct Log;
 
 impl Write for Log {

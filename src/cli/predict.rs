@@ -33,7 +33,7 @@ pub(super) struct ModelArgs {
     /// A device other than the one that the run was trained on, such as `flex`
     #[arg(long, value_name = "DEVICE")]
     pub(super) device: Option<DeviceName>,
-    /// Unpack a capsule up to this size, as in 4GiB; by default up to 200 times its packed size
+    /// Unpack capsules up to this size, as in 4GiB; by default up to 200 times their packed size
     #[arg(long, value_name = "SIZE", value_parser = super::bundle::size)]
     pub(super) max_unpacked: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! The verbs that only look: `check`, `plan`, `report`, `schema`.
+//! The read-only verbs: `check`, `plan`, `report`, `schema`.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -34,7 +34,7 @@ pub fn check(args: &CheckArgs, output: &mut Output) -> u8 {
                 if output.has_warned {
                     "no errors"
                 } else {
-                    "nothing wrong"
+                    "no errors"
                 },
                 counted(num_trials(&plan), "trial"),
                 counted(plan.runs.len(), "run")
@@ -155,8 +155,8 @@ fn say_prospect(plan: &Plan, index: Option<&Index>, output: &mut Output) {
     }
 }
 
-/// What is to be done for each run, as a results folder says; nothing when there is no such folder and nothing is
-/// skipped. With it comes what is to be said of runs that another build made.
+/// The remaining work of each run, according to a results folder; empty if there is no such folder and nothing is
+/// skipped. Includes the note about runs of other builds.
 fn to_do(
     plan: &Plan,
     folder: &ExperimentFolder,
@@ -178,19 +178,19 @@ fn to_do(
     Ok((Some(to_do), other_builds(folder, runs.zip(&statuses))))
 }
 
-/// A run with what was changed about it, where it is to go on.
+/// A run with its adjustments, if it will be resumed.
 fn as_it_goes_on(run: &RunPlan, folder: &ExperimentFolder) -> RunPlan {
     let folder = folder.run(&run.id);
     if !folder.events_jsonl().exists() {
         return run.clone();
     }
-    // What cannot be read is told where its status is asked for.
+    // Unreadable runs are reported with their status.
     let record = RunRecord::read_for(&folder, run).unwrap_or_default();
     run.adjusted(&record.attempts.adjustments)
 }
 
-/// What will become of runs that are forecast not to fit, as far as that is known: against their limits, and on the
-/// host against its memory.
+/// What will happen to runs that are forecast not to fit, as far as known: compared with their limits, and on the host
+/// with its memory.
 fn remarks(expected: &[(RunPlan, Expected)]) -> Vec<String> {
     let there = Some(total_memory()).filter(|bytes| *bytes > 0);
     let mut remarks: Vec<(&str, usize, String)> = Vec::new();
@@ -201,19 +201,19 @@ fn remarks(expected: &[(RunPlan, Expected)]) -> Vec<String> {
         };
         let is_certain = expected.at_least().is_some_and(|least| least > room.bytes);
         let becomes = match (run.relief(), is_certain) {
-            (Some(_), _) => "will be changed as `memory.on_exceed` says",
+            (Some(_), _) => "will be changed according to `memory.on_exceed`",
             (None, true) => "will be refused",
             (None, false) if expected.basis == Basis::Counted => {
-                "may not fit: it is counted, not measured"
+                "may not fit: its memory is counted, not measured"
             }
-            (None, false) => "may just fit: it is tried, and ended when it passes that",
+            (None, false) => "may just fit: it is tried, and ended if it exceeds that",
         };
         match remarks.iter_mut().find(|(known, _, _)| *known == becomes) {
             Some((_, num, _)) => *num += 1,
             None => {
                 let held = show_bytes(expected.bytes);
                 let first = format!(
-                    "`{}` is forecast to hold {held}, and {}",
+                    "`{}` is forecast to need {held}, but {}",
                     run.id,
                     room.in_words()
                 );
@@ -223,7 +223,7 @@ fn remarks(expected: &[(RunPlan, Expected)]) -> Vec<String> {
     }
     let remarks = remarks.into_iter().map(|(becomes, num, first)| match num {
         1 => format!("note: {first}: it {becomes}"),
-        _ => format!("note: {first}: it {becomes}, as {} more", num - 1),
+        _ => format!("note: {first}: it {becomes}, and so will {} more", num - 1),
     });
     remarks.collect()
 }
@@ -280,12 +280,12 @@ pub fn report(folder: &Path, json: bool, template: Option<&Path>, output: &mut O
     let experiments = ExperimentFolder::all(folder);
     if experiments.is_empty() {
         let message = format!(
-            "`{}` is not the folder of an experiment, and has none in it: there is no plan.json",
+            "`{}` is not the folder of an experiment, and contains none: there is no plan.json",
             folder.display()
         );
         let diagnostic = Diagnostic::error("results", message);
         return refuse(
-            diagnostic.help("give a folder such as `results/mnist_sweep`, or a results folder; `runner list` shows what there is"),
+            diagnostic.help("use a folder such as `results/mnist_sweep`, or a results folder; `runner list` shows the existing ones"),
             output,
         );
     }
@@ -311,7 +311,7 @@ fn report_on(
     let folder = &experiment.0;
     let report = match reports::write(experiment) {
         Ok(Some(report)) => report,
-        // It was taken away just now.
+        // It was removed just now.
         Ok(None) => return OK,
         Err(e) => {
             let message = format!(
@@ -322,7 +322,7 @@ fn report_on(
             let mut diagnostic = Diagnostic::error("results", message);
             diagnostic = diagnostic.help(match (is_other_format(&e), is_unwritable(&e)) {
                 (true, _) => OTHER_FORMAT_REMEDY,
-                (_, true) => "make it writable, or move away what stands in its place",
+                (_, true) => "make it writable, or move away what is in its place",
                 _ => PLAN_REMEDY,
             });
             return refuse(diagnostic, output);
@@ -347,10 +347,7 @@ fn report_on(
                 .into_iter()
                 .for_each(|note| output.say(&note));
             for problem in report.problems.iter().filter(|p| p.outcome.is_unreadable()) {
-                output.say(&format!(
-                    "passed over: {}: {}",
-                    problem.run, problem.message
-                ));
+                output.say(&format!("skipped: {}: {}", problem.run, problem.message));
             }
         }
     }
@@ -363,7 +360,7 @@ fn report_on(
     OK
 }
 
-/// Prints a report as it is in its file, so that what is saved of it can be compared.
+/// Prints a report as in its file, so that saved ones can be compared.
 fn print_sealed(text: serde_json::Result<String>, output: &mut Output) {
     let text = sealed_json(text.unwrap_or_default() + "\n");
     output.print(text.trim_end());

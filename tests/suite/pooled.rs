@@ -79,7 +79,7 @@ fn runs_over_different_data_have_no_mean() {
     let comparison = compare(&source(&index), &ask()).unwrap();
     let text = plain(&comparison, 200);
     assert!(
-        text.contains("left out, as their completed runs read different data, which `runner report` shows: `optimizer=adam`"),
+        text.contains("excluded, since their completed runs read different data, which `runner report` shows: `optimizer=adam`"),
         "{text}"
     );
     let query = Query {
@@ -158,8 +158,8 @@ fn builds_and_machines_that_differ_within_a_trial_are_named() {
     assert!(report.trials.iter().all(|trial| trial.rank.is_some()));
     let text = markdown(&report);
     for said in [
-        "Warning: In `optimizer=adam` runs are averaged that were computed by different builds of runner: `optimizer=adam-s1`, `optimizer=adam-s2`, `optimizer=adam-s3` by 0.1.0 (sha256 aaaa); `optimizer=adam-s4` by 0.1.0 (sha256 bbbb). Their numbers may differ: `runner reproduce`",
-        "Warning: In `optimizer=sgd` runs are averaged that were computed on different processors: `optimizer=sgd-s1`, `optimizer=sgd-s2` on x; `optimizer=sgd-s3`, `optimizer=sgd-s4` on y.",
+        "Warning: In `optimizer=adam` the averaged runs were computed by different builds of runner: `optimizer=adam-s1`, `optimizer=adam-s2`, `optimizer=adam-s3` by 0.1.0 (sha256 aaaa); `optimizer=adam-s4` by 0.1.0 (sha256 bbbb). Their numbers may differ: `runner reproduce`",
+        "Warning: In `optimizer=sgd` the averaged runs were computed on different processors: `optimizer=sgd-s1`, `optimizer=sgd-s2` on x; `optimizer=sgd-s3`, `optimizer=sgd-s4` on y.",
     ] {
         assert!(text.contains(said), "{text}");
     }
@@ -184,7 +184,7 @@ fn the_spread_says_what_it_is_over() {
     assert!(plain(&comparison, 200).contains(said));
     // One run each has no spread.
     let one = index(&SWEEP.replace("[1, 2, 3, 4, 5, 6, 7, 8]", "[1]"), clear);
-    assert!(!markdown(&summed_up(&one, Vec::new())).contains("say nothing about"));
+    assert!(!markdown(&summed_up(&one, Vec::new())).contains("do not generalize to"));
 }
 
 #[test]
@@ -225,11 +225,11 @@ fn the_last_epoch_stands_beside_the_best_where_it_differs() {
     let text = markdown(&report);
     assert!(
         text.contains("| last epoch |")
-            && text.contains("The mean at the last epoch is beside it."),
+            && text.contains("The mean at the last epoch is listed too."),
         "{text}"
     );
     assert!(
-        text.contains("of equal epochs the one with the lowest `valid/loss`"),
+        text.contains("of equal epochs, the one with the lowest `valid/loss`"),
         "{text}"
     );
 }

@@ -1,4 +1,4 @@
-//! Two samples compared: how far apart, how surely, how strongly, and whether chance would do it.
+//! Comparison of two samples: the difference, its uncertainty, its strength, and whether chance would explain it.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,24 +9,24 @@ use super::{
     mann_whitney, sign_flip, welch_interval,
 };
 
-/// How two samples are held against each other.
+/// How two samples are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Design {
     /// By their common seeds.
     Paired {
-        /// How many seeds both samples have: the n of everything that is said of them.
+        /// The number of common seeds: the n of all results.
         pairs: usize,
-        /// How many values of the first sample were left out, since the second has none of their seed.
+        /// The number of values of the first sample without a partner in the second.
         only_first: usize,
-        /// How many of the second.
+        /// The number for the second.
         only_second: usize,
     },
     /// As two samples, without pairs.
     Independent {
-        /// How many values the first has.
+        /// The number of values of the first.
         first: usize,
-        /// How many the second has.
+        /// The number of values of the second.
         second: usize,
         /// How many seeds they have in common: too few to pair by, as all that has no partner would be left out.
         #[serde(default, skip_serializing_if = "is_zero")]
@@ -34,7 +34,7 @@ pub enum Design {
     },
 }
 
-/// A measure of how strong an effect is, without a unit.
+/// A unitless measure of the strength of an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectMeasure {
@@ -53,16 +53,16 @@ pub struct Effect {
     pub value: f64,
 }
 
-/// Two samples compared. Differences are the first sample less the second.
+/// A comparison of two samples. Differences are the first sample minus the second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// How they are held against each other, with n.
+    /// The design, with n.
     pub design: Design,
     /// The mean difference of the pairs or the difference of the means, in the unit of the values.
     pub mean_difference: f64,
-    /// Its interval, Student's of the pairs or Welch's; none where the values show no spread.
+    /// Its interval, Student's for pairs or Welch's; none if the values have no spread.
     pub interval: Option<Interval>,
-    /// The effect size; none where the values show no spread.
+    /// The effect size; none if the values have no spread.
     pub effect: Option<Effect>,
     /// The sign-flip test of the pairs or the exact Mann-Whitney test.
     pub test: TestResult,
@@ -101,7 +101,7 @@ impl Design {
         }
     }
 
-    /// The number of seeds that a claim rests on: the pairs, or the values of the smaller sample.
+    /// The number of seeds behind a verdict: the pairs, or the values of the smaller sample.
     pub fn n(self) -> usize {
         match self {
             Self::Paired { pairs, .. } => pairs,
@@ -237,8 +237,8 @@ impl Comparison {
         })
     }
 
-    /// Which way the test points: above 0 where the first sample has the larger values. For ranks this is U less its
-    /// mean n1 n2 / 2, since the means can point the other way and the test says nothing of them.
+    /// The direction of the test: above 0 if the first sample has the larger values. For ranks this is U minus its mean
+    /// n1 n2 / 2, since the means can have the opposite direction and the test does not depend on them.
     pub fn points_to(&self) -> f64 {
         match self.design {
             Design::Independent { first, second, .. } if self.test.test.is_exact() => {

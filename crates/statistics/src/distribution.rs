@@ -1,5 +1,5 @@
-//! The distributions that tests and intervals rest on. Wraps what `statrs` has, and keeps its panics away: arguments
-//! outside of a function's domain give the limit there.
+//! The distributions behind tests and intervals. Wraps `statrs` and avoids its panics: arguments outside a function's
+//! domain give the limit there.
 
 use std::f64::consts::{PI, SQRT_2};
 
@@ -7,7 +7,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::function::erf::{erfc, erfc_inv};
 use statrs::function::gamma::ln_gamma;
 
-/// Beyond as many degrees of freedom, Student's distribution is taken for the normal: they differ by less than 1e-6
+/// With more degrees of freedom, Student's distribution is replaced by the normal: they differ by less than 1e-6
 /// relative there, and the incomplete beta function loses digits.
 const AS_NORMAL: f64 = 1e7;
 
@@ -38,8 +38,8 @@ pub fn student_two_sided_p(t: f64, df: f64) -> f64 {
     student.map_or(1.0, |student| (2.0 * student.cdf(-t.abs())).clamp(0.0, 1.0))
 }
 
-/// The t with P(T >= t) = `tail`, for a tail of at most 1/2; `df` is at least 1. A tail and no level, since levels near
-/// 1 have lost their digits.
+/// The t with P(T >= t) = `tail`, for a tail of at most 1/2; `df` is at least 1. A tail rather than a level, since
+/// levels near 1 have lost their digits.
 pub fn student_critical(tail: f64, df: f64) -> f64 {
     if tail <= 0.0 {
         return f64::INFINITY;

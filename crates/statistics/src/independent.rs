@@ -5,16 +5,16 @@ use super::sample::{Interval, mean, sd};
 use super::student::{Student, check_both};
 use super::{Refusal, TestResult, check_level, finite};
 
-/// Welch's t test (Welch, 1947, The Generalization of "Student's" Problem): t = (mean1 - mean2) / sqrt(v1 + v2) with
-/// v = sd² / n of each sample, and (v1 + v2)² / (v1²/(n1 - 1) + v2²/(n2 - 1)) degrees of freedom. It takes both samples
-/// for normal and lets their variances differ.
+/// Welch's t test (Welch, 1947, The Generalization of "Student's" Problem): t = (mean1 - mean2) / sqrt(v1 + v2) with v
+/// = sd² / n of each sample, and (v1 + v2)² / (v1²/(n1 - 1) + v2²/(n2 - 1)) degrees of freedom. It assumes that both
+/// samples are normal, with possibly different variances.
 ///
 /// Refuses fewer than two values in a sample, two samples of equal values each, and values that are not finite.
 pub fn welch_t_test(first: &[f64], second: &[f64]) -> Result<TestResult, Refusal> {
     Student::welch(first, second, None)?.test()
 }
 
-/// The interval for the mean of the first sample less that of the second, with Welch's standard error and degrees of
+/// The interval for the mean of the first sample minus that of the second, with Welch's standard error and degrees of
 /// freedom (Welch, 1947), in the unit of the values.
 ///
 /// Refuses what [`welch_t_test`] does, and a level that is not between 0 and 1.

@@ -1,25 +1,25 @@
-//! The statistics behind reports and comparisons: samples, two samples, many comparisons, verdicts, effects of axes
-//! and Pareto fronts. Knows numbers alone: no runs, trials or files.
+//! The statistics behind reports and comparisons: samples, two samples, multiple comparisons, verdicts, effects of axes
+//! and Pareto fronts. Knows only numbers: no runs, trials or files.
 //!
-//! Everything here is a pure function, and equal input gives equal output: what is drawn at random is drawn from
-//! ChaCha8 with a constant seed. No input panics. What cannot be computed is refused with a [`Refusal`], and no
-//! result holds NaN or an infinity.
+//! Everything here is a pure function, and equal input gives equal output: random numbers come from ChaCha8 with a
+//! constant seed. No input panics. What cannot be computed is refused with a [`Refusal`], and no result contains NaN or
+//! infinity.
 //!
 //! What reports use of it:
 //!
 //! - interval for a mean: Student's t; also the bootstrap's BCa (Efron 1987, 10,000 resamples) from 3 seeds on
-//! - difference: paired by seed where seeds are common, as they share first weights and the order of items; its interval
-//!   by Student or, unpaired, by Welch (1947); effect size d_z or Hedges' g
-//! - test: paired, sign flips (Fisher 1935), all of them up to 20 seeds, drawn at random beyond; unpaired, Mann and
-//!   Whitney (1947), exact by counting all assignments, ties included
+//! - difference: paired by seed if there are common seeds, since these share initial weights and item order; its
+//!   interval by Student or, unpaired, by Welch (1947); effect size d_z or Hedges' g
+//! - test: paired, sign flips (Fisher 1935), all of them up to 20 seeds, sampled beyond; unpaired, Mann and Whitney
+//!   (1947), exact by counting all assignments, including ties
 //! - a second reading, if the noise is normal: paired t or Welch's, and equality by two one-sided tests
 //!   (Schuirmann 1987)
 //! - repeats over other splits: the t test corrected for shared training items (Nadeau and Bengio 2003)
 //! - several comparisons: Holm (1979)
 //! - effect of an axis: the mean over all other settings within each seed, and Student's interval over the seeds
 //!
-//! Two numbers are easily mixed up. A `level` is that of confidence, such as 0.95, and belongs to an interval. An
-//! `alpha` is that of significance, such as 0.05, and belongs to a test.
+//! Two numbers are easily confused. A `level` is a confidence level, such as 0.95, and belongs to an interval. An
+//! `alpha` is a significance level, such as 0.05, and belongs to a test.
 
 mod bootstrap;
 mod compare;
@@ -65,7 +65,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Whether `a` is strictly better than `b`. Nothing is better than NaN or worse.
+    /// Whether `a` is strictly better than `b`. NaN is neither better nor worse than anything.
     pub fn is_better(self, a: f64, b: f64) -> bool {
         match self {
             Self::HigherIsBetter => a > b,
@@ -89,20 +89,20 @@ pub enum Test {
     CorrectedWelchT,
     /// Fisher's paired permutation test over all sign flips (Fisher, 1935).
     SignFlipExact,
-    /// The same over sign flips drawn at random (Phipson and Smyth, 2010).
+    /// The same over sampled sign flips (Phipson and Smyth, 2010).
     SignFlipMonteCarlo,
     /// The rank test over all assignments of the pooled midranks (Mann and Whitney, 1947).
     MannWhitneyExact,
 }
 
-/// What a test came to.
+/// The result of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TestResult {
     /// The test.
     pub test: Test,
     /// Its statistic: t, the mean of the differences, or U of the first sample.
     pub statistic: f64,
-    /// Degrees of freedom, for the tests that have them. Welch's are no whole number.
+    /// Degrees of freedom, for tests that have them. Welch's are not an integer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub df: Option<f64>,
     /// The two-sided p-value, uncorrected, from 0 to 1.
@@ -115,32 +115,32 @@ pub struct TestResult {
 pub enum Refusal {
     /// There are fewer values than the method needs.
     TooFew {
-        /// How many there are, in the smaller sample of two.
+        /// The number of values, in the smaller of two samples.
         n: usize,
-        /// How many it needs there.
+        /// The required number.
         needed: usize,
     },
     /// There are more values than the exact test computes in reasonable time.
     TooMany {
-        /// How many there are, in all samples together.
+        /// The total number of values in all samples.
         n: usize,
-        /// How many it takes.
+        /// The maximum number.
         most: usize,
     },
-    /// A value is NaN or infinite, or so large that a sum of the values is.
+    /// A value is NaN or infinite, or so large that the sum overflows.
     NotFinite,
     /// All values are equal, so there is nothing to estimate their spread from.
     NoSpread,
     /// A level of confidence or of significance that is not between 0 and 1.
     BadLevel,
-    /// A p-value that is not from 0 to 1.
+    /// A p-value outside 0 to 1.
     BadProbability,
-    /// A key (a seed) twice in one sample.
+    /// A duplicate key (seed) in one sample.
     RepeatedKey {
         /// The key.
         key: u64,
     },
-    /// Rows of a table that have different numbers of axes, or fewer than were asked for.
+    /// Rows of a table with different numbers of axes, or fewer than requested.
     NoSuchAxis,
 }
 
@@ -158,20 +158,20 @@ impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::TooFew { n, needed } => {
-                write!(f, "at least {needed} values are needed, and there are {n}")
+                write!(f, "at least {needed} values are needed, found {n}")
             }
             Self::TooMany { n, most } => {
                 write!(
                     f,
-                    "at most {most} values can be ranked, and there are {n}; use common seeds"
+                    "at most {most} values can be ranked, found {n}; use common seeds"
                 )
             }
             Self::NotFinite => f.write_str("a value is not finite, or too large to add up"),
-            Self::NoSpread => f.write_str("all values are equal, which says nothing on spread"),
-            Self::BadLevel => f.write_str("a level has to be between 0 and 1"),
-            Self::BadProbability => f.write_str("a p-value has to be from 0 to 1"),
-            Self::RepeatedKey { key } => write!(f, "seed {key} stands twice in one sample"),
-            Self::NoSuchAxis => f.write_str("a row does not have the axis that was asked for"),
+            Self::NoSpread => f.write_str("all values are equal, so their spread is unknown"),
+            Self::BadLevel => f.write_str("a level must be between 0 and 1"),
+            Self::BadProbability => f.write_str("a p-value must be between 0 and 1"),
+            Self::RepeatedKey { key } => write!(f, "seed {key} occurs twice in one sample"),
+            Self::NoSuchAxis => f.write_str("a row does not have the requested axis"),
         }
     }
 }
@@ -198,7 +198,7 @@ fn check_values(values: &[f64], needed: usize) -> Result<(), Refusal> {
     }
 }
 
-/// Refuses a result that is not finite: finite values can be too large for their sum.
+/// Refuses a non-finite result: the sum of finite values can overflow.
 fn finite(value: f64) -> Result<f64, Refusal> {
     if value.is_finite() {
         Ok(value)

@@ -1,4 +1,4 @@
-//! One sample: what it is like, and where its mean lies.
+//! One sample: its summary, and intervals for its mean.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,10 +6,10 @@ use super::distribution::student_critical;
 use super::student::{Overlap, Student};
 use super::{Refusal, bootstrap, check_level, check_values, finite};
 
-/// What a sample is like. Everything is in the unit of the values.
+/// The summary of a sample. Everything is in the unit of the values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Description {
-    /// How many values there are.
+    /// The number of values.
     pub n: usize,
     /// The arithmetic mean.
     pub mean: f64,
@@ -29,7 +29,7 @@ pub struct Description {
 pub enum IntervalMethod {
     /// Student's t (Student, 1908).
     StudentT,
-    /// Student's t, of one more value (Hahn and Meeker, 1991).
+    /// Student's t, for one more value (Hahn and Meeker, 1991).
     Prediction,
     /// Student's t with Welch's degrees of freedom (Welch, 1947).
     WelchT,
@@ -53,7 +53,7 @@ pub struct Interval {
 }
 
 impl Description {
-    /// Describes `values`. Refuses an empty sample, values that are not finite, and those too large to add up.
+    /// Summarizes `values`. Refuses an empty sample, values that are not finite, and values that are too large to sum.
     pub fn of(values: &[f64]) -> Result<Self, Refusal> {
         check_values(values, 1)?;
         let mut sorted = values.to_vec();
@@ -74,8 +74,8 @@ impl Description {
 }
 
 impl Interval {
-    /// The interval of Student's t for the mean: mean ± t sd / sqrt(n), with t the quantile at (1 + level) / 2 of
-    /// Student's distribution with n - 1 degrees of freedom (Student, 1908). It takes the values for normal.
+    /// Student's t interval for the mean: mean ± t sd / sqrt(n), with t the quantile at (1 + level) / 2 of Student's
+    /// distribution with n - 1 degrees of freedom (Student, 1908). It assumes normal values.
     ///
     /// Refuses fewer than two values, equal values, values that are not finite, and a level that is not between 0
     /// and 1.
@@ -100,8 +100,9 @@ impl Interval {
         Student::paired(&means, Some(overlap.ratio))?.interval(level)
     }
 
-    /// The interval in which one more value of a normal distribution lies: mean ± t sd sqrt(1 + 1/n), with t as in
-    /// [`Self::student`] (Hahn and Meeker, Statistical Intervals, 1991, section 4.7). Of equal values it is that value.
+    /// The prediction interval for one more value of a normal distribution: mean ± t sd sqrt(1 + 1/n), with t as in
+    /// [`Self::student`] (Hahn and Meeker, Statistical Intervals, 1991, section 4.7). For equal values it is that
+    /// value.
     ///
     /// Refuses fewer than two values, values that are not finite, and a level that is not between 0 and 1.
     pub fn prediction(values: &[f64], level: f64) -> Result<Self, Refusal> {
@@ -113,9 +114,9 @@ impl Interval {
         Self::around(IntervalMethod::Prediction, level, mean, half)
     }
 
-    /// The BCa interval of the bootstrap for the mean (Efron, 1987, Better Bootstrap Confidence Intervals), from
-    /// [`NUM_RESAMPLES`](super::NUM_RESAMPLES) resamples. It takes the values for no distribution in particular,
-    /// corrects for skewness, and is known to be too narrow for small samples: with 5 seeds prefer [`Self::student`].
+    /// The BCa bootstrap interval for the mean (Efron, 1987, Better Bootstrap Confidence Intervals), from
+    /// [`NUM_RESAMPLES`](super::NUM_RESAMPLES) resamples. It assumes no particular distribution, corrects for skewness,
+    /// and is known to be too narrow for small samples: with 5 seeds prefer [`Self::student`].
     ///
     /// The order of the values does not matter. Takes time in proportion to their number. Refuses fewer than
     /// [`LEAST_FOR_BCA`](super::LEAST_FOR_BCA) values, equal values, values that are not finite, and a level that is
@@ -124,7 +125,7 @@ impl Interval {
         bootstrap::bca(values, level)
     }
 
-    /// The interval that ends `half` to both sides of `center`.
+    /// The interval that extends `half` to both sides of `center`.
     pub(super) fn around(
         method: IntervalMethod,
         level: f64,
@@ -150,7 +151,7 @@ pub(super) fn is_constant(values: &[f64]) -> bool {
     values.windows(2).all(|two| two[0] == two[1])
 }
 
-/// The mean of at least one value. That of equal values is their value, which a rounded sum would miss.
+/// The mean of at least one value. For equal values it is exactly their value, which a rounded sum would miss.
 pub(super) fn mean(values: &[f64]) -> Result<f64, Refusal> {
     match values {
         [] => Err(Refusal::TooFew { n: 0, needed: 1 }),
@@ -159,7 +160,7 @@ pub(super) fn mean(values: &[f64]) -> Result<f64, Refusal> {
     }
 }
 
-/// The sample standard deviation of at least two values, 0 of equal ones.
+/// The sample standard deviation of at least two values, 0 for equal ones.
 pub(super) fn sd(values: &[f64]) -> Result<f64, Refusal> {
     if values.len() < 2 {
         let n = values.len();
@@ -176,7 +177,7 @@ pub(super) fn sd(values: &[f64]) -> Result<f64, Refusal> {
     finite(largest * (squares / (values.len() - 1) as f64).sqrt())
 }
 
-/// The sample standard deviation where it has to be above 0.
+/// The sample standard deviation if it must be above 0.
 pub(super) fn spread(values: &[f64]) -> Result<f64, Refusal> {
     match sd(values)? {
         0.0 => Err(Refusal::NoSpread),

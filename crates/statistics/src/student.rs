@@ -63,7 +63,7 @@ impl Student {
     /// variance is sd² (1/n + ratio) instead of sd² / n: the corrected resampled t test (Nadeau and Bengio, 2003,
     /// section 3; Bouckaert and Frank, 2004).
     ///
-    /// Refuses fewer than two differences, equal ones, and those that are not finite.
+    /// Refuses fewer than two differences, equal ones, and non-finite ones.
     pub fn paired(differences: &[f64], ratio: Option<f64>) -> Result<Self, Refusal> {
         check_values(differences, 2)?;
         let n = differences.len() as f64;
@@ -146,7 +146,7 @@ impl Student {
 
 /// Refuses fewer than two values in a sample, and values that are not finite.
 pub fn check_both(first: &[f64], second: &[f64]) -> Result<(), Refusal> {
-    // The smaller one last, so that a refusal tells of it.
+    // The smaller one last, so that a refusal reports it.
     let (small, large) = if first.len() < second.len() {
         (first, second)
     } else {

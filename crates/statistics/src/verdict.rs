@@ -1,4 +1,4 @@
-//! What may be claimed of trials against a baseline.
+//! Verdicts on trials against a baseline.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -9,22 +9,23 @@ use super::{
     pairs_to_reach, seeds_for_power, smallest_rank_p, smallest_sign_flip_p,
 };
 
-/// The fewest seeds that a claim may rest on. A single one can be far out among many others, and still be one draw.
+/// The minimum number of seeds for a verdict. A single one can be an outlier among many others, and still be one
+/// sample.
 const LEAST_FOR_CLAIM: usize = 2;
 
-/// What may be claimed of a trial against the baseline.
+/// The verdict on a trial against the baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Finding {
-    /// It is better, at the stated alpha.
+    /// It is better, at the given alpha.
     Better,
-    /// It is worse, at the stated alpha.
+    /// It is worse, at the given alpha.
     Worse,
-    /// The test could have shown a difference and did not. This is no claim that there is none.
+    /// The test could have shown a difference and did not. This does not mean that there is none.
     NoDifferenceShown,
-    /// No outcome whatever could have shown a difference, because there are too few seeds.
+    /// No outcome could have shown a difference, because there are too few seeds.
     TooFewSeeds {
-        /// How many more would do.
+        /// How many more are needed.
         about_more: AboutMore,
     },
     /// There is no exact test for runs on several splits that share items. What may be claimed is in
@@ -37,42 +38,42 @@ pub enum Finding {
     },
 }
 
-/// How many more seeds would do, for the trial and the baseline each.
+/// How many more seeds are needed, for the trial and the baseline each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AboutMore {
-    /// With how many more the exact test can reach its corrected level at all, if the outcome is as clear as it can be.
-    /// None where no number does, for a level below 2^-19.
+    /// How many more allow the exact test to reach its corrected level at all, for the clearest possible outcome. None
+    /// if no number suffices, for a level below 2^-19.
     pub to_reach: Option<usize>,
-    /// How many more give a power of 80 % for the effect as observed, and at least `to_reach` ([`seeds_for_power`]);
-    /// none where the spread is not known. With few seeds the observed effect is rough, and so is this. Samples
-    /// without a common seed are tested up to [`MOST_RANKED`](super::MOST_RANKED) values in all; pairs have no such
+    /// How many more give a power of 80 % for the observed effect, and at least `to_reach` ([`seeds_for_power`]); none
+    /// if the spread is unknown. With few seeds the observed effect is uncertain, and so is this number. Samples
+    /// without a common seed are tested up to [`MOST_RANKED`](super::MOST_RANKED) values in total; pairs have no such
     /// limit.
     pub for_power: Option<usize>,
     /// How `for_power` was computed.
     pub approximation: Option<Approximation>,
 }
 
-/// A trial against the baseline.
+/// A trial compared with the baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// What may be claimed.
+    /// The verdict.
     pub finding: Finding,
     /// Which values are better.
     pub direction: Direction,
-    /// The level of significance that holds for all comparisons together.
+    /// The significance level of all comparisons together.
     pub alpha: f64,
-    /// How many comparisons the p-value is corrected for.
+    /// The number of comparisons that the p-value is corrected for.
     pub num_comparisons: usize,
-    /// The level that this comparison's own p-value was held against: alpha over the number of comparisons that Holm's
+    /// The level that this comparison's own p-value was compared with: alpha over the number of comparisons that Holm's
     /// method had left.
     pub alpha_corrected: f64,
-    /// The p-value by Holm's method; none where no claim was possible for want of a second seed or of a test.
+    /// The p-value by Holm's method; none if no verdict was possible for lack of a second seed or of a test.
     pub p_corrected: Option<f64>,
     /// What may be claimed besides if the noise is normal; none where Student's t cannot be computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub if_normal: Option<IfNormal>,
     /// The trial compared with the baseline, the trial first, with n, test and raw p-value; its interval has the level
-    /// 1 - alpha and is not corrected. None where there is nothing to compare.
+    /// 1 - alpha and is not corrected. None if there is nothing to compare.
     pub comparison: Option<Comparison>,
 }
 
@@ -80,7 +81,7 @@ pub struct Verdict {
 /// lets three seeds say something; its error rates for other noise are in `docs/verdicts.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IfNormal {
-    /// What may be claimed.
+    /// The verdict.
     pub reading: Reading,
     /// The two-sided test of no difference.
     pub test: TestResult,
@@ -143,21 +144,21 @@ pub struct Claims<'a> {
 /// common seeds, or the Mann-Whitney test where too few are common ([`Comparison::of`]); p-values are corrected by
 /// [`holm`]. A claim takes a corrected p of at most `alpha`, and goes the way that the test points.
 ///
-/// A trial that cannot be tested counts with p = 1, so that nobody's claim gets easier from a trial that failed. The
-/// level that a trial without a claim had to reach is alpha / (m - r), for m comparisons and r claims: with a raw p of
-/// that, Holm's method would have made it a claim. If the smallest p that the test can give for its n is above that,
-/// there are too few seeds.
+/// A trial that cannot be tested counts with p = 1, so that a failed trial does not make other claims easier. The level
+/// that a trial without a claim had to reach is alpha / (m - r), for m comparisons and r claims: with such a raw p,
+/// Holm's method would have made it a claim. If the smallest possible p of the test for its n is above that, there are
+/// too few seeds.
 ///
 /// Beside it is what Student's t says of the same values ([`IfNormal`]), with its own correction.
 ///
-/// Refuses an `alpha` that is not between 0 and 1. What is wrong with one trial is told in its own verdict.
+/// Refuses an `alpha` that is not between 0 and 1. Problems of one trial are reported in its own verdict.
 pub fn verdicts<T: AsRef<[(u64, f64)]> + Sync>(
     baseline: &[(u64, f64)],
     trials: &[T],
     claims: &Claims<'_>,
 ) -> Result<Vec<Verdict>, Refusal> {
     check_level(claims.alpha)?;
-    // The complement rounds to 1 for the smallest alphas, and 1 is no level.
+    // The complement rounds to 1 for the smallest alphas, and 1 is not a valid level.
     let level = (1.0 - claims.alpha).min(1.0 - f64::EPSILON);
     let compare =
         |trial: &T| Comparison::with_student(trial.as_ref(), baseline, level, claims.overlap);
@@ -313,7 +314,7 @@ fn claim(comparison: &Comparison, direction: Direction) -> Finding {
     }
 }
 
-/// What is said of a comparison that did not reach `alpha`.
+/// The verdict on a comparison that did not reach `alpha`.
 fn no_claim(comparison: &Comparison, alpha: f64) -> Finding {
     let design = comparison.design;
     if design.n() >= LEAST_FOR_CLAIM && smallest_p(design, 0) <= alpha {
@@ -337,7 +338,7 @@ fn no_claim(comparison: &Comparison, alpha: f64) -> Finding {
     }
 }
 
-/// The smallest p that the design's test can give, with so many more seeds on both sides.
+/// The smallest possible p of the design's test, with this many more seeds on both sides.
 fn smallest_p(design: Design, more: usize) -> f64 {
     match design {
         Design::Paired { pairs, .. } => smallest_sign_flip_p(pairs.saturating_add(more)),
@@ -347,13 +348,13 @@ fn smallest_p(design: Design, more: usize) -> f64 {
     }
 }
 
-/// The fewest seeds on both sides with which the design's test can reach `alpha`, and a claim can be made.
+/// The minimum number of seeds on both sides with which the design's test can reach `alpha`, and a claim is possible.
 fn more_to_reach(design: Design, alpha: f64) -> Option<usize> {
     match design {
         Design::Paired { pairs, .. } => pairs_to_reach(alpha).map(|n| n.saturating_sub(pairs)),
         Design::Independent { .. } => {
             let least = LEAST_FOR_CLAIM.saturating_sub(design.n());
-            // At least a factor of 2 a seed, so that any positive number is reached.
+            // At least a factor of 2 per seed, so that any positive number is reached.
             (least..2048).find(|more| smallest_p(design, *more) <= alpha)
         }
     }

@@ -1,4 +1,4 @@
-//! What the file says of its splits, against itself and against what they come to.
+//! Consistency of the split settings among themselves and with the resulting splits.
 
 use super::Point;
 use super::data::{contradiction, files, is_true, says, written};
@@ -22,7 +22,7 @@ pub fn split_leaves_items(point: &Point<'_>) -> Option<Diagnostic> {
     }
     let data = point.data?;
     if split.folds.is_some_and(|folds| split.fold >= folds) {
-        // Refused by itself.
+        // Already refused.
         return None;
     }
     let empty = [
@@ -40,14 +40,14 @@ pub fn split_leaves_items(point: &Point<'_>) -> Option<Diagnostic> {
             .at(point.span(&format!("data.split.{key}")))
             .note(super::rules::sizes(data))
             .help(match (is_windows, data.input.vocabulary) {
-                (true, _) => "a split needs as many rows in one piece as a window and its horizon, and files, groups, and rows that are left out end a piece: choose a larger fraction or a shorter window",
+                (true, _) => "a split needs at least as many consecutive rows as a window and its horizon; files, groups and dropped rows interrupt the sequence: choose a larger fraction or a shorter window",
                 (false, Some(_)) => "a split needs more tokens than an item has: choose a larger fraction or a shorter `length`",
-                (false, None) => "choose a larger fraction for it",
+                (false, None) => "choose a larger fraction for this split",
             }),
     )
 }
 
-/// A test split comes from one place alone.
+/// A test split has only one source.
 pub fn one_test_split(point: &Point<'_>) -> Option<Diagnostic> {
     let split = &point.spec.data.split;
     if split.test == 0.0 {
@@ -58,16 +58,16 @@ pub fn one_test_split(point: &Point<'_>) -> Option<Diagnostic> {
             part: MnistPart::All,
             ..
         } => (
-            "`data.split.test` is set, and MNIST has a test part of its own",
-            "remove `test`, or write `part = \"train\"` to split the 60,000 images alone",
+            "`data.split.test` is set, but MNIST has a separate test part",
+            "remove `test`, or set `part = \"train\"` to split only the 60,000 images",
         ),
         DataSource::Files(files) if !files.test_path.is_empty() => (
-            "`data.split.test` is set, and `data.test_path` names the test items",
+            "`data.split.test` and `data.test_path` exclude each other",
             "remove one of them",
         ),
         DataSource::Files(_) if located(point).is_some_and(|files| !files.test_path.is_empty()) => {
             (
-                "`data.split.test` is set, and the data has a test split of its own",
+                "`data.split.test` is set, but the data has a separate test split",
                 "remove `test`",
             )
         }
@@ -80,7 +80,7 @@ pub fn one_test_split(point: &Point<'_>) -> Option<Diagnostic> {
     )
 }
 
-/// The files as they were found, where splits of theirs are named.
+/// The files, if they are split by name.
 fn located<'a>(point: &'a Point<'_>) -> Option<&'a FilesSpec> {
     match &point.data?.dataset {
         Dataset::Files { files, .. } => Some(files),
@@ -88,7 +88,7 @@ fn located<'a>(point: &'a Point<'_>) -> Option<&'a FilesSpec> {
     }
 }
 
-/// A valid split comes from one place alone.
+/// A valid split has only one source.
 pub fn one_valid_split(point: &Point<'_>) -> Option<Diagnostic> {
     let split = &point.spec.data.split;
     let has_files = matches!(
@@ -105,14 +105,14 @@ pub fn one_valid_split(point: &Point<'_>) -> Option<Diagnostic> {
         let span = written(key)?;
         return Some(
             contradiction(format!(
-                "`{key}` is set, and the data has a valid split of its own"
+                "`{key}` is set, but the data has a separate valid split"
             ))
             .at(span)
-            .help("remove it; or name the folder of the train split in `path`, to split that one"),
+            .help("remove it, or set `path` to the folder of the train split, to split that one"),
         );
     }
     let says = [
-        (has_files, "data.valid_path", "names the valid items"),
+        (has_files, "data.valid_path", "sets the valid items"),
         (
             split.folds.is_some(),
             "data.split.folds",
@@ -121,11 +121,11 @@ pub fn one_valid_split(point: &Point<'_>) -> Option<Diagnostic> {
     ];
     let (_, other, what) = says.into_iter().find(|(is, ..)| *is)?;
     if let Some(span) = written(point, "data.split.valid") {
-        let message = format!("`data.split.valid` is set, and `{other}` {what}");
+        let message = format!("`data.split.valid` is set, but `{other}` {what}");
         return Some(contradiction(message).at(span).help("remove one of them"));
     }
     (has_files && split.folds.is_some()).then(|| {
-        contradiction("`data.split.folds` is set, and `data.valid_path` names the valid items")
+        contradiction("`data.split.folds` and `data.valid_path` exclude each other")
             .at(point.span("data.split.folds"))
             .help("remove one of them")
     })
@@ -136,39 +136,39 @@ pub fn fold_is_there(point: &Point<'_>) -> Option<Diagnostic> {
     let Some(folds) = split.folds else {
         let span = written(point, "data.split.fold")?;
         return Some(
-            contradiction("`data.split.fold` is set, and there are no folds")
+            contradiction("`data.split.fold` has no effect without `folds`")
                 .at(span)
-                .help("write `folds`, such as `folds = 5`"),
+                .help("set `folds`, such as `folds = 5`"),
         );
     };
     if split.fold >= folds {
         let message = format!(
-            "`data.split.fold` is {}, and the {folds} folds count from 0",
+            "`data.split.fold` is {}, but the {folds} folds are numbered from 0",
             split.fold
         );
         return Some(
             contradiction(message)
                 .at(point.span("data.split.fold"))
-                .help(format!("write a fold from 0 to {}", folds - 1)),
+                .help(format!("use a fold from 0 to {}", folds - 1)),
         );
     }
     let data = point.data?;
     (data.num_train + data.num_valid < folds).then(|| {
         let num = data.num_train + data.num_valid;
-        contradiction(format!("there are {folds} folds for {num} items"))
+        contradiction(format!("there are {folds} folds, but only {num} items"))
             .at(point.span("data.split.folds"))
-            .help("choose fewer folds")
+            .help("use fewer folds")
     })
 }
 
-/// What orders and groups is a column, and what is drawn at random is not in order.
+/// Ordering and grouping need columns, and randomly held-out items are not in order.
 pub fn split_is_one_way(point: &Point<'_>) -> Option<Diagnostic> {
     let split = &point.spec.data.split;
     let is_files = matches!(point.spec.data.source, DataSource::Files(_));
     for (key, column) in [("order_by", &split.order_by), ("group_by", &split.group_by)] {
         if let (Some(column), false) = (column, is_files) {
             let message =
-                format!("`{key}` names the column `{column}`, and this data has no named columns");
+                format!("`{key}` is the column `{column}`, but this data has no named columns");
             return Some(
                 contradiction(message)
                     .at(point.span(&format!("data.split.{key}")))
@@ -180,13 +180,13 @@ pub fn split_is_one_way(point: &Point<'_>) -> Option<Diagnostic> {
     let has_windows = files(point).is_some_and(|files| files.roles.window.is_some());
     if split.order_by.is_some() && is_random && !(split.group_by.is_some() && has_windows) {
         let error =
-            contradiction("`data.split.order` is \"random\", and `order_by` orders the items")
+            contradiction("`data.split.order` is \"random\", but `order_by` orders the items")
                 .at(point.span("data.split.order"));
         return Some(match split.group_by {
             None => error.help("remove one of them"),
             Some(_) => error
-                .note("groups that are drawn at random have no use for an order, but for windows within them")
-                .help("remove `order` to hold out the groups that come last, or `order_by`"),
+                .note("randomly chosen groups need an order only for the windows within them")
+                .help("remove `order` to hold out the last groups, or remove `order_by`"),
         });
     }
     let span = is_true(point, "data.split.stratified")?;
@@ -196,7 +196,7 @@ pub fn split_is_one_way(point: &Point<'_>) -> Option<Diagnostic> {
         (None, SplitOrder::Random) => return None,
     };
     Some(
-        contradiction(format!("`data.split.stratified` is true, and {other}"))
+        contradiction(format!("`data.split.stratified` is true, but {other}"))
             .at(span)
             .help("remove `stratified`"),
     )
@@ -220,7 +220,7 @@ pub fn splits_by_run_are_drawn(point: &Point<'_>) -> Option<Diagnostic> {
         )
     } else if located(point).is_some_and(|files| !files.valid_path.is_empty()) {
         (
-            "the data has a valid split of its own",
+            "the data has a separate valid split",
             "remove `seed`, or the valid split to have it drawn",
         )
     } else {
@@ -231,31 +231,31 @@ pub fn splits_by_run_are_drawn(point: &Point<'_>) -> Option<Diagnostic> {
     Some(error.help(help))
 }
 
-/// Folds in time would be trained on what comes behind them.
+/// Folds in time would be trained on later items than the ones they are evaluated on.
 pub fn folds_are_not_in_time(point: &Point<'_>) -> Option<Diagnostic> {
     let split = &point.spec.data.split;
     split.folds?;
     let has_windows = files(point).is_some_and(|files| files.roles.window.is_some());
     let why = match (split.order, &split.order_by) {
-        (SplitOrder::Time, Some(column)) => format!("the items are in the order of `{column}`"),
-        (SplitOrder::Time, None) => "the items are in their order".to_owned(),
+        (SplitOrder::Time, Some(column)) => format!("the items are ordered by `{column}`"),
+        (SplitOrder::Time, None) => "the items keep their order".to_owned(),
         (SplitOrder::Random, _) if has_windows && split.group_by.is_none() => {
             "windows are split in the order of their rows".to_owned()
         }
         _ => return None,
     };
-    let error = contradiction(format!("`data.split.folds` is set, and {why}"))
+    let error = contradiction(format!("`data.split.folds` is set, but {why}"))
         .at(point.span("data.split.folds"))
-        .note("all folds but the last would be trained on what comes behind what they are measured on")
-        .help("hold out the last items: write `valid`, such as `valid = 0.2`, in place of `folds` and `fold`");
+        .note("all folds except the last would train on items that come after the ones they are evaluated on")
+        .help("hold out the last items: set `valid`, such as `valid = 0.2`, instead of `folds` and `fold`");
     Some(if has_windows {
-        error.help("or name what several series are told apart by in `group_by`, without `order_by`, to fold whole series")
+        error.help("or set `group_by` to the column that identifies each series, without `order_by`, to fold whole series")
     } else {
-        error.help("or, where the order does not matter, remove it")
+        error.help("or remove it, if the order does not matter")
     })
 }
 
-/// A text is split where it is cut, whatever is asked for.
+/// Text is always split in order.
 pub fn texts_are_in_order(point: &Point<'_>) -> Option<Diagnostic> {
     let data = point.data?;
     let is_running = files(point).is_some_and(|files| {
@@ -267,14 +267,14 @@ pub fn texts_are_in_order(point: &Point<'_>) -> Option<Diagnostic> {
     });
     let is_text = is_running && matches!(data.target, TargetPlan::Classes { .. });
     (is_text && says(point, "data.split.order", "random")).then(|| {
-        contradiction("`data.split.order` is \"random\", and a running text is split in its order")
+        contradiction("`data.split.order` is \"random\", but running text is split in order")
             .at(point.span("data.split.order"))
-            .note("pieces drawn out of a text would be learned from what stands around them")
-            .help("remove `order`, or write \"time\": the end of the text is held out")
+            .note("randomly held-out pieces of a text would leak through the text around them")
+            .help("remove `order`, or set it to \"time\": the end of the text is held out")
     })
 }
 
-/// What is measured must have been learned.
+/// Held-out classes must occur in the train split.
 pub fn classes_are_learned(point: &Point<'_>) -> Option<Diagnostic> {
     let data = point.data?;
     let task = point.spec.task.kind.unwrap_or(TaskKind::Classification);
@@ -294,12 +294,14 @@ pub fn classes_are_learned(point: &Point<'_>) -> Option<Diagnostic> {
     let occurs = |counts: &[u64; 3]| counts.iter().any(|num| *num > 0);
     let mut present = (0..counts.len()).filter(|class| occurs(&counts[*class]));
     if let (Some(only), None) = (present.next(), present.next()) {
-        let message = format!("all items are of one class, `{}`", names[only]);
+        let message = format!("all items have the same class, `{}`", names[only]);
         return Some(
             Diagnostic::error("data", message)
                 .at(at)
-                .note(format!("there is nothing to tell apart in `{column}`"))
-                .help("give items of several classes, or name another target"),
+                .note(format!(
+                    "`{column}` contains a single class, so there is nothing to learn"
+                ))
+                .help("add items of other classes, or choose another target"),
         );
     }
     let learned: u64 = counts.iter().filter(|c| c[0] > 0).map(|c| c[1]).sum();
@@ -334,12 +336,12 @@ pub fn classes_are_learned(point: &Point<'_>) -> Option<Diagnostic> {
     let (diagnostic, message) = match learned {
         0 => (
             Diagnostic::error as fn(&'static str, String) -> Diagnostic,
-            "no class of the valid split is in the train split".to_owned(),
+            "the train and valid splits have no class in common".to_owned(),
         ),
         _ => (
             Diagnostic::warning as fn(&'static str, String) -> Diagnostic,
             format!(
-                "{num} in what is held out and never in the train split: {}",
+                "{num} only in held-out items and never in the train split: {}",
                 shown.join(", ")
             ),
         ),
@@ -349,14 +351,14 @@ pub fn classes_are_learned(point: &Point<'_>) -> Option<Diagnostic> {
         _ => at,
     });
     let diagnostic = match learned {
-        0 => diagnostic.note(format!("never learned: {}", shown.join(", "))),
+        0 => diagnostic.note(format!("never in the train split: {}", shown.join(", "))),
         _ => diagnostic,
     };
     let split = &point.spec.data.split;
     Some(match (split.order, &split.group_by, split.folds) {
         (SplitOrder::Time, None, _) => diagnostic.help("the file may be sorted by class: remove `order` or `order_by`, or hold out more or less"),
-        (_, Some(_), _) => diagnostic.help("whole groups are held out: group by something that classes share, or choose another `seed`"),
-        (_, None, Some(_)) => diagnostic.help("a class with one item is in one fold: give more items of it, or take it out"),
-        _ => diagnostic.help("give such items to train on, or take them out"),
+        (_, Some(_), _) => diagnostic.help("whole groups are held out: group by a column whose groups share classes, or choose another `seed`"),
+        (_, None, Some(_)) => diagnostic.help("a class with a single item occurs in only one fold: add more items of it, or remove it"),
+        _ => diagnostic.help("add such items to the train split, or remove them"),
     })
 }

@@ -16,13 +16,13 @@ use crate::spec::section::Findings;
 /// Finds the data of a spec, as [`crate::data::locate`] does.
 pub type Locate<'a> = &'a mut dyn FnMut(&DataSpec) -> Result<Located, DataError>;
 
-/// Checks trials one after the other and remembers what they share.
+/// Checks trials one after the other and caches what they share.
 pub struct Checker<'a> {
     locate: Locate<'a>,
     located: Vec<(DataSpec, Result<Located, DataError>)>,
-    /// What was said about batches that would not fit.
+    /// Notices about batches that would not fit.
     lowered: Vec<String>,
-    /// The last network, since neighbours mostly have the same.
+    /// The previous network, since neighboring trials usually share it.
     last: Option<(Blueprint, Rc<LaidOut>)>,
 }
 
@@ -40,7 +40,7 @@ pub struct Checked {
     pub laid_out: Option<Rc<LaidOut>>,
 }
 
-/// What a network is laid out from.
+/// What a network is planned from.
 #[derive(PartialEq)]
 struct Blueprint {
     layers: Vec<LayerSpec>,
@@ -48,7 +48,7 @@ struct Blueprint {
     output: Vec<usize>,
 }
 
-/// A network with the text of its work.
+/// A network with its serialized form.
 pub struct LaidOut {
     /// Its layers.
     pub network: Network,
@@ -225,8 +225,8 @@ impl<'a> Checker<'a> {
         all
     }
 
-    /// The default batch size, where the file says nothing else, is lowered to the train split where it is smaller:
-    /// what the file does not say is no mistake in it.
+    /// The default batch size is lowered to a smaller train split if the file does not set it: a default is not a
+    /// mistake of the file.
     fn with_batch_that_fits(
         &mut self,
         mut spec: ExperimentSpec,

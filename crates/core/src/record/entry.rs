@@ -1,4 +1,4 @@
-//! A run in brief: what lists, reports and comparisons need of its plan and its record, but for its curves.
+//! A summary of a run: what lists, reports and comparisons need of its plan and its record, except for its curves.
 
 use std::collections::BTreeMap;
 
@@ -13,21 +13,21 @@ use crate::spec::adjustment::lasting;
 use crate::spec::document::plain_io_error;
 use crate::spec::section::Choice;
 
-/// How far a run is.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// All epochs were trained.
     Completed,
-    /// It went wrong.
+    /// It failed.
     Failed,
     /// It was stopped from outside, and can be resumed.
     Interrupted,
-    /// It is not started on this machine.
+    /// It is skipped on this machine.
     Skipped,
-    /// A worker trains it.
+    /// A worker is training it.
     Running,
-    /// It was begun, has not come to an end, and nobody trains it.
+    /// It was started and has not ended, but no runner is active.
     Incomplete,
     /// Nothing happened yet.
     NotStarted,
@@ -38,7 +38,7 @@ pub enum State {
 }
 
 impl State {
-    /// Whether nothing can be said of the run.
+    /// Whether nothing is known about the run.
     pub fn is_unreadable(self) -> bool {
         matches!(self, State::Unreadable | State::OtherFormat)
     }
@@ -58,14 +58,14 @@ impl State {
     }
 }
 
-/// What to do about a plan of another version.
+/// The remedy for a plan of another version.
 pub const OTHER_FORMAT_REMEDY: &str =
-    "the version that wrote it can read it; or run the experiment again, into another folder";
+    "use the version that wrote it, or run the experiment again into another folder";
 
-/// What to do about a damaged plan.
-pub const PLAN_REMEDY: &str = "put the file back, or let `runner run` on the experiment's file write it anew: it keeps the runs";
+/// The remedy for a damaged plan.
+pub const PLAN_REMEDY: &str = "restore the file, or let `runner run` on the experiment's file rewrite it; this keeps the runs";
 
-/// A run in brief.
+/// A summary of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunEntry {
     /// The run's id.
@@ -76,7 +76,7 @@ pub struct RunEntry {
     pub seed: u64,
     /// The values of the varied keys.
     pub axes: Map<String, Json>,
-    /// Its settings by the keys of the experiment file, but for those that all runs share.
+    /// Its settings by key of the experiment file, except for those that all runs share.
     #[serde(default, skip_serializing_if = "Settings::is_empty")]
     pub settings: Settings,
     /// The device that it is planned for.
@@ -85,51 +85,51 @@ pub struct RunEntry {
     pub precision: String,
     /// Hash of everything that can change the numbers.
     pub fingerprint: String,
-    /// Epochs that it is planned to have.
+    /// Planned epochs.
     pub num_epochs: usize,
-    /// How far it is.
+    /// Its state.
     pub state: State,
-    /// The kind of failure, if it failed.
+    /// The class of the failure, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureClass>,
-    /// Why it is not completed, where there is more to say than how far it is.
+    /// Why it is not completed, if there is more to say than its state.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// Numbers of the best epoch by the objective, of the evaluations, and with `last/` of the last epoch. Those
-    /// that are not finite are left out.
+    /// Metrics of the best epoch by the objective, of the evaluations, and with `last/` of the last epoch. Non-finite
+    /// ones are omitted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: Metrics,
-    /// The names of the numbers that are not finite.
+    /// The names of the non-finite metrics.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_finite: Vec<String>,
     /// The best epoch by the objective.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best_epoch: Option<usize>,
-    /// Epochs that were finished.
+    /// Finished epochs.
     pub epochs: usize,
-    /// Seconds that it took; until its last event, while it has not come to an end.
+    /// Seconds that it took; up to its last event if it has not ended.
     pub wall_secs: f64,
-    /// Seconds that an epoch's training takes: the median of its epochs.
+    /// Seconds of training per epoch: the median over its epochs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch_secs: Option<f64>,
-    /// What it held of memory, once something was measured.
+    /// Its memory, once measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryUse>,
-    /// Where it was computed for a part at least, if that is not where it was planned.
+    /// Where part of it was computed, if that differs from the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved_to: Option<String>,
-    /// Whether it is not what was planned, after a failure or so that it fits into memory.
+    /// Whether it differs from the plan, after a failure or to fit into memory.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_adjusted: bool,
-    /// What else happened that a reader should know, in words that name the run.
+    /// Other events that a reader should know, as text that names the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
     /// sha256 of the final weights by path.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub weights_digest: String,
-    /// Which of the index' data sets it uses.
+    /// The index of its data set.
     pub data: usize,
-    /// Which of the index' environments it was computed in, if it has started.
+    /// The index of its environment, if it has started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<usize>,
     /// When its last event arrived, in milliseconds since 1970.
@@ -137,20 +137,20 @@ pub struct RunEntry {
     pub last_event_ms: Option<u64>,
 }
 
-/// What a run held of memory beside what was forecast, or the most of several runs.
+/// Memory of a run compared with its forecast, or the maximum over several runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MemoryUse {
-    /// As counted before anything was measured, in bytes.
+    /// As counted before any measurement, in bytes.
     pub forecast_bytes: u64,
-    /// By measurements of such runs on this machine, if there were any before.
+    /// From measurements of such runs on this machine, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibrated_bytes: Option<u64>,
-    /// The most that was held.
+    /// Peak memory.
     pub measured: MemoryPeak,
 }
 
 impl MemoryUse {
-    /// Of one run, once something was measured.
+    /// For one run, once measured.
     pub fn of(run: &RunPlan, record: &RunRecord) -> Option<Self> {
         let adjusted = run.adjusted(&record.attempts.adjustments);
         Some(Self {
@@ -160,7 +160,7 @@ impl MemoryUse {
         })
     }
 
-    /// The larger of each number, of two runs.
+    /// The maximum of each number of two runs.
     pub fn max(self, other: Self) -> Self {
         Self {
             forecast_bytes: self.forecast_bytes.max(other.forecast_bytes),
@@ -169,44 +169,44 @@ impl MemoryUse {
         }
     }
 
-    /// How far the best forecast is off what was measured, as a share of that.
+    /// The error of the best forecast, relative to the measurement.
     pub fn error(&self) -> f64 {
         let forecast = self.calibrated_bytes.unwrap_or(self.forecast_bytes) as f64;
         forecast / self.measured.bytes().max(1) as f64 - 1.0
     }
 }
 
-/// A data set as some runs used it.
+/// A data set as used by some runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DataUsed {
-    /// The data set with its split, in words.
+    /// The data set with its split, as text.
     pub what: String,
     /// sha256 of each split's items; empty while no run has started.
     pub digests: BTreeMap<String, String>,
     /// Items of the train split; 0 where that is not known.
     #[serde(default)]
     pub num_train: usize,
-    /// Items of the valid split; 0 where that is not known.
+    /// Items of the valid split; 0 if unknown.
     #[serde(default)]
     pub num_valid: usize,
-    /// Where the valid split comes from.
+    /// The origin of the valid split.
     #[serde(default)]
     pub held_out: HeldOut,
 }
 
-/// What a run's folder says, before data and environments are numbered.
+/// The content of a run's folder, before data and environments are numbered.
 pub(super) struct Read {
     pub entry: RunEntry,
     pub data: DataUsed,
     pub environment: Option<Environment>,
     /// Whether all files could be read and, with `mend`, written.
     pub is_sure: bool,
-    /// What was found out when derived files were written again.
+    /// Findings while derived files were rewritten.
     pub mended: Vec<String>,
 }
 
 impl Read {
-    /// Reads a run's folder. With `mend`, what is derived and missing there is written again.
+    /// Reads a run's folder. With `mend`, missing derived files are rewritten.
     pub fn of(run: &RunPlan, folder: &RunFolder, mend: bool) -> Self {
         let mut read = Self {
             entry: RunEntry::planned(run),
@@ -254,7 +254,7 @@ impl Read {
             Err(e) => {
                 read.is_sure = false;
                 read.entry.remarks.push(format!(
-                    "`{}` is left out of Environment: {}",
+                    "`{}` is not listed under Environment: {}",
                     run.id,
                     plain_io_error(&e)
                 ));
@@ -277,7 +277,7 @@ impl Read {
         match record.write_derived(folder, run) {
             Ok(differed) => self.mended.extend(differed.iter().map(|file| {
                 format!(
-                    "`{file}` of `{}` was not what its events give: it was changed or damaged, and is written again from `events.jsonl`",
+                    "`{file}` of `{}` did not match its events: it was changed or damaged, and is rewritten from `events.jsonl`",
                     run.id
                 )
             })),
@@ -288,12 +288,12 @@ impl Read {
         }
     }
 
-    /// No number of a report is from the trace, but the guarantee that the run can be reproduced step by step is.
+    /// No number of a report comes from the trace, but the guarantee that the run can be reproduced step by step does.
     fn check_trace(&mut self, run: &RunPlan, folder: &RunFolder, record: &RunRecord) {
         for name in TRACE_FILES {
             if let Err(e) = folder.check_file(record, name) {
                 self.entry.remarks.push(format!(
-                    "`{}` cannot be compared step by step any more: {}",
+                    "`{}` can no longer be compared step by step: {}",
                     run.id,
                     plain_io_error(&e)
                 ));
@@ -301,10 +301,10 @@ impl Read {
         }
     }
 
-    /// The environment is written beside the events, which say what the worker found.
+    /// The environment repeats what the worker reported in the events.
     fn check_environment(&mut self, run: &RunPlan, record: &RunRecord) {
         let worker = self.environment.as_ref().and_then(|e| e.worker.as_ref());
-        // A kill may come between the start and the file; sums of earlier versions say nothing.
+        // A kill may come between the start and the file; sums of earlier versions prove nothing.
         if record.outcome.is_none() || run.format < FIRST_SEALED {
             return;
         }
@@ -319,12 +319,12 @@ impl Read {
                 if is_its {
                     return;
                 }
-                "is not what its events say: it is that of another run or start"
+                "does not match its events: it belongs to another run or start"
             }
         };
         self.environment = None;
         self.entry.remarks.push(format!(
-            "`{}` is left out of Environment: its `environment.json` {reason}",
+            "`{}` is not listed under Environment: its `environment.json` {reason}",
             run.id
         ));
     }
@@ -406,7 +406,7 @@ fn why_not_completed(run: &RunPlan, record: &RunRecord) -> String {
             format!("stopped after {epochs} of {} epochs", run.train.epochs)
         }
         None if record.started.is_some() => {
-            format!("begun, {epochs} of {} epochs recorded", run.train.epochs)
+            format!("started, {epochs} of {} epochs recorded", run.train.epochs)
         }
         None => String::new(),
     }
@@ -415,12 +415,12 @@ fn why_not_completed(run: &RunPlan, record: &RunRecord) -> String {
 fn remarks(run: &RunPlan, record: &RunRecord) -> Vec<String> {
     let mut remarks = Vec::new();
     let rejected = record.started.iter().flat_map(|s| &s.rejected_checkpoints);
-    remarks.extend(rejected.map(|what| format!("`{}` passed over {what}", run.id)));
+    remarks.extend(rejected.map(|what| format!("`{}` skipped {what}", run.id)));
     let adjustments = lasting(&record.attempts.adjustments);
     remarks.extend(adjustments.map(|adjustment| {
         let (adjusted, reason) = (adjustment.in_words(), adjustment.reason());
         format!(
-            "`{}` was not made as planned, but with {adjusted}, {reason}",
+            "`{}` did not run as planned, but with {adjusted}, {reason}",
             run.id
         )
     }));
@@ -435,7 +435,7 @@ fn remarks(run: &RunPlan, record: &RunRecord) -> Vec<String> {
             ""
         };
         remarks.push(format!(
-            "`{}` was resumed without its trace, which was deleted or changed: the losses of its first {steps} updates{and} are lost, and it cannot be compared step by step. Its metrics are not affected",
+            "`{}` was resumed without its trace, which was deleted or changed: the losses of its first {steps} updates{and} are lost, so it cannot be compared step by step. Its metrics are not affected",
             run.id
         ));
     }
@@ -449,7 +449,7 @@ fn remarks(run: &RunPlan, record: &RunRecord) -> Vec<String> {
     remarks
 }
 
-/// The middle one of some values, of an even number the mean of both; none of none.
+/// The median of some values, the mean of both middle ones for an even number; none of none.
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

@@ -1,7 +1,7 @@
 //! The experiment as written: the document with its places, and the types of its tables.
 //!
-//! Each table is one type with one `decode` function, which states its keys, their ranges, defaults
-//! and meanings. Nothing here looks at more than one table at a time: that is `check`.
+//! Each table is one type with one `decode` function, which declares its keys, their ranges, defaults and meanings.
+//! Nothing here looks at more than one table at a time: that is `check`.
 
 pub mod adjustment;
 pub mod backend;
@@ -74,7 +74,7 @@ pub struct ExperimentSpec {
     pub model: ModelSpec,
     /// `[task]`
     pub task: TaskTable,
-    /// `[loss]`; the task's usual one when not written.
+    /// `[loss]`; the default of the task if not set.
     pub loss: Option<LossSpec>,
     /// `[optimizer]`
     pub optimizer: OptimizerSpec,
@@ -101,47 +101,47 @@ pub struct ExperimentSpec {
 /// The `[experiment]` table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExperimentTable {
-    /// The folder's name under `results/`; the file's name when not written.
+    /// The name of the folder under `results/`; the file name if not set.
     pub name: Option<String>,
-    /// What the experiment is to answer.
+    /// The question of the experiment.
     pub question: Option<String>,
-    /// One run of each trial for each seed.
+    /// Each trial runs once per seed.
     pub seeds: Vec<u64>,
 }
 
-/// The `[checkpoint]` table. The best epoch by the objective is kept besides.
+/// The `[checkpoint]` table. The best epoch by the objective is kept in addition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CheckpointSpec {
     /// Epochs between two checkpoints.
     pub every_epochs: usize,
-    /// Optimizer updates between two checkpoints, if they are to be written within epochs too.
+    /// Optimizer updates between checkpoints, if they are also saved within epochs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every_steps: Option<usize>,
     /// How many of the newest are kept.
     pub keep_last: usize,
-    /// How many of the best epochs' are kept.
+    /// How many of the best epochs keep a checkpoint.
     pub keep_best: usize,
 }
 
 /// The `[objective]` table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObjectiveSpec {
-    /// The metric and split that trials are ranked by; the task's usual one when not written.
+    /// The metric and split that rank trials; the default of the task if not set.
     pub metric: Option<Objective>,
-    /// The trial that the others are compared with in reports; the highest ranked one when not written.
+    /// The baseline trial of reports; the highest ranked one if not set.
     pub baseline: Option<String>,
 }
 
 impl ExperimentSpec {
-    /// Decodes the root table. A value that is wrong or missing is reported in `findings` and replaced
-    /// by a stand-in, so that everything wrong is found at once.
+    /// Decodes the root table. An invalid or missing value is reported in `findings` and replaced by a placeholder, so
+    /// that all errors are found at once.
     pub fn decode(root: &Table, findings: &mut Findings) -> Self {
         section::read(root, findings, decode)
     }
 }
 
 impl SweepSpec {
-    /// Decodes the `[sweep]` table of the root table alone.
+    /// Decodes only the `[sweep]` table of the root table.
     pub fn read(root: &Table, findings: &mut Findings) -> Self {
         let entries = root.get("sweep").cloned().into_iter().collect();
         section::read(&Table { entries }, findings, sweep)
@@ -149,7 +149,7 @@ impl SweepSpec {
 }
 
 fn sweep(s: &mut Section<'_>) -> SweepSpec {
-    s.table("sweep", "Which keys are varied.", false, SweepSpec::decode)
+    s.table("sweep", "The parameters to vary.", false, SweepSpec::decode)
 }
 
 /// All keys of the experiment file, for the schema and for messages.
@@ -159,15 +159,15 @@ pub fn describe() -> &'static [KeyDoc] {
 }
 
 fn decode(s: &mut Section<'_>) -> ExperimentSpec {
-    // `SweepSpec::read` gives it by itself, since a trial has none.
+    // `SweepSpec::read` decodes it separately, since a trial has none.
     sweep(s);
     read_layers(s);
     ExperimentSpec {
-        experiment: s.table("experiment", "What is asked, and with how many seeds.", false, |s| ExperimentTable {
+        experiment: s.table("experiment", "The question, and the seeds that answer it.", false, |s| ExperimentTable {
             name: s
-                .field("name", Kind::Slug, "The folder's name under `results/`; the file's name when not written.")
+                .field("name", Kind::Slug, "The name of the folder under `results/`; the file name when not set.")
                 .optional(),
-            question: s.field("question", Kind::Text, "What the experiment is to answer.").optional(),
+            question: s.field("question", Kind::Text, "The question that the experiment answers.").optional(),
             seeds: s
                 .field(
                     "seeds",
@@ -176,80 +176,80 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
                         min_items: 1,
                         unique: true,
                     },
-                    "One run of each trial for each seed.",
+                    "Each trial runs once per seed.",
                 )
                 .or(vec![1]),
         }),
-        data: s.table("data", "Which items are trained on.", true, DataSpec::decode),
+        data: s.table("data", "The data to train on.", true, DataSpec::decode),
         model: s.table("model", "The network.", true, ModelSpec::decode),
-        task: s.table("task", "What is to be learned, and what is measured.", false, TaskTable::decode),
-        loss: s.optional_table("loss", "What is minimized; the task's usual loss when not written.", LossSpec::decode),
-        optimizer: s.table("optimizer", "How it is minimized.", true, OptimizerSpec::decode),
-        scheduler: s.table("scheduler", "The learning rate over the steps.", false, SchedulerSpec::decode),
-        train: s.table("train", "How long is trained, and in what batches.", true, TrainSpec::decode),
-        checkpoint: s.table("checkpoint", "When checkpoints are written and kept.", false, |s| CheckpointSpec {
+        task: s.table("task", "The prediction target and the metrics.", false, TaskTable::decode),
+        loss: s.optional_table("loss", "The loss to minimize; the usual loss of the task when not set.", LossSpec::decode),
+        optimizer: s.table("optimizer", "The optimizer.", true, OptimizerSpec::decode),
+        scheduler: s.table("scheduler", "The learning rate over time.", false, SchedulerSpec::decode),
+        train: s.table("train", "Epochs and batches.", true, TrainSpec::decode),
+        checkpoint: s.table("checkpoint", "When checkpoints are saved and how many are kept.", false, |s| CheckpointSpec {
             every_epochs: s
-                .field("every_epochs", Kind::at_least(1), "Epochs between two checkpoints; a new best epoch is saved besides.")
+                .field("every_epochs", Kind::at_least(1), "Epochs between checkpoints; a new best epoch is always saved.")
                 .or(1),
             every_steps: s
                 .field(
                     "every_steps",
                     Kind::at_least(1),
-                    "Optimizer updates between two checkpoints within epochs, besides one at the end of each, so that a kill in a long epoch loses little.",
+                    "Optimizer updates between checkpoints within an epoch, in addition to the one at its end, so that a killed run loses little of a long epoch.",
                 )
                 .optional(),
             keep_last: s
-                .field("keep_last", Kind::at_least(1), "How many of the newest are kept, besides the best.")
+                .field("keep_last", Kind::at_least(1), "How many of the newest checkpoints are kept, in addition to the best.")
                 .or(1),
             keep_best: s
-                .field("keep_best", Kind::at_least(1), "How many of the best epochs' are kept, by the objective.")
+                .field("keep_best", Kind::at_least(1), "How many of the best epochs keep a checkpoint, by the objective.")
                 .or(1),
         }),
-        objective: s.table("objective", "What trials are ranked by.", false, |s| ObjectiveSpec {
+        objective: s.table("objective", "The criterion that ranks trials.", false, |s| ObjectiveSpec {
             metric: s
                 .field(
                     "metric",
                     Kind::Objective,
-                    "The metric and split that epochs and trials are ranked by: `valid/accuracy` for classes, `valid/loss` for all other tasks when not written.",
+                    "The metric and split that rank epochs and trials: by default `valid/accuracy` for classification and `valid/loss` for all other tasks.",
                 )
                 .optional(),
             baseline: s
                 .field(
                     "baseline",
                     Kind::Text,
-                    "The trial that reports compare the others with, by its name; the highest ranked one when not written.",
+                    "The name of the trial that reports compare the others with; the highest ranked one when not set.",
                 )
                 .optional(),
         }),
         verdict: s.table("verdict", "Which differences matter, and what noise is expected.", false, VerdictSpec::decode),
-        backend: s.table("backend", "Where runs are computed.", false, BackendSpec::decode),
+        backend: s.table("backend", "The device and precision of the runs.", false, BackendSpec::decode),
         memory: s.table(
             "memory",
-            "What a run may hold, and what is done about one that does not fit.",
+            "Memory limits, and remedies for a run that does not fit.",
             false,
             MemorySpec::decode,
         ),
-        limits: s.table("limits", "How long a run and the experiment may take.", false, LimitsSpec::decode),
+        limits: s.table("limits", "Time limits of a run and of the experiment.", false, LimitsSpec::decode),
         on_failure: s.table(
             "on_failure",
-            "What is done about a run that failed, for each class of failure: it is tried again, or given up.",
+            "How each class of failure is handled: retry, or give up.",
             false,
             failure::decode,
         ),
     }
 }
 
-/// Keys that were dealt with before there was a tree to decode: `extends` and `[values]`.
+/// Keys that are handled before there is a tree to decode: `extends` and `[values]`.
 fn read_layers(s: &mut Section<'_>) {
     let paths = Kind::Either(Box::new(Kind::Path), Box::new(Kind::list(Kind::Path, 0)));
     s.raw(
         "extends",
-        "Files that this one is a layer over, relative to it; later ones win over earlier ones.",
+        "Files that this one extends, relative to it; later files override earlier ones.",
         Shape::Scalar(paths),
     );
     let values = s.raw(
         "values",
-        "Values under names of your own, for `${values.name}` in other tables; may be axes.",
+        "Named values, for `${values.name}` in other tables; they may be axes.",
         Shape::Free,
     );
     if let Some(entry) = values
@@ -258,7 +258,7 @@ fn read_layers(s: &mut Section<'_>) {
     {
         let found = entry.node.value.kind();
         let message = format!("`values` must be a table, found {found}");
-        let help = "write `[values]` on a line of its own, and its keys below";
+        let help = "add `[values]` on a separate line, with its keys below";
         let wrong = Diagnostic::error("wrong-type", message).at(entry.node.span);
         findings.diagnostics.push(wrong.help(help));
     }

@@ -1,7 +1,7 @@
-//! What differs between two runs, by subject: settings, environment, data, code, weights, metrics.
+//! Differences between two runs, by subject: settings, environment, data, code, weights, metrics.
 //!
-//! Reads the results tree and numbers that were read for it; whatever of a run is damaged or not there yet is said to
-//! be, and the rest is compared.
+//! Reads the results tree and related numbers; parts of a run that are damaged or missing are reported, and the rest is
+//! compared.
 
 mod numbers;
 mod side;
@@ -16,7 +16,7 @@ use runner_core::reproduce::{WeightDistance, environment_facts};
 pub use side::Side;
 pub use text::{brief, show};
 
-/// A thing whose value differs; `null` for the run that does not have it.
+/// A fact whose value differs; `null` for the run that does not have it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
     /// What.
@@ -37,17 +37,17 @@ impl Difference {
     }
 }
 
-/// Things of one kind that were compared.
+/// Compared facts of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Compared {
     /// How many.
     pub num: usize,
-    /// Those that differ.
+    /// The differing ones.
     pub differences: Vec<Difference>,
 }
 
 impl Compared {
-    /// Takes in one thing.
+    /// Includes one fact.
     fn add(&mut self, name: &str, a: Option<&str>, b: Option<&str>) {
         self.num += 1;
         if a != b {
@@ -65,12 +65,12 @@ pub struct NotCompared {
     pub why: String,
 }
 
-/// What was found out about final weights.
+/// The comparison of final weights.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Weights {
     /// Whether their digests are equal.
     pub is_equal: bool,
-    /// The distance of each parameter, where they are not and both were read.
+    /// The distance of each parameter, if they differ and both were read.
     pub parameters: Vec<WeightDistance>,
 }
 
@@ -80,26 +80,26 @@ fn is_place(key: &str) -> bool {
     is_path || key.starts_with("data.cache") || key.starts_with("data.folder")
 }
 
-/// Two runs held against each other. A subject is `None` where it could not be compared.
+/// A comparison of two runs. A subject is `None` if it could not be compared.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Diff {
     /// The first run's name and how it ended.
     pub a: [String; 2],
     /// The second's.
     pub b: [String; 2],
-    /// Whether all was compared and nothing differs.
+    /// Whether everything was compared and nothing differs.
     pub is_equal: bool,
     /// Keys of the resolved runs.
     pub settings: Option<Compared>,
-    /// The first layer that is another one, in words.
+    /// A description of the first layer that differs.
     pub network: Option<String>,
     /// Build, system, machine and device.
     pub environment: Option<Compared>,
     /// Digests of the items by split.
     pub data: Option<Compared>,
-    /// The commit of the git checkout, and whether it had changes.
+    /// The commit of the git checkout, and whether it had uncommitted changes.
     pub code: Option<Compared>,
-    /// What else is known of the code, in words.
+    /// Other information about the code, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code_note: Option<String>,
     /// Final weights.
@@ -111,7 +111,7 @@ pub struct Diff {
 }
 
 impl Diff {
-    /// Compares two runs. `distances` reads their final weights; it is asked only where they differ.
+    /// Compares two runs. `distances` reads their final weights; it is only called if they differ.
     pub fn of(
         a: &Side,
         b: &Side,
@@ -166,7 +166,7 @@ impl Diff {
                 })
                 .collect(),
         };
-        // What was changed on the way is a setting of the run that was made.
+        // Adjustments count as settings of the run.
         if let (Ok(a), Ok(b)) = (&a.record, &b.record) {
             let words = |record: &runner_core::record::RunRecord| {
                 let adjustments = record.attempts.adjustments.iter();
@@ -195,7 +195,7 @@ impl Diff {
         for ((name, a), (_, b)) in facts {
             environment.add(name, a.as_deref(), b.as_deref());
         }
-        // A capsule does not say which machine it is from.
+        // A capsule does not name its machine.
         if !a.host.is_empty() && !b.host.is_empty() {
             environment.add("host", Some(&a.host), Some(&b.host));
         }
@@ -211,9 +211,7 @@ impl Diff {
             (None, ..) if b.git_commit.is_none() => {
                 Some("neither experiment file was in a git checkout".into())
             }
-            (_, Some(true), Some(true)) => {
-                Some("both checkouts had changes that no commit holds".into())
-            }
+            (_, Some(true), Some(true)) => Some("both checkouts had uncommitted changes".into()),
             _ => None,
         };
     }
@@ -264,7 +262,7 @@ impl Diff {
         ) {
             Some(why) => self.skip("weights", why),
             None if digests[0] == digests[1] => {
-                // Equal digests are what was recorded; the files have to be those.
+                // Equal digests are the recorded ones; the files must match them.
                 match a.check_weights().and_then(|()| b.check_weights()) {
                     Ok(()) => {
                         self.weights = Some(Weights {
@@ -300,7 +298,7 @@ impl Diff {
         self.numbers = Some(numbers);
     }
 
-    /// The subjects that differ.
+    /// The differing subjects.
     pub fn subjects(&self) -> Vec<&'static str> {
         let differs = |compared: &Option<Compared>| {
             let compared = compared.as_ref();

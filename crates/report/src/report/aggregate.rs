@@ -1,4 +1,4 @@
-//! What the runs of an experiment come down to: trials over seeds in rank order, with verdicts.
+//! The results of an experiment's runs: trials over seeds in rank order, with verdicts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,19 +19,18 @@ use runner_core::spec::failure::FailureClass;
 use runner_core::spec::metric::Objective;
 use runner_statistics::{Claims, Direction, Row, marginal_effect, verdicts};
 
-/// More values of an axis than this make no table of effects.
+/// With more values than this, an axis has no table of effects.
 const MAX_LEVELS: usize = 24;
 
-/// What a reader of numbers in half precision should know.
-const HALF_PRECISION: &str = "f16 and bf16 are pure half precision: weights, gradients and the optimizer's state have 16 bits, and no copy in 32 bits is kept, as mixed precision elsewhere does";
+/// The notice about half precision.
+const HALF_PRECISION: &str = "f16 and bf16 are pure half precision: weights, gradients and optimizer state have 16 bits, without the 32-bit copy of mixed precision";
 
-/// Sums up an experiment. `command` goes on with it; `leftovers` are the runs in its folder that the plan does not have.
+/// Summarizes an experiment. `command` continues it; `leftovers` are the runs in its folder that are not in the plan.
 pub fn aggregate(index: &Index, command: &str, leftovers: Vec<String>) -> Report {
     sum_up(index, command, leftovers, false)
 }
 
-/// The trials with all that was measured, on test too, and what each seed cost, for those who compare them; nothing is
-/// compared yet.
+/// The trials with all metrics, including test, and the costs of each seed, for comparisons; nothing is compared yet.
 pub fn of_all_metrics(index: &Index) -> Report {
     sum_up(index, &index.plan.command(), Vec::new(), true)
 }
@@ -78,7 +77,7 @@ fn sum_up(index: &Index, command: &str, leftovers: Vec<String>, is_to_compare: b
             backends = by_backend(&trials, &name, direction, folds.overlap);
         }
         false => remarks.push(format!(
-            "`{name}` is that of other functions in other trials, so no trial is ranked and there are no verdicts. Set `objective.metric` to what all have in common"
+            "`{name}` is computed by different functions in different trials, so trials are not ranked and there are no verdicts. Set `objective.metric` to a metric that all trials share"
         )),
     }
     if is_to_compare {
@@ -153,7 +152,7 @@ fn losses(index: &Index) -> Vec<String> {
     losses.into_iter().filter(|loss| !loss.is_empty()).collect()
 }
 
-/// The trials in the order of the file, and the completed runs of each.
+/// The trials in file order, and the completed runs of each.
 fn trials<'a>(
     index: &'a Index,
     folds: &Folds,
@@ -170,7 +169,7 @@ fn trials<'a>(
         });
         let trial = &mut trials[at];
         trial.runs.push(run.id.clone());
-        // What a run held that failed of something else is not what it takes.
+        // The memory of a run that failed for another reason is not representative.
         let counts =
             run.state == State::Completed || run.failure == Some(FailureClass::OutOfMemory);
         trial.memory = match (trial.memory, run.memory.filter(|_| counts)) {
@@ -200,7 +199,7 @@ pub fn direction_of(objective: Objective) -> Direction {
     }
 }
 
-/// Gives the trials their ranks, and returns their places, best first.
+/// Ranks the trials, and returns their indices, best first.
 fn rank(trials: &mut [Trial], name: &str, direction: Direction) -> Vec<usize> {
     let means = trials.iter().map(|trial| trial.metrics.get(name));
     let means: Vec<Option<f64>> = means.map(|sample| sample.map(Sample::mean)).collect();
@@ -212,14 +211,14 @@ fn rank(trials: &mut [Trial], name: &str, direction: Direction) -> Vec<usize> {
     order
 }
 
-/// The trials' places in the order of the file, those without a value last.
+/// The indices of the trials in file order, those without a value last.
 fn with_values_first(trials: &[Trial], name: &str) -> Vec<usize> {
     let mut order: Vec<usize> = (0..trials.len()).collect();
     order.sort_by_key(|at| !trials[*at].metrics.contains_key(name));
     order
 }
 
-/// Gives each trial its verdict against the baseline, and says which that is.
+/// Sets the verdict of each trial against the baseline, and returns the baseline.
 fn judge(
     plan: &Plan,
     trials: &mut [Trial],
@@ -236,7 +235,7 @@ fn judge(
         Some(at) => (at, false),
         None => (*order.first()?, true),
     };
-    // What has no value is compared with nothing, and makes no claim about others harder.
+    // A trial without a value is compared with nothing, and does not affect the correction of others.
     let is_compared = |other: &usize| *other != at && !trials[*other].values(&name).is_empty();
     let others: Vec<usize> = (0..trials.len()).filter(is_compared).collect();
     let of = |at: &usize| trials[*at].values(&name);
@@ -269,7 +268,7 @@ fn judge(
     })
 }
 
-/// The trial of a name, also by that of one of its folds in the plan.
+/// The trial of a name, also by the name of one of its folds in the plan.
 fn named(trials: &[Trial], id: &str) -> Option<usize> {
     let of_run = |run: &String| {
         let seed = run
@@ -285,7 +284,7 @@ fn named(trials: &[Trial], id: &str) -> Option<usize> {
     })
 }
 
-/// What each axis does to a value over those of the others, where there are others.
+/// The effect of each axis on a metric, over the values of the other axes, if there are any.
 pub fn axis_effects(trials: &[Trial], axes: &[String], value: &str) -> Vec<AxisEffect> {
     if axes.len() < 2 {
         return Vec::new();
@@ -304,7 +303,7 @@ pub fn axis_effects(trials: &[Trial], axes: &[String], value: &str) -> Vec<AxisE
     let mut effects = Vec::new();
     for (at, key) in axes.iter().enumerate() {
         let levels: BTreeSet<&String> = rows.iter().map(|row| &row.levels[at]).collect();
-        // Values that were drawn are all different, and one trial each says nothing over others.
+        // Sampled values are all different, and single trials do not average over other axes.
         let is_table = (2..=MAX_LEVELS).contains(&levels.len()) && levels.len() < trials.len();
         if is_table && let Ok(mut marginal) = marginal_effect(&rows, at, CONFIDENCE) {
             let levels = &mut marginal.levels;
@@ -319,7 +318,7 @@ pub fn axis_effects(trials: &[Trial], axes: &[String], value: &str) -> Vec<AxisE
 }
 
 fn problem(run: &RunEntry, command: &str) -> Option<Problem> {
-    let again = || format!("`{command}` goes on with it");
+    let again = || format!("`{command}` continues it");
     (run.state != State::Completed).then(|| Problem {
         run: run.id.clone(),
         outcome: run.state,
@@ -331,7 +330,7 @@ fn problem(run: &RunEntry, command: &str) -> Option<Problem> {
     })
 }
 
-/// The metrics of completed runs that all of them have, over seeds.
+/// The metrics that all completed runs have, over seeds.
 fn samples(
     completed: &[&RunEntry],
     folds: &Folds,
@@ -351,7 +350,7 @@ fn samples(
     names.filter_map(sample).collect()
 }
 
-/// What completed runs cost, by seed, where it was measured of all.
+/// The costs of completed runs, by seed, if measured for all.
 fn costs(completed: &[&RunEntry], folds: &Folds) -> BTreeMap<String, Sample> {
     let cost = |run: &RunEntry, name: &str| match name {
         "epoch_secs" => run.epoch_secs,

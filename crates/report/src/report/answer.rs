@@ -9,7 +9,7 @@ use super::varied::{collapsed, varied};
 use super::verdict::{self, Statement};
 use runner_statistics::Verdict;
 
-/// The first sentences: which trial is ahead, and what may be claimed of it.
+/// The first sentences: which trial is ahead, and the verdict about it.
 pub fn answer(report: &Report) -> String {
     let count = format!(
         "{} of {} runs completed",
@@ -25,7 +25,7 @@ pub fn answer(report: &Report) -> String {
             "No trial is ranked: `{}` {}; {count}.",
             report.objective,
             if report.is_of_several_losses(&report.objective) {
-                "is that of other functions in other trials"
+                "is computed by different functions in different trials"
             } else if report.trials.iter().any(Trial::has_mixed_data) {
                 "is not averaged over runs that read different data"
             } else {
@@ -51,19 +51,19 @@ pub fn answer(report: &Report) -> String {
     }
 }
 
-/// The trials that are exactly equal to the highest ranked one.
+/// The trials exactly equal to the highest ranked one.
 fn tied(report: &Report) -> String {
     match report.num_first() {
         0 | 1 => String::new(),
         2 => format!(
-            ", tied with `{}`, which stands later in the file",
+            ", tied with `{}`, which comes later in the file",
             report.trials[1].id
         ),
-        num => format!(", the first in the file of {num} that are tied"),
+        num => format!(", the first in the file of {num} tied trials"),
     }
 }
 
-/// What may be said of the highest ranked trial against the baseline, or of the others against it.
+/// The verdict on the highest ranked trial against the baseline, or on the others against it.
 fn claim(report: &Report, best: &Trial) -> Option<String> {
     let baseline = report.baseline.as_ref()?;
     if !baseline.is_picked {
@@ -127,26 +127,26 @@ fn tally(others: &[(&Trial, &Verdict)]) -> String {
     )
 }
 
-/// What the numbers of the ranked table are.
+/// The meaning of the numbers in the ranked table.
 pub fn about_table(report: &Report) -> String {
     let n = match report.folds {
-        Some(folds) => format!("n runs, the {folds} folds of a cross-validation by each seed"),
+        Some(folds) => format!("n runs, the {folds} folds of cross-validation for each seed"),
         None => "n seeds".into(),
     };
     let mut text = format!(
-        "Mean ± standard deviation over {n}, of each run's best epoch by `{}`: {}. The interval for the mean is Student's. s/run is wall time.",
+        "Mean ± standard deviation over {n}, at each run's best epoch by `{}`: {}. Intervals for the mean are Student's. s/run is wall time.",
         report.objective,
         report.ties.in_words(&report.objective)
     );
     if shows_last(report) {
-        text.push_str(" The mean at the last epoch is beside it.");
+        text.push_str(" The mean at the last epoch is listed too.");
     }
     if report.folds.is_some() {
         text.push_str(" Differences are paired by both and averaged by fold.");
     }
     let is_partial = |trial: &Trial| trial.n > 0 && trial.n < trial.runs.len();
     if report.trials.iter().any(is_partial) {
-        text.push_str(" Where not all seeds are completed, as in \"2 of 3\", all numbers of a trial, also in plots, are over those that are.");
+        text.push_str(" Where not all seeds are completed, as in \"2 of 3\", all numbers of a trial, also in plots, are over the completed ones.");
     }
     if report.trials.iter().any(|trial| {
         let student = report.objective_of(trial).and_then(|s| s.student);
@@ -157,7 +157,7 @@ pub fn about_table(report: &Report) -> String {
     text
 }
 
-/// What a reader has to know of the ranked table besides: what its spread says, and which runs do not belong together.
+/// Further remarks on the ranked table: the meaning of its spread, and runs that do not belong together.
 pub fn about_runs(report: &Report) -> Vec<String> {
     let warnings = data_in_words(report).into_iter();
     let warnings = warnings.chain(other_items(report));
@@ -167,16 +167,16 @@ pub fn about_runs(report: &Report) -> Vec<String> {
     varied.chain(collapsed(report)).chain(warnings).collect()
 }
 
-/// Why an interval goes beyond what its metric can be.
+/// Why an interval extends beyond the range of its metric.
 pub fn about_bounds(metric: &str) -> String {
     let (low, high) = bounds(metric);
     let ends = match (low.is_finite(), high.is_finite()) {
         (true, true) => format!("from {low} to {high}"),
-        (true, false) => format!("{low} at least"),
-        _ => format!("{high} at most"),
+        (true, false) => format!("at least {low}"),
+        _ => format!("at most {high}"),
     };
     format!(
-        "`{metric}` is {ends}: Student's interval of few seeds knows nothing of that, and what it has beyond cannot be."
+        "`{metric}` is {ends}: Student's interval ignores this bound, and values beyond it are impossible."
     )
 }
 
@@ -185,7 +185,7 @@ pub fn adjusted(report: &Report) -> Vec<String> {
     let adjusted = report.trials.iter().filter(|trial| trial.num_adjusted > 0);
     let lines = adjusted.map(|trial| {
         format!(
-            "* In `{}`, {} of {} runs were not made as planned: see the remarks.",
+            "* In `{}`, {} of {} runs did not run as planned: see the remarks.",
             trial.id, trial.num_adjusted, trial.n
         )
     });

@@ -1,4 +1,4 @@
-//! The same trials on several devices or in several precisions, side by side.
+//! The same trials on several devices or precisions, side by side.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use super::verdict;
 use runner_core::spec::kind::show_bytes;
 use runner_statistics::{Claims, Direction, Verdict, verdicts};
 
-/// The keys that say where and in what a trial is computed.
+/// The keys of a trial's device and precision.
 const KEYS: [&str; 2] = ["backend.device", "backend.precision"];
 
-/// A trial on one device in one precision.
+/// A trial on one device with one precision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OnBackend {
     /// The trial without its backend: the values of the other axes.
@@ -27,27 +27,26 @@ pub struct OnBackend {
     pub n: usize,
     /// The objective.
     pub objective: Option<Sample>,
-    /// Seconds that an epoch's training takes.
+    /// Training seconds per epoch.
     pub epoch_secs: Option<f64>,
-    /// The most memory that a run held, in bytes.
+    /// Peak memory of a run, in bytes.
     pub memory_bytes: Option<u64>,
-    /// The same against the first backend of the trial in the order of the file, where both have runs.
+    /// The comparison with the trial's first backend in file order, if both have runs.
     pub against_first: Option<Against>,
 }
 
-/// A backend against another one.
+/// A backend compared with another one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Against {
-    /// What may be claimed of its objective against the other's; corrected for all comparisons of the table.
+    /// The verdict on its objective against the other's; corrected for all comparisons of the table.
     pub verdict: Option<Verdict>,
-    /// How many times faster an epoch is.
+    /// The speedup of an epoch.
     pub speed: Option<f64>,
-    /// How many times more memory it holds.
+    /// The ratio of memory.
     pub memory: Option<f64>,
 }
 
-/// Trials by backend, those together that differ in nothing else; none when there is one backend alone. The trials
-/// are in the order of the file.
+/// Trials by backend, grouped by their other settings; none if there is only one backend. The trials are in file order.
 pub fn by_backend(
     trials: &[Trial],
     objective: &str,
@@ -62,7 +61,7 @@ pub fn by_backend(
             None => groups.push((name, vec![trial])),
         }
     }
-    // What differs in its data or its experiment alone is no other backend.
+    // A difference in data or experiment only is not another backend.
     groups.retain(|(_, members)| {
         let backends = members
             .iter()
@@ -75,7 +74,7 @@ pub fn by_backend(
     }
     let mut rows = Vec::new();
     for (name, members) in &groups {
-        // What was computed elsewhere than its row says, or over different data, is compared with nothing.
+        // Trials that were computed on another device than their row says, or on different data, are not compared.
         let can_be = |trial: &Trial| trial.num_moved == 0 && !trial.has_mixed_data();
         let first = members.iter().find(|trial| trial.n > 0 && can_be(trial));
         let is_other =
@@ -144,7 +143,7 @@ fn against(trial: &Trial, first: &Trial, verdict: Option<Verdict>) -> Against {
     }
 }
 
-/// The table: a row for each trial on each backend.
+/// The table: one row per trial and backend.
 pub fn rows(backends: &[OnBackend], value: &str) -> Columns {
     let dash = || "-".to_owned();
     let times = |factor: f64| format!("{} x", short_number(factor));

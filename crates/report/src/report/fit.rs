@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::table::Columns;
 use runner_core::spec::printable;
 
-/// What stands between two columns.
+/// The column separator.
 const GAP: &str = "  ";
 
 /// What a name may be broken after where it is longer than a line.
@@ -28,7 +28,7 @@ pub struct Fitted {
 /// the names of columns that are left out if need be, the first of them first.
 pub fn fit(mut columns: Columns, width: Option<u16>, least: &[&str]) -> Fitted {
     for cell in columns.rows.iter_mut().flatten().chain(&mut columns.head) {
-        // Names and messages come from files of others.
+        // Names and messages come from foreign files.
         if let Cow::Owned(shown) = printable(cell) {
             *cell = shown;
         }

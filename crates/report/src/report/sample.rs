@@ -12,20 +12,20 @@ use runner_statistics::{Description, Direction, Interval, IntervalMethod, Overla
 /// The level of confidence of every interval in a report.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// The level of significance of every verdict in a report, for all of its comparisons together.
+/// The significance level of the verdicts in a report, for all comparisons together.
 pub const ALPHA: f64 = 0.05;
 
-/// What runs cost, by the names under which trials are compared by it. Less is better.
+/// Costs of runs, by the names under which trials can be compared. Less is better.
 pub const COSTS: [&str; 3] = ["epoch_secs", "wall_secs", "memory_bytes"];
 
-/// What tells the runs of a trial apart: the seed, and in a cross-validation the fold. Written as the seed, or as seed and
-/// fold in brackets.
+/// What distinguishes the runs of a trial: the seed, and in a cross-validation the fold. Serialized as the seed, or as
+/// seed and fold in brackets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(from = "Written", into = "Written")]
 pub struct Repeat {
     /// The seed.
     pub seed: u64,
-    /// The fold that is the valid split, where the folds of a trial are its runs.
+    /// The fold that is the valid split, if folds are the runs of a trial.
     pub fold: Option<u64>,
 }
 
@@ -85,7 +85,7 @@ pub fn overlap(samples: &[&[(Repeat, f64)]], ratio: Option<f64>) -> Option<Overl
     })
 }
 
-/// Samples with a number for each repeat, the same in all of them: the seed, where there are no folds.
+/// Samples with a number for each repeat, equal in all of them: the seed, if there are no folds.
 pub fn keyed(samples: &[&[(Repeat, f64)]]) -> Vec<Vec<(u64, f64)>> {
     let numbers = numbers(samples);
     let keyed = |sample: &&[(Repeat, f64)]| {
@@ -115,16 +115,16 @@ pub struct Sample {
     /// n, mean, standard deviation, median, and the extremes.
     #[serde(flatten)]
     pub description: Description,
-    /// The best value, where the metric has a direction.
+    /// The best value, if the metric has a direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<f64>,
     /// The worst.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worst: Option<f64>,
-    /// Student's interval for the mean; none for a single value, and where all are equal.
+    /// Student's interval for the mean; none for a single value, and if all are equal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub student: Option<Interval>,
-    /// The bootstrap's (BCa); of the objective and of test alone, as it takes its time.
+    /// The bootstrap interval (BCa); only of the objective and of test, since it is slow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bca: Option<Interval>,
     /// The value of each seed, or of each seed in each fold.
@@ -179,7 +179,7 @@ impl Sample {
     }
 }
 
-/// The least and the largest that a metric can be, by its name.
+/// The range of a metric, by its name.
 pub fn bounds(name: &str) -> (f64, f64) {
     if COSTS.contains(&name) {
         return (0.0, f64::INFINITY);
@@ -188,13 +188,14 @@ pub fn bounds(name: &str) -> (f64, f64) {
     metric.map_or((f64::NEG_INFINITY, f64::INFINITY), Metric::bounds)
 }
 
-/// Whether an interval goes beyond what its metric can be.
+/// Whether an interval extends beyond the range of its metric.
 pub fn is_beyond(name: &str, interval: &Interval) -> bool {
     let (low, high) = bounds(name);
     interval.low < low || interval.high > high
 }
 
-/// Which values of a metric or a cost are better, by its name; none for what is neither, such as a norm of gradients.
+/// Which values of a metric or a cost are better, by its name; none if it has no direction, such as a norm of
+/// gradients.
 pub fn direction(name: &str) -> Option<Direction> {
     if COSTS.contains(&name) {
         return Some(Direction::LowerIsBetter);

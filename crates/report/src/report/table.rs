@@ -37,7 +37,7 @@ impl Columns {
         }
     }
 
-    /// Laid out in a style of the table library, with no text that a terminal or a renderer of Markdown would act on.
+    /// Formatted in a style of the table library, without text that a terminal or a Markdown renderer would interpret.
     pub fn lay_out(mut self, style: TableStyle) -> String {
         let is_markdown = style == presets::ASCII_MARKDOWN;
         let cells = self.rows.iter_mut().flatten().chain(&mut self.head);
@@ -57,10 +57,10 @@ impl Columns {
     }
 }
 
-/// More metrics than this have a table of their own, and the ranked one has but their loss.
+/// With more metrics than this, they have a separate table, and the ranked one only has their loss.
 pub const MOST_METRICS: usize = 3;
 
-/// The columns besides the objective that a reader wants to see: what was measured on valid, the loss last.
+/// The columns of interest besides the objective: valid metrics, the loss last.
 pub fn more_metrics(report: &Report) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for split in ["valid/", "valid_ema/"] {
@@ -76,7 +76,7 @@ pub fn more_metrics(report: &Report) -> Vec<&str> {
 }
 
 /// The ranked trials: by the values of the axes, with the objective, its interval and the verdict, and with `more`
-/// of other metrics and times.
+/// metrics and times.
 pub fn ranked(report: &Report, with_more: bool) -> Columns {
     let mut columns = Columns::new();
     columns.push(report, "#", rank(report));
@@ -106,7 +106,7 @@ pub fn ranked(report: &Report, with_more: bool) -> Columns {
     columns
 }
 
-/// All metrics of the trials, where the ranked table has not all of them.
+/// All metrics of the trials, if the ranked table does not have all of them.
 pub fn all_metrics(report: &Report) -> Option<Columns> {
     let names = more_metrics(report);
     if names.len() <= MOST_METRICS {
@@ -163,7 +163,7 @@ pub fn verdict_of(report: &Report, trial: &Trial) -> String {
     }
 }
 
-/// The name of a metric over a column; marked where its values are not to be compared.
+/// The heading of a metric's column; marked if its values cannot be compared.
 pub fn head_of(report: &Report, metric: &str) -> String {
     if report.is_of_several_losses(metric) {
         format!("{metric} †")
@@ -172,11 +172,11 @@ pub fn head_of(report: &Report, metric: &str) -> String {
     }
 }
 
-/// What the mark over a column means, if one has it.
+/// The meaning of the mark on a heading, if there is one.
 pub fn about_losses(report: &Report) -> Option<&'static str> {
     let mut measured = report.trials.iter().flat_map(|trial| trial.metrics.keys());
     let is_marked = measured.any(|name| report.is_of_several_losses(name));
-    is_marked.then_some("† The losses of trials are those of different functions: no loss of one is better or worse than that of another.")
+    is_marked.then_some("† The losses of trials are different functions, so they cannot be compared with each other.")
 }
 
 /// What the codes of verdicts mean, as far as the ranked table has them.
@@ -185,7 +185,7 @@ pub fn about_verdicts(report: &Report) -> Option<String> {
     verdict::notes(judged.filter_map(|trial| trial.verdict.as_ref()))
 }
 
-/// Gives the rank of a trial, and whether it is that of others too.
+/// The rank of a trial, and whether it is shared.
 fn rank(report: &Report) -> impl Fn(&Trial) -> String + use<> {
     let ranks: Vec<usize> = report
         .trials
@@ -207,14 +207,14 @@ pub fn metric(trial: &Trial, name: &str) -> String {
     sample.map_or("-".into(), |sample| mean_and_sd(&sample.description))
 }
 
-/// The mean of the objective after the last epochs of a trial's runs. It was not selected by its value, as the best
-/// epoch's was.
+/// The mean of the objective after the last epochs of a trial's runs. Unlike the best epoch's, it was not selected by
+/// its value.
 fn last(report: &Report, trial: &Trial) -> String {
     let sample = trial.metrics.get(&format!("last/{}", report.objective));
     sample.map_or("-".into(), |sample| short_number(sample.mean()))
 }
 
-/// Whether the last epochs stand beside the best ones: where a reader would see other digits.
+/// Whether the last epochs have a column next to the best ones: if their displayed digits differ.
 pub fn shows_last(report: &Report) -> bool {
     report.trials.iter().any(|trial| {
         let best = report.objective_of(trial);
@@ -223,7 +223,7 @@ pub fn shows_last(report: &Report) -> bool {
     })
 }
 
-/// Marks a trial with runs that are not what was planned.
+/// Marks a trial with runs that differ from the plan.
 fn mark(trial: &Trial) -> &'static str {
     match trial.num_adjusted {
         0 => "",
@@ -231,12 +231,12 @@ fn mark(trial: &Trial) -> &'static str {
     }
 }
 
-/// What the marks in a table mean, what its spread says, and which runs do not belong together.
+/// The meaning of the marks in a table and of its spread, and runs that do not belong together.
 pub fn footnotes(report: &Report) -> Vec<String> {
     let mut trials = report.trials.iter();
     let marked = trials.any(|trial| trial.num_adjusted > 0);
     let adjusted = marked.then_some(
-        "* with runs that were adjusted, after a failure or to fit into memory: see the remarks of report.md",
+        "* includes runs that were adjusted, after a failure or to fit into memory: see the remarks in report.md",
     );
     let marks = adjusted.into_iter().chain(about_losses(report));
     let marks = marks.map(str::to_owned);

@@ -1,4 +1,4 @@
-//! What varied between the runs that a mean is taken over: what its spread tells, and what it does not.
+//! What varies between averaged runs: how far their spread generalizes.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use runner_core::plan::HeldOut;
 use runner_core::record::DataUsed;
 use runner_statistics::Direction;
 
-/// A line about the spread of all trials: what varied between the runs of each, and what none of them varied. None
-/// where nothing is averaged.
+/// A line about the spread of all trials: what varies between the runs of each, and what they share. None if nothing is
+/// averaged.
 pub fn varied(report: &Report) -> Option<String> {
     let averaged = report
         .trials
@@ -162,7 +162,7 @@ fn num_items(used: &[&DataUsed]) -> String {
     }
 }
 
-/// What is said of the split that all runs of a trial share.
+/// The sentence about a split that all runs of a trial share.
 fn one_split(used: &[&DataUsed]) -> String {
     let items = num_items(used);
     let ways: BTreeSet<String> = used.iter().map(|used| way(used.held_out)).collect();
@@ -178,7 +178,7 @@ fn one_split(used: &[&DataUsed]) -> String {
     format!("{who} one split with {items}{way}, so it says nothing about other splits")
 }
 
-/// Whether all of them have the same items; where that is not known, the same words.
+/// Whether all of them have the same items; if unknown, the same words.
 fn is_one_set(used: &[&DataUsed]) -> bool {
     let valid = |used: &&DataUsed| {
         used.digests
@@ -195,12 +195,12 @@ fn way(held_out: HeldOut) -> String {
             format!(" (`data.split.seed` {seed})")
         }
         HeldOut::InOrder => " (the last ones)".into(),
-        HeldOut::Given => " (those of `data.valid_path`)".into(),
+        HeldOut::Given => " (from `data.valid_path`)".into(),
         HeldOut::Unknown => String::new(),
     }
 }
 
-/// What is said of the folds, which are dealt once.
+/// The sentence about folds, which are assigned once.
 fn one_deal(used: &[&DataUsed]) -> String {
     let seeds: BTreeSet<String> = used.iter().map(|used| way(used.held_out)).collect();
     let seed = match (seeds.first(), seeds.len()) {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::numbers::short_number;
 use runner_statistics::{Finding, Reading, Verdict};
 
-/// So many more seeds are no plan, and no figure to rely on.
+/// More additional seeds than this are not a plan, and not a reliable estimate.
 const MANY: usize = 100;
 
 /// What a verdict comes to: the strongest statement that holds.
@@ -174,7 +174,7 @@ pub fn notes<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Option<String> 
     (!notes.is_empty()).then(|| format!("{}.", notes.join("; ")))
 }
 
-/// The mean difference with its sign, such as `-0.0123`; `-` where nothing is compared.
+/// The mean difference with its sign, such as `-0.0123`; `-` if nothing is compared.
 pub fn difference(verdict: &Verdict) -> String {
     let compared = verdict.comparison.as_ref();
     compared.map_or("-".into(), |c| signed(c.mean_difference))

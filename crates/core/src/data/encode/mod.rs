@@ -23,7 +23,7 @@ pub struct Encoder {
     pub target: TargetEncoder,
 }
 
-/// How records become inputs.
+/// How records are converted to inputs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum InputEncoder {

@@ -1,7 +1,7 @@
-//! What is in a data set, in numbers: what `runner data` shows and `runner init` decides by.
+//! The content of a data set, in numbers: shown by `runner data`, and used by `runner init` to decide.
 //!
-//! Columns are measured in chunks of records that the cores share. The chunks do not depend on the number
-//! of threads and are summed up in order, so that the numbers are the same on every machine.
+//! Columns are measured in chunks of records that the cores share. The chunks do not depend on the number of threads
+//! and are summed in order, so that the numbers are equal on every machine.
 
 mod of;
 mod text;
@@ -17,18 +17,18 @@ use serde::Serialize;
 
 use super::records::{Column, ColumnKind, Records, Skipped};
 
-/// A data set as it is shown.
+/// A data set for display.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Profile {
-    /// What it is and where it comes from, a line each.
+    /// Description and origin, one line each.
     pub source: Vec<String>,
     /// Its columns.
     pub columns: Vec<ColumnProfile>,
     /// Its splits.
     pub splits: Vec<SplitProfile>,
-    /// Items that were left out.
+    /// Skipped items.
     pub skipped: Vec<Skipped>,
-    /// A few items in words.
+    /// A few items as text.
     pub items: Vec<String>,
 }
 
@@ -37,33 +37,33 @@ pub struct Profile {
 pub struct ColumnProfile {
     /// Its name, kind and shape.
     pub column: Column,
-    /// What it is for, where that is known.
+    /// Its role, if known.
     pub role: Option<Role>,
-    /// Items that have no value, or lack one of several.
+    /// Items with a missing value.
     pub missing: u64,
-    /// What its values are like.
+    /// A summary of its values.
     pub values: ValueProfile,
-    /// What is odd about it, a phrase each.
+    /// Oddities, one phrase each.
     pub notes: Vec<String>,
 }
 
-/// What a column is for.
+/// The role of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The network is given it.
+    /// An input.
     Feature,
-    /// The network is to give it.
+    /// A target.
     Target,
-    /// Items are ordered by it.
+    /// The sort key.
     OrderBy,
-    /// Items of one value are kept together.
+    /// The group.
     GroupBy,
-    /// It is not used.
+    /// Unused.
     Unused,
 }
 
-/// What the values of a column are like.
+/// A summary of a column's values.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueProfile {
@@ -71,12 +71,11 @@ pub enum ValueProfile {
     Nothing,
     /// Numbers.
     Numbers(NumberProfile),
-    /// Categories that occur with their counts, the most frequent first; equally frequent ones in the order of their
-    /// names' list.
+    /// Categories that occur with their counts, the most frequent first; equally frequent ones in list order.
     Categories(Vec<(String, u64)>),
     /// Texts.
     Texts {
-        /// Texts that there are.
+        /// Present texts.
         num: u64,
         /// Characters of the shortest.
         shortest: u64,
@@ -100,12 +99,12 @@ pub struct NumberProfile {
     pub mean: f64,
     /// Their standard deviation.
     pub deviation: f64,
-    /// Whether all are whole.
+    /// Whether all are integers.
     pub is_whole: bool,
-    /// Whether each is one more than the one before, as row numbers are.
+    /// Whether each is one more than the previous one, as for row numbers.
     pub is_counting: bool,
-    /// The numbers with their counts in ascending order, where a column of single numbers has
-    /// [`MAX_DIFFERENT`] different ones at most.
+    /// The numbers with their counts in ascending order, if a column of scalars has at most [`MAX_DIFFERENT`] distinct
+    /// ones.
     pub different: Option<Vec<(f64, u64)>>,
 }
 
@@ -122,7 +121,7 @@ pub struct SplitProfile {
     pub digest: String,
 }
 
-/// The most different numbers that are counted one by one.
+/// The maximum number of distinct numbers that are counted individually.
 pub const MAX_DIFFERENT: usize = 64;
 /// Bytes of records in a chunk.
 const CHUNK: usize = 1 << 20;
@@ -151,7 +150,7 @@ impl ColumnProfile {
     }
 }
 
-/// What chunks are summed up by.
+/// The sums of chunks.
 #[derive(Debug, Default)]
 struct Sums {
     missing: u64,
@@ -204,7 +203,7 @@ impl Sums {
 
     fn see_numbers(&mut self, records: &Records, at: usize, items: Range<usize>) {
         let is_single = records.columns()[at].shape.is_empty();
-        // Sums of distances from some number near the mean lose no digits to it.
+        // Sums of distances from a number near the mean keep their precision.
         let mut near = None;
         let (mut sum, mut squares) = (0.0, 0.0);
         (self.min, self.max) = (f64::INFINITY, f64::NEG_INFINITY);
@@ -257,7 +256,7 @@ impl Sums {
         }
     }
 
-    /// Adds what stands behind.
+    /// Adds a following chunk.
     fn merge(&mut self, more: Self) {
         self.missing += more.missing;
         self.infinite += more.infinite;
@@ -347,13 +346,13 @@ impl Sums {
         match &values {
             ValueProfile::Nothing => notes.push("no values".into()),
             ValueProfile::Numbers(numbers) if numbers.is_counting => {
-                notes.push("rises by 1 from row to row".into());
+                notes.push("increases by 1 from row to row".into());
             }
             ValueProfile::Numbers(numbers) if numbers.num > 1 && numbers.min == numbers.max => {
-                notes.push("always the same".into());
+                notes.push("constant".into());
             }
             ValueProfile::Categories(counts) if counts.len() == 1 => {
-                notes.push("always the same".into());
+                notes.push("constant".into());
             }
             _ => {}
         }

@@ -1,8 +1,8 @@
-//! `.index.jsonl`: an index as it was read before, and what proves that it still holds.
+//! `.index.jsonl`: a cached index, and the proof that it is up to date.
 //!
-//! The first line has the version of this file, that of the program and the sha256 of all that follows; the second what
-//! is said once; then there is a line for each run. It is written whole and renamed, so that two that write at once
-//! leave one of them, and what is then old in it is found by its stamps.
+//! The first line has the version of this file, that of the program and the sha256 of the rest; the second has shared
+//! values; then one line per run. It is written atomically, so that one of two concurrent writers wins, and outdated
+//! content is detected by its stamps.
 
 use std::fs;
 use std::io::{self, Write};
@@ -20,27 +20,27 @@ use super::Index;
 use crate::plan::Plan;
 use crate::stamp::Stamp;
 
-/// The version of this file. It has to change when anything in it or in what it is made from does.
+/// The version of this file. It must change whenever its content or the way it is derived changes.
 const FORMAT: u32 = 4;
 
-/// An index with the stamps of what it was read from.
+/// An index with the stamps of its source files.
 pub(super) struct Saved {
-    /// When reading began, in nanoseconds since 1970.
+    /// When the read began, in nanoseconds since 1970.
     pub time_ns: i64,
     /// That of `plan.json`.
     pub plan: Option<Stamp>,
     /// The index.
     pub index: Index,
-    /// Those of each run; none for one that is to be read anew in any case.
+    /// Those of each run; none for one that must always be re-read.
     pub stamps: Vec<Option<Stamps>>,
 }
 
-/// The stamps of a run's files, none for those that are not there.
+/// The stamps of a run's files, none for missing ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stamps {
     /// `run.toml`, `events.jsonl`, `environment.json` and the two files of the trace.
     read: [Option<Stamp>; 5],
-    /// `summary.json` and `metrics.csv`, which are looked at to be mended and for nothing else; none when they were not.
+    /// `summary.json` and `metrics.csv`, which are only read to repair them; none if they were not.
     derived: Option<[Option<Stamp>; 2]>,
 }
 
@@ -69,7 +69,7 @@ struct Line<E> {
 }
 
 impl Saved {
-    /// Reads what was kept; `None` when there is nothing, or something is wrong with it.
+    /// Reads the cache; `None` if there is none, or if it is invalid.
     pub fn read(folder: &ExperimentFolder) -> Option<Self> {
         special::refuse(&folder.index_jsonl()).ok()?;
         let text = fs::read(folder.index_jsonl()).ok()?;
@@ -97,7 +97,7 @@ impl Saved {
                     .environment
                     .is_none_or(|it| it < shared.environments.len())
         });
-        // Whoever wrote the file wrote the sum in its head too: names are looked at wherever they enter.
+        // Whoever wrote the file also wrote the sum in its head: names are checked wherever they enter.
         let path = folder.index_jsonl();
         let names = runs.iter().flat_map(|run| [&run.id, &run.trial]);
         let are_names = names
@@ -118,7 +118,7 @@ impl Saved {
         })
     }
 
-    /// Whether it is that of a plan with this stamp.
+    /// Whether it belongs to a plan with this stamp.
     pub fn is_of(&self, plan: &Stamp) -> bool {
         self.plan == Some(*plan) && plan.is_settled_at(self.time_ns)
     }
@@ -160,7 +160,7 @@ impl Saved {
 }
 
 impl Stamps {
-    /// Those of a run's files as they are; of derived ones on demand.
+    /// Those of a run's files now; of derived ones on demand.
     pub fn of(folder: &RunFolder, with_derived: bool) -> io::Result<Self> {
         let [losses, digests] = TRACE_FILES.map(|name| folder.0.join(name));
         let read = [
@@ -183,7 +183,7 @@ impl Stamps {
         })
     }
 
-    /// Whether the files are those that were read at a time.
+    /// Whether the files are unchanged since they were read.
     pub fn hold(&self, folder: &RunFolder, with_derived: bool, time_ns: i64) -> bool {
         let Ok(now) = Self::of(folder, with_derived) else {
             return false;
@@ -193,7 +193,7 @@ impl Stamps {
             && now.are_settled_at(time_ns)
     }
 
-    /// Whether the files were last changed long before a time.
+    /// Whether the files were last changed long before a given time.
     pub fn are_settled_at(&self, time_ns: i64) -> bool {
         let derived = self.derived.iter().flatten();
         let mut stamps = self.read.iter().chain(derived).flatten();

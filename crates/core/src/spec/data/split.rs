@@ -7,45 +7,45 @@ use crate::spec::document::Value;
 use crate::spec::kind::{Kind, Scalar};
 use crate::spec::section::{Section, choices};
 
-/// Which items are held out of the training items.
+/// Which items are held out for validation and test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SplitSpec {
     /// Fraction of the items for validation.
     pub valid: f64,
     /// Fraction of the items for the test; 0 for none.
     pub test: f64,
-    /// Whether every class keeps its share in every split.
+    /// Whether every split keeps the class proportions.
     pub stratified: bool,
-    /// Seed of the split; apart from the seeds of runs, so that all runs see the same split.
+    /// Seed of the split; independent of the seeds of runs, so that all runs have the same split.
     pub seed: u64,
     /// Whether each run has the split of its own seed instead. In a plan, `seed` is that of the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_run: bool,
-    /// Which items come last and are held out.
+    /// The order in which the last items are held out.
     #[serde(default, skip_serializing_if = "SplitOrder::is_random")]
     pub order: SplitOrder,
-    /// The column that items are ordered by.
+    /// The column that orders the items.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order_by: Option<String>,
-    /// The column whose values are kept together.
+    /// The column whose equal values stay in one split.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group_by: Option<String>,
-    /// Parts of which each is the valid split once.
+    /// The number of folds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folds: Option<usize>,
-    /// The part that is the valid split now.
+    /// The fold that is the valid split.
     #[serde(default, skip_serializing_if = "is_first")]
     pub fold: usize,
 }
 
 choices! {
-    /// Which items are held out.
+    /// How held-out items are chosen.
     #[derive(Default, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum SplitOrder {
         #[default]
-        Random "random" "Drawn at random.",
-        Time "time" "The last ones: test behind valid behind train, by `order_by` or as they stand in the files; of groups those whose last item comes last.",
+        Random "random" "At random.",
+        Time "time" "The last items: train, then valid, then test, in the order of `order_by` or of the files; groups are ordered by their last item.",
     }
 }
 
@@ -113,7 +113,7 @@ impl SplitSpec {
         }
     }
 
-    /// In words, for reports.
+    /// As text, for reports.
     pub fn show(&self) -> String {
         let mut words = match (&self.group_by, self.order, &self.order_by) {
             (Some(column), SplitOrder::Random, _) => {
@@ -161,35 +161,35 @@ impl SplitSpec {
                 .field(
                     "stratified",
                     Kind::Bool,
-                    "Whether every class keeps its share in every split.",
+                    "Whether every split keeps the class proportions.",
                 )
                 .or(true),
             seed: 0,
             by_run: false,
-            order: s.choice("order", "Which items, or groups of `group_by`, are held out; \"time\" where `order_by` is written.", SplitOrder::Random),
+            order: s.choice("order", "How held-out items, or groups of `group_by`, are chosen; \"time\" when `order_by` is set.", SplitOrder::Random),
             order_by: s
                 .field(
                     "order_by",
                     Kind::Text,
-                    "The column that items are ordered by: numbers, or dates such as 2024-01-31; it is no feature.",
+                    "The column that orders the items: numbers, or dates such as 2024-01-31; it is not a feature.",
                 )
                 .optional(),
             group_by: s
                 .field(
                     "group_by",
                     Kind::Text,
-                    "The column whose values are kept together in one split, such as a patient; it is no feature.",
+                    "The column whose equal values stay in one split, such as a patient; it is not a feature.",
                 )
                 .optional(),
             folds: s
                 .field(
                     "folds",
                     Kind::Int(2, 1000),
-                    "Parts of which each is the valid split once: with `fold` as an axis, cross-validation.",
+                    "Number of folds, each of which is the valid split once: for cross-validation, make `fold` an axis.",
                 )
                 .optional(),
             fold: s
-                .field("fold", Kind::Int(0, 999), "The part that is the valid split, from 0.")
+                .field("fold", Kind::Int(0, 999), "The fold that is the valid split, from 0.")
                 .or(0),
         };
         let by_run = vec![(
@@ -207,7 +207,7 @@ impl SplitSpec {
             SplitSeed::Shared(seed) => split.seed = seed,
             SplitSeed::Run => split.by_run = true,
         }
-        // With `order = "random"`, groups are drawn, and windows within them are in order.
+        // With `order = "random"`, groups are chosen at random, and windows within them are in order.
         match split.order_by {
             Some(_) if !s.is_written("order") => Self {
                 order: SplitOrder::Time,

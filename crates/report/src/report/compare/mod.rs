@@ -1,5 +1,4 @@
-//! Trials of one or several experiments against a baseline: ranks, verdicts, costs, effects, and what makes them hard
-//! to compare.
+//! Trials of one or more experiments compared with a baseline: ranks, verdicts, costs, effects, and caveats.
 
 mod notes;
 mod pareto;
@@ -26,24 +25,24 @@ pub use text::{csv, markdown, plain};
 /// The trials of one experiment, run or saved report.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// What its trials are called by, if there are several sources.
+    /// The prefix of its trials, if there are several sources.
     pub name: String,
     /// Its report, with all metrics.
     pub report: Report,
 }
 
-/// What is to be compared.
+/// The request.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// The metric; the objective when not given.
+    /// The metric; the objective if not given.
     pub value: Option<String>,
-    /// The trial that others are compared with.
+    /// The baseline trial.
     pub baseline: Option<String>,
-    /// The level of significance for all verdicts together.
+    /// The significance level of all verdicts together.
     pub alpha: f64,
     /// The keys of the rows and columns of a pivot table.
     pub pivot: Option<(String, String)>,
-    /// The two numbers whose best trade-offs are looked for.
+    /// The two metrics of a Pareto front.
     pub pareto: Option<(String, String)>,
 }
 
@@ -54,12 +53,12 @@ pub struct Comparison {
     pub value: String,
     /// Which values are better.
     pub direction: Direction,
-    /// What the others are compared with; none where there is one trial alone.
+    /// The baseline; none if there is only one trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
-    /// The level of significance for all verdicts together.
+    /// The significance level of all verdicts together.
     pub alpha: f64,
-    /// Whether the metric is the same for all; the loss is not, where trials minimize different functions.
+    /// Whether the metric is the same function for all; the loss may not be.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub is_common: bool,
     /// Held-out items over items that are trained on, where the repeats of trials are on several splits.
@@ -69,54 +68,54 @@ pub struct Comparison {
     pub axes: Vec<String>,
     /// The trials, best first.
     pub trials: Vec<Compared>,
-    /// The same trials on several backends side by side; empty when there is one.
+    /// The same trials on several backends side by side; empty if there is only one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backends: Vec<OnBackend>,
-    /// What each axis does to the value over those of the others.
+    /// The effect of each axis on the value over those of the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<AxisEffect>,
     /// The value by two keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pivot: Option<Pivot>,
-    /// The best trade-offs of two numbers.
+    /// The Pareto front of two metrics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pareto: Option<Front>,
-    /// What makes trials hard to compare.
+    /// Caveats of the comparison.
     pub notes: Vec<String>,
 }
 
 /// A trial among others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Compared {
-    /// Its place, from 1; none without a value. Equals have the same one.
+    /// Its rank, from 1; none without a value. Equal trials share a rank.
     #[serde(default)]
     pub rank: Option<usize>,
-    /// Its name, with its source's where there are several.
+    /// Its name, prefixed with its source if there are several.
     pub id: String,
     /// The values of the varied keys.
     pub axes: Map<String, Json>,
-    /// Where and in what it was computed.
+    /// Device and precision.
     pub backend: String,
-    /// The value over seeds; none where no run has it.
+    /// The value over seeds; none if no run has it.
     pub sample: Option<Sample>,
-    /// Runs that it is planned to have.
+    /// Planned runs.
     pub num_runs: usize,
-    /// Whether its value was measured on other items than the baseline's: then nothing is claimed.
+    /// Whether its value was measured on other items than the baseline's: then there is no verdict.
     #[serde(default, skip_serializing_if = "is_false")]
     pub has_other_items: bool,
-    /// Runs that are not as planned.
+    /// Runs that differ from the plan.
     pub num_adjusted: usize,
-    /// What may be claimed of it against the baseline.
+    /// The verdict against the baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// Seconds that an epoch's training takes.
+    /// Training seconds per epoch.
     pub epoch_secs: Option<f64>,
-    /// How many times faster than the baseline that is.
+    /// Speedup relative to the baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<f64>,
-    /// The most memory that a run held, in bytes.
+    /// Peak memory of a run, in bytes.
     pub memory_bytes: Option<u64>,
-    /// How many times the baseline's that is.
+    /// Memory relative to the baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<f64>,
 }
@@ -143,19 +142,20 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
     if trials.iter().all(|trial| trial.n == 0) {
         let problems: usize = sources.iter().map(|s| s.report.problems.len()).sum();
         return Err((
-            format!("no run is completed of {problems}"),
-            "`runner run` on the experiment finishes what is left; `runner list` shows how far it is".into(),
+            format!("no run is completed in {problems}"),
+            "`runner run` on the experiment completes the rest; `runner list` shows its progress"
+                .into(),
         ));
     }
     if trials.iter().all(|trial| sample(trial, &value).is_none()) {
         let known = measured(sources);
         let what = if COSTS.contains(&value.as_str()) {
-            "a saved report does not have it for each seed; name the experiment's folder".into()
+            "a saved report does not contain it for each seed; use the experiment's folder".into()
         } else {
             nearest_first(
                 &value,
                 &known,
-                format!("what was measured: {}", list(&known)),
+                format!("the recorded metrics are {}", list(&known)),
             )
         };
         if let Some(mixed) = trials.iter().find(|trial| trial.has_mixed_data()) {
@@ -164,7 +164,7 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
                     "no trial has a mean to compare: the completed runs of `{}` read different data",
                     mixed.id
                 ),
-                "`runner report` on the experiment's folder shows which runs read what".into(),
+                "`runner report` on the experiment's folder shows which data each run read".into(),
             ));
         }
         return Err((format!("no trial has `{value}`"), what));
@@ -175,9 +175,9 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
     let ranked: Vec<&Trial> = order.iter().map(|(at, _)| &trials[*at]).collect();
     let baseline = baseline_of(sources, question, &ranked, &value)?;
     let axes = axes_of(sources);
-    // Values that have no common meaning are neither ranked nor judged.
+    // Values without a common meaning are neither ranked nor judged.
     let others = notes::on_other_items(sources, &baseline, &value);
-    // What experiments over other data minimize may be another function, too.
+    // With other data, experiments may minimize a different function, too.
     let is_elsewhere = sources.len() > 1 && !others.is_empty();
     let losses: BTreeSet<&String> = sources.iter().flat_map(|s| &s.report.losses).collect();
     let are_several = sources.len() > 1 && losses.len() > 1;
@@ -190,18 +190,18 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
     if let Some(other) = traded.into_iter().find(|value| is_of_others(value)) {
         return Err((
             format!(
-                "`{other}` is that of other functions in other trials, so that none is better in it"
+                "`{other}` is computed by different functions in different trials, so they cannot be compared by it"
             ),
-            "name a metric that all have in common".into(),
+            "use a metric that all of them share".into(),
         ));
     }
     Ok(Comparison {
         notes: {
             let mut notes = notes::notes(sources, &ranked, &baseline, &value);
             if !is_common && is_elsewhere {
-                notes.push(format!("`{value}` was measured on different data in different experiments, so nothing is ranked or claimed: compare by `--value` with a metric that they have in common"));
+                notes.push(format!("`{value}` was measured on different data in different experiments, so there are no ranks and no verdicts: use `--value` with a metric that they share"));
             } else if !is_common {
-                notes.push(format!("`{value}` is that of other functions in other trials, so nothing is ranked or claimed: compare by `--value` with what all have in common"));
+                notes.push(format!("`{value}` is computed by different functions in different trials, so there are no ranks and no verdicts: use `--value` with a metric that all of them share"));
             }
             notes
         },
@@ -280,7 +280,7 @@ fn smallest_difference(sources: &[Source], value: &str) -> Option<f64> {
     all.all(|other| other == Some(first)).then_some(first)
 }
 
-/// The metric that is compared, and which values of it are better.
+/// The compared metric, and its direction.
 fn value_of(sources: &[Source], question: &Question) -> Result<(String, Direction), Wrong> {
     let value = match &question.value {
         Some(value) => value.clone(),
@@ -295,7 +295,7 @@ fn value_of(sources: &[Source], question: &Question) -> Result<(String, Directio
                 (Some(one), Some(other)) => {
                     return Err((
                         format!("the objectives differ: `{one}` and `{other}`"),
-                        format!("say what to compare, such as `--value {one}`"),
+                        format!("choose what to compare, for example with `--value {one}`"),
                     ));
                 }
                 _ => return Err(("there is nothing to compare".into(), String::new())),
@@ -315,7 +315,7 @@ fn value_of(sources: &[Source], question: &Question) -> Result<(String, Directio
     }
 }
 
-/// A remedy that begins with the name that is most likely meant: where its last part alone is written, that on valid.
+/// A remedy that begins with the probable name: if only its last part is given, the one on valid.
 fn nearest_first(name: &str, known: &[String], rest: String) -> String {
     let names = || known.iter().map(String::as_str);
     match nearest_path(name, names()).or_else(|| nearest_last(name, names())) {
@@ -324,7 +324,7 @@ fn nearest_first(name: &str, known: &[String], rest: String) -> String {
     }
 }
 
-/// All trials under names that tell them apart.
+/// All trials with unique names.
 fn named(sources: &[Source]) -> Vec<Trial> {
     let name = |source: &Source, trial: &Trial| {
         let mut trial = trial.clone();
@@ -340,7 +340,7 @@ fn named(sources: &[Source]) -> Vec<Trial> {
     trials.collect()
 }
 
-/// The trials of each source by backend, since those of several differ in more.
+/// The trials of each source by backend, since trials of different sources differ in more.
 fn backends(
     sources: &[Source],
     value: &str,
@@ -362,7 +362,7 @@ fn sample<'a>(trial: &'a Trial, value: &str) -> Option<&'a Sample> {
     trial.metrics.get(value)
 }
 
-/// The names of what was measured anywhere and has a direction.
+/// The names of all metrics with a direction.
 fn measured(sources: &[Source]) -> Vec<String> {
     let trials = sources.iter().flat_map(|source| &source.report.trials);
     let names: BTreeSet<&String> = trials.flat_map(|trial| trial.metrics.keys()).collect();
@@ -381,7 +381,7 @@ fn axes_of(sources: &[Source]) -> Vec<String> {
     axes
 }
 
-/// The trial that is asked for, or that the only file names, or the highest ranked one.
+/// The baseline as requested, or as the only file sets it, or the highest ranked trial.
 fn baseline_of(
     sources: &[Source],
     question: &Question,
@@ -416,20 +416,21 @@ fn baseline_of(
                 "the baseline `{}` has no `{value}`: {} of its runs are completed",
                 trial.id, trial.n
             ),
-            "name another one with `--baseline`, or let `runner run` finish its runs".into(),
+            "choose another baseline with `--baseline`, or let `runner run` complete its runs"
+                .into(),
         )),
         [trial] => Ok(Baseline {
             trial: trial.id.clone(),
             is_picked: false,
         }),
         [] => Err((
-            format!("there is no trial `{name}` to compare the others with"),
+            format!("the baseline trial `{name}` does not exist"),
             format!("the trials are {}", list(&ids(ranked))),
         )),
         _ => Err((
             format!("`{name}` is the name of {} trials", matching.len()),
             format!(
-                "say which: {}",
+                "choose one: {}",
                 list(&ids(matching
                     .iter()
                     .map(|t| **t)
@@ -444,7 +445,7 @@ fn ids(trials: &[&Trial]) -> Vec<String> {
     trials.iter().map(|trial| trial.id.clone()).collect()
 }
 
-/// `a`, `b` and so on, cut where it gets long.
+/// `a`, `b` and so on, truncated if long.
 fn list(names: &[String]) -> String {
     const SHOWN: usize = 12;
     let shown: Vec<String> = names.iter().take(SHOWN).map(|n| format!("`{n}`")).collect();
@@ -464,7 +465,7 @@ fn compared(
     ratio: Option<f64>,
 ) -> Vec<Compared> {
     let base = ranked.iter().find(|trial| trial.id == baseline.trial);
-    // What has no value is compared with nothing, and makes no claim about others harder.
+    // A trial without a value is compared with nothing, and does not affect the correction of others.
     let is_judged = |trial: &Trial| {
         let is_other = trial.id != baseline.trial && !on_other_items.contains(&trial.id);
         is_other && !trial.values(value).is_empty()

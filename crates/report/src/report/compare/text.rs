@@ -14,7 +14,7 @@ use crate::report::table::Columns;
 use crate::report::{csv::line, verdict};
 use runner_core::spec::kind::show_bytes;
 
-/// The columns that are left out where there is no room.
+/// The columns that are omitted for lack of space.
 const COST_COLUMNS: [&str; 4] = ["s/epoch", "speed", "memory", "times"];
 
 /// For a terminal of `width` columns.
@@ -83,7 +83,7 @@ impl Text {
             let [a, b] = &front.values;
             let title = format!("Best trade-offs of `{a}` and `{b}`");
             let after = format!(
-                "{} of {} trials; no other is at least as good in both means and better in one. Means of few seeds move, and so does the front.",
+                "{} of {} trials; no other trial is at least as good in both means and better in one. Means over few seeds vary, and so does the front.",
                 front.trials.len(),
                 front.num_compared
             );
@@ -93,7 +93,7 @@ impl Text {
             section(
                 "By backend",
                 backend_rows(&comparison.backends, &comparison.value),
-                "Each trial against the same on its first backend; speed and memory as factors.",
+                "Each trial compared with the same trial on its first backend; speed and memory as factors.",
             );
         }
         for effect in &comparison.effects {
@@ -115,7 +115,7 @@ impl Text {
         }
     }
 
-    /// A paragraph: in Markdown without anything that a renderer would act on.
+    /// A paragraph: in Markdown without anything that a renderer would interpret.
     fn prose(&self, text: &str) -> String {
         if self.width.is_some() {
             text.to_owned()
@@ -124,7 +124,7 @@ impl Text {
         }
     }
 
-    /// All columns where they fit, else without costs.
+    /// All columns if they fit, otherwise without costs.
     fn ranked(&self, comparison: &Comparison) -> String {
         let text = ranked_columns(comparison, true).lay_out(self.style);
         let num_columns = text.lines().map(|line| line.chars().count()).max();
@@ -214,13 +214,13 @@ fn ranked_columns(comparison: &Comparison, with_costs: bool) -> Columns {
     }
 }
 
-/// What the verdicts are against, and how sure they are.
+/// The baseline of the verdicts, and their reliability.
 fn basis(comparison: &Comparison) -> String {
     let Some(baseline) = &comparison.baseline else {
         return if comparison.is_common {
-            "There is one trial alone, so nothing is compared.".into()
+            "There is only one trial, so nothing is compared.".into()
         } else {
-            "† The losses of trials are those of different functions.".into()
+            "† The losses of trials are different functions.".into()
         };
     };
     let verdict = comparison
@@ -229,7 +229,7 @@ fn basis(comparison: &Comparison) -> String {
         .find_map(|trial| trial.verdict.as_ref());
     let num = verdict.map_or(0, |verdict| verdict.num_comparisons);
     let picked = if baseline.is_picked {
-        ", the highest ranked: it was picked for its values, so all pairs of trials count; `--baseline` names another"
+        ", the highest ranked: it was selected by its values, so all pairs of trials count; `--baseline` selects another"
     } else {
         ""
     };
@@ -285,7 +285,7 @@ fn front_columns(front: &Front) -> Columns {
     }
 }
 
-/// One line for each trial. Numbers have all their digits.
+/// One line per trial, with all digits.
 pub fn csv(comparison: &Comparison) -> String {
     let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
     let mut head = vec!["rank".to_owned(), "trial".into()];

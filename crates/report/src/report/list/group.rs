@@ -1,4 +1,4 @@
-//! Runs put together by a value that they have in common.
+//! Runs grouped by a common value.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,14 +23,14 @@ pub struct Group {
     objective: Objective,
     num_runs: usize,
     num_completed: usize,
-    /// The objective of the completed runs that have one.
+    /// The objective of the completed runs, if any.
     values: Vec<f64>,
-    /// Whether runs of one trial read different data, so that there is no mean.
+    /// Whether runs of one trial have different data, so that there is no mean.
     is_mixed: bool,
 }
 
 /// The groups in the order of their values, those without one last. Runs with different objectives are in different
-/// groups: nothing is said over values that have no common meaning.
+/// groups: values without a common meaning are not averaged.
 pub fn groups(runs: &[Run<'_>], key: &str, trials: &Trials<'_>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut members: Vec<Vec<Run<'_>>> = Vec::new();
@@ -70,7 +70,7 @@ pub fn groups(runs: &[Run<'_>], key: &str, trials: &Trials<'_>) -> Vec<Group> {
     groups
 }
 
-/// Whether completed runs of different experiments were measured on different data: their values have no common mean.
+/// Whether completed runs of different experiments were evaluated on different data: their values have no common mean.
 fn are_of_other_data(runs: &[Run<'_>]) -> bool {
     let mut of_experiments: BTreeMap<*const Index, BTreeSet<&str>> = BTreeMap::new();
     for run in runs
@@ -108,7 +108,7 @@ fn vary_in_data(runs: &[Run<'_>]) -> bool {
     })
 }
 
-/// The columns of groups that have an order of their own.
+/// The columns by which groups can be sorted.
 const ORDERS: [&str; 7] = ["objective", "runs", "completed", "n", "mean", "sd", "best"];
 
 /// Sorts groups by their key or by a column, those without a value last; by the objective, those with the best mean first.
@@ -119,7 +119,7 @@ pub fn sort(groups: &mut [Group], key: &str, name: &str, is_turned: bool) -> Res
         return Err((
             format!("groups by `{key}` cannot be sorted by `{name}`"),
             format!(
-                "{}they can be by `{key}` and by `{}`",
+                "{}sort them by `{key}` or by `{}`",
                 near.unwrap_or_default(),
                 ORDERS.join("`, `")
             ),
@@ -165,7 +165,7 @@ impl Group {
         Description::of(&self.values).ok()
     }
 
-    /// The best value, if there is any.
+    /// The best value, if any.
     fn best(&self) -> Option<f64> {
         let values = self.values.iter().copied().filter(|_| !self.is_mixed);
         values.reduce(|best, value| {

@@ -1,4 +1,4 @@
-//! Runs of experiments searched, sorted, grouped and laid out.
+//! Runs of experiments, filtered, sorted, grouped and formatted.
 
 mod cells;
 mod filter;
@@ -25,24 +25,24 @@ use runner_core::record::{Index, RunEntry};
 use super::fit::fit;
 use super::table::Columns;
 
-/// What is asked for.
+/// The request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Query {
-    /// A condition over the names of `names.rs`; all runs without one.
+    /// A condition over the names of `names.rs`; all runs if not set.
     pub filter: Option<String>,
-    /// The name that runs are sorted by; their order in the plans without one. A `-` before it turns the order.
+    /// The sort key; plan order if not set. A `-` before it reverses the order.
     pub sort: Option<String>,
-    /// Whether the order is turned.
+    /// Whether the order is reversed.
     pub is_reversed: bool,
-    /// The names that are shown; some usual ones when there are none.
+    /// The displayed names; some usual ones if there are none.
     pub columns: Vec<String>,
-    /// The name that runs are put together by.
+    /// The group key.
     pub group: Option<String>,
-    /// The most rows.
+    /// The maximum number of rows.
     pub limit: Option<usize>,
 }
 
-/// How it is to be said.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// A table for people.
@@ -50,13 +50,13 @@ pub enum Form {
         /// Columns of the terminal, if it is one.
         width: Option<u16>,
     },
-    /// A JSON object a line.
+    /// One JSON object per line.
     Json,
     /// CSV with all digits.
     Csv,
 }
 
-/// What is shown of each run when nothing is said.
+/// The default columns.
 const USUAL: [&str; 7] = [
     "experiment",
     "run",
@@ -70,31 +70,31 @@ const USUAL: [&str; 7] = [
 /// Those of them that are left out where there is no room, the first one first.
 const LEAST: [&str; 4] = ["age", "seconds", "epochs", "experiment"];
 
-/// The column of a table that says in a few words why a run failed or was skipped.
+/// The column with the reason why a run failed or was skipped.
 const REASON: &str = "reason";
 
-/// A run with what is said of it once for all of its experiment.
+/// A run with the shared information of its experiment.
 #[derive(Clone, Copy)]
 struct Run<'a> {
     index: &'a Index,
     entry: &'a RunEntry,
-    /// Now, in milliseconds since 1970.
+    /// The current time, in milliseconds since 1970.
     now_ms: u64,
 }
 
-/// The runs that were asked for.
+/// The selected runs.
 pub struct Listed {
-    /// The text; empty where there is nothing to show in a table.
+    /// The text; empty if there is nothing to show in a table.
     pub text: String,
-    /// What the reader has to know besides.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
-/// Says of which trials something was measured on test.
-const TEST_NOTE: &str = "note: this shows what was measured on test, of several trials: whatever is chosen by it is chosen on test, and its value there is too good";
+/// Notes the trials whose test metrics are shown.
+const TEST_NOTE: &str = "note: this shows test metrics of several trials: the value of a trial that is selected by them is biased";
 
-/// Says that an order means nothing.
-const LOSSES_NOTE: &str = "note: the loss is that of other functions in other trials, so that their order by it says nothing";
+/// Notes that an order is meaningless.
+const LOSSES_NOTE: &str = "note: the loss is computed by different functions in different trials, so their order by loss is meaningless";
 
 /// Lists runs of some experiments. The error is a phrase with a remedy.
 pub fn list(indexes: &[Index], query: &Query, form: Form, now_ms: u64) -> Result<Listed, Wrong> {
@@ -150,7 +150,7 @@ pub fn list(indexes: &[Index], query: &Query, form: Form, now_ms: u64) -> Result
             runs.truncate(limit);
             let shown = match (query.columns.as_slice(), form) {
                 ([], Form::Table { .. }) => {
-                    // Why a run is not to be had stands beside it.
+                    // A column explains why a run is missing.
                     let has_reason = |run: &Run<'_>| cells::reason(run.entry).is_some();
                     let reason = runs.iter().any(has_reason).then_some(REASON);
                     let usual = USUAL.into_iter().chain(reason);
@@ -234,13 +234,13 @@ fn text(runs: &[Run<'_>], shown: &[String], is_all: bool, form: Form) -> String 
     }
 }
 
-/// A JSON object a line.
+/// One JSON object per line.
 fn lines(objects: impl Iterator<Item = Json>) -> String {
     objects.map(|object| format!("{object}\n")).collect()
 }
 
 /// Sorts by the values of a name, the smallest first; by the objective, the best first. Runs without a value come last
-/// in either order, and equals stay in the order of their plans.
+/// in either order, and equal ones stay in plan order.
 fn sort(runs: &mut Vec<Run<'_>>, name: &str, is_turned: bool) {
     let mut keyed: Vec<(Option<Json>, Run<'_>)> =
         runs.drain(..).map(|run| (run.value(name), run)).collect();
@@ -255,7 +255,7 @@ fn sort(runs: &mut Vec<Run<'_>>, name: &str, is_turned: bool) {
     runs.extend(keyed.into_iter().map(|(_, run)| run));
 }
 
-/// Values of one objective by what is better; others have nothing in common but the names of their objectives.
+/// Values of one objective by its direction; different objectives only by their names.
 fn better_first(run: &Run<'_>, a: &Json, other: &Run<'_>, b: &Json) -> Ordering {
     let (objective, others) = (run.index.plan.objective, other.index.plan.objective);
     let (Some(a), Some(b)) = (a.as_f64(), b.as_f64()) else {
@@ -269,7 +269,7 @@ fn better_first(run: &Run<'_>, a: &Json, other: &Run<'_>, b: &Json) -> Ordering 
     })
 }
 
-/// Numbers by size, before texts in the order in which a reader looks for them.
+/// Numbers by size, before texts in natural order.
 fn compare(a: &Json, b: &Json) -> Ordering {
     match (a.as_f64(), b.as_f64()) {
         (Some(a), Some(b)) => a.total_cmp(&b),

@@ -10,11 +10,11 @@ use crate::report::verdict;
 use runner_core::diagnostic::counted;
 use runner_statistics::{Design, EffectMeasure, Verdict};
 
-/// What was measured on test, of the highest ranked trial alone.
+/// Test metrics, only of the highest ranked trial.
 pub fn test(report: &Report) -> Option<Section> {
     let best = report.selected().filter(|_| !report.test.is_empty())?;
     let mut section = Section::new("test", "Test").intro(format!(
-        "Of `{}` alone, which was selected by `{}`, evaluated once with the weights of the best epoch:",
+        "Only of `{}`, which was selected by `{}`, evaluated once with the weights of the best epoch:",
         best.id, report.objective
     ));
     let measured = report.test.iter();
@@ -34,7 +34,7 @@ fn in_full(sample: &Sample, trial: &Trial) -> String {
     format!("{} (n = {n}{student})", mean_and_sd(&sample.description))
 }
 
-/// What each verdict rests on.
+/// The basis of each verdict.
 pub fn verdicts(report: &Report) -> Option<Section> {
     let baseline = report.baseline.as_ref()?;
     let judged = report.trials.iter();
@@ -45,12 +45,12 @@ pub fn verdicts(report: &Report) -> Option<Section> {
     let (_, first) = judged.first()?;
     let why = match (baseline.is_picked, first.num_comparisons) {
         (true, 1) => format!(
-            "`{}`, the highest ranked; `objective.baseline` names another trial",
+            "`{}`, the highest ranked; `objective.baseline` selects another trial",
             baseline.trial
         ),
         (false, 1) => format!("`{}`, the baseline of the file", baseline.trial),
         (true, num) => format!(
-            "`{}`, the highest ranked. It was picked for its values, so they are corrected for the {num} comparisons of all trials with each other; `objective.baseline` names another trial",
+            "`{}`, the highest ranked. It was selected by its values, so they are corrected for the {num} comparisons of all trials with each other; `objective.baseline` selects another trial",
             baseline.trial
         ),
         (false, num) => format!(
@@ -166,10 +166,10 @@ fn unpaired(judged: &[(&Trial, &Verdict)]) -> Option<String> {
     ))
 }
 
-/// What else was measured, where the ranked table has no room for it.
+/// The other metrics, if the ranked table has no room for them.
 pub fn metrics(report: &Report) -> Option<Section> {
     let section = Section::new("metrics", "All metrics").intro(format!(
-        "Mean ± standard deviation over the runs of a trial, of each run's best epoch by `{}`.",
+        "Mean ± standard deviation over the runs of a trial, at each run's best epoch by `{}`.",
         report.objective
     ));
     let section = section.columns(all_metrics(report)?);
@@ -185,7 +185,7 @@ pub fn seeds(report: &Report) -> Option<Section> {
     let mut seeds: Vec<Repeat> = all.map(|(seed, _)| *seed).collect();
     seeds.sort_unstable();
     seeds.dedup();
-    // Of more seeds than fit into a line nobody reads the values.
+    // With more seeds than fit into a line, nobody reads the values.
     if !(2..=10).contains(&seeds.len()) {
         return None;
     }

@@ -13,7 +13,7 @@ use crate::data::records::{self, Column, ColumnKind, NO_NUMBER, Writer};
 use crate::spec::data::FilesSpec;
 use crate::spec::document::plain_io_error;
 
-/// Bytes of values that are read at once.
+/// The number of bytes that are read at once.
 const PIECE: usize = 4 << 20;
 
 /// Progress over all files.
