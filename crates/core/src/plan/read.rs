@@ -5,7 +5,7 @@ use std::path::Path;
 use super::sweep::{self, Account};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::spec::ExperimentSpec;
-use crate::spec::document::{Document, Table};
+use crate::spec::document::{Document, Table, Value};
 use crate::spec::reference::{References, drop_unused_values};
 use crate::spec::section::Findings;
 use crate::spec::sweep::SweepSpec;
@@ -66,6 +66,16 @@ pub fn put_together(
             };
             let mut root = root.clone();
             root.entries.retain(|entry| entry.key != "sweep");
+            // One trial has no other to be compared with.
+            for entry in root
+                .entries
+                .iter_mut()
+                .filter(|entry| entry.key == "objective")
+            {
+                if let Value::Table(objective) = &mut entry.node.value {
+                    objective.entries.retain(|entry| entry.key != "baseline");
+                }
+            }
             references.resolve_as_text(root, &[])
         }
     };

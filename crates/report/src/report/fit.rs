@@ -106,6 +106,12 @@ fn in_columns(columns: &Columns) -> String {
 fn in_rows(columns: &Columns, width: usize) -> String {
     let name = name_column(columns);
     let mut lines: Vec<String> = Vec::new();
+    let heads = columns
+        .head
+        .iter()
+        .take(name + 1)
+        .filter(|head| !head.is_empty());
+    flow(&mut lines, heads.cloned(), width, " ", "   ");
     for row in &columns.rows {
         let (first, rest) = row.split_at((name + 1).min(row.len()));
         let mut head: Vec<String> = Vec::new();
@@ -256,6 +262,17 @@ fn shorten(columns: &mut Columns, at: usize, without_keys: bool) {
         let keys: Vec<&str> = kept.iter().map(|part| keys[*part]).collect();
         format!("{} ({})", columns.head[at], keys.join(", "))
     });
+    // A head with many keys can be wider than the names are.
+    let longest = |names: &mut dyn Iterator<Item = &String>| {
+        names.map(|name| name.chars().count()).max().unwrap_or(0)
+    };
+    let before = longest(&mut columns.rows.iter().map(|row| &row[at]));
+    if head
+        .as_ref()
+        .is_some_and(|head| head.chars().count() >= before)
+    {
+        return;
+    }
     for (row, name) in columns.rows.iter_mut().zip(names) {
         row[at] = name;
     }
@@ -341,6 +358,7 @@ mod tests {
             }
         }
         insta::assert_snapshot!(at(40).text, @r"
+        #  trial (optimizer, rate)
         1 tied  adamw, 0.01
           n 3  valid/accuracy 0.9824 ± 0.0032
         1 tied  adam, 0.01
