@@ -46,7 +46,7 @@ pub(super) struct InitArgs {
 pub(super) struct CheckArgs {
     #[command(flatten)]
     pub(super) spec: SpecArgs,
-    /// Print what was found as JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -55,7 +55,7 @@ pub(super) struct CheckArgs {
 pub(super) struct DataArgs {
     #[command(flatten)]
     pub(super) spec: SpecArgs,
-    /// Print what was found as JSON, an object for each data set
+    /// Print the result as JSON, one object for each data set
     #[arg(long)]
     pub(super) json: bool,
     /// Write an HTML page with images of each split
@@ -70,7 +70,7 @@ pub(super) struct DescribeArgs {
     /// Print the graph for Graphviz: `runner describe SPEC --dot | dot -Tsvg > network.svg`
     #[arg(long, conflicts_with = "as_layers")]
     pub(super) dot: bool,
-    /// Print the network as JSON, an object for each that differs
+    /// Print the network as JSON, one object for each variant
     #[arg(long, conflicts_with_all = ["as_layers", "dot"])]
     pub(super) json: bool,
     /// Print the network as the layers of an experiment file, for copying and editing

@@ -95,7 +95,7 @@ impl Output {
         incomplete().is_some()
     }
 
-    /// Writes words, on a terminal in lines of its width that break at spaces.
+    /// Writes messages, on a terminal in lines of its width that break at spaces.
     pub fn say(&mut self, text: &str) {
         let size = terminal_size::terminal_size_of(io::stderr());
         let Some((terminal_size::Width(width), _)) = size else {
@@ -120,8 +120,7 @@ impl Output {
         eprint_in_color(rendered.trim_end());
     }
 
-    /// Whether words may be coloured: on a terminal, where `NO_COLOR` is not set to anything
-    /// (<https://no-color.org>).
+    /// Whether messages may be colored: on a terminal, unless `NO_COLOR` is set (<https://no-color.org>).
     pub fn color() -> bool {
         io::stderr().is_terminal() && !is_without_color()
     }
@@ -136,7 +135,7 @@ impl Output {
         columns().or_else(Self::terminal_width).unwrap_or(160)
     }
 
-    /// The width that a table has to fit into: that of `COLUMNS` or of the terminal that data goes to; none in a file.
+    /// The width for tables: that of `COLUMNS` or of the terminal that data is written to; none for a file.
     pub fn table_width() -> Option<u16> {
         columns().or_else(Self::terminal_width)
     }
@@ -148,7 +147,7 @@ impl Output {
     }
 }
 
-/// Whether `NO_COLOR` is set to anything.
+/// Whether `NO_COLOR` is set.
 pub fn is_without_color() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }

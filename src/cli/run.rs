@@ -111,7 +111,7 @@ fn show_prepared(prepared: &Prepared, left_out: &str, mode: Mode) {
             }
         };
         add(prepared.num_left_out, left_out);
-        add(prepared.num_completed, "skipped because they are completed");
+        add(prepared.num_completed, "already completed");
         add(prepared.num_begun, "resumed from where they stopped");
         add(prepared.num_shorter, "extended to more epochs");
         add(prepared.replaced.len(), "rerun");

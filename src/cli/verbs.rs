@@ -46,7 +46,7 @@ pub fn check(args: &CheckArgs, output: &mut Output) -> u8 {
     }
 }
 
-/// What is wrong with a file, and what its seeds can show, for programs.
+/// The problems of a file, and what its seeds can show, for programs.
 fn check_as_json(args: &SpecArgs, output: &mut Output) -> u8 {
     let warnings = Mutex::new(Vec::new());
     let sink = |progress: ops::Progress<'_>| {
@@ -228,7 +228,7 @@ fn remarks(expected: &[(RunPlan, Expected)]) -> Vec<String> {
     remarks.collect()
 }
 
-/// The runs of a plan, a line each where there is room for it.
+/// The runs of a plan, one line each if there is room.
 fn plan_table(plan: &Plan, expected: &[(RunPlan, Expected)], to_do: Option<Vec<String>>) -> String {
     let mut head = vec!["run".to_owned()];
     head.extend(plan.axes.iter().cloned());
@@ -257,7 +257,7 @@ fn plan_table(plan: &Plan, expected: &[(RunPlan, Expected)], to_do: Option<Vec<S
         row
     };
     let rows = expected.iter().map(row).collect();
-    // The name of a run has the values of the axes and the seed.
+    // The name of a run contains the values of the axes and the seed.
     let named = plan.axes.iter().map(String::as_str).chain(["seed"]);
     let least: Vec<&str> = named
         .chain(["parameters", "steps", "device", "memory"])

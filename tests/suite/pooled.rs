@@ -200,7 +200,7 @@ fn a_cross_validation_is_not_told_to_add_a_fold() {
     let report = summed_up(&index, Vec::new());
     let text = markdown(&report);
     assert!(
-        text.contains("no exact test for them") && !text.contains("more seeds"),
+        text.contains("no exact test is valid for them") && !text.contains("more seeds"),
         "{text}"
     );
     assert!(

@@ -28,7 +28,7 @@ pub enum Design {
         first: usize,
         /// The number of values of the second.
         second: usize,
-        /// How many seeds they have in common: too few to pair by, as all that has no partner would be left out.
+        /// How many seeds they share: too few for pairs, which would leave out all values without a partner.
         #[serde(default, skip_serializing_if = "is_zero")]
         common: usize,
     },
@@ -73,18 +73,18 @@ fn is_zero(num: &usize) -> bool {
 }
 
 impl Design {
-    /// The design that the keys (seeds) of two samples ask for. It looks at keys alone, since a test that is chosen by
-    /// the values is none.
+    /// The design for the keys (seeds) of two samples. It depends only on the keys, since a test that is chosen by the
+    /// values is not valid.
     ///
-    /// Pairs leave out what has no partner. The difference of means has the variance σ² (1/n + 1/m) without pairs, and
-    /// 2 σ² (1 - ρ) / p with p pairs of values that correlate by ρ. At ρ = 1/2 pairs are at least as good from
-    /// p = n m / (n + m) on, and that is where they are used: with 10 seeds each, from 5 common ones. Two pairs are
-    /// the fewest that say anything.
+    /// Pairs leave out values without a partner. The difference of means has the variance σ² (1/n + 1/m) without pairs,
+    /// and 2 σ² (1 - ρ) / p with p pairs of values with correlation ρ. At ρ = 1/2, pairs are at least as good from p =
+    /// n m / (n + m), so that they are used from there: with 10 seeds each, from 5 shared ones. At least two pairs are
+    /// needed.
     fn of(pairs: &Pairs) -> Self {
         let p = pairs.n();
         let (n, m) = (p + pairs.only_first, p + pairs.only_second);
         let is_weaker = p.saturating_mul(n + m) < n.saturating_mul(m) || p < 2 && n.min(m) > 1;
-        // Beyond that the exact test takes pairs alone.
+        // Beyond that, the exact test uses pairs only.
         let is_possible = n > 0 && m > 0 && (p < 2 || n + m <= MOST_RANKED);
         if is_weaker && is_possible {
             Self::Independent {
@@ -111,11 +111,11 @@ impl Design {
 }
 
 impl Comparison {
-    /// Compares values that are keyed by seed, with intervals of the given level of confidence: by pairs where enough
-    /// seeds are common, else as independent samples. What is left out is counted.
+    /// Compares values that are keyed by seed, with intervals of the given confidence level: by pairs if enough seeds
+    /// are shared, otherwise as independent samples. Omitted values are counted.
     ///
-    /// With an `overlap`, keys are those of runs on several splits. Then the test is the corrected t test, since no
-    /// exact one holds for values that are correlated.
+    /// With an `overlap`, keys are those of runs on several splits. The test is then the corrected t test, since no
+    /// exact test is valid for correlated values.
     ///
     /// Refuses a level that is not between 0 and 1, a seed twice in a sample, values that are not finite, an empty
     /// sample, and more than [`MOST_RANKED`] values that are unpaired.
@@ -129,7 +129,7 @@ impl Comparison {
         Ok(Self::with_student(first, second, level, overlap)?.0)
     }
 
-    /// The same with what Student's t says; none where the values show no spread.
+    /// The same with the result of Student's t; none if the values show no spread.
     pub(super) fn with_student(
         first: &[(u64, f64)],
         second: &[(u64, f64)],

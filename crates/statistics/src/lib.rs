@@ -82,7 +82,7 @@ pub enum Test {
     PairedT,
     /// The t test for unequal variances (Welch, 1947).
     WelchT,
-    /// Student's t on paired values of several splits, corrected for the training items that splits share (Nadeau and
+    /// Student's t for paired values of several splits, corrected for the training items that splits share (Nadeau and
     /// Bengio, 2003).
     CorrectedResampledT,
     /// The t test for unequal variances with the same correction.
@@ -145,7 +145,7 @@ pub enum Refusal {
 }
 
 impl Test {
-    /// Whether its p-value holds whatever the distribution is.
+    /// Whether its p-value is valid for any distribution.
     pub fn is_exact(self) -> bool {
         matches!(
             self,

@@ -67,7 +67,7 @@ pub fn seeds_for_power(effect: Effect, alpha: f64) -> Option<SeedsForPower> {
     })
 }
 
-/// The smallest effect, in standard deviations, that the two-sided t test at `alpha` finds with a power of
+/// The smallest effect, in standard deviations, that the two-sided t test at `alpha` detects with a power of
 /// [`TARGET_POWER`] from `n` pairs or from `n` seeds in each of two samples: the inverse of [`seeds_for_power`]. None
 /// for fewer than two, and for an `alpha` that is not between 0 and 1.
 pub fn detectable_effect(measure: EffectMeasure, n: usize, alpha: f64) -> Option<f64> {
@@ -88,7 +88,7 @@ pub fn detectable_effect(measure: EffectMeasure, n: usize, alpha: f64) -> Option
         }
     }
     let mut low = 0.0;
-    // To five digits, which is more than anybody reads.
+    // To five digits, which is more precise than anybody needs.
     while high - low > 1e-5 * high {
         let middle = f64::midpoint(low, high);
         if power(middle) {

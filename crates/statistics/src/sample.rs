@@ -88,8 +88,8 @@ impl Interval {
         Self::around(IntervalMethod::StudentT, level, mean, half)
     }
 
-    /// The same of values whose repeats are other splits of the same items: mean ± t sd sqrt(1/n + ratio), over the
-    /// means by split ([`Overlap`]). Refuses what [`Self::student`] does.
+    /// The same for values whose repeats are other splits of the same items: mean ± t sd sqrt(1/n + ratio), over the
+    /// means by split ([`Overlap`]). Refuses the same inputs as [`Self::student`].
     pub fn corrected(
         values: &[(u64, f64)],
         overlap: &Overlap,

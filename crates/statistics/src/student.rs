@@ -1,4 +1,4 @@
-//! What Student's t says of a difference of means, whatever its standard error was estimated from.
+//! The result of Student's t for a difference of means, whatever its standard error was estimated from.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,18 @@ use super::distribution::{student_critical, student_two_sided_p};
 use super::sample::{Interval, IntervalMethod, mean, sd, spread};
 use super::{Pairs, Refusal, Test, TestResult, check_level, check_values, finite};
 
-/// Values whose repeats are other splits of the same items: runs that share training items, so that their values are
-/// correlated and their spread is too small by what they share (Nadeau and Bengio, 2003, Inference for the
-/// Generalization Error).
+/// Values whose repeats are other splits of the same items: the runs share training items, so their values are
+/// correlated and their spread is too small (Nadeau and Bengio, 2003, Inference for the Generalization Error).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overlap {
     /// Held-out items over training items, such as 1/4 for 5 folds.
     pub ratio: f64,
-    /// The split of each key. Keys of one split (seeds on one fold) are averaged first: they are no further splits.
+    /// The split of each key. Keys of one split (seeds on one fold) are averaged first: they are not further splits.
     pub splits: BTreeMap<u64, u64>,
 }
 
 impl Overlap {
-    /// The means by split, keyed by split. Keys without a split are their own.
+    /// The means by split, keyed by split. A key without a split counts as its own split.
     pub fn by_split(&self, values: &[(u64, f64)]) -> Vec<(u64, f64)> {
         let mut all: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
         for (key, value) in values {
@@ -117,9 +116,9 @@ impl Student {
         })
     }
 
-    /// The p-value of "the difference is `within` or more, one way or the other": the larger of two one-sided tests
-    /// (Schuirmann, 1987, A Comparison of the Two One-Sided Tests Procedure). A small one says that the means are equal
-    /// for all that matters. Refuses a `within` that is not above 0.
+    /// The p-value of "the difference is `within` or more in either direction": the larger of two one-sided tests
+    /// (Schuirmann, 1987, A Comparison of the Two One-Sided Tests Procedure). A small value means that the means are
+    /// equal for practical purposes. Refuses a `within` that is not above 0.
     pub fn equality_p(&self, within: f64) -> Result<f64, Refusal> {
         if !(within > 0.0 && within.is_finite()) {
             return Err(Refusal::NotFinite);

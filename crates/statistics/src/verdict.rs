@@ -28,7 +28,7 @@ pub enum Finding {
         /// How many more are needed.
         about_more: AboutMore,
     },
-    /// There is no exact test for runs on several splits that share items. What may be claimed is in
+    /// There is no exact test for runs on several splits that share items. Possible claims are in
     /// [`Verdict::if_normal`].
     NoExactTest,
     /// Nothing was tested.
@@ -69,7 +69,7 @@ pub struct Verdict {
     pub alpha_corrected: f64,
     /// The p-value by Holm's method; none if no verdict was possible for lack of a second seed or of a test.
     pub p_corrected: Option<f64>,
-    /// What may be claimed besides if the noise is normal; none where Student's t cannot be computed.
+    /// What else can be claimed if the noise is normal; none if Student's t cannot be computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub if_normal: Option<IfNormal>,
     /// The trial compared with the baseline, the trial first, with n, test and raw p-value; its interval has the level
@@ -77,26 +77,26 @@ pub struct Verdict {
     pub comparison: Option<Comparison>,
 }
 
-/// What Student's t says: of pairs, by Welch without pairs, corrected over splits. It takes the noise for normal, which
-/// lets three seeds say something; its error rates for other noise are in `docs/verdicts.md`.
+/// The result of Student's t: for pairs, by Welch without pairs, corrected over splits. It assumes normal noise, which
+/// makes claims possible with three seeds; its error rates for other noise are in `docs/verdicts.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IfNormal {
     /// The verdict.
     pub reading: Reading,
     /// The two-sided test of no difference.
     pub test: TestResult,
-    /// Its p-value by Holm's method.
+    /// Its p-value, corrected by Holm's method.
     pub p_corrected: f64,
-    /// The test of no difference that matters, where it was said which does.
+    /// The test for a difference too small to matter, if the smallest one that matters is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub equality: Option<Equality>,
-    /// How many more seeds, of both, give a power of 80 % for the effect as observed, where nothing is claimed and
-    /// seeds are what is repeated. With few seeds the observed effect is rough, and so is this.
+    /// How many more seeds of both give a power of 80 % for the observed effect, if nothing is claimed and seeds are
+    /// the repeats. With few seeds, the observed effect is a rough estimate, and so is this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about_more: Option<usize>,
 }
 
-/// What may be claimed of a trial if the noise is normal.
+/// What can be claimed about a trial if the noise is normal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reading {
@@ -106,7 +106,7 @@ pub enum Reading {
     Worse,
     /// Neither, and not equal.
     Undecided,
-    /// Neither, and equal for all that matters ([`Equality`]).
+    /// Neither, and equal for practical purposes ([`Equality`]).
     Equal,
 }
 
@@ -117,39 +117,39 @@ pub struct Equality {
     pub within: f64,
     /// The p-value of the two one-sided tests.
     pub p: f64,
-    /// The same by Holm's method over the equalities of all comparisons.
+    /// The same, corrected by Holm's method over the equality tests of all comparisons.
     pub p_corrected: f64,
-    /// Whether it is claimed. A difference can be shown and be too small to matter.
+    /// Whether it is claimed. A difference can be significant and too small to matter.
     pub is_claimed: bool,
 }
 
-/// What is asked of the comparisons of a table.
+/// The settings for the comparisons of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Claims<'a> {
     /// Which values are better.
     pub direction: Direction,
-    /// The level of significance for all claims of a difference together, and once more for all of equality.
+    /// The significance level for all claims of a difference together, and again for all claims of equality.
     pub alpha: f64,
-    /// How many comparisons the trials' are among, if they are more than the trials: those of all pairs, where the
-    /// baseline was picked by its values, or those of other tables. Comparisons that are not made here count with
-    /// p = 1, which makes Holm's method no less strict than with their own p-values.
+    /// The number of comparisons that these belong to, if it is larger than the number of trials: all pairs if the
+    /// baseline was selected by its values, or those of other tables. Comparisons that are not made here count with p =
+    /// 1, which makes Holm's method no less strict than with their own p-values.
     pub num_comparisons: usize,
     /// The smallest difference that matters, in the unit of the values.
     pub smallest_difference: Option<f64>,
-    /// How runs on several splits share items, where they do.
+    /// How runs on several splits share items, if they do.
     pub overlap: Option<&'a Overlap>,
 }
 
-/// What may be claimed of each trial against the baseline. Values are keyed by seed. The test is the sign-flip test over
-/// common seeds, or the Mann-Whitney test where too few are common ([`Comparison::of`]); p-values are corrected by
-/// [`holm`]. A claim takes a corrected p of at most `alpha`, and goes the way that the test points.
+/// What can be claimed about each trial against the baseline. Values are keyed by seed. The test is the sign-flip test
+/// over shared seeds, or the Mann-Whitney test if too few are shared ([`Comparison::of`]); p-values are corrected by
+/// [`holm`]. A claim requires a corrected p of at most `alpha`, and has the direction of the test.
 ///
 /// A trial that cannot be tested counts with p = 1, so that a failed trial does not make other claims easier. The level
 /// that a trial without a claim had to reach is alpha / (m - r), for m comparisons and r claims: with such a raw p,
 /// Holm's method would have made it a claim. If the smallest possible p of the test for its n is above that, there are
 /// too few seeds.
 ///
-/// Beside it is what Student's t says of the same values ([`IfNormal`]), with its own correction.
+/// In addition, the result of Student's t for the same values ([`IfNormal`]), with its own correction.
 ///
 /// Refuses an `alpha` that is not between 0 and 1. Problems of one trial are reported in its own verdict.
 pub fn verdicts<T: AsRef<[(u64, f64)]> + Sync>(
@@ -206,9 +206,9 @@ pub fn verdicts<T: AsRef<[(u64, f64)]> + Sync>(
 
 /// p-values of the comparisons of a table, corrected for their number.
 struct Corrected {
-    /// None where nothing was tested; it counts as 1.
+    /// None if nothing was tested; it counts as 1.
     raw: Vec<Option<f64>>,
-    /// Of all comparisons, also those of other tables.
+    /// Over all comparisons, including those of other tables.
     corrected: Vec<f64>,
     alpha: f64,
     num_claims: usize,
@@ -235,8 +235,8 @@ impl Corrected {
         self.corrected[at] <= self.alpha
     }
 
-    /// The level that the p-value of a comparison was compared with. A claim was held against that of its own step, and
-    /// equal p-values share the first of their steps.
+    /// The level that the p-value of a comparison was compared with. A claim was compared with the level of its own
+    /// step, and equal p-values share the first of their steps.
     fn level(&self, at: usize) -> f64 {
         let own = self.raw[at].unwrap_or(1.0);
         let passed = if self.is_claim(at) {
@@ -248,13 +248,13 @@ impl Corrected {
     }
 }
 
-/// A comparison with what Student's t says of it, or why there is none.
+/// A comparison with the result of Student's t, or why there is none.
 type Compared = Result<(Comparison, Option<Student>), Refusal>;
 
 /// The test of no difference, and the p-value of one that does not matter with what that is.
 type Tested = (Comparison, TestResult, Option<(f64, f64)>);
 
-/// What Student's t says of each comparison.
+/// The results of Student's t for each comparison.
 fn if_normal(
     compared: &[Compared],
     claims: &Claims<'_>,

@@ -74,7 +74,7 @@ pub struct Weights {
     pub parameters: Vec<WeightDistance>,
 }
 
-/// Whether a key only says where data lies.
+/// Whether a key only gives the location of the data.
 fn is_place(key: &str) -> bool {
     let is_path = key.starts_with("data.") && key.ends_with("path");
     is_path || key.starts_with("data.cache") || key.starts_with("data.folder")
@@ -152,7 +152,7 @@ impl Diff {
             (Err(why), _) | (_, Err(why)) => return self.skip("settings", why),
         };
         let [of_a, of_b] = [plan_a, plan_b].map(|plan| settings(plan).len());
-        // Where the same data lies is no setting: a capsule has a copy of it elsewhere.
+        // The location of the same data is not a setting: a capsule has a copy of it elsewhere.
         let digests = [plan_a, plan_b].map(|plan| &plan.data.digest);
         let is_same_data = digests[0] == digests[1] && !digests[0].is_empty();
         let changed = changed(plan_a, plan_b).into_iter();

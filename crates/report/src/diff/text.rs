@@ -93,7 +93,7 @@ pub fn brief(diff: &Diff) -> String {
     }
 }
 
-/// The settings that differ, the first of them.
+/// The settings that differ, starting with the first.
 fn named(diff: &Diff, num: usize) -> String {
     const SHOWN: usize = 3;
     let differences = diff

@@ -1,5 +1,5 @@
-//! Tables in the width of a terminal. No name and no number is cut: names lose what all of them have in common, columns
-//! that matter least are left out, and what still does not fit is set row by row, a few cells in a line.
+//! Tables in the width of a terminal. No name and no number is cut: names lose what all of them have in common, the
+//! least important columns are omitted, and what still does not fit is set row by row, a few cells per line.
 //!
 //! The library for tables measures and wraps every cell, which takes seconds for ten thousand rows.
 
@@ -12,7 +12,7 @@ use runner_core::spec::printable;
 /// The column separator.
 const GAP: &str = "  ";
 
-/// What a name may be broken after where it is longer than a line.
+/// Characters after which a name may be broken if it is longer than a line.
 const BREAKS: [char; 6] = [' ', ',', '/', '=', ']', '_'];
 
 /// A table that fits.
@@ -20,12 +20,12 @@ const BREAKS: [char; 6] = [' ', ',', '/', '=', ']', '_'];
 pub struct Fitted {
     /// Its lines, without a newline at the end.
     pub text: String,
-    /// The columns that were left out.
+    /// The omitted columns.
     pub left_out: Vec<String>,
 }
 
-/// Lays columns out, each as wide as what stands in it, in at most `width` characters if there is a limit. `least` are
-/// the names of columns that are left out if need be, the first of them first.
+/// Lays columns out, each as wide as its content, in at most `width` characters if there is a limit. `least` are the
+/// names of columns that are omitted if necessary, starting with the first.
 pub fn fit(mut columns: Columns, width: Option<u16>, least: &[&str]) -> Fitted {
     for cell in columns.rows.iter_mut().flatten().chain(&mut columns.head) {
         // Names and messages come from foreign files.
@@ -102,7 +102,7 @@ fn in_columns(columns: &Columns) -> String {
     text
 }
 
-/// A row in several lines: its first cells up to the name, then each other cell behind the name of its column.
+/// A row in several lines: its first cells up to the name, then each other cell after the name of its column.
 fn in_rows(columns: &Columns, width: usize) -> String {
     let name = name_column(columns);
     let mut lines: Vec<String> = Vec::new();
@@ -126,7 +126,7 @@ fn in_rows(columns: &Columns, width: usize) -> String {
     lines.join("\n")
 }
 
-/// The column that says what a row is: the first with names in it.
+/// The column that identifies a row: the first one that contains names.
 fn name_column(columns: &Columns) -> usize {
     let is_name = |head: &String| {
         ["trial", "run", "experiment"]
@@ -137,7 +137,7 @@ fn name_column(columns: &Columns) -> usize {
     columns.head.iter().position(is_name).unwrap_or(0)
 }
 
-/// Puts items into lines, each whole where a line has room for it.
+/// Packs items into lines, each unbroken if a line has room for it.
 fn flow(
     lines: &mut Vec<String>,
     items: impl Iterator<Item = String>,
@@ -183,7 +183,7 @@ pub fn wrap(text: &str, width: usize, hanging: &str) -> Vec<String> {
             let mut ends = ends.filter(|at| is_end(rest[*at]));
             ends.find(|at| at + 1 > indent + hanging.len().min(2))
         };
-        // A space may also stand just behind the last character.
+        // A space may also follow the last character.
         let at = if rest[width] == ' ' {
             Some(width - 1)
         } else {

@@ -16,7 +16,7 @@ const FOLD: &str = "data.split.fold";
 pub struct Folds {
     /// The number of folds; none if trials are those of the plan.
     pub num: Option<usize>,
-    /// Held-out items over items that are trained on, where the repeats of a trial are on several splits.
+    /// Held-out items divided by training items, if the repeats of a trial use several splits.
     pub overlap: Option<f64>,
     /// Whether each seed has a split of its own.
     pub are_splits_drawn: bool,
@@ -56,7 +56,7 @@ impl Folds {
         }
     }
 
-    /// Which runs have to have read the same data: those of one fold, or of one seed where each has a split of its own.
+    /// Which runs must have read the same data: those of one fold, or of one seed if each has its own split.
     pub fn data_of(&self, run: &RunEntry) -> Option<u64> {
         if self.are_splits_drawn {
             Some(run.seed)
@@ -87,7 +87,7 @@ impl Folds {
     }
 }
 
-/// The largest share of held-out items over items that are trained on; none where it is not recorded.
+/// The largest ratio of held-out items to training items; none if it is not recorded.
 fn shared(index: &Index) -> Option<f64> {
     let known = index.data.iter().filter(|used| used.num_train > 0);
     let ratios = known.map(|used| used.num_valid as f64 / used.num_train as f64);
@@ -102,7 +102,7 @@ fn without(run: &RunEntry) -> Map<String, Json> {
     without_fold(&run.axes).0
 }
 
-/// The values of the varied keys but for the fold, and the fold.
+/// The values of the varied keys except for the fold, and the fold.
 pub fn without_fold(axes: &Map<String, Json>) -> (Map<String, Json>, Option<u64>) {
     let mut axes = axes.clone();
     let fold = axes.remove(FOLD);

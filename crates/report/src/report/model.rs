@@ -42,11 +42,11 @@ pub struct Report {
     /// The number of folds of a cross-validation in addition to the seeds of a trial: folds count as seeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folds: Option<usize>,
-    /// Held-out items over items that are trained on, where the repeats of a trial are on several splits (folds, or a
-    /// split for each seed): what verdicts and intervals are corrected by.
+    /// Held-out items divided by training items, if the repeats of a trial use several splits (folds, or a split for
+    /// each seed): verdicts and intervals are corrected with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<f64>,
-    /// The smallest difference of the objective that matters, if the file says which.
+    /// The smallest difference of the objective that matters, if the file sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smallest_difference: Option<f64>,
     /// Planned runs.

@@ -1,4 +1,4 @@
-//! What the seeds of a plan can show, said before anything is trained.
+//! What the seeds of a plan can show, reported before any training.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,25 +19,25 @@ use runner_statistics::{
 /// What the seeds of a plan can show.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Prospect {
-    /// Trials, those that differ in their fold alone taken as one.
+    /// Trials; those that differ only in their fold count as one.
     pub num_trials: usize,
     /// Comparisons that claims are corrected for.
     pub num_comparisons: usize,
-    /// Runs of the trial that has the fewest, over which it is repeated.
+    /// Runs of the trial with the fewest runs.
     pub num_repeats: usize,
-    /// Seeds with which an exact test can claim anything at all; none where no number does, or where no exact test
-    /// holds, as repeats are on several splits.
+    /// Seeds with which an exact test can support a claim; none if no number can, or if no exact test is valid because
+    /// repeats use several splits.
     pub seeds_for_exact: Option<usize>,
-    /// The difference, in standard deviations of a trial's values, that is found with a power of 80 % if noise is
-    /// normal; none of a single run.
+    /// The difference, in standard deviations of a trial's values, that is detected with a power of 80 % if the noise
+    /// is normal; none for a single run.
     pub detectable_sds: Option<f64>,
-    /// The smallest difference that matters, if the file says which.
+    /// The smallest difference that matters, if the file sets it.
     pub smallest_difference: Option<f64>,
-    /// The standard deviation that is counted with.
+    /// The standard deviation that is assumed.
     pub sd: Option<Spread>,
-    /// Seeds that find the smallest difference with a power of 80 % if noise is normal.
+    /// Seeds that detect the smallest difference with a power of 80 % if the noise is normal.
     pub seeds_needed: Option<usize>,
-    /// Whether repeats are on several splits.
+    /// Whether repeats use several splits.
     pub is_over_splits: bool,
 }
 
@@ -46,13 +46,13 @@ pub struct Prospect {
 pub struct Spread {
     /// The standard deviation, in the unit of the objective.
     pub sd: f64,
-    /// Over how many completed runs it was measured; none where the file expects it.
+    /// The number of completed runs from which it was measured; none if the file sets it.
     pub num_runs: Option<usize>,
 }
 
 impl Prospect {
-    /// The prospect of a plan; none where trials are not compared. With an index, the spread of what is completed
-    /// counts, which is better than a guess.
+    /// The prospect of a plan; none if trials are not compared. With an index, the spread of completed runs is used,
+    /// which is better than a guess.
     pub fn of(plan: &Plan, index: Option<&Index>) -> Option<Self> {
         if is_of_several_losses(&plan.objective.name(), &plan.axes) {
             return None;
@@ -70,7 +70,7 @@ impl Prospect {
         }
         let are_drawn = plan.runs.iter().any(|run| run.data.split.by_run);
         let is_over_splits = folds.len() > 1 || are_drawn;
-        // Seeds of one fold are averaged: what is repeated is the fold.
+        // Seeds of one fold are averaged: the fold is the repeat.
         let fewest = trials.values().min().copied().unwrap_or(0);
         let num_repeats = match folds.len() {
             0 | 1 => fewest,
@@ -126,12 +126,12 @@ impl Prospect {
                     None => "`verdict.expected_sd`".into(),
                 };
                 let there = if self.num_repeats >= seeds {
-                    "which there are".to_owned()
+                    "which are available".to_owned()
                 } else {
-                    format!("and there are {}", self.num_repeats)
+                    format!("but there are {}", self.num_repeats)
                 };
                 Some(format!(
-                    "a difference of {smallest} takes {} in each trial at a standard deviation of {} ({from}), with a power of 80 % if noise is normal, {there}",
+                    "a difference of {smallest} needs {} in each trial at a standard deviation of {} ({from}), for a power of 80 % if the noise is normal, {there}",
                     counted(seeds, "seed"),
                     short_number(spread.sd),
                 ))
@@ -139,7 +139,7 @@ impl Prospect {
             (None, _) => self.detectable_sds.map(|sds| {
                 let most = self.smallest_difference.unwrap_or_default() / sds;
                 format!(
-                    "to find a difference of {smallest}, the standard deviation over runs has to be {} at most; with `verdict.expected_sd`, the number of seeds is shown",
+                    "to detect a difference of {smallest}, the standard deviation over runs must be at most {}; with `verdict.expected_sd`, the number of seeds is shown",
                     short_number(most)
                 )
             }),
@@ -148,26 +148,26 @@ impl Prospect {
         lines
     }
 
-    /// What is found at all, and by which test.
+    /// What is detected at all, and by which test.
     fn what_shows(&self) -> String {
         let what = if self.is_over_splits { "split" } else { "seed" };
         let comparisons = counted(self.num_comparisons, "comparison");
         let repeats = counted(self.num_repeats, what);
         let Some(sds) = self.detectable_sds else {
             return format!(
-                "{comparisons} over {repeats}: one run says nothing of differences; 2 seeds are the fewest that do"
+                "{comparisons} over {repeats}: a single run says nothing about differences; at least 2 seeds are needed"
             );
         };
         let exact = match self.seeds_for_exact {
-            _ if self.is_over_splits => "no exact test holds for splits that share items".into(),
+            _ if self.is_over_splits => "no exact test is valid for splits that share items".into(),
             Some(least) if least > self.num_repeats => {
-                format!("exact tests claim nothing below {least} seeds")
+                format!("exact tests need at least {least} seeds for a claim")
             }
-            Some(_) => "exact tests can claim differences".into(),
+            Some(_) => "exact tests can support claims".into(),
             None => "no number of seeds is enough for an exact test".into(),
         };
         format!(
-            "{comparisons} over {repeats} each: {exact}; if noise is normal, differences from {} standard deviations on are found with a power of 80 %",
+            "{comparisons} over {repeats} each: {exact}; if the noise is normal, differences from {} standard deviations are detected with a power of 80 %",
             short_number(sds)
         )
     }
@@ -230,13 +230,13 @@ mod tests {
     #[test]
     fn what_seeds_can_show_is_said_before_the_run() {
         let lines = prospect().in_words();
-        let shown = "4 comparisons over 3 seeds each: exact tests claim nothing below 8 seeds; if noise is normal, differences from 9.258 standard deviations on are found with a power of 80 %";
+        let shown = "4 comparisons over 3 seeds each: exact tests need at least 8 seeds for a claim; if the noise is normal, differences from 9.258 standard deviations are detected with a power of 80 %";
         assert_eq!(lines, [shown]);
         let asked = Prospect {
             smallest_difference: Some(0.005),
             ..prospect()
         };
-        assert!(asked.in_words()[1].contains("has to be 0.000540 at most"));
+        assert!(asked.in_words()[1].contains("must be at most 0.000540"));
         let known = Prospect {
             sd: Some(Spread {
                 sd: 0.004,
@@ -246,13 +246,13 @@ mod tests {
             ..asked
         };
         assert!(
-            known.in_words()[1].starts_with("a difference of 0.005 takes 17 seeds in each trial")
+            known.in_words()[1].starts_with("a difference of 0.005 needs 17 seeds in each trial")
         );
         let single = Prospect {
             num_repeats: 1,
             detectable_sds: None,
             ..prospect()
         };
-        assert!(single.in_words()[0].contains("one run says nothing of differences"));
+        assert!(single.in_words()[0].contains("a single run says nothing about differences"));
     }
 }

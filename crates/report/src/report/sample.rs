@@ -58,7 +58,7 @@ impl From<Repeat> for Written {
 }
 
 impl Repeat {
-    /// The split that it was measured on, where repeats are on several: the fold, or that of its seed.
+    /// The split that it was measured on, if repeats use several: the fold, or that of its seed.
     pub fn split(self) -> u64 {
         self.fold.unwrap_or(self.seed)
     }
@@ -161,7 +161,7 @@ impl Sample {
 
     /// The same with the interval of the bootstrap.
     pub fn with_bootstrap(mut self) -> Self {
-        // Resampling takes values for independent, which those of several splits are not.
+        // Resampling assumes independent values, but those of several splits are not.
         if self
             .student
             .is_some_and(|student| student.method == IntervalMethod::CorrectedT)

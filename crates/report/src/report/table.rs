@@ -179,7 +179,7 @@ pub fn about_losses(report: &Report) -> Option<&'static str> {
     is_marked.then_some("† The losses of trials are different functions, so they cannot be compared with each other.")
 }
 
-/// What the codes of verdicts mean, as far as the ranked table has them.
+/// The meaning of the codes of verdicts that occur in the ranked table.
 pub fn about_verdicts(report: &Report) -> Option<String> {
     let judged = report.trials.iter().filter(|trial| trial.n > 0);
     verdict::notes(judged.filter_map(|trial| trial.verdict.as_ref()))

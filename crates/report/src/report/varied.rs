@@ -57,17 +57,18 @@ pub fn varied_briefly(report: &Report) -> Option<String> {
         (Some(_), _) => "± over folds of one assignment of the items.".into(),
         (None, Some(_)) => "± over splits, initial weights and batch order.".into(),
         (None, None) => {
-            "± over initial weights and batch order on one split, so it says nothing about other splits."
+            "± over initial weights and batch order on a single split, which does not generalize to other splits."
                 .into()
         }
     })
 }
 
-/// How much further than the others spread a run has to be from them to be pointed out: more than noise does, also
-/// with long tails.
+/// How far, in spreads of the others, a run must be from them to be reported: more than noise causes, even with long
+/// tails.
 const FAR: f64 = 10.0;
 
-/// A line about the runs that are far worse than the others of their trial: their mean says little then.
+/// A line about the runs that are far worse than the others of their trial, because their mean is then not very
+/// informative.
 pub fn collapsed(report: &Report) -> Option<String> {
     let direction = direction(&report.objective)?;
     let sampled = report.trials.iter();
@@ -79,7 +80,7 @@ pub fn collapsed(report: &Report) -> Option<String> {
         .into_iter()
         .filter_map(|(trial, sample)| Some((trial, Apart::of(sample, direction)?)))
         .collect();
-    // Two values that happen to be close say nothing of the noise, so that of the other trials counts as well.
+    // Two values that happen to be close say nothing about the noise, so the noise of the other trials counts as well.
     let mut ranges: Vec<f64> = apart.iter().map(|(_, apart)| apart.range).collect();
     ranges.sort_by(f64::total_cmp);
     let usual = ranges.get(ranges.len() / 2).copied().unwrap_or(0.0);
@@ -88,10 +89,13 @@ pub fn collapsed(report: &Report) -> Option<String> {
     let (trial, first) = far.first()?;
     let more = match far.len() {
         1 => String::new(),
-        num => format!(" So did a run of {} more.", counted(num - 1, "trial")),
+        num => format!(
+            " Runs of {} more collapsed as well.",
+            counted(num - 1, "trial")
+        ),
     };
     Some(format!(
-        "Warning: {} {} of `{}` collapsed: {} {}, the others from {} to {}. It counts in the mean and in ±, which say little then.{more}",
+        "Warning: {} {} of `{}` collapsed: {} {}, the others from {} to {}. The mean and ± include it and are therefore not very informative.{more}",
         report.repeats(),
         first.repeat,
         trial.id,
@@ -152,7 +156,7 @@ fn seeds_of(report: &Report, trial: &Trial) -> usize {
     seeds.collect::<BTreeSet<_>>().len()
 }
 
-/// How many items the valid split has.
+/// The number of items in the valid split.
 fn num_items(used: &[&DataUsed]) -> String {
     let nums: BTreeSet<usize> = used.iter().map(|used| used.num_valid).collect();
     match (nums.first(), nums.last()) {

@@ -1,4 +1,4 @@
-//! What may be claimed of a trial, in words and as short codes for tables.
+//! What can be claimed about a trial, in words and as short codes for tables.
 
 use std::collections::BTreeSet;
 
@@ -8,23 +8,23 @@ use runner_statistics::{Finding, Reading, Verdict};
 /// More additional seeds than this are not a plan, and not a reliable estimate.
 const MANY: usize = 100;
 
-/// What a verdict comes to: the strongest statement that holds.
+/// The strongest statement that holds for a verdict.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Statement {
-    /// By an exact test, or if noise is normal where it is so marked.
+    /// By an exact test, or if the noise is normal where marked.
     Differs {
         /// Whether it is better.
         is_better: bool,
         /// Whether that needs normal noise.
         if_normal: bool,
     },
-    /// Equal for all that matters, if noise is normal.
+    /// Equal for practical purposes, if the noise is normal.
     Equal,
     /// Equal in every run.
     Identical,
-    /// Nothing can be claimed, and how many more seeds would do, where that is known.
+    /// Nothing can be claimed; how many more seeds would be enough, if known.
     Undecided(Option<usize>),
-    /// Nothing could be claimed of so few runs, and how many more would be needed.
+    /// Nothing can be claimed with so few runs; how many more would be needed.
     TooFew(Option<usize>),
     /// Nothing was tested.
     NotTested,
@@ -68,18 +68,18 @@ fn is_identical(verdict: &Verdict) -> bool {
     equal.is_some_and(|c| c.mean_difference == 0.0 && c.interval.is_none() && c.effect.is_none())
 }
 
-/// The smallest difference that matters, where the difference is claimed to be below it.
+/// The smallest difference that matters, if the difference is claimed to be below it.
 fn small(verdict: &Verdict) -> Option<f64> {
     let equality = verdict.if_normal.and_then(|normal| normal.equality);
     let claimed = equality.filter(|equality| equality.is_claimed);
     claimed.map(|equality| equality.within)
 }
 
-/// A few words: `better`, `worse (if noise is normal)`, `equal within 0.005 (if noise is normal)`, `undecided: about 4
+/// A few words: `better`, `worse (if the noise is normal)`, `equal within 0.005 (if the noise is normal)`, `undecided: about 4
 /// more seeds needed`.
 pub fn in_words(verdict: &Verdict) -> String {
     let within = small(verdict).map(|within| within.to_string());
-    let normal = |is: bool| if is { " (if noise is normal)" } else { "" };
+    let normal = |is: bool| if is { " (if the noise is normal)" } else { "" };
     match statement(verdict) {
         Statement::Differs {
             is_better,
@@ -148,7 +148,10 @@ pub fn notes<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Option<String> 
             notes.push(text);
         }
     };
-    note(has("~"), "`~` if noise is normal, by Student's t".into());
+    note(
+        has("~"),
+        "`~` if the noise is normal, by Student's t".into(),
+    );
     note(
         codes.contains("equal~"),
         format!("`equal~` equal within {within}"),
@@ -157,7 +160,7 @@ pub fn notes<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Option<String> 
     note(has("<"), format!("`<` by less than {within}"));
     note(
         codes.iter().any(|code| code.starts_with("open")),
-        "`open` no difference shown, which is no claim that there is none".into(),
+        "`open` no difference was shown, which does not mean that there is none".into(),
     );
     note(
         has("open +"),
@@ -165,7 +168,7 @@ pub fn notes<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Option<String> 
     );
     note(
         has("few +"),
-        "`few +N` at least N more runs needed to say anything".into(),
+        "`few +N` at least N more runs are needed for a claim".into(),
     );
     note(
         has("not tested"),
@@ -186,8 +189,8 @@ pub fn signed(value: f64) -> String {
     format!("{sign}{}", short_number(value))
 }
 
-/// What the verdicts of others come to in a sentence: `Of the 5 others, 3 are worse, 1 is worse if noise is normal, and
-/// 1 is undecided.`
+/// The verdicts of the other trials in a sentence:
+/// `Of the 5 others, 3 are worse, 1 is worse if the noise is normal, and 1 is undecided.`
 pub fn tally(verdicts: &[&Verdict]) -> String {
     let num = |is: &dyn Fn(Statement) -> bool| verdicts.iter().filter(|v| is(statement(v))).count();
     let differs = |better: bool, normal: bool| {
@@ -201,18 +204,18 @@ pub fn tally(verdicts: &[&Verdict]) -> String {
     };
     let within = verdicts.iter().find_map(|verdict| small(verdict));
     let equal = within.map_or(String::new(), |w| {
-        format!("equal within {w} if noise is normal")
+        format!("equal within {w} if the noise is normal")
     });
     let groups = [
         (num(&differs(true, false)), "better".to_owned()),
         (
             num(&differs(true, true)),
-            "better if noise is normal".into(),
+            "better if the noise is normal".into(),
         ),
         (num(&differs(false, false)), "worse".into()),
         (
             num(&differs(false, true)),
-            "worse if noise is normal".into(),
+            "worse if the noise is normal".into(),
         ),
         (num(&|found| found == Statement::Equal), equal),
         (
@@ -285,11 +288,11 @@ mod tests {
         let both = |words: &str, code: &str| (words.to_owned(), code.to_owned());
         assert_eq!(
             words(&[0.733, 0.745, 0.757], None),
-            both("worse (if noise is normal)", "worse~")
+            both("worse (if the noise is normal)", "worse~")
         );
         assert_eq!(
             words(&[0.956, 0.9612, 0.9652], Some(0.005)),
-            both("equal within 0.005 (if noise is normal)", "equal~")
+            both("equal within 0.005 (if the noise is normal)", "equal~")
         );
         assert_eq!(words(&base, None), both("equal in every run", "equal"));
         assert_eq!(
@@ -305,7 +308,7 @@ mod tests {
         assert_eq!(
             words(&above, Some(0.005)),
             both(
-                "better, by less than 0.005 (if noise is normal)",
+                "better, by less than 0.005 (if the noise is normal)",
                 "better<~"
             )
         );
@@ -319,7 +322,7 @@ mod tests {
         let all = found(&base, &[&bad, &near, &near], None);
         assert_eq!(
             tally(&all.iter().collect::<Vec<_>>()),
-            "Of the 3 others, 1 is worse if noise is normal and 2 are undecided."
+            "Of the 3 others, 1 is worse if the noise is normal and 2 are undecided."
         );
         let single = found(&base[..1], &[&bad[..1], &near[..1]], None);
         assert_eq!(
@@ -328,7 +331,7 @@ mod tests {
         );
         let notes = notes(all.iter()).unwrap();
         assert!(
-            notes.contains("`~` if noise is normal") && notes.contains("`open +N`"),
+            notes.contains("`~` if the noise is normal") && notes.contains("`open +N`"),
             "{notes}"
         );
     }

@@ -61,7 +61,7 @@ pub struct Comparison {
     /// Whether the metric is the same function for all; the loss may not be.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub is_common: bool,
-    /// Held-out items over items that are trained on, where the repeats of trials are on several splits.
+    /// Held-out items divided by training items, if the repeats of trials use several splits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<f64>,
     /// The varied keys.
@@ -254,14 +254,14 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
     })
 }
 
-/// How much the repeats of trials share, where they are on several splits; costs share nothing.
+/// How much the repeats of trials share, if they use several splits; costs share nothing.
 fn overlap_of(sources: &[Source], value: &str) -> Option<f64> {
     if COSTS.contains(&value) {
         return None;
     }
     let of = |source: &Source| {
         let report = &source.report;
-        // Reports of earlier versions have folds alone.
+        // Reports of earlier versions only have folds.
         let folds = report.folds.map(|num| 1.0 / (num.max(2) - 1) as f64);
         report.overlap.or(folds)
     };

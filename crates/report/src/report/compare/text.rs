@@ -107,7 +107,7 @@ impl Text {
         text
     }
 
-    /// A table in the width that there is.
+    /// A table in the available width.
     fn table(&self, columns: Columns) -> String {
         match self.width {
             Some(_) => fit(columns, self.width, &[]).text,
@@ -140,7 +140,7 @@ impl Text {
             return fitted.text + "\n";
         }
         format!(
-            "{}\n\nLeft out, as there is no room: {}; `--csv` and `--json` have them.\n",
+            "{}\n\nOmitted for lack of space: {}; see `--csv` or `--json`.\n",
             fitted.text,
             fitted.left_out.join(", ")
         )
@@ -240,10 +240,10 @@ fn basis(comparison: &Comparison) -> String {
     let wrong = percent(comparison.alpha);
     let how = match comparison.overlap {
         Some(_) => format!(
-            "Differences are paired where runs are common and averaged by split; the t test allows for training items that splits share (Nadeau and Bengio, 2003). If the noise is normal, claims are wrong with a probability of at most {wrong} for {num} together (Holm)."
+            "Differences are paired where runs are shared, and averaged by split; the t test allows for training items that splits share (Nadeau and Bengio, 2003). If the noise is normal, the probability of any wrong claim is at most {wrong} for {num} together (Holm)."
         ),
         None => format!(
-            "Differences are paired by seed where enough seeds are common. `better` and `worse` are by exact tests, those with `~` by Student's t; claims of each kind are wrong with a probability of at most {wrong} for {num} together (Holm)."
+            "Differences are paired by seed where enough seeds are shared. `better` and `worse` follow from exact tests, those with `~` from Student's t; for each kind, the probability of any wrong claim is at most {wrong} for {num} together (Holm)."
         ),
     };
     let codes = verdict::notes(comparison.trials.iter().filter_map(|t| t.verdict.as_ref()));

@@ -67,7 +67,7 @@ const USUAL: [&str; 7] = [
     "age",
 ];
 
-/// Those of them that are left out where there is no room, the first one first.
+/// Those of them that are omitted for lack of space, starting with the first.
 const LEAST: [&str; 4] = ["age", "seconds", "epochs", "experiment"];
 
 /// The column with the reason why a run failed or was skipped.

@@ -105,27 +105,27 @@ pub fn verdicts(report: &Report) -> Option<Section> {
     )
 }
 
-/// How differences are tested, and what the columns of p-values are.
+/// How differences are tested, and the meaning of the columns of p-values.
 fn how(report: &Report, alpha: f64) -> String {
     let wrong = percent(alpha);
     let equal = report.smallest_difference.map_or(String::new(), |within| {
         format!(
-            " Equal within {within} is claimed by two one-sided t tests, wrong with a probability of at most {wrong} for all of them together."
+            " Equality within {within} is claimed with two one-sided t tests; the probability of any wrong claim is at most {wrong} for all of them together."
         )
     });
     if report.overlap.is_some() {
         return format!(
-            "Differences are paired by {} and averaged by split. Runs on several splits share training items, so there is no exact test for them: the t test is Nadeau and Bengio's (2003), whose variance allows for that. If the noise is normal, all claims together are wrong with a probability of at most {wrong} (Holm).{equal}",
+            "Differences are paired by {} and averaged by split. Runs on several splits share training items, so no exact test is valid for them. The t test is that of Nadeau and Bengio (2003), whose variance allows for this. If the noise is normal, the probability of any wrong claim is at most {wrong} for all claims together (Holm).{equal}",
             report.repeats()
         );
     }
     format!(
-        "Differences are paired by {} where enough seeds are common. `p` is that of the exact sign-flip test, or of the exact Mann-Whitney test without pairs; `better` and `worse` are claims by it. Where so few seeds can show nothing by it, `if normal` is the corrected p-value of Student's t, paired or Welch's. By each of the two, all claims together are wrong with a probability of at most {wrong} (Holm), the second if the noise is normal.{equal}",
+        "Differences are paired by {} where enough seeds are shared. `p` is the p-value of the exact sign-flip test, or of the exact Mann-Whitney test without pairs, on which `better` and `worse` are based. Where there are too few seeds for an exact test, `if normal` is the corrected p-value of Student's t test, paired or Welch's. For each of the two, the probability of any wrong claim is at most {wrong} for all claims together (Holm), for the second if the noise is normal.{equal}",
         report.repeats()
     )
 }
 
-/// What was held against what: `3 pairs`, `5 pairs of 10 and 10`, `10 against 10`.
+/// What was compared: `3 pairs`, `5 pairs of 10 and 10`, `10 against 10`.
 fn paired(design: Design) -> String {
     match design {
         Design::Paired {
@@ -147,7 +147,7 @@ fn paired(design: Design) -> String {
     }
 }
 
-/// Why some trials were not paired, where they have seeds in common.
+/// Why some trials were not paired, although they share seeds.
 fn unpaired(judged: &[(&Trial, &Verdict)]) -> Option<String> {
     let has_some =
         |design: Design| matches!(design, Design::Independent { common, .. } if common > 0);
@@ -161,7 +161,7 @@ fn unpaired(judged: &[(&Trial, &Verdict)]) -> Option<String> {
         num => format!(" and {num} more"),
     };
     Some(format!(
-        "`{}`{more} and the baseline have so few seeds in common that pairs would say less than all values without pairs; that is decided by the seeds, not by the values.",
+        "`{}`{more} and the baseline share so few seeds that pairs would be less informative than all values without pairs; this is decided by the seeds, not by the values.",
         first.id
     ))
 }
