@@ -202,7 +202,7 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
                 .field("keep_last", Kind::at_least(1), "How many of the newest checkpoints are kept, in addition to the best.")
                 .or(1),
             keep_best: s
-                .field("keep_best", Kind::at_least(1), "How many of the best epochs keep a checkpoint, by the objective.")
+                .field("keep_best", Kind::at_least(1), "Number of the best epochs by the objective whose checkpoints are kept.")
                 .or(1),
         }),
         objective: s.table("objective", "The criterion that ranks trials.", false, |s| ObjectiveSpec {

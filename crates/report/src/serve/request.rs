@@ -4,7 +4,7 @@ use std::io::Read;
 use std::net::TcpStream;
 use std::time::Instant;
 
-/// The maximum size of a head in bytes.
+/// The maximum size of a request header in bytes.
 const MAX_HEAD: usize = 16 << 10;
 /// The maximum number of headers.
 const MAX_HEADERS: usize = 64;
