@@ -1,6 +1,7 @@
-//! `runner export`: records for other programs.
+//! `runner export`: trained networks and records for other programs.
 
 mod mlflow;
+mod network;
 mod pass;
 
 use std::error::Error;
@@ -21,6 +22,12 @@ use runner_report::export::{Exported, tensorboard};
 /// The export formats.
 #[derive(Subcommand)]
 pub enum Form {
+    /// Write the weights of a run as safetensors, PyTorch's or NumPy's archives, JSON, or in Burn's format
+    Weights(network::WeightsArgs),
+    /// Write the network of a run as a module of PyTorch that checks itself
+    Pytorch(network::PytorchArgs),
+    /// Write the network of a run as an ONNX file
+    Onnx(network::OnnxArgs),
     /// Write TensorBoard's event files: metrics, losses of steps, and the varied settings
     Tensorboard(TensorboardArgs),
     /// Send runs to an MLflow server: settings, metrics, outcomes
@@ -78,6 +85,9 @@ impl From<RowsArg> for Rows {
 /// Exports records in a format.
 pub fn export(form: Form, output: &mut Output) -> u8 {
     match form {
+        Form::Weights(args) => network::weights(&args, output),
+        Form::Pytorch(args) => network::pytorch(&args, output),
+        Form::Onnx(args) => network::onnx(&args, output),
         Form::Tensorboard(args) => event_files(&args, output),
         Form::Mlflow(args) => mlflow::send(&args, output),
         Form::Csv(args) => table(&args, Format::Csv, output),

@@ -24,6 +24,7 @@ mod compare;
 mod devices;
 mod diff;
 mod experiment;
+pub mod export;
 mod memory;
 mod predict;
 mod probe;

@@ -15,6 +15,7 @@ mod dispatch;
 mod diverging;
 mod evaluation;
 mod exactness;
+mod exchange;
 mod experiments;
 mod exports;
 mod failures;

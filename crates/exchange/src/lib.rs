@@ -6,5 +6,10 @@
 
 #![warn(missing_docs)]
 
+pub mod error;
 pub mod onnx;
+pub mod state;
 pub mod tensors;
+pub mod torch;
+pub mod windows;
+pub mod write;

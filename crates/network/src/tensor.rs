@@ -140,6 +140,18 @@ impl DynTensor {
         }
     }
 
+    /// The numbers, read back from their device.
+    pub fn into_data(self) -> TensorData {
+        match self {
+            DynTensor::R1(t) => t.into_data(),
+            DynTensor::R2(t) => t.into_data(),
+            DynTensor::R3(t) => t.into_data(),
+            DynTensor::R4(t) => t.into_data(),
+            DynTensor::R5(t) => t.into_data(),
+            DynTensor::Tokens(t) => t.into_data(),
+        }
+    }
+
     /// The items at some positions along the first axis, in that order.
     pub fn select(self, places: Tensor<1, Int>) -> Self {
         match self {

@@ -9,23 +9,9 @@ use runner_core::spec::backend::Precision;
 use runner_network::targets::Targets;
 use runner_network::tensor::{DynTensor, map_rank};
 
-/// Applies a function that does not return a tensor to the inner tensor.
-macro_rules! each_rank {
-    ($value:expr, $tensor:ident => $result:expr) => {
-        match $value {
-            DynTensor::R1($tensor) => $result,
-            DynTensor::R2($tensor) => $result,
-            DynTensor::R3($tensor) => $result,
-            DynTensor::R4($tensor) => $result,
-            DynTensor::R5($tensor) => $result,
-            DynTensor::Tokens($tensor) => $result,
-        }
-    };
-}
-
 /// The tensor, read back. A device that cannot be read is a panic, like every failure of a device.
 pub fn get(tensor: DynTensor) -> TensorData {
-    each_rank!(tensor, t => t.into_data())
+    tensor.into_data()
 }
 
 /// The tensor with its gradient tracked; tokens have none.

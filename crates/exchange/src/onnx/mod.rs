@@ -1,6 +1,139 @@
 //! ONNX graphs (<https://onnx.ai/onnx/repo-docs/IR.html>).
+//!
+//! [`model`] writes a network as operators of version 18 of ONNX's set, which every runtime of the last years has.
+//! Weights are 32-bit floats, and the batch is of any size.
 
+mod build;
+mod layers;
 #[allow(missing_docs, reason = "the names are those of ONNX's specification")]
 #[allow(clippy::all, reason = "the file is generated")]
 #[rustfmt::skip]
 pub mod messages;
+pub mod transforms;
+
+use std::error::Error;
+use std::fmt;
+
+use prost::Message;
+
+use crate::error::Unsupported;
+use crate::state::StateDict;
+use crate::tensors::Tensors;
+pub use build::{Attribute, Element, Graph};
+use layers::Scope;
+use messages::{ModelProto, OperatorSetIdProto, StringStringEntryProto};
+use runner_core::check::network::Network;
+
+/// The version of ONNX's operators.
+pub const OPSET: i64 = 18;
+/// The version of its operators for tables that came with it.
+const ML_OPSET: i64 = 3;
+/// The version of ONNX's files that came with it.
+const IR_VERSION: i64 = 8;
+/// What protobuf can hold in one message.
+pub const MAX_BYTES: usize = i32::MAX as usize;
+
+/// What a network is given, in a graph.
+pub const INPUT: &str = "input";
+/// What it gives.
+pub const OUTPUT: &str = "output";
+
+/// Why there is no graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OnnxError {
+    /// ONNX has no operators for a layer.
+    Unsupported(Unsupported),
+    /// A layer's tensor is missing.
+    Missing {
+        /// Its name.
+        name: String,
+    },
+    /// The weights do not fit a file.
+    TooLarge {
+        /// Bytes of the file.
+        bytes: usize,
+    },
+}
+
+impl fmt::Display for OnnxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unsupported(unsupported) => unsupported.fmt(f),
+            Self::Missing { name } => write!(f, "there is no tensor `{name}`"),
+            Self::TooLarge { bytes } => write!(
+                f,
+                "the model has {bytes} bytes, and an ONNX file holds at most {MAX_BYTES}"
+            ),
+        }
+    }
+}
+
+impl Error for OnnxError {}
+
+/// Adds a network to a graph: the name of what it gives for the value `input`.
+///
+/// # Errors
+/// If ONNX has no operators for a layer, or a tensor is missing. Tensors have Burn's names.
+pub fn network(
+    graph: &mut Graph,
+    network: &Network,
+    state: &StateDict,
+    burn: &Tensors,
+    input: &str,
+) -> Result<String, OnnxError> {
+    let mut outputs: Vec<String> = Vec::with_capacity(network.layers.len());
+    for (layer, module) in network.layers.iter().zip(&state.modules) {
+        let inputs = layer.inputs.iter().map(|input_of| match input_of.layer {
+            Some(from) => outputs[from].clone(),
+            None => input.to_owned(),
+        });
+        let inputs: Vec<String> = inputs.collect();
+        graph.begin(module);
+        let mut scope = Scope {
+            graph,
+            layer,
+            module,
+            burn,
+        };
+        outputs.push(layers::output(&mut scope, &inputs)?);
+    }
+    graph.begin("");
+    Ok(outputs.pop().unwrap_or_else(|| input.to_owned()))
+}
+
+/// A model of a graph, with metadata.
+///
+/// # Errors
+/// If it does not fit a file.
+pub fn model(graph: Graph, metadata: &[(String, String)]) -> Result<ModelProto, OnnxError> {
+    let entry = |(key, value): &(String, String)| StringStringEntryProto {
+        key: Some(key.clone()),
+        value: Some(value.clone()),
+    };
+    let set = |domain: &str, version: i64| OperatorSetIdProto {
+        domain: Some(domain.to_owned()),
+        version: Some(version),
+    };
+    let mut sets = vec![set("", OPSET)];
+    if graph.has_tables() {
+        sets.push(set(build::ML_DOMAIN, ML_OPSET));
+    }
+    let model = ModelProto {
+        ir_version: Some(IR_VERSION),
+        producer_name: Some("burn-runner".into()),
+        producer_version: Some(env!("CARGO_PKG_VERSION").into()),
+        opset_import: sets,
+        metadata_props: metadata.iter().map(entry).collect(),
+        graph: Some(graph.finish()),
+        ..ModelProto::default()
+    };
+    match model.encoded_len() {
+        bytes if bytes > MAX_BYTES => Err(OnnxError::TooLarge { bytes }),
+        _ => Ok(model),
+    }
+}
+
+/// The bytes of a file.
+pub fn to_bytes(model: &ModelProto) -> Vec<u8> {
+    model.encode_to_vec()
+}

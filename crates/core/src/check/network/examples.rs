@@ -223,11 +223,18 @@ pub fn examples() -> Vec<Example> {
     let written = EXAMPLES.iter();
     let written = written.map(|(items, layers)| (*items, (*layers).to_owned()));
     let all = written.chain(activations);
-    all.map(|(items, layers)| Example {
-        network: network(items, &layers),
-        layers,
-    })
-    .collect()
+    all.map(|(items, layers)| example(items, &layers)).collect()
+}
+
+/// The network of some layers as a file has them, over numbers of a shape, or where it is empty over 6 tokens of 7.
+///
+/// # Panics
+/// If a layer is wrong.
+pub fn example(items: &[usize], layers: &str) -> Example {
+    Example {
+        network: network(items, layers),
+        layers: layers.to_owned(),
+    }
 }
 
 fn network(items: &[usize], layers: &str) -> Network {

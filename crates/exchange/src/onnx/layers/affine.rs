@@ -1,0 +1,49 @@
+//! Affine maps of the last axis, and learned slopes.
+
+use super::super::OnnxError;
+use super::Scope;
+use crate::tensors::NamedTensor;
+
+/// An affine map by the matrix \[inputs, outputs\] at a path, and a bias if there is one.
+pub fn linear(scope: &mut Scope<'_>, x: &str, path: &str) -> Result<String, OnnxError> {
+    let weight = scope.weight(&format!("{path}weight"))?;
+    let bias = format!("{path}bias");
+    let bias = if scope.has(&bias) {
+        Some(scope.weight(&bias)?)
+    } else {
+        None
+    };
+    let is_matrix = scope.dims().len() == 1;
+    let graph = &mut *scope.graph;
+    Ok(match bias {
+        Some(bias) if is_matrix => graph.node("Gemm", &[x, &weight, &bias], &[]),
+        Some(bias) => {
+            let product = graph.node("MatMul", &[x, &weight], &[]);
+            graph.node("Add", &[&product, &bias], &[])
+        }
+        None => graph.node("MatMul", &[x, &weight], &[]),
+    })
+}
+
+/// A map times the sigmoid-weighted other.
+pub fn swiglu(scope: &mut Scope<'_>, x: &str) -> Result<String, OnnxError> {
+    let inner = linear(scope, x, "linear_inner.")?;
+    let outer = linear(scope, x, "linear_outer.")?;
+    let graph = &mut *scope.graph;
+    let gate = graph.node("Sigmoid", &[&inner], &[]);
+    let inner = graph.node("Mul", &[&inner, &gate], &[]);
+    Ok(graph.node("Mul", &[&inner, &outer], &[]))
+}
+
+/// A learned slope below zero, of all values or of each channel.
+pub fn prelu(scope: &mut Scope<'_>, x: &str) -> Result<String, OnnxError> {
+    let slopes = scope.tensor("alpha")?;
+    let slope = if slopes.num_values() > 1 {
+        scope.per_channel("alpha")?
+    } else {
+        let name = format!("{}.alpha", scope.module);
+        let slope = NamedTensor::from_f32s(name, vec![1], &slopes.to_f32s());
+        scope.graph.constant(slope)
+    };
+    Ok(scope.graph.node("PRelu", &[x, &slope], &[]))
+}

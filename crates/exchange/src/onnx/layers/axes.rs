@@ -1,0 +1,75 @@
+//! Layers that arrange, join and reduce axes.
+
+use super::super::Attribute;
+use super::Scope;
+use runner_core::check::network::axes::{axis_of, range};
+use runner_core::spec::model::layer::{LayerKind, Reduction};
+
+/// The output of such a layer. Axes of a plan do not count the batch, which is axis 0 here.
+pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> String {
+    let x = inputs[0].as_str();
+    let layer = scope.layer;
+    let dims = scope.dims().to_vec();
+    let rank = dims.len();
+    let axis = |axis: i64| 1 + axis_of(axis, rank) as i64;
+    let graph = &mut *scope.graph;
+    let mut fold = |operator: &str| {
+        let mut all = inputs.iter();
+        let first = all.next().cloned().unwrap_or_default();
+        all.fold(first, |sum, next| graph.node(operator, &[&sum, next], &[]))
+    };
+    match &layer.kind {
+        LayerKind::Permute { axes } => {
+            let axes = axes.iter().map(|at| axis(*at));
+            let order: Vec<i64> = [0].into_iter().chain(axes).collect();
+            graph.transpose(x, &order)
+        }
+        LayerKind::Slice {
+            axis: at,
+            start,
+            end,
+        } => {
+            let (first, past) = range(*start, *end, dims[axis_of(*at, rank)]);
+            let starts = graph.integers(&[first]);
+            let ends = graph.integers(&[past]);
+            let axes = graph.integers(&[axis(*at)]);
+            graph.node("Slice", &[x, &starts, &ends, &axes], &[])
+        }
+        LayerKind::Reduce {
+            operation,
+            axis: at,
+        } => {
+            let operator = match operation {
+                Reduction::Mean => "ReduceMean",
+                Reduction::Max => "ReduceMax",
+                Reduction::Sum => "ReduceSum",
+            };
+            let axes = graph.integers(&[axis(*at)]);
+            // An item of one axis keeps it.
+            let keeps = i64::from(layer.shape.len() == rank);
+            graph.node(operator, &[x, &axes], &[Attribute::Int("keepdims", keeps)])
+        }
+        LayerKind::PixelShuffle { factor } => {
+            let mode = [
+                Attribute::Int("blocksize", *factor as i64),
+                Attribute::Text("mode", "CRD"),
+            ];
+            graph.node("DepthToSpace", &[x], &mode)
+        }
+        LayerKind::PixelUnshuffle { factor } => {
+            // ONNX's own operator has the channels in another order.
+            let (rows, columns) = (dims[1] / factor, dims[2] / factor);
+            let cut = graph.reshape(x, &[dims[0], rows, *factor, columns, *factor]);
+            let moved = graph.transpose(&cut, &[0, 1, 3, 5, 2, 4]);
+            graph.reshape(&moved, &layer.shape)
+        }
+        LayerKind::Add => fold("Add"),
+        LayerKind::Multiply => fold("Mul"),
+        LayerKind::Concat { axis: at } => {
+            let all: Vec<&str> = inputs.iter().map(String::as_str).collect();
+            graph.node("Concat", &all, &[Attribute::Int("axis", axis(*at))])
+        }
+        // All others are the same values in another shape.
+        _ => graph.reshape(x, &layer.shape),
+    }
+}

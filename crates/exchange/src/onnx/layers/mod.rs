@@ -1,0 +1,131 @@
+//! Each type of layer as operators.
+
+mod affine;
+mod axes;
+mod functions;
+mod norms;
+mod recurrent;
+mod sequences;
+mod windows;
+
+use super::{Graph, OnnxError};
+use crate::error::Unsupported;
+use crate::tensors::{Dtype, NamedTensor, Tensors};
+use runner_core::check::network::Layer;
+use runner_core::spec::model::layer::LayerKind;
+
+/// The layer whose operators are written.
+pub struct Scope<'a> {
+    /// Where to.
+    pub graph: &'a mut Graph,
+    /// Its plan.
+    pub layer: &'a Layer,
+    /// What its constants are named by.
+    pub module: &'a str,
+    /// All tensors by Burn's names.
+    pub burn: &'a Tensors,
+}
+
+impl Scope<'_> {
+    /// The layer's tensor of a path, as 32-bit floats.
+    fn tensor(&self, path: &str) -> Result<NamedTensor, OnnxError> {
+        let name = format!("{}.{path}", self.layer.name);
+        match self.burn.get(&name) {
+            Some(tensor) => Ok(tensor.cast(Dtype::F32)),
+            None => Err(OnnxError::Missing { name }),
+        }
+    }
+
+    /// The same as a constant of the graph.
+    fn weight(&mut self, path: &str) -> Result<String, OnnxError> {
+        let tensor = self.tensor(path)?;
+        Ok(self
+            .graph
+            .constant(tensor.named(format!("{}.{path}", self.module))))
+    }
+
+    /// Whether the layer has a tensor of a path.
+    fn has(&self, path: &str) -> bool {
+        self.burn
+            .get(&format!("{}.{path}", self.layer.name))
+            .is_some()
+    }
+
+    /// A tensor with one number for each channel as a constant that is multiplied with or added to items.
+    fn per_channel(&mut self, path: &str) -> Result<String, OnnxError> {
+        let tensor = self.tensor(path)?;
+        let behind = self.layer.inputs[0].shape.dims.len() - 1;
+        let shape = [tensor.shape(), &vec![1; behind]].concat();
+        let name = format!("{}.{path}", self.module);
+        let tensor = NamedTensor::from_f32s(name, shape, &tensor.to_f32s());
+        Ok(self.graph.constant(tensor))
+    }
+
+    /// Why the layer cannot be written.
+    fn unsupported(&self, reason: impl Into<String>) -> OnnxError {
+        OnnxError::Unsupported(Unsupported {
+            layer: self.layer.name.clone(),
+            kind: self.layer.kind.type_name(),
+            reason: reason.into(),
+        })
+    }
+
+    /// The sizes of an item of the first input.
+    fn dims(&self) -> &[usize] {
+        &self.layer.inputs[0].shape.dims
+    }
+}
+
+/// The output of a layer for values of the graph.
+pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> Result<String, OnnxError> {
+    let x = inputs[0].as_str();
+    let layer = scope.layer;
+    Ok(match &layer.kind {
+        LayerKind::Linear { .. } => affine::linear(scope, x, "")?,
+        LayerKind::Swiglu { .. } => affine::swiglu(scope, x)?,
+        LayerKind::Embedding { .. } => {
+            let weight = scope.weight("weight")?;
+            scope.graph.node("Gather", &[&weight, x], &[])
+        }
+        LayerKind::Prelu { .. } => affine::prelu(scope, x)?,
+        LayerKind::Conv(conv) => windows::conv(scope, conv, x)?,
+        LayerKind::ConvTranspose(conv) => windows::conv_transpose(scope, conv, x)?,
+        LayerKind::Norm(norm) => norms::norm(scope, norm, x)?,
+        LayerKind::Pool(pool) => windows::pool(scope, pool, x),
+        LayerKind::AdaptiveAvgPool { output_size, .. } => windows::adaptive(scope, output_size, x),
+        LayerKind::Interpolate { .. } => windows::interpolate(scope, x),
+        LayerKind::Recurrent(recurrent) => recurrent::recurrent(scope, recurrent, x)?,
+        LayerKind::MultiHeadAttention {
+            num_heads, causal, ..
+        } => {
+            let memory = inputs.last().map_or(x, String::as_str);
+            sequences::attention(scope, "", [x, memory], *num_heads, *causal)?
+        }
+        LayerKind::TransformerEncoder(stack) => sequences::encoder(scope, stack, x)?,
+        LayerKind::TransformerDecoder(stack) => {
+            sequences::decoder(scope, stack, x, inputs.last().map_or(x, String::as_str))?
+        }
+        LayerKind::PositionalEncoding { .. } => {
+            let sinusoids = scope.weight("sinusoids")?;
+            scope.graph.node("Add", &[x, &sinusoids], &[])
+        }
+        LayerKind::RotaryEncoding { .. } => sequences::rotary(scope, x)?,
+        LayerKind::Activation(activation) => functions::activation(scope, activation, x)?,
+        // They do something in training only.
+        LayerKind::Identity | LayerKind::Dropout { .. } | LayerKind::GaussianNoise { .. } => {
+            x.to_owned()
+        }
+        LayerKind::Flatten { .. }
+        | LayerKind::Reshape { .. }
+        | LayerKind::Permute { .. }
+        | LayerKind::Unsqueeze { .. }
+        | LayerKind::Squeeze { .. }
+        | LayerKind::Slice { .. }
+        | LayerKind::Reduce { .. }
+        | LayerKind::PixelShuffle { .. }
+        | LayerKind::PixelUnshuffle { .. }
+        | LayerKind::Add
+        | LayerKind::Multiply
+        | LayerKind::Concat { .. } => axes::output(scope, inputs),
+    })
+}

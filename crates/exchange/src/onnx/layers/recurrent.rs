@@ -1,0 +1,117 @@
+//! Recurrent networks.
+
+use super::super::{Attribute, OnnxError};
+use super::Scope;
+use crate::tensors::NamedTensor;
+use runner_core::spec::model::layer::{Cell, Recurrent, Steps};
+
+/// A recurrent network, all of its steps or the last of each direction.
+pub fn recurrent(
+    scope: &mut Scope<'_>,
+    recurrent: &Recurrent,
+    x: &str,
+) -> Result<String, OnnxError> {
+    let (operator, gates): (&str, &[&str]) = match recurrent.cell {
+        Cell::Rnn => ("RNN", &["gate"]),
+        Cell::Gru => ("GRU", &["update_gate", "reset_gate", "new_gate"]),
+        Cell::Lstm => (
+            "LSTM",
+            &["input_gate", "output_gate", "forget_gate", "cell_gate"],
+        ),
+    };
+    let input = matrices(scope, recurrent, gates, "input_transform")?;
+    let hidden = matrices(scope, recurrent, gates, "hidden_transform")?;
+    let mut direction = vec![
+        Attribute::Int("hidden_size", recurrent.hidden_size as i64),
+        Attribute::Text(
+            "direction",
+            if recurrent.bidirectional {
+                "bidirectional"
+            } else {
+                "forward"
+            },
+        ),
+    ];
+    if recurrent.cell == Cell::Gru {
+        direction.push(Attribute::Int("linear_before_reset", 1));
+    }
+    let bias = if recurrent.bias {
+        Some(biases(scope, recurrent, gates)?)
+    } else {
+        None
+    };
+    let shape = scope.layer.shape.clone();
+    let graph = &mut *scope.graph;
+    let steps_first = graph.transpose(x, &[1, 0, 2]);
+    let constants = [&input, &hidden].into_iter().chain(bias.as_ref());
+    let inputs = [&steps_first].into_iter().chain(constants);
+    let inputs: Vec<&str> = inputs.map(String::as_str).collect();
+    Ok(match recurrent.output {
+        Steps::Sequence => {
+            // [length, directions, batch, hidden]
+            let [all] = graph.nodes(operator, &inputs, [true], &direction);
+            let all = graph.transpose(&all, &[2, 0, 1, 3]);
+            graph.reshape(&all, &shape)
+        }
+        Steps::Last => {
+            // [directions, batch, hidden]
+            let [_, last] = graph.nodes(operator, &inputs, [false, true], &direction);
+            let last = graph.transpose(&last, &[1, 0, 2]);
+            graph.reshape(&last, &shape)
+        }
+    })
+}
+
+fn directions(recurrent: &Recurrent) -> &'static [&'static str] {
+    if recurrent.bidirectional {
+        &["forward.", "reverse."]
+    } else {
+        &[""]
+    }
+}
+
+/// The matrices of all gates, \[directions, gates * hidden, inputs\].
+fn matrices(
+    scope: &mut Scope<'_>,
+    recurrent: &Recurrent,
+    gates: &[&str],
+    transform: &str,
+) -> Result<String, OnnxError> {
+    let mut parts = Vec::new();
+    for direction in directions(recurrent) {
+        for gate in gates {
+            let path = format!("{direction}{gate}.{transform}.weight");
+            parts.push(scope.tensor(&path)?.transposed());
+        }
+    }
+    let name = format!("{}.{transform}", scope.module);
+    let num = directions(recurrent).len();
+    let width = parts[0].shape()[1];
+    let rows = gates.len() * recurrent.hidden_size;
+    let stacked = NamedTensor::stacked("", &parts);
+    let stacked = NamedTensor::from_f32s(name, vec![num, rows, width], &stacked.to_f32s());
+    Ok(scope.graph.constant(stacked))
+}
+
+/// The biases of all gates for inputs, then for the state, \[directions, 2 * gates * hidden\].
+fn biases(
+    scope: &mut Scope<'_>,
+    recurrent: &Recurrent,
+    gates: &[&str],
+) -> Result<String, OnnxError> {
+    let mut values = Vec::new();
+    for direction in directions(recurrent) {
+        for transform in ["input_transform", "hidden_transform"] {
+            for gate in gates {
+                let path = format!("{direction}{gate}.{transform}.bias");
+                values.extend(scope.tensor(&path)?.to_f32s());
+            }
+        }
+    }
+    let num = directions(recurrent).len();
+    let shape = vec![num, values.len() / num];
+    let name = format!("{}.bias", scope.module);
+    Ok(scope
+        .graph
+        .constant(NamedTensor::from_f32s(name, shape, &values)))
+}

@@ -1,0 +1,252 @@
+//! How a run's data becomes what its network is given, and what it gives becomes probabilities, names and units, as
+//! operators.
+
+use super::messages::tensor_proto::DataType;
+use super::{Attribute, Element, Graph, INPUT, OUTPUT};
+use runner_core::data::Transforms;
+use runner_core::data::encode::{Feature, Form, InputEncoder, Scaling, TargetEncoder};
+use runner_core::data::records::ColumnKind;
+
+const CLASS: &str = "class";
+const PROBABILITIES: &str = "probabilities";
+/// What outputs are called.
+const OUTPUTS: [&str; 3] = [CLASS, PROBABILITIES, OUTPUT];
+
+/// What a graph gives for an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// A probability for each class, of which one is right.
+    Classes,
+    /// A probability for each label.
+    Labels,
+    /// Numbers in the scale that the network was trained in.
+    Numbers,
+}
+
+/// Adds inputs for the data's own values, and what makes items of them: the name of the value that a network takes.
+///
+/// # Errors
+/// If there are no operators for it, with the reason.
+pub fn encode(graph: &mut Graph, transforms: &Transforms) -> Result<String, String> {
+    graph.begin("/encode");
+    match &transforms.input {
+        InputEncoder::Features {
+            features,
+            normalize,
+            window: None,
+        } => {
+            let mut parts = Vec::with_capacity(features.len());
+            for feature in features {
+                let name = feature.name.as_str();
+                if OUTPUTS.contains(&name) {
+                    return Err(format!(
+                        "a column is named `{name}`, as an output of the graph is"
+                    ));
+                }
+                parts.push(column(graph, transforms, feature));
+            }
+            let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+            let items = graph.node("Concat", &parts, &[Attribute::Int("axis", 1)]);
+            Ok(if *normalize {
+                unit_length(graph, &items, 1)
+            } else {
+                items
+            })
+        }
+        InputEncoder::Array {
+            shape,
+            scaling,
+            normalize,
+            ..
+        } => {
+            graph.input(INPUT, Element::F32, shape);
+            let items = array(graph, shape, scaling);
+            Ok(if *normalize {
+                unit_length(graph, &items, shape.len())
+            } else {
+                items
+            })
+        }
+        InputEncoder::Tokens { shape, shift, .. } => {
+            graph.input(INPUT, Element::I64, shape);
+            let shift = graph.integers(&[i64::from(*shift)]);
+            Ok(graph.node("Add", &[INPUT, &shift], &[]))
+        }
+        InputEncoder::Features { .. } => Err("items are windows of rows".into()),
+        InputEncoder::Text { .. } | InputEncoder::Stream { .. } => {
+            Err("texts are divided into tokens, which ONNX has no operator for".into())
+        }
+    }
+}
+
+/// A column of rows, [batch, width].
+fn column(graph: &mut Graph, transforms: &Transforms, feature: &Feature) -> String {
+    let names: &[String] = match transforms.columns.get(feature.column).map(|c| &c.kind) {
+        Some(ColumnKind::Categories { names }) => names,
+        _ => &[],
+    };
+    let name = feature.name.as_str();
+    match &feature.form {
+        Form::Numbers {
+            fill,
+            clip,
+            scaling,
+        } => {
+            graph.input(name, Element::F32, &[fill.len()]);
+            let mut value = cast(graph, name, DataType::Double);
+            let is_missing = graph.node("IsNaN", &[&value], &[]);
+            let fill = doubles(graph, fill);
+            value = graph.node("Where", &[&is_missing, &fill, &value], &[]);
+            if let Some([low, high]) = clip {
+                let (low, high) = (doubles(graph, &[*low]), doubles(graph, &[*high]));
+                value = graph.node("Max", &[&value, &low], &[]);
+                value = graph.node("Min", &[&value, &high], &[]);
+            }
+            let shifts = doubles(graph, &each(scaling, |scaling| scaling.shift));
+            let factors = doubles(graph, &each(scaling, |scaling| scaling.factor));
+            value = graph.node("Sub", &[&value, &shifts], &[]);
+            value = graph.node("Mul", &[&value, &factors], &[]);
+            cast(graph, &value, DataType::Float)
+        }
+        Form::OneHot {
+            places,
+            width,
+            fill,
+        } => {
+            graph.input(name, Element::Text, &[1]);
+            let place = |place: Option<usize>| place.map_or(-1, |place| place as i64);
+            let all = places.iter().map(|at| place(*at)).chain([place(*fill)]);
+            let settings = [
+                keys(names),
+                Attribute::Ints("values_int64s", all.collect()),
+                Attribute::Int("default_int64", -1),
+            ];
+            let place = graph.node("LabelEncoder", &[name], &settings);
+            let places: Vec<i64> = (0..*width as i64).collect();
+            let places = graph.integers(&places);
+            let is_it = graph.node("Equal", &[&place, &places], &[]);
+            cast(graph, &is_it, DataType::Float)
+        }
+        Form::Ordinal {
+            numbers,
+            fill,
+            scaling,
+        } => {
+            graph.input(name, Element::Text, &[1]);
+            let scaled = |number: f64| ((number - scaling.shift) * scaling.factor) as f32;
+            let all = numbers.iter().chain([fill]).map(|number| scaled(*number));
+            let settings = [
+                keys(names),
+                Attribute::Floats("values_floats", all.collect()),
+                Attribute::Float("default_float", f64::NAN),
+            ];
+            graph.node("LabelEncoder", &[name], &settings)
+        }
+    }
+}
+
+/// The names of categories, and the empty text, which stands for a missing one.
+fn keys(names: &[String]) -> Attribute<'_> {
+    let names = names.iter().map(String::as_str);
+    Attribute::Texts("keys_strings", names.chain([""]).collect())
+}
+
+fn each(scaling: &[Scaling], part: fn(&Scaling) -> f64) -> Vec<f64> {
+    scaling.iter().map(part).collect()
+}
+
+fn doubles(graph: &mut Graph, values: &[f64]) -> String {
+    let bytes = values.iter().flat_map(|value| value.to_le_bytes());
+    graph.doubles(values.len(), bytes.collect())
+}
+
+fn cast(graph: &mut Graph, value: &str, to: DataType) -> String {
+    let to = i64::from(i32::from(to));
+    graph.node("Cast", &[value], &[Attribute::Int("to", to)])
+}
+
+/// (value - shift) * factor in 32-bit floats, as runner serves arrays; what is missing is 0.
+fn array(graph: &mut Graph, shape: &[usize], scaling: &[Scaling]) -> String {
+    let zero = graph.number(0.0);
+    let is_missing = graph.node("IsNaN", &[INPUT], &[]);
+    let value = graph.node("Where", &[&is_missing, &zero, INPUT], &[]);
+    let mut constant = |part: fn(&Scaling) -> f64| {
+        let values: Vec<f32> = scaling.iter().map(|one| part(one) as f32).collect();
+        let shape = if values.len() == 1 { &[][..] } else { shape };
+        graph.numbers(shape, &values)
+    };
+    let (shift, factor) = (constant(|one| one.shift), constant(|one| one.factor));
+    let value = graph.node("Sub", &[&value, &shift], &[]);
+    graph.node("Mul", &[&value, &factor], &[])
+}
+
+/// Items of `rank` axes brought to length 1, unless all values are 0.
+fn unit_length(graph: &mut Graph, items: &str, rank: usize) -> String {
+    let axes: Vec<i64> = (1..=rank as i64).collect();
+    let axes = graph.integers(&axes);
+    let length = graph.node("ReduceL2", &[items, &axes], &[]);
+    let zero = graph.number(0.0);
+    let has_length = graph.node("Greater", &[&length, &zero], &[]);
+    let scaled = graph.node("Div", &[items, &length], &[]);
+    graph.node("Where", &[&has_length, &scaled, items], &[])
+}
+
+/// Adds outputs for what a network gives, of a shape: `probabilities` and the name of the most probable `class`, or
+/// `output` in the units of the data.
+///
+/// # Errors
+/// If there are no operators for it, with the reason.
+pub fn decode(
+    graph: &mut Graph,
+    transforms: &Transforms,
+    meaning: Meaning,
+    names: &[String],
+    given: &str,
+    shape: &[usize],
+) -> Result<(), String> {
+    graph.begin("/decode");
+    match (meaning, &transforms.target) {
+        (Meaning::Classes, target) => {
+            let softmax = graph.node("Softmax", &[given], &[Attribute::Int("axis", 1)]);
+            if matches!(target, TargetEncoder::Class { .. }) && shape.len() == 1 {
+                let settings = [Attribute::Int("axis", 1), Attribute::Int("keepdims", 0)];
+                let place = graph.node("ArgMax", &[given], &settings);
+                let texts: Vec<&str> = names.iter().map(String::as_str).collect();
+                let texts = graph.texts(&texts);
+                let name = graph.node("Gather", &[&texts, &place], &[]);
+                graph.output(&name, CLASS, Element::Text, &[]);
+            }
+            graph.output(&softmax, PROBABILITIES, Element::F32, shape);
+        }
+        (Meaning::Labels, _) => {
+            let sigmoid = graph.node("Sigmoid", &[given], &[]);
+            graph.output(&sigmoid, PROBABILITIES, Element::F32, shape);
+        }
+        (Meaning::Numbers, TargetEncoder::Values { columns, shape: of }) => {
+            if *of != *shape {
+                return Err("the network gives more numbers than there are targets".into());
+            }
+            let size: usize = shape.iter().product();
+            let num = size / columns.len().max(1);
+            let scalings = columns.iter().flat_map(|(_, scaling)| {
+                (0..num).map(move |at| *scaling.get(at).unwrap_or(&scaling[0]))
+            });
+            // A target that was the same everywhere is that number.
+            let (factors, shifts): (Vec<f64>, Vec<f64>) = scalings
+                .map(|Scaling { shift, factor }| {
+                    (if factor == 0.0 { 0.0 } else { 1.0 / factor }, shift)
+                })
+                .unzip();
+            let value = cast(graph, given, DataType::Double);
+            let flat = graph.reshape(&value, &[size]);
+            let (factors, shifts) = (doubles(graph, &factors), doubles(graph, &shifts));
+            let value = graph.node("Mul", &[&flat, &factors], &[]);
+            let value = graph.node("Add", &[&value, &shifts], &[]);
+            let value = cast(graph, &value, DataType::Float);
+            let value = graph.reshape(&value, shape);
+            graph.output(&value, OUTPUT, Element::F32, shape);
+        }
+        (Meaning::Numbers, _) => graph.output(given, OUTPUT, Element::F32, shape),
+    }
+    Ok(())
+}

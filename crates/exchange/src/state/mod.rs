@@ -1,0 +1,168 @@
+//! Where the numbers of a layer are, in Burn's module and in PyTorch's.
+//!
+//! An [`Entry`] is one tensor of PyTorch's state dict with the tensors of Burn's that it is made of; a network has
+//! [`StateDict::entries`] for all of its layers. What goes out by an entry comes in by it.
+
+mod entries;
+mod names;
+
+use std::error::Error;
+use std::fmt;
+
+use crate::tensors::{NamedTensor, TensorError, Tensors};
+use runner_core::check::network::Network;
+
+/// A tensor of PyTorch's with the tensors of Burn's that it is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name in PyTorch's state dict, such as `lstm_1.weight_ih_l0`.
+    pub torch: String,
+    /// Names as `<layer>.<path in Burn's module>`. Several are stacked along the first axis, in this order.
+    pub burn: Vec<String>,
+    /// Whether rows and columns are exchanged: Burn multiplies by \[inputs, outputs\], PyTorch by
+    /// \[outputs, inputs\].
+    pub is_transposed: bool,
+    /// Whether it follows from the layer's settings, such as the sines of a positional encoding.
+    pub is_constant: bool,
+}
+
+impl Entry {
+    /// PyTorch's tensor of Burn's, which are in the order of [`Entry::burn`].
+    ///
+    /// # Panics
+    /// If their shapes are not those of the layer.
+    pub fn to_torch(&self, burn: &[&NamedTensor]) -> NamedTensor {
+        let turned = |tensor: &NamedTensor| {
+            if self.is_transposed {
+                tensor.transposed()
+            } else {
+                tensor.clone()
+            }
+        };
+        let parts: Vec<NamedTensor> = burn.iter().copied().map(turned).collect();
+        match <[NamedTensor; 1]>::try_from(parts) {
+            Ok([one]) => one.named(&self.torch),
+            Err(parts) => NamedTensor::stacked(&self.torch, &parts),
+        }
+    }
+
+    /// Burn's tensors of PyTorch's, in the order of [`Entry::burn`].
+    ///
+    /// # Errors
+    /// If the tensor cannot be divided into them.
+    pub fn to_burn(&self, torch: &NamedTensor) -> Result<Vec<NamedTensor>, StateError> {
+        let rank = torch.shape().len();
+        let rows = torch.shape().first().copied().unwrap_or(1);
+        let is_matrix = !self.is_transposed || rank == 2;
+        if !is_matrix || !rows.is_multiple_of(self.burn.len()) {
+            return Err(StateError::Shape {
+                name: self.torch.clone(),
+                shape: torch.shape().to_vec(),
+                parts: self.burn.len(),
+            });
+        }
+        let parts = torch.clone().split(self.burn.len());
+        let named = parts.into_iter().zip(&self.burn).map(|(part, name)| {
+            if self.is_transposed {
+                part.transposed().named(name)
+            } else {
+                part.named(name)
+            }
+        });
+        Ok(named.collect())
+    }
+}
+
+/// What a network's layers are called in PyTorch, and where their numbers are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateDict {
+    /// The name of each layer as an attribute of a Python class, all different.
+    pub modules: Vec<String>,
+    /// All tensors of the state dict, in the order of the layers.
+    pub entries: Vec<Entry>,
+}
+
+impl StateDict {
+    /// The layout of a network.
+    pub fn of(network: &Network) -> Self {
+        let modules = names::identifiers(network.layers.iter().map(|layer| layer.name.as_str()));
+        let entries = network.layers.iter().zip(&modules);
+        let entries = entries.flat_map(|(layer, module)| entries::of(layer, module));
+        Self {
+            entries: entries.collect(),
+            modules,
+        }
+    }
+
+    /// PyTorch's state dict of all of Burn's tensors.
+    ///
+    /// # Errors
+    /// If one is missing.
+    pub fn to_torch(&self, burn: &Tensors) -> Result<Tensors, StateError> {
+        let mut torch = Tensors::new();
+        for entry in &self.entries {
+            let parts = entry.burn.iter().map(|name| {
+                let found = burn.get(name);
+                found.ok_or_else(|| StateError::Missing { name: name.clone() })
+            });
+            let parts = parts.collect::<Result<Vec<_>, _>>()?;
+            torch.push(entry.to_torch(&parts))?;
+        }
+        Ok(torch)
+    }
+
+    /// The entry of a tensor of PyTorch's.
+    pub fn entry(&self, torch: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.torch == torch)
+    }
+}
+
+/// Whether a tensor of a state dict holds nothing that a network computes with: batch norm's count of batches.
+pub fn is_bookkeeping(torch: &str) -> bool {
+    torch.rsplit('.').next() == Some("num_batches_tracked")
+}
+
+/// Why tensors do not have the layout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StateError {
+    /// There is no tensor of that name.
+    Missing {
+        /// The name.
+        name: String,
+    },
+    /// It has rows that cannot be shared evenly, or is not a matrix.
+    Shape {
+        /// The name.
+        name: String,
+        /// Its shape.
+        shape: Vec<usize>,
+        /// Parts to divide it into.
+        parts: usize,
+    },
+    /// A name came twice.
+    Tensor(TensorError),
+}
+
+impl From<TensorError> for StateError {
+    fn from(error: TensorError) -> Self {
+        Self::Tensor(error)
+    }
+}
+
+impl fmt::Display for StateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { name } => write!(f, "there is no tensor `{name}`"),
+            Self::Shape { name, shape, parts } => write!(
+                f,
+                "tensor `{name}` of shape {shape:?} cannot be divided into {parts} matrices or vectors"
+            ),
+            Self::Tensor(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for StateError {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+//! Layers that arrange, join and reduce axes.
+
+use super::Names;
+use super::call::{Call, tuple};
+use runner_core::check::network::Layer;
+use runner_core::check::network::axes::{axis_of, range};
+use runner_core::spec::model::layer::{LayerKind, Reduction};
+
+/// Such a layer as an expression. Axes of a plan do not count the batch, which is axis 0 here.
+pub fn expression(layer: &Layer, names: &Names<'_>) -> String {
+    let x = names.input();
+    let dims = &layer.inputs[0].shape.dims;
+    let rank = dims.len();
+    let axis = |axis: i64| 1 + axis_of(axis, rank);
+    match &layer.kind {
+        LayerKind::Flatten {
+            start_axis,
+            end_axis,
+        } => match (axis(*start_axis), axis(*end_axis)) {
+            (start, end) if end == rank => format!("{x}.flatten({start})"),
+            (start, end) => format!("{x}.flatten({start}, {end})"),
+        },
+        LayerKind::Reshape { .. } => {
+            let sizes: Vec<String> = layer.shape.iter().map(usize::to_string).collect();
+            format!("{x}.reshape(-1, {})", sizes.join(", "))
+        }
+        LayerKind::Permute { axes } => {
+            let axes: Vec<String> = axes.iter().map(|at| axis(*at).to_string()).collect();
+            format!("{x}.permute(0, {})", axes.join(", "))
+        }
+        LayerKind::Unsqueeze { axis } => {
+            format!("{x}.unsqueeze({})", 1 + axis_of(*axis, rank + 1))
+        }
+        // An item of one axis keeps it.
+        LayerKind::Squeeze { axis: at } if layer.shape.len() < rank => {
+            format!("{x}.squeeze({})", axis(*at))
+        }
+        LayerKind::Slice {
+            axis: at,
+            start,
+            end,
+        } => {
+            let (first, past) = range(*start, *end, dims[axis_of(*at, rank)]);
+            let before = ":, ".repeat(axis(*at));
+            format!("{x}[{before}{first}:{past}]")
+        }
+        LayerKind::Reduce {
+            operation,
+            axis: at,
+        } => {
+            let function = match operation {
+                Reduction::Mean => "mean",
+                Reduction::Max => "amax",
+                Reduction::Sum => "sum",
+            };
+            Call::new(format!("{x}.{function}"))
+                .arg(axis(*at))
+                .flag("keepdim", layer.shape.len() == rank, false)
+                .end()
+        }
+        LayerKind::PixelShuffle { factor } => format!("F.pixel_shuffle({x}, {factor})"),
+        LayerKind::PixelUnshuffle { factor } => format!("F.pixel_unshuffle({x}, {factor})"),
+        LayerKind::Add => names.inputs.join(" + "),
+        LayerKind::Multiply => names.inputs.join(" * "),
+        LayerKind::Concat { axis: at } => {
+            let all = tuple(names.inputs.iter());
+            format!("torch.cat({all}, dim={})", axis(*at))
+        }
+        _ => x.to_owned(),
+    }
+}

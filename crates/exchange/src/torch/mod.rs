@@ -1,0 +1,218 @@
+//! A network as source of PyTorch.
+//!
+//! [`network`] writes a class with an attribute for each layer that has weights or behaves otherwise in training, and a
+//! `forward` that reads as a person would write it: `x` is what the layer before gave, and what is used later has the
+//! name of its layer.
+
+mod axes;
+mod call;
+mod file;
+mod functions;
+mod helpers;
+mod sequences;
+pub mod transforms;
+mod windows;
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use crate::error::Unsupported;
+use crate::state::StateDict;
+pub use file::{About, TOLERANCE, model_py};
+pub(crate) use functions::shrinks;
+use helpers::Helper;
+use runner_core::check::network::{Layer, Network};
+
+/// What a layer becomes.
+#[derive(Default)]
+struct Piece {
+    /// What its attribute is made by, if it has one.
+    module: Option<String>,
+    /// Statements that assign its output.
+    lines: Vec<String>,
+    /// What they use besides.
+    helpers: Vec<Helper>,
+}
+
+impl Piece {
+    /// One that is an expression of its inputs.
+    fn expression(names: &Names<'_>, expression: impl AsRef<str>) -> Self {
+        let (output, expression) = (&names.output, expression.as_ref());
+        // What only gives a value on, such as an identity.
+        let is_same = output == expression;
+        let line = format!("{output} = {expression}");
+        Self {
+            lines: if is_same { Vec::new() } else { vec![line] },
+            ..Self::default()
+        }
+    }
+
+    /// A module that is called with its inputs.
+    fn module(names: &Names<'_>, module: String) -> Self {
+        let call = format!("self.{}({})", names.module, names.inputs.join(", "));
+        Self {
+            module: Some(module),
+            ..Self::expression(names, call)
+        }
+    }
+
+    fn with(mut self, helper: Helper) -> Self {
+        self.helpers.push(helper);
+        self
+    }
+}
+
+/// What a layer and its values are called.
+struct Names<'a> {
+    module: &'a str,
+    inputs: Vec<String>,
+    output: String,
+}
+
+impl Names<'_> {
+    fn input(&self) -> &str {
+        &self.inputs[0]
+    }
+}
+
+/// The functions and classes that a network needs, and the network as `class Network(nn.Module)`, ready to stand behind
+/// imports of `torch`, `torch.nn as nn` and `torch.nn.functional as F`.
+///
+/// # Errors
+/// If PyTorch has no counterpart of a layer.
+pub fn network(network: &Network, state: &StateDict) -> Result<String, Unsupported> {
+    let variables = variables(network, state);
+    let items = items_name(network);
+    let name_of = |from: Option<usize>| match from {
+        Some(at) => variables[at].clone(),
+        None => items.to_owned(),
+    };
+    let mut helpers = BTreeSet::new();
+    let (mut modules, mut lines) = (Vec::new(), Vec::new());
+    for (at, layer) in network.layers.iter().enumerate() {
+        let names = Names {
+            module: &state.modules[at],
+            inputs: layer
+                .inputs
+                .iter()
+                .map(|input| name_of(input.layer))
+                .collect(),
+            output: variables[at].clone(),
+        };
+        let piece = piece(layer, &names).map_err(|reason| Unsupported {
+            layer: layer.name.clone(),
+            kind: layer.kind.type_name(),
+            reason,
+        })?;
+        helpers.extend(piece.helpers);
+        if let Some(module) = piece.module {
+            modules.push(format!("self.{} = {module}", names.module));
+        }
+        lines.extend(piece.lines);
+    }
+    let last = network.layers.len().checked_sub(1);
+    lines.push(format!("return {}", name_of(last)));
+    let mut text = String::new();
+    for helper in helpers {
+        text += helper.text();
+        text += "\n\n\n";
+    }
+    let _ = write!(
+        text,
+        "class Network(nn.Module):\n    \"\"\"From items of shape {} to {}, the batch in front.\"\"\"\n\n    \
+         def __init__(self):\n        super().__init__()\n",
+        network.items.show(),
+        numbers(last.map_or(&network.items.dims, |last| &network.layers[last].shape)),
+    );
+    for line in modules {
+        let _ = writeln!(text, "        {line}");
+    }
+    let _ = write!(text, "\n    def forward(self, {items}):\n");
+    for line in lines {
+        let _ = writeln!(text, "        {line}");
+    }
+    Ok(text)
+}
+
+fn numbers(dims: &[usize]) -> String {
+    format!("{dims:?}")
+}
+
+/// The name of what a network is given: `x` if only the first layer takes it.
+fn items_name(network: &Network) -> &'static str {
+    let mut layers = network.layers.iter().enumerate();
+    let is_kept = layers.any(|(at, layer)| {
+        let mut inputs = layer.inputs.iter();
+        at > 0 && inputs.any(|input| input.layer.is_none())
+    });
+    if is_kept { "items" } else { "x" }
+}
+
+/// The name of each layer's output: `x` if only the next layer takes it, or the caller.
+fn variables(network: &Network, state: &StateDict) -> Vec<String> {
+    let last = network.last_uses();
+    let first = |at: usize| {
+        let mut layers = network.layers.iter();
+        layers.position(|layer| layer.inputs.iter().any(|input| input.layer == Some(at)))
+    };
+    let names = (0..network.layers.len()).map(|at| {
+        let is_last = at + 1 == network.layers.len();
+        if is_last || (first(at) == Some(at + 1) && last[at] == at + 1) {
+            "x".to_owned()
+        } else {
+            state.modules[at].clone()
+        }
+    });
+    names.collect()
+}
+
+fn piece(layer: &Layer, names: &Names<'_>) -> Result<Piece, String> {
+    use runner_core::spec::model::layer::LayerKind;
+    Ok(match &layer.kind {
+        LayerKind::Linear { .. } | LayerKind::Swiglu { .. } | LayerKind::Embedding { .. } => {
+            functions::linear(layer, names)
+        }
+        LayerKind::Conv(conv) => windows::conv(conv, layer, names),
+        LayerKind::ConvTranspose(conv) => windows::conv_transpose(conv, layer, names),
+        LayerKind::Norm(norm) => functions::norm(norm, layer, names),
+        LayerKind::Dropout { probability } => {
+            Piece::module(names, format!("nn.Dropout({probability:?})"))
+        }
+        LayerKind::GaussianNoise { std } => {
+            Piece::module(names, format!("GaussianNoise({std:?})")).with(Helper::GaussianNoise)
+        }
+        LayerKind::Pool(pool) => windows::pool(pool, layer, names),
+        LayerKind::AdaptiveAvgPool { dims, output_size } => Piece::expression(
+            names,
+            call::Call::new(format!("F.adaptive_avg_pool{dims}d"))
+                .arg(names.input())
+                .arg(call::sizes(output_size))
+                .end(),
+        ),
+        LayerKind::Recurrent(recurrent) => sequences::recurrent(recurrent, layer, names),
+        LayerKind::MultiHeadAttention { .. } => sequences::attention(layer, names),
+        LayerKind::TransformerEncoder(stack) => sequences::encoder(stack, layer, names),
+        LayerKind::TransformerDecoder(stack) => sequences::decoder(stack, layer, names),
+        LayerKind::PositionalEncoding { .. } | LayerKind::RotaryEncoding { .. } => {
+            sequences::positions(layer, names)
+        }
+        LayerKind::Activation(activation) => {
+            Piece::expression(names, functions::activation(activation, names.input())?)
+        }
+        LayerKind::Prelu { initial, .. } => functions::prelu(*initial, layer, names),
+        LayerKind::Interpolate { .. } => windows::interpolate(layer, names),
+        LayerKind::Identity
+        | LayerKind::Flatten { .. }
+        | LayerKind::Reshape { .. }
+        | LayerKind::Permute { .. }
+        | LayerKind::Unsqueeze { .. }
+        | LayerKind::Squeeze { .. }
+        | LayerKind::Slice { .. }
+        | LayerKind::Reduce { .. }
+        | LayerKind::PixelShuffle { .. }
+        | LayerKind::PixelUnshuffle { .. }
+        | LayerKind::Add
+        | LayerKind::Multiply
+        | LayerKind::Concat { .. } => Piece::expression(names, axes::expression(layer, names)),
+    })
+}

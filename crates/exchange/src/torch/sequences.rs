@@ -1,0 +1,138 @@
+//! Recurrent networks, attention and positions.
+
+use super::call::Call;
+use super::helpers::Helper;
+use super::{Names, Piece};
+use runner_core::check::network::Layer;
+use runner_core::spec::model::layer::{
+    Cell, FeedforwardActivation, LayerKind, Recurrent, Steps, Transformer,
+};
+
+/// A recurrent network, all of its steps or the last of each direction.
+pub fn recurrent(recurrent: &Recurrent, layer: &Layer, names: &Names<'_>) -> Piece {
+    let class = match recurrent.cell {
+        Cell::Rnn => "nn.RNN",
+        Cell::Gru => "nn.GRU",
+        Cell::Lstm => "nn.LSTM",
+    };
+    let hidden = recurrent.hidden_size;
+    let module = Call::new(class)
+        .arg(layer.inputs[0].shape.dims[1])
+        .arg(hidden)
+        .flag("bias", recurrent.bias, true)
+        .flag("batch_first", true, false)
+        .flag("bidirectional", recurrent.bidirectional, false)
+        .end();
+    let x = &names.output;
+    let call = format!("{x}, _ = self.{}({})", names.module, names.input());
+    let mut lines = vec![call];
+    match (recurrent.output, recurrent.bidirectional) {
+        (Steps::Sequence, _) => {}
+        (Steps::Last, false) => lines.push(format!("{x} = {x}[:, -1]")),
+        (Steps::Last, true) => lines.push(format!(
+            "{x} = torch.cat(({x}[:, -1, :{hidden}], {x}[:, 0, {hidden}:]), dim=1)"
+        )),
+    }
+    Piece {
+        module: Some(module),
+        lines,
+        ..Piece::default()
+    }
+}
+
+/// Attention of a sequence to itself, or of the first input to the second.
+pub fn attention(layer: &Layer, names: &Names<'_>) -> Piece {
+    let LayerKind::MultiHeadAttention {
+        num_heads,
+        dropout,
+        causal,
+        ..
+    } = &layer.kind
+    else {
+        return Piece::expression(names, names.input());
+    };
+    let module = Call::new("nn.MultiheadAttention")
+        .arg(layer.shape[1])
+        .arg(num_heads)
+        .unless("dropout", format!("{dropout:?}"), "0.0".to_owned())
+        .flag("batch_first", true, false)
+        .end();
+    let query = names.input();
+    let memory = names.inputs.last().map_or(query, String::as_str);
+    let call = Call::new(format!("self.{}", names.module))
+        .arg(query)
+        .arg(memory)
+        .arg(memory)
+        .flag("need_weights", false, true);
+    let (call, helpers) = if *causal {
+        let mask = format!("causal_mask({query}, {memory})");
+        (call.named("attn_mask", mask), vec![Helper::CausalMask])
+    } else {
+        (call, Vec::new())
+    };
+    Piece {
+        module: Some(module),
+        lines: vec![format!("{}, _ = {}", names.output, call.end())],
+        helpers,
+    }
+}
+
+/// A layer of a stack, `class` in front.
+fn stacked(stack: &Transformer, class: &str, width: usize) -> String {
+    let activation = match stack.activation {
+        FeedforwardActivation::Gelu => "\"gelu\"",
+        FeedforwardActivation::Relu => "\"relu\"",
+    };
+    Call::new(class)
+        .arg(width)
+        .arg(stack.num_heads)
+        .arg(stack.feedforward_size)
+        .arg(format!("{:?}", stack.dropout))
+        .unless("activation", activation, "\"relu\"")
+        .flag("batch_first", true, false)
+        .flag("norm_first", stack.norm_first, false)
+        .end()
+}
+
+/// Layers of self-attention and feed-forward networks.
+pub fn encoder(stack: &Transformer, layer: &Layer, names: &Names<'_>) -> Piece {
+    let one = stacked(stack, "nn.TransformerEncoderLayer", layer.shape[1]);
+    let module = Call::new("nn.TransformerEncoder")
+        .arg(one)
+        .arg(stack.num_layers)
+        .flag("enable_nested_tensor", false, true)
+        .end();
+    masked(stack, module, "mask", names)
+}
+
+/// The same with attention to a second input in between.
+pub fn decoder(stack: &Transformer, layer: &Layer, names: &Names<'_>) -> Piece {
+    let one = stacked(stack, "nn.TransformerDecoderLayer", layer.shape[1]);
+    let module = Call::new("nn.TransformerDecoder").arg(one);
+    masked(stack, module.arg(stack.num_layers).end(), "tgt_mask", names)
+}
+
+fn masked(stack: &Transformer, module: String, key: &str, names: &Names<'_>) -> Piece {
+    if !stack.causal {
+        return Piece::module(names, module);
+    }
+    let x = names.input();
+    let call = Call::new(format!("self.{}", names.module))
+        .arg(names.inputs.join(", "))
+        .named(key, format!("causal_mask({x}, {x})"));
+    Piece {
+        module: Some(module),
+        helpers: vec![Helper::CausalMask],
+        ..Piece::expression(names, call.end())
+    }
+}
+
+/// What tells positions apart; the numbers come with the weights.
+pub fn positions(layer: &Layer, names: &Names<'_>) -> Piece {
+    let (length, width) = (layer.shape[0], layer.shape[1]);
+    let (class, helper) = match layer.kind {
+        LayerKind::RotaryEncoding { .. } => ("RotaryEncoding", Helper::RotaryEncoding),
+        _ => ("PositionalEncoding", Helper::PositionalEncoding),
+    };
+    Piece::module(names, format!("{class}({length}, {width})")).with(helper)
+}

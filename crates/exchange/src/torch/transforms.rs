@@ -1,0 +1,249 @@
+//! How a run's data becomes what its network is given, as functions of Python.
+
+use std::fmt::Write;
+
+use runner_core::data::Transforms;
+use runner_core::data::encode::tokenizer::Tokenizer;
+use runner_core::data::encode::{Feature, Form, InputEncoder, Scaling};
+use runner_core::data::records::ColumnKind;
+use runner_core::spec::data::{TokenizerKind, WindowSpec};
+
+/// The function `encode`, and `CLASSES` where outputs have names.
+pub fn functions(transforms: &Transforms, names: Option<&[String]>) -> String {
+    let mut text = encode(transforms);
+    if let Some(names) = names {
+        let names = quoted(names.iter());
+        let _ = write!(
+            text,
+            "\n\n# What the outputs stand for, in their order.\nCLASSES = [{names}]\n"
+        );
+    }
+    text
+}
+
+fn encode(transforms: &Transforms) -> String {
+    match &transforms.input {
+        InputEncoder::Features {
+            features,
+            normalize,
+            window,
+        } => columns(transforms, features, *normalize, window.as_ref()),
+        InputEncoder::Array {
+            shape,
+            scaling,
+            normalize,
+            ..
+        } => array(shape, scaling, *normalize),
+        InputEncoder::Tokens { shift, .. } => format!(
+            "def encode(tokens):\n    \"\"\"Tokens as they are in the data, as items for the network.\"\"\"\n    \
+             return torch.as_tensor(tokens, dtype=torch.int64) + {shift}\n"
+        ),
+        InputEncoder::Text {
+            tokenizer, length, ..
+        } => texts(tokenizer, Some(*length)),
+        InputEncoder::Stream { tokenizer, .. } => texts(tokenizer, None),
+    }
+}
+
+/// A text in quotes, which JSON and Python read alike.
+fn quote(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+fn quoted<'a>(texts: impl Iterator<Item = &'a String>) -> String {
+    let quoted: Vec<String> = texts.map(|text| quote(text)).collect();
+    quoted.join(", ")
+}
+
+const NUMBERS: &str = r#"def numbers(values, fill, scaling, clip=None):
+    """The numbers of a column: missing ones are filled, and each becomes (number - shift) * factor."""
+    values = values if isinstance(values, (list, tuple)) else [values]
+    values = [math.nan if value is None else value for value in values]
+    values = torch.tensor(values, dtype=torch.float64)
+    values = torch.where(values.isnan(), torch.tensor(fill, dtype=torch.float64), values)
+    if clip is not None:
+        values = values.clamp(*clip)
+    shift, factor = torch.tensor(scaling, dtype=torch.float64).unbind(-1)
+    return ((values - shift) * factor).float()
+
+
+"#;
+
+const ONE_HOT: &str = r#"def one_hot(value, places, width, fill):
+    """A number for each category: 1 for that of the value; none for one that the training lacked."""
+    place = fill if value is None else places[value]
+    return torch.zeros(width) if place is None else F.one_hot(torch.tensor(place), width).float()
+
+
+"#;
+
+fn columns(
+    transforms: &Transforms,
+    features: &[Feature],
+    normalize: bool,
+    window: Option<&WindowSpec>,
+) -> String {
+    let mut text = String::new();
+    let has = |wanted: fn(&Form) -> bool| features.iter().any(|feature| wanted(&feature.form));
+    if has(|form| !matches!(form, Form::OneHot { .. })) {
+        text += NUMBERS;
+    }
+    if has(|form| matches!(form, Form::OneHot { .. })) {
+        text += ONE_HOT;
+    }
+    text += "def encode(rows):\n    \"\"\"Rows, each a dict from column to value, as items for the network. None is a missing value.\"\"\"\n    items = []\n    for row in rows:\n        item = [\n";
+    for feature in features {
+        let _ = writeln!(text, "            {},", column(transforms, feature));
+    }
+    text += "        ]\n        items.append(torch.cat(item))\n    items = torch.stack(items)\n";
+    if normalize {
+        text += UNIT_LENGTH;
+    }
+    if let Some(window) = window {
+        let width: usize = features.iter().map(Feature::width).sum();
+        let length = window.length;
+        let _ = writeln!(text, "    # An item is {length} rows, one after the other.");
+        let _ = writeln!(text, "    items = items.reshape(-1, {length}, {width})");
+    }
+    text + "    return items\n"
+}
+
+const UNIT_LENGTH: &str = r#"    lengths = items.double().flatten(1).norm(dim=1).reshape(-1, *[1] * (items.dim() - 1))
+    items = torch.where(lengths > 0, items / lengths, items).float()
+"#;
+
+fn column(transforms: &Transforms, feature: &Feature) -> String {
+    let value = format!("row[{}]", quote(&feature.name));
+    let names: &[String] = match transforms.columns.get(feature.column).map(|c| &c.kind) {
+        Some(ColumnKind::Categories { names }) => names,
+        _ => &[],
+    };
+    match &feature.form {
+        Form::Numbers {
+            fill,
+            clip,
+            scaling,
+        } => {
+            let clip = match clip {
+                Some([low, high]) => format!(", clip=({low:?}, {high:?})"),
+                None => String::new(),
+            };
+            let scaling = scalings(scaling);
+            format!("numbers({value}, {fill:?}, [{scaling}]{clip})")
+        }
+        Form::OneHot {
+            places,
+            width,
+            fill,
+        } => {
+            let place = |place: &Option<usize>| match place {
+                Some(place) => place.to_string(),
+                None => "None".into(),
+            };
+            let places = names.iter().zip(places);
+            let places: Vec<String> = places
+                .map(|(name, at)| format!("{}: {}", quote(name), place(at)))
+                .collect();
+            let places = places.join(", ");
+            format!("one_hot({value}, {{{places}}}, {width}, {})", place(fill))
+        }
+        Form::Ordinal {
+            numbers,
+            fill,
+            scaling,
+        } => {
+            let numbers = names.iter().zip(numbers);
+            let numbers: Vec<String> = numbers
+                .map(|(name, number)| format!("{}: {number:?}", quote(name)))
+                .collect();
+            let numbers = numbers.join(", ");
+            let scaling = scalings(std::slice::from_ref(scaling));
+            // What is no category is an error, as it is for runner; None is filled.
+            format!("numbers({{{numbers}, None: None}}[{value}], [{fill:?}], [{scaling}])")
+        }
+    }
+}
+
+fn scalings(all: &[Scaling]) -> String {
+    let pairs: Vec<String> = all
+        .iter()
+        .map(|Scaling { shift, factor }| format!("({shift:?}, {factor:?})"))
+        .collect();
+    pairs.join(", ")
+}
+
+fn array(shape: &[usize], scaling: &[Scaling], normalize: bool) -> String {
+    let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
+    let sizes = sizes.join(", ");
+    let mut text = format!(
+        "def encode(arrays):\n    \"\"\"Arrays of shape [{sizes}] of the data's own values, as items for the network.\"\"\"\n    \
+         items = torch.as_tensor(arrays, dtype=torch.float32).nan_to_num(0.0).reshape(-1, {sizes})\n"
+    );
+    let single = |value: f64| value as f32;
+    match scaling {
+        [one] => {
+            let (shift, factor) = (single(one.shift), single(one.factor));
+            let _ = writeln!(text, "    items = (items - {shift:?}) * {factor:?}");
+        }
+        several => {
+            let list = |part: fn(&Scaling) -> f64| {
+                let numbers: Vec<String> = several
+                    .iter()
+                    .map(|scaling| format!("{:?}", single(part(scaling))))
+                    .collect();
+                numbers.join(", ")
+            };
+            let shifts = list(|scaling| scaling.shift);
+            let factors = list(|scaling| scaling.factor);
+            let _ = writeln!(
+                text,
+                "    shift = torch.tensor([{shifts}]).reshape({sizes})"
+            );
+            let _ = writeln!(
+                text,
+                "    factor = torch.tensor([{factors}]).reshape({sizes})"
+            );
+            text += "    items = (items - shift) * factor\n";
+        }
+    }
+    if normalize {
+        text += UNIT_LENGTH;
+    }
+    text + "    return items\n"
+}
+
+const WORDS: &str = r#"# Letters and digits, with apostrophes inside; a line's end; any other sign.
+PART = r"(?:[^\W_]|[\u0300-\u036f])"
+WORD = re.compile(rf"{PART}+(?:['’]{PART}+)*|\n|\S")
+
+
+"#;
+
+fn texts(tokenizer: &Tokenizer, length: Option<usize>) -> String {
+    let mut text = String::new();
+    let split = match tokenizer.spec.tokenizer {
+        TokenizerKind::Byte => "[2 + byte for byte in text.encode()]",
+        TokenizerKind::Char => "[TOKENS.get(char, 1) for char in text]",
+        TokenizerKind::Word => "[TOKENS.get(word, 1) for word in WORD.findall(text)]",
+    };
+    if tokenizer.spec.tokenizer == TokenizerKind::Word {
+        text += WORDS;
+    }
+    if tokenizer.spec.tokenizer != TokenizerKind::Byte {
+        let _ = write!(
+            text,
+            "# Token 0 fills up short texts, 1 is what the training lacked.\nTOKENS = {{token: number for number, token in enumerate([{}], start=2)}}\n\n\n",
+            quoted(tokenizer.tokens.iter())
+        );
+    }
+    text += "def encode(texts):\n    \"\"\"Texts as tokens.\"\"\"\n    items = []\n    for text in texts:\n";
+    if tokenizer.spec.lowercase {
+        text += "        text = \"\".join(char.lower() for char in text)\n";
+    }
+    let _ = writeln!(text, "        tokens = {split}");
+    if let Some(length) = length {
+        let _ = writeln!(text, "        tokens = tokens[:{length}] or [1]");
+        let _ = writeln!(text, "        tokens += [0] * ({length} - len(tokens))");
+    }
+    text + "        items.append(tokens)\n    return torch.tensor(items)\n"
+}

@@ -1,0 +1,66 @@
+//! Files of weights for other programs.
+
+mod json;
+mod npz;
+mod safetensors;
+mod torch;
+
+pub use json::{Whole, flat, whole};
+pub use npz::npz;
+pub use safetensors::safetensors;
+pub use torch::torch;
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+use crate::tensors::Dtype;
+
+/// Why a file was not written.
+#[derive(Debug)]
+pub enum WriteError {
+    /// The disk, or whoever takes the bytes.
+    Io(io::Error),
+    /// The format has no such values.
+    Dtype {
+        /// The format.
+        format: &'static str,
+        /// The type of the values.
+        dtype: Dtype,
+    },
+    /// The format has no numbers that are infinite or none.
+    NotFinite {
+        /// The tensor that has one.
+        name: String,
+    },
+    /// Two tensors have one name there.
+    Repeated {
+        /// The name.
+        name: String,
+    },
+}
+
+impl From<io::Error> for WriteError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => error.fmt(f),
+            Self::Dtype { format, dtype } => write!(f, "{format} has no {dtype}"),
+            Self::NotFinite { name } => write!(
+                f,
+                "tensor `{name}` has values that are infinite or no numbers, which JSON does not have"
+            ),
+            Self::Repeated { name } => write!(f, "two tensors would be named `{name}`"),
+        }
+    }
+}
+
+impl Error for WriteError {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+//! Trained networks in the forms of other programs.
+
+mod bpk;
+mod example;
+mod place;
+mod run;
+mod tensors;
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use burn::tensor::Device;
+
+pub use run::{
+    ExportOnnx, ExportPytorch, ExportWeights, Exported, Format, Naming, Numbers, export_onnx,
+    export_pytorch, export_weights,
+};
+pub use runner_exchange::torch::About;
+pub use tensors::tensors;
+
+use crate::error::Error;
+use example::Example;
+use runner_core::check::network::Network;
+use runner_core::diagnostic::Diagnostic;
+use runner_core::spec::document::plain_io_error;
+use runner_exchange::error::Unsupported;
+use runner_exchange::onnx::{self, Element, Graph as OnnxGraph, OnnxError};
+use runner_exchange::state::{StateDict, StateError};
+use runner_exchange::tensors::{Dtype, TensorError, Tensors};
+use runner_exchange::torch::model_py;
+use runner_exchange::write::{self, WriteError};
+use runner_network::graph::Graph;
+
+/// Why a network was not exported.
+#[derive(Debug)]
+pub enum ExportError {
+    /// The other program has no counterpart of a layer.
+    Unsupported(Unsupported),
+    /// There is no such file of that format.
+    Format(String),
+    /// The disk.
+    Io(io::Error),
+}
+
+impl fmt::Display for ExportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unsupported(unsupported) => unsupported.fmt(f),
+            Self::Format(reason) => f.write_str(reason),
+            Self::Io(error) => f.write_str(&plain_io_error(error)),
+        }
+    }
+}
+
+impl std::error::Error for ExportError {}
+
+impl From<Unsupported> for ExportError {
+    fn from(unsupported: Unsupported) -> Self {
+        Self::Unsupported(unsupported)
+    }
+}
+
+impl From<OnnxError> for ExportError {
+    fn from(error: OnnxError) -> Self {
+        match error {
+            OnnxError::Unsupported(unsupported) => Self::Unsupported(unsupported),
+            other => Self::Format(other.to_string()),
+        }
+    }
+}
+
+impl From<WriteError> for ExportError {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Io(error) => Self::Io(error),
+            other => Self::Format(other.to_string()),
+        }
+    }
+}
+
+impl From<StateError> for ExportError {
+    fn from(error: StateError) -> Self {
+        Self::Format(error.to_string())
+    }
+}
+
+impl From<TensorError> for ExportError {
+    fn from(error: TensorError) -> Self {
+        Self::Format(error.to_string())
+    }
+}
+
+impl From<io::Error> for ExportError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// Why an operation that writes to a place has no outcome.
+fn failed(place: &Path, error: &ExportError) -> Error {
+    let shown = place.display();
+    Error::refused(match error {
+        ExportError::Unsupported(unsupported) => {
+            let message = format!("`{shown}` is not written: {unsupported}");
+            Diagnostic::error("export", message).help(
+                "change the layer and train again, or take the weights alone with `runner export weights`",
+            )
+        }
+        ExportError::Format(reason) => {
+            let message = format!("`{shown}` is not written: {reason}");
+            Diagnostic::error("export", message)
+                .help("choose another format or type of numbers; `runner export weights --help` lists them")
+        }
+        ExportError::Io(error) => {
+            let message = format!("cannot write `{shown}`: {}", plain_io_error(error));
+            Diagnostic::error("output", message)
+                .help("make room, or name another place with `--out`")
+        }
+    })
+}
+
+/// The tensors as values of a type; whole numbers stay what they are.
+pub fn cast(tensors: Tensors, dtype: Dtype) -> Result<Tensors, TensorError> {
+    let mut cast = Tensors::new();
+    for tensor in tensors {
+        cast.push(if tensor.dtype().is_float() {
+            tensor.cast(dtype)
+        } else {
+            tensor
+        })?;
+    }
+    Ok(cast)
+}
+
+/// The files of a network as source of PyTorch.
+#[derive(Debug)]
+pub struct Pytorch {
+    /// `model.py`.
+    pub source: String,
+    /// `weights.safetensors`, of 32-bit floats.
+    pub weights: Vec<u8>,
+    /// `example.json`.
+    pub example: Vec<u8>,
+    /// What is in the weights.
+    pub tensors: Tensors,
+}
+
+impl Pytorch {
+    /// The files by their names.
+    pub fn files(&self) -> [(&str, &[u8]); 3] {
+        [
+            ("model.py", self.source.as_bytes()),
+            ("weights.safetensors", &self.weights),
+            ("example.json", &self.example),
+        ]
+    }
+}
+
+/// A network as source of PyTorch, its weights, and an example with what `graph` gives for it on `device`: without
+/// transforms of data, which a network alone does not know.
+///
+/// # Errors
+/// If PyTorch has no counterpart of a layer, or the network gives something that is infinite or no number.
+pub fn pytorch(
+    network: &Network,
+    graph: &Graph,
+    device: &Device,
+    about: &About,
+) -> Result<Pytorch, ExportError> {
+    let example = Example::of(network, graph, device);
+    pytorch_with(network, graph, &example, about)
+}
+
+fn pytorch_with(
+    network: &Network,
+    graph: &Graph,
+    example: &Example,
+    about: &About,
+) -> Result<Pytorch, ExportError> {
+    let state = StateDict::of(network);
+    let source = model_py(network, &state, about)?;
+    let tensors = cast(state.to_torch(&tensors(graph)?)?, Dtype::F32)?;
+    let mut weights = Vec::new();
+    write::safetensors(&tensors, &mut weights)?;
+    Ok(Pytorch {
+        source,
+        weights,
+        example: example.to_json()?,
+        tensors,
+    })
+}
+
+/// The bytes of an ONNX file with a value `input` of items and a value `output` of what the network gives for them.
+///
+/// # Errors
+/// If ONNX has no operators for a layer.
+pub fn onnx_model(network: &Network, graph: &Graph) -> Result<Vec<u8>, ExportError> {
+    let mut made = OnnxGraph::new("network");
+    let element = match network.items.vocabulary {
+        Some(_) => Element::I64,
+        None => Element::F32,
+    };
+    made.input(onnx::INPUT, element, &network.items.dims);
+    let (given, shape) = onnx_network(&mut made, network, graph, onnx::INPUT)?;
+    made.output(&given, onnx::OUTPUT, Element::F32, &shape);
+    Ok(onnx::to_bytes(&onnx::model(made, &[])?))
+}
+
+/// Adds a network to a graph: what it gives for a value, and the shape of an item of that.
+fn onnx_network(
+    made: &mut OnnxGraph,
+    network: &Network,
+    graph: &Graph,
+    input: &str,
+) -> Result<(String, Vec<usize>), ExportError> {
+    let state = StateDict::of(network);
+    let given = onnx::network(made, network, &state, &tensors(graph)?, input)?;
+    let last = network.layers.last();
+    let shape = last.map_or(&network.items.dims, |last| &last.shape);
+    Ok((given, shape.clone()))
+}

@@ -1,0 +1,164 @@
+//! Where an export is written: whole or not at all, and never over what nobody said may go.
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+use runner_core::diagnostic::Diagnostic;
+use runner_core::record::write_whole_by;
+use runner_core::spec::document::plain_io_error;
+
+use super::{ExportError, failed};
+
+fn refused(message: String, help: &str) -> Error {
+    Error::refused(Diagnostic::error("usage", message).help(help))
+}
+
+/// Refuses a place that is taken, or whose folder does not exist.
+fn check(path: &Path, force: bool) -> Result<(), Error> {
+    let shown = path.display();
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    if path.file_name().is_none() {
+        return Err(refused(
+            format!("`{shown}` is not the name of a file or folder to write"),
+            "name one, such as `exported/model.onnx`",
+        ));
+    }
+    if !parent.is_dir() {
+        let parent = parent.display();
+        let message = format!("cannot write `{shown}`: there is no folder `{parent}`");
+        return Err(refused(message, "create it, or write to another place"));
+    }
+    match fs::symlink_metadata(path) {
+        Ok(_) if !force => Err(refused(
+            format!("`{shown}` exists"),
+            "name another place, or pass `--force` to replace it",
+        )),
+        Ok(_) => Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(refused(
+            format!("cannot write `{shown}`: {}", plain_io_error(&e)),
+            "write to another place",
+        )),
+    }
+}
+
+/// A file that may be written.
+pub struct File<'a>(&'a Path);
+
+impl<'a> File<'a> {
+    /// Refuses what is not to be replaced: a file without `force`, and a folder, device or pipe in any case.
+    pub fn new(path: &'a Path, force: bool) -> Result<Self, Error> {
+        check(path, force)?;
+        // What a link leads to stays: the link is replaced.
+        let other = fs::symlink_metadata(path).is_ok_and(|m| !m.is_file() && !m.is_symlink());
+        if other {
+            let shown = path.display();
+            return Err(refused(
+                format!("`{shown}` is not a file"),
+                "name a file to write, which `--force` may replace",
+            ));
+        }
+        Ok(Self(path))
+    }
+
+    /// Writes it under another name and renames it.
+    pub fn write(
+        &self,
+        write: impl FnOnce(&mut BufWriter<&fs::File>) -> Result<(), ExportError>,
+    ) -> Result<(), Error> {
+        let mut reason = None;
+        let written = write_whole_by(self.0, |file| match write(file) {
+            Ok(()) => Ok(()),
+            Err(ExportError::Io(e)) => Err(e),
+            Err(other) => {
+                reason = Some(other);
+                Err(io::Error::other("refused"))
+            }
+        });
+        match (reason, written) {
+            (Some(reason), _) => Err(failed(self.0, &reason)),
+            (None, Err(e)) => Err(failed(self.0, &ExportError::Io(e))),
+            (None, Ok(())) => Ok(()),
+        }
+    }
+}
+
+/// What an exported folder has, and what running it leaves there.
+pub const FILES: [&str; 4] = [
+    "model.py",
+    "weights.safetensors",
+    "example.json",
+    "__pycache__",
+];
+
+/// A folder that may be written.
+pub struct Folder<'a>(&'a Path);
+
+impl<'a> Folder<'a> {
+    /// Refuses a folder that is there, or with `force` one that holds what no export wrote.
+    pub fn new(path: &'a Path, force: bool) -> Result<Self, Error> {
+        check(path, force)?;
+        if fs::symlink_metadata(path).is_err() {
+            return Ok(Self(path));
+        }
+        let shown = path.display();
+        let foreign = |reason: String| refused(reason, "name another folder, which need not exist");
+        let entries =
+            fs::read_dir(path).map_err(|_| foreign(format!("`{shown}` is not a folder")))?;
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            if !FILES.iter().any(|file| name == *file) {
+                let name = Path::new(&name).display();
+                return Err(foreign(format!(
+                    "`{shown}` holds `{name}`, which an export does not write: it is not replaced"
+                )));
+            }
+        }
+        Ok(Self(path))
+    }
+
+    /// Writes files into a new folder that takes the place of the old one.
+    pub fn write(&self, files: &[(&str, &[u8])]) -> io::Result<()> {
+        let parent = match self.0.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let mut private = tempfile::Builder::new();
+        private.prefix(".new-");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // Temporary folders are private; the `umask` takes off what it says.
+            private.permissions(fs::Permissions::from_mode(0o777));
+        }
+        let new = private.tempdir_in(parent)?;
+        for (name, bytes) in files {
+            let mut file = fs::File::create_new(new.path().join(name))?;
+            file.write_all(bytes)?;
+        }
+        let old = self.set_aside(parent)?;
+        fs::rename(new.path(), self.0)?;
+        // The new one has its name, and the old one goes.
+        let _ = new.keep();
+        drop(old);
+        Ok(())
+    }
+
+    /// Moves the folder that is there into a temporary one.
+    fn set_aside(&self, parent: &Path) -> io::Result<Option<(tempfile::TempDir, PathBuf)>> {
+        if fs::symlink_metadata(self.0).is_err() {
+            return Ok(None);
+        }
+        let aside = tempfile::Builder::new()
+            .prefix(".old-")
+            .tempdir_in(parent)?;
+        let place = aside.path().join("folder");
+        fs::rename(self.0, &place)?;
+        Ok(Some((aside, place)))
+    }
+}

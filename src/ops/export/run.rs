@@ -1,0 +1,374 @@
+//! Exports of the network of a run.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::example::Example;
+use super::place::{File, Folder};
+use super::{
+    About, ExportError, OnnxGraph, cast, failed, onnx_model, onnx_network, pytorch_with, tensors,
+};
+use crate::error::Error;
+use crate::model::{Model, Options, find};
+use crate::ops::{Progress, Sink};
+use runner_core::data::encode::TargetEncoder;
+use runner_core::diagnostic::Diagnostic;
+use runner_core::plan::RunPlan;
+use runner_core::spec::backend::Precision;
+use runner_core::spec::loss::LossFunction;
+use runner_core::spec::section::choices;
+use runner_exchange::onnx::{self, transforms::Meaning};
+use runner_exchange::state::StateDict;
+use runner_exchange::tensors::{Dtype, Tensors};
+use runner_exchange::torch::transforms::functions;
+use runner_exchange::write::{self, Whole};
+
+choices! {
+    /// The format of a file of weights.
+    pub enum Format {
+        Safetensors "safetensors" "safetensors, as Hugging Face's libraries read it.",
+        Pytorch "pytorch" "A state dict in PyTorch's own format (.pt, .pth).",
+        PytorchJson "pytorch-json" "JSON with PyTorch's names and shapes.",
+        Npz "npz" "An archive of NumPy's arrays.",
+        Bpk "bpk" "Burn's own format.",
+    }
+}
+
+choices! {
+    /// Whose names and shapes the tensors have.
+    pub enum Naming {
+        Pytorch "pytorch" "Those of PyTorch's modules: linear weights as [outputs, inputs], norms with `weight` and `bias`.",
+        Burn "burn" "Those of Burn's modules: linear weights as [inputs, outputs], norms with `gamma` and `beta`.",
+    }
+}
+
+choices! {
+    /// The types that weights may have.
+    pub enum Numbers {
+        F64 "f64" "64-bit floats.",
+        F32 "f32" "32-bit floats.",
+        F16 "f16" "16-bit floats.",
+        Bf16 "bf16" "The upper half of 32-bit floats.",
+    }
+}
+
+impl Numbers {
+    fn dtype(self) -> Dtype {
+        match self {
+            Self::F64 => Dtype::F64,
+            Self::F32 => Dtype::F32,
+            Self::F16 => Dtype::F16,
+            Self::Bf16 => Dtype::Bf16,
+        }
+    }
+}
+
+/// Weights to write.
+#[derive(Clone, Debug)]
+pub struct ExportWeights {
+    /// The folder of a run or of an experiment, or a capsule.
+    pub run: PathBuf,
+    /// How it is opened.
+    pub options: Options,
+    /// The format.
+    pub format: Format,
+    /// Whose names; PyTorch's by default, and Burn's in its own format.
+    pub names: Option<Naming>,
+    /// The type of the values; by default the precision that the run was trained in.
+    pub dtype: Option<Numbers>,
+    /// Of JSON, whether the layers and where the weights come from are written too.
+    pub full: bool,
+    /// The file.
+    pub out: PathBuf,
+    /// Whether a file that is there is replaced.
+    pub force: bool,
+}
+
+impl ExportWeights {
+    /// Weights of a run in a format.
+    pub fn new(run: impl Into<PathBuf>, format: Format, out: impl Into<PathBuf>) -> Self {
+        Self {
+            run: run.into(),
+            options: Options::default(),
+            format,
+            names: None,
+            dtype: None,
+            full: false,
+            out: out.into(),
+            force: false,
+        }
+    }
+}
+
+/// A network to write as source of PyTorch.
+#[derive(Clone, Debug)]
+pub struct ExportPytorch {
+    /// The folder of a run or of an experiment, or a capsule.
+    pub run: PathBuf,
+    /// How it is opened.
+    pub options: Options,
+    /// The folder.
+    pub out: PathBuf,
+    /// Whether a folder that an export wrote is replaced.
+    pub force: bool,
+}
+
+impl ExportPytorch {
+    /// The network of a run.
+    pub fn new(run: impl Into<PathBuf>, out: impl Into<PathBuf>) -> Self {
+        Self {
+            run: run.into(),
+            options: Options::default(),
+            out: out.into(),
+            force: false,
+        }
+    }
+}
+
+/// A network to write as an ONNX graph.
+#[derive(Clone, Debug)]
+pub struct ExportOnnx {
+    /// The folder of a run or of an experiment, or a capsule.
+    pub run: PathBuf,
+    /// How it is opened.
+    pub options: Options,
+    /// Whether the graph takes the data's own values, and gives probabilities and names or numbers in their units.
+    pub with_transforms: bool,
+    /// The file.
+    pub out: PathBuf,
+    /// Whether a file that is there is replaced.
+    pub force: bool,
+}
+
+impl ExportOnnx {
+    /// The network of a run.
+    pub fn new(run: impl Into<PathBuf>, out: impl Into<PathBuf>) -> Self {
+        Self {
+            run: run.into(),
+            options: Options::default(),
+            with_transforms: false,
+            out: out.into(),
+            force: false,
+        }
+    }
+}
+
+/// What was exported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exported {
+    /// The run.
+    pub run: String,
+    /// Which of its weights: `best`, `final`, `ema` or `initial`.
+    pub weights: &'static str,
+    /// Tensors that were written.
+    pub num_tensors: usize,
+    /// Numbers in them.
+    pub num_values: usize,
+}
+
+/// Opens a run, and tells which where there was a choice. `computes` asks for a precision that other programs have on
+/// any machine.
+fn open(
+    run: &std::path::Path,
+    options: &Options,
+    computes: bool,
+    sink: &Sink<'_>,
+) -> Result<Model, Error> {
+    let mut found = find(run, options).map_err(Error::Refused)?;
+    if let Some(why) = &found.why {
+        sink(Progress::Note(why));
+    }
+    if computes && matches!(found.plan.precision, Precision::F16 | Precision::Bf16) {
+        found.plan.precision = Precision::F32;
+    }
+    Model::of(found, options).map_err(Error::Refused)
+}
+
+fn exported(model: &Model, tensors: &Tensors) -> Exported {
+    Exported {
+        run: model.plan().id.clone(),
+        weights: model.weights(),
+        num_tensors: tensors.len(),
+        num_values: tensors.num_values(),
+    }
+}
+
+/// Writes the weights of a run to a file.
+///
+/// # Errors
+/// [`Error::Refused`] if the run cannot be opened, the format does not have what is asked for, or the file may not be
+/// written.
+pub fn export_weights(asked: &ExportWeights, sink: &Sink<'_>) -> Result<Exported, Error> {
+    if asked.full && asked.format != Format::PytorchJson {
+        let diagnostic = Diagnostic::error("usage", "only JSON has a full form");
+        return Err(Error::refused(
+            diagnostic.help("leave `--full` out, or pass `--format pytorch-json`"),
+        ));
+    }
+    let file = File::new(&asked.out, asked.force)?;
+    let model = open(&asked.run, &asked.options, false, sink)?;
+    let wrong = |error: ExportError| failed(&asked.out, &error);
+    let burn = tensors(model.network().graph()).map_err(|e| wrong(e.into()))?;
+    let naming = asked.names.unwrap_or(match asked.format {
+        Format::Bpk => Naming::Burn,
+        _ => Naming::Pytorch,
+    });
+    let named = match naming {
+        Naming::Burn => without_constants(&model, burn),
+        Naming::Pytorch => {
+            let state = StateDict::of(&model.plan().network);
+            state.to_torch(&burn).map_err(ExportError::from)
+        }
+    };
+    let mut named = named.map_err(wrong)?;
+    if let Some(numbers) = asked.dtype {
+        named = cast(named, numbers.dtype()).map_err(|e| wrong(e.into()))?;
+    }
+    file.write(|to| {
+        match asked.format {
+            Format::Safetensors => write::safetensors(&named, to)?,
+            Format::Pytorch => write::torch(&named, to)?,
+            Format::PytorchJson if asked.full => write::whole(&named, &whole(&model), to)?,
+            Format::PytorchJson => write::flat(&named, to)?,
+            Format::Npz => write::npz(&named, to)?,
+            Format::Bpk => super::bpk::write(&named, to)?,
+        }
+        Ok(())
+    })?;
+    Ok(exported(&model, &named))
+}
+
+/// Burn's modules compute the constants of positional encodings themselves.
+fn without_constants(model: &Model, burn: Tensors) -> Result<Tensors, ExportError> {
+    let state = StateDict::of(&model.plan().network);
+    let constants = state.entries.iter().filter(|entry| entry.is_constant);
+    let constants: Vec<&String> = constants.flat_map(|entry| &entry.burn).collect();
+    let mut learned = Tensors::new();
+    for tensor in burn {
+        if !constants.iter().any(|name| *name == tensor.name()) {
+            learned.push(tensor)?;
+        }
+    }
+    Ok(learned)
+}
+
+/// What a file says of the run besides its weights.
+fn whole(model: &Model) -> Whole {
+    let plan = model.plan();
+    let layers = plan.network.layers.iter().map(|layer| {
+        let mut value = json!({ "name": layer.name, "output_shape": layer.shape });
+        if let (Value::Object(all), Ok(Value::Object(keys))) =
+            (&mut value, serde_json::to_value(&layer.kind))
+        {
+            all.extend(keys);
+        }
+        value
+    });
+    Whole {
+        model_type: "network".into(),
+        architecture: json!({
+            "input_shape": plan.network.items.dims,
+            "layers": layers.collect::<Vec<_>>(),
+        }),
+        metadata: metadata(plan, model.weights()),
+    }
+}
+
+fn metadata(plan: &RunPlan, weights: &str) -> Value {
+    json!({
+        "exported_by": format!("burn-runner {}", env!("CARGO_PKG_VERSION")),
+        "experiment": plan.experiment,
+        "run": plan.id,
+        "weights": weights,
+        "fingerprint": plan.fingerprint,
+    })
+}
+
+/// Writes the network of a run as source of PyTorch with its weights and an example.
+///
+/// # Errors
+/// [`Error::Refused`] if the run cannot be opened, PyTorch has no counterpart of a layer, or the folder may not be
+/// written.
+pub fn export_pytorch(asked: &ExportPytorch, sink: &Sink<'_>) -> Result<Exported, Error> {
+    let folder = Folder::new(&asked.out, asked.force)?;
+    let model = open(&asked.run, &asked.options, true, sink)?;
+    let wrong = |error: ExportError| failed(&asked.out, &error);
+    let plan = model.plan();
+    let example = Example::of_model(&model);
+    // The names of tokens are part of how texts are encoded.
+    let has_names = matches!(
+        model.transforms().target,
+        TargetEncoder::Class { .. } | TargetEncoder::Classes { .. } | TargetEncoder::Labels { .. }
+    );
+    let about = About {
+        origin: format!(
+            "The network of run `{}` of the experiment `{}` with its weights `{}`, exported by burn-runner {}.",
+            plan.id,
+            plan.experiment,
+            model.weights(),
+            env!("CARGO_PKG_VERSION")
+        ),
+        functions: functions(
+            model.transforms(),
+            has_names.then(|| model.meaning().names()),
+        ),
+        has_rows: example.rows.is_some(),
+    };
+    let graph = model.network().graph();
+    let made = pytorch_with(&plan.network, graph, &example, &about).map_err(wrong)?;
+    folder.write(&made.files()).map_err(|e| wrong(e.into()))?;
+    Ok(exported(&model, &made.tensors))
+}
+
+/// Writes the network of a run as an ONNX graph.
+///
+/// # Errors
+/// [`Error::Refused`] if the run cannot be opened, ONNX has no operators for a layer or a transform, or the file may not
+/// be written.
+pub fn export_onnx(asked: &ExportOnnx, sink: &Sink<'_>) -> Result<Exported, Error> {
+    let file = File::new(&asked.out, asked.force)?;
+    let model = open(&asked.run, &asked.options, true, sink)?;
+    let graph = model.network().graph();
+    let network = &model.plan().network;
+    let wrong = |error: ExportError| failed(&asked.out, &error);
+    let bytes = if asked.with_transforms {
+        with_transforms(&model)
+    } else {
+        onnx_model(network, graph)
+    };
+    let bytes = bytes.map_err(wrong)?;
+    let burn = tensors(graph).map_err(|e| wrong(e.into()))?;
+    file.write(|to| Ok(std::io::Write::write_all(to, &bytes)?))?;
+    Ok(exported(&model, &burn))
+}
+
+/// An ONNX file from the data's own values to what is predicted.
+fn with_transforms(model: &Model) -> Result<Vec<u8>, ExportError> {
+    let refused = |reason: String| ExportError::Format(format!("with transforms: {reason}"));
+    let transforms = model.transforms();
+    let mut made = OnnxGraph::new("model");
+    let items = onnx::transforms::encode(&mut made, transforms).map_err(refused)?;
+    let network = &model.plan().network;
+    let (given, shape) = onnx_network(&mut made, network, model.network().graph(), &items)?;
+    let meaning = match &model.plan().loss.function {
+        LossFunction::CrossEntropy { .. } => Meaning::Classes,
+        LossFunction::BinaryCrossEntropy { .. } | LossFunction::SoftMargin => Meaning::Labels,
+        LossFunction::PoissonNll { .. } | LossFunction::GaussianNll => {
+            let reason = "outputs of the loss are not in the scale of the targets";
+            return Err(refused(reason.into()));
+        }
+        _ => Meaning::Numbers,
+    };
+    let names = model.meaning().names();
+    onnx::transforms::decode(&mut made, transforms, meaning, names, &given, &shape)
+        .map_err(refused)?;
+    let about = metadata(model.plan(), model.weights());
+    let about: Vec<(String, String)> = about
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
+        .collect();
+    Ok(onnx::to_bytes(&onnx::model(made, &about)?))
+}

@@ -1,0 +1,35 @@
+"""Runs rows of data through an exported model.py and model.onnx: python3 tests/transforms_check.py FOLDER"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import torch
+
+folder = Path(sys.argv[1])
+sys.path.insert(0, str(folder / "module"))
+import model  # noqa: E402
+
+# Compares what `encode` makes of the rows with what runner made of them, too.
+assert model.check() <= 1e-5
+example = json.loads((folder / "module" / "example.json").read_text())
+rows = example["rows"]
+missing = [dict(row, size=None) for row in rows]
+with torch.no_grad():
+    expected = [model.load()(model.encode(some)).softmax(1).numpy() for some in (rows, missing)]
+
+path = str(folder / "model.onnx")
+onnx.checker.check_model(path, full_check=True)
+session = onnxruntime.InferenceSession(path)
+for some, probabilities in zip((rows, missing), expected):
+    inputs = {
+        "size": np.array([[np.nan if row["size"] is None else row["size"]] for row in some], np.float32),
+        "color": np.array([[row["color"]] for row in some], object),
+    }
+    assert {value.name for value in session.get_inputs()} == set(inputs)
+    found, names = session.run(["probabilities", "class"], inputs)
+    assert np.abs(found - probabilities).max() <= 1e-5, (found, probabilities)
+    assert names.tolist() == [model.CLASSES[place] for place in probabilities.argmax(1)]
