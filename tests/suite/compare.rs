@@ -157,11 +157,11 @@ fn what_does_not_compare_is_said() {
     };
     let comparison = compare(&two, &question).expect("a comparison");
     insta::assert_snapshot!(comparison.notes.join("\n"), @r#"
-    left out, as no completed run has `test/accuracy`: `two/optimizer=sgd,hidden=16`
+    excluded, since no completed run has `test/accuracy`: `two/optimizer=sgd,hidden=16`
     with runs that were adjusted, after a failure or to fit into memory: `two/optimizer=adam,hidden=8`
-    planned for another number of epochs than the baseline's 3: `two/optimizer=adam,hidden=16`
+    planned for a different number of epochs than the baseline's 3: `two/optimizer=adam,hidden=16`
     ± is over initial weights and batch order; all runs share one split with valid items, so it says nothing about other splits
-    test was looked at for all 7 trials: what is picked by it is no estimate for new items
+    test was evaluated for all 7 trials: the value of a trial selected by it is biased
     "#);
     let question = Question {
         value: None,
@@ -169,10 +169,10 @@ fn what_does_not_compare_is_said() {
     };
     let comparison = compare(&two, &question).expect("a comparison");
     insta::assert_snapshot!(comparison.notes.join("\n"), @r#"
-    left out, as no completed run has `valid/accuracy`: `two/optimizer=sgd,hidden=16`
+    excluded, since no completed run has `valid/accuracy`: `two/optimizer=sgd,hidden=16`
     with runs that were adjusted, after a failure or to fit into memory: `two/optimizer=adam,hidden=8`
-    measured on other `valid` items than the baseline, so that nothing is claimed: `two/optimizer=adam,hidden=16`, `two/optimizer=adam,hidden=8`, `two/optimizer=sgd,hidden=8`
-    planned for another number of epochs than the baseline's 3: `two/optimizer=adam,hidden=16`
+    measured on other `valid` items than the baseline, so there are no verdicts: `two/optimizer=adam,hidden=16`, `two/optimizer=adam,hidden=8`, `two/optimizer=sgd,hidden=8`
+    planned for a different number of epochs than the baseline's 3: `two/optimizer=adam,hidden=16`
     ± is over initial weights and batch order; all runs share one split with valid items, so it says nothing about other splits
     "#);
 }
@@ -299,7 +299,7 @@ fn folds_count_as_seeds() {
         "± is over the 4 folds, initial weights and batch order; the items were assigned to folds once",
         "Differences are paired by seed and fold and averaged by split.",
         "| worse~",
-        "worse (if noise is normal)",
+        "worse (if the noise is normal)",
         "| 4 pairs",
     ] {
         assert!(text.contains(said), "{said} in {text}");
@@ -389,13 +389,13 @@ fn wrong_questions_are_answered_with_what_to_ask() {
         ),
     ];
     insta::assert_snapshot!(all.join("\n"), @r#"
-    there is no metric `valid/acuracy`; did you mean `valid/accuracy`? there are `epoch_secs`, `test/accuracy`, `valid/accuracy`, `valid/loss`, `wall_secs`
-    no trial has `valid/f_beta`; what was measured: `epoch_secs`, `test/accuracy`, `valid/accuracy`, `valid/loss`, `wall_secs`
-    there is no trial `optimizer=sdg` to compare the others with; the trials are `optimizer=adam,hidden=16`, `optimizer=adam,hidden=8`, `optimizer=sgd,hidden=16`, `optimizer=sgd,hidden=8`
-    the objectives differ: `valid/accuracy` and `valid/loss`; say what to compare, such as `--value valid/accuracy`
-    `optimizer=sgd,hidden=8` is the name of 2 trials; say which: `a/optimizer=sgd,hidden=8`, `b/optimizer=sgd,hidden=8`
-    `hidden` is no axis of what is compared; did you mean `model.hidden`? tables can have `optimizer.type`, `model.hidden`, `experiment`, `backend.device`, `backend.precision`, `seed`
-    no trial has `seconds`; what can be traded: `epoch_secs`, `memory_bytes`, `test/accuracy`, `valid/accuracy`, `valid/loss`, `wall_secs`
+    there is no metric `valid/acuracy`; did you mean `valid/accuracy`? the metrics are `epoch_secs`, `test/accuracy`, `valid/accuracy`, `valid/loss`, `wall_secs`
+    no trial has `valid/f_beta`; the recorded metrics are `epoch_secs`, `test/accuracy`, `valid/accuracy`, `valid/loss`, `wall_secs`
+    the baseline trial `optimizer=sdg` does not exist; the trials are `optimizer=adam,hidden=16`, `optimizer=adam,hidden=8`, `optimizer=sgd,hidden=16`, `optimizer=sgd,hidden=8`
+    the objectives differ: `valid/accuracy` and `valid/loss`; choose what to compare, for example with `--value valid/accuracy`
+    `optimizer=sgd,hidden=8` is the name of 2 trials; choose one: `a/optimizer=sgd,hidden=8`, `b/optimizer=sgd,hidden=8`
+    `hidden` is not an axis of this comparison; did you mean `model.hidden`? tables can use `optimizer.type`, `model.hidden`, `experiment`, `backend.device`, `backend.precision`, `seed`
+    no trial has `seconds`; trade-offs can use `epoch_secs`, `memory_bytes`, `test/accuracy`, `valid/accuracy`, `valid/loss`, `wall_secs`
     "#);
 }
 

@@ -139,7 +139,7 @@ fn what_is_said_of_a_wrong_layer() {
         "{said}"
     );
     assert!(
-        wrong.starts_with(&format!("wrong by itself: {place}")),
+        wrong.starts_with(&format!("wrong in isolation: {place}")),
         "{said}"
     );
     assert_eq!(lines[lines.len() - 3], "verdict: differs");

@@ -104,7 +104,7 @@ fn a_board_is_drawn_for_the_width_that_there_is() {
     2 waiting: optimizer=adam,learning_rate=0.01-s2, optimizer=adam,learning_rate=0.001-s1
     failed  optimizer=sgd,learning_rate=0.1-s1  not_finite: the loss is infinite since step 31; lower the learning rate
     memory  210.0 MiB held on flex  2 not measured yet  3.0 GiB of 15.0 GiB free on the host
-    up/down choose  s stop it  a start no more  q quit  ? help
+    up/down select  s stop it  a start no more  q quit  ? help
     "#);
     insta::assert_snapshot!(drawn(&[board()], 80, 24), @r#"
     mnist_sweep  3 of 8 runs ended  1 failed  3 of 3 slots
@@ -117,7 +117,7 @@ fn a_board_is_drawn_for_the_width_that_there_is() {
     failed  optimizer=sgd,learning_rate=0.1-s1  not_finite: the loss is infinite si…
     memory  210.0 MiB held on flex  2 not measured yet
     3.0 GiB of 15.0 GiB free on the host
-    up/down choose  s stop it  a start no more  q quit  ? help
+    up/down select  s stop it  a start no more  q quit  ? help
     "#);
     insta::assert_snapshot!(drawn(&[board()], 40, 24), @r#"
     mnist_sweep  3 of 8 runs ended  1 failed
@@ -132,7 +132,7 @@ fn a_board_is_drawn_for_the_width_that_there_is() {
     memory  210.0 MiB held on flex
     2 not measured yet
     3.0 GiB of 15.0 GiB free on the host
-    up/down choose  s stop it
+    up/down select  s stop it
     a start no more  q quit  ? help
     "#);
 }
@@ -150,8 +150,8 @@ fn what_is_left_out_is_counted() {
     > optimi…ng_rate=0.1-s1   0/10   0 %
       optimi…ng_rate=0.1-s2   0/10   0 %
       optimi…g_rate=0.01-s1   0/10   0 %
-      5 more under way
-    up/down choose  s stop it  a start no more  q quit  ? help
+      5 more active
+    up/down select  s stop it  a start no more  q quit  ? help
     "#);
     for width in 0..60 {
         for height in 0..12 {
@@ -268,13 +268,13 @@ fn what_nobody_works_on_is_waited_for_by_nobody() {
     left.abandoned = Some("runner run mnist_sweep.toml".into());
     insta::assert_snapshot!(drawn(&[left.clone()], 80, 24), @r#"
     mnist_sweep  3 of 8 runs ended  1 failed  1 cannot be read  2 incomplete
-    nobody works on it; go on with: runner run mnist_sweep.toml
+    no runner is active; resume with: runner run mnist_sweep.toml
     2 not started: optimizer=adam,learning_rate=0.01-s2, optimizer=adam,learning_ra…
     failed  optimizer=sgd,learning_rate=0.1-s1  not_finite: the loss is infinite si…
-    up/down choose  s stop it  a start no more  q quit  ? help
+    up/down select  s stop it  a start no more  q quit  ? help
     "#);
     insta::assert_snapshot!(words::board(&left), @r#"
-    mnist_sweep: 3 of 8 runs ended, 1 failed; nobody works on it; go on with: runner run mnist_sweep.toml
+    mnist_sweep: 3 of 8 runs ended, 1 failed; no runner is active; resume with: runner run mnist_sweep.toml
       optimizer=sgd,learning_rate=0.1-s1  failed (not_finite)
       optimizer=sgd,learning_rate=0.1-s2  completed
       optimizer=sgd,learning_rate=0.01-s1  interrupted

@@ -306,7 +306,7 @@ fn value_of(sources: &[Source], question: &Question) -> Result<(String, Directio
         Some(direction) => Ok((value, direction)),
         None => {
             let known = measured(sources);
-            let what = format!("there are {}", list(&known));
+            let what = format!("the metrics are {}", list(&known));
             Err((
                 format!("there is no metric `{value}`"),
                 nearest_first(&value, &known, what),
