@@ -17,40 +17,94 @@ use runner_core::diagnostic::Diagnostic;
 use runner_core::plan::RunPlan;
 use runner_core::spec::backend::Precision;
 use runner_core::spec::loss::LossFunction;
-use runner_core::spec::section::choices;
+use runner_core::spec::section::Choice;
 use runner_exchange::onnx::{self, transforms::Meaning};
 use runner_exchange::state::StateDict;
 use runner_exchange::tensors::{Dtype, Tensors};
 use runner_exchange::torch::transforms::functions;
 use runner_exchange::write::{self, Whole};
 
-choices! {
-    /// The format of a file of weights.
-    pub enum Format {
-        Safetensors "safetensors" "safetensors, as Hugging Face's libraries read it.",
-        Pytorch "pytorch" "A state dict in PyTorch's own format (.pt, .pth).",
-        PytorchJson "pytorch-json" "JSON with PyTorch's names and shapes.",
-        Npz "npz" "An archive of NumPy's arrays.",
-        Bpk "bpk" "Burn's own format.",
-    }
+/// The format of a file of weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// safetensors, as Hugging Face's libraries read it.
+    Safetensors,
+    /// A state dict in PyTorch's own format (.pt, .pth).
+    Pytorch,
+    /// JSON with PyTorch's names and shapes.
+    PytorchJson,
+    /// An archive of NumPy's arrays.
+    Npz,
+    /// Burn's own format.
+    Bpk,
 }
 
-choices! {
-    /// Whose names and shapes the tensors have.
-    pub enum Naming {
-        Pytorch "pytorch" "Those of PyTorch's modules: linear weights as [outputs, inputs], norms with `weight` and `bias`.",
-        Burn "burn" "Those of Burn's modules: linear weights as [inputs, outputs], norms with `gamma` and `beta`.",
-    }
+impl Choice for Format {
+    const ALL: &'static [(Self, &'static str, &'static str)] = &[
+        (
+            Self::Safetensors,
+            "safetensors",
+            "safetensors, as Hugging Face's libraries read it.",
+        ),
+        (
+            Self::Pytorch,
+            "pytorch",
+            "A state dict in PyTorch's own format (.pt, .pth).",
+        ),
+        (
+            Self::PytorchJson,
+            "pytorch-json",
+            "JSON with PyTorch's names and shapes.",
+        ),
+        (Self::Npz, "npz", "An archive of NumPy's arrays."),
+        (Self::Bpk, "bpk", "Burn's own format."),
+    ];
 }
 
-choices! {
-    /// The types that weights may have.
-    pub enum Numbers {
-        F64 "f64" "64-bit floats.",
-        F32 "f32" "32-bit floats.",
-        F16 "f16" "16-bit floats.",
-        Bf16 "bf16" "The upper half of 32-bit floats.",
-    }
+/// Whose names and shapes the tensors have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Naming {
+    /// Those of PyTorch's modules: linear weights as \[outputs, inputs\], norms with `weight` and `bias`.
+    Pytorch,
+    /// Those of Burn's modules: linear weights as \[inputs, outputs\], norms with `gamma` and `beta`.
+    Burn,
+}
+
+impl Choice for Naming {
+    const ALL: &'static [(Self, &'static str, &'static str)] = &[
+        (
+            Self::Pytorch,
+            "pytorch",
+            "Those of PyTorch's modules: linear weights as [outputs, inputs], norms with `weight` and `bias`.",
+        ),
+        (
+            Self::Burn,
+            "burn",
+            "Those of Burn's modules: linear weights as [inputs, outputs], norms with `gamma` and `beta`.",
+        ),
+    ];
+}
+
+/// The types that weights may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbers {
+    /// 64-bit floats.
+    F64,
+    /// 32-bit floats.
+    F32,
+    /// 16-bit floats.
+    F16,
+    /// The upper half of 32-bit floats.
+    Bf16,
+}
+
+impl Choice for Numbers {
+    const ALL: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::F64, "f64", "64-bit floats."),
+        (Self::F32, "f32", "32-bit floats."),
+        (Self::F16, "f16", "16-bit floats."),
+        (Self::Bf16, "bf16", "The upper half of 32-bit floats."),
+    ];
 }
 
 impl Numbers {
