@@ -328,7 +328,7 @@ fn nothing_is_said_of_what_is_fine() {
             }),
         ),
         (
-            "a counter that starts anew",
+            "a counter that starts again",
             rows("step,y", 60, |at| format!("{},{}", at % 20, at % 2)),
         ),
         (

@@ -211,7 +211,7 @@ pub fn splits_by_run_are_drawn(point: &Point<'_>) -> Option<Diagnostic> {
     let (why, help) = if split.folds.is_some() {
         (
             "`folds` makes each part the valid split once",
-            "remove one of them: folds cover all items, seeds draw the valid split anew",
+            "remove one of them: folds cover all items, and each seed draws its own valid split",
         )
     } else if split.order == SplitOrder::Time {
         (

@@ -9,7 +9,7 @@ use runner_core::check::network::Network;
 /// How far PyTorch's output may be from the example's, relative to the largest value.
 pub const TOLERANCE: f64 = 1e-5;
 
-/// What else stands in the file.
+/// The remaining content of the file.
 #[derive(Clone, Debug, Default)]
 pub struct About {
     /// Where the network comes from, as a sentence.
