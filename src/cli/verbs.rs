@@ -29,13 +29,8 @@ pub fn check(args: &CheckArgs, output: &mut Output) -> u8 {
     match plan_experiment(&args.spec, None, output) {
         Ok((_, plan)) => {
             output.say(&format!(
-                "{}: {}; {}, {}",
+                "{}: no errors; {}, {}",
                 args.spec.spec.display(),
-                if output.has_warned {
-                    "no errors"
-                } else {
-                    "no errors"
-                },
                 counted(num_trials(&plan), "trial"),
                 counted(plan.runs.len(), "run")
             ));
