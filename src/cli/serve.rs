@@ -8,7 +8,8 @@ use super::output::Output;
 use super::{FAILED, ServeArgs, WRONG};
 use runner_core::diagnostic::Diagnostic;
 use runner_core::spec::document::plain_io_error;
-use runner_report::serve::{Server, check_token};
+use runner_http::{Limits, Server, check_token};
+use runner_report::serve::Reports;
 
 /// Serves until the process is ended.
 pub fn serve(args: &ServeArgs, output: &mut Output) -> u8 {
@@ -32,9 +33,12 @@ pub fn serve(args: &ServeArgs, output: &mut Output) -> u8 {
             .help("or remove `--listen`, and connect through `ssh -L`, which also encrypts");
         return refuse(diagnostic, output);
     }
-    let server = Server::bind(&args.folder, args.listen, args.port, args.token.as_deref());
-    let bound = server.and_then(|server| Ok((server.address()?, server)));
-    let (address, server) = match bound {
+    let bound = Reports::of(&args.folder).and_then(|reports| {
+        let token = args.token.as_deref();
+        let server = Server::bind(args.listen, args.port, token, Limits::default())?;
+        Ok((server.address()?, server, reports))
+    });
+    let (address, server, reports) = match bound {
         Ok(bound) => bound,
         Err(e) => {
             let address = SocketAddr::new(args.listen, args.port);
@@ -89,5 +93,12 @@ pub fn serve(args: &ServeArgs, output: &mut Output) -> u8 {
     if !args.listen.is_loopback() {
         output.say("note: the connection, including the token, is not encrypted");
     }
-    server.serve()
+    match server.serve(reports) {
+        Ok(()) => 0,
+        Err(e) => {
+            let message = format!("cannot serve: {}", plain_io_error(&e));
+            refuse(Diagnostic::error("results", message), output);
+            FAILED
+        }
+    }
 }

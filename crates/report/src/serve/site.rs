@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
-use super::{Response, page};
+use runner_http::Answer;
+
+use super::page;
 use crate::report::{self, Brief};
 use runner_core::record::{ExperimentFolder, Index, sealed_json, unix_millis};
 
@@ -23,7 +25,7 @@ pub struct Site {
     /// Its real path: nothing from elsewhere is shown.
     real: PathBuf,
     /// The page that lists all experiments, and when it was made.
-    listed: Mutex<Option<(Instant, Response)>>,
+    listed: Mutex<Option<(Instant, Answer)>>,
     reports: Mutex<BTreeMap<String, Arc<Mutex<Kept>>>>,
 }
 
@@ -47,18 +49,16 @@ impl Site {
     }
 
     /// The answer to a path. Names are only compared with existing ones.
-    pub fn respond(&self, path: &str) -> Response {
+    pub fn respond(&self, path: &str) -> Answer {
         let experiments = self.experiments();
         let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
-        let unknown = || Response::words(404, "this page does not exist; see / for a list");
+        let unknown = || Answer::words(404, "this page does not exist; see / for a list");
         match parts[..] {
             [""] => match &experiments[..] {
-                [(name, _)] => Response::redirect(&format!("/{}/", page::encoded(name))),
+                [(name, _)] => Answer::redirect(&format!("/{}/", page::encoded(name))),
                 _ => self.list(&experiments),
             },
-            [name] if find(&experiments, name).is_some() => {
-                Response::redirect(&format!("/{name}/"))
-            }
+            [name] if find(&experiments, name).is_some() => Answer::redirect(&format!("/{name}/")),
             [name, form] => match find(&experiments, name) {
                 Some((name, folder)) => self.report(name, folder, form).unwrap_or_else(unknown),
                 None => unknown(),
@@ -68,7 +68,7 @@ impl Site {
     }
 
     /// The page that lists the content.
-    fn list(&self, experiments: &[(String, ExperimentFolder)]) -> Response {
+    fn list(&self, experiments: &[(String, ExperimentFolder)]) -> Answer {
         let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, page)) = &*listed
             && at.elapsed() < INTERVAL
@@ -80,7 +80,7 @@ impl Site {
             let brief = index.map(|index| index.map(|it| Brief::of(&it, folder.is_in_use())));
             (name.as_str(), brief)
         });
-        let page = Response::page(HTML, page::list(all, unix_millis()));
+        let page = tagged(HTML, page::list(all, unix_millis()));
         *listed = Some((Instant::now(), page.clone()));
         page
     }
@@ -97,7 +97,7 @@ impl Site {
         found.collect()
     }
 
-    fn report(&self, name: &str, folder: &ExperimentFolder, form: &str) -> Option<Response> {
+    fn report(&self, name: &str, folder: &ExperimentFolder, form: &str) -> Option<Answer> {
         let kept = {
             let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
             reports.entry(name.to_owned()).or_default().clone()
@@ -114,7 +114,7 @@ impl Site {
                         // A file is being replaced: the previous content is still valid.
                         tracing::warn!("no report of `{}`: {e}", folder.0.display());
                         if kept.forms.is_empty() {
-                            return Some(Response::words(500, &format!("no report: {e}")));
+                            return Some(Answer::words(500, &format!("no report: {e}")));
                         }
                     }
                 }
@@ -136,7 +136,7 @@ fn find<'a>(
 }
 
 /// The answers by the last part of their paths.
-type Forms = BTreeMap<&'static str, Response>;
+type Forms = BTreeMap<&'static str, Answer>;
 
 /// The report in all its forms.
 fn make(folder: &ExperimentFolder) -> io::Result<Option<Forms>> {
@@ -148,10 +148,10 @@ fn make(folder: &ExperimentFolder) -> io::Result<Option<Forms>> {
     let json = sealed_json(json + "\n");
     let plain = |kind, text: String| {
         let tag = page::tag(text.as_bytes());
-        Response::page(kind, page::Page { text, tag })
+        Answer::tagged(kind, text, tag)
     };
     let forms = [
-        ("", Response::page(HTML, page::report(&report))),
+        ("", tagged(HTML, page::report(&report))),
         ("report.json", plain("application/json", json)),
         (
             "report.csv",
@@ -163,6 +163,10 @@ fn make(folder: &ExperimentFolder) -> io::Result<Option<Forms>> {
         ),
     ];
     Ok(Some(forms.into()))
+}
+
+fn tagged(kind: &'static str, page: page::Page) -> Answer {
+    Answer::tagged(kind, page.text, page.tag)
 }
 
 /// Changes whenever a source of the report does.

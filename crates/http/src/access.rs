@@ -4,7 +4,8 @@ use std::net::Ipv4Addr;
 
 use sha2::{Digest, Sha256};
 
-use super::request::Request;
+use crate::Request;
+use crate::request::Refused;
 
 /// The minimum length of a token: with letters and digits, so many cannot be guessed.
 const MIN_TOKEN: usize = 16;
@@ -51,7 +52,7 @@ impl Access {
 
     /// Whether a request may be answered; with a cookie to set if the token was in its address. The error is a status
     /// and the reason.
-    pub fn check(&self, request: &Request) -> Result<Option<String>, (u16, &'static str)> {
+    pub(crate) fn check(&self, request: &Request) -> Result<Option<String>, Refused> {
         if self.is_loopback && !is_this_machine(&request.host) {
             return Err((
                 403,
@@ -118,13 +119,16 @@ fn are_equal(a: &[u8; 32], b: &[u8; 32]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::tests::head;
 
     const TOKEN: &str = "0123456789abcdef";
 
-    fn asked(head: &str) -> Request {
-        let head = format!("GET /a/?{head}\r\n\r\n");
-        let head = head.replace('|', "\r\n");
-        Request::parse(head.as_bytes()).unwrap().unwrap()
+    /// A request of ` HTTP/1.1|Host: …|…`; the text before the version is its query.
+    fn asked(text: &str) -> Request {
+        let mut lines = text.split('|');
+        let query = lines.next().unwrap().trim_end_matches(" HTTP/1.1");
+        let headers: Vec<_> = lines.map(|line| line.split_once(':').unwrap()).collect();
+        Request::of(&head(&format!("/a/?{query}"), &headers), false).unwrap()
     }
 
     #[test]

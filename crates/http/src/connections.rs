@@ -1,0 +1,126 @@
+//! Open connections, and which of them gives way to a new one.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::task::AbortHandle;
+
+/// The open connections.
+#[derive(Clone)]
+pub(crate) struct Connections {
+    most: usize,
+    there: Arc<Mutex<There>>,
+}
+
+#[derive(Default)]
+struct There {
+    next: u64,
+    /// Ordered by age.
+    open: BTreeMap<u64, Open>,
+}
+
+struct Open {
+    /// Aborts it; none until its task runs.
+    task: Option<AbortHandle>,
+    is_answered: Arc<AtomicBool>,
+}
+
+/// An open connection, until it is dropped.
+pub(crate) struct Slot {
+    number: u64,
+    /// Whether the connection is being answered, and so may not be closed for another one.
+    pub is_answered: Arc<AtomicBool>,
+    there: Arc<Mutex<There>>,
+}
+
+impl Connections {
+    /// None yet, and at most `most`.
+    pub fn new(most: usize) -> Self {
+        Self {
+            most,
+            there: Arc::default(),
+        }
+    }
+
+    /// Makes room for a connection by closing the oldest idle one. `None` while all are being answered.
+    pub fn admit(&self) -> Option<Slot> {
+        let mut there = lock(&self.there);
+        if there.open.len() >= self.most {
+            let is_idle = |open: &Open| !open.is_answered.load(Ordering::Acquire);
+            let oldest = *there.open.iter().find(|(_, open)| is_idle(open))?.0;
+            let task = there.open.remove(&oldest).and_then(|open| open.task);
+            if let Some(task) = task {
+                task.abort();
+            }
+        }
+        let number = there.next;
+        there.next += 1;
+        let is_answered = Arc::new(AtomicBool::new(false));
+        let open = Open {
+            task: None,
+            is_answered: is_answered.clone(),
+        };
+        there.open.insert(number, open);
+        Some(Slot {
+            number,
+            is_answered,
+            there: self.there.clone(),
+        })
+    }
+
+    /// Registers the task that serves a connection.
+    pub fn serve(&self, number: u64, task: AbortHandle) {
+        if let Some(open) = lock(&self.there).open.get_mut(&number) {
+            open.task = Some(task);
+        }
+    }
+}
+
+impl Slot {
+    /// The number of the connection.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        lock(&self.there).open.remove(&self.number);
+    }
+}
+
+fn lock(there: &Mutex<There>) -> MutexGuard<'_, There> {
+    there.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_idle_connection_gives_way() {
+        let connections = Connections::new(3);
+        let slots: Vec<_> = (0..3).map(|_| connections.admit().unwrap()).collect();
+        slots[0].is_answered.store(true, Ordering::Release);
+        let fourth = connections.admit().unwrap();
+        let open = || {
+            lock(&connections.there)
+                .open
+                .keys()
+                .copied()
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(open(), [0, 2, 3]);
+        // One that was answered and lingers gives way too.
+        slots[0].is_answered.store(false, Ordering::Release);
+        let fifth = connections.admit().unwrap();
+        assert_eq!(open(), [2, 3, 4]);
+        for slot in [&slots[2], &fourth, &fifth] {
+            slot.is_answered.store(true, Ordering::Release);
+        }
+        assert!(connections.admit().is_none(), "all are being answered");
+        drop(fourth);
+        assert!(connections.admit().is_some());
+    }
+}
