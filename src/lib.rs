@@ -20,5 +20,6 @@ pub use model::Model;
 pub use runner_core::{
     check, data, diagnostic, event, init, parity, plan, predict, record, reproduce, spec, stamp,
 };
+pub use runner_exchange as exchange;
 pub use runner_report::{console, diff, export, report, serve};
 pub use runner_statistics as statistics;

@@ -147,7 +147,13 @@ pub fn planned(model: &str, data: &str, num_epochs: usize, device: &str) -> RunP
     let backend = Backend::ALL.iter().find(|(_, name, _)| *name == device);
     let backend = backend.expect("a backend").0;
     let machine = || burn_runner::train::device::list(backend);
-    let planned = plan(&document, "bench", locate, &machine);
+    let planned = plan(
+        &document,
+        "bench",
+        locate,
+        &mut burn_runner::plan::init::no_files,
+        &machine,
+    );
     let (plan, _) = planned.unwrap_or_else(|d| panic!("{}", d.render(&document.sources, false)));
     println!(
         "{model} on {}, {} items in batches of {BATCH}, device {device}",

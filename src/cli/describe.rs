@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::experiment::{open, plan as plan_experiment, show};
 use super::output::Output;
-use super::{DescribeArgs, OK};
+use super::{DescribeArgs, OK, weights};
 use runner_core::check::network::{Layer, Network};
 use runner_core::diagnostic::grouped;
 use runner_core::plan::{RunPlan, specs};
@@ -29,8 +29,11 @@ pub fn describe(args: &DescribeArgs, output: &mut Output) -> u8 {
     // Trials that do not differ in the network are shown once.
     let mut groups: Vec<(&RunPlan, Vec<&str>)> = Vec::new();
     for run in &plan.runs {
-        let same =
-            |known: &RunPlan| known.network == run.network && known.precision == run.precision;
+        let same = |known: &RunPlan| {
+            known.network == run.network
+                && known.precision == run.precision
+                && known.init == run.init
+        };
         match groups.iter_mut().find(|(known, _)| same(known)) {
             Some((_, trials)) if trials.last() != Some(&run.trial.as_str()) => {
                 trials.push(&run.trial)
@@ -57,6 +60,9 @@ pub fn describe(args: &DescribeArgs, output: &mut Output) -> u8 {
         } else {
             table(run)
         });
+        if let (Some(init), false) = (&run.init, args.dot) {
+            output.print(&format!("\n{}", weights::table(init, true)));
+        }
     }
     OK
 }

@@ -33,6 +33,7 @@ mod template;
 mod usage;
 mod verbs;
 mod watch;
+mod weights;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

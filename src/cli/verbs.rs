@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use super::experiment::{plan as plan_experiment, refuse};
 use super::output::Output;
 use super::tell::this_program;
-use super::{CheckArgs, FAILED, OK, SpecArgs, WRONG, template};
+use super::{CheckArgs, FAILED, OK, SpecArgs, WRONG, template, weights};
 use crate::error::Error;
 use crate::ops::{self, calibrations, other_builds};
 use runner_core::diagnostic::{Diagnostic, Severity, Sources, counted};
@@ -131,6 +131,11 @@ pub fn plan(args: &SpecArgs, json: bool, results: &Path, output: &mut Output) ->
             }
         }
     }
+    if !json {
+        for table in first_weights(&plan) {
+            output.say(&table);
+        }
+    }
     output.say(&counted(plan.runs.len(), "run"));
     if !json {
         let folder = ExperimentFolder(results.join(&plan.experiment));
@@ -148,6 +153,18 @@ fn say_prospect(plan: &Plan, index: Option<&Index>, output: &mut Output) {
             output.say(&format!("verdicts: {line}"));
         }
     }
+}
+
+/// What the runs of a plan take from files of weights, each table once.
+fn first_weights(plan: &Plan) -> Vec<String> {
+    let mut tables: Vec<String> = Vec::new();
+    for init in plan.runs.iter().filter_map(|run| run.init.as_ref()) {
+        let table = weights::table(init, false);
+        if !tables.contains(&table) {
+            tables.push(table);
+        }
+    }
+    tables
 }
 
 /// The remaining work of each run, according to a results folder; empty if there is no such folder and nothing is

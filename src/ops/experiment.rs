@@ -4,12 +4,15 @@ use std::path::{Path, PathBuf};
 
 use super::{Program, Progress, Sink, devices};
 use crate::error::Error;
+use runner_core::check::network::Network;
 use runner_core::data::{self, Folders};
 use runner_core::diagnostic::{Diagnostic, Diagnostics, Sources};
 use runner_core::plan::{self, Plan, RunPlan};
 use runner_core::spec::data::DataSpec;
 use runner_core::spec::document::Document;
+use runner_core::spec::init::InitSpec;
 use runner_core::spec::portable::is_reserved;
+use runner_exchange::init::Finder;
 
 /// An experiment file with its edits.
 #[derive(Clone, Debug, Default)]
@@ -111,7 +114,9 @@ pub(crate) fn plan_document(
         let progress: data::DownloadProgress<'_> = &mut progress;
         data::locate(spec, &folders, download.then_some(progress), &watch)
     };
-    plan::plan(document, &name, &mut locate, &|| {
+    let mut finder = Finder::new(&folders);
+    let mut weights = |spec: &InitSpec, network: &Network| finder.find(spec, network);
+    plan::plan(document, &name, &mut locate, &mut weights, &|| {
         devices(&experiment.program)
     })
 }

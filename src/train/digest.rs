@@ -67,7 +67,8 @@ pub fn optimizer_digests(path: &Path, paths: &Paths) -> Result<Vec<(String, Stri
     Ok(digests)
 }
 
-fn is_finite(data: &TensorData) -> bool {
+/// Whether all values are finite.
+pub fn is_finite(data: &TensorData) -> bool {
     match data.as_slice::<f32>() {
         Ok(values) => values.iter().all(|value| value.is_finite()),
         // Of other precisions.

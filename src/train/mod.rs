@@ -13,6 +13,7 @@ mod distance;
 mod epochs;
 mod evaluation;
 mod fault;
+mod first;
 mod kernels;
 mod loader;
 mod memory;
@@ -148,7 +149,12 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     let (resumed_step, start) = found.state.unzip();
     let mut start = start.unwrap_or_default();
     start.adjustments = job.adjustments.clone();
-    let network = initial_network(plan, job.initial.as_deref(), &device)?;
+    let network = if resumed_step.is_some() {
+        // All of its weights are in the checkpoint.
+        drawn_network(plan, &device)?
+    } else {
+        initial_network(plan, job.initial.as_deref(), &device)?
+    };
     (job.emit)(Event::RunStarted(Started {
         device: plan.device.to_string(),
         device_name: device::describe(plan.device.backend, &device),
@@ -215,13 +221,9 @@ fn training_device(plan: &RunPlan, device: &Device) -> Device {
     }
 }
 
-/// The initial network, on a device with autodiff: with the weights of a file, which may come from another device, or
-/// sampled. They are sampled on the same device for all, so that a run starts with the same ones on every device.
-fn initial_network(
-    plan: &RunPlan,
-    file: Option<&Path>,
-    device: &Device,
-) -> Result<Network, Outcome> {
+/// The network of a plan on a device with autodiff, with weights that are drawn. They are drawn on one device for all,
+/// so that a run begins with the same ones wherever it is trained.
+fn drawn_network(plan: &RunPlan, device: &Device) -> Result<Network, Outcome> {
     let lost = |reason| Outcome::failed(FailureClass::DeviceLost, reason);
     let canonical = device::canonical(plan.device, plan.precision).map_err(lost)?;
     let device = training_device(plan, device);
@@ -229,13 +231,23 @@ fn initial_network(
     let drawn_on = canonical.as_ref().unwrap_or(&device);
     drawn_on.seed(stream_seed(plan.seed, Purpose::Init, 0));
     let network = Network::new(plan, drawn_on);
-    let network = match canonical {
-        // Moved and detached: a parameter must be a leaf of the graph.
+    Ok(match canonical {
+        // Moved and detached: a parameter has to be a leaf of the graph.
         Some(_) => network.fork(&device),
         None => network,
-    };
+    })
+}
+
+/// The network as training begins with it: with all the weights of a file, which may be of another device, or drawn,
+/// and then those that the plan takes from elsewhere.
+fn initial_network(
+    plan: &RunPlan,
+    file: Option<&Path>,
+    device: &Device,
+) -> Result<Network, Outcome> {
+    let network = drawn_network(plan, device)?;
     let Some(path) = file else {
-        return Ok(network);
+        return first::with_first_weights(network, plan);
     };
     let loaded = ModuleRecord::load(path).map_err(|e| e.to_string());
     let loaded = loaded.and_then(|record| {

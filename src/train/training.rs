@@ -17,7 +17,10 @@ use super::loader::{Cursor, Loader};
 use super::memory::is_out_of_memory;
 use super::metrics::{NotFinite, Nothing, SharedSums, Tap};
 use super::shared::SharedNetwork;
-use super::{Executed, Interrupter, Job, evaluate, evaluation, initial_network, training_device};
+use super::{
+    Executed, Interrupter, Job, drawn_network, evaluate, evaluation, initial_network,
+    training_device,
+};
 use runner_core::data::{Loaded, Split};
 use runner_core::event::{Event, FailureClass, Outcome};
 use runner_core::plan::PieceSizes;
@@ -237,8 +240,13 @@ impl Training<'_> {
             };
             let (from_step, start) = self.checkpoints.newest().state.unzip();
             let from = (from_step, start.unwrap_or_default());
-            let again = initial_network(plan, self.job.initial.as_deref(), &self.device)
-                .and_then(|network| self.train(network, from, None, Some(watch.clone())));
+            let network = if from_step.is_some() {
+                drawn_network(plan, &self.device)
+            } else {
+                initial_network(plan, self.job.initial.as_deref(), &self.device)
+            };
+            let again =
+                network.and_then(|network| self.train(network, from, None, Some(watch.clone())));
             let first = match again {
                 Ok(_) => watch.found(),
                 Err(_) => None,

@@ -643,7 +643,7 @@ mod properties {
                 prop_assert_eq!(sorted(&shown(&read.root)), sorted(&shown(&direct.root)));
             }
             let no_data = &mut |_: &_| unreachable!("there is no data");
-            let planned = plan::plan(&document, "x", no_data, &machine);
+            let planned = plan::plan(&document, "x", no_data, &mut plan::init::no_files, &machine);
             prop_assert!(planned.is_err());
         }
     }

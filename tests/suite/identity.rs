@@ -29,6 +29,8 @@ const OUT: &[(&str, &str)] = &[
     ("data.folder", "the same files elsewhere"),
     ("data.cache", "the same files elsewhere"),
     ("data.stands_in_for", "only for reports"),
+    ("init.path", "the same file elsewhere"),
+    ("init.tensors.[].name", "a name of the network's"),
     ("network.num_parameters", "a count"),
     ("network.activations_per_item", "a count"),
     ("network.multiply_adds_per_item", "a count"),

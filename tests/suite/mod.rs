@@ -20,6 +20,7 @@ mod experiments;
 mod exports;
 mod failures;
 mod files;
+mod first_weights;
 mod foreign;
 mod generated;
 mod graded;

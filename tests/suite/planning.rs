@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use runner_core::data::{self, Folders};
 use runner_core::diagnostic::{Diagnostics, Sources};
+use runner_core::plan::init::FindWeights;
 use runner_core::plan::inventory::Inventory;
 use runner_core::plan::{self, Plan};
 use runner_core::spec::document::Document;
@@ -28,11 +29,12 @@ pub fn cache() -> PathBuf {
 }
 
 /// Plans a text that may extend and read files below a folder. Returns the plan unless there are errors,
-/// everything that is reported, and the texts that it points into.
+/// everything that is reported, and the texts that it points into. `weights` looks at files of weights.
 pub fn planned(
     folder: Option<&Path>,
     name: &str,
     text: &str,
+    weights: FindWeights<'_>,
 ) -> (Option<Plan>, Diagnostics, Sources) {
     let document = match Document::compose(name, text, folder) {
         Ok(document) => document,
@@ -43,7 +45,7 @@ pub fn planned(
         cache: cache(),
     };
     let locate = &mut |spec: &_| data::locate(spec, &folders, None, &|_, _| {});
-    let (plan, diagnostics) = match plan::plan(&document, "spec", locate, &machine) {
+    let (plan, diagnostics) = match plan::plan(&document, "spec", locate, weights, &machine) {
         Ok((plan, warnings)) => (Some(plan), warnings),
         Err(diagnostics) => (None, diagnostics),
     };

@@ -123,7 +123,14 @@ fn refusal(folder: &Path, edits: &str, without: &str) -> Option<Diagnostics> {
         cache: cache(),
     };
     let locate = &mut |spec: &_| data::locate(spec, &folders, None, &|_, _| {});
-    plan::plan(&document, "spec", locate, &machine).err()
+    plan::plan(
+        &document,
+        "spec",
+        locate,
+        &mut plan::init::no_files,
+        &machine,
+    )
+    .err()
 }
 
 fn shown(wrong: &Diagnostics) -> String {
@@ -351,7 +358,14 @@ fn wrong_texts_of_other_languages_are_answered() {
                     cache: cache(),
                 };
                 let locate = &mut |spec: &_| data::locate(spec, &folders, None, &|_, _| {});
-                let wrong = plan::plan(&document, "spec", locate, &machine).unwrap_err();
+                let wrong = plan::plan(
+                    &document,
+                    "spec",
+                    locate,
+                    &mut plan::init::no_files,
+                    &machine,
+                )
+                .unwrap_err();
                 let wrong = wrong
                     .0
                     .into_iter()

@@ -6,8 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use burn_runner::data::Folders;
 use burn_runner::diagnostic::Diagnostic;
+use burn_runner::exchange::init::Finder;
 use burn_runner::plan::Plan;
+use burn_runner::plan::init::no_files;
 use serde_json::Value as Json;
 
 use super::planning::planned;
@@ -76,12 +79,18 @@ pub fn plan(name: &str, text: &str) -> Result<(Plan, String), String> {
 
 /// The errors of a text; empty if there are none.
 pub fn diagnostics(name: &str, text: &str) -> Vec<Diagnostic> {
-    planned(None, name, text).1.0
+    planned(None, name, text, &mut no_files).1.0
 }
 
 /// Plans a text that may extend files below a folder.
 pub fn plan_in(folder: Option<&Path>, name: &str, text: &str) -> Result<(Plan, String), String> {
-    let (plan, diagnostics, sources) = planned(folder, name, text);
+    let folders = Folders {
+        base: folder.unwrap_or(Path::new("nowhere")).to_owned(),
+        cache: cache(),
+    };
+    let mut finder = Finder::new(&folders);
+    let weights = &mut |spec: &_, network: &_| finder.find(spec, network);
+    let (plan, diagnostics, sources) = planned(folder, name, text, weights);
     let rendered = diagnostics.render(&sources, false);
     match plan {
         Some(plan) => Ok((plan, rendered)),

@@ -88,6 +88,7 @@ impl Case {
             Some(&root.join("tests/files")),
             &format!("{name}.toml"),
             &text,
+            &mut runner_core::plan::init::no_files,
         );
         let is_error = |severity: Severity| severity == Severity::Error;
         let first = diagnostics.0.iter().find(|d| is_error(d.severity));

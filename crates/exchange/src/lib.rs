@@ -7,7 +7,10 @@
 #![warn(missing_docs)]
 
 pub mod error;
+pub mod init;
 pub mod onnx;
+pub mod read;
+pub mod slots;
 pub mod state;
 pub mod tensors;
 pub mod torch;

@@ -27,3 +27,4 @@ pub mod targets;
 pub mod tensor;
 #[doc(hidden)]
 pub mod testing;
+pub mod values;

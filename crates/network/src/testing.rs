@@ -24,7 +24,8 @@ pub fn planned(text: &str) -> RunPlan {
         cache: PathBuf::from("nowhere"),
     };
     let located = &mut |spec: &_| data::locate(spec, &folders, None, &|_, _| {});
-    match plan::plan(&document, "spec", located, &Inventory::default) {
+    let no_weights = &mut plan::init::no_files;
+    match plan::plan(&document, "spec", located, no_weights, &Inventory::default) {
         Ok((plan, _)) => plan.runs.into_iter().next().expect("it has a run"),
         Err(refused) => panic!("{}", refused.render(&document.sources, false)),
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use super::super::support::{plan_in, root};
 
@@ -45,6 +45,7 @@ const VALUES: Edits = &[
     ("data.features", "['b']"),
     ("data.missing", "'mean'"),
 ];
+const FIRST: Edits = &[("init.from", "'first.json'")];
 const DIGITS: Edits = &[("data.type", "'digits'")];
 const IRIS: Edits = &[("data.type", "'iris'")];
 const MNIST: Edits = &[
@@ -352,6 +353,17 @@ const ROWS: &[Row] = &[
     (CSV, &[], "checkpoint.every_steps", "2", Same),
     (CSV, &[], "checkpoint.keep_last", "2", Same),
     (CSV, &[], "checkpoint.keep_best", "2", Same),
+    // First weights: what the file holds, and what is taken of it.
+    (IRIS, &[], "init.from", "'first.json'", Other),
+    (IRIS, FIRST, "init.from", "'copy of first.json'", Same),
+    (IRIS, FIRST, "init.from", "'second.json'", Other),
+    (IRIS, FIRST, "init.layout", "'pytorch'", Same),
+    (IRIS, FIRST, "init.top_level_key", "'more'", Other),
+    (IRIS, FIRST, "init.remap", "[['^none', 'x']]", Same),
+    (IRIS, FIRST, "init.only", "'linear_1'", Other),
+    (IRIS, FIRST, "init.exclude", "'linear_1'", Other),
+    (IRIS, FIRST, "init.partial", "true", Same),
+    (IRIS, FIRST, "init.skip_mismatched", "true", Same),
     // Device and limits.
     (CSV, &[], "backend.device", "'wgpu'", Other),
     (CSV, &[], "backend.precision", "'f64'", Other),
@@ -413,6 +425,17 @@ fn write_data(folder: &Path) {
         fs::write(path, bytes).unwrap();
     };
     write("empty.toml", b"");
+    // Weights of the network of `BASE` over the flowers, in two places of a file.
+    for (name, value) in [("first", 0.5), ("copy of first", 0.5), ("second", 0.25)] {
+        let row = |num: usize| vec![value; num];
+        let rows = |num: usize| vec![row(4); num];
+        let tensors = json!({
+            "linear_1.weight": rows(4), "linear_1.bias": row(4),
+            "linear_2.weight": rows(3), "linear_2.bias": row(3),
+        });
+        let file = json!({ "state_dict": tensors, "more": tensors });
+        write(&format!("{name}.json"), file.to_string().as_bytes());
+    }
     write("rows.csv", rows.as_bytes());
     write("copy.csv", rows.as_bytes());
     write("other.csv", rows.replace("101", "102").as_bytes());

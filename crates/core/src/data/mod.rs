@@ -42,7 +42,7 @@ pub use crate::hash::{hex, sha256_hex, sha256_of};
 pub use error::DataError;
 pub use item::{Pictures, Places};
 pub use items::{Inputs, Items, TargetValues};
-pub use known::Trust;
+pub use known::{Trust, file_digest};
 pub use load::{Loaded, load, load_by};
 pub use locate::{DownloadProgress, Folders, Located, locate};
 pub use noticed::{ClassCounts, Noticed};

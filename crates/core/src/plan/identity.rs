@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 use super::RunPlan;
+use super::init::InitPlan;
 use crate::check::{group_of, matches};
 use crate::data::{DataPlan, Dataset, sha256_hex};
 use crate::spec::backend::{ConvKernels, DeviceName, Precision};
@@ -46,6 +47,9 @@ struct Work<'a> {
     /// If they are not derived from items and batches.
     #[serde(skip_serializing_if = "Option::is_none")]
     steps_per_epoch: Option<usize>,
+    /// What the first weights are, where a file holds any of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    init: Option<Json>,
 }
 
 /// The resolved settings of `[[optimizer.groups]]` and of `muon`'s patterns for one parameter.
@@ -163,6 +167,7 @@ impl RunPlan {
             loss,
             optimizer,
             scheduler,
+            init,
             // Its text is appended.
             network: _,
         } = self;
@@ -221,6 +226,7 @@ impl RunPlan {
                 Vec::new()
             },
             steps_per_epoch: Some(*steps_per_epoch).filter(|num| is_now && *num != usual_steps),
+            init: init.as_ref().map(weights_of),
         }
     }
 
@@ -289,6 +295,21 @@ fn dataset_of(data: &DataPlan) -> Json {
         dataset.insert("digest".into(), json!(data.digest));
     }
     dataset
+}
+
+/// The file of first weights by what it holds, and which tensor each of the network's takes. Names of layers and the
+/// patterns that led there say nothing more.
+fn weights_of(init: &InitPlan) -> Json {
+    let InitPlan {
+        path: _,
+        digest,
+        layout,
+        top_level_key,
+        tensors,
+        report: _,
+    } = init;
+    let tensors = tensors.iter().map(|taken| json!([taken.at, taken.from]));
+    json!([digest, layout, top_level_key, tensors.collect::<Vec<_>>()])
 }
 
 /// The optimizer without its patterns, which are meaningless without the names that they match.

@@ -9,6 +9,7 @@ mod calibration;
 mod command;
 mod held_out;
 mod identity;
+pub mod init;
 pub mod inventory;
 mod kept;
 mod pieces;
@@ -33,6 +34,7 @@ pub use best::Ties;
 pub use calibration::{Basis, Calibration, Expected, Probe};
 pub use command::quoted;
 pub use held_out::HeldOut;
+use init::FindWeights;
 use inventory::Inventory;
 pub use pieces::PieceSizes;
 pub use read::{account, put_together, specs, trials};
@@ -47,11 +49,12 @@ use trial::Planner;
 pub type Devices<'a> = &'a dyn Fn() -> Inventory;
 
 /// Plans a document. Errors are returned all at once, with the warnings; a plan comes with warnings only.
-/// `default_name` names the experiment if the file does not.
+/// `default_name` names the experiment if the file does not; `weights` looks at the files of `[init]`.
 pub fn plan(
     document: &Document,
     default_name: &str,
     locate: Locate<'_>,
+    weights: FindWeights<'_>,
     devices: Devices<'_>,
 ) -> Result<(Plan, Diagnostics), Diagnostics> {
     let mut diagnostics = Diagnostics::default();
@@ -62,11 +65,11 @@ pub fn plan(
         // Trials of an invalid sweep would only repeat what is wrong with the file itself.
         let wrong = diagnostics.0.into_iter();
         wrong.for_each(|d| findings.diagnostics.push(d));
-        let mut planner = Planner::new(locate, devices);
+        let mut planner = Planner::new(locate, weights, devices);
         planner.check_trial(&root, written, &mut findings);
         return Err(findings.diagnostics);
     };
-    let mut planner = Planner::new(locate, devices);
+    let mut planner = Planner::new(locate, weights, devices);
     let mut runs = Vec::new();
     let limit = written.limits.experiment;
     let (num_trials, mut num_refused) = (expansion.points.len(), 0);

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use std::fmt;
 
+use super::init::InitPlan;
 use super::{Forecast, Relief};
 use crate::check::forecast::Demand;
 use crate::check::network::Network;
@@ -120,6 +121,9 @@ pub struct RunPlan {
     pub optimizer: OptimizerSpec,
     /// The learning rate over the steps.
     pub scheduler: SchedulerSpec,
+    /// Where first weights come from, if not all of them are drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub init: Option<InitPlan>,
     /// The planned network.
     pub network: Network,
 }

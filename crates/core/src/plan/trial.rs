@@ -4,11 +4,12 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value as Json};
 
+use super::init::{FindWeights, InitPlan, InitRefusal};
 use super::place::{Machine, Place};
 use super::{Devices, FORMAT, Forecast, Locate, RunPlan};
 use crate::check;
 use crate::check::task::Goal;
-use crate::check::trial::{Checker, LaidOut};
+use crate::check::trial::{Checked, Checker, LaidOut};
 use crate::data::DataPlan;
 use crate::spec::ExperimentSpec;
 use crate::spec::document::Table;
@@ -17,6 +18,7 @@ use crate::spec::section::Findings;
 /// Checks trials one after the other and places them on devices.
 pub(super) struct Planner<'a> {
     checker: Checker<'a>,
+    weights: FindWeights<'a>,
     machine: Machine<'a>,
 }
 
@@ -28,13 +30,15 @@ pub(super) struct Trial {
     by_seed: Vec<DataPlan>,
     goal: Goal,
     laid_out: Rc<LaidOut>,
+    init: Option<InitPlan>,
     place: Place,
 }
 
 impl<'a> Planner<'a> {
-    pub(super) fn new(locate: Locate<'a>, devices: Devices<'a>) -> Self {
+    pub(super) fn new(locate: Locate<'a>, weights: FindWeights<'a>, devices: Devices<'a>) -> Self {
         Self {
             checker: Checker::new(locate),
+            weights,
             machine: Machine::new(devices),
         }
     }
@@ -53,6 +57,7 @@ impl<'a> Planner<'a> {
         findings: &mut Findings,
     ) -> Option<Trial> {
         let checked = self.checker.check(root, spec, findings);
+        let init = self.first_weights(root, &checked, findings);
         let place = if findings.is_poisoned("backend") {
             Place::default()
         } else {
@@ -73,8 +78,30 @@ impl<'a> Planner<'a> {
             by_seed: checked.by_seed,
             goal: checked.goal?,
             laid_out: checked.laid_out?,
+            init,
             place,
         })
+    }
+
+    /// What the network of a trial takes from a file; why it cannot is added to the findings.
+    fn first_weights(
+        &mut self,
+        root: &Table,
+        checked: &Checked,
+        findings: &mut Findings,
+    ) -> Option<InitPlan> {
+        let (init, laid_out) = (checked.spec.init.as_ref()?, checked.laid_out.as_ref()?);
+        if findings.is_poisoned("init") {
+            return None;
+        }
+        match (self.weights)(init, &laid_out.network) {
+            Ok(init) => Some(init),
+            Err(InitRefusal { key, diagnostic }) => {
+                let at = check::span(root, key);
+                findings.diagnostics.push(diagnostic.at(at));
+                None
+            }
+        }
     }
 }
 
@@ -120,6 +147,7 @@ impl Trial {
                 loss: self.goal.loss.clone(),
                 optimizer: spec.optimizer.clone(),
                 scheduler: spec.scheduler.clone(),
+                init: self.init.clone(),
                 network: self.laid_out.network.clone(),
             };
             run.fingerprint = run.compute_fingerprint(&self.laid_out.work);

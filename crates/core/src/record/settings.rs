@@ -21,7 +21,7 @@ pub struct Changed {
 }
 
 /// Keys that are derived from others, or are names.
-const DERIVED: [&str; 11] = [
+const DERIVED: [&str; 12] = [
     "id",
     "trial",
     "fingerprint",
@@ -33,15 +33,17 @@ const DERIVED: [&str; 11] = [
     "steps_per_epoch",
     "forecast",
     "least_memory",
+    "init.tensors",
 ];
 
 /// Keys that do not affect the numbers of a completed run.
-const GUARDS: [&str; 5] = [
+const GUARDS: [&str; 6] = [
     "memory.",
     "limits.run",
     "on_failure",
     "data.folder",
     "data.cache",
+    "init.path",
 ];
 
 /// Keys of a resolved run with another name in the experiment file, including those inside tables.

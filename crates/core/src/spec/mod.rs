@@ -14,6 +14,7 @@ pub mod failure;
 mod functions;
 pub mod generate;
 mod hints;
+pub mod init;
 pub mod kind;
 pub mod limits;
 pub mod loss;
@@ -49,6 +50,7 @@ use data::DataSpec;
 use document::{Table, Value};
 use failure::OnFailure;
 pub use hints::{TypeKeys, key_paths, keys_of_types, nearest_path};
+use init::InitSpec;
 use kind::Kind;
 use limits::LimitsSpec;
 use loss::LossSpec;
@@ -72,6 +74,8 @@ pub struct ExperimentSpec {
     pub data: DataSpec,
     /// `[model]`
     pub model: ModelSpec,
+    /// `[init]`; weights are drawn when not written.
+    pub init: Option<InitSpec>,
     /// `[task]`
     pub task: TaskTable,
     /// `[loss]`; the default of the task if not set.
@@ -182,6 +186,11 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
         }),
         data: s.table("data", "The data to train on.", true, DataSpec::decode),
         model: s.table("model", "The network.", true, ModelSpec::decode),
+        init: s.optional_table(
+            "init",
+            "First weights that come from a file instead of being drawn.",
+            InitSpec::decode,
+        ),
         task: s.table("task", "The prediction target and the metrics.", false, TaskTable::decode),
         loss: s.optional_table("loss", "The loss to minimize; the usual loss of the task when not set.", LossSpec::decode),
         optimizer: s.table("optimizer", "The optimizer.", true, OptimizerSpec::decode),

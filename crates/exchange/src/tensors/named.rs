@@ -154,6 +154,20 @@ impl NamedTensor {
         self.permuted(&[1, 0])
     }
 
+    /// Some of the first axis: `num` from `start` on.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn rows(&self, start: usize, num: usize) -> Self {
+        let size = self.bytes.len() / self.shape[0].max(1);
+        Self {
+            name: self.name.clone(),
+            shape: [&[num], &self.shape[1..]].concat(),
+            dtype: self.dtype,
+            bytes: self.bytes[start * size..(start + num) * size].to_vec(),
+        }
+    }
+
     /// Tensors one after the other along the first axis.
     ///
     /// # Panics

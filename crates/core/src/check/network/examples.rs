@@ -237,7 +237,11 @@ pub fn example(items: &[usize], layers: &str) -> Example {
     }
 }
 
-fn network(items: &[usize], layers: &str) -> Network {
+/// The network of some layers as an experiment file has them, over items of a shape.
+///
+/// # Panics
+/// If they are not accepted.
+pub fn network(items: &[usize], layers: &str) -> Network {
     let text = format!("layers = [{layers}]");
     let document = Document::parse("example", &text)
         .unwrap_or_else(|(sources, wrong)| panic!("{}", wrong.render(&sources, false)));

@@ -12,6 +12,7 @@ use super::super::{Environment, RunFolder, run_toml, write::json_text};
 use super::manifest::{DataRoot, FileSum};
 use super::write::Source;
 use crate::plan::RunPlan;
+use crate::plan::init::InitPlan;
 
 /// The home folder of any user in a path.
 const HOME: &str = "~";
@@ -21,9 +22,17 @@ const MAX_LOOKED_AT: u64 = 64 << 20;
 
 /// The text of `run.toml` without paths of this machine; `None` if there are none.
 pub(super) fn run(plan: &RunPlan, roots: &[DataRoot]) -> std::io::Result<Option<String>> {
-    if plan.data.roots().is_empty() {
+    if plan.data.roots().is_empty() && plan.init.is_none() {
         return Ok(None);
     }
+    // The weights that the run began with are among its files; where they came from is known by their digest.
+    let init = plan.init.clone().map(|init| InitPlan {
+        path: init
+            .path
+            .file_name()
+            .map_or_else(PathBuf::new, PathBuf::from),
+        ..init
+    });
     let place = |key: &str, number: usize| {
         let root = roots.iter().find(|r| r.key == key && r.number == number)?;
         Some(PathBuf::from(match &root.packed {
@@ -33,6 +42,7 @@ pub(super) fn run(plan: &RunPlan, roots: &[DataRoot]) -> std::io::Result<Option<
     };
     let plan = RunPlan {
         data: plan.data.clone().relocated(&place, Path::new("cache")),
+        init,
         ..plan.clone()
     };
     run_toml(&plan).map(Some)

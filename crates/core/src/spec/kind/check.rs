@@ -128,6 +128,14 @@ impl Kind {
             (Kind::Text | Kind::Path | Kind::Pattern, Value::Str(s)) if !s.trim().is_empty() => {
                 Ok(())
             }
+            (Kind::Regex, Value::Str(text)) => match wrong_regex(text) {
+                None => Ok(()),
+                Some(reason) => {
+                    let message = format!("`{path}` is not a regular expression: {reason}");
+                    let wrong = Diagnostic::error("out-of-range", message).at(node.span);
+                    Err(Box::new(wrong.help(REGEX_HELP)))
+                }
+            },
             (Kind::Text | Kind::Path | Kind::Pattern, Value::Str(_)) => {
                 let message = format!("`{path}` is empty");
                 Err(Box::new(
@@ -326,4 +334,16 @@ impl Kind {
             _ => true,
         }
     }
+}
+
+/// How a regular expression is written in TOML.
+pub(in crate::spec) const REGEX_HELP: &str =
+    "write it between single quotes, such as '^head\\.', with `\\.` for a dot";
+
+/// Why a text is not a regular expression, as a phrase.
+pub(in crate::spec) fn wrong_regex(text: &str) -> Option<String> {
+    let error = regex::Regex::new(text).err()?.to_string();
+    // The lines before are a drawing.
+    let line = error.lines().last().unwrap_or_default();
+    Some(line.trim_start_matches("error: ").to_owned())
 }

@@ -1,7 +1,7 @@
 //! The kinds of values of keys: each has a check, a phrase for messages and a JSON Schema.
 
 mod bytes;
-mod check;
+pub(in crate::spec) mod check;
 mod duration;
 mod examples;
 mod scalar;
@@ -39,6 +39,8 @@ pub enum Kind {
     Path,
     /// A pattern over names, in which `*` matches any text.
     Pattern,
+    /// A regular expression.
+    Regex,
     /// One of these names, each with its meaning.
     OneOf(Vec<(&'static str, &'static str)>),
     /// One of these names, optionally followed by a colon and an index: `wgpu:1`.
@@ -209,6 +211,7 @@ impl Kind {
             Kind::Text | Kind::AnyText => "a string".into(),
             Kind::Path => "a path".into(),
             Kind::Pattern => "a pattern".into(),
+            Kind::Regex => "a regular expression".into(),
             Kind::OneOf(names) if names.len() == 1 => format!("`{}`", names[0].0),
             Kind::OneOf(names) | Kind::Indexed(names) => {
                 let quoted: Vec<_> = names.iter().map(|(name, _)| format!("`{name}`")).collect();
@@ -254,6 +257,7 @@ impl Kind {
             Kind::Text | Kind::AnyText => "\"some text\"".into(),
             Kind::Path => "\"data\"".into(),
             Kind::Pattern => "\"*.bias\"".into(),
+            Kind::Regex => r"'^head\.'".into(),
             Kind::OneOf(names) | Kind::Indexed(names) => {
                 format!("\"{}\"", names.first().map_or("", |(name, _)| name))
             }

@@ -39,6 +39,7 @@ impl Kind {
                 schema
             }
             Kind::AnyText => json!({ "type": "string" }),
+            Kind::Regex => json!({ "type": "string", "format": "regex" }),
             Kind::Text | Kind::Path | Kind::Pattern => json!({ "type": "string", "minLength": 1 }),
             Kind::OneOf(names) => {
                 let names: Vec<_> = names.iter().map(|(name, _)| *name).collect();

@@ -642,7 +642,7 @@ pub(super) const ROWS: &[Remedy] = &[
     none(
         "model",
         "pretrained weights checkpoint from_pretrained model_name_or_path backbone init_from",
-        "pretrained weights are not supported: training starts from the `initializer`",
+        "name a file of weights in a table of its own: `[init]` with `from = \"weights.safetensors\"`",
         "model.pretrained = true",
     ),
     none(

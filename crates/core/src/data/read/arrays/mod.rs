@@ -7,13 +7,13 @@
 //! Headers are read and compared first. The values are then streamed in pieces of some MiB, whatever the size of the
 //! files, and no size in a header is trusted before as many bytes have arrived.
 
-mod element;
+pub mod element;
 mod idx;
 pub mod incoming;
-mod named;
+pub mod named;
 mod npy;
-mod npz;
-mod safetensors;
+pub mod npz;
+pub mod safetensors;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -27,20 +27,21 @@ use super::{Watch, unreadable};
 use crate::data::DataError;
 use crate::data::records::{Column, Part, Writer};
 use crate::spec::data::{FilesSpec, Format, Targets};
+use crate::spec::document::plain_io_error;
 use crate::spec::plain_file;
 use element::Layout;
 use stream::{Progress, Stream};
 
 /// An array whose header was read.
-struct Array<'a> {
-    /// The file, and the array if it has several.
-    place: String,
+pub struct Array<'a> {
+    /// The file, and the array where it has several.
+    pub place: String,
     /// How its values are stored.
-    layout: Layout,
+    pub layout: Layout,
     /// Its sizes; the first is the number of items.
-    shape: Vec<usize>,
+    pub shape: Vec<usize>,
     /// Its values, item by item.
-    data: Box<dyn Read + 'a>,
+    pub data: Box<dyn Read + 'a>,
 }
 
 /// Opens the file of an array, knowing whether it contains targets.
@@ -226,6 +227,28 @@ impl Array<'_> {
     fn size(&self) -> Option<u64> {
         let num = self.shape.first().copied().unwrap_or(1);
         u64::try_from(self.item_size()?.checked_mul(num)?).ok()
+    }
+
+    /// All values as the file holds them, the lowest byte of each first.
+    pub fn into_bytes(self) -> Result<Vec<u8>, DataError> {
+        let Some(size) = self.size() else {
+            return Err(wrong_length(&self.place, None, None));
+        };
+        let mut bytes = Vec::new();
+        let read = self
+            .data
+            .take(size.saturating_add(1))
+            .read_to_end(&mut bytes);
+        read.map_err(|e| damaged(&self.place, plain_io_error(&e)))?;
+        let found = bytes.len() as u64;
+        if found != size {
+            return Err(wrong_length(&self.place, Some(size), Some(found)));
+        }
+        if self.layout.big_endian {
+            let values = bytes.chunks_exact_mut(self.layout.element.size());
+            values.for_each(<[u8]>::reverse);
+        }
+        Ok(bytes)
     }
 
     /// Compares the number of bytes after the header with the number it announces.

@@ -1,0 +1,127 @@
+//! First weights that come from a file: which tensor of the file each tensor of a network takes.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::check::network::Network;
+use crate::diagnostic::Diagnostic;
+use crate::spec::init::{InitLayout, InitSpec};
+
+/// Where the first weights of a run come from, with nothing left to decide.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InitPlan {
+    /// The file, or the folder of a run.
+    pub path: PathBuf,
+    /// sha256 of the file, or of the weights of the run.
+    pub digest: String,
+    /// Whose names and layouts it has; never `Auto`.
+    pub layout: InitLayout,
+    /// The key below which it keeps the weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_level_key: Option<String>,
+    /// The tensors that are loaded, in the network's order.
+    pub tensors: Vec<Taken>,
+    /// All tensors on either side, for the user.
+    #[serde(skip)]
+    pub report: InitReport,
+}
+
+/// A tensor of the network that is loaded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Taken {
+    /// Its place among the tensors of the network.
+    pub at: usize,
+    /// Its name in the layout of the file.
+    pub name: String,
+    /// The name of the tensor in the file.
+    pub from: String,
+}
+
+/// What became of each tensor of a file and of a network.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct InitReport {
+    /// In the network's order, those of the file that nothing takes last.
+    pub rows: Vec<InitRow>,
+}
+
+/// A tensor of a network, of a file, or of both.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InitRow {
+    /// What becomes of it.
+    pub fate: InitFate,
+    /// Its name in the network with its shape there.
+    pub ours: Option<(String, Vec<usize>)>,
+    /// Its name in the file with its shape there.
+    pub theirs: Option<(String, Vec<usize>)>,
+}
+
+/// What becomes of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum InitFate {
+    /// It is loaded.
+    Matched,
+    /// The file lacks it.
+    Missing,
+    /// The file has it in another shape.
+    Mismatched,
+    /// Nothing takes it.
+    Unused,
+    /// `only` or `exclude` leave it out.
+    Excluded,
+}
+
+impl InitFate {
+    /// As tables show it.
+    pub fn name(self) -> &'static str {
+        match self {
+            InitFate::Matched => "matched",
+            InitFate::Missing => "missing",
+            InitFate::Mismatched => "mismatched",
+            InitFate::Unused => "unused",
+            InitFate::Excluded => "excluded",
+        }
+    }
+}
+
+impl InitReport {
+    /// How many tensors have a fate.
+    pub fn num(&self, fate: InitFate) -> usize {
+        self.rows.iter().filter(|row| row.fate == fate).count()
+    }
+
+    /// How many tensors have each fate, in words: `4 matched, 2 excluded`.
+    pub fn counts(&self) -> String {
+        use InitFate::{Excluded, Matched, Mismatched, Missing, Unused};
+        let fates = [Matched, Missing, Mismatched, Unused, Excluded];
+        let counts = fates.into_iter().filter_map(|fate| match self.num(fate) {
+            0 if fate != Matched => None,
+            num => Some(format!("{num} {}", fate.name())),
+        });
+        counts.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Weights that cannot be used, with the key of `[init]` that is to blame.
+#[derive(Debug)]
+pub struct InitRefusal {
+    /// The key, such as `init.from`.
+    pub key: &'static str,
+    /// What is wrong, without a place.
+    pub diagnostic: Box<Diagnostic>,
+}
+
+/// Looks at a file of weights for a network.
+pub type FindWeights<'a> = &'a mut dyn FnMut(&InitSpec, &Network) -> Result<InitPlan, InitRefusal>;
+
+/// Finds no weights, for plans that name none.
+///
+/// # Errors
+/// Always.
+pub fn no_files(_: &InitSpec, _: &Network) -> Result<InitPlan, InitRefusal> {
+    let message = "files of weights are not looked at here";
+    Err(InitRefusal {
+        key: "init.from",
+        diagnostic: Box::new(Diagnostic::error("weights", message)),
+    })
+}

@@ -1,0 +1,128 @@
+//! `[init]`: first weights that come from a file instead of being drawn.
+
+use serde::{Deserialize, Serialize};
+
+use super::kind::Kind;
+use super::kind::check::{REGEX_HELP, wrong_regex};
+use super::section::{Section, choices};
+use crate::diagnostic::Diagnostic;
+
+/// The `[init]` table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InitSpec {
+    /// The folder of a run, a capsule, or a file of weights.
+    pub from: String,
+    /// Whose names and layouts the file has.
+    pub layout: InitLayout,
+    /// The key below which a PyTorch or JSON file keeps its weights; dots go deeper.
+    pub top_level_key: Option<String>,
+    /// Regular expressions with what replaces their matches in names of the file, one after the other.
+    pub remap: Vec<Vec<String>>,
+    /// Regular expressions: other tensors are not loaded, and stay as they were drawn.
+    pub only: Vec<String>,
+    /// Regular expressions: these tensors are not loaded.
+    pub exclude: Vec<String>,
+    /// Whether tensors may be missing in the file, and others be left over there.
+    pub partial: bool,
+    /// Whether tensors of other shapes stay as they were drawn.
+    pub skip_mismatched: bool,
+}
+
+choices! {
+    /// Whose names and layouts a file of weights has.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum InitLayout {
+        Auto "auto" "As the file says: runner's for runs and capsules, PyTorch's where nothing is said.",
+        Pytorch "pytorch" "PyTorch's: `linear.weight` is [out, in], norms have `weight` and `bias`, gates are stacked.",
+        Burn "burn" "Burn's: `linear.weight` is [in, out], norms have `gamma` and `beta`, each gate is a tensor.",
+    }
+}
+
+/// Regular expressions, or one.
+fn patterns() -> Kind {
+    Kind::one_or_many(Kind::Regex)
+}
+
+impl InitSpec {
+    pub(super) fn decode(s: &mut Section<'_>) -> Self {
+        let pair = Kind::Tuple {
+            item: Box::new(Kind::AnyText),
+            len: 2,
+        };
+        let spec = Self {
+            from: s
+                .field(
+                    "from",
+                    Kind::Path,
+                    "Where the weights are: the folder of a run, a capsule, or a file (`.safetensors`, `.pt`, `.pth`, `.npz`, `.json`, `.bpk`).",
+                )
+                .required(),
+            layout: s.choice(
+                "layout",
+                "Whose names and layouts the file has.",
+                InitLayout::Auto,
+            ),
+            top_level_key: s
+                .field(
+                    "top_level_key",
+                    Kind::Text,
+                    "The key below which a PyTorch or JSON file keeps its weights, such as `state_dict`.",
+                )
+                .optional(),
+            remap: s
+                .field(
+                    "remap",
+                    Kind::list(pair, 0),
+                    "Pairs of a regular expression and what replaces its matches in the file's names, applied in order; `$1` stands for the first group.",
+                )
+                .or(Vec::new()),
+            only: s
+                .field(
+                    "only",
+                    patterns(),
+                    "Regular expressions over names after `remap`: only tensors that match one are loaded.",
+                )
+                .or(Vec::new()),
+            exclude: s
+                .field(
+                    "exclude",
+                    patterns(),
+                    "Regular expressions over names after `remap`: tensors that match one are not loaded, such as those of a new head.",
+                )
+                .or(Vec::new()),
+            partial: s
+                .field(
+                    "partial",
+                    Kind::Bool,
+                    "Whether the file may lack tensors of the network, which then stay as drawn, and hold others.",
+                )
+                .or(false),
+            skip_mismatched: s
+                .field(
+                    "skip_mismatched",
+                    Kind::Bool,
+                    "Whether tensors whose shape in the file is another one stay as drawn.",
+                )
+                .or(false),
+        };
+        refuse_patterns(s, &spec.remap);
+        spec
+    }
+}
+
+/// Refuses what is not a regular expression at the left of a pair.
+fn refuse_patterns(s: &mut Section<'_>, remap: &[Vec<String>]) {
+    let Some(at) = s.written_at("remap") else {
+        return;
+    };
+    for (number, pair) in remap.iter().enumerate() {
+        let pattern = pair.first().map_or("", String::as_str);
+        if let Some(reason) = wrong_regex(pattern) {
+            let message =
+                format!("`init.remap[{number}][0]` is not a regular expression: {reason}");
+            let wrong = Diagnostic::error("out-of-range", message).at(at);
+            s.refuse("remap", wrong.help(REGEX_HELP));
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Which tensor of a file each tensor of a network takes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use regex::Regex;
+use runner_core::check::network::Network;
+use runner_core::data::DataError;
+use runner_core::plan::init::{InitFate, InitRefusal, InitReport, InitRow, Taken};
+use runner_core::spec::init::{InitLayout, InitSpec};
+
+use super::{Opened, words};
+use crate::read::Entry;
+use crate::slots::{self, Slot};
+
+/// What follows from the settings of layers, or is a count that PyTorch's batch norms keep: no network here needs it.
+const DERIVED: &[&str] = &["num_batches_tracked", "sinusoids", "rotations"];
+
+/// What a network takes from a file.
+pub struct Matched {
+    /// The tensors that are loaded.
+    pub taken: Vec<Taken>,
+    /// What became of all of them.
+    pub report: InitReport,
+}
+
+/// Matches the tensors of a file with those of a network by their names, or says why they do not fit.
+pub fn matched(
+    spec: &InitSpec,
+    network: &Network,
+    layout: InitLayout,
+    opened: &Opened,
+) -> Result<Matched, InitRefusal> {
+    let slots = slots::slots(network, layout);
+    let entries = opened.weights.entries();
+    let names = new_names(spec, entries)?;
+    let only = regexes(&spec.only);
+    let exclude = regexes(&spec.exclude);
+    let is_in = |name: &str| {
+        (only.is_empty() || only.iter().any(|regex| regex.is_match(name)))
+            && !exclude.iter().any(|regex| regex.is_match(name))
+    };
+    let by_name: BTreeMap<&str, &Entry> = names.iter().map(String::as_str).zip(entries).collect();
+    let (mut taken, mut rows, mut used) = (Vec::new(), Vec::new(), BTreeSet::new());
+    for (at, slot) in slots.iter().enumerate() {
+        let called = called(slot, &by_name);
+        let entry = by_name.get(called.as_str()).copied();
+        used.insert(called);
+        let fate = match entry {
+            _ if !is_in(&slot.name) => InitFate::Excluded,
+            None => InitFate::Missing,
+            Some(entry) if entry.shape != slot.shape => InitFate::Mismatched,
+            Some(entry) if !entry.dtype.is_float() => return Err(words::not_floats(spec, entry)),
+            Some(entry) => {
+                taken.push(Taken {
+                    at,
+                    name: slot.name.clone(),
+                    from: entry.name.clone(),
+                });
+                InitFate::Matched
+            }
+        };
+        rows.push(row(fate, Some(slot), entry));
+    }
+    for (name, entry) in names.iter().zip(entries) {
+        if used.contains(name.as_str()) || DERIVED.iter().any(|derived| name.ends_with(derived)) {
+            continue;
+        }
+        let fate = if is_in(name) {
+            InitFate::Unused
+        } else {
+            InitFate::Excluded
+        };
+        rows.push(row(fate, None, Some(entry)));
+    }
+    let report = InitReport { rows };
+    match words::misfit(spec, &report, &slots, &names) {
+        Some(refusal) => Err(refusal),
+        None => Ok(Matched { taken, report }),
+    }
+}
+
+/// The name of a slot in a file: as it is, as a name of Python's, or without dots, as flat JSON has it.
+fn called(slot: &Slot, by_name: &BTreeMap<&str, &Entry>) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._".contains(c);
+    let plain: String = slot
+        .name
+        .chars()
+        .map(|c| if is_plain(c) { c } else { '_' })
+        .collect();
+    let flat = plain.replace('.', "_");
+    let mut names = [&plain, &flat].into_iter();
+    let found = names.find(|name| by_name.contains_key(name.as_str()));
+    match found {
+        Some(other) if !by_name.contains_key(slot.name.as_str()) => other.clone(),
+        _ => slot.name.clone(),
+    }
+}
+
+fn row(fate: InitFate, slot: Option<&Slot>, entry: Option<&Entry>) -> InitRow {
+    InitRow {
+        fate,
+        ours: slot.map(|slot| (slot.name.clone(), slot.shape.clone())),
+        theirs: entry.map(|entry| (entry.name.clone(), entry.shape.clone())),
+    }
+}
+
+/// The names of a file as `remap` makes them; two tensors must not become one.
+fn new_names(spec: &InitSpec, entries: &[Entry]) -> Result<Vec<String>, InitRefusal> {
+    let pairs = spec.remap.iter().filter_map(|pair| {
+        let [pattern, replacement] = pair.as_slice() else {
+            return None;
+        };
+        Some((Regex::new(pattern).ok()?, groups(replacement)))
+    });
+    let pairs: Vec<_> = pairs.collect();
+    let renamed = entries.iter().map(|entry| {
+        pairs
+            .iter()
+            .fold(entry.name.clone(), |name, (regex, replacement)| {
+                regex.replace_all(&name, replacement.as_str()).into_owned()
+            })
+    });
+    let names: Vec<String> = renamed.collect();
+    let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
+    for (name, entry) in names.iter().zip(entries) {
+        if let Some(other) = seen.insert(name, &entry.name) {
+            let message = format!(
+                "`remap` makes `{other}` and `{}` the same name, `{name}`",
+                entry.name
+            );
+            let error = DataError::new(message)
+                .help("make the patterns narrower: `^` and `$` hold them to a whole name");
+            return Err(words::refusal("init.remap", &error));
+        }
+    }
+    Ok(names)
+}
+
+/// A replacement in which `$1x` and `\1x` are the first group before an `x`, as in Python and sed.
+fn groups(replacement: &str) -> String {
+    let mut text = String::new();
+    let mut rest = replacement.chars().peekable();
+    while let Some(c) = rest.next() {
+        let is_group = matches!(c, '$' | '\\') && rest.peek().is_some_and(char::is_ascii_digit);
+        if !is_group {
+            text.push(c);
+            continue;
+        }
+        text.push_str("${");
+        while let Some(digit) = rest.next_if(char::is_ascii_digit) {
+            text.push(digit);
+        }
+        text.push('}');
+    }
+    text
+}
+
+fn regexes(patterns: &[String]) -> Vec<Regex> {
+    // They were checked where they are written.
+    patterns
+        .iter()
+        .filter_map(|pattern| Regex::new(pattern).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_end_with_their_digits() {
+        let cases = [
+            ("$1", "${1}"),
+            (r"\1_x", "${1}_x"),
+            ("a$1b$22c", "a${1}b${22}c"),
+            ("$name $", "$name $"),
+            ("", ""),
+        ];
+        for (written, expected) in cases {
+            assert_eq!(groups(written), expected, "{written}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! First weights of a network that come from a file: `[init]`.
+//!
+//! [`resolve`] looks at names and shapes while an experiment is planned and decides which tensor of the file each
+//! tensor of the network takes; [`load`] reads their values in the worker, from the same bytes or not at all.
+
+mod matching;
+mod open;
+mod words;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use runner_core::check::network::Network;
+use runner_core::data::{DataError, Folders, file_digest, sha256_of};
+use runner_core::plan::init::{InitPlan, InitRefusal};
+use runner_core::spec::document::plain_io_error;
+use runner_core::spec::init::{InitLayout, InitSpec};
+use runner_core::spec::plain_file;
+
+use crate::slots;
+use crate::tensors::NamedTensor;
+pub use open::Opened;
+
+/// The files of an experiment. The trials of a sweep mostly have one, and the same network.
+pub struct Finder<'a> {
+    folders: &'a Folders,
+    digests: BTreeMap<PathBuf, String>,
+    last: Option<(InitSpec, Network, InitPlan)>,
+}
+
+impl<'a> Finder<'a> {
+    /// Files relative to a folder, their digests remembered in the cache.
+    pub fn new(folders: &'a Folders) -> Self {
+        Self {
+            folders,
+            digests: BTreeMap::new(),
+            last: None,
+        }
+    }
+
+    /// What a network takes from the file of an `[init]`.
+    pub fn find(&mut self, spec: &InitSpec, network: &Network) -> Result<InitPlan, InitRefusal> {
+        if let Some((known, of, plan)) = &self.last
+            && (known, of) == (spec, network)
+        {
+            return Ok(plan.clone());
+        }
+        let Self {
+            folders, digests, ..
+        } = self;
+        let plan = resolve(spec, network, &folders.base, &mut |path| {
+            if let Some(digest) = digests.get(path) {
+                return Ok(digest.clone());
+            }
+            let digest = file_digest(path, &folders.cache)?;
+            digests.insert(path.to_owned(), digest.clone());
+            Ok(digest)
+        })?;
+        self.last = Some((spec.clone(), network.clone(), plan.clone()));
+        Ok(plan)
+    }
+}
+
+/// Gives the sha256 of a file, which may be remembered.
+pub type Digest<'a> = &'a mut dyn FnMut(&Path) -> Result<String, DataError>;
+
+/// Decides what a network takes from the file of its `[init]`, whose path is relative to `base`.
+pub fn resolve(
+    spec: &InitSpec,
+    network: &Network,
+    base: &Path,
+    digest: Digest<'_>,
+) -> Result<InitPlan, InitRefusal> {
+    let path = base.join(&spec.from);
+    let path = std::path::absolute(&path).unwrap_or(path);
+    let opened = Opened::open(&path, spec.top_level_key.as_deref(), network)
+        .map_err(|error| words::refusal("init.from", &error))?;
+    let layout = match spec.layout {
+        InitLayout::Auto => opened.weights.layout(),
+        said => said,
+    };
+    let matched = matching::matched(spec, network, layout, &opened)?;
+    let digest = digest(&opened.file).map_err(|error| words::refusal("init.from", &error))?;
+    Ok(InitPlan {
+        path,
+        digest,
+        layout,
+        top_level_key: spec.top_level_key.clone(),
+        tensors: matched.taken,
+        report: matched.report,
+    })
+}
+
+/// The tensors that a plan takes, by their paths in the network and laid out as Burn has them. The file has to be the
+/// one that was planned with.
+pub fn load(
+    plan: &InitPlan,
+    network: &Network,
+) -> Result<BTreeMap<String, NamedTensor>, DataError> {
+    let opened = Opened::open(&plan.path, plan.top_level_key.as_deref(), network)?;
+    let digest = plain_file::open(&opened.file).and_then(|mut file| sha256_of(&mut file));
+    let digest = digest.map_err(|e| {
+        let (place, reason) = (plan.path.display(), plain_io_error(&e));
+        DataError::new(format!("`{place}` cannot be read: {reason}"))
+    })?;
+    if digest != plan.digest {
+        let message = format!(
+            "`{}` has changed since the run was planned",
+            plan.path.display()
+        );
+        return Err(DataError::new(message)
+            .help("bring the file back as it was, or plan the run again with `runner run`"));
+    }
+    let slots: BTreeMap<&str, usize> = plan
+        .tensors
+        .iter()
+        .map(|taken| (taken.from.as_str(), taken.at))
+        .collect();
+    let wanted: BTreeSet<&str> = slots.keys().copied().collect();
+    let mut loaded = BTreeMap::new();
+    let mut num = 0;
+    opened.weights.read(&wanted, &mut |tensor| {
+        num += 1;
+        let at = slots[tensor.name()];
+        for part in slots::to_burn(network, plan.layout, at, tensor)? {
+            loaded.insert(part.name().to_owned(), part);
+        }
+        Ok(())
+    })?;
+    if num == wanted.len() {
+        Ok(loaded)
+    } else {
+        let message = format!("`{}` lacks tensors that it had", plan.path.display());
+        Err(DataError::new(message).help("plan the run again with `runner run`"))
+    }
+}

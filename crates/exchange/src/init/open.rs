@@ -1,0 +1,117 @@
+//! What `init.from` names: a file of weights, the folder of a run, or a capsule.
+
+use std::path::{Path, PathBuf};
+
+use runner_core::check::network::Network;
+use runner_core::data::DataError;
+use runner_core::record::capsule;
+use runner_core::record::{ExperimentFolder, RunFolder};
+use runner_core::spec::document::plain_io_error;
+use tempfile::TempDir;
+
+use crate::read::{Format, Weights};
+
+/// How the names of a runner's capsules end.
+const CAPSULE: &str = ".capsule.tar.zst";
+/// What Burn's paths of a saved network begin with.
+const GRAPH: &str = "graph.";
+
+/// Weights with the file that their digest is of.
+pub struct Opened {
+    /// What there is.
+    pub weights: Weights,
+    /// The file.
+    pub file: PathBuf,
+    /// Where a capsule was unpacked; removed with this.
+    _unpacked: Option<TempDir>,
+}
+
+impl Opened {
+    /// Opens what a path names; bare files of Burn's are taken to be of a network like `network`.
+    pub fn open(path: &Path, key: Option<&str>, network: &Network) -> Result<Self, DataError> {
+        let is_capsule = path
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().ends_with(CAPSULE));
+        if is_capsule {
+            return Self::of_capsule(path, key);
+        }
+        if path.is_dir() {
+            let (weights, file) = of_run(&RunFolder(path.to_owned()), key)?;
+            return Ok(Self {
+                weights,
+                file,
+                _unpacked: None,
+            });
+        }
+        let mut weights = Weights::open(path, key)?;
+        if Format::of(path) == Some(Format::Burnpack) {
+            weights = in_words_of_users(weights, network);
+        }
+        Ok(Self {
+            weights,
+            file: path.to_owned(),
+            _unpacked: None,
+        })
+    }
+
+    fn of_capsule(path: &Path, key: Option<&str>) -> Result<Self, DataError> {
+        let failed = |e: std::io::Error| {
+            let (place, reason) = (path.display(), plain_io_error(&e));
+            DataError::new(format!("`{place}` cannot be unpacked: {reason}"))
+        };
+        let folder = tempfile::tempdir().map_err(failed)?;
+        let place = folder.path().join("capsule");
+        let unpacked = capsule::unpack(path, &place, None).map_err(|error| DataError {
+            notes: error.notes,
+            helps: error.helps,
+            ..DataError::new(error.message)
+        })?;
+        let (weights, _) = of_run(&unpacked.folder, key)?;
+        Ok(Self {
+            weights,
+            file: path.to_owned(),
+            _unpacked: Some(folder),
+        })
+    }
+}
+
+/// The best weights of a run, with their file.
+fn of_run(folder: &RunFolder, key: Option<&str>) -> Result<(Weights, PathBuf), DataError> {
+    let place = folder.0.display();
+    let plan = folder
+        .read_plan()
+        .map_err(|e| DataError::new(plain_io_error(&e)))?;
+    let Some(plan) = plan else {
+        let experiment = ExperimentFolder(folder.0.clone());
+        let error = DataError::new(format!(
+            "`{place}` is not the folder of a run: it has no run.toml"
+        ));
+        return Err(match experiment.run_ids().first() {
+            Some(id) => error.help(format!(
+                "name one of its runs, such as `{}`",
+                experiment.run(id).0.display()
+            )),
+            None => error
+                .help("name a folder such as `results/digits/runs/base-s1`, or a file of weights"),
+        });
+    };
+    let file = folder.model("best");
+    if !file.exists() {
+        let message = format!("`{place}` has no best weights: it has no model/best.bpk");
+        return Err(
+            DataError::new(message).help("complete the run with `runner run`, or name another one")
+        );
+    }
+    let weights = Weights::open(&file, key)?;
+    Ok((in_words_of_users(weights, &plan.network), file))
+}
+
+/// The same with the names that users know: the layer's and Burn's path inside it.
+fn in_words_of_users(weights: Weights, network: &Network) -> Weights {
+    weights.renamed(|name| {
+        let inner = name
+            .strip_prefix(GRAPH)
+            .and_then(|path| network.user_path(path));
+        inner.unwrap_or_else(|| name.to_owned())
+    })
+}

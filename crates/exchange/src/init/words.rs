@@ -1,0 +1,200 @@
+//! Weights that do not fit a network, in words.
+
+use runner_core::data::DataError;
+use runner_core::diagnostic::{Diagnostic, counted};
+use runner_core::plan::init::{InitFate, InitRefusal, InitReport, InitRow};
+use runner_core::spec::init::InitSpec;
+
+use crate::read::Entry;
+use crate::slots::Slot;
+
+/// Rows of each fate that a message shows.
+const SHOWN: usize = 6;
+
+/// A refusal of a key, or of the key that the error itself names.
+pub fn refusal(key: &'static str, error: &DataError) -> InitRefusal {
+    let key = match error.key.as_str() {
+        "init.top_level_key" => "init.top_level_key",
+        _ => key,
+    };
+    InitRefusal {
+        key,
+        diagnostic: Box::new(Diagnostic {
+            notes: error.notes.clone(),
+            helps: error.helps.clone(),
+            ..Diagnostic::error("weights", error.message.clone())
+        }),
+    }
+}
+
+/// A tensor of whole numbers where weights are wanted.
+pub fn not_floats(spec: &InitSpec, entry: &Entry) -> InitRefusal {
+    let message = format!(
+        "`{}` of `{}` is of type {}, and weights are floats",
+        entry.name, spec.from, entry.dtype
+    );
+    let error = DataError::new(message)
+        .help("save the weights as f32; weights that were quantized have to be dequantized before");
+    refusal("init.from", &error)
+}
+
+/// Why the tensors of a file are not those of the network; none where they are, or where the file says that they need
+/// not be.
+pub fn misfit(
+    spec: &InitSpec,
+    report: &InitReport,
+    slots: &[Slot],
+    names: &[String],
+) -> Option<InitRefusal> {
+    let is_refused = |fate: InitFate| match fate {
+        InitFate::Matched | InitFate::Excluded => false,
+        InitFate::Missing | InitFate::Unused => !spec.partial,
+        InitFate::Mismatched => !spec.skip_mismatched,
+    };
+    let num_matched = report.num(InitFate::Matched);
+    let is_wrong = report.rows.iter().any(|row| is_refused(row.fate));
+    if num_matched > 0 && !is_wrong {
+        return None;
+    }
+    let message = if num_matched == 0 {
+        format!(
+            "no tensor of `{}` is loaded into the network: {}",
+            spec.from,
+            report.counts()
+        )
+    } else {
+        format!(
+            "`{}` does not fit the network: {}",
+            spec.from,
+            report.counts()
+        )
+    };
+    let mut diagnostic = Diagnostic::error("weights", message);
+    for fate in [
+        InitFate::Mismatched,
+        InitFate::Missing,
+        InitFate::Unused,
+        InitFate::Excluded,
+    ] {
+        // What is left out on purpose explains only why nothing is loaded.
+        if is_refused(fate) || num_matched == 0 {
+            diagnostic = with_rows(diagnostic, report, fate);
+        }
+    }
+    diagnostic = match prefix(slots, names) {
+        Some(pair) => diagnostic.help(format!(
+            "write `remap = [{pair}]`, which makes the names those of the network"
+        )),
+        None => with_helps(diagnostic, spec, report, num_matched, &is_refused),
+    };
+    Some(InitRefusal {
+        key: "init.from",
+        diagnostic: Box::new(diagnostic),
+    })
+}
+
+fn with_rows(diagnostic: Diagnostic, report: &InitReport, fate: InitFate) -> Diagnostic {
+    let rows: Vec<_> = report.rows.iter().filter(|row| row.fate == fate).collect();
+    let shown = rows.iter().take(SHOWN).map(|row| shown(row));
+    let more = match rows.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        num => format!(" and {}", counted(num, "other")),
+    };
+    match rows.len() {
+        0 => diagnostic,
+        _ => diagnostic.note(format!(
+            "{}: {}{more}",
+            fate.name(),
+            shown.collect::<Vec<_>>().join(", ")
+        )),
+    }
+}
+
+/// A row in words.
+fn shown(row: &InitRow) -> String {
+    match (&row.ours, &row.theirs) {
+        (Some((name, shape)), Some((_, other))) if row.fate == InitFate::Mismatched => {
+            format!("`{name}` is {shape:?}, in the file {other:?}")
+        }
+        (Some((name, shape)), _) | (None, Some((name, shape))) => format!("`{name}` {shape:?}"),
+        (None, None) => String::new(),
+    }
+}
+
+fn with_helps(
+    mut diagnostic: Diagnostic,
+    spec: &InitSpec,
+    report: &InitReport,
+    num_matched: usize,
+    is_refused: &dyn Fn(InitFate) -> bool,
+) -> Diagnostic {
+    if num_matched == 0 && report.num(InitFate::Unused) + report.num(InitFate::Mismatched) == 0 {
+        return diagnostic.help("let `only` and `exclude` leave something to load");
+    }
+    if report.num(InitFate::Mismatched) > 0 && is_refused(InitFate::Mismatched) {
+        let rows = report
+            .rows
+            .iter()
+            .filter(|row| row.fate == InitFate::Mismatched);
+        let names = rows
+            .filter_map(|row| row.ours.as_ref())
+            .map(|(name, _)| name.as_str());
+        let help = match one_layer(names) {
+            Some(layer) => format!(
+                "for a new `{layer}`, write `exclude = '^{}\\.'`, or `skip_mismatched = true`",
+                layer.replace('.', "\\.")
+            ),
+            None => "write `skip_mismatched = true` to keep the drawn values of these, as for a new head".into(),
+        };
+        diagnostic = diagnostic.help(help);
+    }
+    let (missing, unused) = (report.num(InitFate::Missing), report.num(InitFate::Unused));
+    if missing > 0 && unused > 0 && is_refused(InitFate::Missing) {
+        diagnostic = diagnostic
+            .help("rename what is in the file with `remap = [['^their_name\\.', 'our_name.']]`");
+    }
+    if num_matched > 0 && missing + unused > 0 && !spec.partial {
+        diagnostic = diagnostic.help(if missing > 0 {
+            "write `partial = true` if what is missing is to be drawn"
+        } else {
+            "write `partial = true` if the rest of the file is not wanted"
+        });
+    }
+    diagnostic
+}
+
+/// The layer that all of some tensors are of.
+fn one_layer<'a>(names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let mut layers = names.filter_map(|name| Some(name.rsplit_once('.')?.0));
+    let first = layers.next()?;
+    layers.all(|layer| layer == first).then_some(first)
+}
+
+/// A pair for `remap` that makes every name of a file one of the network, by what names begin with; none where there is
+/// no such pair.
+fn prefix(slots: &[Slot], names: &[String]) -> Option<String> {
+    let known = |name: &str| slots.iter().any(|slot| slot.name == name);
+    let is_counter = |name: &&String| !name.ends_with("num_batches_tracked");
+    let names: Vec<&String> = names.iter().filter(is_counter).collect();
+    if names.is_empty() || names.iter().any(|name| known(name)) {
+        return None;
+    }
+    let first = names.first()?;
+    let cut = first
+        .match_indices('.')
+        .map(|(at, _)| &first[..=at])
+        .find(|start| {
+            names
+                .iter()
+                .all(|name| name.strip_prefix(start).is_some_and(known))
+        });
+    if let Some(start) = cut {
+        return Some(format!("['^{}', '']", start.replace('.', "\\.")));
+    }
+    let inner = slots.first()?.name.as_str();
+    let added = inner
+        .match_indices('.')
+        .map(|(at, _)| &inner[..=at])
+        .find(|start| names.iter().all(|name| known(&format!("{start}{name}"))));
+    added.map(|start| format!("['^', '{start}']"))
+}

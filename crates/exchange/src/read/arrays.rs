@@ -1,0 +1,115 @@
+//! Safetensors and NumPy's `.npz`, through the readers of data.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use runner_core::data::DataError;
+use runner_core::data::read::arrays::element::Element;
+use runner_core::data::read::arrays::named::{Found, Visit};
+use runner_core::data::read::arrays::{npz, safetensors as tensors};
+use runner_core::spec::init::InitLayout;
+use runner_core::spec::plain_file;
+use runner_core::spec::section::Choice;
+use safetensors::SafeTensors;
+
+use super::{Entry, Source, Take, damaged, unreadable};
+use crate::tensors::{Dtype, NamedTensor};
+
+/// Opens a file and shows its arrays.
+pub type Open = fn(&Path, Visit<'_>) -> Result<(), DataError>;
+
+/// Of safetensors.
+pub const SAFETENSORS: Open = tensors::visit;
+/// Of `.npz`.
+pub const NPZ: Open = npz::visit;
+
+/// The key of a file's metadata that says whose layout it has.
+pub const LAYOUT_KEY: &str = "layout";
+/// The most bytes of a header; the format allows no more.
+const MAX_HEADER: u64 = 100_000_000;
+
+/// The arrays of a file.
+pub fn open(path: &Path, open: Open) -> Result<(Vec<Entry>, Source), DataError> {
+    let mut entries = Vec::new();
+    open(path, &mut |found| {
+        for Found { name, array } in found {
+            let array = array?;
+            entries.push(Entry {
+                name,
+                dtype: dtype(array.layout.element),
+                shape: array.shape,
+            });
+        }
+        Ok(())
+    })?;
+    Ok((entries, Source::Arrays(open)))
+}
+
+/// Whose layout a file of safetensors has, as its metadata says.
+pub fn layout(path: &Path) -> Result<InitLayout, DataError> {
+    use std::io::Read;
+    let mut file = plain_file::open(path).map_err(|e| unreadable(path, &e))?;
+    let mut head = Vec::new();
+    let read = file.by_ref().take(8).read_to_end(&mut head);
+    read.map_err(|e| unreadable(path, &e))?;
+    let Ok(size) = <[u8; 8]>::try_from(head.as_slice()).map(u64::from_le_bytes) else {
+        return Ok(InitLayout::Pytorch);
+    };
+    // What is wrong with the header is told where the tensors are looked at.
+    let read = file.take(size.min(MAX_HEADER)).read_to_end(&mut head);
+    read.map_err(|e| unreadable(path, &e))?;
+    let Ok((_, metadata)) = SafeTensors::read_metadata(&head) else {
+        return Ok(InitLayout::Pytorch);
+    };
+    let said = metadata
+        .metadata()
+        .as_ref()
+        .and_then(|said| said.get(LAYOUT_KEY));
+    match said.map(String::as_str) {
+        None => Ok(InitLayout::Pytorch),
+        Some(name) => {
+            let known = [InitLayout::Pytorch, InitLayout::Burn];
+            let found = known.into_iter().find(|layout| layout.name() == name);
+            Ok(found.unwrap_or(InitLayout::Pytorch))
+        }
+    }
+}
+
+/// Reads the arrays of some names.
+pub fn read(
+    path: &Path,
+    open: Open,
+    wanted: &BTreeSet<&str>,
+    take: Take<'_>,
+) -> Result<(), DataError> {
+    open(path, &mut |found| {
+        for Found { name, array } in found {
+            if !wanted.contains(name.as_str()) {
+                continue;
+            }
+            let array = array?;
+            let (shape, dtype) = (array.shape.clone(), dtype(array.layout.element));
+            let tensor = NamedTensor::new(name, shape, dtype, array.into_bytes()?);
+            take(tensor.map_err(|e| damaged(path, e))?)?;
+        }
+        Ok(())
+    })
+}
+
+fn dtype(element: Element) -> Dtype {
+    match element {
+        Element::Bool => Dtype::Bool,
+        Element::BFloat16 => Dtype::Bf16,
+        Element::Float(2) => Dtype::F16,
+        Element::Float(4) => Dtype::F32,
+        Element::Float(_) => Dtype::F64,
+        Element::Signed(1) => Dtype::I8,
+        Element::Signed(2) => Dtype::I16,
+        Element::Signed(4) => Dtype::I32,
+        Element::Signed(_) => Dtype::I64,
+        Element::Unsigned(1) => Dtype::U8,
+        Element::Unsigned(2) => Dtype::U16,
+        Element::Unsigned(4) => Dtype::U32,
+        Element::Unsigned(_) => Dtype::U64,
+    }
+}

@@ -1,0 +1,237 @@
+//! Files of weights: what they hold by name, and the values of single tensors.
+//!
+//! Every file is untrusted. Opening one reads names, types and shapes; values are read for the tensors that are asked
+//! for, so that nothing is held that a network has no room for. PyTorch's pickles are parsed and never run.
+
+mod arrays;
+mod json;
+mod pack;
+mod torch;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use runner_core::data::DataError;
+use runner_core::spec::document::plain_io_error;
+use runner_core::spec::init::InitLayout;
+use runner_core::spec::plain_file;
+
+use crate::tensors::{Dtype, NamedTensor, Tensors};
+
+/// More tensors than this are in no network that is trained on one machine.
+const MAX_TENSORS: usize = 1 << 20;
+
+/// A format of files of weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// `.safetensors`
+    Safetensors,
+    /// `.npz`: NumPy's arrays by name.
+    Npz,
+    /// `.pt`, `.pth`, `.bin`, `.ckpt`: what `torch.save` writes.
+    Torch,
+    /// `.json`: nested lists by name.
+    Json,
+    /// `.bpk`: Burn's own.
+    Burnpack,
+}
+
+impl Format {
+    /// Every format with the extensions of its files.
+    pub const ALL: [(Self, &'static [&'static str]); 5] = [
+        (Self::Safetensors, &["safetensors"]),
+        (Self::Torch, &["pt", "pth", "bin", "ckpt"]),
+        (Self::Npz, &["npz"]),
+        (Self::Json, &["json"]),
+        (Self::Burnpack, &["bpk"]),
+    ];
+
+    /// The format of a file, by its extension.
+    pub fn of(path: &Path) -> Option<Self> {
+        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+        let mut all = Self::ALL.into_iter();
+        let found = all.find(|(_, extensions)| extensions.contains(&extension.as_str()));
+        found.map(|(format, _)| format)
+    }
+}
+
+/// Takes a tensor that was read.
+pub type Take<'a> = &'a mut dyn FnMut(NamedTensor) -> Result<(), DataError>;
+
+/// A tensor of a file, not read yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Its name.
+    pub name: String,
+    /// Its sizes.
+    pub shape: Vec<usize>,
+    /// The type of its values.
+    pub dtype: Dtype,
+}
+
+/// A file of weights that was opened.
+pub struct Weights {
+    path: PathBuf,
+    entries: Vec<Entry>,
+    source: Source,
+    layout: InitLayout,
+    /// Names in the file by those that are told.
+    renamed: BTreeMap<String, String>,
+}
+
+/// Where the values of an opened file are.
+enum Source {
+    /// In a file of arrays.
+    Arrays(arrays::Open),
+    /// Behind the handles of PyTorch's reader.
+    Torch(torch::Handles),
+    /// In memory.
+    Memory(Tensors),
+    /// In one of Burn's files.
+    Pack,
+}
+
+impl Weights {
+    /// Opens a file by the format of its name. Weights of PyTorch and JSON may be below a key; dots go deeper.
+    pub fn open(path: &Path, top_level_key: Option<&str>) -> Result<Self, DataError> {
+        // No pipe or device is handed to a library.
+        plain_file::open(path).map_err(|e| unreadable(path, &e))?;
+        let Some(format) = Format::of(path) else {
+            return Err(unknown(path));
+        };
+        let is_nested = matches!(format, Format::Torch | Format::Json);
+        if let (Some(key), false) = (top_level_key, is_nested) {
+            let message = format!(
+                "`{}` has no keys such as `{key}` above its tensors",
+                path.display()
+            );
+            return Err(DataError::new(message)
+                .help("remove `top_level_key`; to cut off the beginning of names, use `remap`")
+                .key("init.top_level_key"));
+        }
+        let mut layout = InitLayout::Pytorch;
+        let (entries, source) = match format {
+            Format::Safetensors => {
+                layout = arrays::layout(path)?;
+                arrays::open(path, arrays::SAFETENSORS)?
+            }
+            Format::Npz => arrays::open(path, arrays::NPZ)?,
+            Format::Torch => torch::open(path, top_level_key)?,
+            Format::Json => json::open(path, top_level_key)?,
+            Format::Burnpack => {
+                layout = InitLayout::Burn;
+                pack::open(path)?
+            }
+        };
+        let place = path.display();
+        if entries.is_empty() {
+            return Err(DataError::new(format!("`{place}` holds no tensors")).help(
+                "save a network's `state_dict()`; where it is below a key, name that in `top_level_key`",
+            ));
+        }
+        if entries.len() > MAX_TENSORS {
+            let message = format!("`{place}` names {} tensors", entries.len());
+            return Err(DataError::new(message).help("no network has so many: use another file"));
+        }
+        let mut names = BTreeSet::new();
+        if let Some(twice) = entries.iter().find(|entry| !names.insert(&entry.name)) {
+            let message = format!("`{place}` holds two tensors `{}`", twice.name);
+            return Err(DataError::new(message).help("give each tensor a name of its own"));
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            entries,
+            source,
+            layout,
+            renamed: BTreeMap::new(),
+        })
+    }
+
+    /// Tensors in memory, as if they were in a file.
+    pub fn of(path: &Path, tensors: Tensors, layout: InitLayout) -> Self {
+        Self {
+            path: path.to_owned(),
+            entries: tensors.iter().map(entry_of).collect(),
+            source: Source::Memory(tensors),
+            layout,
+            renamed: BTreeMap::new(),
+        }
+    }
+
+    /// The tensors, in the order of the file.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Whose names and layouts the file has.
+    pub fn layout(&self) -> InitLayout {
+        self.layout
+    }
+
+    /// The same with other names, as `rename` makes them.
+    pub fn renamed(mut self, rename: impl Fn(&str) -> String) -> Self {
+        for entry in &mut self.entries {
+            let new = rename(&entry.name);
+            self.renamed
+                .insert(new.clone(), std::mem::replace(&mut entry.name, new));
+        }
+        self
+    }
+
+    /// Reads the tensors of some names and hands them over one by one, in any order.
+    pub fn read(&self, wanted: &BTreeSet<&str>, take: Take<'_>) -> Result<(), DataError> {
+        let told: BTreeMap<&str, &str> = wanted
+            .iter()
+            .map(|name| (self.renamed.get(*name).map_or(*name, String::as_str), *name))
+            .collect();
+        let wanted: BTreeSet<&str> = told.keys().copied().collect();
+        let take: Take<'_> = &mut |tensor| {
+            let name = told.get(tensor.name()).copied().unwrap_or_default();
+            take(tensor.named(name))
+        };
+        match &self.source {
+            Source::Arrays(open) => arrays::read(&self.path, *open, &wanted, take),
+            Source::Torch(handles) => torch::read(&self.path, handles, &wanted, take),
+            Source::Pack => pack::read(&self.path, &wanted, take),
+            Source::Memory(tensors) => {
+                let mut wanted = tensors.iter().filter(|t| wanted.contains(t.name()));
+                wanted.try_for_each(|tensor| take(tensor.clone()))
+            }
+        }
+    }
+}
+
+fn entry_of(tensor: &NamedTensor) -> Entry {
+    Entry {
+        name: tensor.name().to_owned(),
+        shape: tensor.shape().to_vec(),
+        dtype: tensor.dtype(),
+    }
+}
+
+/// A file that cannot be opened.
+pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> DataError {
+    let message = format!(
+        "`{}` cannot be read: {}",
+        path.display(),
+        plain_io_error(error)
+    );
+    DataError::new(message).help("paths are relative to the file that they are written in")
+}
+
+/// A file that is damaged, in words.
+pub(crate) fn damaged(path: &Path, reason: impl std::fmt::Display) -> DataError {
+    DataError::new(format!("`{}` cannot be used: {reason}", path.display()))
+}
+
+fn unknown(path: &Path) -> DataError {
+    let known = Format::ALL.iter().flat_map(|(_, extensions)| *extensions);
+    let known: Vec<_> = known.map(|extension| format!("`.{extension}`")).collect();
+    let message = format!("`{}` has no extension of a file of weights", path.display());
+    DataError::new(message)
+        .note(format!("files of weights end in {}", known.join(", ")))
+        .help("name such a file, a capsule, or the folder of a run such as `results/digits/runs/base-s1`")
+}
+
+#[cfg(test)]
+mod tests;

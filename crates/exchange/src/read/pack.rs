@@ -1,0 +1,58 @@
+//! Burn's own files, as runs keep their weights in.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use burn_pack::Reader;
+use runner_core::data::DataError;
+
+use super::{Entry, Source, Take, damaged};
+use crate::tensors::{Dtype, NamedTensor};
+
+/// Opens a file.
+pub fn open(path: &Path) -> Result<(Vec<Entry>, Source), DataError> {
+    let mut entries = Vec::new();
+    each(path, &mut |tensor| {
+        entries.push(Entry {
+            name: tensor.name.clone(),
+            shape: tensor.shape.to_vec(),
+            dtype: dtype(path, &tensor)?,
+        });
+        Ok(())
+    })?;
+    Ok((entries, Source::Pack))
+}
+
+/// Reads the tensors of some names.
+pub fn read(path: &Path, wanted: &BTreeSet<&str>, take: Take<'_>) -> Result<(), DataError> {
+    each(path, &mut |tensor| {
+        if !wanted.contains(tensor.name.as_str()) {
+            return Ok(());
+        }
+        let dtype = dtype(path, &tensor)?;
+        let (name, _, shape, _, bytes) = tensor.into_parts().map_err(|e| damaged(path, e))?;
+        let tensor = NamedTensor::new(name, shape.to_vec(), dtype, bytes.to_vec());
+        take(tensor.map_err(|e| damaged(path, e))?)
+    })
+}
+
+fn each(
+    path: &Path,
+    see: &mut dyn FnMut(burn_pack::Tensor) -> Result<(), DataError>,
+) -> Result<(), DataError> {
+    let wrong =
+        |e: burn_pack::Error| damaged(path, e).help("copy it again, or train the run again");
+    let reader = Reader::from_file_exact(path).map_err(wrong)?;
+    reader
+        .into_tensors()
+        .map_err(wrong)?
+        .into_iter()
+        .try_for_each(see)
+}
+
+/// The names of Burn's types are those of ours, but for what no weights are kept in.
+fn dtype(path: &Path, tensor: &burn_pack::Tensor) -> Result<Dtype, DataError> {
+    let name = format!("{:?}", tensor.dtype).to_ascii_lowercase();
+    let found = Dtype::ALL.into_iter().find(|dtype| dtype.name() == name);
+    found.ok_or_else(|| damaged(path, format!("`{}` is of type {name}", tensor.name)))
+}

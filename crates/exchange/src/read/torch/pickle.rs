@@ -1,0 +1,363 @@
+//! A reader of Python's pickles that runs nothing: it knows the opcodes of `torch.save` and the few globals that make
+//! tensors, and refuses every other global by its name.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::known::{call, global, storage};
+use crate::tensors::Dtype;
+
+/// More objects than this are in no file of weights.
+const MAX_OBJECTS: usize = 1 << 22;
+
+/// A list that may be in several places.
+type List = Rc<RefCell<Vec<Object>>>;
+/// The items of a dictionary in order.
+pub type Dict = Rc<RefCell<Vec<(Object, Object)>>>;
+
+/// What a pickle makes.
+#[derive(Clone, Debug)]
+pub enum Object {
+    /// A number, a text that is no name, or what has nothing to do with weights.
+    Other,
+    /// `None`
+    None,
+    /// A whole number.
+    Int(i64),
+    /// A text.
+    Text(Rc<str>),
+    /// A tuple.
+    Tuple(Rc<[Object]>),
+    /// A list.
+    List(List),
+    /// A dictionary.
+    Dict(Dict),
+    /// A name of Python's that makes something.
+    Global(Global),
+    /// Where values are.
+    Storage(Storage),
+    /// A tensor.
+    Tensor(Rc<View>),
+}
+
+/// What is known of Python's names.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Global {
+    /// `torch._utils._rebuild_tensor_v2`, or `_rebuild_tensor`.
+    Tensor,
+    /// `torch._utils._rebuild_parameter`.
+    Parameter,
+    /// `collections.OrderedDict`.
+    Dict,
+    /// `torch.FloatStorage` and the like.
+    Storage(Dtype),
+    /// What makes no tensor: sizes, devices, types.
+    Harmless,
+}
+
+/// Values in a file, by their key there.
+#[derive(Clone, Debug)]
+pub struct Storage {
+    /// The key.
+    pub key: Rc<str>,
+    /// The type of its values.
+    pub dtype: Dtype,
+    /// How many there are.
+    pub num: usize,
+}
+
+/// A tensor as a view of a storage.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// Where its values are.
+    pub storage: Storage,
+    /// The first value's place.
+    pub offset: usize,
+    /// Its sizes.
+    pub shape: Vec<usize>,
+    /// Values between neighbours along each axis.
+    pub strides: Vec<usize>,
+}
+
+/// Reads one pickle from the start of some bytes; the rest comes back.
+pub fn read(bytes: &[u8]) -> Result<(Object, &[u8]), String> {
+    let mut machine = Machine {
+        rest: bytes,
+        stack: Vec::new(),
+        marks: Vec::new(),
+        memo: BTreeMap::new(),
+        num_objects: 0,
+    };
+    while machine.step()? {}
+    let object = machine.pop()?;
+    Ok((object, machine.rest))
+}
+
+struct Machine<'a> {
+    rest: &'a [u8],
+    stack: Vec<Object>,
+    marks: Vec<usize>,
+    memo: BTreeMap<u64, Object>,
+    num_objects: usize,
+}
+
+impl<'a> Machine<'a> {
+    /// One opcode; false after the last one.
+    fn step(&mut self) -> Result<bool, String> {
+        self.num_objects += 1;
+        if self.num_objects > MAX_OBJECTS {
+            return Err("its pickle makes more objects than a network has".into());
+        }
+        let code = self.take(1)?[0];
+        match code {
+            b'.' => return Ok(false),
+            0x80 => drop(self.take(1)?),
+            0x95 => drop(self.take(8)?),
+            b'(' => self.marks.push(self.stack.len()),
+            b'0' => drop(self.pop()?),
+            b'1' => drop(self.from_mark()?),
+            b'2' => {
+                let top = self.stack.last().cloned().ok_or_else(short)?;
+                self.stack.push(top);
+            }
+            b'N' => self.stack.push(Object::None),
+            0x88 | 0x89 => self.stack.push(Object::Other),
+            b'I' | b'L' | b'F' | b'S' | b'V' => self.text_value(code)?,
+            b'J' => {
+                let value = i32::from_le_bytes(self.array()?);
+                self.stack.push(Object::Int(value.into()));
+            }
+            b'K' => {
+                let value = self.take(1)?[0];
+                self.stack.push(Object::Int(value.into()));
+            }
+            b'M' => {
+                let value = u16::from_le_bytes(self.array()?);
+                self.stack.push(Object::Int(value.into()));
+            }
+            0x8a => {
+                let size = self.take(1)?[0].into();
+                self.long(size)?;
+            }
+            0x8b => {
+                let size = self.size(4)?;
+                self.long(size)?;
+            }
+            b'G' => {
+                self.take(8)?;
+                self.stack.push(Object::Other);
+            }
+            b'X' => self.unicode(4)?,
+            0x8c => self.unicode(1)?,
+            0x8d => self.unicode(8)?,
+            b'T' => self.unicode(4)?,
+            b'U' => self.unicode(1)?,
+            b'B' => self.skipped(4)?,
+            b'C' => self.skipped(1)?,
+            0x8e | 0x96 => self.skipped(8)?,
+            b'p' | b'g' | b'q' | b'h' | b'r' | b'j' | 0x94 => self.memo(code)?,
+            b'c' => {
+                let (module, name) = (self.line()?, self.line()?);
+                self.stack.push(Object::Global(global(module, name)?));
+            }
+            0x93 => {
+                let (name, module) = (self.pop()?, self.pop()?);
+                let (Object::Text(module), Object::Text(name)) = (module, name) else {
+                    return Err(damaged());
+                };
+                self.stack.push(Object::Global(global(&module, &name)?));
+            }
+            b'Q' => {
+                let id = self.pop()?;
+                self.stack.push(Object::Storage(storage(&id)?));
+            }
+            b'R' | 0x81 => {
+                let (arguments, function) = (self.pop()?, self.pop()?);
+                let Object::Tuple(arguments) = arguments else {
+                    return Err(damaged());
+                };
+                self.stack.push(call(&function, &arguments)?);
+            }
+            // What it would set says nothing of weights.
+            b'b' => drop(self.pop()?),
+            _ => self.container(code)?,
+        }
+        Ok(true)
+    }
+
+    /// Opcodes of tuples, lists and dictionaries.
+    fn container(&mut self, code: u8) -> Result<(), String> {
+        let made = match code {
+            b')' => Object::Tuple(Rc::new([])),
+            b't' => Object::Tuple(self.from_mark()?.into()),
+            0x85..=0x87 => {
+                let num = usize::from(code - 0x84);
+                let start = self.stack.len().checked_sub(num).ok_or_else(short)?;
+                Object::Tuple(self.stack.split_off(start).into())
+            }
+            b']' => Object::List(List::default()),
+            b'l' => Object::List(Rc::new(RefCell::new(self.from_mark()?))),
+            b'}' => Object::Dict(Dict::default()),
+            b'd' => {
+                let items = self.from_mark()?;
+                Object::Dict(Rc::new(RefCell::new(pairs(items)?)))
+            }
+            b'a' | b'e' => {
+                let items = if code == b'a' {
+                    vec![self.pop()?]
+                } else {
+                    self.from_mark()?
+                };
+                match self.stack.last() {
+                    Some(Object::List(list)) => list.borrow_mut().extend(items),
+                    Some(Object::Other) => {}
+                    _ => return Err(damaged()),
+                }
+                return Ok(());
+            }
+            b's' | b'u' => {
+                let items = if code == b's' {
+                    let (value, key) = (self.pop()?, self.pop()?);
+                    vec![key, value]
+                } else {
+                    self.from_mark()?
+                };
+                match self.stack.last() {
+                    Some(Object::Dict(dict)) => dict.borrow_mut().extend(pairs(items)?),
+                    Some(Object::Other) => {}
+                    _ => return Err(damaged()),
+                }
+                return Ok(());
+            }
+            other => {
+                return Err(format!(
+                    "its pickle has the opcode {other:#04x}, which no file of weights needs"
+                ));
+            }
+        };
+        self.stack.push(made);
+        Ok(())
+    }
+
+    fn memo(&mut self, code: u8) -> Result<(), String> {
+        let key = match code {
+            b'p' | b'g' => self.line()?.parse().map_err(|_| damaged())?,
+            b'q' | b'h' => self.take(1)?[0].into(),
+            b'r' | b'j' => u32::from_le_bytes(self.array()?).into(),
+            _ => self.memo.len() as u64,
+        };
+        if matches!(code, b'g' | b'h' | b'j') {
+            let known = self.memo.get(&key).cloned().ok_or_else(damaged)?;
+            self.stack.push(known);
+        } else {
+            let top = self.stack.last().cloned().ok_or_else(short)?;
+            self.memo.insert(key, top);
+        }
+        Ok(())
+    }
+
+    /// A value written as a line of text.
+    fn text_value(&mut self, code: u8) -> Result<(), String> {
+        let line = self.line()?;
+        let object = match code {
+            b'I' | b'L' => match line.trim_end_matches('L').parse() {
+                Ok(value) => Object::Int(value),
+                Err(_) => Object::Other,
+            },
+            b'S' | b'V' => Object::Text(line.trim_matches(['\'', '"']).into()),
+            _ => Object::Other,
+        };
+        self.stack.push(object);
+        Ok(())
+    }
+
+    /// A whole number of some bytes, the lowest first.
+    fn long(&mut self, size: usize) -> Result<(), String> {
+        let bytes = self.take(size)?;
+        let object = if size > 8 {
+            Object::Other
+        } else {
+            let fill = if bytes.last().is_some_and(|last| *last >= 0x80) {
+                0xff
+            } else {
+                0
+            };
+            let mut all = [fill; 8];
+            all[..size].copy_from_slice(bytes);
+            Object::Int(i64::from_le_bytes(all))
+        };
+        self.stack.push(object);
+        Ok(())
+    }
+
+    fn unicode(&mut self, width: usize) -> Result<(), String> {
+        let size = self.size(width)?;
+        let text = String::from_utf8_lossy(self.take(size)?).into_owned();
+        self.stack.push(Object::Text(text.into()));
+        Ok(())
+    }
+
+    fn skipped(&mut self, width: usize) -> Result<(), String> {
+        let size = self.size(width)?;
+        self.take(size)?;
+        self.stack.push(Object::Other);
+        Ok(())
+    }
+
+    fn size(&mut self, width: usize) -> Result<usize, String> {
+        let mut all = [0; 8];
+        all[..width].copy_from_slice(self.take(width)?);
+        usize::try_from(u64::from_le_bytes(all)).map_err(|_| short())
+    }
+
+    fn take(&mut self, num: usize) -> Result<&'a [u8], String> {
+        let (taken, rest) = self.rest.split_at_checked(num).ok_or_else(short)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], String> {
+        self.take(N)?.try_into().map_err(|_| short())
+    }
+
+    fn line(&mut self) -> Result<&'a str, String> {
+        let end = self
+            .rest
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .ok_or_else(short)?;
+        let line = self.take(end)?;
+        self.take(1)?;
+        std::str::from_utf8(line).map_err(|_| damaged())
+    }
+
+    fn pop(&mut self) -> Result<Object, String> {
+        self.stack.pop().ok_or_else(short)
+    }
+
+    fn from_mark(&mut self) -> Result<Vec<Object>, String> {
+        let mark = self.marks.pop().filter(|mark| *mark <= self.stack.len());
+        Ok(self.stack.split_off(mark.ok_or_else(damaged)?))
+    }
+}
+
+fn pairs(items: Vec<Object>) -> Result<Vec<(Object, Object)>, String> {
+    if items.len() % 2 == 1 {
+        return Err(damaged());
+    }
+    let mut items = items.into_iter();
+    let mut pairs = Vec::with_capacity(items.len() / 2);
+    while let (Some(key), Some(value)) = (items.next(), items.next()) {
+        pairs.push((key, value));
+    }
+    Ok(pairs)
+}
+
+fn short() -> String {
+    "its pickle is truncated".into()
+}
+
+pub(super) fn damaged() -> String {
+    "its pickle is not one of `torch.save`".into()
+}

@@ -1,0 +1,346 @@
+//! How PyTorch and Burn name and lay out the tensors of each type of layer: one table for both directions.
+//!
+//! PyTorch's linear weights are [out, in], Burn's [in, out]; PyTorch stacks the gates of recurrent layers and the
+//! projections of attention, Burn keeps each by itself; norms have `weight` and `bias` there, `gamma` and `beta` here.
+
+use runner_core::check::network::{Layer, Network};
+use runner_core::data::DataError;
+use runner_core::spec::init::InitLayout;
+use runner_core::spec::model::layer::{Cell, LayerKind, Norm, Recurrent, Transformer};
+
+use crate::tensors::NamedTensor;
+
+/// A tensor of a network as one of the layouts has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slot {
+    /// The layer's name and the path inside it.
+    pub name: String,
+    /// Its sizes there.
+    pub shape: Vec<usize>,
+}
+
+/// A tensor of PyTorch's with what it is of Burn's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mapping {
+    /// PyTorch's path inside the layer.
+    pub torch: String,
+    /// Burn's paths inside the layer with their shapes: the tensor is these, one after the other along the first axis.
+    pub parts: Vec<(String, Vec<usize>)>,
+    /// Whether each of them is transposed.
+    pub is_transposed: bool,
+}
+
+impl Mapping {
+    /// The shape that PyTorch has.
+    pub fn torch_shape(&self) -> Vec<usize> {
+        let mut shape = self.parts[0].1.clone();
+        if self.is_transposed {
+            shape.reverse();
+        }
+        if self.parts.len() > 1 {
+            let axis = if self.is_transposed { 1 } else { 0 };
+            shape[0] = self.parts.iter().map(|(_, part)| part[axis]).sum();
+        }
+        shape
+    }
+}
+
+/// The tensors of a network in a layout, in order.
+pub fn slots(network: &Network, layout: InitLayout) -> Vec<Slot> {
+    let mut slots = Vec::new();
+    for (layer, mapping) in all(network) {
+        let slot = |path: &str, shape: Vec<usize>| Slot {
+            name: format!("{}.{path}", layer.name),
+            shape,
+        };
+        if layout == InitLayout::Burn {
+            slots.extend(
+                mapping
+                    .parts
+                    .into_iter()
+                    .map(|(path, shape)| slot(&path, shape)),
+            );
+        } else {
+            slots.push(slot(&mapping.torch, mapping.torch_shape()));
+        }
+    }
+    slots
+}
+
+/// The tensors of Burn's, by their paths in the network, that the tensor of a slot is.
+pub fn to_burn(
+    network: &Network,
+    layout: InitLayout,
+    at: usize,
+    tensor: NamedTensor,
+) -> Result<Vec<NamedTensor>, DataError> {
+    let Some(slot) = slots(network, layout).into_iter().nth(at) else {
+        return Err(DataError::new(format!("the network has no tensor {at}")));
+    };
+    if slot.shape != tensor.shape() {
+        let message = format!(
+            "`{}` is {:?}, and {:?} in the file",
+            slot.name,
+            slot.shape,
+            tensor.shape()
+        );
+        return Err(DataError::new(message));
+    }
+    if layout == InitLayout::Burn {
+        return Ok(vec![tensor.named(slot.name)]);
+    }
+    let Some((layer, mapping)) = all(network).nth(at) else {
+        return Ok(Vec::new());
+    };
+    let rows = tensor.shape().first().copied().unwrap_or(1) / mapping.parts.len().max(1);
+    let parts = mapping.parts.iter().enumerate().map(|(number, (path, _))| {
+        let part = if mapping.parts.len() == 1 {
+            tensor.clone()
+        } else {
+            tensor.rows(number * rows, rows)
+        };
+        let part = if mapping.is_transposed {
+            part.transposed()
+        } else {
+            part
+        };
+        part.named(format!("{}.{path}", layer.name))
+    });
+    Ok(parts.collect())
+}
+
+fn all(network: &Network) -> impl Iterator<Item = (&Layer, Mapping)> {
+    let layers = network.layers.iter();
+    layers.flat_map(|layer| {
+        mappings(layer)
+            .into_iter()
+            .map(move |mapping| (layer, mapping))
+    })
+}
+
+/// The tensors of a layer.
+pub fn mappings(layer: &Layer) -> Vec<Mapping> {
+    let input = &layer.inputs[0].shape.dims;
+    let (first, width) = (input[0], input[input.len() - 1]);
+    let mut list = Mappings(Vec::new());
+    match &layer.kind {
+        LayerKind::Linear { bias, .. } => {
+            list.linear("", "", width, layer.shape[layer.shape.len() - 1], *bias);
+        }
+        LayerKind::Conv(conv) => {
+            let shape = [
+                &[layer.shape[0], first / conv.groups],
+                conv.kernel_size.as_slice(),
+            ]
+            .concat();
+            list.same("weight", &shape);
+            list.same_if(conv.bias, "bias", &[layer.shape[0]]);
+        }
+        LayerKind::ConvTranspose(conv) => {
+            let shape = [
+                &[first, layer.shape[0] / conv.groups],
+                conv.kernel_size.as_slice(),
+            ]
+            .concat();
+            list.same("weight", &shape);
+            list.same_if(conv.bias, "bias", &[layer.shape[0]]);
+        }
+        LayerKind::Norm(norm) => list.norm(norm, first, width),
+        LayerKind::Embedding { embedding_dim, .. } => {
+            let vocabulary = layer.inputs[0].shape.vocabulary.unwrap_or(1);
+            list.same("weight", &[vocabulary, *embedding_dim]);
+        }
+        LayerKind::Recurrent(recurrent) => list.recurrent(recurrent, width),
+        LayerKind::MultiHeadAttention { .. } => list.attention("", "", width),
+        LayerKind::TransformerEncoder(stack) => list.transformer(stack, width, false),
+        LayerKind::TransformerDecoder(stack) => list.transformer(stack, width, true),
+        LayerKind::Prelu { per_channel, .. } => {
+            let num = if *per_channel { first } else { 1 };
+            list.renamed("weight", "alpha", &[num]);
+        }
+        LayerKind::Swiglu {
+            out_features, bias, ..
+        } => {
+            list.linear(
+                "linear_inner.",
+                "linear_inner.",
+                width,
+                *out_features,
+                *bias,
+            );
+            list.linear(
+                "linear_outer.",
+                "linear_outer.",
+                width,
+                *out_features,
+                *bias,
+            );
+        }
+        _ => {}
+    }
+    list.0
+}
+
+struct Mappings(Vec<Mapping>);
+
+impl Mappings {
+    fn add(&mut self, torch: String, parts: Vec<(String, Vec<usize>)>, is_transposed: bool) {
+        self.0.push(Mapping {
+            torch,
+            parts,
+            is_transposed,
+        });
+    }
+
+    fn renamed(&mut self, torch: &str, burn: &str, shape: &[usize]) {
+        self.add(torch.into(), vec![(burn.into(), shape.to_vec())], false);
+    }
+
+    fn same(&mut self, path: &str, shape: &[usize]) {
+        self.renamed(path, path, shape);
+    }
+
+    fn same_if(&mut self, is_there: bool, path: &str, shape: &[usize]) {
+        if is_there {
+            self.same(path, shape);
+        }
+    }
+
+    fn linear(&mut self, torch: &str, burn: &str, inputs: usize, outputs: usize, bias: bool) {
+        let weight = (format!("{burn}weight"), vec![inputs, outputs]);
+        self.add(format!("{torch}weight"), vec![weight], true);
+        if bias {
+            self.renamed(&format!("{torch}bias"), &format!("{burn}bias"), &[outputs]);
+        }
+    }
+
+    fn affine(&mut self, torch: &str, burn: &str, size: usize, bias: bool) {
+        self.renamed(&format!("{torch}weight"), &format!("{burn}gamma"), &[size]);
+        if bias {
+            self.renamed(&format!("{torch}bias"), &format!("{burn}beta"), &[size]);
+        }
+    }
+
+    fn norm(&mut self, norm: &Norm, channels: usize, width: usize) {
+        match norm {
+            Norm::Batch { .. } => {
+                self.affine("", "", channels, true);
+                self.same("running_mean", &[channels]);
+                self.same("running_var", &[channels]);
+            }
+            Norm::Layer { bias, .. } => self.affine("", "", width, *bias),
+            Norm::Rms { .. } => self.affine("", "", width, false),
+            Norm::Group { affine, .. } | Norm::Instance { affine, .. } => {
+                if *affine {
+                    self.affine("", "", channels, true);
+                }
+            }
+            Norm::LocalResponse { .. } => {}
+        }
+    }
+
+    fn recurrent(&mut self, recurrent: &Recurrent, width: usize) {
+        // PyTorch's orders of the gates.
+        let gates: &[&str] = match recurrent.cell {
+            Cell::Rnn => &["gate"],
+            Cell::Gru => &["reset_gate", "update_gate", "new_gate"],
+            Cell::Lstm => &["input_gate", "forget_gate", "cell_gate", "output_gate"],
+        };
+        let directions: &[(&str, &str)] = if recurrent.bidirectional {
+            &[("forward.", ""), ("reverse.", "_reverse")]
+        } else {
+            &[("", "")]
+        };
+        let hidden = recurrent.hidden_size;
+        for (burn, suffix) in directions {
+            for (torch, transform, inputs) in [
+                ("ih", "input_transform", width),
+                ("hh", "hidden_transform", hidden),
+            ] {
+                let parts = |leaf: &str, shape: &[usize]| {
+                    let path =
+                        |gate: &&str| (format!("{burn}{gate}.{transform}.{leaf}"), shape.to_vec());
+                    gates.iter().map(path).collect::<Vec<_>>()
+                };
+                self.add(
+                    format!("weight_{torch}_l0{suffix}"),
+                    parts("weight", &[inputs, hidden]),
+                    true,
+                );
+                if recurrent.bias {
+                    self.add(
+                        format!("bias_{torch}_l0{suffix}"),
+                        parts("bias", &[hidden]),
+                        false,
+                    );
+                }
+            }
+        }
+    }
+
+    fn attention(&mut self, torch: &str, burn: &str, width: usize) {
+        let parts = |leaf: &str, shape: &[usize]| {
+            let path = |part: &str| (format!("{burn}{part}.{leaf}"), shape.to_vec());
+            ["query", "key", "value"].map(path).to_vec()
+        };
+        self.add(
+            format!("{torch}in_proj_weight"),
+            parts("weight", &[width, width]),
+            true,
+        );
+        self.add(
+            format!("{torch}in_proj_bias"),
+            parts("bias", &[width]),
+            false,
+        );
+        self.linear(
+            &format!("{torch}out_proj."),
+            &format!("{burn}output."),
+            width,
+            width,
+            true,
+        );
+    }
+
+    fn transformer(&mut self, stack: &Transformer, width: usize, is_decoder: bool) {
+        for layer in 0..stack.num_layers {
+            let at = format!("layers.{layer}.");
+            let attentions: &[(&str, &str)] = if is_decoder {
+                &[("self_attn", "self_attn"), ("multihead_attn", "cross_attn")]
+            } else {
+                &[("self_attn", "mha")]
+            };
+            for (torch, burn) in attentions {
+                self.attention(&format!("{at}{torch}."), &format!("{at}{burn}."), width);
+            }
+            let inner = stack.feedforward_size;
+            for (torch, burn, inputs, outputs) in [
+                ("linear1", "linear_inner", width, inner),
+                ("linear2", "linear_outer", inner, width),
+            ] {
+                self.linear(
+                    &format!("{at}{torch}."),
+                    &format!("{at}pwff.{burn}."),
+                    inputs,
+                    outputs,
+                    true,
+                );
+            }
+            let num = attentions.len() + 1;
+            for norm in 1..=num {
+                // Where norms come first, Burn's last one is that before the first attention.
+                let ours = match (stack.norm_first, norm) {
+                    (false, _) => norm,
+                    (true, 1) => num,
+                    (true, _) => norm - 1,
+                };
+                self.affine(
+                    &format!("{at}norm{norm}."),
+                    &format!("{at}norm_{ours}."),
+                    width,
+                    true,
+                );
+            }
+        }
+    }
+}

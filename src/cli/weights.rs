@@ -1,0 +1,36 @@
+//! What first weights are taken from files, as a table.
+
+use comfy_table::{ContentArrangement, Table, presets};
+
+use runner_core::plan::init::{InitFate, InitPlan, InitRow};
+
+/// Where first weights come from, and every tensor whose fate is worth a line: all of them, or those that are not
+/// simply loaded.
+pub fn table(init: &InitPlan, is_whole: bool) -> String {
+    let mut text = format!(
+        "first weights from {}: {}",
+        init.path.display(),
+        init.report.counts()
+    );
+    let is_shown = |row: &&InitRow| is_whole || row.fate != InitFate::Matched;
+    let rows: Vec<_> = init.report.rows.iter().filter(is_shown).collect();
+    if rows.is_empty() {
+        return text;
+    }
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(["tensor", "shape", "in the file", "shape there", ""]);
+    for row in rows {
+        let cells = |side: &Option<(String, Vec<usize>)>| match side {
+            Some((name, shape)) => [name.clone(), format!("{shape:?}")],
+            None => [String::new(), String::new()],
+        };
+        let [ours, theirs] = [cells(&row.ours), cells(&row.theirs)];
+        let fate = [row.fate.name().to_owned()];
+        table.add_row(ours.into_iter().chain(theirs).chain(fate));
+    }
+    text.push('\n');
+    text.push_str(&table.trim_fmt());
+    text
+}

@@ -1,0 +1,289 @@
+//! Weights that come from files: `[init]`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use burn::tensor::{Device, TensorData};
+use burn_runner::check::network::Shape;
+use burn_runner::check::network::examples::network;
+use burn_runner::data::Folders;
+use burn_runner::exchange::init::{Finder, load};
+use burn_runner::exchange::read::Weights;
+use burn_runner::spec::init::{InitLayout, InitSpec};
+use runner_network::graph::Graph;
+use runner_network::tensor::DynTensor;
+use runner_network::testing::generator;
+use runner_network::values::with_values;
+use serde_json::Value as Json;
+
+use super::support::peers::python_with;
+use super::support::{folder_with, run};
+
+/// What `torch_layers.py` lists.
+struct Case {
+    layer: String,
+    shape: Vec<usize>,
+    x: Vec<f32>,
+    y: Vec<f32>,
+}
+
+fn numbers(json: &Json) -> Vec<f32> {
+    let numbers = json.as_array().unwrap().iter();
+    numbers
+        .map(|number| number.as_f64().unwrap() as f32)
+        .collect()
+}
+
+fn cases(folder: &Path) -> Vec<Case> {
+    let listed = fs::read_to_string(folder.join("cases.json")).unwrap();
+    let listed: Vec<Json> = serde_json::from_str(&listed).unwrap();
+    let cases = listed.iter().map(|case| Case {
+        layer: case["layer"].as_str().unwrap().to_owned(),
+        shape: numbers(&case["shape"])
+            .iter()
+            .map(|size| *size as usize)
+            .collect(),
+        x: numbers(&case["x"]),
+        y: numbers(&case["y"]),
+    });
+    cases.collect()
+}
+
+/// The output of a case's layer with the weights of a file.
+fn output(case: &Case, folder: &Path, from: &str) -> Vec<f32> {
+    let plan = network(&case.shape, &case.layer);
+    let folders = Folders {
+        base: folder.to_owned(),
+        cache: folder.join("cache"),
+    };
+    let spec = InitSpec {
+        from: from.into(),
+        layout: InitLayout::Auto,
+        top_level_key: from.ends_with(".pth").then(|| "model".into()),
+        remap: Vec::new(),
+        only: Vec::new(),
+        exclude: Vec::new(),
+        partial: false,
+        skip_mismatched: false,
+    };
+    let init = Finder::new(&folders).find(&spec, &plan);
+    let init = init.unwrap_or_else(|refusal| panic!("{from}: {:?}", refusal.diagnostic));
+    let values = load(&init, &plan).unwrap_or_else(|error| panic!("{from}: {error}"));
+    let values: BTreeMap<_, _> = values
+        .into_iter()
+        .map(|(name, tensor)| {
+            (
+                name,
+                TensorData::new(tensor.to_f32s(), tensor.shape().to_vec()),
+            )
+        })
+        .collect();
+    let device = Device::flex();
+    let graph = Graph::new(&plan, Default::default(), &device);
+    let name = |path: &str| plan.user_path(path).unwrap_or_default();
+    let (graph, unplaced) = with_values(graph, &name, values);
+    assert!(unplaced.is_empty(), "{unplaced:?}");
+    let shape = [&[2], case.shape.as_slice()].concat();
+    let input = DynTensor::from_values(case.x.clone(), &shape, &device);
+    graph
+        .forward(input)
+        .flatten()
+        .into_data()
+        .iter::<f32>()
+        .collect()
+}
+
+#[test]
+fn layers_compute_with_pytorchs_weights_what_pytorch_does() {
+    let Some(python) = python_with(&["torch", "safetensors", "numpy"]) else {
+        return;
+    };
+    let _generator = generator();
+    let folder = tempfile::tempdir().unwrap();
+    python.run("torch_layers.py", &[folder.path()]);
+    let cases = cases(folder.path());
+    assert!(cases.len() > 20);
+    for (at, case) in cases.iter().enumerate() {
+        let mut first: Option<Vec<f32>> = None;
+        for format in ["pt", "pth", "safetensors", "npz", "json"] {
+            let output = output(case, folder.path(), &format!("{at}.{format}"));
+            let scale = case.y.iter().fold(1.0_f32, |most, y| most.max(y.abs()));
+            for (ours, theirs) in output.iter().zip(&case.y) {
+                let error = (ours - theirs).abs() / scale;
+                assert!(
+                    error < 1e-5,
+                    "{} by {format}: {ours} for {theirs}",
+                    case.layer
+                );
+            }
+            assert_eq!(output.len(), case.y.len(), "{}", case.layer);
+            // The formats hold the same numbers.
+            assert_eq!(
+                *first.get_or_insert_with(|| output.clone()),
+                output,
+                "{}, {format}",
+                case.layer
+            );
+        }
+    }
+}
+
+const BODY: &str = "\
+data = { type = 'iris' }
+optimizer = { type = 'adam', learning_rate = 1e-2 }
+train = { epochs = 2, batch_size = 25 }
+model.layers = [
+    { type = 'linear', name = 'body', out_features = 8 },
+    { type = 'relu' },
+    { type = 'linear', name = 'head' },
+]
+";
+
+fn tensors(path: &Path) -> BTreeMap<String, Vec<f32>> {
+    let weights = Weights::open(path, None).unwrap();
+    let names: BTreeSet<&str> = weights
+        .entries()
+        .iter()
+        .map(|entry| entry.name.as_str())
+        .collect();
+    let mut found = BTreeMap::new();
+    let read = weights.read(&names, &mut |tensor| {
+        found.insert(tensor.name().to_owned(), tensor.to_f32s());
+        Ok(())
+    });
+    read.unwrap();
+    found
+}
+
+/// A folder with a finished run below `results/spec`, and another file that begins with `init`.
+fn trained(init: &str) -> tempfile::TempDir {
+    let folder = folder_with(BODY);
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+    fs::write(folder.path().join("next.toml"), format!("{BODY}\n{init}")).unwrap();
+    folder
+}
+
+#[test]
+fn a_run_begins_with_the_weights_of_another_one() {
+    let init = "[init]\nfrom = 'results/spec/runs/base-s1'\nexclude = '^head\\.'\n";
+    let folder = trained(init);
+    let (code, stdout, stderr) = run(folder.path(), &["plan", "next.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("2 matched, 2 excluded"), "{stdout}{stderr}");
+    let (_, described, _) = run(folder.path(), &["describe", "next.toml"]);
+    assert!(
+        described.contains("matched") && described.contains("body.weight"),
+        "{described}"
+    );
+    let (code, _, stderr) = run(folder.path(), &["run", "next.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+    let results = folder.path().join("results");
+    let before = tensors(&results.join("spec/runs/base-s1/model/best.bpk"));
+    let after = tensors(&results.join("next/runs/base-s1/model/initial.bpk"));
+    for (name, values) in &before {
+        assert_eq!(after[name] == *values, name.contains("layers.0"), "{name}");
+    }
+    // The same command again finds its own work, and another file is other work.
+    let (_, _, again) = run(folder.path(), &["plan", "next.toml"]);
+    assert!(again.contains("2 matched"), "{again}");
+    fs::rename(results.join("spec"), results.join("gone")).unwrap();
+    let (code, stdout, stderr) = run(folder.path(), &["reproduce", "results/next/runs/base-s1"]);
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    assert!(
+        format!("{stdout}{stderr}").contains("bitwise"),
+        "{stdout}{stderr}"
+    );
+    let (code, _, refused) = run(folder.path(), &["check", "next.toml"]);
+    assert_eq!(code, 2);
+    assert!(refused.contains("next.toml:11:8"), "{refused}");
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_names_and_shapes() {
+    let folder = trained("[init]\nfrom = 'results/spec/runs/base-s1'\n");
+    let check = |edits: &[&str]| {
+        let sets = edits.iter().flat_map(|edit| ["--set", edit]);
+        let arguments: Vec<_> = ["check", "next.toml"].into_iter().chain(sets).collect();
+        let (code, _, stderr) = run(folder.path(), &arguments);
+        (code, stderr)
+    };
+    assert_eq!(check(&[]).0, 0);
+    let wide = "model.layers.body.out_features=9";
+    let (code, wrong) = check(&[wide]);
+    assert_eq!(code, 2);
+    for expected in [
+        "error: `results/spec/runs/base-s1` does not fit the network: 1 matched, 3 mismatched",
+        "`body.weight` is [4, 9], in the file [4, 8]",
+        "skip_mismatched = true",
+    ] {
+        assert!(wrong.contains(expected), "{expected}: {wrong}");
+    }
+    assert_eq!(check(&[wide, "init.skip_mismatched=true"]).0, 0);
+    let (code, wrong) = check(&["init.remap=[['^body', 'tail']]"]);
+    assert_eq!(code, 2);
+    assert!(
+        wrong.contains("missing: `body.weight` [4, 8]") && wrong.contains("unused: `body."),
+        "{wrong}"
+    );
+    assert_eq!(
+        check(&["init.remap=[['^body', 'tail']]", "init.partial=true"]).0,
+        0
+    );
+    let (code, wrong) = check(&["init.only='nothing'"]);
+    assert_eq!(code, 2);
+    assert!(wrong.contains("no tensor of"), "{wrong}");
+    let (code, wrong) = check(&["init.remap=[['.*', 'x']]"]);
+    assert_eq!(code, 2);
+    assert!(wrong.contains("the same name"), "{wrong}");
+    let (code, wrong) = check(&["init.exclude='('"]);
+    assert_eq!(code, 2);
+    assert!(wrong.contains("is not a regular expression"), "{wrong}");
+    for missing in ["nowhere.pt", "results", "next.toml"] {
+        let (code, wrong) = check(&[&format!("init.from='{missing}'")]);
+        assert_eq!(code, 2, "{missing}: {wrong}");
+    }
+}
+
+#[test]
+fn names_that_only_begin_differently_are_answered_with_the_pair_that_helps() {
+    let plan = network(&[4], "{ type = 'linear', name = 'fc', out_features = 2 }");
+    assert_eq!(plan.items, Shape::numbers(&[4]));
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"{"module.fc.weight": [[1, 2, 3, 4], [5, 6, 7, 8]], "module.fc.bias": [1, 2]}"#;
+    fs::write(folder.path().join("w.json"), text).unwrap();
+    let folders = Folders {
+        base: folder.path().to_owned(),
+        cache: folder.path().join("cache"),
+    };
+    let mut spec = InitSpec {
+        from: "w.json".into(),
+        layout: InitLayout::Auto,
+        top_level_key: None,
+        remap: Vec::new(),
+        only: Vec::new(),
+        exclude: Vec::new(),
+        partial: false,
+        skip_mismatched: false,
+    };
+    let refused = Finder::new(&folders).find(&spec, &plan).unwrap_err();
+    let help = refused.diagnostic.helps.join("\n");
+    assert!(help.contains(r"remap = [['^module\.', '']]"), "{help}");
+    spec.remap = vec![vec![r"^module\.".into(), String::new()]];
+    let found = Finder::new(&folders).find(&spec, &plan).unwrap();
+    let values = load(&found, &plan).unwrap();
+    // PyTorch's rows are Burn's columns.
+    assert_eq!(
+        values["fc.weight"].to_f32s(),
+        [1.0, 5.0, 2.0, 6.0, 3.0, 7.0, 4.0, 8.0]
+    );
+    // What was planned with is what is loaded.
+    fs::write(folder.path().join("w.json"), text.replace('8', "9")).unwrap();
+    assert!(
+        load(&found, &plan)
+            .unwrap_err()
+            .to_string()
+            .contains("has changed")
+    );
+}
