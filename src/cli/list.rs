@@ -1,6 +1,6 @@
 //! `runner list`: the runs of a results folder.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::experiment::refuse;
 use super::output::Output;
@@ -15,10 +15,19 @@ use runner_report::report::list::{Form, Query, list as answer};
 /// Lists the runs of one experiment's folder, or of every experiment in a results folder.
 pub fn list(args: &ListArgs, output: &mut Output) -> u8 {
     let experiments = ExperimentFolder::all(&args.folder);
-    if experiments.is_empty() {
+    let without_plan = without_plan(&args.folder);
+    if experiments.is_empty() && without_plan.is_empty() {
         return none_there(&args.folder, output);
     }
     let mut code = OK;
+    for folder in without_plan {
+        output.say(&format!(
+            "skipped {}: it has runs and no plan.json",
+            folder.display()
+        ));
+        output.say(&format!("  help: {PLAN_REMEDY}"));
+        code = FAILED;
+    }
     let mut indexes = Vec::new();
     for experiment in experiments {
         match Index::read(&experiment) {
@@ -73,6 +82,24 @@ pub(super) fn none_there(folder: &Path, output: &mut Output) -> u8 {
     let diagnostic = Diagnostic::error("results", message);
     let help = "use a results folder, or create one with `runner run`";
     refuse(diagnostic.help(help), output)
+}
+
+/// The folders that have runs and no plan: the one that is given, or those in it, sorted.
+fn without_plan(results: &Path) -> Vec<PathBuf> {
+    let has_lost_it = |path: &PathBuf| {
+        let folder = ExperimentFolder(path.clone());
+        let run = folder.run("run").0;
+        run.parent().is_some_and(Path::is_dir) && !folder.plan_json().exists()
+    };
+    let given = results.to_owned();
+    if has_lost_it(&given) {
+        return vec![given];
+    }
+    let entries = std::fs::read_dir(results).into_iter().flatten().flatten();
+    let mut all: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    all.retain(has_lost_it);
+    all.sort();
+    all
 }
 
 /// Reports which runs of an experiment are skipped, and returns the exit code.

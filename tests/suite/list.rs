@@ -366,3 +366,18 @@ fn the_command_line_lists_one_experiment_or_all() {
         (0, "run,seed\noptimizer=adamw-s2,2\n")
     );
 }
+
+#[test]
+fn an_experiment_that_lost_its_plan_is_named() {
+    let folder = completed(IRIS, &[]);
+    std::fs::remove_file(folder.path().join("results/spec/plan.json")).unwrap();
+    for at in ["results", "results/spec"] {
+        let (code, stdout, stderr) = run(folder.path(), &["list", at]);
+        assert_eq!((code, stdout.as_str()), (1, ""), "{stderr}");
+        assert!(
+            stderr.contains("spec: it has runs and no plan.json"),
+            "{stderr}"
+        );
+        assert!(stderr.contains("runner run"), "{stderr}");
+    }
+}

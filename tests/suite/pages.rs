@@ -374,3 +374,44 @@ fn a_browser_shows_failed_and_partial_experiments() {
         );
     }
 }
+
+#[test]
+fn a_live_page_keeps_what_a_reader_has_set() {
+    let Some(chromium) = chromium() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("report.html");
+    fs::write(&at, page(&made_up())).unwrap();
+    let live = include_str!("../../crates/report/src/serve/live.js");
+    // A new section stands before all others, so that places in the whole page are other ones.
+    let script = format!(
+        r##"
+        let next;
+        window.setTimeout = (then) => {{ next = then; }};
+        const more = '<section id="new"><details><summary>new</summary></details></section>';
+        const text = document.documentElement.outerHTML.replace('<section id="answer"', more + '<section id="answer"');
+        window.fetch = async () => ({{ status: 200, headers: new Map([["ETag", "x"]]), text: async () => text }});
+        {live}
+        const details = () => [...document.querySelectorAll("details")];
+        const before = details().length;
+        details().at(-1).open = true;
+        const head = () => document.querySelectorAll("table.ranked th")[1];
+        head().click();
+        head().click();
+        const rows = () => [...document.querySelector("table.ranked").tBodies[0].rows];
+        const order = () => rows().map((row) => row.cells[0].textContent).join(" ");
+        const sorted = order();
+        (async () => {{
+            await next();
+            // The text that was put in has an empty one too.
+            document.getElementById("out").remove();
+            document.body.append(out);
+            const open = details().map((it) => it.open);
+            const kept = [open.at(-1), open.filter((it) => it).length, head().getAttribute("aria-sort"), order() === sorted];
+            out.textContent = [details().length - before, ...kept].join(" ");
+        }})();
+    "##
+    );
+    let (found, said) = shown(&chromium, &at, &script);
+    assert_eq!(said, "", "the console is empty");
+    assert_eq!(found, "1 true 1 descending true");
+}

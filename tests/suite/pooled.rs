@@ -195,7 +195,7 @@ fn a_cross_validation_is_not_told_to_add_a_fold() {
     );
     let index = index(&text, |trial, _| {
         let fold: f64 = trial[5..6].parse().unwrap();
-        0.8 + 0.01 * fold + 0.02 * f64::from(trial.contains("adam"))
+        0.8 + 0.01 * fold + (0.02 + 0.001 * fold) * f64::from(trial.contains("adam"))
     });
     let report = summed_up(&index, Vec::new());
     let text = markdown(&report);

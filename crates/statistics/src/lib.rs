@@ -44,7 +44,7 @@ pub use bootstrap::{LEAST_FOR_BCA, NUM_RESAMPLES};
 pub use compare::{Comparison, Design, Effect, EffectMeasure};
 pub use holm::holm;
 pub use independent::{hedges_g, welch_interval, welch_t_test};
-pub use marginal::{Balance, LevelEffect, Marginal, Row, marginal_effect};
+pub use marginal::{Balance, Importance, LevelEffect, Marginal, Row, importance, marginal_effect};
 pub use pairs::{Pairs, cohens_d_z, paired_t_test};
 pub use pareto::pareto_front;
 pub use power::{Approximation, SeedsForPower, TARGET_POWER, detectable_effect, seeds_for_power};

@@ -146,6 +146,72 @@ impl Balance {
     }
 }
 
+/// How much of what varies between settings an axis accounts for.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Importance {
+    /// Which axis, from 0.
+    pub axis: usize,
+    /// How many seeds it was computed within: the n of the interval.
+    pub n: usize,
+    /// The share of the variance between settings that is that of the axis's level means: the mean over seeds, from 0
+    /// to 1.
+    pub share: f64,
+    /// Student's interval over the seeds, within 0 and 1; none for a single seed, and where all are equal.
+    pub interval: Option<Interval>,
+}
+
+/// The importance of `axis` (from 0) in the balanced table `rows`: the share of its main effect in the variance of the
+/// values, as in the functional analysis of variance (Hutter, Hoos and Leyton-Brown, 2014, An Efficient Approach for
+/// Assessing Hyperparameter Importance), computed exactly from the grid within each seed. What is left to one of all
+/// axes is that of their interactions.
+///
+/// Refuses what [`marginal_effect`] does, a table that is not balanced ([`Refusal::NoSuchAxis`]), and values that are all
+/// equal.
+pub fn importance(rows: &[Row], axis: usize, level: f64) -> Result<Importance, Refusal> {
+    let marginal = marginal_effect(rows, axis, level)?;
+    if marginal.balance != Balance::Balanced {
+        return Err(Refusal::NoSuchAxis);
+    }
+    let mut by_seed: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for row in rows {
+        by_seed.entry(row.seed).or_default().push(row.value);
+    }
+    let mut shares = Vec::new();
+    for (seed, values) in &by_seed {
+        let of_level = |effect: &LevelEffect| {
+            let found = effect.by_seed.iter().find(|(known, _)| known == seed);
+            found.map(|(_, mean)| *mean)
+        };
+        let levels: Vec<f64> = marginal.levels.iter().filter_map(of_level).collect();
+        let (of_axis, of_all) = (variance(&levels)?, variance(values)?);
+        // A seed in which nothing varies has no shares.
+        if of_all > 0.0 {
+            shares.push((of_axis / of_all).clamp(0.0, 1.0));
+        }
+    }
+    if shares.is_empty() {
+        return Err(Refusal::NoSpread);
+    }
+    let within = |interval: Interval| Interval {
+        low: interval.low.max(0.0),
+        high: interval.high.min(1.0),
+        ..interval
+    };
+    Ok(Importance {
+        axis,
+        n: shares.len(),
+        share: mean(&shares)?,
+        interval: Interval::student(&shares, level).ok().map(within),
+    })
+}
+
+/// The mean square distance from the mean.
+fn variance(values: &[f64]) -> Result<f64, Refusal> {
+    let mean = mean(values)?;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    super::finite(squares / values.len() as f64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,6 +255,25 @@ mod tests {
         let sizes = marginal_effect(&table(), 1, 0.95).unwrap();
         assert_eq!(sizes.levels[0].by_seed, [(1, 3.5), (2, 3.5)]);
         assert_eq!(sizes.levels[0].interval, None);
+    }
+
+    #[test]
+    fn importance_is_the_share_of_main_effects() {
+        // By hand. Seed 1: 2, 4, 5, 7 with a variance of 3.25, level means 3 and 6 (2.25) and 3.5 and 5.5 (1). Seed 2:
+        // 1, 2, 6, 10 with 12.6875, level means 1.5 and 8 (10.5625) and 3.5 and 6 (1.5625).
+        let found = |axis| importance(&table(), axis, 0.95).unwrap();
+        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
+        close(found(0).share, 0.5 * (2.25 / 3.25 + 10.5625 / 12.6875));
+        close(found(1).share, 0.5 * (1.0 / 3.25 + 1.5625 / 12.6875));
+        assert_eq!(found(0).n, 2);
+        let interval = found(0).interval.unwrap();
+        assert!(interval.low >= 0.0 && interval.high <= 1.0 && interval.low < interval.high);
+        assert_eq!(importance(&table()[1..], 0, 0.95), Err(Refusal::NoSuchAxis));
+        let same: Vec<Row> = table()
+            .into_iter()
+            .map(|row| Row { value: 1.0, ..row })
+            .collect();
+        assert_eq!(importance(&same, 0, 0.95), Err(Refusal::NoSpread));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use runner_core::plan::{FORMAT, Plan, Ties, quoted};
 use runner_core::record::{Index, MemoryUse, RunEntry, State};
 use runner_core::spec::failure::FailureClass;
 use runner_core::spec::metric::Objective;
-use runner_statistics::{Claims, Direction, Row, marginal_effect, verdicts};
+use runner_statistics::{Claims, Direction, Row, importance, marginal_effect, verdicts};
 
 /// With more values than this, an axis has no table of effects.
 const MAX_LEVELS: usize = 24;
@@ -163,7 +163,10 @@ fn trials<'a>(
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for run in &index.runs {
         let at = *places.entry(folds.trial(run)).or_insert_with(|| {
-            trials.push(Trial::planned(run, folds));
+            trials.push(Trial {
+                place: trials.len(),
+                ..Trial::planned(run, folds)
+            });
             completed.push(Vec::new());
             trials.len() - 1
         });
@@ -310,6 +313,7 @@ pub fn axis_effects(trials: &[Trial], axes: &[String], value: &str) -> Vec<AxisE
             levels.sort_by(|a, b| natural_order(&a.level, &b.level));
             effects.push(AxisEffect {
                 key: key.clone(),
+                importance: importance(&rows, at, CONFIDENCE).ok(),
                 marginal,
             });
         }
@@ -378,6 +382,7 @@ impl Trial {
         Self {
             rank: None,
             id: folds.trial(run),
+            place: 0,
             axes: folds.axes(run),
             device: run.device.clone(),
             precision: run.precision.clone(),

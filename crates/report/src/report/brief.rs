@@ -76,21 +76,30 @@ fn best(index: &Index) -> Option<String> {
     }
     let folds = Folds::of(index);
     let mixed = mixed_trials(index);
-    let mut trials: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    for run in index
-        .runs
-        .iter()
-        .filter(|run| run.state == State::Completed)
-    {
+    // In the order of the file, as a report has them: of equals the first one is named.
+    let mut trials: Vec<(String, Vec<f64>, usize)> = Vec::new();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    for run in &index.runs {
         let trial = folds.trial(run);
-        let value = run.metrics.get(&name);
-        let value = value.filter(|_| !mixed.contains_key(&trial));
-        trials.entry(trial).or_default().extend(value);
+        let at = *places.entry(trial.clone()).or_insert_with(|| {
+            trials.push((trial.clone(), Vec::new(), 0));
+            trials.len() - 1
+        });
+        trials[at].2 += 1;
+        if run.state == State::Completed && !mixed.contains_key(&trial) {
+            trials[at].1.extend(run.metrics.get(&name));
+        }
     }
-    let means = trials.iter().filter(|(_, values)| !values.is_empty());
-    let means = means.map(|(trial, values)| {
+    let num_trials = trials.len();
+    let means = trials.iter().filter(|(_, values, _)| !values.is_empty());
+    let means = means.map(|(trial, values, planned)| {
         let n = values.len();
-        (trial, n, values.iter().sum::<f64>() / n as f64)
+        let shown = if n == *planned {
+            n.to_string()
+        } else {
+            format!("{n} of {planned}")
+        };
+        (trial, shown, values.iter().sum::<f64>() / n as f64)
     });
     let (trial, n, mean) = means.reduce(|best, other| {
         if objective.is_better(other.2, best.2) {
@@ -100,7 +109,7 @@ fn best(index: &Index) -> Option<String> {
         }
     })?;
     let mean = short_number(mean);
-    Some(match trials.len() {
+    Some(match num_trials {
         1 => format!("{name} {mean} (n = {n})"),
         _ => format!("{name} {mean} (n = {n}): {trial}"),
     })

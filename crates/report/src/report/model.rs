@@ -13,7 +13,7 @@ use super::rank;
 use super::sample::Sample;
 use runner_core::plan::Ties;
 use runner_core::record::{DataUsed, Environment, MemoryUse, State};
-use runner_statistics::{Marginal, Verdict};
+use runner_statistics::{Importance, Marginal, Verdict};
 
 /// `report.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -100,6 +100,9 @@ pub struct Trial {
     pub rank: Option<usize>,
     /// The trial's name.
     pub id: String,
+    /// Its place in the order of the file, from 0.
+    #[serde(default)]
+    pub place: usize,
     /// The values of the varied keys.
     pub axes: Map<String, Json>,
     /// The device that it is planned for.
@@ -151,6 +154,9 @@ pub struct AxisEffect {
     pub key: String,
     /// The results of its values over all other settings.
     pub marginal: Marginal,
+    /// How much of what varies between settings it accounts for; none where not all were tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub importance: Option<Importance>,
 }
 
 /// A run that is not completed.

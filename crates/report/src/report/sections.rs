@@ -9,7 +9,7 @@ mod origin;
 mod problems;
 mod verdicts;
 
-pub use effects::{effect_columns, effect_note};
+pub use effects::{effect_columns, effect_note, important};
 pub use learning::about_bands;
 pub use origin::in_words;
 
@@ -95,6 +95,7 @@ pub fn sections(report: &Report) -> Vec<Section> {
     all.extend(problems::not_completed(report));
     all.extend(verdicts::test(report));
     all.extend(learning::learning(report));
+    all.extend(effects::importance(report));
     all.extend(effects::effects(report));
     all.extend(effects::together(report));
     all.extend(verdicts::verdicts(report));

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use super::figures::{Figure, MAX_POINTS, better_is, which};
 use crate::report::model::{Report, Trial};
-use crate::report::numbers::{interval, mean_and_sd, short_number, value_text};
+use crate::report::numbers::{interval, mean_and_sd, percent, short_number, value_text};
 use crate::report::plot::*;
 use crate::report::sample::{bounds, direction};
-use runner_statistics::{Direction, LevelEffect};
+use crate::report::sections::important;
+use runner_statistics::{Direction, Importance, LevelEffect};
 
 /// More levels than this become points of a scatter plot.
 const MAX_LEVELS: usize = 12;
@@ -185,6 +186,29 @@ fn of_trial(report: &Report, trial: &Trial, name: &str) -> Option<Level> {
             trial.n_in_words()
         ),
     })
+}
+
+/// How much each axis matters.
+pub fn importance(report: &Report) -> Option<Figure> {
+    let found = important(report);
+    let bar = |(key, importance): &(&str, Importance)| Bar {
+        name: (*key).to_owned(),
+        value: importance.share,
+        text: percent((1e3 * importance.share).round() / 1e3),
+        mark: None,
+        title: format!("{key}: {}", percent(importance.share)),
+    };
+    let shown: Vec<Bar> = found.iter().map(bar).collect();
+    let svg = bars(&Bars {
+        description: &format!(
+            "share of {} axes in the variance of {}",
+            shown.len(),
+            report.objective
+        ),
+        label: "share of the variance between settings",
+        bars: &shown,
+    });
+    (shown.len() > 1).then(|| Figure::new(svg, "The longer, the more the axis matters by itself."))
 }
 
 /// All axes together.

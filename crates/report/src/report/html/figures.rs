@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{axes, cost, curves, evaluation};
+use super::{axes, cost, curves, evaluation, search, verdicts};
 use crate::report::model::Report;
 use crate::report::sample::direction;
 use crate::report::sections::Section;
@@ -61,7 +61,12 @@ pub fn figures(report: &Report, section: &Section) -> Vec<Figure> {
     match (section.id, &section.axis) {
         ("curves", _) => curves::curves(report),
         ("effect", Some(key)) => axes::effect(report, key).into_iter().collect(),
-        ("together", _) => axes::together(report).into_iter().collect(),
+        ("together", _) => axes::together(report)
+            .into_iter()
+            .chain(search::search(report))
+            .collect(),
+        ("importance", _) => axes::importance(report).into_iter().collect(),
+        ("verdicts", _) => verdicts::differences(report).into_iter().collect(),
         ("cost", _) => cost::cost(report),
         ("memory", _) => cost::memory(report).into_iter().collect(),
         ("confusion", _) => evaluation::confusion(report).into_iter().collect(),

@@ -10,6 +10,8 @@ mod curves;
 mod evaluation;
 mod figures;
 mod page;
+mod search;
+mod verdicts;
 
 use std::fmt;
 use std::ops::Range;

@@ -6,6 +6,7 @@
 //! escaped and truncated.
 
 mod bars;
+mod forest;
 mod frame;
 mod heat;
 mod levels;
@@ -19,6 +20,7 @@ mod svg;
 mod tests;
 
 pub use bars::{Bar, Bars, bars};
+pub use forest::{Apart, Forest, forest};
 pub use heat::{Cell, Heat, heat};
 pub use levels::{Level, Levels, levels};
 pub use lines::{Line, Lines, Point, Stroke, lines};

@@ -325,3 +325,45 @@ fn hostile_numbers_and_names_draw_what_can_be_drawn() {
         }
     }
 }
+
+/// The relative luminance of a colour such as `#176ee8` (WCAG 2.2).
+fn luminance(color: &str) -> f64 {
+    let channel = |at: usize| {
+        let value = u8::from_str_radix(&color[at..at + 2], 16).unwrap();
+        let share = f64::from(value) / 255.0;
+        if share <= 0.04045 {
+            share / 12.92
+        } else {
+            ((share + 0.055) / 1.055).powf(2.4)
+        }
+    };
+    0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5)
+}
+
+#[test]
+fn colours_of_series_differ_from_each_other_and_from_the_page() {
+    let style = include_str!("../html/style.css");
+    let contrast = |a: &str, b: &str| {
+        let (a, b) = (luminance(a) + 0.05, luminance(b) + 0.05);
+        f64::max(a / b, b / a)
+    };
+    let schemes: Vec<&str> = style
+        .lines()
+        .filter(|line| line.contains("--c0:"))
+        .collect();
+    assert_eq!(schemes.len(), 2);
+    for (scheme, page) in schemes.into_iter().zip(["#ffffff", "#14171a"]) {
+        let colors: Vec<&str> = scheme
+            .split("--c")
+            .skip(1)
+            .map(|part| &part[3..10])
+            .collect();
+        assert_eq!(colors.len(), 8, "{scheme}");
+        for (at, color) in colors.iter().enumerate() {
+            assert!(contrast(color, page) >= 3.0, "{color} on {page}");
+            for other in &colors[..at] {
+                assert!(contrast(color, other) >= 1.2, "{color} and {other}");
+            }
+        }
+    }
+}

@@ -2,10 +2,10 @@
 
 use super::Section;
 use crate::report::model::{AxisEffect, Report};
-use crate::report::numbers::{interval, short_number};
+use crate::report::numbers::{interval, percent, short_number};
 use crate::report::table::Columns;
 use crate::report::varied::varied_briefly;
-use runner_statistics::Balance;
+use runner_statistics::{Balance, Importance};
 
 /// The effect of each axis over all other settings.
 pub fn effects(report: &Report) -> Vec<Section> {
@@ -74,6 +74,51 @@ pub fn effect_note(effect: &AxisEffect) -> String {
             "{note} Not every value was combined with the same others ({missing} combinations are missing, {repeated} occur more than once), so a difference may come from the others."
         ),
     }
+}
+
+/// How much each axis matters, the most important first.
+pub fn importance(report: &Report) -> Option<Section> {
+    let found = important(report);
+    if found.len() < 2 {
+        return None;
+    }
+    let rows = found.iter().map(|(key, importance)| {
+        vec![
+            (*key).to_owned(),
+            percent(rounded(importance.share)),
+            importance.interval.as_ref().map_or("-".into(), |between| {
+                format!(
+                    "{} to {}",
+                    percent(rounded(between.low)),
+                    percent(rounded(between.high))
+                )
+            }),
+        ]
+    });
+    let head = ["axis", "share", "95 % interval"].map(str::to_owned);
+    Some(
+        Section::new("importance", "Importance of the axes")
+            .table(head.to_vec(), rows.collect())
+            .note(with_spread(
+                report,
+                "The share of each axis by itself in the variance between settings, within each seed (Hutter, Hoos and Leyton-Brown, 2014), with Student's interval over the seeds; what is left is that of axes together. It holds for the values that were tried.".into(),
+            )),
+    )
+}
+
+/// The axes with their importance, the most important first.
+pub fn important(report: &Report) -> Vec<(&str, Importance)> {
+    let effects = report.effects.iter();
+    let mut found: Vec<(&str, Importance)> = effects
+        .filter_map(|effect| Some((effect.key.as_str(), effect.importance?)))
+        .collect();
+    found.sort_by(|a, b| b.1.share.total_cmp(&a.1.share));
+    found
+}
+
+/// A share in tenths of a percent.
+fn rounded(share: f64) -> f64 {
+    (1e3 * share).round() / 1e3
 }
 
 /// The axes together. In text this is the ranked table, so this section only has plots.

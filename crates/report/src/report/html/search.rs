@@ -1,0 +1,117 @@
+//! Plots of a search: the best so far, and how many trials are how good.
+
+use super::figures::{Figure, MAX_POINTS, better_is, which};
+use crate::report::model::Report;
+use crate::report::numbers::short_number;
+use crate::report::plot::*;
+use crate::report::sample::direction;
+
+/// Fewer trials than this are read from their table.
+const FEWEST: usize = 8;
+
+/// The best so far over the trials in the order of the file, and their empirical distribution.
+pub fn search(report: &Report) -> Vec<Figure> {
+    let Some(direction) = direction(&report.objective) else {
+        return Vec::new();
+    };
+    let trials = report.trials.iter().take(MAX_POINTS);
+    let valued = trials.filter_map(|trial| {
+        let mean = report.objective_of(trial)?.mean();
+        Some((trial.place, mean, trial.id.as_str()))
+    });
+    let mut valued: Vec<(usize, f64, &str)> = valued.collect();
+    if valued.len() < FEWEST {
+        return Vec::new();
+    }
+    valued.sort_by_key(|(place, ..)| *place);
+    let mut best: Option<f64> = None;
+    let mut so_far = Vec::new();
+    for (at, (_, value, _)) in valued.iter().enumerate() {
+        let next = match best {
+            Some(best) if !direction.is_better(*value, best) => best,
+            _ => *value,
+        };
+        // A step, since nothing is better before it is found.
+        so_far.extend(
+            best.filter(|best| *best != next)
+                .map(|best| point(at, best)),
+        );
+        so_far.push(point(at, next));
+        best = Some(next);
+    }
+    let single = valued
+        .iter()
+        .enumerate()
+        .map(|(at, (_, value, _))| point(at, *value));
+    let history = lines(&Lines {
+        description: &format!(
+            "the best {} after each of {} trials",
+            report.objective,
+            valued.len()
+        ),
+        x_label: "trial, in the order of the file",
+        y_label: &report.objective,
+        is_log: false,
+        lines: &[
+            line(6, "each trial", Stroke::Dotted, single.collect()),
+            line(0, "best so far", Stroke::Solid, so_far),
+        ],
+    });
+    let mut sorted: Vec<f64> = valued.iter().map(|(_, value, _)| *value).collect();
+    sorted.sort_by(f64::total_cmp);
+    let num = sorted.len() as f64;
+    let mut steps = Vec::new();
+    for (at, value) in sorted.iter().enumerate() {
+        for share in [at, at + 1] {
+            steps.push(Point {
+                x: *value,
+                y: share as f64 / num,
+                band: None,
+            });
+        }
+    }
+    let distribution = lines(&Lines {
+        description: &format!("the share of trials by {}", report.objective),
+        x_label: &report.objective,
+        y_label: "share of trials at or below",
+        is_log: false,
+        lines: &[line(0, "share", Stroke::Solid, steps)],
+    });
+    let half = sorted[(sorted.len() - 1) / 2];
+    vec![
+        Figure::new(
+            history,
+            format!(
+                "The best `{}` so far, with that of each trial in dots; {}.{}",
+                report.objective,
+                better_is(report),
+                which(report)
+            ),
+        ),
+        Figure::new(
+            distribution,
+            format!(
+                "The empirical distribution of `{}` over the trials; half of them are at {} or below.",
+                report.objective,
+                short_number(half)
+            ),
+        ),
+    ]
+}
+
+fn point(at: usize, value: f64) -> Point {
+    Point {
+        x: (at + 1) as f64,
+        y: value,
+        band: None,
+    }
+}
+
+fn line(series: usize, name: &str, stroke: Stroke, points: Vec<Point>) -> Line {
+    Line {
+        series,
+        name: name.to_owned(),
+        stroke,
+        points,
+    }
+}

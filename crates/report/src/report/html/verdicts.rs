@@ -1,0 +1,64 @@
+//! The plot of differences from the baseline.
+
+use super::figures::Figure;
+use crate::report::model::Report;
+use crate::report::numbers::interval;
+use crate::report::plot::{Apart, Forest, forest};
+use crate::report::verdict;
+
+/// More rows than this are read from the table.
+const MOST: usize = 30;
+
+/// Each trial's difference from the baseline with its interval.
+pub fn differences(report: &Report) -> Option<Figure> {
+    let judged = report.trials.iter().filter_map(|trial| {
+        let found = trial.verdict.as_ref()?;
+        let compared = found.comparison?;
+        let between = compared.interval;
+        Some(Apart {
+            name: trial.id.clone(),
+            difference: compared.mean_difference,
+            interval: between.map(|between| (between.low, between.high)),
+            text: verdict::code(found),
+            title: format!(
+                "{}: {}{}, {}",
+                trial.id,
+                verdict::difference(found),
+                between.map_or(String::new(), |b| format!(
+                    ", 95 % interval {}",
+                    interval(&b)
+                )),
+                verdict::in_words(found)
+            ),
+        })
+    });
+    let rows: Vec<Apart> = judged.take(MOST).collect();
+    if rows.len() < 2 {
+        return None;
+    }
+    let baseline = report.baseline.as_ref()?;
+    let plot = Forest {
+        description: &format!(
+            "differences in {} from {}",
+            report.objective, baseline.trial
+        ),
+        label: &format!("{} less that of {}", report.objective, baseline.trial),
+        within: report.smallest_difference,
+        rows: &rows,
+    };
+    let cut = if plot.is_cut() {
+        "; one with an arrow goes on"
+    } else {
+        ""
+    };
+    let within = report.smallest_difference.map_or(String::new(), |within| {
+        format!(" Differences within the band, {within} either way, do not matter.")
+    });
+    Some(Figure::new(
+        forest(&plot),
+        format!(
+            "Differences from `{}` with their own 95 % intervals, which are not corrected for their number{cut}.{within}",
+            baseline.trial
+        ),
+    ))
+}
