@@ -77,12 +77,14 @@ fn archive(path: &Path, file: File) -> Result<(Object, Place), DataError> {
     let wrong = |reason: String| damaged(path, reason).help(HELP);
     let mut archive =
         ZipArchive::new(file).map_err(|e| wrong(format!("it is no whole archive: {e}")))?;
-    let is_pickle = |name: &&str| name.rsplit('/').next() == Some(PICKLE);
-    let name = archive.file_names().find(is_pickle).map(str::to_owned);
+    let names = archive.file_names().filter_map(Result::ok);
+    let names: Vec<String> = names.map(|name| name.to_string()).collect();
+    let is_pickle = |name: &&String| name.rsplit('/').next() == Some(PICKLE);
+    let name = names.iter().find(is_pickle).cloned();
     let name = name.ok_or_else(|| wrong(format!("it has no `{PICKLE}`")))?;
     let folder = name.trim_end_matches(PICKLE).to_owned();
     let order = format!("{folder}byteorder");
-    if archive.file_names().any(|name| name == order) {
+    if names.contains(&order) {
         let text = entry(&mut archive, &order, 16).map_err(wrong)?;
         if text.trim_ascii() != b"little" {
             return Err(wrong("its numbers have the highest byte first".into()));
