@@ -325,7 +325,7 @@ fn costs_and_seeds_are_compared_too() {
     assert_eq!((pivot.rows.len(), pivot.columns.len()), (8, 2));
     let text = plain(&comparison, 60);
     assert!(
-        text.contains("Left out, as there is no room: s/epoch, speed, memory, times"),
+        text.contains("Omitted for lack of space: s/epoch, speed, memory, times"),
         "{text}"
     );
 }
