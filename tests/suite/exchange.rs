@@ -164,9 +164,6 @@ const EDGES: &[(&[usize], &str)] = &[
     ),
 ];
 
-/// Items of an example: not one, so that a batch that is mixed up is seen.
-const BATCH: usize = 3;
-
 /// Sets every parameter to numbers of its own, so that no two of them can be exchanged unseen.
 #[derive(Default)]
 struct Fill {
@@ -585,6 +582,34 @@ fn exports_that_cannot_be_are_refused_and_write_nothing() {
     assert_eq!(code, 2, "{said}");
     assert!(said.contains("best.bpk"), "{said}");
     assert_eq!(list(), before);
+}
+
+/// Texts become tokens before the graph, and there is no half of it.
+#[test]
+fn transforms_that_onnx_has_no_operators_for_are_refused() {
+    let folder = super::support::folder_with(
+        "data = { type = 'text', path = 'text.txt', tokens = { tokenizer = 'char', length = 4 } }\n\
+         model = { type = 'transformer_lm', d_model = 4, num_heads = 2, num_layers = 1, feedforward_size = 4 }\n\
+         optimizer = { type = 'adam', learning_rate = 1e-2 }\ntrain = { epochs = 1, batch_size = 16 }\n",
+    );
+    let text = "the quick brown fox jumps over the lazy dog\n".repeat(20);
+    fs::write(folder.path().join("text.txt"), text).unwrap();
+    let (code, _, said) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{said}");
+    let arguments = [
+        "export",
+        "onnx",
+        "results/spec",
+        "--with-transforms",
+        "--out",
+        "x.onnx",
+    ];
+    let (code, _, said) = run(folder.path(), &arguments);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("texts are divided into tokens"), "{said}");
+    assert!(said.contains("leave `--with-transforms` out"), "{said}");
+    assert!(!folder.path().join("x.onnx").exists());
+    exported(folder.path(), &["onnx", "results/spec", "--out", "x.onnx"]);
 }
 
 #[test]

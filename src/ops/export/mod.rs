@@ -39,6 +39,8 @@ pub enum ExportError {
     Unsupported(Unsupported),
     /// There is no such file of that format.
     Format(String),
+    /// The run's transforms cannot be part of a graph.
+    Transforms(String),
     /// The disk.
     Io(io::Error),
 }
@@ -48,6 +50,9 @@ impl fmt::Display for ExportError {
         match self {
             Self::Unsupported(unsupported) => unsupported.fmt(f),
             Self::Format(reason) => f.write_str(reason),
+            Self::Transforms(reason) => {
+                write!(f, "the transforms cannot be part of the graph: {reason}")
+            }
             Self::Io(error) => f.write_str(&plain_io_error(error)),
         }
     }
@@ -111,6 +116,12 @@ fn failed(place: &Path, error: &ExportError) -> Error {
             let message = format!("`{shown}` is not written: {reason}");
             Diagnostic::error("export", message)
                 .help("choose another format or type of numbers; `runner export weights --help` lists them")
+        }
+        ExportError::Transforms(_) => {
+            let message = format!("`{shown}` is not written: {error}");
+            Diagnostic::error("export", message).help(
+                "leave `--with-transforms` out; `runner export pytorch` writes them as Python",
+            )
         }
         ExportError::Io(error) => {
             let message = format!("cannot write `{shown}`: {}", plain_io_error(error));

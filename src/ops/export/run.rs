@@ -399,10 +399,9 @@ pub fn export_onnx(asked: &ExportOnnx, sink: &Sink<'_>) -> Result<Exported, Erro
 
 /// An ONNX file from the data's own values to what is predicted.
 fn with_transforms(model: &Model) -> Result<Vec<u8>, ExportError> {
-    let refused = |reason: String| ExportError::Format(format!("with transforms: {reason}"));
     let transforms = model.transforms();
     let mut made = OnnxGraph::new("model");
-    let items = onnx::transforms::encode(&mut made, transforms).map_err(refused)?;
+    let items = onnx::transforms::encode(&mut made, transforms).map_err(ExportError::Transforms)?;
     let network = &model.plan().network;
     let (given, shape) = onnx_network(&mut made, network, model.network().graph(), &items)?;
     let meaning = match &model.plan().loss.function {
@@ -410,13 +409,13 @@ fn with_transforms(model: &Model) -> Result<Vec<u8>, ExportError> {
         LossFunction::BinaryCrossEntropy { .. } | LossFunction::SoftMargin => Meaning::Labels,
         LossFunction::PoissonNll { .. } | LossFunction::GaussianNll => {
             let reason = "outputs of the loss are not in the scale of the targets";
-            return Err(refused(reason.into()));
+            return Err(ExportError::Transforms(reason.into()));
         }
         _ => Meaning::Numbers,
     };
     let names = model.meaning().names();
     onnx::transforms::decode(&mut made, transforms, meaning, names, &given, &shape)
-        .map_err(refused)?;
+        .map_err(ExportError::Transforms)?;
     let about = metadata(model.plan(), model.weights());
     let about: Vec<(String, String)> = about
         .as_object()

@@ -94,22 +94,25 @@ fn stacked(stack: &Transformer, class: &str, width: usize) -> String {
         .end()
 }
 
+/// A call that is too long for one line.
+fn on_lines(class: &str, [first, rest]: [&str; 2]) -> String {
+    format!("{class}(\n            {first},\n            {rest},\n        )")
+}
+
 /// Layers of self-attention and feed-forward networks.
 pub fn encoder(stack: &Transformer, layer: &Layer, names: &Names<'_>) -> Piece {
     let one = stacked(stack, "nn.TransformerEncoderLayer", layer.shape[1]);
-    let module = Call::new("nn.TransformerEncoder")
-        .arg(one)
-        .arg(stack.num_layers)
-        .flag("enable_nested_tensor", false, true)
-        .end();
+    let rest = format!("{}, enable_nested_tensor=False", stack.num_layers);
+    let module = on_lines("nn.TransformerEncoder", [&one, &rest]);
     masked(stack, module, "mask", names)
 }
 
 /// The same with attention to a second input in between.
 pub fn decoder(stack: &Transformer, layer: &Layer, names: &Names<'_>) -> Piece {
     let one = stacked(stack, "nn.TransformerDecoderLayer", layer.shape[1]);
-    let module = Call::new("nn.TransformerDecoder").arg(one);
-    masked(stack, module.arg(stack.num_layers).end(), "tgt_mask", names)
+    let rest = stack.num_layers.to_string();
+    let module = on_lines("nn.TransformerDecoder", [&one, &rest]);
+    masked(stack, module, "tgt_mask", names)
 }
 
 fn masked(stack: &Transformer, module: String, key: &str, names: &Names<'_>) -> Piece {

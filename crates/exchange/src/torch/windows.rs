@@ -79,7 +79,7 @@ pub fn pool(pool: &Pool, layer: &Layer, names: &Names<'_>) -> Piece {
     let axes = Axis::of(pool, layer);
     let is_same = axes.iter().all(|axis| {
         let (before, behind) = axis.padding;
-        before == behind && before <= axis.extent() / 2
+        before == behind && before <= axis.kernel / 2
     });
     let what = if pool.max { "max" } else { "avg" };
     let name = format!("F.{what}_pool{}d", pool.dims);
