@@ -172,7 +172,7 @@ fn a_large_experiment_has_a_page_that_can_be_read() {
     for cut in [
         "The first 200 of 1000 rows",
         "The first 200 of 10032 commands",
-        "report.json</code> has all",
+        "report.json</code> contains all",
     ] {
         assert!(page.contains(cut), "{cut}");
     }

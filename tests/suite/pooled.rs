@@ -315,7 +315,7 @@ fn runs_of_another_build_are_named_wherever_they_count() {
         "{stderr}"
     );
     assert!(
-        stderr.contains("`runner reproduce 'results/spec/runs/base-s1'` tells"),
+        stderr.contains("check with `runner reproduce 'results/spec/runs/base-s1'`"),
         "{stderr}"
     );
     let (code, stdout, stderr) = with_other(&[&["run"], &two[..]].concat());
