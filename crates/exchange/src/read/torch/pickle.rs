@@ -116,7 +116,7 @@ impl<'a> Machine<'a> {
             0x95 => drop(self.take(8)?),
             b'(' => self.marks.push(self.stack.len()),
             b'0' => drop(self.pop()?),
-            b'1' => drop(self.from_mark()?),
+            b'1' => drop(self.pop_to_mark()?),
             b'2' => {
                 let top = self.stack.last().cloned().ok_or_else(short)?;
                 self.stack.push(top);
@@ -190,24 +190,24 @@ impl<'a> Machine<'a> {
     fn container(&mut self, code: u8) -> Result<(), String> {
         let made = match code {
             b')' => Object::Tuple(Rc::new([])),
-            b't' => Object::Tuple(self.from_mark()?.into()),
+            b't' => Object::Tuple(self.pop_to_mark()?.into()),
             0x85..=0x87 => {
                 let num = usize::from(code - 0x84);
                 let start = self.stack.len().checked_sub(num).ok_or_else(short)?;
                 Object::Tuple(self.stack.split_off(start).into())
             }
             b']' => Object::List(List::default()),
-            b'l' => Object::List(Rc::new(RefCell::new(self.from_mark()?))),
+            b'l' => Object::List(Rc::new(RefCell::new(self.pop_to_mark()?))),
             b'}' => Object::Dict(Dict::default()),
             b'd' => {
-                let items = self.from_mark()?;
+                let items = self.pop_to_mark()?;
                 Object::Dict(Rc::new(RefCell::new(pairs(items)?)))
             }
             b'a' | b'e' => {
                 let items = if code == b'a' {
                     vec![self.pop()?]
                 } else {
-                    self.from_mark()?
+                    self.pop_to_mark()?
                 };
                 match self.stack.last() {
                     Some(Object::List(list)) => list.borrow_mut().extend(items),
@@ -221,7 +221,7 @@ impl<'a> Machine<'a> {
                     let (value, key) = (self.pop()?, self.pop()?);
                     vec![key, value]
                 } else {
-                    self.from_mark()?
+                    self.pop_to_mark()?
                 };
                 match self.stack.last() {
                     Some(Object::Dict(dict)) => dict.borrow_mut().extend(pairs(items)?),
@@ -336,7 +336,7 @@ impl<'a> Machine<'a> {
         self.stack.pop().ok_or_else(short)
     }
 
-    fn from_mark(&mut self) -> Result<Vec<Object>, String> {
+    fn pop_to_mark(&mut self) -> Result<Vec<Object>, String> {
         let mark = self.marks.pop().filter(|mark| *mark <= self.stack.len());
         Ok(self.stack.split_off(mark.ok_or_else(damaged)?))
     }
