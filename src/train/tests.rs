@@ -10,9 +10,14 @@ use burn::store::ModuleRecord;
 use burn::tensor::Tensor;
 use burn::train::Interrupter;
 
+#[allow(dead_code, reason = "shared with tests that use all of it")]
+#[path = "../../tests/suite/edit.rs"]
+mod edit;
+
 use super::digest::weights_digest;
 use super::loader::{Cursor, Loader};
 use super::{Job, device, execute, initial_network};
+use edit::Edit;
 use runner_core::data;
 use runner_core::event::Outcome;
 use runner_core::plan::PieceSizes;
@@ -85,8 +90,8 @@ fn saved(plan: &RunPlan, folder: &RunFolder, name: &str) -> Vec<(String, Vec<f32
 fn paths_are_those_of_the_plan() {
     let _alone = generator();
     let cnn = IRIS
-        .replace("iris", "digits")
-        .replace("mlp\"", "cnn\", channels = [4, 4], pool_size = 2");
+        .edit("iris", "digits")
+        .edit("mlp\"", "cnn\", channels = [4, 4], pool_size = 2");
     for text in [IRIS, &cnn] {
         let plan = planned(text);
         let found = Paths::new(&plan).parameters(&first_network(&plan));
@@ -112,7 +117,7 @@ fn micro_batches_train_as_the_large_batch_does() {
     let _alone = generator();
     // 120 items: batches of 25, the last of 20; pieces of 8, the last of 1 and of 4.
     let whole = planned(IRIS);
-    let pieces = planned(&IRIS.replace("size = 25", "size = 25, micro_batch_size = 8"));
+    let pieces = planned(&IRIS.edit("size = 25", "size = 25, micro_batch_size = 8"));
     assert_eq!(pieces.pieces(0, 8).collect::<Vec<_>>(), [8, 8, 8, 1]);
     assert_eq!(pieces.pieces(4, 8).collect::<Vec<_>>(), [8, 8, 4]);
     let folder = tempfile::tempdir().expect("a folder");
@@ -130,11 +135,11 @@ fn micro_batches_train_as_the_large_batch_does() {
 fn what_is_frozen_stays_as_it_was_to_the_bit() {
     let _alone = generator();
     let text = IRIS
-        .replace(
+        .edit(
             "1e-2 }",
             "1e-2, weight_decay = 0.1, groups = [{ parameters = \"linear_1.*\", freeze = true }] }",
         )
-        .replace("size = 25 }", "size = 25, ema.decay = 0.9 }");
+        .edit("size = 25 }", "size = 25, ema.decay = 0.9 }");
     let plan = planned(&text);
     let folder = tempfile::tempdir().expect("a folder");
     let run = trained(&plan, folder.path());
@@ -185,7 +190,7 @@ fn batches_from_the_device_are_those_that_are_staged() {
         model = { type = \"transformer_lm\", d_model = 8, num_heads = 2 }\n\
         optimizer = { type = \"adamw\", learning_rate = 1e-2 }\ntrain = { epochs = 3, batch_size = 60 }\n";
     for text in [IRIS, autoencoder, tokens] {
-        let text = text.replace("train = {", "train = { micro_batch_size = 10,");
+        let text = text.edit("train = {", "train = { micro_batch_size = 10,");
         let plan = planned(&text);
         let loaded = data::load(&plan.data, &|_, _| {}).unwrap();
         let device = device::open(plan.device, plan.precision).unwrap();
@@ -278,7 +283,7 @@ fn a_limit_is_no_part_of_what_a_calibration_depends_on() {
 
 #[test]
 fn what_changes_or_does_not_fit_is_not_kept_on_the_device() {
-    let digits = IRIS.replace("iris", "digits");
+    let digits = IRIS.edit("iris", "digits");
     let all = planned(&digits).kept_on_device();
     assert_eq!(all.keys().copied().collect::<Vec<_>>(), ["train", "valid"]);
     let changed = format!("{digits}data.augment = {{ flip = 0.5 }}\n");

@@ -80,6 +80,22 @@ fn used(text: &str) -> BTreeSet<String> {
     used
 }
 
+/// A test that replaces a part that is no longer there would test the unchanged text.
+#[test]
+fn texts_are_edited_where_they_have_what_is_replaced() {
+    let replaced = regex::Regex::new(r#"\.replacen?\(\s*""#).unwrap();
+    let mut files = Vec::new();
+    sources(&root().join("tests/suite"), &mut files);
+    files.push(root().join("src/train/tests.rs"));
+    assert!(files.len() > 50);
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        let found = replaced.find(&text);
+        let line = found.map(|found| 1 + text[..found.start()].matches('\n').count());
+        assert_eq!(line, None, "use `edit` in {}", file.display());
+    }
+}
+
 #[test]
 fn arrows_point_one_way() {
     let table = table();

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 
+use super::edit::Edit;
 use super::support::{IRIS, folder_with, plan, run};
 
 const HEAD: &str = r#"
@@ -73,7 +74,7 @@ fn parameters_that_hold_each_other_twice_are_refused() {
 #[test]
 fn very_many_wrong_values_make_few_messages() {
     let items = vec!["\"x\""; 20_000].join(", ");
-    let text = IRIS.replace("hidden = [16]", &format!("hidden = [{items}]"));
+    let text = IRIS.edit("hidden = [16]", &format!("hidden = [{items}]"));
     let wrong = plan("spec.toml", &text).unwrap_err();
     assert!(wrong.contains("and 19,980 more like this"), "{wrong}");
     assert!(wrong.ends_with("20,000 errors\n"), "{wrong}");
@@ -199,7 +200,7 @@ fn only_regular_files_are_read() {
                 _ => "target = \"y\"".to_owned(),
             };
             let data = format!("[data]\ntype = \"{kind}\"\npath = \"{place}\"\n{target}\n");
-            let text = IRIS.replace("[data]\ntype = \"iris\"\n", &data);
+            let text = IRIS.edit("[data]\ntype = \"iris\"\n", &data);
             fs::write(folder.path().join("data.toml"), text).unwrap();
             let (code, _, stderr) = run(folder.path(), &["check", "data.toml"]);
             assert_eq!(code, 2, "{kind} {place}: {stderr}");

@@ -10,6 +10,7 @@ use burn_runner::data;
 use burn_runner::record::RunFolder;
 use burn_runner::record::capsule::{Capsule, MAX_BYTES, Needs, unpack};
 
+use super::edit::Edit;
 use super::support::{IRIS, completed, folder_with, mnist, root, run, tree};
 
 const MODEL: &str = r#"
@@ -118,7 +119,7 @@ fn spec(data: &str) -> String {
 
 /// The same with a network that predicts a class for each pixel.
 fn segmentation(data: &str) -> String {
-    spec(data).replace(
+    spec(data).edit(
         "type = \"mlp\"\nhidden = [8]",
         "layers = [{ type = \"conv2d\", kernel_size = 3, padding = \"same\" }]",
     )
@@ -228,8 +229,8 @@ fn masks_among_pictures_stay_there() {
 fn mnist_goes_along() {
     let Some(files) = mnist() else { return };
     let data = "type = \"mnist\"\nroot = \"digits\"\npart = \"test\"";
-    let text = spec(data).replace("batch_size = 8", "batch_size = 256");
-    let folder = folder_with(&text.replace("epochs = 2", "epochs = 1"));
+    let text = spec(data).edit("batch_size = 8", "batch_size = 256");
+    let folder = folder_with(&text.edit("epochs = 2", "epochs = 1"));
     let digits = folder.path().join("digits");
     fs::create_dir(&digits).unwrap();
     for name in ["t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"] {
@@ -263,7 +264,7 @@ fn mnist_goes_along() {
 
 #[test]
 fn other_seeds_of_the_trial_go_along_as_numbers() {
-    let sweep = IRIS.replace("epochs = 3", "epochs = 1")
+    let sweep = IRIS.edit("epochs = 3", "epochs = 1")
         + "[experiment]\nseeds = [1, 2, 11]\n[sweep.grid]\nmodel.dropout = [0.0, 0.1]\n";
     let folder = completed(&sweep, &[]);
     let words = bundle(folder.path(), "dropout=0.1-s2", &[]);
@@ -329,7 +330,7 @@ fn what_cannot_be_bundled_is_refused() {
     refused(&[run_folder, "--out", "results"]);
     refused(&[run_folder, "--out", "no/a.zst"]);
     refused(&[run_folder, "--max-data", "many"]);
-    fs::write(&rows, text.replace("5.1", "5.2")).unwrap();
+    fs::write(&rows, text.edit("5.1", "5.2")).unwrap();
     refused(&[run_folder]);
     refused(&[run_folder, "--max-data", "1B"]);
     fs::remove_file(&rows).unwrap();

@@ -8,6 +8,7 @@ use burn_runner::report::{Report, aggregate, of_all_metrics};
 use burn_runner::statistics::{Finding, Reading, Test};
 use serde_json::json;
 
+use super::edit::Edit;
 use super::support::{IRIS, folder_with, plan, run};
 
 /// Two optimizers with two widths, each with seeds 1 to 8.
@@ -180,7 +181,7 @@ fn what_does_not_compare_is_said() {
 #[test]
 fn one_seed_is_no_ground_for_a_claim() {
     let report = of_all_metrics(&index(
-        &SWEEP.replace("[1, 2, 3, 4, 5, 6, 7, 8]", "[1]"),
+        &SWEEP.edit("[1, 2, 3, 4, 5, 6, 7, 8]", "[1]"),
         clear,
     ));
     let comparison = compare(&sources(vec![("made_up", report)]), &ask()).expect("a comparison");
@@ -221,7 +222,7 @@ fn equal_trials_have_one_rank() {
 fn losses_of_different_functions_are_not_ranked() {
     let text = format!(
         "[objective]\nmetric = \"valid/loss\"\n{}",
-        SWEEP.replace(
+        SWEEP.edit(
             "model.hidden = [[8], [16]]",
             "loss.type = [\"cross_entropy\", \"mse\"]"
         )
@@ -266,12 +267,12 @@ fn losses_of_different_functions_are_not_ranked() {
 #[test]
 fn folds_count_as_seeds() {
     let text = SWEEP
-        .replace("seeds = [1, 2, 3, 4, 5, 6, 7, 8]", "seeds = [1, 2]")
-        .replace(
+        .edit("seeds = [1, 2, 3, 4, 5, 6, 7, 8]", "seeds = [1, 2]")
+        .edit(
             "[sweep.grid]",
             "[data.split]\nfolds = 4\n[sweep.grid]\ndata.split.fold = [0, 1, 2, 3]",
         )
-        .replace("model.hidden = [[8], [16]]\n", "");
+        .edit("model.hidden = [[8], [16]]\n", "");
     let of_fold = |trial: &str, seed: u64| {
         let fold: u64 = trial[5..6].parse().unwrap();
         let more = f64::from(trial.contains("adam")) * 1e-3 * fold as f64;
@@ -401,10 +402,7 @@ fn wrong_questions_are_answered_with_what_to_ask() {
 
 #[test]
 fn experiments_runs_patterns_and_saved_reports_can_be_named() {
-    let folder = folder_with(&format!(
-        "{}{IRIS}",
-        SWEEP.replace(", 3, 4, 5, 6, 7, 8", "")
-    ));
+    let folder = folder_with(&format!("{}{IRIS}", SWEEP.edit(", 3, 4, 5, 6, 7, 8", "")));
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
     assert_eq!(code, 0, "{stderr}");
     let trials = |what: &[&str]| -> Vec<String> {

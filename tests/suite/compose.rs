@@ -8,6 +8,7 @@ use burn_runner::spec::document::{Document, Table, Value};
 use burn_runner::spec::reference::References;
 use burn_runner::spec::render;
 
+use super::edit::Edit;
 use super::support::{
     IRIS, folder_with, machine, plan as plan_text, plan_in, root, run, runner, texts,
 };
@@ -84,7 +85,7 @@ fn where_a_value_is_written_does_not_change_the_work() {
     let folder = folder_of(&[
         (
             "base.toml",
-            &IRIS.replace("[train]\nepochs = 3\nbatch_size = 16\n", ""),
+            &IRIS.edit("[train]\nepochs = 3\nbatch_size = 16\n", ""),
         ),
         (
             "spec.toml",
@@ -102,7 +103,7 @@ fn a_table_of_another_type_starts_anew() {
     let folder = folder_of(&[
         (
             "base.toml",
-            &IRIS.replace("type = \"adam\"", "type = \"adam\"\nbeta_1 = 0.8"),
+            &IRIS.edit("type = \"adam\"", "type = \"adam\"\nbeta_1 = 0.8"),
         ),
         (
             "spec.toml",
@@ -113,7 +114,7 @@ fn a_table_of_another_type_starts_anew() {
             "extends = \"base.toml\"\n[optimizer]\ntype = \"adam\"\nlearning_rate = 0.1\n",
         ),
     ]);
-    let sgd = IRIS.replace(
+    let sgd = IRIS.edit(
         "type = \"adam\"\nlearning_rate = 1e-2",
         "type = \"sgd\"\nlearning_rate = 0.1",
     );
@@ -123,7 +124,7 @@ fn a_table_of_another_type_starts_anew() {
     );
     let text = fs::read_to_string(folder.path().join("same.toml")).unwrap();
     let (same, _) = plan_in(Some(folder.path()), "same.toml", &text).unwrap();
-    let adam = IRIS.replace("learning_rate = 1e-2", "learning_rate = 0.1\nbeta_1 = 0.8");
+    let adam = IRIS.edit("learning_rate = 1e-2", "learning_rate = 0.1\nbeta_1 = 0.8");
     assert_eq!(fingerprints(&same), fingerprints(&plan_alone(&adam)));
 }
 
@@ -252,7 +253,7 @@ epochs = 3
     let mixed = plan_alone(&with("${factor * values.width}", "\"${values.layer}\""));
     let plain = plan_alone(
         &with("${factor * 4}", "{ type = \"relu\" }")
-            .replace("[values]\nwidth = 4\nlayer = { type = \"relu\" }\n", ""),
+            .edit("[values]\nwidth = 4\nlayer = { type = \"relu\" }\n", ""),
     );
     assert_eq!(fingerprints(&mixed), fingerprints(&plain));
 }
@@ -261,7 +262,7 @@ epochs = 3
 fn references_follow_the_axes() {
     let text = format!(
         "{}\n[values]\nlayers = {{ depth = 1 }}\n[sweep.grid]\ntrain.batch_size = [8, 16]\noptimizer.learning_rate = [\"${{0.01 * train.batch_size / 8}}\", 0.5]\n",
-        IRIS.replace(
+        IRIS.edit(
             "epochs = 3",
             "epochs = \"${train.batch_size / 4 * values.layers.depth}\""
         )
@@ -292,7 +293,7 @@ fn references_follow_the_axes() {
 fn a_whole_table_and_a_value_that_is_an_axis_can_be_referred_to() {
     let text = format!(
         "optimizer = \"${{values.sgd}}\"\n{}\n[values.sgd]\ntype = \"sgd\"\nlearning_rate = 0.1\n[sweep.grid]\n\"values.sgd.momentum\" = [0.5, 0.9]\n",
-        IRIS.replace("[optimizer]\ntype = \"adam\"\nlearning_rate = 1e-2\n", "")
+        IRIS.edit("[optimizer]\ntype = \"adam\"\nlearning_rate = 1e-2\n", "")
     );
     let plan = plan_alone(&text);
     assert_eq!(plan.runs.len(), 2);
@@ -316,14 +317,14 @@ fn values_that_nothing_refers_to_are_warned_of_where_they_are_ones_own() {
 
 #[test]
 fn paths_may_come_from_the_environment_and_are_relative_to_their_file() {
-    let mnist = IRIS.replace(
+    let mnist = IRIS.edit(
         "type = \"iris\"",
         "type = \"mnist\"\ndownload = false\nroot = \"ROOT\"",
     );
     let folder = folder_of(&[
         (
             "bases/default.toml",
-            &mnist.replace("ROOT", "${env:RUNNER_TEST_DATA:-files}/mnist"),
+            &mnist.edit("ROOT", "${env:RUNNER_TEST_DATA:-files}/mnist"),
         ),
         ("spec.toml", "extends = \"bases/default.toml\"\n"),
     ]);
@@ -354,10 +355,10 @@ fn the_schema_accepts_layers_and_references_and_still_refuses_what_is_wrong() {
     let schema = serde_json::from_str(&burn_runner::spec::schema::experiment_schema()).unwrap();
     let accepts = |text: &str| {
         // Without its files, `extends` is an ordinary key.
-        let text = text.replace("extends", "extendz");
+        let text = text.edit("extends", "extendz");
         let mut root = Document::parse("x.toml", &text).unwrap().root;
         for entry in &mut root.entries {
-            entry.key = entry.key.replace("extendz", "extends");
+            entry.key = entry.key.edit("extendz", "extends");
         }
         super::schema::accepts(&schema, &Value::Table(root).to_json())
     };
@@ -366,20 +367,20 @@ fn the_schema_accepts_layers_and_references_and_still_refuses_what_is_wrong() {
         SWEEP,
         LAYERS,
         &format!("values = {{ any = 3 }}\n{IRIS}"),
-        &IRIS.replace("1e-2", "\"${0.01 * train.epochs}\""),
-        &IRIS.replace("\"mlp\"", "\"${values.kind}\""),
+        &IRIS.edit("1e-2", "\"${0.01 * train.epochs}\""),
+        &IRIS.edit("\"mlp\"", "\"${values.kind}\""),
         "extends = \"base.toml\"\n[train]\nbatch_size = 4\n[optimizer]\nlearning_rate = 0.1\n",
         "extends = []\n",
     ] {
         assert!(accepts(accepted), "{accepted}");
     }
     for refused in [
-        &IRIS.replace("1e-2", "\"fast\""),
-        &IRIS.replace("1e-2", "-1.0"),
-        &IRIS.replace("learning_rate = 1e-2", ""),
-        &IRIS.replace("type = \"adam\"", ""),
-        &IRIS.replace("epochs = 3", ""),
-        &IRIS.replace("epochs", "epoch"),
+        &IRIS.edit("1e-2", "\"fast\""),
+        &IRIS.edit("1e-2", "-1.0"),
+        &IRIS.edit("learning_rate = 1e-2", ""),
+        &IRIS.edit("type = \"adam\"", ""),
+        &IRIS.edit("epochs = 3", ""),
+        &IRIS.edit("epochs", "epoch"),
         "extends = \"base.toml\"\n[train]\nbatch_size = -4\n",
         "extends = \"base.toml\"\n[train]\nbatchsize = 4\n",
         "extends = 3\n",
@@ -539,11 +540,7 @@ fn results_of_several_layers_can_be_run_again_by_themselves() {
     assert_eq!(code, 0, "{stderr}");
     assert!(stderr.contains("1 already completed"), "{stderr}");
     // A changed base results in other runs.
-    fs::write(
-        folder.path().join("base.toml"),
-        IRIS.replace("[16]", "[17]"),
-    )
-    .unwrap();
+    fs::write(folder.path().join("base.toml"), IRIS.edit("[16]", "[17]")).unwrap();
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 0);
     assert!(stderr.contains("`base-s1` is rerun: `model`"), "{stderr}");

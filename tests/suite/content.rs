@@ -8,6 +8,7 @@ use burn_runner::data::{self, mnist};
 use burn_runner::plan::RunPlan;
 use burn_runner::spec::data::MnistPart;
 
+use super::edit::Edit;
 use super::support::{
     IRIS, completed, folder_with, mnist as real_files, numbers, plan, plan_in, run,
 };
@@ -94,20 +95,20 @@ fn files_of_the_same_names_and_other_content_are_other_work() {
 #[test]
 fn files_to_be_downloaded_are_taken_to_hold_what_is_published() {
     let text = MNIST
-        .replace("root = \"a\"\n", "")
-        .replace("download = false", "");
+        .edit("root = \"a\"\n", "")
+        .edit("download = false", "");
     let nowhere = tempfile::tempdir().unwrap();
     for (name, part) in [
         ("all", MnistPart::All),
         ("train", MnistPart::Train),
         ("test", MnistPart::Test),
     ] {
-        let text = text.replace("\"test\"", &format!("{name:?}"));
+        let text = text.edit("\"test\"", &format!("{name:?}"));
         let planned = first(nowhere.path(), &text);
         assert_eq!(planned.data.digest, mnist::published_digest(part));
     }
     let Some(files) = real_files() else { return };
-    let text = MNIST.replace("\"a\"", &format!("{:?}", files.display().to_string()));
+    let text = MNIST.edit("\"a\"", &format!("{:?}", files.display().to_string()));
     let planned = first(nowhere.path(), &text);
     assert_eq!(
         planned.data.digest,
@@ -133,7 +134,7 @@ fn what_changed_after_it_was_planned_is_refused() {
     // Embedded or generated data, planned by another build.
     let inside = ["type = \"iris\"", "type = \"digits\"", "type = \"blobs\""];
     for source in inside {
-        let text = IRIS.replace("type = \"iris\"", source);
+        let text = IRIS.edit("type = \"iris\"", source);
         let (plan, _) = plan("spec.toml", &text).unwrap();
         let mut data = plan.runs[0].data.clone();
         assert!(data::load(&data, &|_, _| {}).is_ok());
@@ -209,11 +210,11 @@ fn pictures_behind_links_are_part_of_the_data() {
     links_to(&at("first"), &at("cats"), ["cat", "dog"]);
     links_to(&at("second"), &at("cars"), ["car", "bus"]);
     let text = |of: &str| {
-        IRIS.replace(
+        IRIS.edit(
             "type = \"iris\"",
             &format!("type = \"image_folder\"\npath = {of:?}"),
         )
-        .replace("batch_size = 16", "batch_size = 4")
+        .edit("batch_size = 16", "batch_size = 4")
     };
     let of = |name: &str| first(folder.path(), &text(name));
     let [one, other] = [of("first"), of("second")];
@@ -380,8 +381,8 @@ fn layers_that_exchange_their_names_are_other_work_when_a_group_names_them() {
     assert_ne!(numbers(folder.path()), of_first);
     let words = again(
         spec("b", "a")
-            .replace("'relu'", "'relu', name = 'bend'")
-            .replacen(", name = 'bend'", "", 1),
+            .edit("'relu'", "'relu', name = 'bend'")
+            .edit_first(", name = 'bend'", ""),
     );
     assert!(words.contains("1 already completed"), "{words}");
 }

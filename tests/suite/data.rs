@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use super::edit::Edit;
 use super::support::{folder_with, mnist, run};
 
 const SPEC: &str = r#"
@@ -121,7 +122,7 @@ fn plain_and_gzipped_files_are_read() {
 
 #[test]
 fn the_official_test_part_is_the_test_split() {
-    let folder = folder_with(&SPEC.replace("part = \"test\"\n", ""));
+    let folder = folder_with(&SPEC.edit("part = \"test\"\n", ""));
     let data = folder.path().join("data");
     fs::create_dir(&data).unwrap();
     fs::write(
@@ -152,7 +153,7 @@ fn missing_files_are_refused_with_the_command_to_fetch_them() {
 
 #[test]
 fn a_declared_fallback_is_said_everywhere() {
-    let spec = SPEC.replace(
+    let spec = SPEC.edit(
         "download = false",
         "download = false\nfallback = \"digits\"",
     );
@@ -189,8 +190,7 @@ fn each_run_records_its_own_data() {
 #[test]
 fn the_real_files_are_split_as_declared() {
     let Some(mnist) = mnist() else { return };
-    let folder =
-        folder_with(&SPEC.replace("\"data\"", &format!("{:?}", mnist.display().to_string())));
+    let folder = folder_with(&SPEC.edit("\"data\"", &format!("{:?}", mnist.display().to_string())));
     let (code, json, stderr) = run(folder.path(), &["plan", "spec.toml", "--json"]);
     assert_eq!(code, 0, "{stderr}");
     let plan: serde_json::Value = serde_json::from_str(&json).unwrap();

@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::Value as Json;
 
+use super::edit::Edit;
 use super::support::{IRIS, folder_with, plan, run, summary};
 #[cfg(feature = "wgpu")]
 use super::support::{completed, wgpu_is_there};
@@ -40,7 +41,7 @@ fn what_a_machine_has_not_is_a_warning() {
     let spec = format!(
         "{IRIS}\n[sweep.grid]\nbackend.device = [\"flex\", \"auto\", \"cuda\", \"wgpu:2\"]\nbackend.precision = [\"f32\", \"bf16\"]\n"
     )
-    .replace("\"adam\"", "\"sgd\"");
+    .edit("\"adam\"", "\"sgd\"");
     let (plan, warnings) = plan("spec.toml", &spec).unwrap_or_else(|message| panic!("{message}"));
     let runs = plan.runs.iter().map(|run| {
         let skip = run.skip.as_deref().unwrap_or("-");

@@ -8,6 +8,7 @@ use burn_runner::record::evaluation::{Evaluated, Evaluation};
 use image::{Rgb, RgbImage};
 use serde_json::Value as Json;
 
+use super::edit::Edit;
 use super::support::{IRIS, completed, folder_with, goes_on, run, summary};
 
 const RUN: &str = "results/spec/runs/base-s1";
@@ -55,7 +56,7 @@ fn spec(tables: &str) -> String {
 fn the_confusions_are_those_of_the_accuracy() {
     // The other state of the network is that of the best epoch.
     let layers = "layers = [{ type = \"linear\", out_features = 16 }, { type = \"batch_norm\" }, { type = \"relu\" }, { type = \"dropout\" }, { type = \"linear\" }]";
-    let normed = IRIS.replace("type = \"mlp\"\nhidden = [16]", layers);
+    let normed = IRIS.edit("type = \"mlp\"\nhidden = [16]", layers);
     let ema =
         format!("{IRIS}[train.ema]\ndecay = 0.9\n[objective]\nmetric = \"valid_ema/accuracy\"\n");
     for (text, name) in [
@@ -114,8 +115,8 @@ fn the_worst_pictures_are_named_and_shown() {
     let text = spec(
         "type = \"image_folder\"\npath = \"pictures\"\non_bad_item = \"skip\"\nsplit.valid = 0.5",
     )
-    .replace("epochs = 3", "epochs = 1")
-    .replace("1e-2", "1e-5");
+    .edit("epochs = 3", "epochs = 1")
+    .edit("1e-2", "1e-5");
     let folder = folder_with(&text);
     pictures(folder.path());
     let (evaluation, metrics) = trained(folder.path());
@@ -191,7 +192,7 @@ fn residuals_are_in_the_units_of_the_data() {
         let path = folder.path().join("spec.toml");
         let text = fs::read_to_string(&path).unwrap();
         let scaled = format!("target = \"y\"\ntarget_scale = \"{scale}\"");
-        fs::write(&path, text.replace("target = \"y\"", &scaled)).unwrap();
+        fs::write(&path, text.edit("target = \"y\"", &scaled)).unwrap();
         let (evaluation, metrics) = trained(folder.path());
         let Evaluated::Regression {
             num_items,
@@ -273,7 +274,7 @@ fn pixels_labels_and_tokens_are_counted() {
     let layers = "layers = [{ type = \"conv2d\", out_channels = 4, kernel_size = 3, padding = \"same\" }, { type = \"relu\" }, { type = \"conv2d\", kernel_size = 3, padding = \"same\" }]";
     let shapes = "type = \"shapes\"\nsize = 12\nnum_items = 200\n";
     let masks =
-        spec(&format!("{shapes}target = \"mask\"")).replace("type = \"mlp\"\nhidden = [8]", layers);
+        spec(&format!("{shapes}target = \"mask\"")).edit("type = \"mlp\"\nhidden = [8]", layers);
     let (evaluation, metrics) = trained(folder_with(&masks).path());
     let Evaluated::Segmentation {
         num_items,
@@ -309,7 +310,7 @@ fn pixels_labels_and_tokens_are_counted() {
 
     let lm = "type = \"transformer_lm\"\nd_model = 8\nnum_layers = 1\nnum_heads = 1\nfeedforward_size = 8";
     let texts = spec("type = \"text\"\npath = \"a.txt\"\ntokens = { length = 8 }")
-        .replace("type = \"mlp\"\nhidden = [8]", lm);
+        .edit("type = \"mlp\"\nhidden = [8]", lm);
     let folder = folder_with(&texts);
     let text = "the same words again and again, and then other words. ".repeat(40);
     fs::write(folder.path().join("a.txt"), text).unwrap();
@@ -389,7 +390,7 @@ fn a_run_that_was_killed_writes_the_same() {
     goes_on(killed.path());
     assert_eq!(bytes(straight.path()), bytes(killed.path()));
     // When extended, it is of the best epoch of all.
-    let longer = IRIS.replace("epochs = 3", "epochs = 30");
+    let longer = IRIS.edit("epochs = 3", "epochs = 30");
     fs::write(killed.path().join("spec.toml"), &longer).unwrap();
     goes_on(killed.path());
     assert_eq!(bytes(completed(&longer, &[]).path()), bytes(killed.path()));

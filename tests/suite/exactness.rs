@@ -10,16 +10,17 @@ use rand::{RngExt, SeedableRng};
 use burn_runner::event::Event;
 use burn_runner::record::RunFolder;
 
+use super::edit::Edit;
 use super::runs::STOPPABLE;
 use super::support::{IRIS, completed, folder_with, goes_on, numbers, run, summary};
 
 /// One run with every feature on, and checkpoints within epochs.
 fn one_run() -> String {
     STOPPABLE
-        .replace("seeds = [1, 2]", "seeds = [1]")
-        .replace("epochs = 60", "epochs = 24")
-        .replace("epochs = 30", "epochs = 10")
-        .replace("[train]", "[checkpoint]\nevery_steps = 7\n\n[train]")
+        .edit("seeds = [1, 2]", "seeds = [1]")
+        .edit("epochs = 60", "epochs = 24")
+        .edit("epochs = 30", "epochs = 10")
+        .edit("[train]", "[checkpoint]\nevery_steps = 7\n\n[train]")
 }
 
 /// Runs until a fault occurs; returns whether it did.
@@ -71,8 +72,8 @@ fn a_run_that_is_killed_at_twenty_moments_is_the_same_run() {
 
 #[test]
 fn no_number_depends_on_when_it_is_read() {
-    let often = one_run().replace("[train]", "[train]\nlog_every = 1");
-    let rarely = one_run().replace("[train]", "[train]\nlog_every = 1000");
+    let often = one_run().edit("[train]", "[train]\nlog_every = 1");
+    let rarely = one_run().edit("[train]", "[train]\nlog_every = 1000");
     let often = numbers(completed(&often, &[]).path());
     assert_eq!(often, numbers(completed(&rarely, &[]).path()));
     assert_eq!(often, numbers(completed(&one_run(), &[]).path()));
@@ -81,13 +82,13 @@ fn no_number_depends_on_when_it_is_read() {
 #[test]
 fn more_epochs_are_added_to_those_that_are_there() {
     let spec = STOPPABLE
-        .replace("seeds = [1, 2]", "seeds = [1]")
-        .replace("\"cosine\"\nfraction", "\"constant\"\nfraction")
-        .replace("epochs = 30", "epochs = 3")
-        .replace("period = 8", "period = 1");
+        .edit("seeds = [1, 2]", "seeds = [1]")
+        .edit("\"cosine\"\nfraction", "\"constant\"\nfraction")
+        .edit("epochs = 30", "epochs = 3")
+        .edit("period = 8", "period = 1");
     let (short, long) = (
-        spec.replace("epochs = 60", "epochs = 6"),
-        spec.replace("epochs = 60", "epochs = 14"),
+        spec.edit("epochs = 60", "epochs = 6"),
+        spec.edit("epochs = 60", "epochs = 14"),
     );
     let folder = completed(&short, &[]);
     let fresh = completed(&long, &[]);
@@ -146,7 +147,7 @@ fn a_plan_and_a_run_pass_over_the_same_damaged_checkpoint() {
 fn a_longer_plan_and_its_run_pass_over_the_same_damaged_checkpoint() {
     let spec = format!("{IRIS}\n[checkpoint]\nevery_epochs = 1\nkeep_last = 2\n");
     let folder = completed(&spec, &[]);
-    let longer = spec.replace("epochs = 3", "epochs = 6");
+    let longer = spec.edit("epochs = 3", "epochs = 6");
     fs::write(folder.path().join("spec.toml"), longer).unwrap();
     let steps = damage_newest(folder.path());
     resumes(folder.path(), "to extend from 3 epochs, at step", steps[1]);
@@ -157,7 +158,7 @@ fn a_schedule_over_the_length_is_made_anew_with_the_reason() {
     let cosine = format!("{IRIS}\n[scheduler]\ntype = \"cosine\"\n");
     let folder = completed(&cosine, &[]);
     let before = numbers(folder.path());
-    let longer = cosine.replace("epochs = 3", "epochs = 5");
+    let longer = cosine.edit("epochs = 3", "epochs = 5");
     fs::write(folder.path().join("spec.toml"), &longer).unwrap();
     let (_, table, _) = run(folder.path(), &["plan", "spec.toml"]);
     let said = goes_on(folder.path());
@@ -192,7 +193,7 @@ fn what_is_to_do_is_said_for_each_run() {
             "*-s3",
         ],
     );
-    let more = spec.replace("[1, 2, 3]", "[1, 3, 4]");
+    let more = spec.edit("[1, 2, 3]", "[1, 3, 4]");
     fs::write(folder.path().join("spec.toml"), more).unwrap();
     let (_, table, _) = run(folder.path(), &["plan", "spec.toml"]);
     insta::assert_snapshot!(table);
@@ -203,7 +204,7 @@ fn the_newest_and_the_best_checkpoints_are_kept() {
     let spec = format!(
         "{IRIS}\n[checkpoint]\nkeep_last = 2\nkeep_best = 3\n\n[objective]\nmetric = \"train/loss\"\n"
     )
-    .replace("epochs = 3", "epochs = 9");
+    .edit("epochs = 3", "epochs = 9");
     let folder = completed(&spec, &[]);
     let run = folder.path().join("results/spec/runs/base-s1");
     let metrics = fs::read_to_string(run.join("metrics.csv")).unwrap();
@@ -244,9 +245,9 @@ fn the_newest_and_the_best_checkpoints_are_kept() {
 
 #[test]
 fn a_loss_that_is_no_number_is_traced_to_where_it_began() {
-    let sgd = IRIS.replace("adam", "sgd");
+    let sgd = IRIS.edit("adam", "sgd");
     for (learning_rate, scale) in [("1e30", ""), ("1e3", "")] {
-        let folder = folder_with(&format!("{}{scale}", sgd.replace("1e-2", learning_rate)));
+        let folder = folder_with(&format!("{}{scale}", sgd.edit("1e-2", learning_rate)));
         let (code, ..) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
         assert_eq!(code, 1);
         let summary = summary(folder.path(), "base-s1");
@@ -261,7 +262,7 @@ fn a_loss_that_is_no_number_is_traced_to_where_it_began() {
 fn longer_runs_that_were_not_asked_for_yet_are_not_done() {
     let spec = format!("[experiment]\nseeds = [1, 2]\n{IRIS}");
     let folder = completed(&spec, &[]);
-    let longer = spec.replace("epochs = 3", "epochs = 6");
+    let longer = spec.edit("epochs = 3", "epochs = 6");
     fs::write(folder.path().join("spec.toml"), &longer).unwrap();
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--only", "*-s1"]);
     assert_eq!(code, 0, "{stderr}");
@@ -314,7 +315,7 @@ fn a_sidecar_that_was_changed_is_no_checkpoint() {
     assert!(text.contains("\"epochs_done\": 2"), "{text}");
     fs::write(
         &sidecar,
-        text.replace("\"epochs_done\": 2", "\"epochs_done\": 1"),
+        text.edit("\"epochs_done\": 2", "\"epochs_done\": 1"),
     )
     .unwrap();
     let said = goes_on(folder.path());
@@ -327,7 +328,7 @@ fn a_sidecar_that_was_changed_is_no_checkpoint() {
 
 #[test]
 fn looking_for_what_was_not_finite_leaves_no_checkpoint() {
-    let folder = folder_with(&IRIS.replace("adam", "sgd").replace("1e-2", "1e3"));
+    let folder = folder_with(&IRIS.edit("adam", "sgd").edit("1e-2", "1e3"));
     run(folder.path(), &["run", "spec.toml", "--quiet"]);
     let events = folder.path().join("results/spec/runs/base-s1/events.jsonl");
     let events = fs::read_to_string(events).unwrap();

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use serde_json::Value as Json;
 
+use super::edit::Edit;
 use super::support::{IRIS, completed, folder_with, goes_on, numbers, run, runner, summary};
 
 /// A run of some seconds.
@@ -154,15 +155,28 @@ fn a_panic_is_retried_as_often_as_the_file_says() {
 
 #[test]
 fn weights_that_are_beyond_help_are_not_gone_on_from() {
-    // The first update makes weights so large that the next loss is NaN, and they are saved before it is noticed.
-    let spec = IRIS.replace("adam", "sgd").replace("1e-2", "1e25");
-    let spec = format!(
-        "{spec}\n[checkpoint]\nevery_steps = 1\n\n[on_failure.not_finite]\nretries = 3\nlearning_rate_factor = 1e-27\n"
+    // The first update makes weights so large that the next loss is NaN, and they are saved before it is noticed. Rate and
+    // factor are 2^80 and 2^-87.
+    let sgd = format!(
+        "{}\n[checkpoint]\nevery_steps = 1\n",
+        IRIS.edit("adam", "sgd")
     );
-    let folder = folder_with(&spec);
+    let spec = sgd.edit("1e-2", "1.2089258196146292e24");
+    let folder = folder_with(&format!(
+        "{spec}\n[on_failure.not_finite]\nretries = 3\nlearning_rate_factor = 6.462348535570529e-27\n"
+    ));
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 0, "{stderr}");
-    assert!(stderr.contains("times 1e-27 from the start"), "{stderr}");
+    let retry = "retry 1 of 3 after `not_finite` in 1s, with the learning rate times 6.462348535570529e-27 from the start";
+    assert!(stderr.contains(retry), "{stderr}");
+    assert!(!stderr.contains("retry 2"), "{stderr}");
+    // Nothing is left of the weights that were saved: the numbers are those of a run at 2^-7.
+    let plain = completed(&sgd.edit("1e-2", "0.0078125"), &[]);
+    assert_eq!(numbers(plain.path()), numbers(folder.path()));
+    assert_eq!(
+        summary(folder.path(), "base-s1")["adjustments"][0]["from_step"],
+        0
+    );
 }
 
 #[test]
@@ -203,9 +217,9 @@ fn a_loss_that_is_no_number_is_retried_with_a_smaller_learning_rate() {
     assert_eq!(summary["adjustments"][0]["from_step"], 8);
     // The same as an explicit schedule.
     let written = DIVERGES
-        .replace("1.2676506002282294e30", "0.0078125")
-        .replace("6.162975822039155e-33", "1.0")
-        .replace(
+        .edit("1.2676506002282294e30", "0.0078125")
+        .edit("6.162975822039155e-33", "1.0")
+        .edit(
             "type = \"constant\"\n\n[train]",
             "type = \"constant\"\nfraction = 0.5\n\n[train]",
         );
@@ -224,7 +238,7 @@ fn a_loss_that_is_no_number_is_retried_with_a_smaller_learning_rate() {
 
 /// A folder whose runner was killed while it waited for a retry.
 fn killed_before_a_retry() -> tempfile::TempDir {
-    let folder = folder_with(&DIVERGES.replace("\"0s\"", "\"60s\""));
+    let folder = folder_with(&DIVERGES.edit("\"0s\"", "\"60s\""));
     let (mut child, lines) = start_until(folder.path(), &[], "run_retried");
     child.kill().unwrap();
     child.wait().unwrap();
@@ -262,7 +276,7 @@ fn a_failure_whose_retry_a_kill_prevented_is_retried_at_once() {
     .unwrap();
     burn_runner::record::reseal(&path).unwrap();
     // Long enough to show that the delay is not repeated.
-    let patient = DIVERGES.replace("\"0s\"", "\"1s\"");
+    let patient = DIVERGES.edit("\"0s\"", "\"1s\"");
     fs::write(folder.path().join("spec.toml"), patient).unwrap();
     let stderr = goes_on(folder.path());
     assert!(

@@ -6,6 +6,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use serde_json::Value as Json;
 
+use super::edit::Edit;
 use super::support::{folder_with, root, run, summary};
 
 const MODEL: &str = r#"
@@ -147,7 +148,7 @@ fn files_elsewhere_are_the_same_work_and_changed_ones_are_not() {
     assert_eq!(fingerprint(here.path()), fingerprint(there.path()));
     let rows = there.path().join("rows.csv");
     let text = fs::read_to_string(&rows).unwrap();
-    fs::write(&rows, text.replace("high", "tall")).unwrap();
+    fs::write(&rows, text.edit("high", "tall")).unwrap();
     assert_ne!(fingerprint(here.path()), fingerprint(there.path()));
 }
 

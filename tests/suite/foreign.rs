@@ -9,6 +9,7 @@ use burn_runner::record::{ExperimentFolder, write_json};
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 
+use super::edit::Edit;
 use super::support::{IRIS, completed, read_json, run, tree};
 
 /// Verbs that read a tree, and which of them write.
@@ -132,7 +133,7 @@ fn names_in_an_index_are_looked_at_too() {
     fs::remove_file(elsewhere.join("summary.json")).unwrap();
     let text = fs::read_to_string(&path).unwrap();
     let (head, body) = text.split_once('\n').unwrap();
-    let body = body.replace("\"id\":\"base-s1\"", "\"id\":\"../../../out\"");
+    let body = body.edit("\"id\":\"base-s1\"", "\"id\":\"../../../out\"");
     let mut head: Json = serde_json::from_str(head).unwrap();
     let sum = Sha256::digest(body.as_bytes());
     head["sha256"] = json!(sum.iter().map(|b| format!("{b:02x}")).collect::<String>());
@@ -378,7 +379,8 @@ fn texts_of_others_are_shown_and_not_obeyed() {
             continue;
         }
         // Between backticks it is code.
-        let outside: String = line.replace("\\]", "").split('`').step_by(2).collect();
+        let line: String = line.split("\\]").collect();
+        let outside: String = line.split('`').step_by(2).collect();
         assert!(
             !outside.contains("<img") && !outside.contains("](javascript"),
             "{at}: {line}"

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use burn_runner::event::{Epoch, Event};
 use burn_runner::record::{RunFolder, reseal};
 
+use super::edit::Edit;
 use super::support::{IRIS, completed, run};
 
 const RUN: &str = "results/spec/runs/base-s1";
@@ -69,7 +70,7 @@ fn a_forged_objective_is_not_reproduced() {
 #[test]
 fn every_recorded_number_counts() {
     let folder = completed(
-        &IRIS.replace(
+        &IRIS.edit(
             "type = \"iris\"",
             "type = \"iris\"\n[data.split]\ntest = 0.2",
         ),
@@ -170,7 +171,7 @@ fn an_edited_record_is_called_edited() {
         let path = place.join(file);
         let before = fs::read_to_string(&path).unwrap();
         assert!(before.contains(from), "{file}: {before}");
-        fs::write(&path, before.replacen(from, to, 1)).unwrap();
+        fs::write(&path, before.edit_first(from, to)).unwrap();
         (path, before)
     };
     // A seal that does not match, and one that was recomputed.

@@ -8,6 +8,7 @@ use burn_runner::data;
 use burn_runner::plan::RunPlan;
 use serde_json::{Value as Json, json};
 
+use super::edit::Edit;
 use super::support::{IRIS, plan, plan_in, root};
 
 /// Values of a plan that no number depends on, and why: the fingerprint stays.
@@ -247,10 +248,8 @@ fn group(parameters: &str, settings: &str) -> String {
 #[test]
 fn groups_are_what_they_come_to_for_each_parameter() {
     let slow = "learning_rate_factor = 0.5";
-    let swapped = LAYERS
-        .replace("'first'", "'x'")
-        .replace("'second'", "'first'");
-    let swapped = swapped.replace("'x'", "'second'");
+    let swapped = LAYERS.edit("'first'", "'x'").edit("'second'", "'first'");
+    let swapped = swapped.edit("'x'", "'second'");
     let of = |layers: &str, groups: &[String]| of_groups(layers, &groups.concat());
     let first = of(LAYERS, &[group("'first.*'", slow)]);
     // The same pattern matches another layer, which is different work.
@@ -258,9 +257,7 @@ fn groups_are_what_they_come_to_for_each_parameter() {
     assert_eq!(of(&swapped, &[group("'second.*'", slow)]), first);
     // Names alone have no effect.
     assert_eq!(of(&swapped, &[]), of(LAYERS, &[]));
-    let renamed = LAYERS
-        .replace("'first'", "'begin'")
-        .replace("'bend'", "'b'");
+    let renamed = LAYERS.edit("'first'", "'begin'").edit("'bend'", "'b'");
     assert_eq!(of(&renamed, &[group("'begin.*'", slow)]), first);
     // Other patterns that match the same parameters.
     let same = [
@@ -309,6 +306,6 @@ fn what_muon_leaves_to_adamw_is_what_it_comes_to() {
     };
     let last = muon(LAYERS, "'last.weight'");
     assert_ne!(muon(LAYERS, "'first.weight'"), last);
-    let renamed = LAYERS.replace("'last'", "'head'");
+    let renamed = LAYERS.edit("'last'", "'head'");
     assert_eq!(muon(&renamed, "'head.w*'"), last);
 }

@@ -10,6 +10,7 @@ use burn_runner::record::{ExperimentFolder, Index, Locked, RunFolder};
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 
+use super::edit::Edit as _;
 use super::support::{plan, run};
 
 #[path = "../../benches/tree/mod.rs"]
@@ -17,7 +18,7 @@ mod tree;
 
 /// Three runs, two of them of one trial.
 fn made() -> (tempfile::TempDir, ExperimentFolder, Plan) {
-    let text = tree::spec(4, 2).replace("epochs = 20", "epochs = 2");
+    let text = tree::spec(4, 2).edit("epochs = 20", "epochs = 2");
     let (mut plan, _) = plan("spec.toml", &text).expect("a right file");
     plan.runs.truncate(5);
     let folder = tempfile::tempdir().unwrap();
@@ -270,7 +271,7 @@ fn what_is_kept_is_believed_for_as_long_as_nothing_speaks_against_it() {
     ] {
         planted(false, later());
         let text = fs::read_to_string(folder.index_jsonl()).unwrap();
-        fs::write(folder.index_jsonl(), text.replacen(ours, theirs, 1)).unwrap();
+        fs::write(folder.index_jsonl(), text.edit_first(ours, theirs)).unwrap();
         assert!(!is_believed(&folder, 1, false, later()), "{theirs}");
     }
     // A run without an end may be active.

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use super::edit::Edit;
 use super::support::run;
 
 #[test]
@@ -25,7 +26,7 @@ fn a_first_file_is_written_checked_and_kept() {
     assert_eq!(code, 0);
     let written = fs::read_to_string(&file).unwrap();
     let (code, stdout, _) = run(folder.path(), &["init", "--out", "-"]);
-    assert_eq!((code, stdout), (0, written.replace("iris.toml", "FILE")));
+    assert_eq!((code, stdout), (0, written.edit("iris.toml", "FILE")));
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! Missing trials of a sweep: keys that are not set in some, values without any trial, and a batch that is larger than
 //! the data.
 
+use super::edit::Edit;
 use super::support::{IRIS, folder_with, plan, run};
 
 /// Momentum for one of the compared optimizers.
 fn over_types(types: &str, more: &str) -> String {
-    let sgd = IRIS.replace("type = \"adam\"", "type = \"sgd\"\nmomentum = 0.9");
+    let sgd = IRIS.edit("type = \"adam\"", "type = \"sgd\"\nmomentum = 0.9");
     format!("{sgd}\n[sweep.grid]\noptimizer.type = {types}\n{more}")
 }
 
@@ -38,7 +39,7 @@ fn a_key_that_no_type_of_the_axis_has_is_refused() {
         "{wrong}"
     );
     assert!(wrong.contains("spec.toml:11"), "{wrong}");
-    let misspelled = over_types("[\"sgd\", \"adam\"]", "").replace("momentum", "momentun");
+    let misspelled = over_types("[\"sgd\", \"adam\"]", "").edit("momentum", "momentun");
     let wrong = plan("spec.toml", &misspelled).unwrap_err();
     assert!(wrong.contains("unknown key `momentun`"), "{wrong}");
     // An axis over such a key is a mistake that a condition corrects.
@@ -106,12 +107,12 @@ fn conditions_do_not_see_what_is_left_out() {
         "[sweep]\nexclude = [\"optimizer.momentum > 0.8\"]\n",
     );
     let text = text
-        .replace("[sweep.grid]\n", "")
-        .replace("optimizer.type = [", "grid.optimizer.type = [");
+        .edit("[sweep.grid]\n", "")
+        .edit("optimizer.type = [", "grid.optimizer.type = [");
     let (head, rest) = text.split_once("grid.optimizer").unwrap();
     let text = format!(
         "{head}[sweep]\ngrid.optimizer{}",
-        rest.replace("[sweep]\n", "")
+        rest.edit("[sweep]\n", "")
     );
     let wrong = plan("spec.toml", &text).unwrap_err();
     assert!(
@@ -119,7 +120,7 @@ fn conditions_do_not_see_what_is_left_out() {
         "{wrong}"
     );
     assert!(wrong.contains("is_set(optimizer.momentum) and"), "{wrong}");
-    let text = text.replace(
+    let text = text.edit(
         "optimizer.momentum > 0.8",
         "is_set(optimizer.momentum) and optimizer.momentum > 0.8",
     );
@@ -168,8 +169,8 @@ fn plan_and_its_explanation_say_which_trials_are_without_a_key() {
 fn a_default_batch_that_does_not_fit_is_lowered_and_a_set_one_is_refused() {
     let small = "[data]\ntype = \"two_moons\"\nnum_items = 40\n";
     let text = IRIS
-        .replace("[data]\ntype = \"iris\"\n", small)
-        .replace("batch_size = 16\n", "");
+        .edit("[data]\ntype = \"iris\"\n", small)
+        .edit("batch_size = 16\n", "");
     let (planned, warnings) = plan("spec.toml", &text).unwrap();
     assert_eq!(warnings, "");
     let run_plan = &planned.runs[0];
@@ -188,14 +189,14 @@ fn a_default_batch_that_does_not_fit_is_lowered_and_a_set_one_is_refused() {
     // As resolved: the same as an explicit setting.
     let (set, _) = plan(
         "spec.toml",
-        &text.replace("epochs = 3", "epochs = 3\nbatch_size = 32"),
+        &text.edit("epochs = 3", "epochs = 3\nbatch_size = 32"),
     )
     .unwrap();
     assert_eq!(set.runs[0].fingerprint, run_plan.fingerprint);
     assert!(!set.notices.iter().any(|notice| notice.contains("lowered")));
     let wrong = plan(
         "spec.toml",
-        &text.replace("epochs = 3", "epochs = 3\nbatch_size = 64"),
+        &text.edit("epochs = 3", "epochs = 3\nbatch_size = 64"),
     )
     .unwrap_err();
     assert!(
@@ -204,7 +205,7 @@ fn a_default_batch_that_does_not_fit_is_lowered_and_a_set_one_is_refused() {
     );
     let wrong = plan(
         "spec.toml",
-        &text.replace("epochs = 3", "epochs = 3\nmicro_batch_size = 40"),
+        &text.edit("epochs = 3", "epochs = 3\nmicro_batch_size = 40"),
     )
     .unwrap_err();
     assert!(wrong.contains("train.micro_batch_size"), "{wrong}");

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
+use super::edit::Edit;
 #[cfg(feature = "wgpu")]
 use super::support::wgpu_is_there;
 use super::support::{
@@ -63,7 +64,7 @@ fn a_budget_sheet_says_what_fits() {
 fn what_does_not_fit_comes_with_what_to_change() {
     let folder = folder_with(
         &format!("{CNN}\n[memory]\nlimit = \"900KiB\"\n")
-            .replace("batch_size = 64", "batch_size = 128"),
+            .edit("batch_size = 64", "batch_size = 128"),
     );
     let arguments = ["memory", "spec.toml", "--precisions", "f32"];
     let (code, sheet, _) = run(folder.path(), &arguments);
@@ -85,8 +86,8 @@ fn declared_budgets_stand_beside_ours() {
 
 #[test]
 fn gradient_checkpointing_keeps_less_and_changes_no_number() {
-    let deep = CNN.replace("type = \"cnn\"", "type = \"cnn\"\ndropout = 0.2");
-    let with = deep.replace("epochs = 2", "epochs = 2\ngradient_checkpointing = true");
+    let deep = CNN.edit("type = \"cnn\"", "type = \"cnn\"\ndropout = 0.2");
+    let with = deep.edit("epochs = 2", "epochs = 2\ngradient_checkpointing = true");
     let [plain, with] = [deep, with].map(|spec| completed(&spec, &[]));
     let read = |folder: &Path, name: &str| {
         fs::read_to_string(folder.join("results/spec/runs/base-s1").join(name)).unwrap()
@@ -129,9 +130,9 @@ fn calibrated_error(spec: &str) -> f64 {
 
 #[test]
 fn calibrated_forecasts_hold_on_flex() {
-    let iris = IRIS.replace("epochs = 3", "epochs = 10");
-    let narrow = iris.replace("hidden = [16]", "hidden = []");
-    let residual = CNN.replace("\"cnn\"", "\"resnet\"");
+    let iris = IRIS.edit("epochs = 3", "epochs = 10");
+    let narrow = iris.edit("hidden = [16]", "hidden = []");
+    let residual = CNN.edit("\"cnn\"", "\"resnet\"");
     for spec in [iris, narrow, CNN.to_owned(), residual] {
         let error = calibrated_error(&spec);
         assert!(error.abs() < 0.15, "{error:+.3} of {spec}");
@@ -151,7 +152,7 @@ fn calibrated_forecasts_hold_on_wgpu() {
 
 #[test]
 fn a_leak_is_reported_by_the_third_epoch() {
-    let folder = folder_with(&IRIS.replace("epochs = 3", "epochs = 5"));
+    let folder = folder_with(&IRIS.edit("epochs = 3", "epochs = 5"));
     let (code, _, stderr) = run(
         folder.path(),
         &["run", "spec.toml", "--inject-fault", "*@epoch:1=leak"],
@@ -181,7 +182,7 @@ fn a_leak_is_reported_by_the_third_epoch() {
 
 #[test]
 fn a_healthy_run_does_not_grow() {
-    let folder = completed(&CNN.replace("epochs = 2", "epochs = 6"), &[]);
+    let folder = completed(&CNN.edit("epochs = 2", "epochs = 6"), &[]);
     let grew = |event: &Json| event["event"] == "memory_grew";
     assert!(!events(folder.path()).iter().any(grew));
     let memory = &summary(folder.path(), "base-s1")["memory"];
@@ -308,7 +309,7 @@ fn a_run_that_passes_its_limit_goes_down_the_ladder() {
     let spec = format!(
         "{IRIS}\n[memory]\nlimit = \"60MiB\"\non_exceed = [\"checkpoint\", \"accumulate\"]\n"
     )
-    .replace("batch_size = 16", "batch_size = 4");
+    .edit("batch_size = 16", "batch_size = 4");
     let folder = folder_with(&spec);
     let swells = ["run", "spec.toml", "--inject-fault", "*@training:40=swell"];
     let (code, _, stderr) = run(folder.path(), &swells);
@@ -368,7 +369,7 @@ fn probes(folder: &Path) -> Vec<(u64, u64)> {
 #[test]
 fn a_probe_is_no_larger_than_the_ladder_leaves_the_run() {
     let limited = format!("{WIDE}\n[memory]\nlimit = \"100MiB\"\non_exceed = \"accumulate\"\n");
-    let folder = folder_with(&limited.replace("epochs = 2", "epochs = 1"));
+    let folder = folder_with(&limited.edit("epochs = 2", "epochs = 1"));
     let (_, _, plan) = run(folder.path(), &["plan", "spec.toml"]);
     assert!(
         plan.contains("it will be changed according to `memory.on_exceed`"),
@@ -397,7 +398,7 @@ fn a_probe_is_no_larger_than_the_ladder_leaves_the_run() {
 
 #[test]
 fn what_cannot_be_kept_or_measured_is_told_and_the_sheet_printed() {
-    let folder = folder_with(&IRIS.replace("adam", "adafactor"));
+    let folder = folder_with(&IRIS.edit("adam", "adafactor"));
     let mut command = runner(folder.path());
     // A file where a folder is needed.
     command.env("XDG_CACHE_HOME", folder.path().join("spec.toml"));
@@ -478,7 +479,7 @@ fn the_ladder_leads_from_wgpu_to_the_host() {
     let spec = format!(
         "{IRIS}\n[backend]\ndevice = \"wgpu\"\n[memory]\nlimit = \"8MiB\"\non_exceed = [\"accumulate\", \"next_device\"]\n"
     )
-    .replace("batch_size = 16", "batch_size = 4");
+    .edit("batch_size = 16", "batch_size = 4");
     let folder = folder_with(&spec);
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 0, "{stderr}");

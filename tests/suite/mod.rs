@@ -13,6 +13,7 @@ mod diff;
 #[cfg(unix)]
 mod dispatch;
 mod diverging;
+mod edit;
 mod evaluation;
 mod exactness;
 mod exchange;

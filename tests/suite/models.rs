@@ -5,6 +5,7 @@ use std::fs;
 use burn_runner::spec::model::preset::ModelType;
 use burn_runner::spec::section::Choice;
 
+use super::edit::Edit;
 use super::support::{IRIS, folder_with, plan, run};
 
 /// Branches, a block with parameters, repetition, freezing, initializers.
@@ -165,7 +166,7 @@ fn layers_can_be_axes_by_name_and_by_number() {
 
 #[test]
 fn a_frozen_graph_with_batch_norm_goes_on_to_the_same_numbers() {
-    let spec = GRAPH.replace("epochs = 2", "epochs = 4");
+    let spec = GRAPH.edit("epochs = 2", "epochs = 4");
     let numbers = |folder: &std::path::Path| {
         let run = folder.join("results/spec/runs/base-s1");
         let summary: serde_json::Value =

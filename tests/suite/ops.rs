@@ -12,6 +12,7 @@ use burn_runner::ops::{
 use burn_runner::report::compare::Question;
 use burn_runner::reproduce::AtLeast;
 
+use super::edit::Edit;
 use super::support::{IRIS, folder_with, runner};
 
 /// The experiment in a folder, and the program that trains it.
@@ -60,7 +61,7 @@ fn runs_are_trained_and_their_outcome_is_returned() {
 
 #[test]
 fn a_wrong_file_is_refused_with_places_and_nothing_is_written() {
-    let folder = folder_with(&IRIS.replace("hidden = [16]", "hiden = [16]"));
+    let folder = folder_with(&IRIS.edit("hidden = [16]", "hiden = [16]"));
     let Err(error) = ops::run(&training(folder.path()), &ops::quiet) else {
         panic!("it is not refused");
     };

@@ -9,6 +9,7 @@ use regex::Regex;
 use serde_json::{Value as Json, json};
 
 use super::compare::{SWEEP, clear, index, summed_up};
+use super::edit::Edit;
 use super::support::{IRIS, chromium, completed, folder_with, run};
 
 /// A synthetic report with everything that a page shows.
@@ -264,7 +265,7 @@ fn shown_in(chromium: &Path, page: &Path, script: &str, width: usize) -> (String
     let added = format!(
         "<script>{{ const out = document.createElement('pre'); out.id = 'out'; document.body.append(out); {script} }}</script></body>"
     );
-    fs::write(&probe, text.replace("</body>", &added)).unwrap();
+    fs::write(&probe, text.edit("</body>", &added)).unwrap();
     let profile = tempfile::tempdir().unwrap();
     let output = Command::new(chromium)
         .args([

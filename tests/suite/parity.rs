@@ -9,6 +9,7 @@ use burn_runner::spec::model::layer::LayerType;
 use burn_runner::spec::section::Choice;
 use serde_json::Value as Json;
 
+use super::edit::Edit;
 #[cfg(feature = "wgpu")]
 use super::support::wgpu_is_there;
 use super::support::{IRIS, folder_with, run, runner};
@@ -33,7 +34,7 @@ fn json(spec: &str, arguments: &[&str]) -> (i32, Json) {
 
 #[test]
 fn a_device_agrees_with_itself_to_the_bit() {
-    let spec = IRIS.replace("hidden = [16]", "hidden = [16]\ndropout = 0.5");
+    let spec = IRIS.edit("hidden = [16]", "hidden = [16]\ndropout = 0.5");
     let (code, found) = json(&spec, &["spec.toml", "--devices", "flex,flex"]);
     assert_eq!(code, 0, "{found}");
     assert_eq!(found["verdict"], "agrees");

@@ -1,5 +1,6 @@
 //! Planning: expansion, names, fingerprints, and what a fingerprint covers.
 
+use super::edit::Edit;
 use super::support::{IRIS, folder_with, plan, run};
 
 fn ids(text: &str) -> Vec<String> {
@@ -88,7 +89,7 @@ fn a_fingerprint_covers_the_pieces_of_a_batch() {
 
 #[test]
 fn an_axis_may_supply_a_required_key() {
-    let text = IRIS.replace("learning_rate = 1e-2\n", "");
+    let text = IRIS.edit("learning_rate = 1e-2\n", "");
     assert!(plan("spec.toml", &text).is_err());
     assert_eq!(
         ids(&format!(

@@ -12,6 +12,7 @@ use burn_runner::report::{Brief, Report, html, markdown, of_all_metrics, table};
 use serde_json::json;
 
 use super::compare::{SWEEP, clear, index, summed_up};
+use super::edit::Edit;
 use super::support::{IRIS, completed, read_json, run, runner, summary, texts};
 
 const FOUR: &str = "\n[experiment]\nname = \"made_up\"\nseeds = [1, 2, 3, 4]\n[sweep.grid]\noptimizer.type = [\"adam\", \"sgd\"]\n";
@@ -109,12 +110,10 @@ fn runs_over_different_data_have_no_mean() {
 
 #[test]
 fn folds_are_compared_each_with_itself_and_all_in_test() {
-    let text = FOUR
-        .replace("seeds = [1, 2, 3, 4]", "seeds = [1, 2]")
-        .replace(
-            "[sweep.grid]\noptimizer.type = [\"adam\", \"sgd\"]",
-            "[data.split]\nfolds = 2\n[sweep.grid]\ndata.split.fold = [0, 1]",
-        );
+    let text = FOUR.edit("seeds = [1, 2, 3, 4]", "seeds = [1, 2]").edit(
+        "[sweep.grid]\noptimizer.type = [\"adam\", \"sgd\"]",
+        "[data.split]\nfolds = 2\n[sweep.grid]\ndata.split.fold = [0, 1]",
+    );
     let of = |digests: [[&str; 2]; 4]| {
         let mut index = index(&text, |_, seed| 0.5 + 0.01 * seed as f64);
         index.data = digests
@@ -183,13 +182,13 @@ fn the_spread_says_what_it_is_over() {
     let comparison = compare(&source(&made_up), &ask()).unwrap();
     assert!(plain(&comparison, 200).contains(said));
     // One run each has no spread.
-    let one = index(&SWEEP.replace("[1, 2, 3, 4, 5, 6, 7, 8]", "[1]"), clear);
+    let one = index(&SWEEP.edit("[1, 2, 3, 4, 5, 6, 7, 8]", "[1]"), clear);
     assert!(!markdown(&summed_up(&one, Vec::new())).contains("do not generalize to"));
 }
 
 #[test]
 fn a_cross_validation_is_not_told_to_add_a_fold() {
-    let text = FOUR.replace("seeds = [1, 2, 3, 4]", "seeds = [1]").replace(
+    let text = FOUR.edit("seeds = [1, 2, 3, 4]", "seeds = [1]").edit(
         "[sweep.grid]",
         "[data.split]\nfolds = 3\n[sweep.grid]\ndata.split.fold = [0, 1, 2]",
     );

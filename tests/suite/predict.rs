@@ -10,6 +10,7 @@ use burn_runner::model::{Model, Options};
 use burn_runner::predict::Prediction;
 use serde_json::Value as Json;
 
+use super::edit::Edit;
 use super::support::{folder_with, run, runner, texts};
 
 /// A small experiment; `data` begins with the keys of `[data]`.
@@ -452,7 +453,7 @@ fn standard_input_and_other_formats_give_the_same() {
 #[test]
 fn an_experiment_takes_its_best_trial_and_seeds_can_be_averaged() {
     let text = spec("type = \"iris\"", MLP)
-        .replace("[data]", "[experiment]\nseeds = [1, 2, 3]\n[data]")
+        .edit("[data]", "[experiment]\nseeds = [1, 2, 3]\n[data]")
         + "[sweep.grid]\nmodel.hidden = [[1], [16]]\n";
     let folder = folder_with(&text);
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);

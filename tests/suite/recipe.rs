@@ -1,5 +1,6 @@
 //! The training recipe: every optimizer and schedule, and that resuming changes none of them.
 
+use super::edit::Edit;
 use super::support::{IRIS, completed, folder_with, goes_on, numbers, plan, run};
 
 /// Every optimizer as an axis, with a learning rate that suits it.
@@ -21,7 +22,7 @@ optimizer = [
 
 #[test]
 fn every_optimizer_trains_and_goes_on_to_the_same_numbers() {
-    let spec = format!("{IRIS}{OPTIMIZERS}").replace("epochs = 3", "epochs = 8");
+    let spec = format!("{IRIS}{OPTIMIZERS}").edit("epochs = 3", "epochs = 8");
     let straight = completed(&spec, &[]);
     let metrics = numbers(straight.path());
     assert_eq!(metrics.len(), 10);
@@ -42,8 +43,7 @@ fn every_optimizer_trains_and_goes_on_to_the_same_numbers() {
 #[test]
 fn what_is_frozen_stays_so_when_training_goes_on() {
     let group = "[[optimizer.groups]]\nparameters = \"linear_1.*\"\nfreeze = true\n";
-    let spec =
-        format!("{IRIS}log_gradient_norms = \"parameters\"\n{group}").replace("adam", "adamw");
+    let spec = format!("{IRIS}log_gradient_norms = \"parameters\"\n{group}").edit("adam", "adamw");
     let straight = completed(&spec, &[]);
     let stopped = folder_with(&spec);
     let arguments = ["run", "spec.toml", "--quiet", "--inject-fault", "*@3"];
@@ -88,8 +88,8 @@ fn every_schedule_is_what_it_was() {
     let mut text = String::new();
     for schedule in schedules {
         // 20 steps in 5 epochs of 4.
-        let spec = IRIS.replace("epochs = 3\nbatch_size = 16", "epochs = 5\nbatch_size = 30");
-        let spec = format!("scheduler = {{ {schedule} }}\n{spec}").replace("1e-2", "1.0");
+        let spec = IRIS.edit("epochs = 3\nbatch_size = 16", "epochs = 5\nbatch_size = 30");
+        let spec = format!("scheduler = {{ {schedule} }}\n{spec}").edit("1e-2", "1.0");
         let (plan, _) = plan("spec.toml", &spec).unwrap_or_else(|message| panic!("{message}"));
         let run = &plan.runs[0];
         assert_eq!(run.num_steps(), 20);
@@ -105,7 +105,7 @@ fn training_that_gets_no_better_stops_early_and_says_so() {
     let spec = format!(
         "{IRIS}\n[train.early_stopping]\nmetric = \"train/loss\"\npatience = 2\nmin_delta = 10\n"
     )
-    .replace("epochs = 3", "epochs = 9");
+    .edit("epochs = 3", "epochs = 9");
     let folder = folder_with(&spec);
     let stderr = goes_on(folder.path());
     assert!(stderr.contains("stopped early after epoch 3"), "{stderr}");
@@ -126,7 +126,7 @@ fn training_that_gets_no_better_stops_early_and_says_so() {
 fn a_global_norm_clips_all_gradients_together() {
     let spec =
         format!("{IRIS}log_gradient_norms = \"global\"\n[optimizer.clip]\nglobal_norm = 1e-3\n")
-            .replace("adam", "sgd");
+            .edit("adam", "sgd");
     let column = |spec: &str, name: &str| -> f64 {
         let folder = completed(spec, &[]);
         let summary = super::support::summary(folder.path(), "base-s1");
@@ -137,7 +137,7 @@ fn a_global_norm_clips_all_gradients_together() {
     // Every step is clipped to almost nothing, so the loss hardly falls.
     assert_eq!(column(&spec, "clipped_fraction"), 1.0);
     assert!(column(&spec, "gradient_norm") > 0.1);
-    let free = spec.replace("1e-3", "1e3");
+    let free = spec.edit("1e-3", "1e3");
     assert_eq!(column(&free, "clipped_fraction"), 0.0);
     assert!(column(&free, "loss") < column(&spec, "loss") - 0.01);
 }

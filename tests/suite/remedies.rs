@@ -10,6 +10,7 @@ use burn_runner::plan;
 use burn_runner::spec::document::Document;
 use burn_runner::spec::remedy::{Command, FLAGS, OBJECTIVES, Remedy, VERBS, rows};
 
+use super::edit::Edit;
 use super::support::{cache, folder_with, machine, run};
 
 /// The file that examples edit.
@@ -48,7 +49,7 @@ fn files() -> tempfile::TempDir {
     }
     let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
     write("t.csv", csv.as_bytes());
-    write("v.csv", csv.replace(",u,", ",v,").as_bytes());
+    write("v.csv", csv.edit(",u,", ",v,").as_bytes());
     write("t.jsonl", lines.as_bytes());
     write("t.txt", text.as_bytes());
     write(
@@ -252,7 +253,7 @@ fn arguments(command: &str) -> Vec<&str> {
 fn words_of_other_command_lines_get_their_answer() {
     let folder = folder_with(
         &format!("{BASE}\n[sweep.grid]\ntrain.log_every = [1, 2]\n")
-            .replace("epochs = 4", "epochs = 1"),
+            .edit("epochs = 4", "epochs = 1"),
     );
     // A small results folder for verbs.
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);

@@ -7,6 +7,7 @@ use burn_runner::event::Event;
 use burn_runner::record::RunFolder;
 
 use super::compose::folder_of;
+use super::edit::Edit;
 use super::support::{IRIS, completed, run};
 
 const RUN: &str = "results/spec/runs/base-s1";
@@ -37,7 +38,7 @@ fn edit(run: &Path, from: &str, to: &str) {
     let path = run.join("run.toml");
     let text = fs::read_to_string(&path).unwrap();
     assert!(text.contains(from), "{text}");
-    fs::write(path, text.replacen(from, to, 1)).unwrap();
+    fs::write(path, text.edit_first(from, to)).unwrap();
 }
 
 /// Makes a run's record match its current files, as if they had been written so.
@@ -159,7 +160,7 @@ fn other_data_and_unfinished_runs_are_refused() {
     let folder = folder_of(&[
         (
             "spec.toml",
-            &IRIS.replace(
+            &IRIS.edit(
                 "type = \"iris\"",
                 "type = \"csv\"\npath = \"a.csv\"\ntarget = \"y\"",
             ),
@@ -238,7 +239,7 @@ fn a_capsule_is_all_that_is_needed() {
             "spec.toml",
             &format!(
                 "[experiment]\nseeds = [1, 2, 3]\n{}",
-                IRIS.replace(
+                IRIS.edit(
                     "type = \"iris\"",
                     "type = \"csv\"\npath = \"a.csv\"\ntarget = \"y\""
                 )

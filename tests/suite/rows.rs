@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
+use super::edit::Edit;
 use super::support::{IRIS, folder_with, run};
 
 const MODEL: &str = r#"
@@ -115,7 +116,7 @@ valid = 0.25
             .find(|line| line.trim_start().starts_with("valid"));
         line.unwrap().to_owned()
     };
-    let backwards = rows.replace("2024-04", "2023-04");
+    let backwards = rows.edit("2024-04", "2023-04");
     fs::write(folder.path().join("rows.csv"), backwards).unwrap();
     let (_, other, _) = run(folder.path(), &["data", "spec.toml"]);
     assert_ne!(digest(&stdout), digest(&other));
@@ -278,7 +279,7 @@ fn places_are_those_of_the_files_that_were_asked_for() {
     let rows: Vec<String> = rows.collect();
     let table = format!("x,z,y\n{}3O,5,a\n", rows.concat());
     let said = ["one", "two"].map(|name| {
-        let folder = folder_with(&IRIS.replace(
+        let folder = folder_with(&IRIS.edit(
             "type = \"iris\"",
             &format!("type = \"csv\"\npath = \"{name}.csv\"\ntarget = \"y\""),
         ));

@@ -5,7 +5,12 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use super::support::{IRIS, completed, folder_with, goes_on, mnist, numbers, run, runner, summary};
+use serde_json::json;
+
+use super::edit::Edit;
+use super::support::{
+    IRIS, completed, folder_with, goes_on, mnist, numbers, run, runner, summary, tree,
+};
 
 /// Long enough to be stopped in the middle, with every feature that resuming could break.
 pub const STOPPABLE: &str = r#"
@@ -90,10 +95,10 @@ fn damage(file: &Path) {
 fn one_run_at_a_time_and_two_give_the_same_numbers() {
     let spec =
         format!("{STOPPABLE}\n[sweep.grid]\n\"model.layers.hidden.out_features\" = [32, 16]\n")
-            .replace("epochs = 60", "epochs = 4")
-            .replace("epochs = 30", "epochs = 2")
-            .replace("period = 8", "period = 1")
-            .replace("patience = 50", "patience = 3");
+            .edit("epochs = 60", "epochs = 4")
+            .edit("epochs = 30", "epochs = 2")
+            .edit("period = 8", "period = 1")
+            .edit("patience = 50", "patience = 3");
     let one = completed(&spec, &["--jobs", "1"]);
     let two = completed(&spec, &["--jobs", "2"]);
     assert_eq!(numbers(one.path()), numbers(two.path()));
@@ -101,7 +106,7 @@ fn one_run_at_a_time_and_two_give_the_same_numbers() {
 
 #[test]
 fn a_convolution_gives_the_same_numbers_with_one_thread_and_two() {
-    let spec = IRIS.replace("iris", "digits").replace(
+    let spec = IRIS.edit("iris", "digits").edit(
         "mlp\"\nhidden = [16]",
         "cnn\"\nchannels = [8]\nhidden = [16]",
     );
@@ -118,7 +123,7 @@ fn a_convolution_gives_the_same_numbers_with_one_thread_and_two() {
 
 #[test]
 fn the_record_says_whose_kernels_computed_convolutions() {
-    let spec = IRIS.replace("iris", "digits").replace(
+    let spec = IRIS.edit("iris", "digits").edit(
         "mlp\"\nhidden = [16]",
         "cnn\"\nchannels = [8]\nhidden = [16]",
     );
@@ -241,7 +246,7 @@ fn workers_do_not_outlive_a_killed_runner() {
 
 #[test]
 fn a_damaged_checkpoint_is_passed_over_for_the_one_before() {
-    let spec = STOPPABLE.replace("[train]", "[checkpoint]\nkeep_last = 3\n\n[train]");
+    let spec = STOPPABLE.edit("[train]", "[checkpoint]\nkeep_last = 3\n\n[train]");
     let straight = completed(&spec, &[]);
     let damaged = folder_with(&spec);
     run(
@@ -307,7 +312,7 @@ fn every_kept_checkpoint_can_be_used() {
 
 #[test]
 fn a_model_beyond_the_machine_is_refused() {
-    let folder = folder_with(&IRIS.replace("[16]", "[1048576, 1048576]"));
+    let folder = folder_with(&IRIS.edit("[16]", "[1048576, 1048576]"));
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 2, "{stderr}");
     assert!(
@@ -333,8 +338,8 @@ fn what_is_derived_is_written_again() {
 #[test]
 fn a_second_interrupt_stops_at_once() {
     let slow = STOPPABLE
-        .replace("mlp\"", "cnn\"\nchannels = [16]")
-        .replace("batch_size = 50", "batch_size = 600");
+        .edit("mlp\"", "cnn\"\nchannels = [16]")
+        .edit("batch_size = 50", "batch_size = 600");
     let folder = folder_with(&slow);
     let mut command = runner(folder.path());
     command.args(["run", "spec.toml", "--json", "--jobs", "2"]);
@@ -389,24 +394,50 @@ fn a_panicking_run_fails_alone_and_only_it_is_tried_again() {
 
 #[test]
 fn a_loss_that_is_no_number_fails_the_run() {
-    let folder = folder_with(&IRIS.replace("adam", "sgd").replace("1e-2", "1e30"));
+    let folder = folder_with(&IRIS.edit("adam", "sgd").edit("1e-2", "1e30"));
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 1, "{stderr}");
-    assert_eq!(
-        summary(folder.path(), "base-s1")["failure"]["class"],
-        "not_finite"
+    let summary = summary(folder.path(), "base-s1");
+    assert_eq!(summary["failure"]["class"], "not_finite");
+    // The first update goes through, the second loss is none: nothing of the epoch counts.
+    let message = summary["failure"]["message"].as_str().unwrap();
+    let place = "in epoch 1, step 2: first the output of layer `linear_2`";
+    assert!(message.contains(place), "{message}");
+    assert!(
+        message.contains("lower `optimizer.learning_rate`"),
+        "{message}"
     );
+    assert_eq!(
+        (&summary["epochs"], &summary["metrics"]),
+        (&json!(0), &json!({}))
+    );
+    assert!(stderr.contains(message), "{stderr}");
+    assert!(stderr.contains("0 of 1 runs completed, 1 not"), "{stderr}");
 }
 
 #[test]
-fn a_run_above_its_memory_limit_is_ended() {
+fn a_run_whose_forecast_is_above_its_memory_limit_is_not_started() {
     let folder = folder_with(&format!("{IRIS}\n[memory]\nlimit = \"1MiB\"\n"));
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 1, "{stderr}");
-    assert_eq!(
-        summary(folder.path(), "base-s1")["failure"]["class"],
-        "out_of_memory"
+    let summary = summary(folder.path(), "base-s1");
+    assert_eq!(summary["failure"]["class"], "out_of_memory");
+    let message = summary["failure"]["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("it was not started: it is forecast to need "),
+        "{message}"
     );
+    assert!(
+        message.contains("but `memory.limit` is 1.0 MiB; "),
+        "{message}"
+    );
+    assert_eq!(
+        (&summary["epochs"], &summary["steps"]),
+        (&json!(0), &json!(0))
+    );
+    let trained = tree(&folder.path().join("results/spec/runs/base-s1"));
+    let is_weights = |path: &&String| path.ends_with(".bpk");
+    assert_eq!(trained.iter().find(is_weights), None, "{trained:?}");
 }
 
 #[test]
@@ -462,7 +493,7 @@ fn precisions_and_losses_train() {
     let spec = format!(
         "{IRIS}\n[sweep.grid]\nbackend.precision = [\"f32\", \"f64\"]\nloss.type = [\"cross_entropy\", \"mse\"]\n"
     )
-    .replace("epochs = 3", "epochs = 20");
+    .edit("epochs = 3", "epochs = 20");
     let folder = completed(&spec, &[]);
     for (id, _, metrics, ..) in numbers(folder.path()) {
         assert!(

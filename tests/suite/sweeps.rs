@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use burn_runner::plan::Plan;
 use proptest::prelude::*;
 
+use super::edit::Edit;
 use super::support::{IRIS, folder_with, plan, root, run};
 
 fn planned(sweep: &str) -> (Plan, String) {
@@ -98,9 +99,9 @@ fn keys_that_a_trial_leaves_alone_are_not_its_axes() {
 fn an_inline_table_is_a_value_and_dotted_keys_are_not() {
     let base = "optimizer.clip = { norm = 1.0 }\n";
     let text = |trial: &str| {
-        let iris = IRIS.replace("[data]", &format!("{base}[data]"));
-        let iris = iris.replace("[optimizer]\ntype = \"adam\"\nlearning_rate = 1e-2\n", "");
-        let iris = iris.replace(
+        let iris = IRIS.edit("[data]", &format!("{base}[data]"));
+        let iris = iris.edit("[optimizer]\ntype = \"adam\"\nlearning_rate = 1e-2\n", "");
+        let iris = iris.edit(
             base,
             &format!("optimizer.type = \"adam\"\noptimizer.learning_rate = 1e-2\n{base}"),
         );
@@ -210,7 +211,7 @@ optimizer.momentum = { values = [0.1, 0.9], when = "optimizer.type == 'sgd'" }
 fn conditions_see_inside_of_swept_tables_and_lists() {
     let text = format!(
         "{}\n[[model.layers]]\ntype = \"linear\"\nname = \"wide\"\nout_features = 8\n[[model.layers]]\ntype = \"linear\"\n{}",
-        IRIS.replace("type = \"mlp\"\nhidden = [16]\n", ""),
+        IRIS.edit("type = \"mlp\"\nhidden = [16]\n", ""),
         "[sweep]\nexclude = [\"model.layers.wide.out_features > 16 and optimizer.learning_rate < 0.1\"]\n[sweep.grid]\nmodel.layers.0.out_features = [8, 32]\noptimizer = [{ type = \"sgd\", learning_rate = 0.1 }, { type = \"adam\", learning_rate = 0.01 }]\n"
     );
     let (plan, _) = plan("spec.toml", &text).unwrap_or_else(|m| panic!("{m}"));
@@ -242,7 +243,7 @@ fn more_dimensions_than_sobol_has_are_refused() {
 fn refusals_of_very_many_trials_end() {
     let text = format!(
         "{}\n[sweep.grid]\nmodel.kernel_size = {:?}\n",
-        IRIS.replace("epochs = 3", "epochs = 0"),
+        IRIS.edit("epochs = 3", "epochs = 0"),
         (1..=2).collect::<Vec<_>>()
     );
     let few = plan("spec.toml", &text).unwrap_err();

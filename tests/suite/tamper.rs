@@ -10,6 +10,7 @@ use burn_runner::record::{ExperimentFolder, reseal, write_whole};
 use burn_runner::report::{self, Report};
 use serde_json::Value as Json;
 
+use super::edit::Edit;
 use super::support::{
     IRIS, completed, folder_with, goes_on, numbers, plan_in, run, runner, summary, tree,
 };
@@ -507,7 +508,7 @@ fn a_run_that_cannot_be_read_is_left_alone() {
     assert_eq!(code, 0, "{stderr}");
     assert!(table.contains("to leave alone: "), "{table}");
     let before = tree(&folder.join(RUN));
-    let longer = spec.replace("epochs = 3", "epochs = 4");
+    let longer = spec.edit("epochs = 3", "epochs = 4");
     fs::write(folder.join("spec.toml"), longer).unwrap();
     let (code, _, stderr) = run(folder, &["run", "spec.toml"]);
     assert_eq!(code, 1, "{stderr}");
@@ -580,7 +581,7 @@ fn trees_of_format_2_are_read_and_are_other_work() {
     // An unreadable line in the middle is damage there, too.
     let path = folder.join(RUN).join("events.jsonl");
     let text = fs::read_to_string(&path).unwrap();
-    fs::write(&path, text.replacen("epoch_finished", "epoch_fini#hed", 1)).unwrap();
+    fs::write(&path, text.edit_first("epoch_finished", "epoch_fini#hed")).unwrap();
     let (_, _, stderr) = run(folder, &["report", "results/spec"]);
     assert!(stderr.contains("1 of 2 runs completed"), "{stderr}");
     assert!(
@@ -598,7 +599,7 @@ fn a_log_of_a_newer_version_is_called_that() {
     let folder = folder.path();
     let path = folder.join(RUN).join("events.jsonl");
     let text = fs::read_to_string(&path).unwrap();
-    fs::write(&path, text.replacen("epoch_finished", "epoch_praised", 1)).unwrap();
+    fs::write(&path, text.edit_first("epoch_finished", "epoch_praised")).unwrap();
     reseal(&path).unwrap();
     let (code, _, stderr) = run(folder, &["list"]);
     assert_eq!(code, 0, "{stderr}");
@@ -640,7 +641,7 @@ fn ids_of_runs_are_folders_where_case_does_not_count() {
     for name in ["A.csv", "a.csv"] {
         fs::write(folder.path().join(name), format!("x,y,z\n{rows}")).unwrap();
     }
-    let spec = IRIS.replace(
+    let spec = IRIS.edit(
         "type = \"iris\"",
         "type = \"csv\"\npath = \"A.csv\"\ntarget = \"z\"",
     );

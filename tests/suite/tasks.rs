@@ -5,6 +5,7 @@ use std::fs;
 use burn_runner::record::RunFolder;
 use serde_json::Value as Json;
 
+use super::edit::Edit;
 use super::support::{folder_with, plan, run};
 
 /// A spec with an MLP; `tables` begins with the keys of `[data]`.
@@ -57,7 +58,7 @@ fn points_are_classified_by_every_loss() {
     let text = format!(
         "{text}\n[sweep.grid]\nloss = [{{ type = \"cross_entropy\", label_smoothing = 0.05, class_weights = [1, 2, 1] }}, {{ type = \"multi_margin\", p = 2 }}, {{ type = \"mse\" }}]\n"
     )
-    .replace("hidden = [64]", "hidden = [64, 64]");
+    .edit("hidden = [64]", "hidden = [64, 64]");
     let names = [
         "accuracy",
         "precision",
@@ -79,14 +80,14 @@ fn sequences_are_classified_and_continued() {
     let lstm = "type = \"lstm\"\nhidden_size = 16";
     let metrics = "[task]\nmetrics = [\"accuracy\", \"top_k_accuracy\"]\ntop_k = 2\n";
     let data = "type = \"sine_windows\"\nlength = 16\nnum_items = 600\n";
-    let text = spec(&format!("{data}{metrics}")).replace("type = \"mlp\"\nhidden = [64]", lstm);
+    let text = spec(&format!("{data}{metrics}")).edit("type = \"mlp\"\nhidden = [64]", lstm);
     let bounds = [
         ("valid/accuracy", ">", 0.7),
         ("valid/top_k_accuracy", ">", 0.85),
     ];
     reaches(&text, &bounds);
     let text =
-        spec(&format!("{data}target = \"next\"\n")).replace("type = \"mlp\"\nhidden = [64]", lstm);
+        spec(&format!("{data}target = \"next\"\n")).edit("type = \"mlp\"\nhidden = [64]", lstm);
     reaches(&text, &[("valid/r2", ">", 0.5)]);
 }
 
@@ -95,8 +96,8 @@ fn next_tokens_are_predicted() {
     let lm = "type = \"transformer_lm\"\nd_model = 32\nnum_layers = 1\nnum_heads = 2\nfeedforward_size = 64\ndropout = 0.0";
     let text = spec("type = \"copy_sequence\"\nlength = 3\nvocabulary = 5\nnum_items = 1500\n");
     let text = text
-        .replace("type = \"mlp\"\nhidden = [64]", lm)
-        .replace("1e-2", "3e-3");
+        .edit("type = \"mlp\"\nhidden = [64]", lm)
+        .edit("1e-2", "3e-3");
     // One of four by chance.
     reaches(
         &text,
@@ -109,7 +110,7 @@ fn labels_are_found_by_every_loss() {
     let text = spec(
         "type = \"shapes\"\ntarget = \"labels\"\nsize = 12\nnoise = 0.02\nnum_items = 3000\n[task]\nmetrics = [\"hamming_score\", \"subset_accuracy\", \"f_beta\", \"auroc\"]\naverage = \"micro\"\n",
     )
-    .replace("1e-2", "2e-3");
+    .edit("1e-2", "2e-3");
     let text =
         format!("{text}\n[sweep.grid]\nloss.type = [\"binary_cross_entropy\", \"soft_margin\"]\n");
     reaches(
@@ -134,8 +135,8 @@ fn numbers_are_predicted_by_every_loss() {
 
 #[test]
 fn counts_are_predicted() {
-    let text = spec("type = \"regression\"\ntarget = \"counts\"\nnum_features = 4\n")
-        .replace("1e-2", "3e-3");
+    let text =
+        spec("type = \"regression\"\ntarget = \"counts\"\nnum_features = 4\n").edit("1e-2", "3e-3");
     let text = format!(
         "{text}\n[sweep.grid]\nloss = [{{ type = \"poisson_nll\" }}, {{ type = \"poisson_nll\", log_input = false, full = true }}]\n"
     );
@@ -147,8 +148,7 @@ fn items_are_given_back() {
     let text = spec(
         "type = \"digits\"\nscale = \"none\"\n[task]\ntype = \"autoencoding\"\nmetrics = [\"mse\", \"mae\", \"psnr\"]\n",
     )
-    .replace(
-        "type = \"mlp\"\nhidden = [64]",
+    .edit("type = \"mlp\"\nhidden = [64]",
         "layers = [{ type = \"flatten\" }, { type = \"linear\", out_features = 32 }, { type = \"relu\" }, { type = \"linear\", out_features = 64 }, { type = \"reshape\", shape = [1, 8, 8] }]",
     );
     // The pixels' variance is 0.14.
@@ -164,13 +164,15 @@ fn pixels_are_classified() {
     let text = spec(
         "type = \"shapes\"\ntarget = \"mask\"\nsize = 12\nnoise = 0.05\nnum_items = 400\n[task]\nmetrics = [\"accuracy\", \"dice\", \"mean_iou\"]\n",
     )
-    .replace("type = \"mlp\"\nhidden = [64]", layers);
+    .edit("type = \"mlp\"\nhidden = [64]", layers);
+    // 0.96, 0.81 and 0.70 were measured. A network that always says background is right for most pixels, and has dice and
+    // mean_iou below 1/4: one class of four.
     reaches(
         &text,
         &[
-            ("valid/accuracy", ">", 0.85),
-            ("valid/dice", ">", 0.4),
-            ("valid/mean_iou", ">", 0.3),
+            ("valid/accuracy", ">", 0.94),
+            ("valid/dice", ">", 0.72),
+            ("valid/mean_iou", ">", 0.6),
         ],
     );
 }

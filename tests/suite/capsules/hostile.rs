@@ -10,6 +10,7 @@ use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 use tar::EntryType;
 
+use crate::suite::edit::Edit;
 use crate::suite::support::{IRIS, plan};
 
 fn hex(bytes: &[u8]) -> String {
@@ -415,11 +416,7 @@ fn hostile_archives_are_refused_with_the_entry() {
         ),
         (
             "words for the terminal",
-            replaced(
-                "run/run.toml",
-                &run_toml.replace("\"f32\"", "\"\\u001b[2J\""),
-            )
-            .archive(),
+            replaced("run/run.toml", &run_toml.edit("\"f32\"", "\"\\u001b[2J\"")).archive(),
         ),
         ("data above", with_root(json!("../../etc/passwd")).archive()),
         (
@@ -434,7 +431,7 @@ fn hostile_archives_are_refused_with_the_entry() {
             "run of another format",
             replaced(
                 "run/run.toml",
-                &run_toml.replacen(&format!("format = {FORMAT}"), "format = 7", 1),
+                &run_toml.edit_first(&format!("format = {FORMAT}"), "format = 7"),
             )
             .archive(),
         ),
@@ -442,7 +439,7 @@ fn hostile_archives_are_refused_with_the_entry() {
             "trial above",
             replaced(
                 "run/run.toml",
-                &run_toml.replace("trial = \"base\"", "trial = \"../x\""),
+                &run_toml.edit("trial = \"base\"", "trial = \"../x\""),
             )
             .archive(),
         ),

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value as Json, json};
 
+use super::super::edit::Edit;
 use super::super::support::{plan_in, root};
 
 /// The effect on the fingerprint.
@@ -438,7 +439,7 @@ fn write_data(folder: &Path) {
     }
     write("rows.csv", rows.as_bytes());
     write("copy.csv", rows.as_bytes());
-    write("other.csv", rows.replace("101", "102").as_bytes());
+    write("other.csv", rows.edit("101", "102").as_bytes());
     let pair = |at: usize| {
         format!(
             "{};{},{}
