@@ -3,6 +3,7 @@
 pub mod peers;
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -98,23 +99,28 @@ pub fn plan_in(folder: Option<&Path>, name: &str, text: &str) -> Result<(Plan, S
     }
 }
 
-/// The MNIST folder next to the checkout. A clone does not have it: then the test is skipped with a message, unless
-/// `RUNNER_REQUIRE_SHARED` requires it.
+/// Says that the caller skips its test for want of something.
+///
+/// # Panics
+/// If the variable `required_by` is set, as it is in `.ci/run`: then it must be there.
+pub fn skip(what: &str, required_by: &str) {
+    let is_required = std::env::var_os(required_by).is_some();
+    assert!(!is_required, "{what}, and {required_by} is set");
+    // What macros print is hidden when a test passes.
+    let _ = writeln!(std::io::stderr(), "warning: a test is skipped: {what}");
+}
+
+/// The MNIST folder beside the checkout. Without one, the caller skips its test; `RUNNER_REQUIRE_SHARED` requires it.
 pub fn mnist() -> Option<PathBuf> {
     let folder = root().join("../shared/data/mnist");
     if folder.is_dir() {
         return Some(fs::canonicalize(folder).expect("the folder is there"));
     }
-    assert!(
-        std::env::var_os("RUNNER_REQUIRE_SHARED").is_none(),
-        "../shared/data/mnist is required and not there"
-    );
-    eprintln!("skipped: ../shared/data/mnist is not there");
+    skip("there is no ../shared/data/mnist", "RUNNER_REQUIRE_SHARED");
     None
 }
 
-/// Whether there is a wgpu adapter. Without one a test is skipped with a message, unless `RUNNER_REQUIRE_WGPU` requires
-/// it.
+/// Whether there is a wgpu adapter. Without one, the caller skips its test; `RUNNER_REQUIRE_WGPU` requires it.
 #[cfg(feature = "wgpu")]
 pub fn wgpu_is_there() -> bool {
     let (_, devices, _) = run(&root(), &["devices", "--json"]);
@@ -122,27 +128,21 @@ pub fn wgpu_is_there() -> bool {
     if devices.lines().any(is_found) {
         return true;
     }
-    assert!(
-        std::env::var_os("RUNNER_REQUIRE_WGPU").is_none(),
-        "a wgpu adapter is required: {devices}"
+    skip(
+        &format!("there is no wgpu adapter: {devices}"),
+        "RUNNER_REQUIRE_WGPU",
     );
-    eprintln!("skipped: there is no wgpu adapter");
     false
 }
 
-/// Chromium, by one of its names. Without it a test is skipped with a message, unless `RUNNER_REQUIRE_CHROMIUM`
-/// requires it.
+/// Chromium, by one of its names. Without it, the caller skips its test; `RUNNER_REQUIRE_CHROMIUM` requires it.
 pub fn chromium() -> Option<PathBuf> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let paths = std::env::split_paths(&folders).flat_map(|f| names.map(|name| f.join(name)));
     let found = paths.into_iter().find(|path| path.is_file());
     if found.is_none() {
-        assert!(
-            std::env::var_os("RUNNER_REQUIRE_CHROMIUM").is_none(),
-            "Chromium is required and not there"
-        );
-        eprintln!("skipped: there is no Chromium");
+        skip("there is no Chromium", "RUNNER_REQUIRE_CHROMIUM");
     }
     found
 }
